@@ -1,0 +1,1 @@
+"""Sizer: how many GPUs an LLM workload needs, by the serving engine's own arithmetic."""

@@ -1,0 +1,35 @@
+"""The engine's refusals, as a tree; nothing here knows of HTTP.
+
+EngineError
+├── UnsupportedModelError   a layer kind, field or architecture the rules do not know
+├── MissingConfigFieldError a field the rules need and the config does not state
+├── UnsupportedLayoutError  a parallel layout the engine would refuse to start
+└── InvalidQuestionError    inputs that contradict each other
+"""
+
+
+class EngineError(ValueError):
+    """A question the engine refuses, with the field at fault and what would be accepted."""
+
+    def __init__(self, detail: str, *, field: str, accepted: str | None = None) -> None:
+        """Keep the sentence, the name of the field at fault, and what would be accepted."""
+        super().__init__(detail)
+        self.detail = detail
+        self.field = field
+        self.accepted = accepted
+
+
+class UnsupportedModelError(EngineError):
+    """The model has a layer kind or architecture without a rule; it is never approximated."""
+
+
+class MissingConfigFieldError(EngineError):
+    """The model's config lacks a field that the rules need."""
+
+
+class UnsupportedLayoutError(EngineError):
+    """The serving engine would refuse this parallel layout."""
+
+
+class InvalidQuestionError(EngineError):
+    """Two inputs contradict each other."""

@@ -1,0 +1,109 @@
+"""What a caller fills in: GPU, layout, engine settings, load and limits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+EngineName = Literal["vllm", "sglang", "tensorrt-llm"]
+KvCacheDtype = Literal["auto", "bf16", "fp16", "fp8"]
+WeightFormat = Literal["bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU type, as its driver and data sheet state it."""
+
+    id: str
+    name: str
+    vendor: str
+    architecture: str
+    compute_capability: str | None
+    memory_bytes: int  # what the driver reports
+    memory_bandwidth_bytes_per_s: float
+    peak_flop_per_s: Mapping[str, float]  # dense, by precision: bf16, fp16, fp8, int8, fp4
+    gpus_per_node: int
+    scale_up_domain_gpus: int  # GPUs reachable over the fast fabric; 1 without one
+    scale_up_bytes_per_s: float  # one direction, per GPU
+    scale_out_bytes_per_s: float  # one direction, per GPU
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How one replica is spread over GPUs."""
+
+    tensor_parallel_size: int = 1
+    pipeline_parallel_size: int = 1
+    data_parallel_size: int = 1
+    expert_parallel: bool = False
+
+    @property
+    def gpus_per_replica(self) -> int:
+        """Return the GPUs of one replica: TP x PP x DP."""
+        return self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """The serving engine's own settings, resolved: no value is missing here."""
+
+    gpu_memory_utilization: float  # [fraction]
+    kv_cache_dtype: KvCacheDtype
+    max_model_len: int  # [tokens]
+    max_num_batched_tokens: int  # [tokens]
+    max_num_seqs: int
+    block_size: int | None = None  # [tokens]; None lets the engine choose
+    kv_cache_memory_bytes: int | None = None  # the pool is given, not derived
+    enable_prefix_caching: bool = True
+    enforce_eager: bool = False
+    num_speculative_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What users send. Exactly one of concurrency and rate is set."""
+
+    concurrent_requests: int | None
+    request_rate_per_s: float | None
+    input_tokens: int  # mean
+    output_tokens: int  # mean
+    request_duration_s: float | None = None  # seconds a request lives, where the caller states it
+    prefix_cache_hit_fraction: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Latency that must hold at a percentile of requests."""
+
+    ttft_s: float | None = None
+    tpot_s: float | None = None
+    percentile: float = 95.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutWish:
+    """The parts of the layout that the caller fixed; None leaves the choice to us."""
+
+    tensor_parallel_size: int | None = None
+    pipeline_parallel_size: int | None = None
+    data_parallel_size: int | None = None
+    expert_parallel: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headroom:
+    """What is kept free on top of the asked load."""
+
+    spare_replicas: int = 0
+    headroom_fraction: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRules:
+    """One row of the engine-rules table: a serving engine's own defaults and measured terms, by version."""
+
+    engine: EngineName
+    version: str  # lowest engine version the row speaks for, e.g. "0.26"
+    rules_version: str  # e.g. "vllm-0.33"
+    default_gpu_memory_utilization: float  # [fraction]; mem_fraction_static, free-memory fraction
+    source: str
