@@ -69,7 +69,7 @@ class MemoryPerGpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """Mean and percentiles of one latency. [s]"""
+    """Mean and percentiles of one latency, in seconds."""
 
     mean: float
     p50: float
@@ -133,7 +133,7 @@ class Lever:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The cheapest known offer for the answer. [USD/h]"""
+    """The cheapest known offer for the answer, in USD per hour."""
 
     usd_per_hour: float
     offer: str
