@@ -1,0 +1,57 @@
+# Two commands matter: `make serve` and `make test`. Both need only Python 3.11+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+HOST ?= 127.0.0.1
+PORT ?= 8000
+
+.DEFAULT_GOAL := help
+.PHONY: help serve install test lint types imports check accuracy bench openapi lock clean
+
+help: ## Show the commands
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-10s %s\n", $$1, $$2}'
+
+# A stamp per environment: installed again only when its lock file changes.
+$(VENV)/.runtime: requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.dev: requirements-dev.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@ $(VENV)/.runtime
+
+install: $(VENV)/.runtime ## Create the virtual environment with locked dependencies
+
+serve: $(VENV)/.runtime ## Migrate, seed and serve on 127.0.0.1:8000 (SQLite)
+	$(BIN)/sizer migrate
+	$(BIN)/sizer seed
+	$(BIN)/sizer serve --host $(HOST) --port $(PORT)
+
+test: check ## Lint, type check, import rules, then every test
+	$(BIN)/pytest
+
+check: $(VENV)/.dev ## Everything but the tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+openapi: $(VENV)/.dev ## Write the contract to openapi/openapi.json
+	$(BIN)/sizer export-openapi openapi/openapi.json
+
+accuracy: $(VENV)/.dev ## Compare the engine with measured data: make accuracy DATA=DIR
+	$(BIN)/sizer accuracy --data $(DATA)
+
+bench: $(VENV)/.dev ## Benchmarks, reported and never asserted
+	$(BIN)/pytest benchmarks --benchmark-only
+
+lock: ## Resolve the lock files again (needs uv)
+	uv pip compile --quiet --generate-hashes --no-annotate --no-header --universal --python-version 3.11 --group dev pyproject.toml -o requirements-dev.lock
+	uv pip compile --quiet --generate-hashes --no-annotate --no-header --universal --python-version 3.11 -c requirements-dev.lock --group build pyproject.toml -o requirements.lock
+
+clean: ## Remove the virtual environment and local data
+	rm -rf $(VENV) var *.egg-info
