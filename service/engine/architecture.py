@@ -21,7 +21,8 @@ class GroupedQueryAttention:
     v_head_dim: int
     sliding_window: int | None = None  # [tokens]
     attention_chunk_size: int | None = None  # [tokens]
-    has_qkv_bias: bool = False
+    has_query_bias: bool = False
+    has_key_value_bias: bool = False
     has_output_bias: bool = False
     norm_elements: int = 0  # query and key norms, not split over ranks
     has_output_gate: bool = False  # query projection is twice as wide
@@ -36,6 +37,7 @@ class SparseIndexer:
     num_heads: int
     head_dim: int
     top_k: int
+    q_lora_rank: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,56 @@ class LatentAttention:
     qk_nope_head_dim: int
     qk_rope_head_dim: int
     v_head_dim: int
-    indexer: SparseIndexer | None = None
+    is_sparse: bool = False  # attends to selected tokens only
+    indexer: SparseIndexer | None = None  # None in sparse layers that reuse another layer's selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatedDeltaNet:
+    """Linear attention with a decaying matrix state per value head (Qwen3-Next, Qwen3.5)."""
+
+    num_key_heads: int
+    num_value_heads: int
+    key_head_dim: int
+    value_head_dim: int
+    conv_kernel_size: int
+    state_dtype: str  # element type of the matrix state; "auto" follows the model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mamba2:
+    """State-space mixer with one matrix state per head (Nemotron-H, Granite 4, Bamba)."""
+
+    num_heads: int
+    head_dim: int
+    state_size: int
+    num_groups: int
+    conv_kernel_size: int
+    state_dtype: str
+    has_bias: bool = False
+    has_conv_bias: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mamba1:
+    """State-space mixer with a diagonal state (Mamba, Jamba)."""
+
+    intermediate_size: int
+    state_size: int
+    conv_kernel_size: int
+    time_step_rank: int
+    has_bias: bool = False
+    has_conv_bias: bool = True
+    norm_elements: int = 0  # norms on time step, B and C, as Jamba has
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortConvolution:
+    """Gated short convolution (LFM2): its state is the last few inputs."""
+
+    hidden_size: int
+    conv_kernel_size: int
+    has_bias: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +107,8 @@ class NoAttention:
     """A block without token mixing (a feed-forward-only layer, or one pruned away)."""
 
 
-Attention = GroupedQueryAttention | LatentAttention | NoAttention
+RecurrentMixer = GatedDeltaNet | Mamba2 | Mamba1 | ShortConvolution
+Attention = GroupedQueryAttention | LatentAttention | RecurrentMixer | NoAttention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

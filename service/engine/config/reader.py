@@ -1,0 +1,171 @@
+"""Typed reading of a published config.json: every refusal names the field."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeGuard
+
+from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
+
+# Names under which multimodal wrappers keep the config of their language model.
+TEXT_CONFIG_KEYS = ("text_config", "llm_config", "language_config", "thinker_config", "language_model_config")
+MAX_COUNT = 1 << 40  # no published size comes near it; keeps arithmetic finite
+
+
+class ConfigReader:
+    """Reads one level of a config, falling back to the wrapper's level for shared fields."""
+
+    def __init__(self, values: Mapping[str, object], wrapper: Mapping[str, object] | None = None) -> None:
+        """Keep the level to read and the level around it."""
+        self._values = values
+        self._wrapper = wrapper or {}
+
+    def raw(self, *names: str) -> object:
+        """Return the first stated value under these synonyms, or None."""
+        for values in (self._values, self._wrapper):
+            for name in names:
+                value = values.get(name)
+                if value is not None:
+                    return value
+        return None
+
+    def own(self, name: str) -> object:
+        """Return the value stated on this level alone, or None."""
+        return self._values.get(name)
+
+    def states(self, name: str) -> bool:
+        """Return whether this level names the field at all, even as null."""
+        return name in self._values
+
+    def integer(self, *names: str, default: int | None = None) -> int:
+        """Return a whole number of at least zero.
+
+        Raises:
+            MissingConfigFieldError: nothing is stated and there is no default, or it is no such number.
+        """
+        value = self.raw(*names)
+        if value is None:
+            if default is None:
+                raise _missing(names[0], "a whole number")
+            return default
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_COUNT:
+            raise _missing(names[0], "a whole number of at least 0", found=value)
+        return value
+
+    def positive(self, *names: str, default: int | None = None) -> int:
+        """Return a whole number above zero."""
+        value = self.integer(*names, default=default)
+        if value == 0:
+            raise _missing(names[0], "a whole number above 0", found=0)
+        return value
+
+    def optional(self, *names: str) -> int | None:
+        """Return a whole number, or None where nothing is stated."""
+        return None if self.raw(*names) is None else self.integer(*names)
+
+    def number(self, *names: str, default: float) -> float:
+        """Return a finite number of at least zero."""
+        value = self.raw(*names)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_COUNT:
+            raise _missing(names[0], "a number of at least 0", found=value)
+        return float(value)
+
+    def flag(self, *names: str, default: bool = False) -> bool:
+        """Return a truth value."""
+        value = self.raw(*names)
+        if value is None:
+            return default
+        if not isinstance(value, bool | int):
+            raise _missing(names[0], "true or false", found=value)
+        return bool(value)
+
+    def text(self, *names: str, default: str | None = None) -> str:
+        """Return a string."""
+        value = self.raw(*names)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str):
+            raise _missing(names[0], "a string", found=value)
+        return value
+
+    def strings(self, name: str) -> tuple[str, ...] | None:
+        """Return a list of strings, or None where nothing is stated."""
+        value = self.raw(name)
+        if value is None:
+            return None
+        if not is_list(value) or not all(isinstance(it, str) for it in value):
+            raise _missing(name, "a list of strings", found=value)
+        return tuple(str(it) for it in value)
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """Return a list of whole numbers, or None where nothing is stated."""
+        value = self.raw(name)
+        if value is None:
+            return None
+        if not is_list(value) or not all(isinstance(it, int) and abs(it) <= MAX_COUNT for it in value):
+            raise _missing(name, "a list of whole numbers", found=value)
+        return tuple(it for it in value if isinstance(it, int))
+
+    def mapping(self, *names: str) -> Mapping[str, object] | None:
+        """Return an object, or None where nothing is stated."""
+        value = self.raw(*names)
+        if value is None:
+            return None
+        if not is_mapping(value):
+            raise _missing(names[0], "an object", found=value)
+        return value
+
+
+def is_mapping(value: object) -> TypeGuard[Mapping[str, object]]:
+    """Return whether a JSON value is an object."""
+    return isinstance(value, Mapping)
+
+
+def is_list(value: object) -> TypeGuard[Sequence[object]]:
+    """Return whether a JSON value is a list."""
+    return isinstance(value, list | tuple)
+
+
+def text_reader(config: Mapping[str, object]) -> ConfigReader:
+    """Return a reader of the language model's part of a config."""
+    inner: Mapping[str, object] = config
+    for _ in range(2):  # a speech wrapper keeps its language model two levels down
+        for key in TEXT_CONFIG_KEYS:
+            nested = inner.get(key)
+            if is_mapping(nested):
+                inner = nested
+                break
+    return ConfigReader(inner, config if inner is not config else None)
+
+
+def architecture_name(config: Mapping[str, object]) -> str:
+    """Return the class name under `architectures`.
+
+    Raises:
+        MissingConfigFieldError: the config does not name its architecture.
+    """
+    names = config.get("architectures")
+    if not is_list(names) or not names or not isinstance(names[0], str):
+        raise _missing("architectures", 'a list with one class name, such as ["LlamaForCausalLM"]', found=names)
+    return names[0]
+
+
+def unknown_kind(field: str, value: object, accepted: str) -> UnsupportedModelError:
+    """Return the refusal of a layer kind or option without a rule."""
+    return UnsupportedModelError(
+        f"the config's {field} has {str(value)[:80]!r}, for which there is no rule yet; it is not approximated",
+        field=f"model_config.{field}",
+        accepted=accepted,
+    )
+
+
+def _missing(name: str, kind: str, found: object = None) -> MissingConfigFieldError:
+    if found is None:
+        return MissingConfigFieldError(
+            f"the config does not state {name}", field=f"model_config.{name}", accepted=kind
+        )
+    return MissingConfigFieldError(
+        f"the config's {name} is {str(found)[:80]!r}", field=f"model_config.{name}", accepted=kind
+    )

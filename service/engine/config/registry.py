@@ -1,0 +1,116 @@
+"""The one table of architectures: class name to the rule that reads its attention."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from service.engine.config.attention import (
+    Mixers,
+    falcon,
+    full_only,
+    gpt_oss,
+    llama4,
+    mimo_v2,
+    nemotron_nas,
+    patterned,
+    qwen,
+    qwen_moe,
+    windowed_by_default,
+    windowed_like_llama,
+)
+from service.engine.config.latent import latent, latent_if_stated
+from service.engine.config.reader import ConfigReader
+from service.engine.errors import UnsupportedModelError
+
+AttentionRule = Callable[[ConfigReader], Mixers]
+
+_LIKE_LLAMA = (
+    "LlamaForCausalLM",
+    "LLaMAForCausalLM",
+    "InternLM3ForCausalLM",
+    "IQuestCoderForCausalLM",
+    "TeleChat3ForCausalLM",
+    "Ministral3ForCausalLM",
+    "Mistral3ForConditionalGeneration",
+    "GraniteForCausalLM",
+    "GraniteMoeForCausalLM",
+    "ApertusForCausalLM",
+    "SmolLM3ForCausalLM",
+    "SeedOssForCausalLM",
+    "ArceeForCausalLM",
+    "LagunaForCausalLM",
+    "MuseGlimmerForCausalLM",
+    "MuseGlimmerForConditionalGeneration",
+    "Phi3ForCausalLM",
+    "MixtralForCausalLM",
+    "PhiMoEForCausalLM",
+    "Starcoder2ForCausalLM",
+    "Olmo3ForCausalLM",
+    "Exaone4ForCausalLM",
+)
+_FULL = (
+    "GemmaForCausalLM",
+    "Glm4ForCausalLM",
+    "GlmForCausalLM",
+    "Glm4MoeForCausalLM",
+    "MiniMaxM2ForCausalLM",
+    "MiniCPMForCausalLM",
+    "InternLM2ForCausalLM",
+    "StableLmForCausalLM",
+    "NemotronForCausalLM",
+    "OlmoForCausalLM",
+    "Olmo2ForCausalLM",
+    "OlmoeForCausalLM",
+    "CohereForCausalLM",
+    "Ernie4_5ForCausalLM",
+    "Ernie4_5_MoeForCausalLM",
+    "Dots1ForCausalLM",
+)
+
+ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
+    {name: windowed_like_llama for name in _LIKE_LLAMA}
+    | {name: full_only for name in _FULL}
+    | {
+        "MistralForCausalLM": windowed_by_default(4096),
+        "Qwen2ForCausalLM": qwen,
+        "Qwen3ForCausalLM": qwen,
+        "MiMoForCausalLM": qwen,
+        "Qwen2MoeForCausalLM": qwen_moe,
+        "Qwen3MoeForCausalLM": qwen_moe,
+        "Qwen3VLForConditionalGeneration": full_only,
+        "Qwen3VLMoeForConditionalGeneration": full_only,
+        "Gemma2ForCausalLM": patterned(2, 4096),
+        "Gemma3ForCausalLM": patterned(6, 4096),
+        "Gemma3ForConditionalGeneration": patterned(6, 4096),
+        "Cohere2ForCausalLM": patterned(4, 4096, extra=1),
+        "GptOssForCausalLM": gpt_oss,
+        "Llama4ForCausalLM": llama4,
+        "Llama4ForConditionalGeneration": llama4,
+        "FalconForCausalLM": falcon,
+        "DeciLMForCausalLM": nemotron_nas,
+        "MiMoV2FlashForCausalLM": mimo_v2,
+        "MiMoV2ForCausalLM": mimo_v2,
+        "DeepseekForCausalLM": full_only,
+        "DeepseekV2ForCausalLM": latent_if_stated,
+        "DeepseekV3ForCausalLM": latent_if_stated,
+        "KimiK25ForConditionalGeneration": latent,
+        "KimiVLForConditionalGeneration": latent,
+        "Glm4MoeLiteForCausalLM": latent,
+    }
+)
+
+
+def attention_rule(name: str) -> AttentionRule:
+    """Return the rule of an architecture.
+
+    Raises:
+        UnsupportedModelError: the table has no such architecture; it is never approximated.
+    """
+    rule = ARCHITECTURES.get(name)
+    if rule is None:
+        raise UnsupportedModelError(
+            f"there is no rule yet for the architecture {name[:80]!r}, so it is refused rather than approximated",
+            field="model_config.architectures",
+            accepted=", ".join(sorted(ARCHITECTURES)),
+        )
+    return rule

@@ -1,0 +1,104 @@
+"""How layers share the pool: vLLM 0.33's groups of layers with one block table each.
+
+Source: vLLM 0.33 `v1/core/kv_cache_planning.py` (`get_kv_cache_groups` and what it calls).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from service.engine.arithmetic import ceil_div
+from service.engine.errors import UnsupportedModelError
+from service.engine.kv_cache.specs import CacheSpec
+
+GROWING_KINDS = frozenset({"full_attention", "mla_attention"})
+# Above this ratio of the largest to the smallest layer count, padding would waste too much.
+PADDING_RATIO = 1.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheGroup:
+    """Layers that share one block table; a block holds one page of each."""
+
+    specs: tuple[CacheSpec, ...]  # one per layer
+
+    @property
+    def bytes_per_block(self) -> int:
+        """Return the bytes of one block of all layers."""
+        return sum(spec.block_stride_bytes for spec in self.specs)
+
+    def blocks_for(self, num_tokens: int, in_flight_tokens: int) -> int:
+        """Return the blocks that a request of this length may hold at once."""
+        return max(spec.blocks_for(num_tokens, in_flight_tokens) for spec in set(self.specs))
+
+
+def cache_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
+    """Return the groups of a model's layers, in the engine's order.
+
+    One group when all layers are alike, or grow alike; otherwise page sizes are made equal and
+    every kind is cut into groups of the same number of layers.
+    """
+    if not specs:
+        return ()
+    if len(set(specs)) == 1 or _need_the_same_slots(specs):
+        return (CacheGroup(specs=tuple(specs)),)
+    return _groups_of_equal_size(_with_one_page_size(specs))
+
+
+def _need_the_same_slots(specs: Sequence[CacheSpec]) -> bool:
+    """Return whether all layers need the same blocks for the same tokens."""
+    first = specs[0]
+    if len({spec.block_size for spec in specs}) > 1:
+        return False
+    if first.kind in GROWING_KINDS:
+        return all(spec.kind in GROWING_KINDS for spec in specs)
+    if first.kind == "mamba":
+        return all(
+            (it.kind, it.pages_per_request, it.page_size_bytes)
+            == (first.kind, first.pages_per_request, first.page_size_bytes)
+            for it in specs
+        )
+    return all((it.kind, it.window) == (first.kind, first.window) for it in specs)
+
+
+def _with_one_page_size(specs: Sequence[CacheSpec]) -> list[CacheSpec]:
+    """Return the layers with pages of one size: longer blocks where that divides, padding elsewhere.
+
+    Raises:
+        UnsupportedModelError: a latent page that neither divides nor may be padded.
+    """
+    largest = max(spec.page_size_bytes for spec in specs)
+    unified: list[CacheSpec] = []
+    for spec in specs:
+        page = spec.page_size_bytes
+        if page == largest:
+            unified.append(spec)
+        elif spec.kind == "mamba":
+            unified.append(replace(spec, page_size_padded=largest))
+        elif largest % page == 0:
+            unified.append(replace(spec, block_size=spec.block_size * (largest // page)))
+        elif spec.kind == "mla_attention":
+            raise UnsupportedModelError(
+                f"a latent page of {page} bytes cannot share a pool with pages of {largest} bytes",
+                field="model_config",
+                accepted="layers whose pages divide one another",
+            )
+        else:
+            unified.append(replace(spec, page_size_padded=largest))
+    return unified
+
+
+def _groups_of_equal_size(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
+    """Return groups with as many layers each as the rarest kind has (or the commonest, when they are close)."""
+    buckets: dict[CacheSpec, int] = {}
+    for spec in specs:
+        buckets[spec] = buckets.get(spec, 0) + 1
+    fewest, most = min(buckets.values()), max(buckets.values())
+    group_size = most if most < fewest * PADDING_RATIO else fewest
+    groups: list[CacheGroup] = []
+    for spec, layers in buckets.items():
+        num_groups = ceil_div(layers, group_size)
+        # Layers are dealt out in turn, so that pipeline stages get even shares.
+        groups += [
+            CacheGroup(specs=(spec,) * len(range(index, layers, num_groups))) for index in range(num_groups)
+        ]
+    return tuple(groups)

@@ -1,0 +1,265 @@
+"""The cache pool of one GPU: blocks, tokens and concurrency as the engine prints them at start-up."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from service.engine.architecture import (
+    Architecture,
+    Attention,
+    GatedDeltaNet,
+    GroupedQueryAttention,
+    LatentAttention,
+    Mamba1,
+    Mamba2,
+    ShortConvolution,
+)
+from service.engine.inputs import EngineSettings, KvCacheDtype, Layout
+from service.engine.kv_cache.groups import CacheGroup, cache_groups
+from service.engine.kv_cache.specs import (
+    DEFAULT_BLOCK_SIZE,
+    ELEMENT_BYTES,
+    CacheSpec,
+    Sharding,
+    attention_specs,
+    hybrid_block_size,
+    kernel_block_size,
+    state_bytes,
+)
+from service.engine.results import KvCache, KvCacheGroup
+
+RECURRENT = (GatedDeltaNet, Mamba1, Mamba2, ShortConvolution)
+# Asynchronous scheduling plans the next step before the last one is settled.
+STEPS_IN_FLIGHT = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheShape:
+    """Everything about the cache that does not depend on lengths or on the pool's size."""
+
+    groups: tuple[CacheGroup, ...]  # of the fullest pipeline stage
+    block_size: int  # [tokens]
+    bytes_per_block: int
+    bytes_per_token: int
+    bytes_per_token_within_windows: int
+    bytes_per_token_per_gpu: int
+    state_bytes_per_request: int
+    longest_window: int  # [tokens]
+
+    def blocks_per_request(self, num_tokens: int, in_flight_tokens: int) -> int:
+        """Return the blocks, over all groups, that one request may hold at once."""
+        return sum(group.blocks_for(num_tokens, in_flight_tokens) for group in self.groups)
+
+
+def plan_kv_cache(
+    architecture: Architecture,
+    *,
+    layout: Layout,
+    settings: EngineSettings,
+    available_bytes: int,
+    input_tokens: int = 0,
+    output_tokens: int = 0,
+) -> KvCache:
+    """Return the pool of one GPU.
+
+        num_gpu_blocks  = floor(available / bytes_per_block)
+        max_concurrency = num_gpu_blocks / blocks of a request of max_model_len
+        tokens          = floor(max_concurrency x max_model_len)
+
+    Args:
+        architecture: the model.
+        layout: how one replica is spread.
+        settings: cache dtype, block size, lengths and scheduling limits.
+        available_bytes: the pool of one GPU. [bytes]
+        input_tokens: mean prompt of the asked load. [tokens]
+        output_tokens: mean completion of the asked load. [tokens]
+
+    Sources:
+        vLLM 0.33 `v1/core/kv_cache_planning.py`, `get_kv_cache_capacity` in `v1/core/kv_cache_utils.py`.
+    """
+    shape = cache_shape(architecture, layout, settings.kv_cache_dtype, settings.block_size)
+    in_flight = in_flight_tokens(settings)
+    per_longest = shape.blocks_per_request(settings.max_model_len, in_flight)
+    num_blocks = available_bytes // shape.bytes_per_block if shape.bytes_per_block else 1
+    concurrency = num_blocks / per_longest if per_longest else 0.0
+    asked = shape.blocks_per_request(max(input_tokens + output_tokens, 1), in_flight)
+    return KvCache(
+        bytes_per_token=shape.bytes_per_token,
+        bytes_per_token_within_windows=shape.bytes_per_token_within_windows,
+        bytes_per_token_per_gpu=shape.bytes_per_token_per_gpu,
+        state_bytes_per_request=shape.state_bytes_per_request,
+        bytes_per_request=asked * shape.bytes_per_block,
+        block_size=shape.block_size,
+        bytes_per_block=shape.bytes_per_block,
+        num_gpu_blocks=num_blocks,
+        tokens=int(concurrency * settings.max_model_len),
+        max_concurrency=concurrency,
+        estimated_max_model_len=_longest_fitting(shape, settings.max_model_len, in_flight, num_blocks - 1),
+        groups=tuple(_described(group, settings.max_model_len, in_flight) for group in shape.groups),
+    )
+
+
+def in_flight_tokens(settings: EngineSettings) -> int:
+    """Return the tokens scheduled but not settled: two steps of the batch budget. [tokens]."""
+    return STEPS_IN_FLIGHT * settings.max_num_batched_tokens
+
+
+def requests_fitting(
+    architecture: Architecture, *, layout: Layout, settings: EngineSettings, num_gpu_blocks: int, context_tokens: int
+) -> int:
+    """Return how many requests of this context the pool holds at once.
+
+    One block is never handed out (the engine keeps a null block). A window holds its own tokens;
+    the tokens in flight are shared by all requests of a step, so they are reserved once.
+
+        requests = floor((blocks - 1 - in-flight reserve) / blocks per request)
+    """
+    shape = cache_shape(architecture, layout, settings.kv_cache_dtype, settings.block_size)
+    if not shape.bytes_per_block:
+        return settings.max_num_seqs
+    steady = shape.blocks_per_request(context_tokens, 0)
+    peak = shape.blocks_per_request(context_tokens, in_flight_tokens(settings))
+    usable = num_gpu_blocks - 1
+    if peak > usable:
+        return 0
+    return 1 + (usable - peak) // steady
+
+
+@lru_cache(maxsize=4096)
+def cache_shape(
+    architecture: Architecture, layout: Layout, kv_cache_dtype: KvCacheDtype, block_size: int | None
+) -> CacheShape:
+    """Return the groups and sizes of one rank of the pipeline stage with the largest blocks."""
+    sharding = _sharding(architecture, layout.tensor_parallel_size, kv_cache_dtype, block_size)
+    whole = _sharding(architecture, 1, kv_cache_dtype, block_size)
+    stages = [
+        cache_groups(_specs(architecture, start, end, sharding))
+        for start, end in pipeline_stages(len(architecture.layers), layout.pipeline_parallel_size)
+    ]
+    groups = max(stages, key=_bytes_per_block)
+    unsharded = _specs(architecture, 0, len(architecture.layers), whole)
+    per_rank = [spec for group in groups for spec in group.specs]
+    return CacheShape(
+        groups=groups,
+        block_size=sharding.block_size,
+        bytes_per_block=_bytes_per_block(groups),
+        bytes_per_token=_token_bytes(unsharded, windows=False),
+        bytes_per_token_within_windows=_token_bytes(unsharded, windows=True),
+        bytes_per_token_per_gpu=_token_bytes(per_rank, windows=False),
+        state_bytes_per_request=sum(spec.state_bytes for spec in unsharded),
+        longest_window=max((spec.window or 0 for spec in unsharded), default=0),
+    )
+
+
+def pipeline_stages(num_layers: int, pipeline_parallel_size: int) -> list[tuple[int, int]]:
+    """Return the first and last layer of each stage.
+
+    Layers that do not divide evenly go to the middle stages first, sparing the last (which has the
+    output head) and then the first (vLLM `distributed.utils.get_pp_indices`).
+    """
+    share, remainder = divmod(num_layers, pipeline_parallel_size)
+    sizes = [share] * pipeline_parallel_size
+    for index in range(2, remainder + 2):
+        sizes[-index] += 1
+    starts = [sum(sizes[:index]) for index in range(pipeline_parallel_size)]
+    return [(start, start + size) for start, size in zip(starts, sizes, strict=True)]
+
+
+def _bytes_per_block(groups: tuple[CacheGroup, ...]) -> int:
+    return max((group.bytes_per_block for group in groups), default=0)
+
+
+def _token_bytes(specs: list[CacheSpec], *, windows: bool) -> int:
+    return sum(spec.token_bytes for spec in specs if windows or spec.window is None)
+
+
+def _specs(architecture: Architecture, start: int, end: int, sharding: Sharding) -> list[CacheSpec]:
+    return [
+        spec
+        for layer in architecture.layers[start:end]
+        for mixer in layer.mixers
+        for spec in attention_specs(mixer, sharding)
+    ]
+
+
+def _sharding(
+    architecture: Architecture, tensor_parallel_size: int, kv_cache_dtype: KvCacheDtype, block_size: int | None
+) -> Sharding:
+    """Return the rank's view, with the block size that all its layers can run."""
+    model_element_bytes = ELEMENT_BYTES.get(architecture.dtype, 2)
+    element_bytes = {"auto": model_element_bytes, "bf16": 2, "fp16": 2, "fp8": 1}[kv_cache_dtype]
+    mixers = {mixer for layer in architecture.layers for mixer in layer.mixers}
+    has_attention = any(isinstance(it, GroupedQueryAttention | LatentAttention) for it in mixers)
+    smallest = max((kernel_block_size(it, element_bytes) for it in mixers), default=DEFAULT_BLOCK_SIZE)
+    sharding = Sharding(
+        tensor_parallel_size=tensor_parallel_size,
+        cache_element_bytes=element_bytes,
+        model_element_bytes=model_element_bytes,
+        block_size=max(block_size or smallest, smallest),
+        has_attention=has_attention,
+    )
+    return _inflated(sharding, mixers) if has_attention else sharding
+
+
+def _inflated(sharding: Sharding, mixers: set[Attention]) -> Sharding:
+    """Return the view with the block inflated to the largest recurrent state, where there is one."""
+    states = [
+        state_bytes(it, sharding.tensor_parallel_size, sharding.model_element_bytes)
+        for it in mixers
+        if isinstance(it, RECURRENT)
+    ]
+    if not states:
+        return sharding
+    token_bytes = max(
+        spec.token_bytes
+        for it in mixers
+        if isinstance(it, GroupedQueryAttention | LatentAttention)
+        for spec in attention_specs(it, sharding)
+    )
+    block_size = hybrid_block_size(
+        sharding.block_size,
+        token_bytes,
+        max(states),
+        has_delta_net=any(isinstance(it, GatedDeltaNet) for it in mixers),
+    )
+    return Sharding(
+        tensor_parallel_size=sharding.tensor_parallel_size,
+        cache_element_bytes=sharding.cache_element_bytes,
+        model_element_bytes=sharding.model_element_bytes,
+        block_size=block_size,
+        has_attention=True,
+    )
+
+
+def _longest_fitting(shape: CacheShape, longest: int, in_flight: int, usable_blocks: int) -> int:
+    """Return the longest single request that fits, found by bisection. [tokens]."""
+    if shape.blocks_per_request(longest, in_flight) <= usable_blocks:
+        return longest
+    low, high = 0, longest
+    while low < high:
+        middle = (low + high + 1) // 2
+        if shape.blocks_per_request(middle, in_flight) <= usable_blocks:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _described(group: CacheGroup, max_model_len: int, in_flight: int) -> KvCacheGroup:
+    first = group.specs[0]
+    return KvCacheGroup(
+        kind=first.kind,
+        num_layers=len(group.specs),
+        block_size=first.block_size,
+        page_size_bytes=first.page_size_bytes,
+        blocks_per_request=group.blocks_for(max_model_len, in_flight),
+        window_tokens=first.window,
+    )
+
+
+def steady_bytes(shape: CacheShape, context_tokens: int) -> int:
+    """Return the bytes a request holds on one GPU between steps: windows full, nothing in flight. [bytes]."""
+    return sum(
+        spec.token_bytes * min(context_tokens, spec.window or context_tokens) + spec.state_bytes
+        for group in shape.groups
+        for spec in group.specs
+    )

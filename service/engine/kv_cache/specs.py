@@ -1,0 +1,229 @@
+"""What one layer keeps in the cache of one rank, by vLLM 0.33's cache specifications.
+
+Sources:
+    vLLM 0.33 `v1/kv_cache_interface.py` (page sizes, admission), each attention layer's
+    `get_kv_cache_spec`, `platforms/interface.py` (`_align_hybrid_block_size`),
+    `model_executor/layers/mamba/mamba_utils.py` (state shapes).
+"""
+
+from dataclasses import dataclass
+from math import gcd, lcm
+from typing import Literal, assert_never
+
+from service.engine.architecture import (
+    Attention,
+    GatedDeltaNet,
+    GroupedQueryAttention,
+    LatentAttention,
+    Mamba1,
+    Mamba2,
+    NoAttention,
+    RecurrentMixer,
+    ShortConvolution,
+    SparseIndexer,
+)
+from service.engine.arithmetic import ceil_div, round_up
+
+SpecKind = Literal["full_attention", "sliding_window", "chunked_local_attention", "mla_attention", "mamba"]
+
+DEFAULT_BLOCK_SIZE = 16  # vLLM CacheConfig.DEFAULT_BLOCK_SIZE [tokens]
+SPARSE_BLOCK_SIZE = 64  # smallest kernel block of the sparse latent kernels [tokens]
+FP8_LATENT_BLOCK_SIZE = 64  # FlashMLA's only kernel block [tokens]
+DELTA_NET_CHECKPOINT_TOKENS = 64  # chunk on which a delta net can export its state [tokens]
+INDEXER_SCALE_BYTES = 4  # one fp32 scale for each indexer key
+ELEMENT_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheSpec:
+    """One layer's cache on one rank; equal specs can share a block table."""
+
+    kind: SpecKind
+    block_size: int  # [tokens]
+    token_bytes: int  # of one token, unpadded; 0 for a recurrent state
+    state_bytes: int = 0  # of one request's recurrent state, unpadded
+    window: int | None = None  # sliding window or chunk [tokens]
+    page_size_padded: int | None = None  # [bytes]
+    stride_alignment: int = 1  # [bytes]
+    pages_per_request: int = 0  # of a recurrent state, whatever the length
+    shape: tuple[int, ...] = ()  # heads and widths: layers with the same bytes may still differ
+
+    @property
+    def page_size_bytes(self) -> int:
+        """Return the bytes of one block of this layer."""
+        if self.page_size_padded is not None:
+            return self.page_size_padded
+        return self.state_bytes if self.kind == "mamba" else self.token_bytes * self.block_size
+
+    @property
+    def block_stride_bytes(self) -> int:
+        """Return the page rounded up to what the kernel's addressing needs."""
+        return round_up(self.page_size_bytes, self.stride_alignment)
+
+    def blocks_for(self, num_tokens: int, in_flight_tokens: int) -> int:
+        """Return the blocks that a request of this length may hold at once.
+
+            full, latent:  ceil(n / b)
+            sliding:       ceil(min(window - 1 + in_flight, n) / b) + 1
+            chunked:       ceil(min(chunk + in_flight, n) / b)
+            recurrent:     fixed
+
+        Args:
+            num_tokens: n, tokens of the request. [tokens]
+            in_flight_tokens: scheduled but not settled; freed blocks lag behind by them. [tokens]
+        """
+        match self.kind:
+            case "full_attention" | "mla_attention":
+                return ceil_div(num_tokens, self.block_size)
+            case "sliding_window":
+                assert self.window is not None
+                return ceil_div(min(self.window - 1 + in_flight_tokens, num_tokens), self.block_size) + 1
+            case "chunked_local_attention":
+                assert self.window is not None
+                return ceil_div(min(self.window + in_flight_tokens, num_tokens), self.block_size)
+            case "mamba":
+                return self.pages_per_request
+            case _ as never:
+                assert_never(never)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharding:
+    """What decides the bytes of a rank besides the model itself."""
+
+    tensor_parallel_size: int
+    cache_element_bytes: int  # 2 for bf16 and fp16, 1 for fp8
+    model_element_bytes: int
+    block_size: int
+    has_attention: bool  # recurrent layers beside attention keep states for prefix caching
+
+
+def heads_per_rank(num_heads: int, tensor_parallel_size: int) -> int:
+    """Return the heads of one rank: split while they last, replicated (one each) beyond."""
+    return max(1, num_heads // tensor_parallel_size)
+
+
+def attention_specs(attention: Attention, sharding: Sharding) -> tuple[CacheSpec, ...]:
+    """Return the caches of one mixer on one rank; none for a layer without state or with another's cache."""
+    match attention:
+        case GroupedQueryAttention():
+            return () if attention.shares_cache_with is not None else (_grouped(attention, sharding),)
+        case LatentAttention():
+            return _latent(attention, sharding)
+        case GatedDeltaNet() | Mamba1() | Mamba2() | ShortConvolution():
+            return (_recurrent(attention, sharding),)
+        case NoAttention():
+            return ()
+        case _ as never:
+            assert_never(never)
+
+
+def _grouped(attention: GroupedQueryAttention, sharding: Sharding) -> CacheSpec:
+    heads = heads_per_rank(attention.num_key_value_heads, sharding.tensor_parallel_size)
+    token_bytes = heads * (attention.head_dim + attention.v_head_dim) * sharding.cache_element_bytes
+    kind: SpecKind = "full_attention"
+    if attention.sliding_window is not None:
+        kind = "sliding_window"
+    elif attention.attention_chunk_size is not None:
+        kind = "chunked_local_attention"
+    return CacheSpec(
+        kind=kind,
+        block_size=sharding.block_size,
+        token_bytes=token_bytes,
+        window=attention.sliding_window or attention.attention_chunk_size,
+        shape=(heads, attention.head_dim, attention.v_head_dim),
+    )
+
+
+def _latent(attention: LatentAttention, sharding: Sharding) -> tuple[CacheSpec, ...]:
+    """Return the latent, the same on every rank, and the indexer's key where the layer has one."""
+    width = attention.kv_lora_rank + attention.qk_rope_head_dim
+    latent = CacheSpec(
+        kind="mla_attention",
+        block_size=sharding.block_size,
+        token_bytes=width * sharding.cache_element_bytes,
+        stride_alignment=width * sharding.cache_element_bytes if attention.is_sparse else 1,
+        shape=(1, width, 0),
+    )
+    if attention.indexer is None:
+        return (latent,)
+    return (_indexer(attention.indexer, sharding), latent)
+
+
+def _indexer(indexer: SparseIndexer, sharding: Sharding) -> CacheSpec:
+    """Return the selector's cache: one byte per element and one scale per token."""
+    token_bytes = indexer.head_dim + INDEXER_SCALE_BYTES
+    return CacheSpec(
+        kind="mla_attention", block_size=sharding.block_size, token_bytes=token_bytes, shape=(1, token_bytes, 0)
+    )
+
+
+def _recurrent(mixer: RecurrentMixer, sharding: Sharding) -> CacheSpec:
+    pages = 1
+    if sharding.has_attention:  # a running state and the one being written, and a checkpoint
+        pages = 2 if isinstance(mixer, Mamba1 | ShortConvolution) else 3
+    return CacheSpec(
+        kind="mamba",
+        block_size=sharding.block_size,
+        token_bytes=0,
+        state_bytes=state_bytes(mixer, sharding.tensor_parallel_size, sharding.model_element_bytes),
+        pages_per_request=pages,
+    )
+
+
+def state_bytes(mixer: RecurrentMixer, tensor_parallel_size: int, element_bytes: int) -> int:
+    """Return the bytes of one layer's state for one request on one rank.
+
+        Mamba 2:   (k - 1) x (heads x head_dim + 2 x groups x state) / tp x b  +  heads / tp x head_dim x state x s
+        delta net: (k - 1) x (2 x key + value width) / tp x b  +  value_heads / tp x value_dim x key_dim x s
+
+    Groups are extended so that every rank has the ones its heads read.
+    """
+    tp = tensor_parallel_size
+    match mixer:
+        case GatedDeltaNet():
+            width = 2 * mixer.key_head_dim * mixer.num_key_heads + mixer.value_head_dim * mixer.num_value_heads
+            matrix = mixer.num_value_heads // tp * mixer.value_head_dim * mixer.key_head_dim
+            conv = (mixer.conv_kernel_size - 1) * (width // tp) * element_bytes
+            return conv + matrix * ELEMENT_BYTES.get(mixer.state_dtype, element_bytes)
+        case Mamba2():
+            groups = mixer.num_groups if mixer.num_groups % tp == 0 else tp
+            width = mixer.num_heads * mixer.head_dim + 2 * groups * mixer.state_size
+            matrix = mixer.num_heads // tp * mixer.head_dim * mixer.state_size
+            conv = (mixer.conv_kernel_size - 1) * (width // tp) * element_bytes
+            return conv + matrix * ELEMENT_BYTES.get(mixer.state_dtype, element_bytes)
+        case Mamba1():
+            width = mixer.intermediate_size // tp
+            return (mixer.conv_kernel_size - 1 + mixer.state_size) * width * element_bytes
+        case ShortConvolution():
+            return (mixer.conv_kernel_size - 1) * (mixer.hidden_size // tp) * element_bytes
+        case _ as never:
+            assert_never(never)
+
+
+def kernel_block_size(attention: Attention, cache_element_bytes: int) -> int:
+    """Return the smallest block that the layer's kernel on Hopper accepts. [tokens]."""
+    match attention:
+        case LatentAttention():
+            if attention.is_sparse:
+                return SPARSE_BLOCK_SIZE
+            return FP8_LATENT_BLOCK_SIZE if cache_element_bytes == 1 else DEFAULT_BLOCK_SIZE
+        case GroupedQueryAttention() | GatedDeltaNet() | Mamba1() | Mamba2() | ShortConvolution() | NoAttention():
+            return DEFAULT_BLOCK_SIZE
+        case _ as never:
+            assert_never(never)
+
+
+def hybrid_block_size(block_size: int, attention_token_bytes: int, state: int, *, has_delta_net: bool) -> int:
+    """Return the attention block inflated until one page holds a recurrent state. [tokens].
+
+        alignment = lcm(block_size, checkpoint chunk)
+        block = alignment x ceil(state / (alignment x attention_token_bytes))
+    """
+    alignment = lcm(block_size, DELTA_NET_CHECKPOINT_TOKENS) if has_delta_net else block_size
+    return max(block_size, alignment * ceil_div(state, alignment * attention_token_bytes))
+
+
+def largest_common_block(sizes: tuple[int, ...]) -> int:
+    """Return the greatest block that divides all of these. [tokens]."""
+    return gcd(*sizes)
