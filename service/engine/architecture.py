@@ -25,9 +25,12 @@ class GroupedQueryAttention:
     has_key_value_bias: bool = False
     has_output_bias: bool = False
     norm_elements: int = 0  # query and key norms, not split over ranks
+    has_wide_norms: bool = False  # norms over all heads of query and key, split with them
+    has_head_gate: bool = False  # one gate per query head
     has_output_gate: bool = False  # query projection is twice as wide
     has_sinks: bool = False  # one learnt logit per query head
     shares_cache_with: int | None = None  # index of the layer whose cache this one reads
+    projects_unused_keys: bool = False  # keeps key and value weights although it shares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +131,15 @@ class MoeMlp:
     num_experts_per_tok: int
     moe_intermediate_size: int
     shared_expert_intermediate_size: int = 0  # summed over shared experts
+    has_shared_gate: bool = False  # one logit that scales the shared expert
+    rank_padding: int = 1  # each rank's share of an expert is rounded up to a multiple of this
+    latent_size: int = 0  # routed experts work in this width, projected in and out; 0 in the model's own
+    dense_intermediate_size: int = 0  # a dense network beside the experts (Gemma 4)
     is_gated: bool = True
     has_bias: bool = False
+    has_router_bias: bool = False
+    has_wide_router: bool = False  # router kept in fp32
+    has_score_correction: bool = False  # one fp32 bias per expert, for balance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +159,15 @@ class DecoderLayer:
     mlp: Mlp
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoder:
+    """The vision or audio part of a multimodal model: weights, but no cache."""
+
+    split_parameters: int  # divided over tensor-parallel ranks
+    whole_parameters: int  # the same on every rank
+    max_tokens_per_item: int = 0  # what one image adds to a prompt at most [tokens]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Architecture:
     """A model's structure. Compared and hashed by identity, so that plans can be cached per model."""
@@ -159,3 +178,9 @@ class Architecture:
     vocab_size: int
     max_position_embeddings: int  # longest context the engine would derive [tokens]
     layers: tuple[DecoderLayer, ...]
+    ties_embeddings: bool = False
+    norms_per_layer: int = 2  # of the width of the residual stream
+    norm_biases: bool = False
+    has_head_bias: bool = False
+    extra_parameters: int = 0  # learnt positions and the like, on every rank
+    encoder: Encoder | None = None

@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 
-from service.engine.architecture import Architecture, DecoderLayer, NoMlp
+from service.engine.architecture import Architecture, DecoderLayer
 from service.engine.config.attention import hidden_size
+from service.engine.config.embedding import embedding_facts, with_details
+from service.engine.config.encoder import parse_encoder
+from service.engine.config.feed_forward import mlp_layers
 from service.engine.config.context import longest_context_tokens
 from service.engine.config.reader import architecture_name, text_reader
 from service.engine.config.registry import attention_rule
@@ -22,11 +25,22 @@ def parse_architecture(config: Mapping[str, object]) -> Architecture:
     rule = attention_rule(name)
     reader = text_reader(config)
     mixers = rule(reader)
+    mlps = mlp_layers(reader, name, len(mixers))
+    facts = embedding_facts(reader, name)
     return Architecture(
         name=name,
         dtype=DTYPES.get(str(reader.raw("dtype", "torch_dtype") or "bfloat16").removeprefix("torch."), "bfloat16"),
         hidden_size=hidden_size(reader),
         vocab_size=reader.positive("vocab_size"),
         max_position_embeddings=longest_context_tokens(reader),
-        layers=tuple(DecoderLayer(index=i, mixers=it, mlp=NoMlp()) for i, it in enumerate(mixers)),
+        layers=tuple(
+            DecoderLayer(index=index, mixers=with_details(reader, name, it), mlp=mlps[index])
+            for index, it in enumerate(mixers)
+        ),
+        ties_embeddings=facts.ties_embeddings,
+        norms_per_layer=facts.norms_per_layer,
+        norm_biases=facts.norm_biases,
+        has_head_bias=facts.has_head_bias,
+        extra_parameters=facts.extra_parameters,
+        encoder=parse_encoder(config, name),
     )

@@ -253,3 +253,59 @@ def mimo_v2(reader: ConfigReader) -> Mixers:
             accepted="one 0 (full) or 1 (sliding) per layer",
         )
     return tuple((sliding,) if pattern[index] else (attention,) for index in range(num_hidden_layers(reader)))
+
+
+def gemma4(reader: ConfigReader) -> Mixers:
+    """Return Gemma 4's rule: full layers have wider heads of their own, and late layers share caches."""
+    sliding = replace(base_attention(reader), sliding_window=reader.positive("sliding_window", default=1024))
+    wide = reader.integer("global_head_dim", default=0) or sliding.head_dim
+    full = replace(
+        sliding,
+        num_key_value_heads=(
+            reader.optional("num_global_key_value_heads") if reader.flag("attention_k_eq_v") else None
+        )
+        or sliding.num_key_value_heads,
+        head_dim=wide,
+        v_head_dim=wide,
+        sliding_window=None,
+    )
+    layers = num_hidden_layers(reader)
+    kinds = reader.strings("layer_types") or alternating(reader, 6)
+    if len(kinds) < layers:
+        raise MissingConfigFieldError(
+            f"layer_types names {len(kinds)} of {layers} layers",
+            field="model_config.layer_types",
+            accepted="one entry per layer",
+        )
+    first_shared = layers - reader.integer("num_kv_shared_layers", default=0)
+    mixers: list[tuple[Attention, ...]] = []
+    for index, kind in enumerate(kinds[:layers]):
+        attention = full if kind in FULL_KINDS else sliding
+        if index >= first_shared > 0:
+            owner = max((i for i in range(first_shared) if kinds[i] == kind), default=None)
+            attention = replace(attention, shares_cache_with=owner, projects_unused_keys=True)
+        mixers.append((attention,))
+    return tuple(mixers)
+
+
+def laguna(reader: ConfigReader) -> Mixers:
+    """Return Laguna's rule: windows by `layer_types`, query heads and an output gate per layer."""
+    heads = reader.integers("num_attention_heads_per_layer")
+    gating = reader.raw("gating")
+    mixers: list[tuple[Attention, ...]] = []
+    for index, layer in enumerate(windowed_like_llama(reader)):
+        attention = layer[0]
+        assert isinstance(attention, GroupedQueryAttention)
+        if heads is not None and index < len(heads) and heads[index] > 0:
+            attention = replace(attention, num_attention_heads=heads[index])
+        if gating in (True, "per-head"):
+            attention = replace(attention, has_head_gate=True)
+        elif gating:
+            attention = replace(attention, has_output_gate=True)
+        mixers.append((attention,))
+    return tuple(mixers)
+
+
+def gated_like_llama(reader: ConfigReader) -> Mixers:
+    """Return the llama rule with a gate on the attention's output."""
+    return windowed_like_llama(reader, replace(base_attention(reader), has_output_gate=True))

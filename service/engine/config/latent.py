@@ -4,9 +4,14 @@ Sources:
     vLLM 0.33 `model_executor/models/deepseek_v2.py`, `models/deepseek_v32/attention.py`.
 """
 
+from dataclasses import replace
+
 from service.engine.architecture import LatentAttention, SparseIndexer
 from service.engine.config.attention import Mixers, full_only, num_hidden_layers
 from service.engine.config.reader import ConfigReader
+
+# What the DeepSeek config class supplies when the field is left out altogether.
+DEFAULT_Q_LORA_RANK = 1536
 
 
 def latent(reader: ConfigReader) -> Mixers:
@@ -20,12 +25,48 @@ def latent_if_stated(reader: ConfigReader) -> Mixers:
     return full_only(reader) if reader.raw("kv_lora_rank") is None else latent(reader)
 
 
+def sparse_latent(reader: ConfigReader) -> Mixers:
+    """Return latent attention over selected tokens; some layers reuse the selection of an earlier one.
+
+    Without `indexer_types` or `index_topk_pattern`, layer i selects anew when
+    max(i - offset + 1, 0) is a multiple of `index_topk_freq`.
+    """
+    shared = replace(_latent_attention(reader), is_sparse=True)
+    selecting = replace(
+        shared,
+        indexer=SparseIndexer(
+            num_heads=reader.positive("index_n_heads"),
+            head_dim=reader.positive("index_head_dim"),
+            top_k=reader.positive("index_topk"),
+            q_lora_rank=shared.q_lora_rank or 0,
+        ),
+    )
+    layers = num_hidden_layers(reader)
+    pattern = reader.raw("index_topk_pattern")
+    every = reader.positive("index_topk_freq", default=1)
+    offset = reader.integer("index_skip_topk_offset", default=2)
+
+    def reuses(index: int) -> bool:
+        if isinstance(pattern, str | list | tuple):
+            return index < len(pattern) and pattern[index] == "S"
+        return max(index - offset + 1, 0) % every != 0
+
+    return tuple((shared,) if reuses(index) else (selecting,) for index in range(layers))
+
+
 def _latent_attention(reader: ConfigReader) -> LatentAttention:
     return LatentAttention(
         num_attention_heads=reader.positive("num_attention_heads"),
-        q_lora_rank=reader.optional("q_lora_rank") or None,
+        q_lora_rank=_q_lora_rank(reader),
         kv_lora_rank=reader.positive("kv_lora_rank"),
         qk_nope_head_dim=reader.positive("qk_nope_head_dim"),
         qk_rope_head_dim=reader.positive("qk_rope_head_dim"),
         v_head_dim=reader.positive("v_head_dim"),
     )
+
+
+def _q_lora_rank(reader: ConfigReader) -> int | None:
+    """Return the query's latent width: stated, null for none, or the config class's default."""
+    if reader.states("q_lora_rank"):
+        return reader.optional("q_lora_rank") or None
+    return DEFAULT_Q_LORA_RANK

@@ -8,7 +8,10 @@ from service.engine.config.attention import (
     Mixers,
     falcon,
     full_only,
+    gated_like_llama,
+    gemma4,
     gpt_oss,
+    laguna,
     llama4,
     mimo_v2,
     nemotron_nas,
@@ -18,8 +21,9 @@ from service.engine.config.attention import (
     windowed_by_default,
     windowed_like_llama,
 )
-from service.engine.config.latent import latent, latent_if_stated
+from service.engine.config.latent import latent, latent_if_stated, sparse_latent
 from service.engine.config.reader import ConfigReader
+from service.engine.config.recurrent import granite_hybrid, jamba, lfm2, mamba1, mamba2, nemotron_h, qwen_hybrid
 from service.engine.errors import UnsupportedModelError
 
 AttentionRule = Callable[[ConfigReader], Mixers]
@@ -38,9 +42,6 @@ _LIKE_LLAMA = (
     "SmolLM3ForCausalLM",
     "SeedOssForCausalLM",
     "ArceeForCausalLM",
-    "LagunaForCausalLM",
-    "MuseGlimmerForCausalLM",
-    "MuseGlimmerForConditionalGeneration",
     "Phi3ForCausalLM",
     "MixtralForCausalLM",
     "PhiMoEForCausalLM",
@@ -96,6 +97,25 @@ ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
         "KimiK25ForConditionalGeneration": latent,
         "KimiVLForConditionalGeneration": latent,
         "Glm4MoeLiteForCausalLM": latent,
+        "DeepseekV32ForCausalLM": sparse_latent,
+        "GlmMoeDsaForCausalLM": sparse_latent,
+        "LagunaForCausalLM": laguna,
+        "MuseGlimmerForCausalLM": gated_like_llama,
+        "MuseGlimmerForConditionalGeneration": gated_like_llama,
+        "Gemma4ForCausalLM": gemma4,
+        "Gemma4ForConditionalGeneration": gemma4,
+        "Qwen3NextForCausalLM": qwen_hybrid,
+        "Qwen3_5ForCausalLM": qwen_hybrid,
+        "Qwen3_5MoeForCausalLM": qwen_hybrid,
+        "Qwen3_5ForConditionalGeneration": qwen_hybrid,
+        "Qwen3_5MoeForConditionalGeneration": qwen_hybrid,
+        "NemotronHForCausalLM": nemotron_h,
+        "GraniteMoeHybridForCausalLM": granite_hybrid,
+        "JambaForCausalLM": jamba,
+        "Lfm2ForCausalLM": lfm2,
+        "MambaForCausalLM": mamba1,
+        "FalconMambaForCausalLM": mamba1,
+        "Mamba2ForCausalLM": mamba2,
     }
 )
 

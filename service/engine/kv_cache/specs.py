@@ -29,6 +29,8 @@ SpecKind = Literal["full_attention", "sliding_window", "chunked_local_attention"
 DEFAULT_BLOCK_SIZE = 16  # vLLM CacheConfig.DEFAULT_BLOCK_SIZE [tokens]
 SPARSE_BLOCK_SIZE = 64  # smallest kernel block of the sparse latent kernels [tokens]
 FP8_LATENT_BLOCK_SIZE = 64  # FlashMLA's only kernel block [tokens]
+WIDE_HEAD_DIM = 512  # heads that FlashAttention 4 runs with an fp8 cache in longer blocks only
+WIDE_FP8_BLOCK_SIZE = 64  # [tokens]
 DELTA_NET_CHECKPOINT_TOKENS = 64  # chunk on which a delta net can export its state [tokens]
 INDEXER_SCALE_BYTES = 4  # one fp32 scale for each indexer key
 ELEMENT_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
@@ -208,7 +210,10 @@ def kernel_block_size(attention: Attention, cache_element_bytes: int) -> int:
             if attention.is_sparse:
                 return SPARSE_BLOCK_SIZE
             return FP8_LATENT_BLOCK_SIZE if cache_element_bytes == 1 else DEFAULT_BLOCK_SIZE
-        case GroupedQueryAttention() | GatedDeltaNet() | Mamba1() | Mamba2() | ShortConvolution() | NoAttention():
+        case GroupedQueryAttention():
+            wide = attention.head_dim == WIDE_HEAD_DIM and cache_element_bytes == 1
+            return WIDE_FP8_BLOCK_SIZE if wide else DEFAULT_BLOCK_SIZE
+        case GatedDeltaNet() | Mamba1() | Mamba2() | ShortConvolution() | NoAttention():
             return DEFAULT_BLOCK_SIZE
         case _ as never:
             assert_never(never)

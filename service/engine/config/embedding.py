@@ -1,0 +1,94 @@
+"""Embeddings, norms and biases: what each family has around its matrices."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from service.engine.architecture import Attention, GroupedQueryAttention
+from service.engine.config.attention import hidden_size
+from service.engine.config.reader import ConfigReader
+
+TIED_BY_DEFAULT = ("Gemma", "Cohere", "Starcoder2", "Falcon", "GPT2", "Bloom", "OPT", "Lfm2", "MPT")
+NORM_BIASES = ("Starcoder2", "Falcon", "StableLm", "GPT2", "GPTNeoX", "OPT", "Bloom", "Nemotron", "PhiForCausalLM", "PhiMoE")
+FOUR_NORMS = ("Gemma2", "Gemma3", "Gemma4", "Glm4ForCausalLM", "MuseGlimmer")
+ONE_NORM = ("Cohere", "NemotronH", "MambaForCausalLM", "Mamba2", "FalconMamba")
+BIASED_QKV = ("Qwen2",)
+HEAD_NORMS = ("Qwen3", "Gemma3", "Gemma4", "Exaone4", "Laguna", "Lfm2")
+WIDE_NORMS = ("Olmo2", "Olmo3", "Olmoe", "MiniMaxM2")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingFacts:
+    """What surrounds the layers."""
+
+    ties_embeddings: bool
+    norms_per_layer: int
+    norm_biases: bool
+    has_head_bias: bool
+    extra_parameters: int
+
+
+def embedding_facts(reader: ConfigReader, name: str) -> EmbeddingFacts:
+    """Return how embeddings are tied and how many norms a layer has."""
+    norms = 2
+    if name.startswith(FOUR_NORMS):
+        norms = 4
+    elif name.startswith(ONE_NORM):
+        norms = 1
+    elif name == "FalconForCausalLM":
+        norms = _falcon_norms(reader)
+    has_biases = name.startswith(NORM_BIASES) and not name.startswith("NemotronH")
+    return EmbeddingFacts(
+        ties_embeddings=reader.flag("tie_word_embeddings", default=name.startswith(TIED_BY_DEFAULT)),
+        norms_per_layer=norms,
+        norm_biases=has_biases,
+        has_head_bias=reader.flag("lm_head_bias"),
+        extra_parameters=0,
+    )
+
+
+def _falcon_norms(reader: ConfigReader) -> int:
+    """Return Falcon's norms: two in the new decoder, one where attention and feed-forward run in parallel."""
+    if reader.flag("new_decoder_architecture"):
+        return reader.optional("num_ln_in_parallel_attn") or 2
+    return 1 if reader.flag("parallel_attn", default=True) else 2
+
+
+def with_details(reader: ConfigReader, name: str, mixers: tuple[Attention, ...]) -> tuple[Attention, ...]:
+    """Return the mixers with the biases and norms of their family."""
+    return tuple(
+        _detailed(reader, name, mixer) if isinstance(mixer, GroupedQueryAttention) else mixer for mixer in mixers
+    )
+
+
+def _detailed(reader: ConfigReader, name: str, attention: GroupedQueryAttention) -> GroupedQueryAttention:
+    qkv_bias = attention.has_query_bias or reader.flag("attention_bias", "use_bias", "bias", "qkv_bias")
+    output_bias = attention.has_output_bias or reader.flag("attention_bias", "use_bias", "attention_out_bias")
+    if name.startswith(BIASED_QKV):
+        qkv_bias, output_bias = reader.flag("qkv_bias", "attention_bias", default=True), False
+    if name in ("MiMoForCausalLM", "SeedOssForCausalLM", "Glm4ForCausalLM", "Glm4MoeForCausalLM"):
+        output_bias = reader.flag("attention_out_bias")
+        qkv_bias = reader.flag("attention_bias", default=name in ("MiMoForCausalLM", "SeedOssForCausalLM"))
+    if name == "Starcoder2ForCausalLM":
+        qkv_bias = output_bias = reader.flag("use_bias", default=True)
+    return replace(
+        attention,
+        has_query_bias=qkv_bias,
+        has_key_value_bias=qkv_bias,
+        has_output_bias=output_bias,
+        norm_elements=2 * attention.head_dim if _has_head_norms(reader, name) else 0,
+        has_wide_norms=name.startswith(WIDE_NORMS),
+    )
+
+
+def _has_head_norms(reader: ConfigReader, name: str) -> bool:
+    if name.startswith(HEAD_NORMS):
+        return True
+    return name.startswith("Glm4Moe") and reader.flag("use_qk_norm")
+
+
+Rule = Callable[[ConfigReader], int]
+
+
+def positions(reader: ConfigReader) -> int:
+    """Return the elements of learnt positions."""
+    return reader.positive("max_position_embeddings", "n_positions") * hidden_size(reader)

@@ -1,0 +1,149 @@
+"""The feed-forward part of every layer: dense, mixture of experts, or none.
+
+Sources:
+    vLLM 0.33 model files: deepseek_v2.py (`first_k_dense_replace`, `moe_layer_freq`),
+    qwen2_moe.py and qwen3_moe.py (`decoder_sparse_step`, `mlp_only_layers`), llama4.py
+    (`interleave_moe_layer_step`), mixtral.py, gpt_oss.py, minimax_m2.py, nemotron_nas.py.
+"""
+
+from service.engine.architecture import DenseMlp, Mlp, MoeMlp, NoMlp
+from service.engine.config.attention import hidden_size
+from service.engine.config.reader import ConfigReader, is_list, is_mapping
+from service.engine.config.recurrent import nemotron_kinds
+
+EXPERT_COUNT_NAMES = ("num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts")
+TOP_K_NAMES = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_top_k", "moe_k")
+# State a shared expert that the model code does not build.
+NO_SHARED_EXPERT = frozenset({"Qwen3MoeForCausalLM", "Qwen3VLMoeForConditionalGeneration"})
+FP32_ROUTER = ("MiniMaxM2", "Glm4Moe", "MiMoV2", "Ernie4_5_Moe", "Step3p5")
+# Rows of an expert on one rank, as the MXFP4 kernels on Hopper want them (mxfp4.py).
+MXFP4_PADDING = 64
+WITHOUT_MLP = frozenset({"MambaForCausalLM", "FalconMambaForCausalLM", "Mamba2ForCausalLM"})
+PLAIN = frozenset(  # two matrices, no gate
+    {
+        "Starcoder2ForCausalLM",
+        "FalconForCausalLM",
+        "NemotronForCausalLM",
+        "GPT2LMHeadModel",
+        "GPTNeoXForCausalLM",
+        "NemotronHForCausalLM",
+        "ArceeForCausalLM",
+        "ApertusForCausalLM",
+    }
+)
+
+
+def mlp_layers(reader: ConfigReader, name: str, num_layers: int) -> tuple[Mlp, ...]:
+    """Return the feed-forward part of each layer of an architecture."""
+    if name == "DeciLMForCausalLM":
+        return _searched(reader)
+    if name in WITHOUT_MLP:
+        return (NoMlp(),) * num_layers
+    if name == "NemotronHForCausalLM":
+        return _nemotron(reader, name)
+    dense = _dense(reader, name)
+    num_experts = reader.integer(*EXPERT_COUNT_NAMES, default=0)
+    if num_experts <= 1:
+        return (dense,) * num_layers
+    moe = _moe(reader, name, num_experts)
+    return tuple(moe if _is_sparse(reader, name, index) else dense for index in range(num_layers))
+
+
+def _dense(reader: ConfigReader, name: str) -> DenseMlp:
+    default = 4 * hidden_size(reader)
+    names = ("intermediate_size", "ffn_hidden_size", "n_inner", "moe_intermediate_size")
+    size = reader.positive(*names, default=default)
+    if name.startswith("Llama4"):
+        size = reader.positive("intermediate_size_mlp", default=size)
+    bias = reader.flag("mlp_bias", "use_bias")
+    if name == "Starcoder2ForCausalLM":
+        bias = reader.flag("use_bias", default=True)
+    return DenseMlp(intermediate_size=size, is_gated=name not in PLAIN, has_bias=bias)
+
+
+def _moe(reader: ConfigReader, name: str, num_experts: int) -> MoeMlp:
+    size = reader.positive("moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size")
+    shared = reader.integer("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", default=0) * size
+    shared = reader.integer("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", default=shared)
+    if name in NO_SHARED_EXPERT:
+        shared = 0
+    if name.startswith("Llama4"):
+        shared = size
+    if name == "NemotronHForCausalLM":
+        each = reader.positive("moe_shared_expert_intermediate_size", default=size)
+        shared = each * reader.integer("n_shared_experts", default=0)
+    return MoeMlp(
+        num_experts=num_experts,
+        num_experts_per_tok=reader.positive(*TOP_K_NAMES, default=1),
+        moe_intermediate_size=size,
+        shared_expert_intermediate_size=shared,
+        has_shared_gate=shared > 0 and name.startswith(("Qwen2Moe", "Qwen3Next", "Qwen3_5Moe")),
+        has_wide_router=name.startswith(FP32_ROUTER),
+        rank_padding=MXFP4_PADDING if name == "GptOssForCausalLM" else 1,
+        latent_size=reader.integer("moe_latent_size", default=0),
+        dense_intermediate_size=reader.positive("intermediate_size") if name.startswith("Gemma4") else 0,
+        is_gated=name not in PLAIN,
+        has_bias=name == "GptOssForCausalLM",
+        has_router_bias=name == "GptOssForCausalLM",
+        has_score_correction=_has_score_correction(reader, name),
+    )
+
+
+def _has_score_correction(reader: ConfigReader, name: str) -> bool:
+    if reader.raw("topk_method") == "noaux_tc" or reader.flag("use_routing_bias"):
+        return True
+    return name.startswith(("Glm4Moe", "GlmMoe", "MiniMaxM2", "Laguna", "DeepseekV32", "NemotronH"))
+
+
+def _is_sparse(reader: ConfigReader, name: str, index: int) -> bool:
+    """Return whether the layer has experts."""
+    kinds = reader.raw("mlp_layer_types")
+    if is_list(kinds) and index < len(kinds):
+        return kinds[index] == "sparse"
+    if name.startswith("Llama4"):
+        stated = reader.integers("moe_layers")
+        step = reader.positive("interleave_moe_layer_step", default=1)
+        return index in stated if stated is not None else (index + 1) % step == 0
+    frequency = reader.raw("moe_layer_freq")
+    if is_list(frequency):
+        return index < len(frequency) and bool(frequency[index])
+    if name.startswith(("Deepseek", "Kimi", "Glm", "Dots1")):
+        every = frequency if isinstance(frequency, int) and frequency > 0 else 1
+        return index >= reader.integer("first_k_dense_replace", default=0) and index % every == 0
+    if name.startswith("Ernie"):
+        first = reader.integer("moe_layer_start_index", default=0)
+        last = reader.integer("moe_layer_end_index", default=10**6)
+        every = reader.positive("moe_layer_interval", default=1)
+        return first <= index <= last and (index + 1) % every == 0
+    only_dense = reader.integers("mlp_only_layers") or ()
+    return index not in only_dense and (index + 1) % reader.positive("decoder_sparse_step", default=1) == 0
+
+
+def _nemotron(reader: ConfigReader, name: str) -> tuple[Mlp, ...]:
+    """Return the feed-forward layers of Nemotron-H, which stand alone between its mixers."""
+    layers: list[Mlp] = []
+    for kind in nemotron_kinds(reader):
+        if kind == "mlp":
+            layers.append(_dense(reader, name))
+        elif kind == "moe":
+            layers.append(_moe(reader, name, reader.positive(*EXPERT_COUNT_NAMES)))
+        else:
+            layers.append(NoMlp())
+    return tuple(layers)
+
+
+def _searched(reader: ConfigReader) -> tuple[Mlp, ...]:
+    """Return what architecture search left of each layer (`ffn_mult` rounded up to 256)."""
+    layers: list[Mlp] = []
+    blocks = reader.raw("block_configs")
+    for block in blocks if is_list(blocks) else ():
+        part = ConfigReader(ConfigReader(block if is_mapping(block) else {}).mapping("ffn") or {})
+        if part.flag("no_op") or (part.raw("ffn_mult") is None and part.raw("intermediate_size") is None):
+            layers.append(NoMlp())
+            continue
+        size = part.integer("intermediate_size", default=0)
+        multiple = part.number("ffn_mult", default=0.0)
+        if multiple:
+            size = -(-int(2 * multiple * hidden_size(reader) / 3) // 256) * 256
+        layers.append(DenseMlp(intermediate_size=size))
+    return tuple(layers)

@@ -1,0 +1,201 @@
+"""Hybrids of attention with linear attention or state-space layers, and pure state-space models.
+
+Sources:
+    vLLM 0.33 model files qwen3_next.py, qwen3_5.py, nemotron_h.py, granitemoehybrid.py, jamba.py,
+    lfm2.py, mamba.py, mamba2.py, and `models/config.py` (state dtypes).
+"""
+
+from dataclasses import replace
+
+from service.engine.architecture import (
+    Attention,
+    GatedDeltaNet,
+    GroupedQueryAttention,
+    Mamba1,
+    Mamba2,
+    NoAttention,
+    ShortConvolution,
+)
+from service.engine.config.attention import FULL_KINDS, Mixers, base_attention, hidden_size, num_hidden_layers
+from service.engine.config.reader import ConfigReader, unknown_kind
+from service.engine.errors import MissingConfigFieldError
+
+NEMOTRON_LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
+
+
+def qwen_hybrid(reader: ConfigReader) -> Mixers:
+    """Return Qwen3-Next's rule: a gated delta net in most layers, gated attention in every fourth."""
+    attention = replace(
+        base_attention(reader),
+        has_output_gate=reader.flag("attn_output_gate", default=True),
+    )
+    linear = GatedDeltaNet(
+        num_key_heads=reader.positive("linear_num_key_heads"),
+        num_value_heads=reader.positive("linear_num_value_heads"),
+        key_head_dim=reader.positive("linear_key_head_dim"),
+        value_head_dim=reader.positive("linear_value_head_dim"),
+        conv_kernel_size=reader.positive("linear_conv_kernel_dim", default=4),
+        state_dtype=reader.text("mamba_ssm_dtype", default="auto"),
+    )
+    interval = reader.positive("full_attention_interval", default=4)
+    kinds = reader.strings("layer_types") or tuple(
+        "full_attention" if (index + 1) % interval == 0 else "linear_attention"
+        for index in range(num_hidden_layers(reader))
+    )
+    return _by_kind(reader, kinds, "layer_types", {"linear_attention": linear}, attention)
+
+
+def _by_kind(
+    reader: ConfigReader,
+    kinds: tuple[str, ...],
+    field: str,
+    recurrent: dict[str, Attention],
+    attention: GroupedQueryAttention,
+) -> Mixers:
+    """Return each layer's mixer by the name the config gives its kind."""
+    mixers: list[tuple[Attention, ...]] = []
+    for kind in kinds:
+        if kind in FULL_KINDS:
+            mixers.append((attention,))
+        elif kind in recurrent:
+            mixers.append((recurrent[kind],))
+        else:
+            raise unknown_kind(field, kind, ", ".join(["full_attention", *recurrent]))
+    if len(mixers) < num_hidden_layers(reader):
+        raise MissingConfigFieldError(
+            f"{field} names {len(mixers)} of {num_hidden_layers(reader)} layers",
+            field=f"model_config.{field}",
+            accepted="one entry per layer",
+        )
+    return tuple(mixers[: num_hidden_layers(reader)])
+
+
+def nemotron_kinds(reader: ConfigReader) -> tuple[str, ...]:
+    """Return what each of Nemotron-H's layers is: mamba, attention, mlp or moe."""
+    stated = reader.strings("layers_block_type")
+    if stated is not None:
+        return stated
+    pattern = reader.text("hybrid_override_pattern")
+    unknown = set(pattern) - set(NEMOTRON_LETTERS)
+    if unknown:
+        raise unknown_kind("hybrid_override_pattern", min(unknown), "M, *, - and E")
+    return tuple(NEMOTRON_LETTERS[letter] for letter in pattern)
+
+
+def nemotron_h(reader: ConfigReader) -> Mixers:
+    """Return Nemotron-H's rule: every layer is one thing, mixer or feed-forward."""
+    attention = base_attention(reader)
+    if (stated := reader.optional("attention_head_dim", "head_dim")) is not None:
+        attention = replace(attention, head_dim=stated, v_head_dim=stated)
+    if window := reader.integer("sliding_window", default=0):
+        attention = replace(attention, sliding_window=window)
+    mamba = Mamba2(
+        num_heads=reader.positive("mamba_num_heads"),
+        head_dim=reader.positive("mamba_head_dim"),
+        state_size=reader.positive("ssm_state_size"),
+        num_groups=reader.positive("n_groups"),
+        conv_kernel_size=reader.positive("conv_kernel"),
+        state_dtype=reader.text("mamba_ssm_cache_dtype", default="float32"),
+        has_bias=reader.flag("use_bias", "mamba_proj_bias"),
+        has_conv_bias=reader.flag("use_conv_bias", default=True),
+    )
+    mixer_of: dict[str, Attention] = {
+        "mamba": mamba,
+        "attention": attention,
+        "mlp": NoAttention(),
+        "moe": NoAttention(),
+    }
+    kinds = nemotron_kinds(reader)
+    for kind in kinds:
+        if kind not in mixer_of:
+            raise unknown_kind("layers_block_type", kind, ", ".join(mixer_of))
+    return tuple((mixer_of[kind],) for kind in kinds)
+
+
+def granite_hybrid(reader: ConfigReader) -> Mixers:
+    """Return Granite 4's rule: state-space layers with a few attention layers, by `layer_types`."""
+    mamba = Mamba2(
+        num_heads=reader.positive("mamba_n_heads"),
+        head_dim=reader.integer("mamba_d_head", default=0)
+        or reader.positive("mamba_expand", default=2) * hidden_size(reader) // reader.positive("mamba_n_heads"),
+        state_size=reader.positive("mamba_d_state"),
+        num_groups=reader.positive("mamba_n_groups", default=1),
+        conv_kernel_size=reader.positive("mamba_d_conv"),
+        state_dtype=reader.text("mamba_ssm_cache_dtype", default="auto"),
+        has_bias=reader.flag("mamba_proj_bias"),
+        has_conv_bias=reader.flag("mamba_conv_bias", default=True),
+    )
+    kinds = reader.strings("layer_types") or reader.strings("layers_block_type")
+    if kinds is None:
+        raise MissingConfigFieldError(
+            "the config does not state layer_types",
+            field="model_config.layer_types",
+            accepted="mamba or attention per layer",
+        )
+    return _by_kind(reader, kinds, "layer_types", {"mamba": mamba}, base_attention(reader))
+
+
+def jamba(reader: ConfigReader) -> Mixers:
+    """Return Jamba's rule: attention every `attn_layer_period` layers, Mamba 1 elsewhere."""
+    rank = reader.raw("mamba_dt_rank")
+    hidden, state = hidden_size(reader), reader.positive("mamba_d_state", default=16)
+    time_step_rank = rank if isinstance(rank, int) and rank > 0 else -(-hidden // 16)
+    mamba = Mamba1(
+        intermediate_size=reader.positive("mamba_expand", default=2) * hidden,
+        state_size=state,
+        conv_kernel_size=reader.positive("mamba_d_conv", default=4),
+        time_step_rank=time_step_rank,
+        has_bias=reader.flag("mamba_proj_bias"),
+        has_conv_bias=reader.flag("mamba_conv_bias", default=True),
+        norm_elements=time_step_rank + 2 * state,
+    )
+    period, offset = reader.positive("attn_layer_period", default=8), reader.integer("attn_layer_offset", default=4)
+    attention = base_attention(reader)
+    return tuple(
+        (attention,) if index % period == offset else (mamba,) for index in range(num_hidden_layers(reader))
+    )
+
+
+def mamba1(reader: ConfigReader) -> Mixers:
+    """Return a pure Mamba 1 stack."""
+    rank = reader.raw("time_step_rank")
+    mixer = Mamba1(
+        intermediate_size=reader.integer("intermediate_size", default=0)
+        or reader.positive("expand", default=2) * hidden_size(reader),
+        state_size=reader.positive("state_size"),
+        conv_kernel_size=reader.positive("conv_kernel"),
+        time_step_rank=rank if isinstance(rank, int) and rank > 0 else -(-hidden_size(reader) // 16),
+        has_bias=reader.flag("use_bias"),
+        has_conv_bias=reader.flag("use_conv_bias", default=True),
+    )
+    return ((mixer,),) * num_hidden_layers(reader)
+
+
+def mamba2(reader: ConfigReader) -> Mixers:
+    """Return a pure Mamba 2 stack."""
+    mixer = Mamba2(
+        num_heads=reader.positive("num_heads"),
+        head_dim=reader.positive("head_dim"),
+        state_size=reader.positive("state_size"),
+        num_groups=reader.positive("n_groups", default=1),
+        conv_kernel_size=reader.positive("conv_kernel"),
+        state_dtype="auto",
+        has_bias=reader.flag("use_bias"),
+        has_conv_bias=reader.flag("use_conv_bias", default=True),
+    )
+    return ((mixer,),) * num_hidden_layers(reader)
+
+
+def lfm2(reader: ConfigReader) -> Mixers:
+    """Return LFM2's rule: short convolutions with a few attention layers."""
+    convolution = ShortConvolution(
+        hidden_size=reader.integer("conv_dim", default=0) or hidden_size(reader),
+        conv_kernel_size=reader.positive("conv_L_cache", default=3),
+        has_bias=reader.flag("conv_bias"),
+    )
+    layers = num_hidden_layers(reader)
+    full = reader.integers("full_attn_idxs") or ()
+    kinds = reader.strings("layer_types") or tuple(
+        "full_attention" if index in full else "conv" for index in range(layers)
+    )
+    return _by_kind(reader, kinds, "layer_types", {"conv": convolution}, base_attention(reader))

@@ -1,0 +1,111 @@
+"""Weights: what one rank loads, and how many parameters a model has."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from service.engine.architecture import Architecture, MoeMlp
+from service.engine.config.quantization import Quantization
+from service.engine.inputs import Layout
+from service.engine.kv_cache.plan import pipeline_stages
+from service.engine.weights.formats import matrix_bytes
+from service.engine.weights.matrices import CACHE_SCALES, Matrix, embedding_matrices, layer_matrices
+
+__all__ = ["RankWeights", "num_active_parameters", "num_parameters", "rank_weights"]
+
+ELEMENT_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankWeights:
+    """The fullest rank's weights. [bytes]."""
+
+    loaded_bytes: int
+    by_component: Mapping[str, int]
+
+
+@lru_cache(maxsize=4096)
+def rank_weights(architecture: Architecture, *, layout: Layout, quantization: Quantization) -> RankWeights:
+    """Return the bytes that the fullest rank loads.
+
+    Args:
+        architecture: the model.
+        layout: tensor parallelism splits matrices, pipeline parallelism splits layers, expert
+            parallelism deals experts out whole.
+        quantization: how the checkpoint stores weights.
+    """
+    first, last = embedding_matrices(architecture, layout)
+    stages = pipeline_stages(len(architecture.layers), layout.pipeline_parallel_size)
+    ranks: list[dict[str, int]] = []
+    for index, (start, end) in enumerate(stages):
+        matrices = list(first) if index == 0 else []
+        for layer in architecture.layers[start:end]:
+            matrices += layer_matrices(architecture, layer, layout)
+        if index == len(stages) - 1:
+            matrices += last
+        ranks.append(_by_component(matrices, quantization, ELEMENT_BYTES.get(architecture.dtype, 2)))
+    fullest = max(ranks, key=lambda rank: sum(rank.values()))
+    return RankWeights(loaded_bytes=sum(fullest.values()), by_component=fullest)
+
+
+def _by_component(matrices: list[Matrix], quantization: Quantization, element_bytes: int) -> dict[str, int]:
+    components: dict[str, int] = {}
+    for matrix in matrices:
+        name = _component(matrix.module)
+        components[name] = components.get(name, 0) + matrix_bytes(matrix, quantization, element_bytes)
+    return components
+
+
+def _component(module: str) -> str:
+    """Return the part of the model a reader would name."""
+    if ".experts" in module:
+        return "experts"
+    if module.startswith("visual"):
+        return "encoder"
+    if module in ("model.embed_tokens", "lm_head"):
+        return "embeddings"
+    if ".mlp." in module:
+        return "feed_forward"
+    return "attention" if ".layers." in module else "other"
+
+
+@lru_cache(maxsize=1024)
+def num_parameters(architecture: Architecture) -> int:
+    """Return the parameters of the whole model: every matrix, norm, bias and embedding."""
+    return _elements(architecture, _matrices(architecture))
+
+
+@lru_cache(maxsize=1024)
+def num_active_parameters(architecture: Architecture) -> int:
+    """Return the parameters that one token passes through: of the experts only those it is routed to.
+
+        active = total - sum over layers (1 - top_k / experts) x routed expert parameters
+    """
+    active = 0
+    for layer in architecture.layers:
+        share = (1, 1)
+        if isinstance(layer.mlp, MoeMlp):
+            share = (layer.mlp.num_experts_per_tok, layer.mlp.num_experts)
+        for matrix in layer_matrices(architecture, layer, Layout()):
+            elements = matrix.count * (matrix.rows * matrix.columns + matrix.biases)
+            active += elements * share[0] // share[1] if ".experts" in matrix.module else elements
+    first, last = embedding_matrices(architecture, Layout())
+    return active + _elements(architecture, [*first, *last])
+
+
+def _matrices(architecture: Architecture) -> list[Matrix]:
+    first, last = embedding_matrices(architecture, Layout())
+    layers = [it for layer in architecture.layers for it in layer_matrices(architecture, layer, Layout())]
+    return [*first, *layers, *last]
+
+
+def _elements(architecture: Architecture, matrices: list[Matrix]) -> int:
+    """Return the elements, without the padding of the vocabulary."""
+    padded = sum(
+        it.rows - architecture.vocab_size for it in matrices if it.module in ("model.embed_tokens", "lm_head")
+    )
+    total = sum(
+        it.count * (it.rows * it.columns + it.biases) for it in matrices if not it.module.endswith(CACHE_SCALES)
+    )
+    return total - padded * architecture.hidden_size
+

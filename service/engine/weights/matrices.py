@@ -1,0 +1,320 @@
+"""Every matrix of a model as one rank holds it.
+
+Sources:
+    vLLM 0.33 model files and `model_executor/layers/{linear,vocab_parallel_embedding}.py`.
+"""
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from service.engine.architecture import (
+    Architecture,
+    Attention,
+    DecoderLayer,
+    DenseMlp,
+    GatedDeltaNet,
+    GroupedQueryAttention,
+    LatentAttention,
+    Mamba1,
+    Mamba2,
+    Mlp,
+    MoeMlp,
+    NoAttention,
+    NoMlp,
+    ShortConvolution,
+)
+from service.engine.arithmetic import ceil_div, round_up
+from service.engine.inputs import Layout
+
+# Embedding tables are padded so that they divide over ranks (vLLM DEFAULT_VOCAB_PADDING_SIZE).
+VOCABULARY_PADDING = 64
+# Scales of the cache, which some quantized checkpoints bring along.
+CACHE_SCALES = "cache_scales"
+LATENT_CACHE_SCALES = "latent_cache_scales"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """A weight of `rows` outputs and `columns` inputs on one rank, `count` times over.
+
+    `parts` is how many of the checkpoint's matrices are fused in it (each keeps its own scale).
+    """
+
+    module: str  # as the checkpoint names it, for its list of unquantized modules
+    rows: int
+    columns: int
+    count: int = 1
+    parts: int = 1
+    is_linear: bool = True  # embeddings, norms and convolutions are never quantized
+    element_bytes: int | None = None  # where it is not the model's dtype
+    biases: int = 0  # elements, in the model's dtype
+
+
+def layer_matrices(architecture: Architecture, layer: DecoderLayer, layout: Layout) -> list[Matrix]:
+    """Return what one rank holds of one decoder layer."""
+    prefix = f"model.layers.{layer.index}."
+    hidden = architecture.hidden_size
+    matrices: list[Matrix] = []
+    for mixer in layer.mixers:
+        matrices += _mixer(mixer, hidden, layout.tensor_parallel_size, prefix)
+    matrices += _mlp(layer.mlp, hidden, layout, prefix)
+    parts = sum(not isinstance(it, NoAttention) for it in layer.mixers) + (not isinstance(layer.mlp, NoMlp))
+    norms = min(architecture.norms_per_layer, 2 * parts if architecture.norms_per_layer > 2 else parts) * hidden * (2 if architecture.norm_biases else 1)
+    return [*matrices, _vector(prefix + "norms", norms)]
+
+
+def embedding_matrices(architecture: Architecture, layout: Layout) -> tuple[list[Matrix], list[Matrix]]:
+    """Return what the first and the last pipeline stage hold besides layers."""
+    rows = ceil_div(round_up(architecture.vocab_size, VOCABULARY_PADDING), layout.tensor_parallel_size)
+    hidden = architecture.hidden_size
+    table = Matrix(module="model.embed_tokens", rows=rows, columns=hidden, is_linear=False)
+    head = Matrix(
+        module="lm_head", rows=rows, columns=hidden, biases=rows if architecture.has_head_bias else 0
+    )
+    first = [table, _vector("model.extra", architecture.extra_parameters)]
+    final_norm = _vector("model.norm", hidden * (2 if architecture.norm_biases else 1))
+    if architecture.encoder is not None:
+        encoder = architecture.encoder
+        whole = encoder.whole_parameters + ceil_div(encoder.split_parameters, layout.tensor_parallel_size)
+        first.append(_vector("visual", whole))
+    if not architecture.ties_embeddings:
+        return first, [final_norm, head]
+    return first, [final_norm] if layout.pipeline_parallel_size == 1 else [final_norm, table]
+
+
+def _vector(module: str, elements: int) -> Matrix:
+    return Matrix(module=module, rows=elements, columns=1, is_linear=False)
+
+
+def _mixer(mixer: Attention, hidden: int, tp: int, prefix: str) -> list[Matrix]:
+    match mixer:
+        case GroupedQueryAttention():
+            return _grouped(mixer, hidden, tp, prefix + "self_attn.")
+        case LatentAttention():
+            return _latent(mixer, hidden, tp, prefix + "self_attn.")
+        case GatedDeltaNet():
+            return _delta_net(mixer, hidden, tp, prefix + "linear_attn.")
+        case Mamba2():
+            return _mamba2(mixer, hidden, tp, prefix + "mixer.")
+        case Mamba1():
+            return _mamba1(mixer, hidden, tp, prefix + "mixer.")
+        case ShortConvolution():
+            return _short_convolution(mixer, hidden, tp, prefix + "conv.")
+        case NoAttention():
+            return []
+        case _ as never:
+            assert_never(never)
+
+
+def _grouped(it: GroupedQueryAttention, hidden: int, tp: int, prefix: str) -> list[Matrix]:
+    """Return query, key, value and output; key-value heads are replicated above their number."""
+    heads = it.num_attention_heads // tp
+    kv_heads = max(1, it.num_key_value_heads // tp)
+    query = heads * it.head_dim * (2 if it.has_output_gate else 1)
+    key_value = kv_heads * (it.head_dim + it.v_head_dim)
+    shares = it.shares_cache_with is not None and not it.projects_unused_keys
+    rows = query + (0 if shares else key_value)
+    biases = query * it.has_query_bias + key_value * it.has_key_value_bias
+    return [
+        Matrix(module=prefix + "q_proj", rows=rows, columns=hidden, parts=1 if shares else 3, biases=biases),
+        Matrix(
+            module=prefix + "o_proj",
+            rows=hidden,
+            columns=heads * it.v_head_dim,
+            biases=hidden if it.has_output_bias else 0,
+        ),
+        _vector(prefix + "norms", it.norm_elements + ((heads + kv_heads) * it.head_dim if it.has_wide_norms else 0)),
+        Matrix(module=prefix + "g_proj", rows=heads if it.has_head_gate else 0, columns=hidden),
+        _vector(prefix + "sinks", heads if it.has_sinks else 0),
+        Matrix(module=prefix + CACHE_SCALES, rows=2, columns=1, is_linear=False, element_bytes=4),
+    ]
+
+
+def _latent(it: LatentAttention, hidden: int, tp: int, prefix: str) -> list[Matrix]:
+    """Return the down-projections (whole on every rank) and up-projections (split by heads)."""
+    heads = it.num_attention_heads // tp
+    query_width = heads * (it.qk_nope_head_dim + it.qk_rope_head_dim)
+    latent = it.kv_lora_rank + it.qk_rope_head_dim
+    matrices = [
+        Matrix(
+            module=prefix + "kv_b_proj",
+            rows=heads * (it.qk_nope_head_dim + it.v_head_dim),
+            columns=it.kv_lora_rank,
+        ),
+        Matrix(module=prefix + "o_proj", rows=hidden, columns=heads * it.v_head_dim),
+        _vector(prefix + "norms", it.kv_lora_rank + (it.q_lora_rank or 0)),
+        Matrix(module=prefix + LATENT_CACHE_SCALES, rows=2, columns=1, is_linear=False, element_bytes=4),
+    ]
+    if it.q_lora_rank is None:
+        matrices += [
+            Matrix(module=prefix + "q_proj", rows=query_width, columns=hidden),
+            Matrix(module=prefix + "kv_a_proj_with_mqa", rows=latent, columns=hidden),
+        ]
+    else:
+        matrices += [
+            Matrix(module=prefix + "q_a_proj", rows=it.q_lora_rank, columns=hidden),
+            Matrix(module=prefix + "kv_a_proj_with_mqa", rows=latent, columns=hidden),
+            Matrix(module=prefix + "q_b_proj", rows=query_width, columns=it.q_lora_rank),
+        ]
+    if it.indexer is not None:
+        index = it.indexer
+        matrices += [
+            Matrix(module=prefix + "indexer.wq_b", rows=index.num_heads * index.head_dim, columns=index.q_lora_rank),
+            Matrix(module=prefix + "indexer.wk", rows=index.head_dim + index.num_heads, columns=hidden, is_linear=False),
+            Matrix(module=prefix + "indexer.k_norm", rows=2 * index.head_dim, columns=1, is_linear=False, element_bytes=4),
+        ]
+    return matrices
+
+
+def _delta_net(it: GatedDeltaNet, hidden: int, tp: int, prefix: str) -> list[Matrix]:
+    key = it.num_key_heads * it.key_head_dim // tp
+    value = it.num_value_heads * it.value_head_dim // tp
+    heads = it.num_value_heads // tp
+    return [
+        Matrix(module=prefix + "in_proj_qkv", rows=2 * key + 2 * value, columns=hidden, parts=4),
+        Matrix(module=prefix + "in_proj_b", rows=2 * heads, columns=hidden, parts=2),
+        Matrix(module=prefix + "conv1d", rows=2 * key + value, columns=it.conv_kernel_size, is_linear=False),
+        _vector(prefix + "dt_bias", heads),
+        Matrix(module=prefix + "A_log", rows=heads, columns=1, is_linear=False, element_bytes=4),
+        _vector(prefix + "norm", it.value_head_dim),
+        Matrix(module=prefix + "out_proj", rows=hidden, columns=value),
+    ]
+
+
+def _mamba2(it: Mamba2, hidden: int, tp: int, prefix: str) -> list[Matrix]:
+    groups = it.num_groups if it.num_groups % tp == 0 else tp
+    width = it.num_heads * it.head_dim // tp
+    state = 2 * groups * it.state_size // tp
+    heads = it.num_heads // tp
+    conv = width + state
+    in_rows = 2 * width + state + heads
+    return [
+        Matrix(module=prefix + "in_proj", rows=in_rows, columns=hidden, biases=in_rows if it.has_bias else 0),
+        Matrix(
+            module=prefix + "conv1d",
+            rows=conv,
+            columns=it.conv_kernel_size,
+            is_linear=False,
+            biases=conv if it.has_conv_bias else 0,
+        ),
+        _vector(prefix + "norm_and_skip", width + 2 * heads),
+        Matrix(module=prefix + "A", rows=heads, columns=1, is_linear=False, element_bytes=4),
+        Matrix(module=prefix + "out_proj", rows=hidden, columns=width, biases=hidden if it.has_bias else 0),
+    ]
+
+
+def _mamba1(it: Mamba1, hidden: int, tp: int, prefix: str) -> list[Matrix]:
+    width = it.intermediate_size // tp
+    rank = it.time_step_rank
+    return [
+        Matrix(module=prefix + "in_proj", rows=2 * width, columns=hidden, biases=2 * width if it.has_bias else 0),
+        Matrix(
+            module=prefix + "conv1d",
+            rows=width,
+            columns=it.conv_kernel_size,
+            is_linear=False,
+            biases=width if it.has_conv_bias else 0,
+        ),
+        Matrix(module=prefix + "x_proj", rows=rank + 2 * it.state_size, columns=width),
+        Matrix(module=prefix + "dt_proj", rows=width, columns=rank, biases=width, is_linear=False),
+        Matrix(module=prefix + "A", rows=width * it.state_size + width, columns=1, is_linear=False, element_bytes=4),
+        _vector(prefix + "norms", it.norm_elements),
+        Matrix(module=prefix + "out_proj", rows=hidden, columns=width, biases=hidden if it.has_bias else 0),
+    ]
+
+
+def _short_convolution(it: ShortConvolution, hidden: int, tp: int, prefix: str) -> list[Matrix]:
+    width = it.hidden_size // tp
+    return [
+        Matrix(module=prefix + "in_proj", rows=3 * width, columns=hidden, biases=3 * width if it.has_bias else 0),
+        Matrix(module=prefix + "conv", rows=width, columns=it.conv_kernel_size, is_linear=False),
+        Matrix(module=prefix + "out_proj", rows=hidden, columns=width, biases=hidden if it.has_bias else 0),
+    ]
+
+
+def _mlp(mlp: Mlp, hidden: int, layout: Layout, prefix: str) -> list[Matrix]:
+    match mlp:
+        case DenseMlp():
+            return _dense(
+                mlp.intermediate_size // layout.tensor_parallel_size,
+                hidden,
+                prefix + "mlp.",
+                is_gated=mlp.is_gated,
+                has_bias=mlp.has_bias,
+            )
+        case MoeMlp():
+            return _experts(mlp, hidden, layout, prefix + "mlp.")
+        case NoMlp():
+            return []
+        case _ as never:
+            assert_never(never)
+
+
+def _dense(size: int, hidden: int, prefix: str, *, is_gated: bool, has_bias: bool) -> list[Matrix]:
+    parts = 2 if is_gated else 1
+    return [
+        Matrix(
+            module=prefix + ("gate_proj" if is_gated else "up_proj"),
+            rows=parts * size,
+            columns=hidden,
+            parts=parts,
+            biases=parts * size if has_bias else 0,
+        ),
+        Matrix(module=prefix + "down_proj", rows=hidden, columns=size, biases=hidden if has_bias else 0),
+    ]
+
+
+def _experts(mlp: MoeMlp, hidden: int, layout: Layout, prefix: str) -> list[Matrix]:
+    """Return routed experts (cut by tensor parallelism, or dealt out whole), router and shared experts."""
+    ranks = layout.tensor_parallel_size * layout.data_parallel_size
+    count = ceil_div(mlp.num_experts, ranks) if layout.expert_parallel else mlp.num_experts
+    # Without expert parallelism the engine cuts experts over all ranks of the replica.
+    size = mlp.moe_intermediate_size if layout.expert_parallel else ceil_div(mlp.moe_intermediate_size, ranks)
+    size = round_up(size, mlp.rank_padding)
+    parts = 2 if mlp.is_gated else 1
+    width = mlp.latent_size or hidden
+    matrices = [
+        Matrix(
+            module=prefix + "experts.gate_up_proj",
+            rows=parts * size,
+            columns=width,
+            count=count,
+            parts=parts,
+            biases=parts * size if mlp.has_bias else 0,
+        ),
+        Matrix(
+            module=prefix + "experts.down_proj",
+            rows=width,
+            columns=size,
+            count=count,
+            biases=width if mlp.has_bias else 0,
+        ),
+        Matrix(
+            module=prefix + "gate",
+            rows=mlp.num_experts,
+            columns=hidden,
+            is_linear=False,
+            element_bytes=4 if mlp.has_wide_router else None,
+            biases=mlp.num_experts if mlp.has_router_bias else 0,
+        ),
+    ]
+    if mlp.has_score_correction:
+        matrices.append(
+            Matrix(module=prefix + "correction", rows=mlp.num_experts, columns=1, is_linear=False, element_bytes=4)
+        )
+    if mlp.shared_expert_intermediate_size:
+        shared = mlp.shared_expert_intermediate_size // layout.tensor_parallel_size
+        matrices += _dense(shared, hidden, prefix + "shared_experts.", is_gated=mlp.is_gated, has_bias=False)
+    if mlp.latent_size:
+        matrices += [
+            Matrix(module=prefix + "fc1_latent_proj", rows=width, columns=hidden),
+            Matrix(module=prefix + "fc2_latent_proj", rows=hidden, columns=width),
+        ]
+    if mlp.dense_intermediate_size:
+        dense = mlp.dense_intermediate_size // layout.tensor_parallel_size
+        matrices += _dense(dense, hidden, prefix, is_gated=mlp.is_gated, has_bias=False)
+        # three norms around the experts, the router's scale, and one scale per expert
+        matrices.append(_vector(prefix + "expert_norms", 4 * hidden + mlp.num_experts))
+    if mlp.has_shared_gate:
+        matrices.append(_vector(prefix + "shared_expert_gate", hidden))
+    return matrices
