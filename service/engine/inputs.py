@@ -9,7 +9,7 @@ KvCacheDtype = Literal["auto", "bf16", "fp16", "fp8"]
 WeightFormat = Literal["bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Gpu:
     """One GPU type, as its driver and data sheet state it."""
 
@@ -96,14 +96,3 @@ class Headroom:
 
     spare_replicas: int = 0
     headroom_fraction: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineRules:
-    """One row of the engine-rules table: a serving engine's own defaults and measured terms, by version."""
-
-    engine: EngineName
-    version: str  # lowest engine version the row speaks for, e.g. "0.26"
-    rules_version: str  # e.g. "vllm-0.33"
-    default_gpu_memory_utilization: float  # [fraction]; mem_fraction_static, free-memory fraction
-    source: str

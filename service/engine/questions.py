@@ -6,7 +6,6 @@ from typing import Literal
 from service.engine.architecture import Architecture
 from service.engine.config.quantization import Quantization
 from service.engine.inputs import (
-    EngineRules,
     Gpu,
     Headroom,
     KvCacheDtype,
@@ -15,7 +14,7 @@ from service.engine.inputs import (
     Load,
     WeightFormat,
 )
-from service.engine.steps import StepTimers
+from service.engine.rules import EngineRules
 
 Objective = Literal["cost", "gpus", "latency"]
 
@@ -42,7 +41,7 @@ class ModelFacts:
     source: str | None
     config_json: str = ""  # the published config, for step timers that read it
     weight_bytes: int | None = None  # stated by the caller where the config cannot tell
-    num_parameters: int | None = None  # same
+    num_parameters: int | None = None  # same, in the checkpoint's format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +85,6 @@ class SizeQuestion:
     settings: SettingsWish
     rules: EngineRules
     offers: tuple[Offer, ...] = ()
-    timers: StepTimers | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,14 +95,13 @@ class CapacityQuestion:
     gpu: Gpu
     gpu_count: int
     load: Load | None  # latency at this load, even beyond saturation
-    input_tokens: int
-    output_tokens: int
+    input_tokens: int | None  # both None: requests of the longest context served
+    output_tokens: int | None
     limits: Limits
     layout: LayoutWish
     settings: SettingsWish
     rules: EngineRules
     offers: tuple[Offer, ...] = ()
-    timers: StepTimers | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +125,3 @@ class RecommendQuestion:
     max_usd_per_hour: float | None = None
     objective: Objective = "cost"
     limit: int = 10
-    timers: StepTimers | None = None
-
-

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from service.engine.architecture import Architecture, DecoderLayer
 from service.engine.config.attention import hidden_size
+from service.engine.config.context import longest_context_tokens
 from service.engine.config.embedding import embedding_facts, with_details
 from service.engine.config.encoder import parse_encoder
 from service.engine.config.feed_forward import mlp_layers
-from service.engine.config.context import longest_context_tokens
 from service.engine.config.reader import architecture_name, text_reader
 from service.engine.config.registry import attention_rule
 

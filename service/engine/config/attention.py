@@ -261,9 +261,7 @@ def gemma4(reader: ConfigReader) -> Mixers:
     wide = reader.integer("global_head_dim", default=0) or sliding.head_dim
     full = replace(
         sliding,
-        num_key_value_heads=(
-            reader.optional("num_global_key_value_heads") if reader.flag("attention_k_eq_v") else None
-        )
+        num_key_value_heads=(reader.optional("num_global_key_value_heads") if reader.flag("attention_k_eq_v") else None)
         or sliding.num_key_value_heads,
         head_dim=wide,
         v_head_dim=wide,

@@ -8,7 +8,18 @@ from service.engine.config.attention import hidden_size
 from service.engine.config.reader import ConfigReader
 
 TIED_BY_DEFAULT = ("Gemma", "Cohere", "Starcoder2", "Falcon", "GPT2", "Bloom", "OPT", "Lfm2", "MPT")
-NORM_BIASES = ("Starcoder2", "Falcon", "StableLm", "GPT2", "GPTNeoX", "OPT", "Bloom", "Nemotron", "PhiForCausalLM", "PhiMoE")
+NORM_BIASES = (
+    "Starcoder2",
+    "Falcon",
+    "StableLm",
+    "GPT2",
+    "GPTNeoX",
+    "OPT",
+    "Bloom",
+    "Nemotron",
+    "PhiForCausalLM",
+    "PhiMoE",
+)
 FOUR_NORMS = ("Gemma2", "Gemma3", "Gemma4", "Glm4ForCausalLM", "MuseGlimmer")
 ONE_NORM = ("Cohere", "NemotronH", "MambaForCausalLM", "Mamba2", "FalconMamba")
 BIASED_QKV = ("Qwen2",)

@@ -144,10 +144,21 @@ def _compressed_tensors(reader: ConfigReader, ignored: tuple[str, ...]) -> Quant
         scheme: Scheme = {"block": "fp8-block", "channel": "fp8-channel"}.get(strategy, "fp8-tensor")  # type: ignore[assignment]
         block = weights.integers("block_structure") if strategy == "block" else None
         return Quantization(
-            scheme=scheme, block=block[0] if block else 0, ignored=ignored, kv_cache_dtype=kv_cache_dtype, is_compressed_tensors=True, weight_format="fp8"
+            scheme=scheme,
+            block=block[0] if block else 0,
+            ignored=ignored,
+            kv_cache_dtype=kv_cache_dtype,
+            is_compressed_tensors=True,
+            weight_format="fp8",
         )
     if (bits, kind) == (8, "int"):
-        return Quantization(scheme="int8-channel", ignored=ignored, kv_cache_dtype=kv_cache_dtype, is_compressed_tensors=True, weight_format="int8")
+        return Quantization(
+            scheme="int8-channel",
+            ignored=ignored,
+            kv_cache_dtype=kv_cache_dtype,
+            is_compressed_tensors=True,
+            weight_format="int8",
+        )
     if (bits, kind) == (4, "int"):
         return Quantization(
             scheme="int4-group",
@@ -155,7 +166,8 @@ def _compressed_tensors(reader: ConfigReader, ignored: tuple[str, ...]) -> Quant
             has_zero_points=not weights.flag("symmetric", default=True),
             ignored=ignored,
             kv_cache_dtype=kv_cache_dtype,
-            is_compressed_tensors=True, weight_format="int4",
+            is_compressed_tensors=True,
+            weight_format="int4",
         )
     if (bits, kind) == (4, "float"):
         nvfp4 = size == 16
@@ -164,7 +176,8 @@ def _compressed_tensors(reader: ConfigReader, ignored: tuple[str, ...]) -> Quant
             block=size or 32,
             ignored=ignored,
             kv_cache_dtype=kv_cache_dtype,
-            is_compressed_tensors=True, weight_format="nvfp4" if nvfp4 else "mxfp4",
+            is_compressed_tensors=True,
+            weight_format="nvfp4" if nvfp4 else "mxfp4",
         )
     raise _unknown(f"compressed-tensors with {bits} bits of {kind or 'no type'}")
 
@@ -173,13 +186,27 @@ def _modelopt(reader: ConfigReader, algorithm: str, ignored: tuple[str, ...]) ->
     cache = str(reader.raw("kv_cache_quant_algo") or reader.raw("kv_cache_scheme") or "")
     kv_cache_dtype: KvCacheDtype | None = "fp8" if cache.upper() not in ("", "NONE") else None
     if algorithm.startswith("FP8_PER_CHANNEL"):
-        return Quantization(scheme="fp8-channel", ignored=ignored, kv_cache_dtype=kv_cache_dtype, is_modelopt=True, weight_format="fp8")
+        return Quantization(
+            scheme="fp8-channel", ignored=ignored, kv_cache_dtype=kv_cache_dtype, is_modelopt=True, weight_format="fp8"
+        )
     if algorithm.startswith("FP8"):
         return Quantization(
-            scheme="fp8-tensor", is_static=True, ignored=ignored, kv_cache_dtype=kv_cache_dtype, is_modelopt=True, weight_format="fp8"
+            scheme="fp8-tensor",
+            is_static=True,
+            ignored=ignored,
+            kv_cache_dtype=kv_cache_dtype,
+            is_modelopt=True,
+            weight_format="fp8",
         )
     if algorithm in ("NVFP4", "NVFP4_AWQ"):
-        return Quantization(scheme="nvfp4", block=16, ignored=ignored, kv_cache_dtype=kv_cache_dtype, is_modelopt=True, weight_format="nvfp4")
+        return Quantization(
+            scheme="nvfp4",
+            block=16,
+            ignored=ignored,
+            kv_cache_dtype=kv_cache_dtype,
+            is_modelopt=True,
+            weight_format="nvfp4",
+        )
     raise _unknown(f"modelopt {algorithm}")
 
 

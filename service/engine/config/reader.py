@@ -163,9 +163,7 @@ def unknown_kind(field: str, value: object, accepted: str) -> UnsupportedModelEr
 
 def _missing(name: str, kind: str, found: object = None) -> MissingConfigFieldError:
     if found is None:
-        return MissingConfigFieldError(
-            f"the config does not state {name}", field=f"model_config.{name}", accepted=kind
-        )
+        return MissingConfigFieldError(f"the config does not state {name}", field=f"model_config.{name}", accepted=kind)
     return MissingConfigFieldError(
         f"the config's {name} is {str(found)[:80]!r}", field=f"model_config.{name}", accepted=kind
     )

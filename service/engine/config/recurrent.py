@@ -151,9 +151,7 @@ def jamba(reader: ConfigReader) -> Mixers:
     )
     period, offset = reader.positive("attn_layer_period", default=8), reader.integer("attn_layer_offset", default=4)
     attention = base_attention(reader)
-    return tuple(
-        (attention,) if index % period == offset else (mamba,) for index in range(num_hidden_layers(reader))
-    )
+    return tuple((attention,) if index % period == offset else (mamba,) for index in range(num_hidden_layers(reader)))
 
 
 def mamba1(reader: ConfigReader) -> Mixers:

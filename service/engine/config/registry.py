@@ -69,8 +69,8 @@ _FULL = (
 )
 
 ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
-    {name: windowed_like_llama for name in _LIKE_LLAMA}
-    | {name: full_only for name in _FULL}
+    dict.fromkeys(_LIKE_LLAMA, windowed_like_llama)
+    | dict.fromkeys(_FULL, full_only)
     | {
         "MistralForCausalLM": windowed_by_default(4096),
         "Qwen2ForCausalLM": qwen,

@@ -98,7 +98,5 @@ def _groups_of_equal_size(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
     for spec, layers in buckets.items():
         num_groups = ceil_div(layers, group_size)
         # Layers are dealt out in turn, so that pipeline stages get even shares.
-        groups += [
-            CacheGroup(specs=(spec,) * len(range(index, layers, num_groups))) for index in range(num_groups)
-        ]
+        groups += [CacheGroup(specs=(spec,) * len(range(index, layers, num_groups))) for index in range(num_groups)]
     return tuple(groups)

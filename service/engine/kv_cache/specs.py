@@ -222,8 +222,8 @@ def kernel_block_size(attention: Attention, cache_element_bytes: int) -> int:
 def hybrid_block_size(block_size: int, attention_token_bytes: int, state: int, *, has_delta_net: bool) -> int:
     """Return the attention block inflated until one page holds a recurrent state. [tokens].
 
-        alignment = lcm(block_size, checkpoint chunk)
-        block = alignment x ceil(state / (alignment x attention_token_bytes))
+    alignment = lcm(block_size, checkpoint chunk)
+    block = alignment x ceil(state / (alignment x attention_token_bytes))
     """
     alignment = lcm(block_size, DELTA_NET_CHECKPOINT_TOKENS) if has_delta_net else block_size
     return max(block_size, alignment * ceil_div(state, alignment * attention_token_bytes))

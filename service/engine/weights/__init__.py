@@ -79,7 +79,7 @@ def num_parameters(architecture: Architecture) -> int:
 def num_active_parameters(architecture: Architecture) -> int:
     """Return the parameters that one token passes through: of the experts only those it is routed to.
 
-        active = total - sum over layers (1 - top_k / experts) x routed expert parameters
+    active = total - sum over layers (1 - top_k / experts) x routed expert parameters
     """
     active = 0
     for layer in architecture.layers:
@@ -101,11 +101,8 @@ def _matrices(architecture: Architecture) -> list[Matrix]:
 
 def _elements(architecture: Architecture, matrices: list[Matrix]) -> int:
     """Return the elements, without the padding of the vocabulary."""
-    padded = sum(
-        it.rows - architecture.vocab_size for it in matrices if it.module in ("model.embed_tokens", "lm_head")
-    )
+    padded = sum(it.rows - architecture.vocab_size for it in matrices if it.module in ("model.embed_tokens", "lm_head"))
     total = sum(
         it.count * (it.rows * it.columns + it.biases) for it in matrices if not it.module.endswith(CACHE_SCALES)
     )
     return total - padded * architecture.hidden_size
-

@@ -14,12 +14,12 @@ NVFP4_GLOBAL_SCALES = 2  # one for weights, one for activations, per stored matr
 def matrix_bytes(matrix: Matrix, quantization: Quantization, element_bytes: int) -> int:
     """Return the bytes of a matrix on one rank, scales and biases included. [bytes].
 
-        none      rows x columns x b
-        fp8       rows x columns       + 4 per tensor, per row, or per 128 x 128 block
-        int8      rows x columns       + 4 per row
-        int4      rows x columns / 2   + 2 per group (+ 1/2 per group for a zero point)
-        mxfp4     rows x columns / 2   + 1 per 32 elements
-        nvfp4     rows x columns / 2   + 1 per 16 elements + 4 per tensor
+    none      rows x columns x b
+    fp8       rows x columns       + 4 per tensor, per row, or per 128 x 128 block
+    int8      rows x columns       + 4 per row
+    int4      rows x columns / 2   + 2 per group (+ 1/2 per group for a zero point)
+    mxfp4     rows x columns / 2   + 1 per 32 elements
+    nvfp4     rows x columns / 2   + 1 per 16 elements + 4 per tensor
     """
     if matrix.module.endswith(CACHE_SCALES) and not _brings_cache_scales(matrix, quantization):
         return 0

@@ -59,7 +59,11 @@ def layer_matrices(architecture: Architecture, layer: DecoderLayer, layout: Layo
         matrices += _mixer(mixer, hidden, layout.tensor_parallel_size, prefix)
     matrices += _mlp(layer.mlp, hidden, layout, prefix)
     parts = sum(not isinstance(it, NoAttention) for it in layer.mixers) + (not isinstance(layer.mlp, NoMlp))
-    norms = min(architecture.norms_per_layer, 2 * parts if architecture.norms_per_layer > 2 else parts) * hidden * (2 if architecture.norm_biases else 1)
+    norms = (
+        min(architecture.norms_per_layer, 2 * parts if architecture.norms_per_layer > 2 else parts)
+        * hidden
+        * (2 if architecture.norm_biases else 1)
+    )
     return [*matrices, _vector(prefix + "norms", norms)]
 
 
@@ -68,9 +72,7 @@ def embedding_matrices(architecture: Architecture, layout: Layout) -> tuple[list
     rows = ceil_div(round_up(architecture.vocab_size, VOCABULARY_PADDING), layout.tensor_parallel_size)
     hidden = architecture.hidden_size
     table = Matrix(module="model.embed_tokens", rows=rows, columns=hidden, is_linear=False)
-    head = Matrix(
-        module="lm_head", rows=rows, columns=hidden, biases=rows if architecture.has_head_bias else 0
-    )
+    head = Matrix(module="lm_head", rows=rows, columns=hidden, biases=rows if architecture.has_head_bias else 0)
     first = [table, _vector("model.extra", architecture.extra_parameters)]
     final_norm = _vector("model.norm", hidden * (2 if architecture.norm_biases else 1))
     if architecture.encoder is not None:
@@ -160,8 +162,12 @@ def _latent(it: LatentAttention, hidden: int, tp: int, prefix: str) -> list[Matr
         index = it.indexer
         matrices += [
             Matrix(module=prefix + "indexer.wq_b", rows=index.num_heads * index.head_dim, columns=index.q_lora_rank),
-            Matrix(module=prefix + "indexer.wk", rows=index.head_dim + index.num_heads, columns=hidden, is_linear=False),
-            Matrix(module=prefix + "indexer.k_norm", rows=2 * index.head_dim, columns=1, is_linear=False, element_bytes=4),
+            Matrix(
+                module=prefix + "indexer.wk", rows=index.head_dim + index.num_heads, columns=hidden, is_linear=False
+            ),
+            Matrix(
+                module=prefix + "indexer.k_norm", rows=2 * index.head_dim, columns=1, is_linear=False, element_bytes=4
+            ),
         ]
     return matrices
 

@@ -1,0 +1,1 @@
+"""Curated facts with sources."""

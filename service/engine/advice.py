@@ -1,0 +1,106 @@
+"""What binds, what one step more or fewer would do, and what a caller could change."""
+
+from dataclasses import replace
+
+from service.engine.arithmetic import GIB
+from service.engine.deployments import Deployment, best, deployments
+from service.engine.plan import MemoryPlan
+from service.engine.questions import SettingsWish, SizeQuestion
+from service.engine.results import BindingConstraint, Change, GpuStep, Lever
+
+
+def binding_constraint(chosen: Deployment, candidates: tuple[Deployment, ...]) -> BindingConstraint:
+    """Return the limit that forbids fewer GPUs.
+
+    With several replicas it is what fills one of them; with one replica it is what the next
+    smaller layout could not do; on the smallest layout it is what will fill first.
+    """
+    if not chosen.is_feasible:
+        return "weights" if not chosen.plan.weights_fit else "kv_cache"
+    smaller = _next_smaller(chosen, candidates)
+    if chosen.replicas > 1 or smaller is None:
+        return chosen.capacity.binds
+    return _reason(smaller)
+
+
+def _next_smaller(chosen: Deployment, candidates: tuple[Deployment, ...]) -> Deployment | None:
+    """Return the largest layout below the chosen one."""
+    below = [it for it in candidates if it.layout.gpus_per_replica < chosen.layout.gpus_per_replica]
+    return max(below, key=lambda it: it.layout.gpus_per_replica, default=None)
+
+
+def _reason(deployment: Deployment) -> BindingConstraint:
+    if not deployment.plan.weights_fit:
+        return "weights"
+    if not deployment.plan.holds_one_request:
+        return "kv_cache"
+    return deployment.capacity.binds
+
+
+def one_step_less(chosen: Deployment, candidates: tuple[Deployment, ...]) -> GpuStep | None:
+    """Return what fewer GPUs would violate: one replica less, or the next smaller layout."""
+    if not chosen.is_feasible:
+        return None
+    if chosen.replicas > 1:
+        gpus = chosen.gpus - chosen.layout.gpus_per_replica
+        return GpuStep(gpus=gpus, feasible=False, violates=chosen.capacity.binds)
+    smaller = _next_smaller(chosen, candidates)
+    if smaller is None:
+        return None
+    return GpuStep(gpus=smaller.layout.gpus_per_replica, feasible=False, violates=_reason(smaller))
+
+
+def one_step_more(chosen: Deployment) -> GpuStep | None:
+    """Return the next count that adds a whole replica."""
+    if not chosen.is_feasible:
+        return None
+    return GpuStep(gpus=chosen.gpus + chosen.layout.gpus_per_replica, feasible=True, violates=None)
+
+
+def changes_to_try(question: SizeQuestion) -> tuple[tuple[Change, SettingsWish], ...]:
+    """Return the changes worth trying: narrower cache, narrower weights, each alone."""
+    wish = question.settings
+    tries: list[tuple[Change, SettingsWish]] = []
+    if wish.kv_cache_dtype != "fp8":
+        tries.append((Change(name="kv_cache_dtype", value="fp8"), replace(wish, kv_cache_dtype="fp8")))
+    own = next(it.weight_format for it in question.model.checkpoints if it.is_default)
+    loaded = wish.weight_format or own
+    if loaded in ("bf16", "fp16"):
+        tries.append((Change(name="weight_format", value="fp8"), replace(wish, weight_format="fp8")))
+    if loaded in ("bf16", "fp16", "fp8", "int8"):
+        tries.append((Change(name="weight_format", value="int4"), replace(wish, weight_format="int4")))
+    return tuple(tries)
+
+
+def levers(question: SizeQuestion, chosen: Deployment) -> tuple[Lever, ...]:
+    """Return the single changes that would save GPUs, or make an infeasible question feasible."""
+    found: list[Lever] = []
+    for change, wish in changes_to_try(question):
+        other = best(deployments(replace(question, settings=wish)))
+        if other.is_feasible and (not chosen.is_feasible or other.gpus < chosen.gpus):
+            saved = chosen.gpus - other.gpus if chosen.is_feasible else 0
+            found.append(Lever(change=change, gpus=other.gpus, saves_gpus=saved))
+    return tuple(sorted(found, key=lambda it: (it.gpus, it.change.name)))
+
+
+def would_fit(chosen: Deployment, found: tuple[Lever, ...]) -> tuple[str, ...]:
+    """Return, for an infeasible question, sentences that say what would make it fit."""
+    if chosen.is_feasible:
+        return ()
+    plan = chosen.plan
+    sentences = [*missing_memory(plan)]
+    sentences += [f"{it.change.name}={it.change.value} fits on {it.gpus} GPUs" for it in found]
+    return tuple(sentences)
+
+
+def missing_memory(plan: MemoryPlan) -> tuple[str, ...]:
+    """Return what memory alone would have to change."""
+    missing = plan.shortfall_bytes
+    sentences = [
+        f"{missing} bytes ({missing / GIB:.1f} GiB) more memory on each of "
+        f"{plan.layout.gpus_per_replica} GPUs (tensor_parallel_size {plan.layout.tensor_parallel_size}, "
+        f"pipeline_parallel_size {plan.layout.pipeline_parallel_size})"
+    ]
+    if plan.weights_fit and plan.kv_cache.estimated_max_model_len > 0:
+        sentences.append(f"requests of at most {plan.kv_cache.estimated_max_model_len} tokens")
+    return tuple(sentences)

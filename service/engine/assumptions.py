@@ -1,0 +1,101 @@
+"""Everything an answer rests on, with origin and source: so that it can be trusted or disputed."""
+
+from service.engine.defaults import Resolved
+from service.engine.inputs import Gpu, Load
+from service.engine.plan import MemoryPlan
+from service.engine.questions import CapacityQuestion, ModelFacts, RecommendQuestion, SizeQuestion
+from service.engine.results import Assumption, Origin, Scalar
+from service.engine.rules import EngineRules
+
+KV_REQUEST_SOURCE = "every request is held at its full length, input and output together"
+MEASURED_TERMS = ("activation_bytes", "cuda_graph_bytes", "non_torch_bytes")
+
+
+def size_assumptions(question: SizeQuestion, resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
+    """Return what a sizing rests on."""
+    headroom = question.headroom
+    return (
+        *_shared(question.model, question.gpu, question.rules, resolved, plan),
+        *_load(question.load),
+        _stated_or_default("headroom_fraction", headroom.headroom_fraction, 0.0, "nothing is kept free unless asked"),
+        _stated_or_default("spare_replicas", headroom.spare_replicas, 0, "no spare unless asked"),
+    )
+
+
+def capacity_assumptions(question: CapacityQuestion, resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
+    """Return what a capacity rests on."""
+    lengths = (
+        (_note("context_tokens", plan.context_tokens, "default", "requests of the longest context served"),)
+        if question.input_tokens is None and question.output_tokens is None
+        else (
+            _note("input_tokens", question.input_tokens or 0, "request", None),
+            _note("output_tokens", question.output_tokens or 0, "request", None),
+        )
+    )
+    return (*_shared(question.model, question.gpu, question.rules, resolved, plan), *lengths)
+
+
+def recommend_assumptions(question: RecommendQuestion) -> tuple[Assumption, ...]:
+    """Return what every option of a recommendation rests on."""
+    return (
+        _note("model_config", question.model.id, "catalog", question.model.source),
+        _note("rules_version", question.rules.rules_version, "default", question.rules.source),
+        *_load(question.load),
+        _stated_or_default("objective", question.objective, "cost", "cheapest first unless asked otherwise"),
+    )
+
+
+def _shared(
+    model: ModelFacts, gpu: Gpu, rules: EngineRules, resolved: Resolved, plan: MemoryPlan
+) -> tuple[Assumption, ...]:
+    memory = plan.memory
+    measured = {
+        "activation_bytes": memory.activation_bytes,
+        "cuda_graph_bytes": memory.cuda_graph_bytes,
+        "non_torch_bytes": memory.non_torch_bytes,
+    }
+    return (
+        _note("model_config", model.id, "catalog", model.source),
+        _note("checkpoint", resolved.checkpoint.hf_id, "catalog", resolved.checkpoint.source),
+        _note("gpu_memory_bytes", gpu.memory_bytes, "catalog", gpu.source),
+        _note("rules_version", rules.rules_version, "default", rules.source),
+        *resolved.assumptions,
+        _note(
+            "max_model_len",
+            plan.settings.max_model_len,
+            "default" if resolved.shorten_to_fit else "request",
+            "the model's longest context, shortened to what the pool holds" if resolved.shorten_to_fit else None,
+        ),
+        _note("block_size", plan.kv_cache.block_size, "default", "the engine's own choice for this model"),
+        *(_note(name, value, "measured", rules.source) for name, value in measured.items()),
+    )
+
+
+def _load(load: Load) -> tuple[Assumption, ...]:
+    notes = [
+        _note("input_tokens", load.input_tokens, "request", None),
+        _note("output_tokens", load.output_tokens, "request", None),
+        _note("tokens_held_per_request", load.input_tokens + load.output_tokens, "default", KV_REQUEST_SOURCE),
+    ]
+    if load.concurrent_requests is not None:
+        notes.append(_note("concurrent_requests", load.concurrent_requests, "request", None))
+    if load.request_rate_per_s is not None:
+        notes.append(_note("request_rate_per_s", load.request_rate_per_s, "request", None))
+        notes.append(_note("request_duration_s", load.request_duration_s, "request", "Little's law"))
+    notes.append(
+        _stated_or_default(
+            "prefix_cache_hit_fraction",
+            load.prefix_cache_hit_fraction,
+            0.0,
+            "shared prefixes are not counted on: every request holds its own cache",
+        )
+    )
+    return tuple(notes)
+
+
+def _note(name: str, value: Scalar, origin: Origin, source: str | None) -> Assumption:
+    return Assumption(name=name, value=value, origin=origin, source=source)
+
+
+def _stated_or_default(name: str, value: Scalar, default: Scalar, why: str) -> Assumption:
+    return _note(name, value, "default", why) if value == default else _note(name, value, "request", None)

@@ -1,0 +1,121 @@
+"""Every value the caller left open, resolved once, and named in the answer with its origin."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+from service.engine.config.quantization import standard_quantization
+from service.engine.errors import InvalidQuestionError
+from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, WeightFormat
+from service.engine.questions import Checkpoint, ModelFacts, SettingsWish
+from service.engine.results import Assumption, Scalar
+from service.engine.rules import EngineRules, batch_defaults
+
+Number = TypeVar("Number", int, float)
+
+KV_DTYPE_OF_MODEL: dict[str, KvCacheDtype] = {"bfloat16": "bf16", "float16": "fp16"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """Settings without a gap, the checkpoint that is loaded, and where each value came from."""
+
+    settings: EngineSettings
+    checkpoint: Checkpoint
+    kv_cache_dtype: KvCacheDtype  # what "auto" means here
+    shorten_to_fit: bool
+    assumptions: tuple[Assumption, ...]
+
+
+def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules) -> Resolved:
+    """Return the engine's settings with every default filled in and listed.
+
+    Raises:
+        InvalidQuestionError: `max_model_len` exceeds what the model's config derives.
+    """
+    checkpoint, format_assumption = _checkpoint(model, wish)
+    max_num_batched_tokens, max_num_seqs = batch_defaults(rules, gpu)
+    longest = model.architecture.max_position_embeddings
+    if wish.max_model_len is not None and wish.max_model_len > longest:
+        raise InvalidQuestionError(
+            f"max_model_len {wish.max_model_len} is longer than the {longest} tokens of the model's config",
+            field="max_model_len",
+            accepted=f"1 to {longest}",
+        )
+    notes = [
+        _note("gpu_memory_utilization", wish.gpu_memory_utilization, rules.default_gpu_memory_utilization, rules),
+        _note("max_num_batched_tokens", wish.max_num_batched_tokens, max_num_batched_tokens, rules),
+        _note("max_num_seqs", wish.max_num_seqs, max_num_seqs, rules),
+    ]
+    kv_cache_dtype, kv_note = _kv_cache_dtype(model, checkpoint, wish)
+    settings = EngineSettings(
+        gpu_memory_utilization=_or(wish.gpu_memory_utilization, rules.default_gpu_memory_utilization),
+        kv_cache_dtype=kv_cache_dtype,
+        max_model_len=_or(wish.max_model_len, longest),
+        max_num_batched_tokens=_or(wish.max_num_batched_tokens, max_num_batched_tokens),
+        max_num_seqs=_or(wish.max_num_seqs, max_num_seqs),
+        block_size=wish.block_size,
+        kv_cache_memory_bytes=wish.kv_cache_memory_bytes,
+    )
+    return Resolved(
+        settings=settings,
+        checkpoint=checkpoint,
+        kv_cache_dtype=kv_cache_dtype,
+        shorten_to_fit=wish.max_model_len is None,
+        assumptions=(
+            format_assumption,
+            kv_note,
+            *notes,
+        ),
+    )
+
+
+def _checkpoint(model: ModelFacts, wish: SettingsWish) -> tuple[Checkpoint, Assumption]:
+    """Return the checkpoint of the wished format, the model's own, or the format's standard recipe."""
+    own = next(it for it in model.checkpoints if it.is_default)
+    if wish.weight_format is None:
+        return own, Assumption(name="weight_format", value=own.weight_format, origin="catalog", source=own.source)
+    published = [it for it in model.checkpoints if it.weight_format == wish.weight_format]
+    if published:
+        return published[0], Assumption(
+            name="weight_format", value=wish.weight_format, origin="request", source=published[0].source
+        )
+    recipe = _standard_checkpoint(model, wish.weight_format)
+    return recipe, Assumption(name="weight_format", value=wish.weight_format, origin="request", source=recipe.source)
+
+
+@lru_cache(maxsize=1024)
+def _standard_checkpoint(model: ModelFacts, weight_format: WeightFormat) -> Checkpoint:
+    """Return the format's standard recipe for a model without a published checkpoint in it."""
+    return Checkpoint(
+        weight_format=weight_format,
+        quantization=standard_quantization(weight_format),
+        hf_id=None,
+        is_default=False,
+        kv_cache_dtype=None,
+        source="no checkpoint of this format is in the catalog; sized by the format's standard recipe",
+    )
+
+
+def _kv_cache_dtype(model: ModelFacts, checkpoint: Checkpoint, wish: SettingsWish) -> tuple[KvCacheDtype, Assumption]:
+    """Return what the cache stores: the wish, what the checkpoint declares, or the model's own dtype."""
+    if wish.kv_cache_dtype not in (None, "auto"):
+        return wish.kv_cache_dtype, Assumption(
+            name="kv_cache_dtype", value=wish.kv_cache_dtype, origin="request", source=None
+        )
+    if checkpoint.kv_cache_dtype not in (None, "auto"):
+        return checkpoint.kv_cache_dtype, Assumption(
+            name="kv_cache_dtype", value=checkpoint.kv_cache_dtype, origin="catalog", source=checkpoint.source
+        )
+    dtype = KV_DTYPE_OF_MODEL.get(model.architecture.dtype, "bf16")
+    return dtype, Assumption(name="kv_cache_dtype", value=dtype, origin="default", source="auto: the model's dtype")
+
+
+def _or(value: Number | None, default: Number) -> Number:
+    return default if value is None else value
+
+
+def _note(name: str, value: Scalar, default: Scalar, rules: EngineRules) -> Assumption:
+    if value is None:
+        return Assumption(name=name, value=default, origin="default", source=rules.source)
+    return Assumption(name=name, value=value, origin="request", source=None)

@@ -1,0 +1,125 @@
+"""The memory plan of one GPU: weights, the rest of the ledger, and the cache that remains."""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from service.engine.inputs import EngineSettings, Gpu, Layout
+from service.engine.kv_cache import plan_kv_cache, requests_fitting
+from service.engine.ledger import memory_per_gpu
+from service.engine.questions import Checkpoint, ModelFacts
+from service.engine.results import KvCache, MemoryPerGpu
+from service.engine.rules import EngineRules
+from service.engine.weights import rank_weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MemoryPlan:
+    """What one GPU of one replica holds; `settings.max_model_len` is the length actually served."""
+
+    model: ModelFacts
+    checkpoint: Checkpoint
+    gpu: Gpu
+    layout: Layout
+    settings: EngineSettings
+    memory: MemoryPerGpu
+    kv_cache: KvCache
+    context_tokens: int  # of one request of the asked load [tokens]
+    requests_in_cache: int  # requests of that context that fit one attention replica at once
+
+    @property
+    def weights_fit(self) -> bool:
+        """Return whether weights and working memory leave room for any cache."""
+        return self.memory.shortfall_bytes == 0
+
+    @property
+    def holds_one_request(self) -> bool:
+        """Return whether the engine would start and serve one request of the asked length."""
+        return self.weights_fit and self.requests_in_cache >= 1
+
+    @property
+    def shortfall_bytes(self) -> int:
+        """Return the bytes missing per GPU before one request of the asked length fits."""
+        missing_cache = max(self.kv_cache.bytes_per_request - self.memory.kv_cache_bytes, 0)
+        return self.memory.shortfall_bytes + (0 if self.holds_one_request else missing_cache)
+
+
+@lru_cache(maxsize=4096)
+def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a deployment
+    model: ModelFacts,
+    checkpoint: Checkpoint,
+    gpu: Gpu,
+    layout: Layout,
+    settings: EngineSettings,
+    rules: EngineRules,
+    *,
+    input_tokens: int,
+    output_tokens: int,
+    shorten_to_fit: bool,
+) -> MemoryPlan:
+    """Return the plan of one GPU; the longest context is shortened to what fits when asked.
+
+        kv_cache = utilization x total - weights - activation - CUDA graphs - non-torch
+
+    Args:
+        model: the model's architecture and checkpoints.
+        checkpoint: the weight format that is loaded.
+        gpu: the GPU type.
+        layout: how one replica is spread.
+        settings: the engine's settings, resolved.
+        rules: the engine's measured terms and defaults, by version.
+        input_tokens: mean prompt of the asked load. [tokens]
+        output_tokens: mean completion of the asked load. [tokens]
+        shorten_to_fit: lower `max_model_len` to the longest request the pool holds, as the
+            engine's `--max-model-len auto` does, but never below the asked request. [yes or no]
+    """
+    weight_bytes = _rank_weight_bytes(model, checkpoint, layout)
+    memory = memory_per_gpu(
+        architecture=model.architecture,
+        rank_weight_bytes=weight_bytes,
+        gpu=gpu,
+        layout=layout,
+        settings=settings,
+        rules=rules,
+    )
+
+    def cache(max_model_len: int) -> KvCache:
+        return plan_kv_cache(
+            model.architecture,
+            layout=layout,
+            settings=replace(settings, max_model_len=max_model_len),
+            available_bytes=memory.kv_cache_bytes,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+        )
+
+    context = input_tokens + output_tokens
+    served_len = settings.max_model_len
+    kv_cache = cache(served_len)
+    if shorten_to_fit and kv_cache.estimated_max_model_len < served_len:
+        served_len = max(kv_cache.estimated_max_model_len, context)
+        kv_cache = cache(served_len)
+    settings = replace(settings, max_model_len=served_len)
+    return MemoryPlan(
+        model=model,
+        checkpoint=checkpoint,
+        gpu=gpu,
+        layout=layout,
+        settings=settings,
+        memory=memory,
+        kv_cache=kv_cache,
+        context_tokens=context,
+        requests_in_cache=requests_fitting(
+            model.architecture,
+            layout=layout,
+            settings=settings,
+            num_gpu_blocks=kv_cache.num_gpu_blocks,
+            context_tokens=max(context, 1),
+        ),
+    )
+
+
+def _rank_weight_bytes(model: ModelFacts, checkpoint: Checkpoint, layout: Layout) -> int:
+    """Return the loaded bytes of the fullest rank, by the caller's figure where one is stated."""
+    if model.weight_bytes is not None:
+        return -(-model.weight_bytes // (layout.tensor_parallel_size * layout.pipeline_parallel_size))
+    return rank_weights(model.architecture, layout=layout, quantization=checkpoint.quantization).loaded_bytes

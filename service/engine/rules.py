@@ -1,0 +1,62 @@
+"""Engine rules by version: a serving engine's own defaults, and the terms measured on its start-ups."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from service.engine.arithmetic import GIB
+from service.engine.inputs import EngineName, Gpu
+
+# Where CUDA graphs count: beside the budget, or as an estimate taken out of it before the pool is sized.
+GraphAccounting = Literal["outside", "inside"]
+# What the utilization is a share of: the whole memory (vLLM), the whole memory for weights and
+# cache alone (SGLang), or what weights and activations leave free (TensorRT-LLM).
+MemoryShare = Literal["total", "static", "free"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchDefaults:
+    """The scheduler's default limits on GPUs with at least this memory."""
+
+    at_least_memory_bytes: int
+    except_names: tuple[str, ...]
+    max_num_batched_tokens: int  # [tokens]
+    max_num_seqs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EngineRules:
+    """One row of the engine-rules table. Constants are measured; the table states source and error of each."""
+
+    engine: EngineName
+    first_version: str  # lowest engine version the row speaks for
+    rules_version: str
+    default_gpu_memory_utilization: float  # [fraction]
+    memory_share: MemoryShare
+    graph_accounting: GraphAccounting
+    batch_defaults: tuple[BatchDefaults, ...]  # first match wins
+    sampler_bytes_per_logit: float  # working copies of the logits while sampling [bytes]
+    hidden_state_copies: float  # of the batch that stay alive beside the peak
+    graph_base_bytes: int
+    graph_bytes_per_dense_layer_and_size: float  # [bytes]
+    graph_bytes_per_expert_layer_and_size: float  # [bytes]
+    non_torch_base_bytes: int
+    non_torch_bytes_with_peers: int  # communication buffers, once ranks talk to each other
+    source: str
+
+
+def batch_defaults(rules: EngineRules, gpu: Gpu) -> tuple[int, int]:
+    """Return `max_num_batched_tokens` and `max_num_seqs` when nobody states them.
+
+    Source:
+        vLLM 0.33 `engine/arg_utils.py` (`get_batch_defaults`): by memory, except named parts.
+    """
+    name = gpu.name.lower()
+    for tier in rules.batch_defaults:
+        if gpu.memory_bytes >= tier.at_least_memory_bytes and not any(it in name for it in tier.except_names):
+            return tier.max_num_batched_tokens, tier.max_num_seqs
+    return 2_048, 256
+
+
+def gib(value: float) -> int:
+    """Return whole bytes of a figure printed in GiB."""
+    return round(value * GIB)
