@@ -1,0 +1,42 @@
+"""Runs migrations on a connection handed in, or on the configured database."""
+
+from typing import Any
+
+from alembic import context
+from sqlalchemy import Connection, engine_from_config, pool
+from sqlmodel import AutoString
+
+from service.catalog.tables import metadata
+
+config = context.config
+
+
+def render_item(type_: str, item: Any, _autogen_context: object) -> str | bool:
+    """Write SQLModel's string type as plain SQLAlchemy, so that migrations do not import SQLModel."""
+    if type_ == "type" and isinstance(item, AutoString):
+        return f"sa.String(length={item.length})"
+    return False
+
+
+def run(connection: Connection) -> None:
+    """Run the migrations on one connection."""
+    context.configure(
+        connection=connection,
+        target_metadata=metadata,
+        render_item=render_item,
+        render_as_batch=connection.dialect.name == "sqlite",
+        compare_type=True,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+given = config.attributes.get("connection")
+if given is not None:
+    run(given)
+else:
+    engine = engine_from_config(
+        config.get_section(config.config_ini_section, {}), prefix="sqlalchemy.", poolclass=pool.NullPool
+    )
+    with engine.connect() as own:
+        run(own)
