@@ -1,0 +1,119 @@
+"""The catalog's tables; seen by nobody outside this package except migrations and tests."""
+
+from datetime import date
+from typing import Any, ClassVar
+
+from sqlalchemy import JSON, BigInteger, CheckConstraint, MetaData
+from sqlmodel import Field, SQLModel
+
+NAMING_CONVENTION = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+SQLModel.metadata.naming_convention = NAMING_CONVENTION  # type: ignore[assignment]
+metadata: MetaData = SQLModel.metadata
+
+ID_LENGTH = 128
+URL_LENGTH = 2048
+Json = dict[str, Any]
+
+
+class RevisionRow(SQLModel, table=True):
+    """One row: the catalog's revision, one higher after every write."""
+
+    __tablename__: ClassVar[str] = "catalog_revision"
+    __table_args__ = (CheckConstraint("id = 1", name="single_row"),)
+
+    id: int = Field(primary_key=True)
+    revision: int = Field(sa_type=BigInteger)
+
+
+class ModelRow(SQLModel, table=True):
+    """A model, as its published config states it."""
+
+    __tablename__: ClassVar[str] = "models"
+
+    id: str = Field(primary_key=True, max_length=ID_LENGTH)
+    name: str = Field(max_length=200)
+    hf_id: str | None = Field(default=None, max_length=200)
+    publisher: str | None = Field(default=None, max_length=200)
+    config: Json = Field(sa_type=JSON)
+    num_parameters: int | None = Field(default=None, sa_type=BigInteger)
+    source_url: str = Field(max_length=URL_LENGTH)
+    source_checked_on: date
+
+
+class CheckpointRow(SQLModel, table=True):
+    """One published weight format of a model."""
+
+    __tablename__: ClassVar[str] = "checkpoints"
+    __table_args__ = (CheckConstraint("weight_bytes IS NULL OR weight_bytes > 0", name="weight_bytes_positive"),)
+
+    model_id: str = Field(primary_key=True, foreign_key="models.id", ondelete="CASCADE", max_length=ID_LENGTH)
+    weight_format: str = Field(primary_key=True, max_length=16)
+    hf_id: str = Field(primary_key=True, max_length=200)
+    is_default: bool
+    quantization_config: Json | None = Field(default=None, sa_type=JSON)
+    kv_cache_dtype: str | None = Field(default=None, max_length=16)
+    weight_bytes: int | None = Field(default=None, sa_type=BigInteger)
+    source_url: str = Field(max_length=URL_LENGTH)
+    source_checked_on: date
+
+
+class GpuRow(SQLModel, table=True):
+    """A GPU type: what its driver reports and its data sheet prints."""
+
+    __tablename__: ClassVar[str] = "gpus"
+    __table_args__ = (
+        CheckConstraint("memory_bytes > 0", name="memory_bytes_positive"),
+        CheckConstraint("gpus_per_node > 0", name="gpus_per_node_positive"),
+        CheckConstraint("scale_up_domain_gpus > 0", name="scale_up_domain_positive"),
+    )
+
+    id: str = Field(primary_key=True, max_length=ID_LENGTH)
+    name: str = Field(max_length=200)
+    vendor: str = Field(max_length=32)
+    architecture: str = Field(max_length=32)
+    compute_capability: str | None = Field(default=None, max_length=8)
+    memory_bytes: int = Field(sa_type=BigInteger)
+    memory_bandwidth_bytes_per_s: int = Field(sa_type=BigInteger)
+    gpus_per_node: int
+    scale_up_domain_gpus: int
+    scale_up_kind: str = Field(max_length=32)
+    figures: Json = Field(sa_type=JSON)  # every figure: value, as printed, source, date
+
+
+class OfferRow(SQLModel, table=True):
+    """What a provider asks for an instance type, on a date."""
+
+    __tablename__: ClassVar[str] = "offers"
+    __table_args__ = (
+        CheckConstraint("usd_per_hour > 0", name="usd_per_hour_positive"),
+        CheckConstraint("gpu_count > 0", name="gpu_count_positive"),
+    )
+
+    id: str = Field(primary_key=True, max_length=ID_LENGTH)
+    provider: str = Field(max_length=64, index=True)
+    instance_type: str = Field(max_length=128)
+    region: str = Field(max_length=64)
+    gpu_id: str = Field(foreign_key="gpus.id", ondelete="CASCADE", max_length=ID_LENGTH, index=True)
+    gpu_count: int
+    usd_per_hour: float
+    purchase: str = Field(max_length=32)
+    as_of: date
+    source_url: str = Field(max_length=URL_LENGTH)
+    source_checked_on: date
+
+
+class AliasRow(SQLModel, table=True):
+    """Another name of a model or GPU, lower case; ids are found without one."""
+
+    __tablename__: ClassVar[str] = "aliases"
+    __table_args__ = (CheckConstraint("kind IN ('model', 'gpu')", name="kind_known"),)
+
+    kind: str = Field(primary_key=True, max_length=8)
+    alias: str = Field(primary_key=True, max_length=200)
+    target_id: str = Field(max_length=ID_LENGTH, index=True)

@@ -1,0 +1,38 @@
+"""The service's settings: the only reader of the environment."""
+
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Every setting, read once; variables are named SIZER_<FIELD>."""
+
+    model_config = SettingsConfigDict(env_prefix="SIZER_", frozen=True, extra="ignore")
+
+    database_url: str = Field(
+        default="sqlite:///var/sizer.sqlite3",
+        description="SQLAlchemy URL; postgresql+psycopg://user:password@host/name for more than one replica",
+    )
+    api_keys: SecretStr = Field(
+        default=SecretStr(""), description="comma-separated keys that may write to the catalog; none: nobody may"
+    )
+    snapshot_path: Path = Field(
+        default=Path("var/snapshot.json"), description="last good catalog, kept for a dead database"
+    )
+    snapshot_poll_seconds: float = Field(default=5.0, gt=0, description="how often the catalog revision is looked up")
+    hub_url: str = Field(default="https://huggingface.co", description="where models are imported from, or a mirror")
+    hub_allowed_hosts: str = Field(
+        default="huggingface.co", description="comma-separated hosts that an import may talk to"
+    )
+    hub_timeout_seconds: float = Field(default=10.0, gt=0, le=120)
+    max_body_bytes: int = Field(default=1_048_576, gt=0, description="largest request body that is read")
+
+    def accepted_keys(self) -> tuple[str, ...]:
+        """Return the API keys, without blanks."""
+        return tuple(key.strip() for key in self.api_keys.get_secret_value().split(",") if key.strip())
+
+    def allowed_hosts(self) -> frozenset[str]:
+        """Return the hosts that an import may talk to."""
+        return frozenset(host.strip().lower() for host in self.hub_allowed_hosts.split(",") if host.strip())
