@@ -96,10 +96,12 @@ def would_fit(chosen: Deployment, found: tuple[Lever, ...]) -> tuple[str, ...]:
 def missing_memory(plan: MemoryPlan) -> tuple[str, ...]:
     """Return what memory alone would have to change."""
     missing = plan.shortfall_bytes
+    layout = plan.layout
+    shape = (
+        f"tensor_parallel_size {layout.tensor_parallel_size}, pipeline_parallel_size {layout.pipeline_parallel_size}"
+    )
     sentences = [
-        f"{missing} bytes ({missing / GIB:.1f} GiB) more memory on each of "
-        f"{plan.layout.gpus_per_replica} GPUs (tensor_parallel_size {plan.layout.tensor_parallel_size}, "
-        f"pipeline_parallel_size {plan.layout.pipeline_parallel_size})"
+        f"{missing} bytes ({missing / GIB:.1f} GiB) more memory on each of {layout.gpus_per_replica} GPUs ({shape})"
     ]
     if plan.weights_fit and plan.kv_cache.estimated_max_model_len > 0:
         sentences.append(f"requests of at most {plan.kv_cache.estimated_max_model_len} tokens")

@@ -10,7 +10,7 @@ from service.engine.defaults import Resolved, resolve
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.inputs import Layout
 from service.engine.layouts import candidate_layouts
-from service.engine.plan import MemoryPlan, memory_plan
+from service.engine.plan import MemoryPlan, memory_plan, model_weights
 from service.engine.questions import CapacityQuestion
 from service.engine.replicas import memory_capacity
 from service.engine.results import Capacity, CapacityRow, PerReplica, Saturation
@@ -51,6 +51,7 @@ def capacity(question: CapacityQuestion) -> Capacity:
         binding_constraint=held.binds,
         shortfall_bytes=plan.shortfall_bytes,
         would_fit=() if feasible else missing_memory(plan),
+        weights=model_weights(plan),
         memory_per_gpu=plan.memory,
         kv_cache=plan.kv_cache,
         per_replica=PerReplica(

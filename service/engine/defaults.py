@@ -80,12 +80,12 @@ def _checkpoint(model: ModelFacts, wish: SettingsWish) -> tuple[Checkpoint, Assu
         return published[0], Assumption(
             name="weight_format", value=wish.weight_format, origin="request", source=published[0].source
         )
-    recipe = _standard_checkpoint(model, wish.weight_format)
+    recipe = _standard_checkpoint(wish.weight_format)
     return recipe, Assumption(name="weight_format", value=wish.weight_format, origin="request", source=recipe.source)
 
 
 @lru_cache(maxsize=1024)
-def _standard_checkpoint(model: ModelFacts, weight_format: WeightFormat) -> Checkpoint:
+def _standard_checkpoint(weight_format: WeightFormat) -> Checkpoint:
     """Return the format's standard recipe for a model without a published checkpoint in it."""
     return Checkpoint(
         weight_format=weight_format,

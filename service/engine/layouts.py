@@ -72,7 +72,7 @@ def _check_stages(architecture: Architecture, divisions: Divisions, layout: Layo
     """Raise UnsupportedLayoutError if stages or experts do not fit the model."""
     if layout.pipeline_parallel_size > len(architecture.layers):
         raise UnsupportedLayoutError(
-            f"pipeline_parallel_size {layout.pipeline_parallel_size} exceeds the model's {len(architecture.layers)} layers",
+            f"pipeline_parallel_size {layout.pipeline_parallel_size} exceeds the {len(architecture.layers)} layers",
             field="pipeline_parallel_size",
             accepted=f"1 to {len(architecture.layers)}",
         )

@@ -3,13 +3,14 @@
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from service.engine.arithmetic import ceil_div
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.kv_cache import plan_kv_cache, requests_fitting
 from service.engine.ledger import memory_per_gpu
 from service.engine.questions import Checkpoint, ModelFacts
-from service.engine.results import KvCache, MemoryPerGpu
+from service.engine.results import KvCache, MemoryPerGpu, ModelWeights
 from service.engine.rules import EngineRules
-from service.engine.weights import rank_weights
+from service.engine.weights import num_active_parameters, num_parameters, rank_weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,8 +119,18 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
     )
 
 
+def model_weights(plan: MemoryPlan) -> ModelWeights:
+    """Return the model's weights before sharding, in the loaded format."""
+    architecture = plan.model.architecture
+    return ModelWeights(
+        weight_bytes=_rank_weight_bytes(plan.model, plan.checkpoint, Layout()),
+        num_parameters=num_parameters(architecture),
+        num_active_parameters=num_active_parameters(architecture),
+    )
+
+
 def _rank_weight_bytes(model: ModelFacts, checkpoint: Checkpoint, layout: Layout) -> int:
     """Return the loaded bytes of the fullest rank, by the caller's figure where one is stated."""
     if model.weight_bytes is not None:
-        return -(-model.weight_bytes // (layout.tensor_parallel_size * layout.pipeline_parallel_size))
+        return ceil_div(model.weight_bytes, layout.tensor_parallel_size * layout.pipeline_parallel_size)
     return rank_weights(model.architecture, layout=layout, quantization=checkpoint.quantization).loaded_bytes

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from service.engine.arithmetic import ceil_div
+from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Headroom, Load
 from service.engine.plan import MemoryPlan
 from service.engine.results import BindingConstraint
@@ -40,8 +41,12 @@ def concurrency_of(load: Load) -> int:
     """
     if load.concurrent_requests is not None:
         return load.concurrent_requests
-    assert load.request_rate_per_s is not None
-    assert load.request_duration_s is not None
+    if load.request_rate_per_s is None or load.request_duration_s is None:
+        raise InvalidQuestionError(
+            "no load was stated",
+            field="concurrent_requests",
+            accepted="concurrent_requests, or request_rate_per_s with request_duration_s",
+        )
     return max(ceil(load.request_rate_per_s * load.request_duration_s), 1)
 
 

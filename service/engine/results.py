@@ -68,6 +68,15 @@ class MemoryPerGpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelWeights:
+    """The weights of one whole replica, in the loaded format."""
+
+    weight_bytes: int  # as one GPU alone would load them
+    num_parameters: int
+    num_active_parameters: int  # that one token passes through
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
     """Mean and percentiles of one latency, in seconds."""
 
@@ -160,6 +169,7 @@ class Sizing:
     binding_constraint: BindingConstraint
     shortfall_bytes: int
     would_fit: tuple[str, ...]  # sentences: what would make it fit; empty when feasible
+    weights: ModelWeights
     memory_per_gpu: MemoryPerGpu
     kv_cache: KvCache
     per_replica: PerReplica
@@ -207,6 +217,7 @@ class Capacity:
     binding_constraint: BindingConstraint
     shortfall_bytes: int
     would_fit: tuple[str, ...]
+    weights: ModelWeights
     memory_per_gpu: MemoryPerGpu
     kv_cache: KvCache
     per_replica: PerReplica

@@ -5,6 +5,7 @@ from service.engine.arguments import engine_args
 from service.engine.assumptions import size_assumptions
 from service.engine.costs import Fleet, cheapest
 from service.engine.deployments import Deployment, best, deployments, resolve_size
+from service.engine.plan import model_weights
 from service.engine.questions import SizeQuestion
 from service.engine.results import Cost, PerReplica, Saturation, Sizing
 
@@ -42,6 +43,7 @@ def size(question: SizeQuestion) -> Sizing:
         binding_constraint=binding_constraint(chosen, candidates),
         shortfall_bytes=0 if feasible else plan.shortfall_bytes,
         would_fit=would_fit(chosen, found),
+        weights=model_weights(plan),
         memory_per_gpu=plan.memory,
         kv_cache=plan.kv_cache,
         per_replica=per_replica(chosen),

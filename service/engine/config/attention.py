@@ -293,7 +293,8 @@ def laguna(reader: ConfigReader) -> Mixers:
     mixers: list[tuple[Attention, ...]] = []
     for index, layer in enumerate(windowed_like_llama(reader)):
         attention = layer[0]
-        assert isinstance(attention, GroupedQueryAttention)
+        if not isinstance(attention, GroupedQueryAttention):
+            continue
         if heads is not None and index < len(heads) and heads[index] > 0:
             attention = replace(attention, num_attention_heads=heads[index])
         if gating in (True, "per-head"):

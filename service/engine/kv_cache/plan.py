@@ -146,7 +146,7 @@ def cache_shape(
         bytes_per_token_within_windows=_token_bytes(unsharded, windows=True),
         bytes_per_token_per_gpu=_token_bytes(per_rank, windows=False),
         state_bytes_per_request=sum(spec.state_bytes for spec in unsharded),
-        longest_window=max((spec.window or 0 for spec in unsharded), default=0),
+        longest_window=max((spec.window for spec in unsharded), default=0),
     )
 
 
@@ -169,7 +169,7 @@ def _bytes_per_block(groups: tuple[CacheGroup, ...]) -> int:
 
 
 def _token_bytes(specs: list[CacheSpec], *, windows: bool) -> int:
-    return sum(spec.token_bytes for spec in specs if windows or spec.window is None)
+    return sum(spec.token_bytes for spec in specs if windows or not spec.window)
 
 
 def _specs(architecture: Architecture, start: int, end: int, sharding: Sharding) -> list[CacheSpec]:
@@ -252,7 +252,7 @@ def _described(group: CacheGroup, max_model_len: int, in_flight: int) -> KvCache
         block_size=first.block_size,
         page_size_bytes=first.page_size_bytes,
         blocks_per_request=group.blocks_for(max_model_len, in_flight),
-        window_tokens=first.window,
+        window_tokens=first.window or None,
     )
 
 

@@ -7,7 +7,7 @@ Sources:
 """
 
 from dataclasses import dataclass
-from math import gcd, lcm
+from math import lcm
 from typing import Literal, assert_never
 
 from service.engine.architecture import (
@@ -44,7 +44,7 @@ class CacheSpec:
     block_size: int  # [tokens]
     token_bytes: int  # of one token, unpadded; 0 for a recurrent state
     state_bytes: int = 0  # of one request's recurrent state, unpadded
-    window: int | None = None  # sliding window or chunk [tokens]
+    window: int = 0  # sliding window or chunk; 0 where the layer keeps everything [tokens]
     page_size_padded: int | None = None  # [bytes]
     stride_alignment: int = 1  # [bytes]
     pages_per_request: int = 0  # of a recurrent state, whatever the length
@@ -78,10 +78,8 @@ class CacheSpec:
             case "full_attention" | "mla_attention":
                 return ceil_div(num_tokens, self.block_size)
             case "sliding_window":
-                assert self.window is not None
                 return ceil_div(min(self.window - 1 + in_flight_tokens, num_tokens), self.block_size) + 1
             case "chunked_local_attention":
-                assert self.window is not None
                 return ceil_div(min(self.window + in_flight_tokens, num_tokens), self.block_size)
             case "mamba":
                 return self.pages_per_request
@@ -132,7 +130,7 @@ def _grouped(attention: GroupedQueryAttention, sharding: Sharding) -> CacheSpec:
         kind=kind,
         block_size=sharding.block_size,
         token_bytes=token_bytes,
-        window=attention.sliding_window or attention.attention_chunk_size,
+        window=attention.sliding_window or attention.attention_chunk_size or 0,
         shape=(heads, attention.head_dim, attention.v_head_dim),
     )
 
@@ -227,8 +225,3 @@ def hybrid_block_size(block_size: int, attention_token_bytes: int, state: int, *
     """
     alignment = lcm(block_size, DELTA_NET_CHECKPOINT_TOKENS) if has_delta_net else block_size
     return max(block_size, alignment * ceil_div(state, alignment * attention_token_bytes))
-
-
-def largest_common_block(sizes: tuple[int, ...]) -> int:
-    """Return the greatest block that divides all of these. [tokens]."""
-    return gcd(*sizes)

@@ -87,6 +87,8 @@ def num_active_parameters(architecture: Architecture) -> int:
         if isinstance(layer.mlp, MoeMlp):
             share = (layer.mlp.num_experts_per_tok, layer.mlp.num_experts)
         for matrix in layer_matrices(architecture, layer, Layout()):
+            if matrix.module.endswith(CACHE_SCALES):
+                continue
             elements = matrix.count * (matrix.rows * matrix.columns + matrix.biases)
             active += elements * share[0] // share[1] if ".experts" in matrix.module else elements
     first, last = embedding_matrices(architecture, Layout())
