@@ -13,7 +13,7 @@ NAMING_CONVENTION = {
     "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
     "pk": "pk_%(table_name)s",
 }
-SQLModel.metadata.naming_convention = NAMING_CONVENTION  # type: ignore[assignment]
+SQLModel.metadata.naming_convention = NAMING_CONVENTION
 metadata: MetaData = SQLModel.metadata
 
 ID_LENGTH = 128

@@ -1,0 +1,20 @@
+"""What the catalog refuses."""
+
+
+class NotInCatalogError(LookupError):
+    """Nothing in the catalog has this name."""
+
+    def __init__(self, kind: str, name: str, suggestions: tuple[str, ...]) -> None:
+        """Keep what was looked for and what comes close."""
+        super().__init__(f"the catalog has no {kind} {name!r}")
+        self.kind = kind
+        self.name = name
+        self.suggestions = suggestions
+
+
+class InvalidCatalogError(ValueError):
+    """A catalog that does not hold together; the one before it stays in use."""
+
+
+class ConflictError(ValueError):
+    """A write that would contradict what the catalog holds."""
