@@ -1,0 +1,1 @@
+"""HTTP in and out; nothing here computes."""

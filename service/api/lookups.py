@@ -1,0 +1,161 @@
+"""From a request body to an engine question: look up, then convert field by field."""
+
+from service.api.problems import FieldProblem, ProblemError
+from service.api.questions import (
+    CapacityBody,
+    CapacityQuery,
+    Pasted,
+    Question,
+    RecommendBody,
+    RecommendQuery,
+    SizeBody,
+    SizeQuery,
+)
+from service.catalog.engine_rules import rules_for
+from service.catalog.snapshot import Snapshot
+from service.engine.config import parse_architecture
+from service.engine.config.quantization import parse_quantization
+from service.engine.config.reader import is_mapping, text_reader
+from service.engine.inputs import Gpu
+from service.engine.questions import CapacityQuestion, Checkpoint, ModelFacts, RecommendQuestion, SizeQuestion
+
+PASTED_ID = "pasted-config"
+PASTED_SOURCE = "model_config of the request"
+
+
+def size_question(query: SizeQuery | SizeBody, snapshot: Snapshot) -> SizeQuestion:
+    """Return the engine's question for `/size`."""
+    _check_revision(query, snapshot)
+    gpu = snapshot.gpu(query.gpu)
+    return SizeQuestion(
+        model=_model(query, snapshot),
+        gpu=gpu,
+        load=query.load(query.input_tokens, query.output_tokens),
+        limits=query.limits(),
+        layout=query.layout_wish(),
+        headroom=query.headroom(),
+        settings=query.settings_wish(),
+        rules=rules_for(query.engine, query.engine_version),
+        offers=snapshot.offers,
+    )
+
+
+def capacity_question(query: CapacityQuery | CapacityBody, snapshot: Snapshot) -> CapacityQuestion:
+    """Return the engine's question for `/capacity`."""
+    _check_revision(query, snapshot)
+    gpu = snapshot.gpu(query.gpu)
+    wish = query.layout_wish()
+    one_replica = (wish.tensor_parallel_size or 1) * (wish.pipeline_parallel_size or 1) * (wish.data_parallel_size or 1)
+    return CapacityQuestion(
+        model=_model(query, snapshot),
+        gpu=gpu,
+        gpu_count=one_replica if query.gpu_count is None else query.gpu_count,
+        load=None,
+        input_tokens=query.input_tokens,
+        output_tokens=query.output_tokens,
+        limits=query.limits(),
+        layout=wish,
+        settings=query.settings_wish(),
+        rules=rules_for(query.engine, query.engine_version),
+        offers=snapshot.offers,
+    )
+
+
+def recommend_question(query: RecommendQuery | RecommendBody, snapshot: Snapshot) -> RecommendQuestion:
+    """Return the engine's question for `/recommend`."""
+    _check_revision(query, snapshot)
+    return RecommendQuestion(
+        model=_model(query, snapshot),
+        gpus=_gpus(query, snapshot),
+        load=query.load(query.input_tokens, query.output_tokens),
+        limits=query.limits(),
+        headroom=query.headroom(),
+        settings=query.settings_wish(),
+        layout=query.layout_wish(),
+        rules=rules_for(query.engine, query.engine_version),
+        offers=snapshot.offers,
+        weight_formats=tuple(query.weight_formats or ()),
+        kv_cache_dtypes=tuple(query.kv_cache_dtypes or ()),
+        providers=tuple(it.lower() for it in query.providers or ()),
+        regions=tuple(query.regions or ()),
+        max_gpus=query.max_gpus,
+        max_usd_per_hour=query.max_usd_per_hour,
+        objective=query.objective,
+        limit=query.limit,
+    )
+
+
+def _gpus(query: RecommendQuery, snapshot: Snapshot) -> tuple[Gpu, ...]:
+    """Return the GPUs to consider; without a list, those that somebody rents out."""
+    excluded = {snapshot.gpu(name).id for name in query.exclude_gpus or ()}
+    if query.gpus:
+        asked = [snapshot.gpu(name) for name in query.gpus]
+    else:
+        rented = {offer.gpu for offer in snapshot.offers}
+        asked = [gpu for gpu in snapshot.gpus.values() if gpu.id in rented] or list(snapshot.gpus.values())
+    unique = {gpu.id: gpu for gpu in asked if gpu.id not in excluded}
+    return tuple(unique.values())
+
+
+def _check_revision(query: Question, snapshot: Snapshot) -> None:
+    if query.catalog_revision is not None and query.catalog_revision != snapshot.revision:
+        detail = f"the catalog is at revision {snapshot.revision}"
+        problem = FieldProblem(field="catalog_revision", detail=detail, accepted=str(snapshot.revision))
+        raise ProblemError(409, "other-revision", detail, [problem])
+
+
+def _model(query: Question, snapshot: Snapshot) -> ModelFacts:
+    pasted = query.pasted_config if isinstance(query, Pasted) else None
+    if (query.model is None) == (pasted is None):
+        detail = (
+            "neither model nor model_config was stated" if pasted is None else "model and model_config were both stated"
+        )
+        accepted = "model (an id from /catalog/models), or model_config (a config.json, POST only)"
+        raise ProblemError(
+            422, "invalid-request", detail, [FieldProblem(field="model", detail=detail, accepted=accepted)]
+        )
+    if pasted is not None and isinstance(query, Pasted):
+        return pasted_model(pasted, query)
+    return snapshot.model(query.model or "")
+
+
+def pasted_model(config: dict[str, object], stated: Pasted) -> ModelFacts:
+    """Return what the engine computes with, for a config that is not in the catalog.
+
+    Raises:
+        EngineError: the config lacks a field, or has a layer kind without a rule.
+    """
+    architecture = parse_architecture(config)
+    quantization = parse_quantization(_quantization_config(config))
+    weight_format = quantization.weight_format or ("fp16" if architecture.dtype == "float16" else "bf16")
+    checkpoint = Checkpoint(
+        weight_format=weight_format,
+        quantization=quantization,
+        hf_id=None,
+        is_default=True,
+        kv_cache_dtype=quantization.kv_cache_dtype,
+        source=PASTED_SOURCE,
+    )
+    return ModelFacts(
+        id=PASTED_ID,
+        architecture=architecture,
+        checkpoints=(checkpoint,),
+        source=PASTED_SOURCE,
+        weight_bytes=stated.weight_bytes,
+        num_parameters=stated.num_parameters,
+    )
+
+
+def _quantization_config(config: dict[str, object]) -> dict[str, object] | None:
+    """Return the config's quantization, at the top or in its language model's part.
+
+    Without a `quant_method` the engine loads the checkpoint unquantized, and so do we.
+    """
+    for name in ("quantization_config", "compression_config"):
+        stated = config.get(name)
+        if stated is None:
+            stated = text_reader(config).own(name)
+        if is_mapping(stated) and ("quant_method" in stated or "quantization" in stated):
+            return dict(stated)
+    whole = config.get("hf_quant_config")  # pasted together with the file that stands beside it
+    return dict(whole) if is_mapping(whole) else None

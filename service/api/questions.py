@@ -1,0 +1,211 @@
+"""Request bodies: the fields of a question, their ranges, and their way into engine inputs."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+
+from service.engine.inputs import EngineName, Headroom, KvCacheDtype, LayoutWish, Limits, Load, WeightFormat
+from service.engine.questions import Objective, SettingsWish
+
+MAX_TOKENS = 100_000_000
+MAX_REQUESTS = 10_000_000
+
+Text = Annotated[
+    str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$", strip_whitespace=True)
+]
+Tokens = Annotated[int, Field(ge=1, le=MAX_TOKENS)]
+Parallel = Annotated[int, Field(ge=1, le=1024)]
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Format = Literal["json", "text", "csv", "yaml", "prometheus"]
+
+
+def _split(value: object) -> object:
+    """Accept lists as lists, repeated query parameters, or one text with commas."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return [piece.strip() for part in value for piece in part.split(",") if piece.strip()]
+    return value
+
+
+Texts = Annotated[list[Text], BeforeValidator(_split), Field(max_length=200)]
+Formats = Annotated[list[WeightFormat], BeforeValidator(_split), Field(max_length=7)]
+CacheDtypes = Annotated[list[KvCacheDtype], BeforeValidator(_split), Field(max_length=4)]
+
+
+class Question(BaseModel):
+    """What every question shares. Unknown fields are refused, so that a misspelt one is never a default."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    model: Text | None = Field(default=None, description="catalog id, Hugging Face id or alias, in any case")
+    concurrent_requests: Annotated[int, Field(ge=1, le=MAX_REQUESTS)] | None = Field(
+        default=None, description="requests in flight at once; or state request_rate_per_s"
+    )
+    request_rate_per_s: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = Field(
+        default=None, description="arrivals per second; or state concurrent_requests"
+    )
+    request_duration_s: Seconds | None = Field(
+        default=None, description="seconds a request lives, first to last token; ties a rate to concurrency"
+    )
+    max_model_len: Tokens | None = Field(default=None, description="longest context the engine serves [tokens]")
+    ttft_s: Seconds | None = Field(default=None, description="limit on the time to first token [s]")
+    tpot_s: Seconds | None = Field(default=None, description="limit on the time per output token [s]")
+    percentile: Annotated[float, Field(ge=50, lt=100, allow_inf_nan=False)] = Field(
+        default=95, description="share of requests that must meet the limits [per cent]"
+    )
+    weight_format: WeightFormat | None = Field(default=None, description="default: the model's own checkpoint")
+    kv_cache_dtype: KvCacheDtype | None = Field(default=None, description="default: auto")
+    engine: EngineName = Field(default="vllm", description="serving engine whose rules apply")
+    engine_version: Annotated[str, StringConstraints(max_length=40)] | None = Field(
+        default=None, description="engine version, such as 0.33.0; default: the newest known"
+    )
+    tensor_parallel_size: Parallel | None = None
+    pipeline_parallel_size: Parallel | None = None
+    data_parallel_size: Parallel | None = None
+    expert_parallel: bool | None = None
+    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None = Field(
+        default=None, description="share of GPU memory the engine may take [fraction]"
+    )
+    kv_cache_memory_bytes: Annotated[int, Field(ge=1, le=1 << 50)] | None = Field(
+        default=None, description="the cache pool of one GPU, given instead of derived [bytes]"
+    )
+    max_num_batched_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    max_num_seqs: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    block_size: Literal[1, 2, 4, 8, 16, 32, 64, 128, 256] | None = None
+    prefix_cache_hit_fraction: Share = Field(default=0.0, description="share of input tokens already cached")
+    catalog_revision: Annotated[int, Field(ge=0, le=1 << 62)] | None = Field(
+        default=None, description="answer only from this catalog revision"
+    )
+    format: Format = Field(default="json", description="how the answer is written")
+    field: Annotated[str, StringConstraints(max_length=100, pattern=r"^[a-z0-9_.]+$")] | None = Field(
+        default=None, description="one number of the answer as plain text, such as gpus or kv_cache.tokens"
+    )
+
+    def limits(self) -> Limits:
+        """Return the latency limits."""
+        return Limits(ttft_s=self.ttft_s, tpot_s=self.tpot_s, percentile=self.percentile)
+
+    def layout_wish(self) -> LayoutWish:
+        """Return the parts of the layout that were fixed."""
+        return LayoutWish(
+            tensor_parallel_size=self.tensor_parallel_size,
+            pipeline_parallel_size=self.pipeline_parallel_size,
+            data_parallel_size=self.data_parallel_size,
+            expert_parallel=self.expert_parallel,
+        )
+
+    def settings_wish(self) -> SettingsWish:
+        """Return the engine settings that were stated."""
+        return SettingsWish(
+            weight_format=self.weight_format,
+            kv_cache_dtype=self.kv_cache_dtype,
+            gpu_memory_utilization=self.gpu_memory_utilization,
+            kv_cache_memory_bytes=self.kv_cache_memory_bytes,
+            max_model_len=self.max_model_len,
+            max_num_batched_tokens=self.max_num_batched_tokens,
+            max_num_seqs=self.max_num_seqs,
+            block_size=self.block_size,
+        )
+
+    def load(self, input_tokens: int, output_tokens: int) -> Load:
+        """Return the load."""
+        return Load(
+            concurrent_requests=self.concurrent_requests,
+            request_rate_per_s=self.request_rate_per_s,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            request_duration_s=self.request_duration_s,
+            prefix_cache_hit_fraction=self.prefix_cache_hit_fraction,
+        )
+
+    @model_validator(mode="after")
+    def _one_load(self) -> Self:
+        if self.concurrent_requests is not None and self.request_rate_per_s is not None:
+            raise ValueError("concurrent_requests and request_rate_per_s were both stated; accepted: one of them")
+        return self
+
+
+class Pasted(BaseModel):
+    """A model that is not in the catalog, in POST bodies only."""
+
+    pasted_config: dict[str, Any] | None = Field(
+        default=None, alias="model_config", description="a Hugging Face config.json, instead of model"
+    )
+    weight_bytes: Annotated[int, Field(ge=1, le=1 << 50)] | None = Field(
+        default=None, description="bytes of all weights, where the config cannot tell [bytes]"
+    )
+    num_parameters: Annotated[int, Field(ge=1, le=1 << 50)] | None = Field(
+        default=None, description="parameters, where the config cannot tell"
+    )
+
+
+class _Loaded(Question):
+    """A question about a load."""
+
+    input_tokens: Tokens = Field(description="mean prompt length [tokens]")
+    output_tokens: Tokens = Field(description="mean completion length [tokens]")
+    spare_replicas: Annotated[int, Field(ge=0, le=1000)] = Field(default=0, description="replicas on top (N+1: 1)")
+    headroom_fraction: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = Field(
+        default=0.0, description="load kept free on top of the asked one [fraction]"
+    )
+
+    def headroom(self) -> Headroom:
+        """Return what is kept free."""
+        return Headroom(spare_replicas=self.spare_replicas, headroom_fraction=self.headroom_fraction)
+
+    @model_validator(mode="after")
+    def _some_load(self) -> Self:
+        if self.concurrent_requests is None and self.request_rate_per_s is None:
+            raise ValueError("no load was stated; accepted: concurrent_requests, or request_rate_per_s")
+        if self.request_rate_per_s is not None and self.request_duration_s is None:
+            raise ValueError(
+                "request_rate_per_s needs request_duration_s, the seconds a request lives, until time is predicted; "
+                "accepted: both of them, or concurrent_requests"
+            )
+        return self
+
+
+class SizeQuery(_Loaded):
+    """This model, this load, this GPU type: how many?"""
+
+    gpu: Text = Field(description="GPU id or alias, such as h100")
+
+
+class CapacityQuery(Question):
+    """This model on these GPUs: how much load?"""
+
+    gpu: Text = Field(description="GPU id or alias, such as h100")
+    gpu_count: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
+        default=None, description="GPUs at hand; default: one replica of the layout, or 1"
+    )
+    input_tokens: Tokens | None = Field(default=None, description="mean prompt length [tokens]")
+    output_tokens: Tokens | None = Field(default=None, description="mean completion length [tokens]")
+
+
+class RecommendQuery(_Loaded):
+    """This model, this load: which GPU, layout and precision?"""
+
+    gpus: Texts | None = Field(default=None, description="consider only these GPUs")
+    exclude_gpus: Texts | None = Field(default=None, description="leave these GPUs out")
+    providers: Texts | None = Field(default=None, description="consider only offers of these providers")
+    regions: Texts | None = Field(default=None, description="consider only offers in these regions")
+    max_gpus: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    max_usd_per_hour: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | None = None
+    weight_formats: Formats | None = Field(default=None, description="default: the formats the model is published in")
+    kv_cache_dtypes: CacheDtypes | None = None
+    objective: Objective = "cost"
+    limit: Annotated[int, Field(ge=1, le=1000)] = Field(default=10, description="options to return at most")
+
+
+class SizeBody(SizeQuery, Pasted):
+    """`SizeQuery`, or the same with a pasted config."""
+
+
+class CapacityBody(CapacityQuery, Pasted):
+    """`CapacityQuery`, or the same with a pasted config."""
+
+
+class RecommendBody(RecommendQuery, Pasted):
+    """`RecommendQuery`, or the same with a pasted config."""

@@ -1,0 +1,346 @@
+"""`/catalog`: what the service knows, and from where; writable with a key."""
+
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Annotated, TypeVar
+
+from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.api.dependencies import KeyDep, SessionDep, SettingsDep, SnapshotDep
+from service.api.problems import FieldProblem, ProblemError, problem_responses
+from service.catalog.entries import CatalogId, Checkpoint, Entry, GpuEntry, HubId, ModelEntry, OfferEntry, Source
+from service.catalog.errors import InvalidCatalogError, NotInCatalogError
+from service.catalog.hub import Hub, HubError, PublishedModel
+from service.catalog.snapshot import build_snapshot, model_facts
+from service.catalog.store import (
+    delete_gpu,
+    delete_model,
+    delete_offer,
+    put_gpu,
+    put_model,
+    put_offer,
+    raise_revision,
+    read_catalog,
+)
+from service.engine.config.quantization import parse_quantization
+from service.engine.errors import EngineError
+
+router = APIRouter(prefix="/catalog", tags=["catalog"])
+READ_PROBLEMS = problem_responses(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
+WRITE_PROBLEMS = problem_responses(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
+SECURED: dict[str, object] = {"security": [{"apiKey": []}]}
+EntryId = Annotated[CatalogId, Path(description="catalog id", examples=["h100-sxm-80gb"])]
+Named = TypeVar("Named", ModelEntry, GpuEntry, OfferEntry)
+
+
+class Page(Entry):
+    """Which part of a list to return."""
+
+    page_size: Annotated[int, Field(ge=1, le=500)] = 100
+    page_token: Annotated[str, Field(max_length=128)] | None = None
+
+
+class Listed(BaseModel):
+    """What every list shares."""
+
+    model_config = ConfigDict(frozen=True)
+
+    next_page_token: str | None
+    catalog_revision: int
+
+
+class ModelList(Listed):
+    """Models, in the order of their ids."""
+
+    items: tuple[ModelEntry, ...]
+
+
+class GpuList(Listed):
+    """GPUs, in the order of their ids."""
+
+    items: tuple[GpuEntry, ...]
+
+
+class OfferList(Listed):
+    """Offers, in the order of their ids."""
+
+    items: tuple[OfferEntry, ...]
+
+
+class Written(BaseModel):
+    """What was written, and the revision that has it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    catalog_revision: int
+
+
+class ImportRequest(Entry):
+    """Which model to import."""
+
+    hf_id: HubId = Field(description="Hugging Face id, such as meta-llama/Llama-3.1-8B-Instruct")
+    id: CatalogId | None = Field(default=None, description="catalog id; default: the name after the slash, lower case")
+
+
+class Imported(BaseModel):
+    """The imported model, and whether it can be sized."""
+
+    model_config = ConfigDict(frozen=True)
+
+    entry: ModelEntry
+    sizable: bool
+    refusal: str | None
+    catalog_revision: int
+
+
+def _example(value: object) -> dict[int | str, dict[str, object]]:
+    return {200: {"content": {"application/json": {"example": value}}}}
+
+
+WRITTEN = _example({"id": "h100-sxm-80gb", "catalog_revision": 2})
+LISTED = _example({"next_page_token": None, "catalog_revision": 1, "items": []})
+
+
+def _page(entries: tuple[Named, ...], page: Page) -> tuple[tuple[Named, ...], str | None]:
+    """Return one page after the token (the last id seen), and the next token."""
+    rest = [it for it in entries if page.page_token is None or it.id > page.page_token]
+    shown = tuple(rest[: page.page_size])
+    return shown, shown[-1].id if len(rest) > page.page_size else None
+
+
+@router.get("/models", operation_id="list_models", summary="List models", responses={**READ_PROBLEMS, **LISTED})
+async def list_models(page: Annotated[Page, Query()], snapshot: SnapshotDep) -> ModelList:
+    """Return models with their config facts, checkpoints and sources."""
+    items, token = _page(snapshot.entries.models, page)
+    return ModelList(items=items, next_page_token=token, catalog_revision=snapshot.revision)
+
+
+@router.get("/gpus", operation_id="list_gpus", summary="List GPUs", responses={**READ_PROBLEMS, **LISTED})
+async def list_gpus(page: Annotated[Page, Query()], snapshot: SnapshotDep) -> GpuList:
+    """Return GPUs with every figure and its source."""
+    items, token = _page(snapshot.entries.gpus, page)
+    return GpuList(items=items, next_page_token=token, catalog_revision=snapshot.revision)
+
+
+@router.get("/offers", operation_id="list_offers", summary="List offers", responses={**READ_PROBLEMS, **LISTED})
+async def list_offers(page: Annotated[Page, Query()], snapshot: SnapshotDep) -> OfferList:
+    """Return list prices with their dates and sources."""
+    items, token = _page(snapshot.entries.offers, page)
+    return OfferList(items=items, next_page_token=token, catalog_revision=snapshot.revision)
+
+
+@router.get(
+    "/models/{name:path}",
+    operation_id="get_model",
+    summary="Show a model",
+    responses={**READ_PROBLEMS, **_example({"id": "llama-3.1-8b-instruct", "name": "Llama 3.1 8B Instruct"})},
+)
+async def get_model(name: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep) -> ModelEntry:
+    """Return one model, by id, Hugging Face id or alias."""
+    return snapshot.model_entries[snapshot.model_id(name)]
+
+
+@router.get(
+    "/gpus/{name}",
+    operation_id="get_gpu",
+    summary="Show a GPU",
+    responses={**READ_PROBLEMS, **_example({"id": "h100-sxm-80gb", "name": "NVIDIA H100 SXM 80GB"})},
+)
+async def get_gpu(name: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep) -> GpuEntry:
+    """Return one GPU, by id or alias."""
+    return snapshot.gpu_entries[snapshot.gpu(name).id]
+
+
+@router.get(
+    "/offers/{offer_id}",
+    operation_id="get_offer",
+    summary="Show an offer",
+    responses={**READ_PROBLEMS, **_example({"id": "aws-p5.48xlarge-us-east-1", "provider": "aws"})},
+)
+async def get_offer(offer_id: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep) -> OfferEntry:
+    """Return one offer."""
+    entry = snapshot.offer_entries.get(offer_id)
+    if entry is None:
+        raise NotInCatalogError("offer", offer_id, ())
+    return entry
+
+
+def _commit(session: SessionDep) -> int:
+    """Raise the revision after checking that the catalog holds together as a whole."""
+    revision = raise_revision(session)
+    try:
+        build_snapshot(read_catalog(session))
+    except InvalidCatalogError as error:
+        raise ProblemError(409, "conflict", str(error)) from error
+    return revision
+
+
+def _same_id(entry: ModelEntry | GpuEntry | OfferEntry, path_id: str) -> None:
+    if entry.id != path_id:
+        detail = "the id in the body differs from the id in the path"
+        raise ProblemError(422, "invalid-request", detail, [FieldProblem(field="id", detail=detail, accepted=path_id)])
+
+
+@router.put(
+    "/gpus/{entry_id}",
+    operation_id="put_gpu",
+    summary="Add or replace a GPU",
+    dependencies=[KeyDep],
+    responses={**WRITE_PROBLEMS, **WRITTEN},
+    openapi_extra=SECURED,
+)
+def write_gpu(entry_id: EntryId, entry: GpuEntry, session: SessionDep) -> Written:
+    """Write a GPU; every figure names its source and the day it was looked at."""
+    _same_id(entry, entry_id)
+    put_gpu(session, entry)
+    return Written(id=entry.id, catalog_revision=_commit(session))
+
+
+@router.put(
+    "/models/{entry_id}",
+    operation_id="put_model",
+    summary="Add or replace a model",
+    dependencies=[KeyDep],
+    responses={**WRITE_PROBLEMS, **WRITTEN},
+    openapi_extra=SECURED,
+)
+def write_model(entry_id: EntryId, entry: ModelEntry, session: SessionDep) -> Written:
+    """Write a model; its config must be one that can be sized."""
+    _same_id(entry, entry_id)
+    facts = model_facts(entry)
+    if isinstance(facts, EngineError):
+        raise facts
+    put_model(session, entry)
+    return Written(id=entry.id, catalog_revision=_commit(session))
+
+
+@router.put(
+    "/offers/{entry_id}",
+    operation_id="put_offer",
+    summary="Add or replace an offer",
+    dependencies=[KeyDep],
+    responses={**WRITE_PROBLEMS, **WRITTEN},
+    openapi_extra=SECURED,
+)
+def write_offer(entry_id: EntryId, entry: OfferEntry, session: SessionDep) -> Written:
+    """Write a list price with its date."""
+    _same_id(entry, entry_id)
+    put_offer(session, entry)
+    return Written(id=entry.id, catalog_revision=_commit(session))
+
+
+def _deleted(kind: str, entry_id: str, session: SessionDep, *, found: bool) -> Written:
+    if not found:
+        raise NotInCatalogError(kind, entry_id, ())
+    return Written(id=entry_id, catalog_revision=_commit(session))
+
+
+@router.delete(
+    "/gpus/{entry_id}",
+    operation_id="delete_gpu",
+    summary="Delete a GPU and its offers",
+    dependencies=[KeyDep],
+    responses={**WRITE_PROBLEMS, **WRITTEN},
+    openapi_extra=SECURED,
+)
+def remove_gpu(entry_id: EntryId, session: SessionDep) -> Written:
+    """Delete a GPU; its offers go with it."""
+    return _deleted("gpu", entry_id, session, found=delete_gpu(session, entry_id))
+
+
+@router.delete(
+    "/models/{entry_id}",
+    operation_id="delete_model",
+    summary="Delete a model",
+    dependencies=[KeyDep],
+    responses={**WRITE_PROBLEMS, **WRITTEN},
+    openapi_extra=SECURED,
+)
+def remove_model(entry_id: EntryId, session: SessionDep) -> Written:
+    """Delete a model with its checkpoints."""
+    return _deleted("model", entry_id, session, found=delete_model(session, entry_id))
+
+
+@router.delete(
+    "/offers/{entry_id}",
+    operation_id="delete_offer",
+    summary="Delete an offer",
+    dependencies=[KeyDep],
+    responses={**WRITE_PROBLEMS, **WRITTEN},
+    openapi_extra=SECURED,
+)
+def remove_offer(entry_id: EntryId, session: SessionDep) -> Written:
+    """Delete an offer."""
+    return _deleted("offer", entry_id, session, found=delete_offer(session, entry_id))
+
+
+@router.post(
+    "/models/import",
+    operation_id="import_model",
+    summary="Import a model from the hub",
+    dependencies=[KeyDep],
+    responses={
+        **WRITE_PROBLEMS,
+        **problem_responses(HTTPStatus.BAD_GATEWAY),
+        **_example({"sizable": True, "refusal": None, "catalog_revision": 2, "entry": {"id": "llama-3.1-8b-instruct"}}),
+    },
+    openapi_extra=SECURED,
+)
+def import_model(wanted: ImportRequest, settings: SettingsDep, session: SessionDep) -> Imported:
+    """Fetch a model's config and tensor sizes, and keep them; nothing downloaded is executed."""
+    try:
+        hub = Hub(settings.hub_url, settings.allowed_hosts(), settings.hub_timeout_seconds)
+        published = hub.published(wanted.hf_id)
+    except HubError as error:
+        status = 404 if error.missing else 502
+        raise ProblemError(
+            status, "hub", error.detail, [FieldProblem(field="hf_id", detail=error.detail, accepted=None)]
+        ) from error
+    entry = _imported_entry(published, wanted.id or wanted.hf_id.rsplit("/", 1)[-1].lower())
+    facts = model_facts(entry)
+    if isinstance(facts, EngineError):
+        raise facts
+    put_model(session, entry)
+    revision = _commit(session)
+    return Imported(entry=entry, sizable=True, refusal=None, catalog_revision=revision)
+
+
+def _imported_entry(published: PublishedModel, entry_id: str) -> ModelEntry:
+    config = dict(published.config)
+    stated = config.pop("quantization_config", None)
+    quantization = parse_quantization(stated if isinstance(stated, dict) else None)
+    dtype = str(config.get("torch_dtype") or config.get("dtype") or "bfloat16")
+    today = datetime.now(UTC).date()
+    source = Source(url=published.config_url, checked_on=today)
+    checkpoint = Checkpoint(
+        weight_format=quantization.weight_format or ("fp16" if "float16" in dtype and "b" not in dtype else "bf16"),
+        hf_id=published.hf_id,
+        is_default=True,
+        quantization_config=stated if isinstance(stated, dict) else None,
+        kv_cache_dtype=quantization.kv_cache_dtype,
+        weight_bytes=published.weight_bytes or None,
+        source=source,
+    )
+    return ModelEntry.model_validate(
+        {
+            "id": entry_id,
+            "name": published.hf_id,
+            "hf_id": published.hf_id,
+            "config": config,
+            "num_parameters": published.num_parameters or None,
+            "checkpoints": (checkpoint,),
+            "source": source,
+        }
+    )

@@ -1,0 +1,153 @@
+"""`sizer`: the service's commands. Questions take the same field names as over HTTP."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import uvicorn
+from pydantic import ValidationError
+from sqlmodel import Session
+
+from service.api.answers import CapacityAnswer, RecommendAnswer, SizeAnswer
+from service.api.formats import respond
+from service.api.lookups import capacity_question, recommend_question, size_question
+from service.api.openapi import rendered
+from service.api.problems import ProblemError
+from service.api.questions import CapacityBody, RecommendBody, SizeBody
+from service.catalog.database import make_engine, migrate
+from service.catalog.errors import NotInCatalogError
+from service.catalog.holder import CatalogHolder
+from service.catalog.seed import seed_catalog
+from service.engine.capacity import capacity
+from service.engine.errors import EngineError
+from service.engine.recommend import recommend
+from service.engine.sizing import size
+from service.main import create_app
+from service.settings import Settings
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="How many GPUs does this LLM workload need?")
+QUESTION_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
+USAGE_ERROR = 2
+INFEASIBLE = 3
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="port to listen on")] = 8000,
+    workers: Annotated[int, typer.Option(help="processes")] = 1,
+) -> None:
+    """Serve the API."""
+    # uvloop starves connections at a hundred clients; the standard loop does not.
+    uvicorn.run(
+        "service.main:create_app", factory=True, host=host, port=port, workers=workers, loop="asyncio", http="httptools"
+    )
+
+
+@app.command("migrate")
+def migrate_command() -> None:
+    """Bring the database to the newest schema."""
+    migrate(make_engine(Settings().database_url))
+    typer.echo("migrated")
+
+
+@app.command()
+def seed() -> None:
+    """Load the seed files; a second run changes nothing."""
+    with Session(make_engine(Settings().database_url)) as session, session.begin():
+        changed = seed_catalog(session)
+    typer.echo(f"seeded: {changed} entries changed")
+
+
+@app.command("size", context_settings=QUESTION_SETTINGS)
+def size_command(context: typer.Context) -> None:
+    """Answer how many GPUs: sizer size --model qwen3-32b --gpu h100 --concurrent-requests 32 ..."""
+    _answer(context.args, "size")
+
+
+@app.command("capacity", context_settings=QUESTION_SETTINGS)
+def capacity_command(context: typer.Context) -> None:
+    """Answer how much load: sizer capacity --model qwen3-32b --gpu h100 --gpu-count 2."""
+    _answer(context.args, "capacity")
+
+
+@app.command("recommend", context_settings=QUESTION_SETTINGS)
+def recommend_command(context: typer.Context) -> None:
+    """Answer which GPU: sizer recommend --model qwen3-32b --concurrent-requests 32 ..."""
+    _answer(context.args, "recommend")
+
+
+@app.command("export-openapi")
+def export_openapi(path: Annotated[Path, typer.Argument(help="file to write")]) -> None:
+    """Write the contract."""
+    path.write_text(rendered(create_app(Settings())), encoding="utf-8")
+    typer.echo(f"wrote {path}")
+
+
+def _answer(arguments: list[str], kind: str) -> None:
+    """Print the answer to a question; a refusal goes to standard error with exit code 2."""
+    try:
+        fields = _fields(arguments)
+        settings = Settings()
+        holder = CatalogHolder(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
+        typer.echo(_answered(kind, fields, holder), nl=False)
+    except ValidationError as error:
+        for it in error.errors():
+            name = ".".join(str(part) for part in it["loc"]) or "question"
+            typer.echo(f"{name}: {it['msg']}", err=True)
+        raise typer.Exit(USAGE_ERROR) from error
+    except NotInCatalogError as error:
+        hint = f"; did you mean {', '.join(error.suggestions)}?" if error.suggestions else ""
+        typer.echo(f"{error}{hint}", err=True)
+        raise typer.Exit(USAGE_ERROR) from error
+    except (EngineError, ProblemError) as error:
+        typer.echo(error.detail, err=True)
+        raise typer.Exit(INFEASIBLE if getattr(error, "kind", "") == "infeasible" else USAGE_ERROR) from error
+
+
+def _answered(kind: str, fields: dict[str, Any], holder: CatalogHolder) -> str:
+    snapshot = holder.snapshot
+    if kind == "size":
+        body = SizeBody.model_validate(fields)
+        answer = SizeAnswer.from_engine(size(size_question(body, snapshot)), snapshot.revision)
+        return bytes(respond(answer, body).body).decode()
+    if kind == "capacity":
+        asked = CapacityBody.model_validate(fields)
+        found = CapacityAnswer.from_engine(capacity(capacity_question(asked, snapshot)), snapshot.revision)
+        return bytes(respond(found, asked).body).decode()
+    wanted = RecommendBody.model_validate(fields)
+    options = RecommendAnswer.from_engine(recommend(recommend_question(wanted, snapshot)), snapshot.revision)
+    return bytes(respond(options, wanted).body).decode()
+
+
+def _fields(arguments: list[str]) -> dict[str, Any]:
+    """Return `--field-name value` pairs as fields; a model config is read from a file."""
+    fields: dict[str, Any] = {}
+    pending = list(arguments)
+    while pending:
+        option = pending.pop(0)
+        if not option.startswith("--"):
+            raise _usage(f"{option!r} is not an option; write --field value")
+        name, given, value = option[2:].partition("=")
+        if not given:
+            if not pending:
+                raise _usage(f"--{name} has no value")
+            value = pending.pop(0)
+        fields[name.replace("-", "_")] = value
+    path = fields.get("model_config")
+    if path is not None:
+        try:
+            fields["model_config"] = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise _usage(f"--model-config {path}: not a readable JSON file") from error
+    return fields
+
+
+def _usage(detail: str) -> ProblemError:
+    return ProblemError(USAGE_ERROR, "usage", detail)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

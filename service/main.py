@@ -1,0 +1,73 @@
+"""Composition root: wires settings, catalog, routers and error handlers."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from service.api import problems
+from service.api.docs import install_docs
+from service.api.media import JsonBodiesOnly
+from service.api.openapi import install_openapi
+from service.api.questions import CapacityBody, RecommendBody, SizeBody
+from service.api.routers import catalog, health, questions
+from service.catalog.database import make_engine
+from service.catalog.holder import CatalogHolder
+from service.settings import Settings
+
+VERSION = "0.1.0"
+DESCRIPTION = (
+    "How many GPUs does this LLM workload need? The serving engine's own number, the reason for it, "
+    "its price, and the flags that deploy it."
+)
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """Return the service. Nothing happens on import; everything happens here and at start-up."""
+    settings = settings or Settings()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        holder = CatalogHolder(
+            make_engine(settings.database_url), settings.snapshot_path, settings.snapshot_poll_seconds
+        )
+        app.state.catalog = holder
+        holder.start_polling()
+        logging.getLogger("uvicorn.error").info(
+            "catalog revision %d: %d models, %d GPUs",
+            holder.snapshot.revision,
+            len(holder.snapshot.model_entries),
+            len(holder.snapshot.gpus),
+        )
+        yield
+        holder.close()
+
+    app = FastAPI(
+        title="Sizer",
+        version=VERSION,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        max_body_size=settings.max_body_bytes,
+        redirect_slashes=False,
+    )
+    app.state.settings = settings
+    app.state.known_fields = {
+        "/size": _fields(SizeBody),
+        "/capacity": _fields(CapacityBody),
+        "/recommend": _fields(RecommendBody),
+    }
+    problems.install(app)
+    app.include_router(questions.router)
+    app.include_router(catalog.router)
+    app.include_router(health.router)
+    install_docs(app)
+    install_openapi(app)
+    app.add_middleware(JsonBodiesOnly)
+    return app
+
+
+def _fields(model: type[SizeBody] | type[CapacityBody] | type[RecommendBody]) -> tuple[str, ...]:
+    return tuple(info.alias or name for name, info in model.model_fields.items())
