@@ -49,6 +49,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         description=DESCRIPTION,
         lifespan=lifespan,
         docs_url=None,
+        swagger_ui_oauth2_redirect_url=None,
         redoc_url=None,
         max_body_size=settings.max_body_bytes,
         redirect_slashes=False,

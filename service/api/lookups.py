@@ -126,7 +126,7 @@ def pasted_model(config: dict[str, object], stated: Pasted) -> ModelFacts:
         EngineError: the config lacks a field, or has a layer kind without a rule.
     """
     architecture = parse_architecture(config)
-    quantization = parse_quantization(_quantization_config(config))
+    quantization = parse_quantization(quantization_config(config))
     weight_format = quantization.weight_format or ("fp16" if architecture.dtype == "float16" else "bf16")
     checkpoint = Checkpoint(
         weight_format=weight_format,
@@ -146,7 +146,7 @@ def pasted_model(config: dict[str, object], stated: Pasted) -> ModelFacts:
     )
 
 
-def _quantization_config(config: dict[str, object]) -> dict[str, object] | None:
+def quantization_config(config: dict[str, object]) -> dict[str, object] | None:
     """Return the config's quantization, at the top or in its language model's part.
 
     Without a `quant_method` the engine loads the checkpoint unquantized, and so do we.

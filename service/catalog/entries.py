@@ -78,6 +78,7 @@ class ModelEntry(Entry):
 FIGURES = frozenset(
     {
         "memory_bytes",
+        "usable_memory_bytes",
         "marketed_memory_bytes",
         "memory_bandwidth_bytes_per_s",
         "scale_up_bytes_per_s",

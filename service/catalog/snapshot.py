@@ -148,20 +148,22 @@ def _gpu(entry: GpuEntry) -> Gpu:
         stated = entry.figures.get(name)
         return default if stated is None else float(stated.value)
 
+    # What a process can see is a little less than the driver reports; the engine's budget is a share of it.
+    usable = entry.figures.get("usable_memory_bytes", entry.figures["memory_bytes"])
     return Gpu(
         id=entry.id,
         name=entry.name,
         vendor=entry.vendor,
         architecture=entry.architecture,
         compute_capability=entry.compute_capability,
-        memory_bytes=int(entry.figures["memory_bytes"].value),
+        memory_bytes=int(usable.value),
         memory_bandwidth_bytes_per_s=figure("memory_bandwidth_bytes_per_s"),
         peak_flop_per_s={key: figure(name) for key, name in PEAKS.items() if name in entry.figures},
         gpus_per_node=entry.gpus_per_node,
         scale_up_domain_gpus=entry.scale_up_domain_gpus,
         scale_up_bytes_per_s=figure("scale_up_bytes_per_s", PCIE_BYTES_PER_S),
         scale_out_bytes_per_s=figure("scale_out_bytes_per_s", ETHERNET_BYTES_PER_S),
-        source=entry.figures["memory_bytes"].source.url,
+        source=usable.source.url,
     )
 
 

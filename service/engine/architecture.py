@@ -176,7 +176,8 @@ class Architecture:
     dtype: str  # element type of unquantized weights and activations: bfloat16, float16, float32
     hidden_size: int
     vocab_size: int
-    max_position_embeddings: int  # longest context the engine would derive [tokens]
+    max_position_embeddings: int  # longest context the model accepts [tokens]
+    default_max_model_len: int  # what the engine serves when nobody states a length [tokens]
     layers: tuple[DecoderLayer, ...]
     ties_embeddings: bool = False
     norms_per_layer: int = 2  # of the width of the residual stream

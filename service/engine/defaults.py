@@ -51,7 +51,7 @@ def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules)
     settings = EngineSettings(
         gpu_memory_utilization=_or(wish.gpu_memory_utilization, rules.default_gpu_memory_utilization),
         kv_cache_dtype=kv_cache_dtype,
-        max_model_len=_or(wish.max_model_len, longest),
+        max_model_len=_or(wish.max_model_len, model.architecture.default_max_model_len),
         max_num_batched_tokens=_or(wish.max_num_batched_tokens, max_num_batched_tokens),
         max_num_seqs=_or(wish.max_num_seqs, max_num_seqs),
         block_size=wish.block_size,

@@ -18,7 +18,7 @@ class Gpu:
     vendor: str
     architecture: str
     compute_capability: str | None
-    memory_bytes: int  # what the driver reports
+    memory_bytes: int  # what the driver lets a process use
     memory_bandwidth_bytes_per_s: float
     peak_flop_per_s: Mapping[str, float]  # dense, by precision: bf16, fp16, fp8, int8, fp4
     gpus_per_node: int

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from service.engine.architecture import Architecture, DecoderLayer
 from service.engine.config.attention import hidden_size
-from service.engine.config.context import longest_context_tokens
+from service.engine.config.context import context_lengths
 from service.engine.config.embedding import embedding_facts, with_details
 from service.engine.config.encoder import parse_encoder
 from service.engine.config.feed_forward import mlp_layers
@@ -27,12 +27,14 @@ def parse_architecture(config: Mapping[str, object]) -> Architecture:
     mixers = rule(reader)
     mlps = mlp_layers(reader, name, len(mixers))
     facts = embedding_facts(reader, name)
+    longest, unasked = context_lengths(reader)
     return Architecture(
         name=name,
         dtype=DTYPES.get(str(reader.raw("dtype", "torch_dtype") or "bfloat16").removeprefix("torch."), "bfloat16"),
         hidden_size=hidden_size(reader),
         vocab_size=reader.positive("vocab_size"),
-        max_position_embeddings=longest_context_tokens(reader),
+        max_position_embeddings=longest,
+        default_max_model_len=unasked,
         layers=tuple(
             DecoderLayer(index=index, mixers=with_details(reader, name, it), mlp=mlps[index])
             for index, it in enumerate(mixers)

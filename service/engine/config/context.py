@@ -17,14 +17,15 @@ LENGTH_NAMES = (
 )
 # What the engine assumes when a config states no length at all. [tokens]
 UNSTATED_LENGTH = 2048
+UNBOUNDED_LENGTH = 1 << 31  # and what it accepts then
 # Rope types whose config already states the scaled length.
 ALREADY_SCALED = frozenset(
     {"su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling", "mrope", "default"}
 )
 
 
-def longest_context_tokens(reader: ConfigReader) -> int:
-    """Return `max_model_len` as the engine derives it when nobody states one. [tokens].
+def context_lengths(reader: ConfigReader) -> tuple[int, int]:
+    """Return the longest context a model accepts, and the one it starts with unasked. [tokens].
 
     The smallest stated length, times the factor of a rope scaling that is not already in it.
     LongRoPE models start at their original length, to keep short prompts accurate.
@@ -35,18 +36,22 @@ def longest_context_tokens(reader: ConfigReader) -> int:
     """
     stated = [reader.positive(name) for name in LENGTH_NAMES if reader.raw(name) is not None]
     length = reader.optional("model_max_length") or min(stated, default=UNSTATED_LENGTH)
+    if not stated:
+        return UNBOUNDED_LENGTH, UNSTATED_LENGTH
     model_type = str(reader.raw("model_type") or "")
     if "gemma3" in model_type:
-        return length
+        return length, length
     factor = 1.0
+    unasked: int | None = None
     for parameters in _rope_parameters(reader):
         rope = ConfigReader(parameters)
         kind = str(rope.raw("rope_type", "type") or "default")
         if kind == "longrope":
-            return reader.integer("original_max_position_embeddings", default=length) or length
-        if kind not in ALREADY_SCALED:
+            unasked = reader.optional("original_max_position_embeddings") or None
+        elif kind not in ALREADY_SCALED:
             factor = rope.number("factor", default=factor) or 1.0
-    return max(int(length * factor), 1)
+    longest = max(int(length * factor), 1)
+    return longest, min(unasked or longest, longest)
 
 
 def _rope_parameters(reader: ConfigReader) -> list[Mapping[str, object]]:

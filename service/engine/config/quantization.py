@@ -47,6 +47,20 @@ class Quantization:
     is_compressed_tensors: bool = False  # same, except for latent attention
     kv_cache_dtype: KvCacheDtype | None = None
     weight_format: WeightFormat | None = None
+    mixed: tuple[tuple[str, Scheme, int], ...] = ()  # module, its scheme and block; all others keep the dtype
+
+    def of(self, module: str) -> "Quantization":
+        """Return the scheme of one module: its own in a mixed checkpoint, else the checkpoint's."""
+        if not self.mixed:
+            return self
+        stated = _mixed_schemes(self.mixed)
+        for name in _names(module):
+            parts = name.split(".")
+            for end in range(len(parts), 0, -1):
+                found = stated.get(".".join(parts[:end]))
+                if found is not None:
+                    return Quantization(scheme=found[0], block=found[1], is_static=True, is_modelopt=self.is_modelopt)
+        return UNQUANTIZED
 
     def keeps(self, module: str) -> bool:
         """Return whether a module stays in the model's dtype under this scheme."""
@@ -195,7 +209,6 @@ def _modelopt(reader: ConfigReader, algorithm: str, ignored: tuple[str, ...]) ->
             is_static=True,
             ignored=ignored,
             kv_cache_dtype=kv_cache_dtype,
-            is_modelopt=True,
             weight_format="fp8",
         )
     if algorithm in ("NVFP4", "NVFP4_AWQ"):
@@ -207,7 +220,32 @@ def _modelopt(reader: ConfigReader, algorithm: str, ignored: tuple[str, ...]) ->
             is_modelopt=True,
             weight_format="nvfp4",
         )
+    if algorithm == "MIXED_PRECISION":
+        return _mixed(reader, kv_cache_dtype)
     raise _unknown(f"modelopt {algorithm}")
+
+
+def _mixed(reader: ConfigReader, kv_cache_dtype: KvCacheDtype | None) -> Quantization:
+    """Return a checkpoint whose modules have schemes of their own, by `quantized_layers`."""
+    layers: list[tuple[str, Scheme, int]] = []
+    for module, stated in (reader.mapping("quantized_layers") or {}).items():
+        algorithm = str(ConfigReader(stated if is_mapping(stated) else {}).raw("quant_algo") or "").upper()
+        if "NVFP4" in algorithm:
+            layers.append((module, "nvfp4", 16))
+        elif algorithm == "FP8":
+            layers.append((module, "fp8-tensor", 0))
+        else:
+            raise _unknown(f"modelopt MIXED_PRECISION with {algorithm or 'no algorithm'}")
+    if not layers:
+        raise _unknown("modelopt MIXED_PRECISION without quantized_layers")
+    return Quantization(
+        scheme="nvfp4",
+        block=16,
+        kv_cache_dtype=kv_cache_dtype,
+        is_modelopt=True,
+        weight_format="nvfp4",
+        mixed=tuple(layers),
+    )
 
 
 def _ignored(reader: ConfigReader) -> tuple[str, ...]:
@@ -218,23 +256,34 @@ def _ignored(reader: ConfigReader) -> tuple[str, ...]:
     return ()
 
 
+@lru_cache(maxsize=64)
+def _mixed_schemes(mixed: tuple[tuple[str, Scheme, int], ...]) -> dict[str, tuple[Scheme, int]]:
+    return {module: (scheme, block) for module, scheme, block in mixed}
+
+
 # Names that checkpoints of other families give to the same modules.
-_RENAMED = (
-    ("model.layers", "language_model.model.layers"),
-    ("model.layers", "model.language_model.layers"),
-    ("model.layers", "backbone.layers"),
+_OTHER_ROOTS = ("language_model.model.layers", "model.language_model.layers", "backbone.layers")
+_OTHER_PARTS = (
     (".mlp.", ".block_sparse_moe."),
     (".mlp.", ".mixer."),
     (".mlp.", ".feed_forward."),
+    (".self_attn.", ".mixer."),
     ("shared_experts", "shared_expert"),
     ("experts.gate_up_proj", "experts.0.gate_proj"),
-    ("lm_head", "language_model.lm_head"),
+    ("mlp.experts.gate_up_proj", "mixer.experts.0.up_proj"),
+    ("mlp.experts.down_proj", "mixer.experts.0.down_proj"),
+    ("mlp.shared_experts", "mixer.shared_experts"),
 )
 
 
-def _names(module: str) -> list[str]:
+@lru_cache(maxsize=65536)
+def _names(module: str) -> tuple[str, ...]:
     """Return the module's name and what other families call it."""
-    return [module, *(module.replace(ours, theirs, 1) for ours, theirs in _RENAMED if ours in module)]
+    if module == "lm_head":
+        return module, "language_model.lm_head"
+    parts = [module, *(module.replace(ours, theirs, 1) for ours, theirs in _OTHER_PARTS if ours in module)]
+    roots = [name.replace("model.layers", root, 1) for root in _OTHER_ROOTS for name in parts]
+    return *parts, *roots
 
 
 @lru_cache(maxsize=256)

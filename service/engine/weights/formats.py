@@ -23,6 +23,7 @@ def matrix_bytes(matrix: Matrix, quantization: Quantization, element_bytes: int)
     """
     if matrix.module.endswith(CACHE_SCALES) and not _brings_cache_scales(matrix, quantization):
         return 0
+    quantization = quantization.of(matrix.module)
     elements = matrix.rows * matrix.columns
     biases = matrix.biases * element_bytes
     if not matrix.is_linear or quantization.keeps(matrix.module):
@@ -37,7 +38,8 @@ def _brings_cache_scales(matrix: Matrix, quantization: Quantization) -> bool:
     """
     if quantization.is_modelopt:
         return True
-    has_scales = quantization.scheme.startswith("fp8") or quantization.is_compressed_tensors
+    loads_fp8 = quantization.scheme.startswith("fp8") and not quantization.is_static
+    has_scales = loads_fp8 or quantization.is_compressed_tensors
     return has_scales and not matrix.module.endswith(LATENT_CACHE_SCALES)
 
 

@@ -279,9 +279,11 @@ def _experts(mlp: MoeMlp, hidden: int, layout: Layout, prefix: str) -> list[Matr
     size = round_up(size, mlp.rank_padding)
     parts = 2 if mlp.is_gated else 1
     width = mlp.latent_size or hidden
+    # Beside a dense network of its own, the experts are not part of it by name either.
+    experts = prefix.removesuffix("mlp.") if mlp.dense_intermediate_size else prefix
     matrices = [
         Matrix(
-            module=prefix + "experts.gate_up_proj",
+            module=experts + "experts.gate_up_proj",
             rows=parts * size,
             columns=width,
             count=count,
@@ -289,7 +291,7 @@ def _experts(mlp: MoeMlp, hidden: int, layout: Layout, prefix: str) -> list[Matr
             biases=parts * size if mlp.has_bias else 0,
         ),
         Matrix(
-            module=prefix + "experts.down_proj",
+            module=experts + "experts.down_proj",
             rows=width,
             columns=size,
             count=count,
