@@ -8,7 +8,7 @@ from fastapi import FastAPI
 
 from service.api import problems
 from service.api.docs import install_docs
-from service.api.media import JsonBodiesOnly
+from service.api.media import JsonBodies
 from service.api.openapi import install_openapi
 from service.api.questions import CapacityBody, RecommendBody, SizeBody
 from service.api.routers import catalog, health, questions
@@ -51,7 +51,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url=None,
         swagger_ui_oauth2_redirect_url=None,
         redoc_url=None,
-        max_body_size=settings.max_body_bytes,
         redirect_slashes=False,
     )
     app.state.settings = settings
@@ -66,7 +65,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.include_router(health.router)
     install_docs(app)
     install_openapi(app)
-    app.add_middleware(JsonBodiesOnly)
+    app.add_middleware(JsonBodies, max_body_bytes=settings.max_body_bytes)
     return app
 
 

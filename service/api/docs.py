@@ -1,9 +1,26 @@
-"""Interactive documentation, served from the package's own files: no CDN."""
+"""Interactive documentation, served from a package's own files: no CDN."""
 
 from fastapi import FastAPI
-from fastapi_swagger import patch_fastapi
+from fastapi.openapi.docs import get_swagger_ui_html
+from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.staticfiles import StaticFiles
 
 
 def install_docs(app: FastAPI) -> None:
     """Serve /docs; the root leads there."""
-    patch_fastapi(app, docs_url="/docs", title="Sizer")
+    # The package brings Swagger UI's files; its own routes read them in a way Python deprecates.
+    app.mount("/docs/assets", StaticFiles(packages=[("fastapi_swagger", "resources")]), name="docs-assets")
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return get_swagger_ui_html(
+            openapi_url="openapi.json",
+            title="Sizer",
+            swagger_js_url="docs/assets/swagger-ui-bundle.js",
+            swagger_css_url="docs/assets/swagger-ui.css",
+            swagger_favicon_url="docs/assets/favicon-32x32.png",
+        )
+
+    @app.get("/", include_in_schema=False)
+    async def root() -> RedirectResponse:
+        return RedirectResponse("docs")

@@ -23,7 +23,7 @@ from service.engine.sizing import size
 
 CATALOG = seeded_snapshot()
 SIZABLE = sorted(entry.id for entry in CATALOG.entries.models if CATALOG.refusal(entry.id) is None)
-GPUS = ["h100-sxm-80gb", "h200-sxm-141gb", "a100-sxm-80gb", "l40s-48gb", "l4-24gb", "b200-sxm-180gb"]
+GPUS = ["h100-sxm-80gb", "h200-sxm-141gb", "a100-sxm-80gb", "l40s", "l4", "b200-sxm-180gb"]
 KNOWN_GPUS = [gpu for gpu in GPUS if gpu in CATALOG.gpus] or sorted(CATALOG.gpus)[:6]
 RULES = rules_for("vllm")
 QUICK = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])

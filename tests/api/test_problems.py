@@ -1,0 +1,195 @@
+"""Bad input gets a clear answer: which field, and what would be accepted. Never a 5xx."""
+
+import json
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+GOOD = {"model": "llama-3.3-70b", "gpu": "h100", "concurrent_requests": 64, "input_tokens": 5500, "output_tokens": 500}
+JSON = {"content-type": "application/json"}
+
+
+def problem(response: Any, status: int) -> dict[str, Any]:
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    document: dict[str, Any] = response.json()
+    assert document["status"] == status
+    assert document["type"].startswith("/problems/")
+    return document
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "accepted"),
+    [
+        ("gpu_memory_utilization", 7, "at most 1"),
+        ("gpu_memory_utilization", 0, "more than 0"),
+        ("input_tokens", -5, "at least 1"),
+        ("input_tokens", "many", "a whole number"),
+        ("input_tokens", 1.5, "a whole number"),
+        ("output_tokens", 10**30, "at most"),
+        ("weight_format", "fp7", "'bf16'"),
+        ("engine", "llama.cpp", "'vllm'"),
+        ("format", "xml", "'json'"),
+        ("percentile", 100, "less than 100"),
+        ("block_size", 17, "16"),
+        ("expert_parallel", "perhaps", "true or false"),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_value_out_of_range_names_the_field_and_the_range(
+    client: TestClient, method: str, field: str, value: object, accepted: str
+) -> None:
+    question = {**GOOD, field: value}
+
+    response = client.get("/size", params=question) if method == "GET" else client.post("/size", json=question)
+
+    errors = problem(response, 422)["errors"]
+    assert errors[0]["field"] == field
+    assert accepted in errors[0]["accepted"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "suggestion"),
+    [("model", "llama-9", "llama-"), ("gpu", "h10", "h100-sxm-80gb"), ("model", "qwen3-33b", "qwen3-32b")],
+)
+def test_an_unknown_name_gets_suggestions(client: TestClient, field: str, value: str, suggestion: str) -> None:
+    document = problem(client.get("/size", params={**GOOD, field: value}), 404)
+
+    assert "did you mean" in document["detail"]
+    assert suggestion in document["errors"][0]["accepted"]
+    assert document["errors"][0]["field"] == field
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_misspelt_field_is_not_a_default(client: TestClient, method: str) -> None:
+    question = {**GOOD, "max_model_length": 8192}
+
+    response = client.get("/size", params=question) if method == "GET" else client.post("/size", json=question)
+
+    error = problem(response, 422)["errors"][0]
+    assert error["field"] == "max_model_length"
+    assert "max_model_len" in error["accepted"]
+
+
+def test_missing_fields_are_named(client: TestClient) -> None:
+    fields = {error["field"] for error in problem(client.post("/size", json={}), 422)["errors"]}
+
+    assert {"gpu", "input_tokens", "output_tokens"} <= fields
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"request_rate_per_s": 3}, "concurrent_requests"),
+        ({"concurrent_requests": None}, "concurrent_requests"),
+        ({"concurrent_requests": None, "request_rate_per_s": 3}, "request_rate_per_s"),
+        ({"model": None}, "model"),
+        ({"model_config": {"architectures": ["LlamaForCausalLM"]}}, "model"),
+        ({"max_model_len": 10**8}, "max_model_len"),
+        ({"engine_version": "0.1"}, "engine_version"),
+        ({"engine_version": "latest"}, "engine_version"),
+    ],
+)
+def test_contradictions_name_a_field(client: TestClient, change: dict[str, Any], field: str) -> None:
+    error = problem(client.post("/size", json={**GOOD, **change}), 422)["errors"][0]
+
+    assert error["field"] == field
+    assert error["accepted"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 422),
+        (b"{", 400),
+        (b"[]", 422),
+        (b"null", 422),
+        (b'"text"', 422),
+        (b'{"model": NaN}', 422),
+        (json.dumps(GOOD).replace("64", "NaN").encode(), 422),
+        (json.dumps(GOOD).replace("64", "Infinity").encode(), 422),
+        (json.dumps(GOOD).replace("64", "1e999").encode(), 422),
+        (json.dumps(GOOD).replace("64", "9" * 4000).encode(), 422),
+        (b"\xff\xfe{}", 400),
+        (b"[" * 100_000, 400),
+        (json.dumps({**GOOD, "model": "a\u0000b"}).encode(), 422),
+        (json.dumps({**GOOD, "gpu": "\ud800"}).encode(), 422),
+        (b'{"model": "' + b"x" * 2_000_000 + b'"}', 413),
+    ],
+    ids=[
+        "empty", "broken", "list", "null", "text", "NaN", "NaN count", "Infinity", "overflow", "huge integer", "not UTF-8",
+        "deep", "NUL", "half a surrogate pair", "too large",
+    ],
+)  # fmt: skip
+def test_unreadable_bodies_are_refused(client: TestClient, body: bytes, status: int) -> None:
+    response = client.post("/size", content=body, headers=JSON)
+
+    problem(response, status)
+    assert len(response.content) < 20_000
+
+
+def test_a_body_without_a_length_is_capped_too(client: TestClient) -> None:
+    response = client.post("/size", content=(b"x" * 100_000 for _ in range(20)), headers=JSON)
+
+    problem(response, 413)
+
+
+def test_a_form_is_told_how_to_ask(client: TestClient) -> None:
+    document = problem(client.post("/size", data={"model": "x"}), 415)
+
+    assert "content-type: application/json" in document["detail"]
+
+
+def test_unknown_paths_and_methods(client: TestClient) -> None:
+    problem(client.get("/sizes"), 404)
+    response = client.delete("/size")
+    problem(response, 405)
+    assert response.headers["allow"]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"architectures": []},
+        {"architectures": ["NoSuchForCausalLM"]},
+        {"architectures": ["LlamaForCausalLM"]},
+        {"architectures": ["LlamaForCausalLM"], "hidden_size": -1},
+        {"architectures": ["Qwen3NextForCausalLM"], "hidden_size": 64, "num_hidden_layers": 4},
+        {"architectures": ["DeepseekV4ForCausalLM"], "hidden_size": 64},
+    ],
+)
+def test_a_config_that_cannot_be_sized_names_the_field(client: TestClient, config: dict[str, Any]) -> None:
+    question = {**{key: value for key, value in GOOD.items() if key != "model"}, "model_config": config}
+
+    error = problem(client.post("/size", json=question), 422)["errors"][0]
+
+    assert error["field"].startswith("model_config.")
+    assert error["accepted"]
+
+
+def test_an_unknown_layer_type_is_refused_by_name(client: TestClient) -> None:
+    config = {
+        "architectures": ["Qwen3NextForCausalLM"],
+        "hidden_size": 64,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 4,
+        "vocab_size": 100,
+        "linear_num_key_heads": 1,
+        "linear_num_value_heads": 1,
+        "linear_key_head_dim": 8,
+        "linear_value_head_dim": 8,
+        "layer_types": ["quantum_attention"],
+    }
+    question = {**{key: value for key, value in GOOD.items() if key != "model"}, "model_config": config}
+
+    document = problem(client.post("/size", json=question), 422)
+
+    assert "quantum_attention" in document["detail"]
+
+
+def test_nothing_that_was_sent_comes_back_at_length(client: TestClient) -> None:
+    response = client.get("/size", params={**GOOD, "model": "x" * 150})
+
+    assert "x" * 120 not in response.text

@@ -1,0 +1,197 @@
+"""GET and POST give the same bytes; formats; machine-read numbers."""
+
+import csv
+import io
+import json
+
+import pytest
+import yaml
+from starlette.testclient import TestClient
+
+SIZE = {"model": "llama-3.3-70b", "gpu": "h100", "concurrent_requests": 64, "input_tokens": 5500, "output_tokens": 500}
+CAPACITY = {"model": "qwen2.5-7b", "gpu": "h100", "gpu_count": 2, "input_tokens": 1000, "output_tokens": 200}
+RECOMMEND = {"model": "qwen3-32b", "concurrent_requests": 32, "input_tokens": 2000, "output_tokens": 500, "limit": 5}
+INFEASIBLE = {
+    "model": "llama-3.1-405b-instruct",
+    "gpu": "t4",
+    "tensor_parallel_size": 1,
+    "pipeline_parallel_size": 1,
+    "concurrent_requests": 1,
+    "input_tokens": 9,
+    "output_tokens": 9,
+}
+LLAMA_8B = {
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+}
+
+
+@pytest.mark.parametrize(("path", "question"), [("/size", SIZE), ("/capacity", CAPACITY), ("/recommend", RECOMMEND)])
+def test_get_and_post_answer_with_the_same_bytes(client: TestClient, path: str, question: dict[str, object]) -> None:
+    by_get = client.get(path, params=question)
+    by_post = client.post(path, json=question)
+
+    assert by_get.status_code == 200, by_get.text
+    assert by_get.content == by_post.content
+    assert client.get(path, params=question).content == by_get.content
+
+
+def test_names_are_found_in_any_case_and_by_hub_id(client: TestClient) -> None:
+    by_alias = client.get("/size", params={**SIZE, "model": "LLAMA-3.3-70B", "gpu": "H100"})
+    by_hub_id = client.get("/size", params={**SIZE, "model": "meta-llama/Llama-3.3-70B-Instruct"})
+
+    assert by_alias.content == by_hub_id.content
+
+
+def test_the_answer_has_the_blocks_of_the_contract(client: TestClient) -> None:
+    answer = client.get("/size", params=SIZE).json()
+
+    assert set(answer) >= {
+        "feasible", "gpus", "replicas", "gpus_per_replica", "model", "gpu", "engine", "weight_format", "kv_cache_dtype",
+        "layout", "binding_constraint", "memory_per_gpu", "kv_cache", "per_replica", "latency", "saturation",
+        "one_gpu_step_less", "one_gpu_step_more", "levers", "cost", "engine_args", "assumptions", "warnings",
+        "catalog_revision", "rules_version",
+    }  # fmt: skip
+    assert answer["latency"] is None
+    assert any("latency" in warning for warning in answer["warnings"])
+    assert answer["catalog_revision"] == 1
+    assert answer["cost"]["as_of"] <= "2026-12-31"
+    assert "--tensor-parallel-size" in answer["engine_args"]
+
+
+def test_a_config_may_be_pasted(client: TestClient) -> None:
+    question = {key: value for key, value in SIZE.items() if key != "model"}
+
+    pasted = client.post("/size", json={**question, "model_config": LLAMA_8B}).json()
+    named = client.post("/size", json={**question, "model": "llama-3.1-8b"}).json()
+
+    assert pasted["model"] == "pasted-config"
+    assert pasted["memory_per_gpu"] == named["memory_per_gpu"]
+    assert pasted["gpus"] == named["gpus"]
+
+
+def test_stated_weight_bytes_replace_the_derived_ones(client: TestClient) -> None:
+    question = {key: value for key, value in SIZE.items() if key != "model"}
+
+    answer = client.post("/size", json={**question, "model_config": LLAMA_8B, "weight_bytes": 20_000_000_000}).json()
+
+    assert answer["weights"]["weight_bytes"] == 20_000_000_000
+
+
+def test_one_field_comes_as_plain_text(client: TestClient) -> None:
+    response = client.get("/size", params={**SIZE, "field": "gpus"})
+
+    assert response.headers["content-type"].startswith("text/plain")
+    assert int(response.text) == client.get("/size", params=SIZE).json()["gpus"]
+    assert client.get("/size", params={**SIZE, "field": "kv_cache.block_size"}).text == "16\n"
+
+
+@pytest.mark.parametrize("field", ["no_such", "kv_cache", "levers", "cost.nothing"])
+def test_a_field_that_is_not_one_number_is_refused(client: TestClient, field: str) -> None:
+    response = client.get("/size", params={**SIZE, "field": field})
+
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["field"] == "field"
+
+
+def test_csv_yaml_text_and_gauges(client: TestClient) -> None:
+    as_json = client.get("/size", params=SIZE).json()
+
+    rows = list(csv.DictReader(io.StringIO(client.get("/size", params={**SIZE, "format": "csv"}).text)))
+    document = yaml.safe_load(client.get("/size", params={**SIZE, "format": "yaml"}).text)
+    lines = client.get("/size", params={**SIZE, "format": "text"}).text
+    gauges = client.get("/size", params={**SIZE, "format": "prometheus"})
+
+    assert rows[0]["gpus"] == str(as_json["gpus"])
+    assert document == as_json
+    assert f"{as_json['gpus']} x h100-sxm-80gb" in lines
+    assert gauges.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert gauges.text.endswith("\n")
+    assert f'sizer_gpus{{model="llama-3.3-70b-instruct",gpu="h100-sxm-80gb"}} {as_json["gpus"]}' in gauges.text
+
+
+def test_csv_of_options_is_flat(client: TestClient) -> None:
+    rows = list(csv.DictReader(io.StringIO(client.get("/recommend", params={**RECOMMEND, "format": "csv"}).text)))
+
+    assert [row["rank"] for row in rows] == [str(rank) for rank in range(1, len(rows) + 1)]
+    assert not any(cell.startswith(("=", "+", "@")) for row in rows for cell in row.values())
+
+
+@pytest.mark.parametrize("how", [{"field": "gpus"}, {"format": "prometheus"}])
+def test_a_machine_never_reads_zero_for_an_infeasible_question(client: TestClient, how: dict[str, str]) -> None:
+    person = client.get("/size", params=INFEASIBLE)
+    machine = client.get("/size", params={**INFEASIBLE, **how})
+
+    assert person.status_code == 200
+    assert person.json()["feasible"] is False
+    assert machine.status_code == 422
+    assert machine.headers["content-type"] == "application/problem+json"
+
+
+def test_a_pinned_revision_is_kept_to(client: TestClient) -> None:
+    assert client.get("/size", params={**SIZE, "catalog_revision": 1}).status_code == 200
+    assert client.get("/size", params={**SIZE, "catalog_revision": 99}).status_code == 409
+
+
+def test_recommend_puts_the_cheapest_first_and_says_why_others_are_out(client: TestClient) -> None:
+    answer = client.get("/recommend", params={**RECOMMEND, "limit": 100}).json()
+
+    prices = [option["usd_per_hour"] for option in answer["options"] if option["usd_per_hour"] is not None]
+    assert prices == sorted(prices)
+    assert answer["options"][0]["on_pareto_front"] is True
+    assert all(option["reason"] for option in answer["rejected"])
+
+
+def test_recommend_keeps_to_lists_and_budgets(client: TestClient) -> None:
+    asked = {**RECOMMEND, "gpus": "h100,h200,l40s", "exclude_gpus": "h200", "max_usd_per_hour": 30, "limit": 100}
+
+    answer = client.get("/recommend", params=asked).json()
+
+    assert {option["gpu"] for option in answer["options"]} <= {"h100-sxm-80gb", "l40s"}
+    assert all(option["usd_per_hour"] <= 30 for option in answer["options"])
+
+
+@pytest.mark.parametrize("objective", ["gpus", "latency"])
+def test_other_objectives_order_otherwise(client: TestClient, objective: str) -> None:
+    answer = client.get("/recommend", params={**RECOMMEND, "objective": objective}).json()
+
+    assert answer["options"]
+    if objective == "gpus":
+        assert answer["options"][0]["gpus"] == min(option["gpus"] for option in answer["options"])
+
+
+@pytest.mark.parametrize(("engine", "flag"), [("sglang", "--mem-fraction-static"), ("tensorrt-llm", "--max_num_tokens")])
+def test_other_engines_have_rules_and_flags_of_their_own(client: TestClient, engine: str, flag: str) -> None:
+    answer = client.get("/size", params={**SIZE, "engine": engine}).json()
+
+    assert answer["rules_version"].startswith(engine)
+    assert flag in answer["engine_args"]
+
+
+def test_older_versions_have_their_own_defaults(client: TestClient) -> None:
+    answer = client.get("/size", params={**SIZE, "engine_version": "0.11.0"}).json()
+
+    listed = {it["name"]: it["value"] for it in answer["assumptions"]}
+    assert listed["gpu_memory_utilization"] == 0.9
+
+
+def test_health(client: TestClient) -> None:
+    assert client.get("/livez").json() == {"status": "live"}
+    ready = client.get("/readyz").json()
+    assert ready["catalog_revision"] == 1
+    assert ready["models"] >= 45
+
+
+def test_docs_need_no_cdn(client: TestClient) -> None:
+    page = client.get("/docs").text
+
+    assert "://" not in page
+    assert client.get("/docs/assets/swagger-ui-bundle.js").status_code == 200
+    assert client.get("/docs/assets/swagger-ui.css").status_code == 200
+    assert json.loads(client.get("/openapi.json").text)["info"]["title"] == "Sizer"

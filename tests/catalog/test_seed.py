@@ -1,0 +1,132 @@
+"""The seed files: complete, sourced, and loaded idempotently."""
+
+import pytest
+from sqlalchemy import Engine
+from sqlalchemy.exc import IntegrityError
+from sqlmodel import Session, select
+
+from service.catalog.seed import seed_catalog
+from service.catalog.seed_files import seed_entries
+from service.catalog.snapshot import Snapshot, build_snapshot
+from service.catalog.store import current_revision, raise_revision, read_catalog
+from service.catalog.tables import GpuRow, ModelRow, OfferRow
+from service.engine.config.reader import text_reader
+
+PROVIDERS = {"aws", "gcp", "azure", "lambda", "runpod", "coreweave"}
+GPUS = (
+    "t4 v100 a10g l4 l40s a100 a100-40gb h100 h100-pcie h100-nvl h200 gh200 b200 b300 gb200 gb300 rtx-3090 rtx-4090 "
+    "rtx-5090 rtx-6000-ada rtx-pro-6000 a6000 mi300x mi325x mi355x gaudi3 gb10"
+).split()
+MODELS = (
+    "llama-2-7b llama-3.1-70b llama-4-scout qwen2.5-7b qwen3-32b qwen3-next-80b-a3b qwen3.5-397b-a17b qwen3.6-27b "
+    "mistral-7b mixtral-8x7b deepseek-v2 deepseek-v3 deepseek-r1 deepseek-v3.2 kimi-k2 kimi-k2.5 glm-4.5 glm-5 "
+    "gpt-oss-20b gpt-oss-120b gemma-2-27b gemma-3-27b gemma-4-31b phi-4 nemotron-h-56b granite-4.0-h-small "
+    "minimax-m2 minimax-m2.5 minimax-m3"
+).split()
+
+
+def test_seeding_twice_changes_nothing(database: Engine) -> None:
+    with Session(database) as session, session.begin():
+        first = seed_catalog(session)
+        revision = current_revision(session)
+
+    with Session(database) as session, session.begin():
+        second = seed_catalog(session)
+
+        assert first > 0
+        assert second == 0
+        assert current_revision(session) == revision == 1
+
+
+def test_what_was_seeded_is_read_back(database: Engine, catalog: Snapshot) -> None:
+    with Session(database) as session, session.begin():
+        seed_catalog(session)
+        entries = read_catalog(session)
+        snapshot = build_snapshot(entries)
+
+        assert set(snapshot.model_entries) == set(catalog.model_entries)
+        assert snapshot.gpu_entries["h100-sxm-80gb"].figures == catalog.gpu_entries["h100-sxm-80gb"].figures
+        assert session.exec(select(ModelRow)).first() is not None
+        assert session.exec(select(OfferRow)).first() is not None
+
+
+def test_the_revision_only_rises(database: Engine) -> None:
+    with Session(database) as session, session.begin():
+        revisions = [raise_revision(session) for _ in range(3)]
+
+    assert revisions == [1, 2, 3]
+
+
+def test_bytes_are_stored_in_64_bits(database: Engine) -> None:
+    with Session(database) as session, session.begin():
+        seed_catalog(session)
+        row = session.get(GpuRow, "h100-sxm-80gb")
+
+        assert row is not None
+        assert row.memory_bytes == 81_559 << 20  # nvidia-smi
+
+
+def test_the_database_refuses_what_makes_no_sense(database: Engine) -> None:
+    with Session(database) as session:
+        seed_catalog(session)
+        row = session.get(GpuRow, "h100-sxm-80gb")
+        assert row is not None
+        row.memory_bytes = 0
+        session.add(row)
+        with pytest.raises(IntegrityError):
+            session.flush()
+
+
+def test_the_catalog_is_as_large_as_promised() -> None:
+    models, gpus, offers = seed_entries()
+
+    assert len(models) >= 45
+    assert len(gpus) >= 40
+    assert {offer.provider for offer in offers} >= PROVIDERS
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_a_gpu_is_found_by_the_name_people_type(catalog: Snapshot, name: str) -> None:
+    assert catalog.gpu(name).memory_bytes > 0
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_is_found_by_the_name_people_type(catalog: Snapshot, name: str) -> None:
+    assert catalog.model_id(name) in catalog.model_entries
+
+
+def test_every_figure_has_a_source_and_a_date() -> None:
+    models, gpus, offers = seed_entries()
+    sources = [
+        *(model.source for model in models),
+        *(checkpoint.source for model in models for checkpoint in model.checkpoints),
+        *(figure.source for gpu in gpus for figure in gpu.figures.values()),
+        *(offer.source for offer in offers),
+    ]
+
+    assert all(source.url.startswith("http") and source.checked_on for source in sources)
+
+
+def test_memory_is_below_what_is_marketed_in_binary_units_and_peaks_are_dense() -> None:
+    _, gpus, _ = seed_entries()
+
+    for gpu in gpus:
+        usable = gpu.figures.get("usable_memory_bytes", gpu.figures["memory_bytes"])
+        assert usable.value <= gpu.figures["memory_bytes"].value
+        if "peak_bf16_flop_per_s" in gpu.figures and "peak_fp8_flop_per_s" in gpu.figures:
+            ratio = gpu.figures["peak_fp8_flop_per_s"].value / gpu.figures["peak_bf16_flop_per_s"].value
+            # Gaudi runs both at one rate; everybody else doubles or more.
+            assert 1.9 <= ratio <= 4.1 or gpu.vendor == "intel", gpu.id
+
+
+def test_only_models_with_known_structures_are_sizable(catalog: Snapshot) -> None:
+    refused = {entry.id: catalog.refusal(entry.id) for entry in catalog.entries.models}
+    refused = {name: reason for name, reason in refused.items() if reason is not None}
+
+    assert set(refused) <= {"deepseek-v4-flash", "deepseek-v4-pro", "kimi-k3", "minimax-m3"}
+    assert all("no rule" in reason for reason in refused.values() if reason)
+
+
+def test_configs_state_their_sizes() -> None:
+    for model in seed_entries()[0]:
+        assert text_reader(model.config).positive("vocab_size") > 0
