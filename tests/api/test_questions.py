@@ -166,7 +166,9 @@ def test_other_objectives_order_otherwise(client: TestClient, objective: str) ->
         assert answer["options"][0]["gpus"] == min(option["gpus"] for option in answer["options"])
 
 
-@pytest.mark.parametrize(("engine", "flag"), [("sglang", "--mem-fraction-static"), ("tensorrt-llm", "--max_num_tokens")])
+@pytest.mark.parametrize(
+    ("engine", "flag"), [("sglang", "--mem-fraction-static"), ("tensorrt-llm", "--max_num_tokens")]
+)
 def test_other_engines_have_rules_and_flags_of_their_own(client: TestClient, engine: str, flag: str) -> None:
     answer = client.get("/size", params={**SIZE, "engine": engine}).json()
 

@@ -13,7 +13,7 @@ from service.catalog.errors import ConflictError, InvalidCatalogError, NotInCata
 from service.catalog.holder import CatalogHolder
 from service.catalog.seed import seed_catalog
 from service.catalog.snapshot import Snapshot, build_snapshot
-from service.catalog.store import CatalogEntries, put_model, put_offer, raise_revision
+from service.catalog.store import CatalogEntries, put_model, put_offer, raise_revision, read_catalog
 
 
 def seeded(engine: Engine) -> None:
@@ -103,8 +103,6 @@ def test_two_entries_may_not_share_a_name(catalog: Snapshot) -> None:
 def test_an_alias_of_another_model_is_a_conflict(database: Engine) -> None:
     seeded(database)
     with Session(database) as session:
-        from service.catalog.store import read_catalog
-
         first, second = read_catalog(session).models[:2]
         with pytest.raises(ConflictError):
             put_model(session, second.model_copy(update={"aliases": (first.id,)}))

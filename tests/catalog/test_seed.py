@@ -13,16 +13,66 @@ from service.catalog.tables import GpuRow, ModelRow, OfferRow
 from service.engine.config.reader import text_reader
 
 PROVIDERS = {"aws", "gcp", "azure", "lambda", "runpod", "coreweave"}
-GPUS = (
-    "t4 v100 a10g l4 l40s a100 a100-40gb h100 h100-pcie h100-nvl h200 gh200 b200 b300 gb200 gb300 rtx-3090 rtx-4090 "
-    "rtx-5090 rtx-6000-ada rtx-pro-6000 a6000 mi300x mi325x mi355x gaudi3 gb10"
-).split()
-MODELS = (
-    "llama-2-7b llama-3.1-70b llama-4-scout qwen2.5-7b qwen3-32b qwen3-next-80b-a3b qwen3.5-397b-a17b qwen3.6-27b "
-    "mistral-7b mixtral-8x7b deepseek-v2 deepseek-v3 deepseek-r1 deepseek-v3.2 kimi-k2 kimi-k2.5 glm-4.5 glm-5 "
-    "gpt-oss-20b gpt-oss-120b gemma-2-27b gemma-3-27b gemma-4-31b phi-4 nemotron-h-56b granite-4.0-h-small "
-    "minimax-m2 minimax-m2.5 minimax-m3"
-).split()
+GPUS = [
+    "t4",
+    "v100",
+    "a10g",
+    "l4",
+    "l40s",
+    "a100",
+    "a100-40gb",
+    "h100",
+    "h100-pcie",
+    "h100-nvl",
+    "h200",
+    "gh200",
+    "b200",
+    "b300",
+    "gb200",
+    "gb300",
+    "rtx-3090",
+    "rtx-4090",
+    "rtx-5090",
+    "rtx-6000-ada",
+    "rtx-pro-6000",
+    "a6000",
+    "mi300x",
+    "mi325x",
+    "mi355x",
+    "gaudi3",
+    "gb10",
+]
+MODELS = [
+    "llama-2-7b",
+    "llama-3.1-70b",
+    "llama-4-scout",
+    "qwen2.5-7b",
+    "qwen3-32b",
+    "qwen3-next-80b-a3b",
+    "qwen3.5-397b-a17b",
+    "qwen3.6-27b",
+    "mistral-7b",
+    "mixtral-8x7b",
+    "deepseek-v2",
+    "deepseek-v3",
+    "deepseek-r1",
+    "deepseek-v3.2",
+    "kimi-k2",
+    "kimi-k2.5",
+    "glm-4.5",
+    "glm-5",
+    "gpt-oss-20b",
+    "gpt-oss-120b",
+    "gemma-2-27b",
+    "gemma-3-27b",
+    "gemma-4-31b",
+    "phi-4",
+    "nemotron-h-56b",
+    "granite-4.0-h-small",
+    "minimax-m2",
+    "minimax-m2.5",
+    "minimax-m3",
+]
 
 
 def test_seeding_twice_changes_nothing(database: Engine) -> None:

@@ -16,7 +16,12 @@ DEEPSEEK_HARDWARE = "arXiv:2505.09343 table 1, KB of 1,000 bytes"
 
 # model, cache dtype, bytes per token, where it is printed
 PER_TOKEN = {
-    "Llama 2 7B": ("llama-2-7b", "fp16", 524_288, "0.5 MB per token, developer.nvidia.com/blog/mastering-llm-techniques"),
+    "Llama 2 7B": (
+        "llama-2-7b",
+        "fp16",
+        524_288,
+        "0.5 MB per token, developer.nvidia.com/blog/mastering-llm-techniques",
+    ),
     "Qwen2.5-7B": ("qwen2.5-7b-instruct", "bf16", 57_344, f"28 layers, 4 heads of 128; {PAGED_ATTENTION}"),
     "Mistral 7B": ("mistral-7b-v0.3", "bf16", 131_072, f"32 layers, 8 heads of 128; {PAGED_ATTENTION}"),
     "Qwen2.5-72B": ("qwen2.5-72b", "bf16", 327_680, DEEPSEEK_HARDWARE),
@@ -24,8 +29,18 @@ PER_TOKEN = {
     "Llama-3.1-405B, 1 byte": ("llama-3.1-405b-instruct", "fp8", 258_048, "half of the row above"),
     "DeepSeek-V3": ("deepseek-v3", "bf16", 70_272, DEEPSEEK_HARDWARE),
     "DeepSeek-V3, 1 byte": ("deepseek-v3", "fp8", 35_136, "half of the row above"),
-    "gpt-oss-120b, full layers": ("gpt-oss-120b", "bf16", 36_864, "18 full layers, 8 heads of 64; openai.com gpt-oss model card"),
-    "Llama 3.3 70B, 1 byte": ("llama-3.3-70b-instruct", "fp8", 163_840, f"80 layers, 8 heads of 128; {PAGED_ATTENTION}"),
+    "gpt-oss-120b, full layers": (
+        "gpt-oss-120b",
+        "bf16",
+        36_864,
+        "18 full layers, 8 heads of 64; openai.com gpt-oss model card",
+    ),
+    "Llama 3.3 70B, 1 byte": (
+        "llama-3.3-70b-instruct",
+        "fp8",
+        163_840,
+        f"80 layers, 8 heads of 128; {PAGED_ATTENTION}",
+    ),
 }
 
 

@@ -14,9 +14,8 @@ from service.engine.config import parse_architecture
 from service.engine.config.quantization import parse_quantization
 from service.engine.config.registry import ARCHITECTURES
 from service.engine.errors import EngineError
-from service.engine.inputs import Headroom, LayoutWish, Limits, Load
+from service.engine.inputs import Headroom, Layout, LayoutWish, Limits, Load
 from service.engine.kv_cache import cache_shape
-from service.engine.inputs import Layout
 from service.engine.questions import CapacityQuestion, SettingsWish, SizeQuestion
 from service.engine.results import MemoryPerGpu
 from service.engine.sizing import size
@@ -33,9 +32,7 @@ def question(model: str, gpu: str, requests: int, input_tokens: int, **wish: Any
     return SizeQuestion(
         model=CATALOG.model(model),
         gpu=CATALOG.gpu(gpu),
-        load=Load(
-            concurrent_requests=requests, request_rate_per_s=None, input_tokens=input_tokens, output_tokens=256
-        ),
+        load=Load(concurrent_requests=requests, request_rate_per_s=None, input_tokens=input_tokens, output_tokens=256),
         limits=Limits(),
         layout=LayoutWish(),
         headroom=Headroom(),

@@ -27,7 +27,9 @@ def test_a_70b_model_in_fp8_loads_about_70_gigabytes(client: TestClient) -> None
 
 @pytest.mark.parametrize("gpu", ["h100", "h200"])
 def test_context_changes_the_count_as_a_buyer_would_expect(client: TestClient, gpu: str) -> None:
-    counts = [gpus(client, **SEVENTY_B, gpu=gpu, kv_cache_dtype="bf16", input_tokens=n - 500) for n in (3_000, 6_000, 12_000)]
+    counts = [
+        gpus(client, **SEVENTY_B, gpu=gpu, kv_cache_dtype="bf16", input_tokens=n - 500) for n in (3_000, 6_000, 12_000)
+    ]
 
     assert counts == sorted(counts)
     assert counts[2] > counts[0]
@@ -96,7 +98,13 @@ def test_rate_and_duration_are_tied_by_littles_law(client: TestClient) -> None:
 
 
 def test_headroom_and_spares_are_added(client: TestClient) -> None:
-    asked = {"model": "qwen3-32b", "gpu": "h100", "concurrent_requests": 200, "input_tokens": 4_000, "output_tokens": 500}
+    asked = {
+        "model": "qwen3-32b",
+        "gpu": "h100",
+        "concurrent_requests": 200,
+        "input_tokens": 4_000,
+        "output_tokens": 500,
+    }
     plain = client.post("/size", json=asked).json()
 
     roomy = client.post("/size", json={**asked, "headroom_fraction": 0.5, "spare_replicas": 1}).json()
@@ -131,7 +139,13 @@ def test_a_layout_the_engine_would_refuse_is_refused(client: TestClient, field: 
 
 def test_blocks_of_a_quantization_must_divide_too(client: TestClient) -> None:
     # 1,536 expert columns over 8 ranks leave 192, which blocks of 128 do not divide (vLLM refuses to start).
-    asked = {"model": "qwen3-235b-a22b", "weight_format": "fp8", "concurrent_requests": 1, "input_tokens": 9, "output_tokens": 9}
+    asked = {
+        "model": "qwen3-235b-a22b",
+        "weight_format": "fp8",
+        "concurrent_requests": 1,
+        "input_tokens": 9,
+        "output_tokens": 9,
+    }
 
     refused = client.post("/size", json={**asked, "gpu": "h100", "tensor_parallel_size": 8, "expert_parallel": False})
     dealt_out = client.post("/size", json={**asked, "gpu": "h100", "tensor_parallel_size": 8})

@@ -8,7 +8,11 @@ from service.engine.weights import num_active_parameters, num_parameters, rank_w
 
 # model, parameters, where it is printed
 EXACT = {
-    "Llama 3.1 8B": ("llama-3.1-8b-instruct", 8_030_261_248, "huggingface.co/meta-llama/Llama-3.1-8B-Instruct, safetensors"),
+    "Llama 3.1 8B": (
+        "llama-3.1-8b-instruct",
+        8_030_261_248,
+        "huggingface.co/meta-llama/Llama-3.1-8B-Instruct, safetensors",
+    ),
     "Llama 3.1 70B": ("llama-3.1-70b-instruct", 70_553_706_496, "huggingface.co/meta-llama/Llama-3.1-70B-Instruct"),
     "Qwen2.5 7B": ("qwen2.5-7b-instruct", 7_615_616_512, "huggingface.co/Qwen/Qwen2.5-7B-Instruct, safetensors"),
 }
@@ -47,7 +51,9 @@ def test_every_catalog_model_agrees_with_its_published_total(catalog: Snapshot) 
     assert wrong == {}
 
 
-@pytest.mark.parametrize("layout", [Layout(tensor_parallel_size=8), Layout(tensor_parallel_size=2, pipeline_parallel_size=4)])
+@pytest.mark.parametrize(
+    "layout", [Layout(tensor_parallel_size=8), Layout(tensor_parallel_size=2, pipeline_parallel_size=4)]
+)
 def test_ranks_together_hold_at_least_the_whole(catalog: Snapshot, layout: Layout) -> None:
     for name in ("llama-3.1-70b-instruct", "deepseek-v3", "qwen3-235b-a22b", "qwen3-next-80b-a3b-instruct"):
         model = catalog.model(name)

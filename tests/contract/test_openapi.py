@@ -1,0 +1,112 @@
+"""The committed contract is what is served, and generated requests get only declared answers."""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+import uvicorn
+from hypothesis import settings as hypothesis_settings
+from starlette.testclient import TestClient
+
+from service.api.openapi import rendered
+from service.main import create_app
+from service.settings import Settings
+from tests.conftest import service_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMITTED = ROOT / "openapi" / "openapi.json"
+DOCUMENT: dict[str, Any] = json.loads(COMMITTED.read_text(encoding="utf-8"))
+OPERATIONS = [
+    (method, path, operation) for path, item in DOCUMENT["paths"].items() for method, operation in item.items()
+]
+
+
+def test_the_committed_contract_is_what_is_served(client: TestClient) -> None:
+    assert COMMITTED.read_text(encoding="utf-8") == rendered(create_app(Settings()))
+    assert client.get("/openapi.json").json() == DOCUMENT
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS, ids=lambda it: it if isinstance(it, str) else "")
+def test_every_operation_has_an_example_and_a_stable_id(method: str, path: str, operation: dict[str, Any]) -> None:
+    assert operation["operationId"].split("_")[0] in {method, "list", "get", "put", "import", "delete"}
+    assert operation["summary"]
+    content = operation["responses"]["200"]["content"]["application/json"]
+    assert "example" in content or "examples" in content
+    if "requestBody" in operation and path in ("/size", "/capacity", "/recommend"):
+        assert operation["requestBody"]["content"]["application/json"]["examples"]
+
+
+@pytest.mark.parametrize("path", ["/size", "/capacity", "/recommend"])
+def test_examples_of_questions_are_answered(client: TestClient, path: str) -> None:
+    examples = DOCUMENT["paths"][path]["post"]["requestBody"]["content"]["application/json"]["examples"]
+
+    for example in examples.values():
+        response = client.post(path, json=example["value"])
+        assert response.status_code == 200, response.text
+
+
+@pytest.fixture(scope="module")
+def live_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real server on a real port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    app = create_app(service_settings(tmp_path_factory.mktemp("live")))
+    server = uvicorn.Server(uvicorn.Config(app, port=port, loop="asyncio", http="httptools", log_level="warning"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.05)
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join(timeout=10)
+
+
+def test_a_generated_client_can_ask(live_url: str, tmp_path: Path) -> None:
+    package = tmp_path / "generated"
+    subprocess.run(
+        [sys.executable, "-m", "openapi_python_client", "generate", "--path", str(COMMITTED), "--meta", "none",
+         "--output-path", str(package)],
+        check=True, capture_output=True, cwd=tmp_path,
+    )  # fmt: skip
+    script = f"""
+from generated import Client
+from generated.api.questions import get_size, post_size
+from generated.models import SizeBody
+client = Client(base_url={live_url!r})
+question = dict(model="llama-3.1-8b", gpu="h100", concurrent_requests=8, input_tokens=1000, output_tokens=100)
+by_get = get_size.sync(client=client, **question)
+by_post = post_size.sync(client=client, body=SizeBody.from_dict(question))
+print(by_get.gpus, by_post.gpus, by_get.memory_per_gpu.total_bytes == by_post.memory_per_gpu.total_bytes)
+"""
+
+    done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True, cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["1", "1", "True"]
+
+
+schema = schemathesis.openapi.from_dict(DOCUMENT)
+
+
+@schema.parametrize()
+@hypothesis_settings(max_examples=15, deadline=None)
+def test_generated_requests_get_declared_answers(case: schemathesis.Case, live_url: str) -> None:
+    response = case.call(base_url=live_url)
+
+    assert response.status_code < 500
+    declared = {
+        int(code) for code in DOCUMENT["paths"][case.operation.path][case.operation.method.lower()]["responses"]
+    }
+    if case.method == case.operation.method:  # other methods are tried too, and answered by other operations
+        assert response.status_code in declared, (response.status_code, response.text[:300])
+    if response.status_code >= 400:
+        assert response.headers["content-type"][0].startswith("application/problem+json")

@@ -1,0 +1,104 @@
+"""The command line: the same engine, the same field names."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from typer.testing import CliRunner
+
+from service.cli import app
+from tests.api.test_questions import LLAMA_8B
+
+runner = CliRunner()
+QUESTION = ["--model", "llama-3.1-8b", "--gpu", "h100", "--concurrent-requests", "8", "--input-tokens", "1000"]
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIZER_DATABASE_URL", f"sqlite:///{tmp_path}/cli.sqlite3")
+    monkeypatch.setenv("SIZER_SNAPSHOT_PATH", str(tmp_path / "snapshot.json"))
+
+
+def test_migrate_and_seed_and_answer() -> None:
+    assert runner.invoke(app, ["migrate"]).exit_code == 0
+    assert "entries changed" in runner.invoke(app, ["seed"]).output
+    assert "0 entries changed" in runner.invoke(app, ["seed"]).output
+
+    answer = json.loads(runner.invoke(app, ["size", *QUESTION, "--output-tokens", "100"]).output)
+
+    assert answer["gpus"] == 1
+    assert answer["catalog_revision"] == 1
+
+
+def test_the_command_answers_as_the_service_does(client: TestClient) -> None:
+    by_http = client.get(
+        "/size",
+        params={
+            "model": "llama-3.1-8b",
+            "gpu": "h100",
+            "concurrent_requests": 8,
+            "input_tokens": 1000,
+            "output_tokens": 100,
+        },
+    ).json()
+
+    by_command = json.loads(runner.invoke(app, ["size", *QUESTION, "--output-tokens=100"]).output)
+
+    assert {**by_command, "catalog_revision": 1} == by_http
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("capacity", ["--model", "qwen2.5-7b", "--gpu", "h100", "--format", "text"]),
+        ("recommend", [*QUESTION[:2], *QUESTION[4:], "--output-tokens", "100", "--limit", "2", "--format", "csv"]),
+    ],
+)
+def test_the_other_questions(command: str, arguments: list[str]) -> None:
+    result = runner.invoke(app, [command, *arguments])
+
+    assert result.exit_code == 0, result.output
+    assert result.output.count("\n") >= 2
+
+
+def test_a_config_file_may_be_named(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(LLAMA_8B), encoding="utf-8")
+
+    result = runner.invoke(app, ["size", *QUESTION[2:], "--output-tokens", "100", "--model-config", str(path)])
+
+    assert json.loads(result.output)["model"] == "pasted-config"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([*QUESTION, "--output-tokens", "-1"], "output_tokens"),
+        (["--model", "llama-9", *QUESTION[2:], "--output-tokens", "1"], "did you mean"),
+        ([*QUESTION, "--output-tokens"], "no value"),
+        (["llama"], "not an option"),
+        ([*QUESTION, "--output-tokens", "1", "--tensor-parallel-size", "3"], "divide"),
+        ([*QUESTION[2:], "--output-tokens", "1", "--model-config", "/no/such/file"], "readable"),
+    ],
+)
+def test_mistakes_are_explained_with_exit_code_2(arguments: list[str], words: str) -> None:
+    result: Any = runner.invoke(app, ["size", *arguments])
+
+    assert result.exit_code == 2
+    assert words in result.output
+
+
+def test_an_infeasible_number_has_an_exit_code_of_its_own() -> None:
+    asked = ["--model", "llama-3.1-405b-instruct", "--gpu", "t4", "--tensor-parallel-size", "1",
+             "--pipeline-parallel-size", "1", "--concurrent-requests", "1", "--input-tokens", "9", "--output-tokens", "9"]  # fmt: skip
+
+    assert runner.invoke(app, ["size", *asked, "--field", "gpus"]).exit_code == 3
+
+
+def test_the_contract_is_exported(tmp_path: Path) -> None:
+    path = tmp_path / "openapi.json"
+
+    assert runner.invoke(app, ["export-openapi", str(path)]).exit_code == 0
+    assert path.read_bytes() == (Path(__file__).resolve().parents[1] / "openapi" / "openapi.json").read_bytes()

@@ -1,0 +1,76 @@
+"""What stands around the code: compose file, image, locks, documents."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from starlette.testclient import TestClient
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCKERFILE = (ROOT / "service" / "Dockerfile").read_text(encoding="utf-8")
+
+
+def compose() -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    return document
+
+
+def test_compose_starts_the_service_on_a_healthy_postgresql() -> None:
+    services = compose()["services"]
+
+    assert services["postgres"]["image"].startswith("postgres:")
+    assert services["prepare"]["depends_on"]["postgres"]["condition"] == "service_healthy"
+    assert services["sizer"]["depends_on"]["prepare"]["condition"] == "service_completed_successfully"
+    assert services["sizer"]["environment"]["SIZER_DATABASE_URL"].startswith("postgresql+psycopg://")
+    assert (ROOT / services["sizer"]["build"]["dockerfile"]).is_file()
+
+
+def test_the_image_is_pinned_unprivileged_and_healthy() -> None:
+    stages = re.findall(r"^FROM (\S+)", DOCKERFILE, flags=re.MULTILINE)
+
+    assert all(":" in stage and not stage.endswith(":latest") for stage in stages)
+    assert re.search(r"^USER (?!root|0$)\S+", DOCKERFILE, flags=re.MULTILINE)
+    assert "HEALTHCHECK" in DOCKERFILE
+    assert "--require-hashes" in DOCKERFILE
+    for source in re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, flags=re.MULTILINE):
+        for name in source.split():
+            assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
+def test_locks_have_hashes_and_name_no_host(name: str) -> None:
+    lock = (ROOT / name).read_text(encoding="utf-8")
+    packages = re.findall(r"^[a-z0-9][^\s=]*==", lock, flags=re.MULTILINE)
+
+    assert len(packages) > 20
+    assert lock.count("--hash=sha256:") >= len(packages)
+    assert "://" not in lock
+
+
+def test_every_dependency_is_locked() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+
+    for dependency in project["project"]["dependencies"]:
+        name = re.split(r"[\[<>=]", dependency)[0]
+        assert re.search(rf"^{re.escape(name)}(\[\w+\])?==", lock, flags=re.MULTILINE | re.IGNORECASE), name
+
+
+def test_the_readme_is_short() -> None:
+    prose = re.sub(r"```.*?```", "", README, flags=re.DOTALL)
+    prose = "\n".join(line for line in prose.splitlines() if not line.lstrip().startswith(("|", "#")))
+
+    assert len(prose.split()) < 500
+
+
+def test_the_readme_s_questions_are_answered(client: TestClient) -> None:
+    urls = re.findall(r"curl '127\.0\.0\.1:8000(/[^']+)'", README)
+
+    assert len(urls) >= 3
+    for url in urls:
+        response = client.get(url)
+        assert response.status_code == 200, (url, response.text)
