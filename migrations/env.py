@@ -1,6 +1,6 @@
 """Runs migrations on a connection handed in, or on the configured database."""
 
-from typing import Any
+from typing import Any, Literal
 
 from alembic import context
 from sqlalchemy import Connection, engine_from_config, pool
@@ -11,7 +11,7 @@ from service.catalog.tables import metadata
 config = context.config
 
 
-def render_item(type_: str, item: Any, _autogen_context: object) -> str | bool:
+def render_item(type_: str, item: Any, _autogen_context: object) -> str | Literal[False]:
     """Write SQLModel's string type as plain SQLAlchemy, so that migrations do not import SQLModel."""
     if type_ == "type" and isinstance(item, AutoString):
         return f"sa.String(length={item.length})"

@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-GOOD = {"model": "llama-3.3-70b", "gpu": "h100", "concurrent_requests": 64, "input_tokens": 5500, "output_tokens": 500}
+GOOD: dict[str, Any] = {
+    "model": "llama-3.3-70b",
+    "gpu": "h100",
+    "concurrent_requests": 64,
+    "input_tokens": 5500,
+    "output_tokens": 500,
+}
 JSON = {"content-type": "application/json"}
 
 
@@ -38,7 +44,7 @@ def problem(response: Any, status: int) -> dict[str, Any]:
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_value_out_of_range_names_the_field_and_the_range(
-    client: TestClient, method: str, field: str, value: object, accepted: str
+    client: TestClient, method: str, field: str, value: Any, accepted: str
 ) -> None:
     question = {**GOOD, field: value}
 

@@ -3,15 +3,34 @@
 import csv
 import io
 import json
+from typing import Any
 
 import pytest
 import yaml
 from starlette.testclient import TestClient
 
-SIZE = {"model": "llama-3.3-70b", "gpu": "h100", "concurrent_requests": 64, "input_tokens": 5500, "output_tokens": 500}
-CAPACITY = {"model": "qwen2.5-7b", "gpu": "h100", "gpu_count": 2, "input_tokens": 1000, "output_tokens": 200}
-RECOMMEND = {"model": "qwen3-32b", "concurrent_requests": 32, "input_tokens": 2000, "output_tokens": 500, "limit": 5}
-INFEASIBLE = {
+SIZE: dict[str, Any] = {
+    "model": "llama-3.3-70b",
+    "gpu": "h100",
+    "concurrent_requests": 64,
+    "input_tokens": 5500,
+    "output_tokens": 500,
+}
+CAPACITY: dict[str, Any] = {
+    "model": "qwen2.5-7b",
+    "gpu": "h100",
+    "gpu_count": 2,
+    "input_tokens": 1000,
+    "output_tokens": 200,
+}
+RECOMMEND: dict[str, Any] = {
+    "model": "qwen3-32b",
+    "concurrent_requests": 32,
+    "input_tokens": 2000,
+    "output_tokens": 500,
+    "limit": 5,
+}
+INFEASIBLE: dict[str, Any] = {
     "model": "llama-3.1-405b-instruct",
     "gpu": "t4",
     "tensor_parallel_size": 1,
@@ -20,7 +39,7 @@ INFEASIBLE = {
     "input_tokens": 9,
     "output_tokens": 9,
 }
-LLAMA_8B = {
+LLAMA_8B: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],
     "hidden_size": 4096,
     "intermediate_size": 14336,
@@ -33,7 +52,7 @@ LLAMA_8B = {
 
 
 @pytest.mark.parametrize(("path", "question"), [("/size", SIZE), ("/capacity", CAPACITY), ("/recommend", RECOMMEND)])
-def test_get_and_post_answer_with_the_same_bytes(client: TestClient, path: str, question: dict[str, object]) -> None:
+def test_get_and_post_answer_with_the_same_bytes(client: TestClient, path: str, question: dict[str, Any]) -> None:
     by_get = client.get(path, params=question)
     by_post = client.post(path, json=question)
 

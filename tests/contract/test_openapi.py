@@ -99,7 +99,7 @@ schema = schemathesis.openapi.from_dict(DOCUMENT)
 
 @schema.parametrize()
 @hypothesis_settings(max_examples=15, deadline=None)
-def test_generated_requests_get_declared_answers(case: schemathesis.Case, live_url: str) -> None:
+def test_generated_requests_get_declared_answers(case: schemathesis.Case[Any], live_url: str) -> None:
     response = case.call(base_url=live_url)
 
     assert response.status_code < 500
