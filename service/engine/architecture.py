@@ -58,6 +58,23 @@ class LatentAttention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompressedAttention:
+    """Latent attention with a compressed past (DeepSeek V4): a window, and one latent per `compress_ratio` tokens.
+
+    Layers of ratio 4 select compressed tokens with an indexer that has a compressor of its own.
+    """
+
+    num_attention_heads: int
+    head_dim: int
+    q_lora_rank: int
+    o_lora_rank: int
+    o_groups: int
+    sliding_window: int  # [tokens]
+    compress_ratio: int  # tokens behind one kept latent; 1 for a layer that only has its window
+    indexer: SparseIndexer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatedDeltaNet:
     """Linear attention with a decaying matrix state per value head (Qwen3-Next, Qwen3.5)."""
 
@@ -111,7 +128,7 @@ class NoAttention:
 
 
 RecurrentMixer = GatedDeltaNet | Mamba2 | Mamba1 | ShortConvolution
-Attention = GroupedQueryAttention | LatentAttention | RecurrentMixer | NoAttention
+Attention = GroupedQueryAttention | LatentAttention | CompressedAttention | RecurrentMixer | NoAttention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +156,8 @@ class MoeMlp:
     has_bias: bool = False
     has_router_bias: bool = False
     has_wide_router: bool = False  # router kept in fp32
+    expert_scheme: str = ""  # how quantized checkpoints store experts, where not as the rest: mxfp4, nvfp4
+    hash_table_rows: int = 0  # tokens with fixed experts, as 32-bit numbers (DeepSeek V4's first layers)
     has_score_correction: bool = False  # one fp32 bias per expert, for balance
 
 
@@ -183,5 +202,6 @@ class Architecture:
     norms_per_layer: int = 2  # of the width of the residual stream
     norm_biases: bool = False
     has_head_bias: bool = False
+    residual_streams: int = 1  # hyper-connections mix several, with fp32 weights of their own
     extra_parameters: int = 0  # learnt positions and the like, on every rank
     encoder: Encoder | None = None

@@ -8,6 +8,7 @@ from typing import assert_never
 from service.engine.architecture import (
     Architecture,
     Attention,
+    CompressedAttention,
     DenseMlp,
     GatedDeltaNet,
     GroupedQueryAttention,
@@ -210,6 +211,8 @@ def _block_divisions(
 
 def _mixer_divisions(mixer: Attention) -> set[tuple[str, int]]:
     match mixer:
+        case CompressedAttention():
+            return {("attention heads", mixer.num_attention_heads), ("output groups", mixer.o_groups)}
         case GroupedQueryAttention() | LatentAttention():
             return {("attention heads", mixer.num_attention_heads)}
         case GatedDeltaNet():

@@ -43,6 +43,7 @@ def parse_architecture(config: Mapping[str, object]) -> Architecture:
         norms_per_layer=facts.norms_per_layer,
         norm_biases=facts.norm_biases,
         has_head_bias=facts.has_head_bias,
+        residual_streams=reader.positive("hc_mult", default=1) if name.startswith("DeepseekV4") else 1,
         extra_parameters=facts.extra_parameters,
         encoder=parse_encoder(config, name),
     )

@@ -155,6 +155,20 @@ def _pixtral(vision: ConfigReader, text: ConfigReader) -> Encoder:
     return Encoder(split_parameters=split + hidden * out + out * out, whole_parameters=whole + patches + merger)
 
 
+def _muse(vision: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return Muse Glimmer's tower: attention split over ranks, everything else whole."""
+    hidden, size = vision.positive("hidden_size"), vision.positive("intermediate_size")
+    depth = vision.positive("num_hidden_layers")
+    split = depth * (4 * hidden * hidden + 3 * hidden)
+    blocks = depth * (2 * hidden * size + size + hidden + hidden + 4 * hidden)
+    patches = 3 * vision.positive("patch_temporal", default=2) * vision.positive("patch_size") ** 2 * hidden
+    positions = vision.positive("pos_emb_height") * vision.positive("pos_emb_width") * hidden + 4 * hidden
+    merged = text.positive("out_hidden_size", default=4 * hidden)
+    inner = text.positive("projector_hidden_size", default=4096)
+    projector = merged * inner + inner * inner + inner * text.positive("hidden_size")
+    return Encoder(split_parameters=split, whole_parameters=blocks + patches + positions + projector)
+
+
 _RULES: Mapping[str, Callable[[ConfigReader, ConfigReader], Encoder]] = {
     "Qwen3VLForConditionalGeneration": _qwen,
     "Qwen3VLMoeForConditionalGeneration": _qwen,
@@ -166,12 +180,24 @@ _RULES: Mapping[str, Callable[[ConfigReader, ConfigReader], Encoder]] = {
     "KimiVLForConditionalGeneration": _kimi,
     "Llama4ForConditionalGeneration": _llama4,
     "Mistral3ForConditionalGeneration": _pixtral,
+    "MuseGlimmerForConditionalGeneration": _muse,
+}
+# Config classes that supply a whole tower when the config leaves it out.
+_SUPPLIED: Mapping[str, Mapping[str, object]] = {
+    "Llama4ForConditionalGeneration": {
+        "hidden_size": 768,
+        "num_hidden_layers": 34,
+        "intermediate_size": 5632,
+        "vision_output_dim": 7680,
+        "projector_output_dim": 4096,
+        "image_size": 448,
+    },
 }
 
 
 def parse_encoder(config: Mapping[str, object], name: str) -> Encoder | None:
     """Return the encoder of a multimodal architecture, or None for a text model."""
-    vision = config.get("vision_config")
+    vision = config.get("vision_config") or _SUPPLIED.get(name)
     rule = _RULES.get(name)
     if rule is None or not is_mapping(vision):
         return None

@@ -6,6 +6,8 @@ Sources:
     (`interleave_moe_layer_step`), mixtral.py, gpt_oss.py, minimax_m2.py, nemotron_nas.py.
 """
 
+from dataclasses import replace
+
 from service.engine.architecture import DenseMlp, Mlp, MoeMlp, NoMlp
 from service.engine.config.attention import hidden_size
 from service.engine.config.reader import ConfigReader, is_list, is_mapping
@@ -46,7 +48,16 @@ def mlp_layers(reader: ConfigReader, name: str, num_layers: int) -> tuple[Mlp, .
     if num_experts <= 1:
         return (dense,) * num_layers
     moe = _moe(reader, name, num_experts)
+    if name.startswith("DeepseekV4"):
+        return _hashed(reader, moe, num_layers)
     return tuple(moe if _is_sparse(reader, name, index) else dense for index in range(num_layers))
+
+
+def _hashed(reader: ConfigReader, moe: MoeMlp, num_layers: int) -> tuple[Mlp, ...]:
+    """Return DeepSeek V4's layers: experts everywhere, fixed by token in the first few."""
+    hashed = replace(moe, hash_table_rows=reader.positive("vocab_size"), has_score_correction=False)
+    first = reader.integer("num_hash_layers", default=0)
+    return tuple(hashed if index < first else moe for index in range(num_layers))
 
 
 def _dense(reader: ConfigReader, name: str) -> DenseMlp:
@@ -83,16 +94,25 @@ def _moe(reader: ConfigReader, name: str, num_experts: int) -> MoeMlp:
         latent_size=reader.integer("moe_latent_size", default=0),
         dense_intermediate_size=reader.positive("intermediate_size") if name.startswith("Gemma4") else 0,
         is_gated=name not in PLAIN,
+        expert_scheme=_expert_scheme(reader, name),
         has_bias=name == "GptOssForCausalLM",
         has_router_bias=name == "GptOssForCausalLM",
         has_score_correction=_has_score_correction(reader, name),
     )
 
 
+def _expert_scheme(reader: ConfigReader, name: str) -> str:
+    """Return how DeepSeek V4's quantized checkpoints store experts: four bits beside fp8 for the rest."""
+    if not name.startswith("DeepseekV4") or reader.raw("expert_dtype") not in (None, "fp4"):
+        return ""
+    stated = ConfigReader(reader.mapping("quantization_config") or {})
+    return "nvfp4" if stated.raw("moe_quant_algo") == "NVFP4" else "mxfp4"
+
+
 def _has_score_correction(reader: ConfigReader, name: str) -> bool:
     if reader.raw("topk_method") == "noaux_tc" or reader.flag("use_routing_bias"):
         return True
-    return name.startswith(("Glm4Moe", "GlmMoe", "MiniMaxM2", "Laguna", "DeepseekV32", "NemotronH"))
+    return name.startswith(("DeepseekV4", "Glm4Moe", "GlmMoe", "MiniMaxM2", "Laguna", "DeepseekV32", "NemotronH"))
 
 
 def _is_sparse(reader: ConfigReader, name: str, index: int) -> bool:

@@ -87,7 +87,7 @@ def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
     reader = ConfigReader(values)
     method = str(reader.raw("quant_method") or "").lower()
     algorithm = str(reader.raw("quant_algo") or "").upper()
-    ignored = _ignored(reader)
+    ignored = _ignored(reader, FP8_IGNORE_NAMES if method == "fp8" else IGNORE_NAMES)
     if method in ("fp8", "awq", "gptq", "gptq_marlin", "awq_marlin", "bitsandbytes"):
         ignored = (*ignored, "lm_head")  # these loaders quantize linear layers only
     if method == "fp8":
@@ -248,8 +248,12 @@ def _mixed(reader: ConfigReader, kv_cache_dtype: KvCacheDtype | None) -> Quantiz
     )
 
 
-def _ignored(reader: ConfigReader) -> tuple[str, ...]:
-    for name in ("ignore", "exclude_modules", "ignored_layers", "modules_to_not_convert", "llm_int8_skip_modules"):
+FP8_IGNORE_NAMES = ("ignored_layers", "modules_to_not_convert")
+IGNORE_NAMES = ("ignore", "exclude_modules", *FP8_IGNORE_NAMES, "llm_int8_skip_modules")
+
+
+def _ignored(reader: ConfigReader, names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
         value = reader.raw(name)
         if is_list(value):
             return tuple(str(it) for it in value)

@@ -21,6 +21,7 @@ from service.engine.config.attention import (
     windowed_by_default,
     windowed_like_llama,
 )
+from service.engine.config.compressed import compressed
 from service.engine.config.latent import latent, latent_if_stated, sparse_latent
 from service.engine.config.reader import ConfigReader
 from service.engine.config.recurrent import granite_hybrid, jamba, lfm2, mamba1, mamba2, nemotron_h, qwen_hybrid
@@ -99,6 +100,7 @@ ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
         "Glm4MoeLiteForCausalLM": latent,
         "DeepseekV32ForCausalLM": sparse_latent,
         "GlmMoeDsaForCausalLM": sparse_latent,
+        "DeepseekV4ForCausalLM": compressed,
         "LagunaForCausalLM": laguna,
         "MuseGlimmerForCausalLM": gated_like_llama,
         "MuseGlimmerForConditionalGeneration": gated_like_llama,

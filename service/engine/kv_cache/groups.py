@@ -3,6 +3,7 @@
 Source: vLLM 0.33 `v1/core/kv_cache_planning.py` (`get_kv_cache_groups` and what it calls).
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -41,6 +42,8 @@ def cache_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
         return ()
     if len(set(specs)) == 1 or _need_the_same_slots(specs):
         return (CacheGroup(specs=tuple(specs)),)
+    if any(spec.kind == "sliding_window_mla" for spec in specs):
+        return _packed_groups(specs)
     return _groups_of_equal_size(_with_one_page_size(specs))
 
 
@@ -58,6 +61,47 @@ def _need_the_same_slots(specs: Sequence[CacheSpec]) -> bool:
             for it in specs
         )
     return all((it.kind, it.window) == (first.kind, first.window) for it in specs)
+
+
+def _packed_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
+    """Return groups whose pages of different sizes stand side by side in one block.
+
+    Layers that need the same slots form a bucket. A bucket with as many layers of every page size
+    repeats a pattern, and is cut into groups of as many repeats as waste least.
+    """
+    buckets: list[list[CacheSpec]] = []
+    for spec in specs:
+        for bucket in buckets:
+            if _need_the_same_slots([*bucket, spec]):
+                bucket.append(spec)
+                break
+        else:
+            buckets.append([spec])
+    sizes = [Counter(spec.page_size_bytes for spec in bucket) for bucket in buckets]
+    balanced = [len(set(counts.values())) == 1 for counts in sizes]
+    repeats = [max(counts.values()) for counts in sizes]
+    floor = max(
+        (n for n, even, counts in zip(repeats, balanced, sizes, strict=True) if even and len(counts) > 1), default=0
+    )
+    if floor == 0:
+        return tuple(CacheGroup(specs=tuple(bucket)) for bucket in buckets)
+    per_group = _least_padding([n for n, even in zip(repeats, balanced, strict=True) if even], floor)
+    groups: list[CacheGroup] = []
+    for bucket, even, count in zip(buckets, balanced, repeats, strict=True):
+        num_groups = ceil_div(count, per_group) if even else 1
+        by_size: dict[int, list[CacheSpec]] = {}
+        for spec in bucket:
+            by_size.setdefault(spec.page_size_bytes, []).append(spec)
+        groups += [
+            CacheGroup(specs=tuple(spec for layers in by_size.values() for spec in layers[index::num_groups]))
+            for index in range(num_groups)
+        ]
+    return tuple(groups)
+
+
+def _least_padding(counts: Sequence[int], floor: int) -> int:
+    """Return the group size, at least `floor`, that pads these counts least; the larger of equals."""
+    return min(range(floor, max(counts) + 1), key=lambda size: (sum(-count % size for count in counts), -size))
 
 
 def _with_one_page_size(specs: Sequence[CacheSpec]) -> list[CacheSpec]:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from service.engine.architecture import (
     Architecture,
     Attention,
+    CompressedAttention,
     GatedDeltaNet,
     GroupedQueryAttention,
     LatentAttention,
@@ -27,6 +28,7 @@ from service.engine.kv_cache.specs import (
 )
 from service.engine.results import KvCache, KvCacheGroup
 
+SOFTMAX = (GroupedQueryAttention, LatentAttention, CompressedAttention)
 RECURRENT = (GatedDeltaNet, Mamba1, Mamba2, ShortConvolution)
 # Asynchronous scheduling plans the next step before the last one is settled.
 STEPS_IN_FLIGHT = 2
@@ -188,7 +190,7 @@ def _sharding(
     model_element_bytes = ELEMENT_BYTES.get(architecture.dtype, 2)
     element_bytes = {"auto": model_element_bytes, "bf16": 2, "fp16": 2, "fp8": 1}[kv_cache_dtype]
     mixers = {mixer for layer in architecture.layers for mixer in layer.mixers}
-    has_attention = any(isinstance(it, GroupedQueryAttention | LatentAttention) for it in mixers)
+    has_attention = any(isinstance(it, SOFTMAX) for it in mixers)
     smallest = max((kernel_block_size(it, element_bytes) for it in mixers), default=DEFAULT_BLOCK_SIZE)
     sharding = Sharding(
         tensor_parallel_size=tensor_parallel_size,

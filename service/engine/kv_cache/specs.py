@@ -12,6 +12,7 @@ from typing import Literal, assert_never
 
 from service.engine.architecture import (
     Attention,
+    CompressedAttention,
     GatedDeltaNet,
     GroupedQueryAttention,
     LatentAttention,
@@ -24,7 +25,9 @@ from service.engine.architecture import (
 )
 from service.engine.arithmetic import ceil_div, round_up
 
-SpecKind = Literal["full_attention", "sliding_window", "chunked_local_attention", "mla_attention", "mamba"]
+SpecKind = Literal[
+    "full_attention", "sliding_window", "chunked_local_attention", "mla_attention", "sliding_window_mla", "mamba"
+]
 
 DEFAULT_BLOCK_SIZE = 16  # vLLM CacheConfig.DEFAULT_BLOCK_SIZE [tokens]
 SPARSE_BLOCK_SIZE = 64  # smallest kernel block of the sparse latent kernels [tokens]
@@ -32,6 +35,11 @@ FP8_LATENT_BLOCK_SIZE = 64  # FlashMLA's only kernel block [tokens]
 WIDE_HEAD_DIM = 512  # heads that FlashAttention 4 runs with an fp8 cache in longer blocks only
 WIDE_FP8_BLOCK_SIZE = 64  # [tokens]
 DELTA_NET_CHECKPOINT_TOKENS = 64  # chunk on which a delta net can export its state [tokens]
+COMPRESSED_BLOCK_SIZE = 256  # [tokens]
+COMPRESSED_LATENT_BYTES = 584  # 448 fp8 values, 64 bf16 rotary values and 8 scales
+COMPRESSED_ROW_BYTES = 576  # pages are padded to a multiple of this
+OVERLAPPING_RATIO = 4  # compressors of this ratio overlap two groups
+FP32_BYTES = 4
 INDEXER_SCALE_BYTES = 4  # one fp32 scale for each indexer key
 ELEMENT_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 
@@ -77,7 +85,7 @@ class CacheSpec:
         match self.kind:
             case "full_attention" | "mla_attention":
                 return ceil_div(num_tokens, self.block_size)
-            case "sliding_window":
+            case "sliding_window" | "sliding_window_mla":
                 return ceil_div(min(self.window - 1 + in_flight_tokens, num_tokens), self.block_size) + 1
             case "chunked_local_attention":
                 return ceil_div(min(self.window + in_flight_tokens, num_tokens), self.block_size)
@@ -110,6 +118,8 @@ def attention_specs(attention: Attention, sharding: Sharding) -> tuple[CacheSpec
             return () if attention.shares_cache_with is not None else (_grouped(attention, sharding),)
         case LatentAttention():
             return _latent(attention, sharding)
+        case CompressedAttention():
+            return _compressed(attention)
         case GatedDeltaNet() | Mamba1() | Mamba2() | ShortConvolution():
             return (_recurrent(attention, sharding),)
         case NoAttention():
@@ -155,6 +165,50 @@ def _indexer(indexer: SparseIndexer, sharding: Sharding) -> CacheSpec:
     token_bytes = indexer.head_dim + INDEXER_SCALE_BYTES
     return CacheSpec(
         kind="mla_attention", block_size=sharding.block_size, token_bytes=token_bytes, shape=(1, token_bytes, 0)
+    )
+
+
+def _compressed(attention: CompressedAttention) -> tuple[CacheSpec, ...]:
+    """Return DeepSeek V4's caches, the same on every rank and in one format whatever dtype is asked for.
+
+    A window of latents; and for compressed layers one latent per `compress_ratio` tokens, the fp32
+    running state of the compressor, and both again for the indexer. Pages are padded to whole rows.
+    """
+    latent = COMPRESSED_LATENT_BYTES
+    window = _padded("sliding_window_mla", 64, 64 * latent, latent, attention.sliding_window)
+    ratio = attention.compress_ratio
+    if ratio == 1:
+        return (window,)
+    kept = _padded(
+        "mla_attention", COMPRESSED_BLOCK_SIZE, COMPRESSED_BLOCK_SIZE // ratio * latent, ceil_div(latent, ratio)
+    )
+    if attention.indexer is None:
+        return window, kept, _compressor_state(attention.head_dim, ratio, overlap=1)
+    key = attention.indexer.head_dim + INDEXER_SCALE_BYTES
+    return (
+        window,
+        _padded("mla_attention", COMPRESSED_BLOCK_SIZE, COMPRESSED_BLOCK_SIZE // ratio * key, ceil_div(key, ratio)),
+        _compressor_state(attention.indexer.head_dim, ratio, overlap=2),
+        kept,
+        _compressor_state(attention.head_dim, ratio, overlap=2),
+    )
+
+
+def _compressor_state(head_dim: int, ratio: int, *, overlap: int) -> CacheSpec:
+    """Return the fp32 keys and scores of the tokens that are still being compressed."""
+    token_bytes = 2 * overlap * head_dim * FP32_BYTES
+    block = 4 if ratio == OVERLAPPING_RATIO else 8
+    return _padded("sliding_window_mla", block, block * token_bytes, token_bytes, overlap * ratio)
+
+
+def _padded(kind: SpecKind, block_size: int, page_bytes: int, token_bytes: int, window: int = 0) -> CacheSpec:
+    return CacheSpec(
+        kind=kind,
+        block_size=block_size,
+        token_bytes=token_bytes,
+        window=window,
+        page_size_padded=round_up(page_bytes, COMPRESSED_ROW_BYTES),
+        shape=(1, token_bytes, page_bytes),
     )
 
 
@@ -208,6 +262,8 @@ def kernel_block_size(attention: Attention, cache_element_bytes: int) -> int:
             if attention.is_sparse:
                 return SPARSE_BLOCK_SIZE
             return FP8_LATENT_BLOCK_SIZE if cache_element_bytes == 1 else DEFAULT_BLOCK_SIZE
+        case CompressedAttention():
+            return COMPRESSED_BLOCK_SIZE
         case GroupedQueryAttention():
             wide = attention.head_dim == WIDE_HEAD_DIM and cache_element_bytes == 1
             return WIDE_FP8_BLOCK_SIZE if wide else DEFAULT_BLOCK_SIZE

@@ -1,5 +1,6 @@
 """Bytes of one matrix under each way of storing weights."""
 
+from dataclasses import replace
 from typing import assert_never
 
 from service.engine.arithmetic import ceil_div
@@ -23,12 +24,20 @@ def matrix_bytes(matrix: Matrix, quantization: Quantization, element_bytes: int)
     """
     if matrix.module.endswith(CACHE_SCALES) and not _brings_cache_scales(matrix, quantization):
         return 0
-    quantization = quantization.of(matrix.module)
+    quantization = _as_stored(matrix, quantization.of(matrix.module))
     elements = matrix.rows * matrix.columns
     biases = matrix.biases * element_bytes
     if not matrix.is_linear or quantization.keeps(matrix.module):
         return matrix.count * (elements * (matrix.element_bytes or element_bytes) + biases)
     return matrix.count * (_stored(matrix, quantization, elements) + biases)
+
+
+def _as_stored(matrix: Matrix, quantization: Quantization) -> Quantization:
+    """Return the matrix's own scheme, in checkpoints that are quantized at all."""
+    if not matrix.scheme or quantization.scheme != "fp8-block":
+        return quantization
+    nvfp4 = matrix.scheme == "nvfp4"
+    return replace(quantization, scheme="nvfp4" if nvfp4 else "mxfp4", block=16 if nvfp4 else 32, ignored=())
 
 
 def _brings_cache_scales(matrix: Matrix, quantization: Quantization) -> bool:
@@ -54,7 +63,7 @@ def _stored(matrix: Matrix, quantization: Quantization, elements: int) -> int:
         case "fp8-channel":
             return elements + matrix.rows * SCALE_BYTES
         case "fp8-block":
-            return elements + ceil_div(matrix.rows, block) * ceil_div(matrix.columns, block) * SCALE_BYTES
+            return elements + ceil_div(matrix.rows, block) * ceil_div(matrix.columns, block) * matrix.scale_bytes
         case "int8-channel":
             return elements + matrix.rows * SCALE_BYTES
         case "int4-group":

@@ -4,12 +4,13 @@ Sources:
     vLLM 0.33 model files and `model_executor/layers/{linear,vocab_parallel_embedding}.py`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from service.engine.architecture import (
     Architecture,
     Attention,
+    CompressedAttention,
     DecoderLayer,
     DenseMlp,
     GatedDeltaNet,
@@ -28,6 +29,8 @@ from service.engine.inputs import Layout
 
 # Embedding tables are padded so that they divide over ranks (vLLM DEFAULT_VOCAB_PADDING_SIZE).
 VOCABULARY_PADDING = 64
+# Query heads that the sparse kernel of DeepSeek V4 works on at once, at least.
+SINK_PADDING = 64
 # Scales of the cache, which some quantized checkpoints bring along.
 CACHE_SCALES = "cache_scales"
 LATENT_CACHE_SCALES = "latent_cache_scales"
@@ -47,6 +50,8 @@ class Matrix:
     parts: int = 1
     is_linear: bool = True  # embeddings, norms and convolutions are never quantized
     element_bytes: int | None = None  # where it is not the model's dtype
+    scale_bytes: int = 4  # of one quantization block
+    scheme: str = ""  # where quantized checkpoints store it otherwise than the rest
     biases: int = 0  # elements, in the model's dtype
 
 
@@ -64,7 +69,8 @@ def layer_matrices(architecture: Architecture, layer: DecoderLayer, layout: Layo
         * hidden
         * (2 if architecture.norm_biases else 1)
     )
-    return [*matrices, _vector(prefix + "norms", norms)]
+    streams = _hyper_connections(architecture.residual_streams, hidden, prefix)
+    return [*matrices, _vector(prefix + "norms", norms), streams]
 
 
 def embedding_matrices(architecture: Architecture, layout: Layout) -> tuple[list[Matrix], list[Matrix]]:
@@ -74,13 +80,15 @@ def embedding_matrices(architecture: Architecture, layout: Layout) -> tuple[list
     table = Matrix(module="model.embed_tokens", rows=rows, columns=hidden, is_linear=False)
     head = Matrix(module="lm_head", rows=rows, columns=hidden, biases=rows if architecture.has_head_bias else 0)
     first = [table, _vector("model.extra", architecture.extra_parameters)]
+    streams = architecture.residual_streams
+    mixing = _single("model.hc_head", streams * streams * hidden + streams + 1 if streams > 1 else 0)
     final_norm = _vector("model.norm", hidden * (2 if architecture.norm_biases else 1))
     if architecture.encoder is not None:
         encoder = architecture.encoder
         whole = encoder.whole_parameters + ceil_div(encoder.split_parameters, layout.tensor_parallel_size)
         first.append(_vector("visual", whole))
     if not architecture.ties_embeddings:
-        return first, [final_norm, head]
+        return first, [final_norm, mixing, head]
     return first, [final_norm] if layout.pipeline_parallel_size == 1 else [final_norm, table]
 
 
@@ -94,6 +102,8 @@ def _mixer(mixer: Attention, hidden: int, tp: int, prefix: str) -> list[Matrix]:
             return _grouped(mixer, hidden, tp, prefix + "self_attn.")
         case LatentAttention():
             return _latent(mixer, hidden, tp, prefix + "self_attn.")
+        case CompressedAttention():
+            return _compressed(mixer, hidden, tp, prefix + "attn.")
         case GatedDeltaNet():
             return _delta_net(mixer, hidden, tp, prefix + "linear_attn.")
         case Mamba2():
@@ -172,6 +182,62 @@ def _latent(it: LatentAttention, hidden: int, tp: int, prefix: str) -> list[Matr
     return matrices
 
 
+def _compressed(it: CompressedAttention, hidden: int, tp: int, prefix: str) -> list[Matrix]:
+    """Return DeepSeek V4's attention: down-projections, compressors and indexer whole on every rank."""
+    heads = it.num_attention_heads // tp
+    rows = it.o_groups * it.o_lora_rank // tp
+    padded_heads = max(heads, SINK_PADDING)
+    matrices = [
+        Matrix(module=prefix + "fused_wqa_wkv", rows=it.q_lora_rank + it.head_dim, columns=hidden, scale_bytes=1),
+        Matrix(module=prefix + "wq_b", rows=heads * it.head_dim, columns=it.q_lora_rank, scale_bytes=1),
+        Matrix(
+            module=prefix + "wo_a",
+            rows=rows,
+            columns=it.num_attention_heads * it.head_dim // it.o_groups,
+            scale_bytes=1,
+        ),
+        Matrix(module=prefix + "wo_b", rows=hidden, columns=rows, scale_bytes=1),
+        _vector(prefix + "norms", it.q_lora_rank + it.head_dim),
+        _single(prefix + "attn_sink", padded_heads),
+    ]
+    if it.compress_ratio > 1:
+        overlap = 1 if it.indexer is None else 2
+        matrices += _compressor(it.head_dim, it.compress_ratio, overlap, hidden, prefix + "compressor.")
+    if it.indexer is not None:
+        index = it.indexer
+        matrices += [
+            Matrix(
+                module=prefix + "indexer.wq_b",
+                rows=index.num_heads * index.head_dim,
+                columns=index.q_lora_rank,
+                scale_bytes=1,
+            ),
+            Matrix(module=prefix + "indexer.weights_proj", rows=index.num_heads, columns=hidden, is_linear=False),
+            *_compressor(index.head_dim, it.compress_ratio, 2, hidden, prefix + "indexer.compressor."),
+        ]
+    return matrices
+
+
+def _compressor(head_dim: int, ratio: int, overlap: int, hidden: int, prefix: str) -> list[Matrix]:
+    width = overlap * head_dim
+    return [
+        _single(prefix + "ape", ratio * width),
+        Matrix(module=prefix + "fused_wkv_wgate", rows=2 * width, columns=hidden, is_linear=False),
+        _vector(prefix + "norm", head_dim),
+    ]
+
+
+def _single(module: str, elements: int) -> Matrix:
+    """Return a vector kept in single precision."""
+    return Matrix(module=module, rows=elements, columns=1, is_linear=False, element_bytes=4)
+
+
+def _hyper_connections(streams: int, hidden: int, prefix: str) -> Matrix:
+    """Return the fp32 weights that mix residual streams before and after a layer's two parts."""
+    mixes = (2 + streams) * streams
+    return _single(prefix + "hc", 2 * (mixes * streams * hidden + mixes + 3) if streams > 1 else 0)
+
+
 def _delta_net(it: GatedDeltaNet, hidden: int, tp: int, prefix: str) -> list[Matrix]:
     key = it.num_key_heads * it.key_head_dim // tp
     value = it.num_value_heads * it.value_head_dim // tp
@@ -223,7 +289,8 @@ def _mamba1(it: Mamba1, hidden: int, tp: int, prefix: str) -> list[Matrix]:
         ),
         Matrix(module=prefix + "x_proj", rows=rank + 2 * it.state_size, columns=width),
         Matrix(module=prefix + "dt_proj", rows=width, columns=rank, biases=width, is_linear=False),
-        Matrix(module=prefix + "A", rows=width * it.state_size + width, columns=1, is_linear=False, element_bytes=4),
+        _single(prefix + "A", width * it.state_size),
+        _vector(prefix + "D", width),
         _vector(prefix + "norms", it.norm_elements),
         Matrix(module=prefix + "out_proj", rows=hidden, columns=width, biases=hidden if it.has_bias else 0),
     ]
@@ -288,6 +355,7 @@ def _experts(mlp: MoeMlp, hidden: int, layout: Layout, prefix: str) -> list[Matr
             columns=width,
             count=count,
             parts=parts,
+            scheme=mlp.expert_scheme,
             biases=parts * size if mlp.has_bias else 0,
         ),
         Matrix(
@@ -295,6 +363,7 @@ def _experts(mlp: MoeMlp, hidden: int, layout: Layout, prefix: str) -> list[Matr
             rows=width,
             columns=size,
             count=count,
+            scheme=mlp.expert_scheme,
             biases=width if mlp.has_bias else 0,
         ),
         Matrix(
@@ -306,13 +375,16 @@ def _experts(mlp: MoeMlp, hidden: int, layout: Layout, prefix: str) -> list[Matr
             biases=mlp.num_experts if mlp.has_router_bias else 0,
         ),
     ]
+    if mlp.hash_table_rows:
+        matrices.append(_single(prefix + "tid2eid", mlp.hash_table_rows * mlp.num_experts_per_tok))
     if mlp.has_score_correction:
         matrices.append(
             Matrix(module=prefix + "correction", rows=mlp.num_experts, columns=1, is_linear=False, element_bytes=4)
         )
     if mlp.shared_expert_intermediate_size:
         shared = mlp.shared_expert_intermediate_size // layout.tensor_parallel_size
-        matrices += _dense(shared, hidden, prefix + "shared_experts.", is_gated=mlp.is_gated, has_bias=False)
+        always = _dense(shared, hidden, prefix + "shared_experts.", is_gated=mlp.is_gated, has_bias=False)
+        matrices += [replace(it, scale_bytes=1) for it in always] if mlp.expert_scheme else always
     if mlp.latent_size:
         matrices += [
             Matrix(module=prefix + "fc1_latent_proj", rows=width, columns=hidden),

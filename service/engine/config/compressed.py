@@ -1,0 +1,48 @@
+"""Compressed latent attention of DeepSeek V4.
+
+Source:
+    vLLM 0.33 `models/deepseek_v4/{attention,compressor}.py`.
+"""
+
+from service.engine.architecture import CompressedAttention, SparseIndexer
+from service.engine.config.attention import Mixers, num_hidden_layers
+from service.engine.config.reader import ConfigReader, unknown_kind
+from service.engine.errors import MissingConfigFieldError
+
+INDEXED_RATIO = 4
+KNOWN_RATIOS = frozenset({0, 1, INDEXED_RATIO, 128})
+
+
+def compressed(reader: ConfigReader) -> Mixers:
+    """Return each layer's attention by `compress_ratios`: 0 for a window alone, 4 with an indexer, 128 without."""
+    ratios = reader.integers("compress_ratios")
+    layers = num_hidden_layers(reader)
+    if ratios is None or len(ratios) < layers:
+        raise MissingConfigFieldError(
+            "the config does not state compress_ratios for every layer",
+            field="model_config.compress_ratios",
+            accepted="0, 4 or 128 per layer",
+        )
+    return tuple((_layer(reader, ratio),) for ratio in ratios[:layers])
+
+
+def _layer(reader: ConfigReader, ratio: int) -> CompressedAttention:
+    if ratio not in KNOWN_RATIOS:
+        raise unknown_kind("compress_ratios", ratio, "0, 4, 128")
+    q_lora_rank = reader.positive("q_lora_rank")
+    indexer = SparseIndexer(
+        num_heads=reader.positive("index_n_heads"),
+        head_dim=reader.positive("index_head_dim"),
+        top_k=reader.positive("index_topk"),
+        q_lora_rank=q_lora_rank,
+    )
+    return CompressedAttention(
+        num_attention_heads=reader.positive("num_attention_heads"),
+        head_dim=reader.positive("head_dim"),
+        q_lora_rank=q_lora_rank,
+        o_lora_rank=reader.positive("o_lora_rank"),
+        o_groups=reader.positive("o_groups"),
+        sliding_window=reader.positive("sliding_window"),
+        compress_ratio=max(ratio, 1),
+        indexer=indexer if ratio == INDEXED_RATIO else None,
+    )
