@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DATA ?= ../shared/data
 HOST ?= 127.0.0.1
 PORT ?= 8000
 
@@ -43,8 +44,8 @@ check: $(VENV)/.dev ## Everything but the tests
 openapi: $(VENV)/.dev ## Write the contract to openapi/openapi.json
 	$(BIN)/sizer export-openapi openapi/openapi.json
 
-accuracy: $(VENV)/.dev ## Compare the engine with measured data: make accuracy DATA=DIR
-	$(BIN)/sizer accuracy --data $(DATA)
+accuracy: $(VENV)/.dev ## Compare the engine with measured data and write the README table: make accuracy DATA=DIR
+	$(BIN)/sizer accuracy --data $(DATA) --readme README.md
 
 bench: $(VENV)/.dev ## Benchmarks, reported and never asserted
 	$(BIN)/pytest benchmarks --benchmark-only

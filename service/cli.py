@@ -15,9 +15,10 @@ from service.api.lookups import capacity_question, recommend_question, size_ques
 from service.api.openapi import rendered
 from service.api.problems import ProblemError
 from service.api.questions import CapacityBody, RecommendBody, SizeBody
+from service.calibration.accuracy import report, write_readme
 from service.catalog.database import make_engine, migrate
 from service.catalog.errors import NotInCatalogError
-from service.catalog.holder import CatalogHolder
+from service.catalog.holder import CatalogHolder, seeded_snapshot
 from service.catalog.seed import seed_catalog
 from service.engine.capacity import capacity
 from service.engine.errors import EngineError
@@ -83,6 +84,18 @@ def export_openapi(path: Annotated[Path, typer.Argument(help="file to write")]) 
     """Write the contract."""
     path.write_text(rendered(create_app(Settings())), encoding="utf-8")
     typer.echo(f"wrote {path}")
+
+
+@app.command()
+def accuracy(
+    data: Annotated[Path, typer.Option(help="directory with vllm_kv_oracle.jsonl, vllm_startups.jsonl")],
+    readme: Annotated[Path | None, typer.Option(help="README whose table is written")] = None,
+) -> None:
+    """Compare the engine with measurements, and say what was left out and why."""
+    found = report(data, seeded_snapshot())
+    typer.echo(found.text(), nl=False)
+    if readme is not None:
+        write_readme(readme, found)
 
 
 def _answer(arguments: list[str], kind: str) -> None:

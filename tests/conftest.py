@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -33,28 +32,6 @@ def referee_rows(name: str) -> list[dict[str, Any]]:
         pytest.skip(f"the referee's {name} is not on this machine", allow_module_level=True)
     with path.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
-
-
-def oracle_configs(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return each row's config by name: inline, or as a dependency ships it.
-
-    A quantization that stands in a file beside the config was loaded for some rows; their dtypes say which.
-    """
-    quantized = {
-        row["config"]
-        for row in rows
-        if {"uint8", "float8_e4m3fn"} & set((row.get("weights") or {}).get("param_bytes_by_dtype", {}))
-    }
-    configs = {row["config"]: row["config_json"] for row in rows if row.get("config_json")}
-    shipped = resources.files("aiconfigurator_core").joinpath("model_configs")
-    for name in {row["config"] for row in rows}:
-        stem = name.replace("/", "--")
-        if name not in configs:
-            configs[name] = json.loads(shipped.joinpath(f"{stem}_config.json").read_text(encoding="utf-8"))
-        beside = shipped.joinpath(f"{stem}_hf_quant_config.json")
-        if name in quantized and beside.is_file() and "quantization_config" not in configs[name]:
-            configs[name] = {**configs[name], "hf_quant_config": json.loads(beside.read_text(encoding="utf-8"))}
-    return configs
 
 
 @pytest.fixture(scope="session")

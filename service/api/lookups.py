@@ -13,10 +13,10 @@ from service.api.questions import (
 )
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
+from service.engine.arithmetic import ceil_div
 from service.engine.config import parse_architecture
-from service.engine.config.quantization import parse_quantization
-from service.engine.config.reader import is_mapping, text_reader
-from service.engine.inputs import Gpu
+from service.engine.config.quantization import parse_quantization, stated_quantization
+from service.engine.inputs import Gpu, WeightFormat
 from service.engine.questions import CapacityQuestion, Checkpoint, ModelFacts, RecommendQuestion, SizeQuestion
 
 PASTED_ID = "pasted-config"
@@ -116,7 +116,22 @@ def _model(query: Question, snapshot: Snapshot) -> ModelFacts:
         )
     if pasted is not None and isinstance(query, Pasted):
         return pasted_model(pasted, query)
+    if isinstance(query, Pasted) and (query.weight_bytes or query.num_parameters):
+        detail = "weight_bytes and num_parameters go with a pasted model_config; the catalog knows its own models"
+        raise ProblemError(
+            422, "invalid-request", detail, [FieldProblem(field="weight_bytes", detail=detail, accepted="model_config")]
+        )
     return snapshot.model(query.model or "")
+
+
+BITS: dict[WeightFormat, int] = {"bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4, "mxfp4": 4, "nvfp4": 4}
+
+
+def _stated_weight_bytes(stated: Pasted, weight_format: WeightFormat) -> int | None:
+    """Return the caller's weights: as stated, or parameters x bits / 8."""
+    if stated.weight_bytes is not None or stated.num_parameters is None:
+        return stated.weight_bytes
+    return ceil_div(stated.num_parameters * BITS[weight_format], 8)
 
 
 def pasted_model(config: dict[str, object], stated: Pasted) -> ModelFacts:
@@ -126,7 +141,7 @@ def pasted_model(config: dict[str, object], stated: Pasted) -> ModelFacts:
         EngineError: the config lacks a field, or has a layer kind without a rule.
     """
     architecture = parse_architecture(config)
-    quantization = parse_quantization(quantization_config(config))
+    quantization = parse_quantization(stated_quantization(config))
     weight_format = quantization.weight_format or ("fp16" if architecture.dtype == "float16" else "bf16")
     checkpoint = Checkpoint(
         weight_format=weight_format,
@@ -141,21 +156,5 @@ def pasted_model(config: dict[str, object], stated: Pasted) -> ModelFacts:
         architecture=architecture,
         checkpoints=(checkpoint,),
         source=PASTED_SOURCE,
-        weight_bytes=stated.weight_bytes,
-        num_parameters=stated.num_parameters,
+        weight_bytes=_stated_weight_bytes(stated, weight_format),
     )
-
-
-def quantization_config(config: dict[str, object]) -> dict[str, object] | None:
-    """Return the config's quantization, at the top or in its language model's part.
-
-    Without a `quant_method` the engine loads the checkpoint unquantized, and so do we.
-    """
-    for name in ("quantization_config", "compression_config"):
-        stated = config.get(name)
-        if stated is None:
-            stated = text_reader(config).own(name)
-        if is_mapping(stated) and ("quant_method" in stated or "quantization" in stated):
-            return dict(stated)
-    whole = config.get("hf_quant_config")  # pasted together with the file that stands beside it
-    return dict(whole) if is_mapping(whole) else None

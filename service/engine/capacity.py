@@ -28,7 +28,8 @@ def capacity(question: CapacityQuestion) -> Capacity:
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
-    resolved = resolve(question.model, question.gpu, question.settings, question.rules)
+    context = (question.input_tokens or 0) + (question.output_tokens or 0)
+    resolved = resolve(question.model, question.gpu, question.settings, question.rules, context)
     plan = _best_plan(question, resolved)
     replicas = question.gpu_count // plan.layout.gpus_per_replica
     held = memory_capacity(plan)

@@ -27,11 +27,18 @@ class Resolved:
     assumptions: tuple[Assumption, ...]
 
 
-def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules) -> Resolved:
+def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules, context_tokens: int = 0) -> Resolved:
     """Return the engine's settings with every default filled in and listed.
 
+    Args:
+        model: the model.
+        gpu: the GPU type.
+        wish: what the caller stated.
+        rules: the engine version's defaults.
+        context_tokens: input and output of one request of the asked load. [tokens]
+
     Raises:
-        InvalidQuestionError: `max_model_len` exceeds what the model's config derives.
+        InvalidQuestionError: `max_model_len` exceeds what the model accepts, or requests exceed either.
     """
     checkpoint, format_assumption = _checkpoint(model, wish)
     max_num_batched_tokens, max_num_seqs = batch_defaults(rules, gpu)
@@ -41,6 +48,14 @@ def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules)
             f"max_model_len {wish.max_model_len} is longer than the {longest} tokens of the model's config",
             field="max_model_len",
             accepted=f"1 to {longest}",
+        )
+    if context_tokens > (wish.max_model_len or longest):
+        field = "input_tokens" if wish.max_model_len is None else "max_model_len"
+        raise InvalidQuestionError(
+            f"a request of {context_tokens} tokens, input and output, exceeds the {wish.max_model_len or longest} "
+            + ("tokens the model accepts" if wish.max_model_len is None else "tokens of max_model_len"),
+            field=field,
+            accepted=f"input_tokens + output_tokens of at most {wish.max_model_len or longest}",
         )
     notes = [
         _note("gpu_memory_utilization", wish.gpu_memory_utilization, rules.default_gpu_memory_utilization, rules),

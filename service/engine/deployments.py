@@ -42,7 +42,8 @@ class Deployment:
 
 def resolve_size(question: SizeQuestion) -> Resolved:
     """Return the question's settings without a gap."""
-    return resolve(question.model, question.gpu, question.settings, question.rules)
+    context = question.load.input_tokens + question.load.output_tokens
+    return resolve(question.model, question.gpu, question.settings, question.rules, context)
 
 
 def deployments(question: SizeQuestion) -> tuple[Deployment, ...]:

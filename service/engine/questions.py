@@ -41,7 +41,6 @@ class ModelFacts:
     source: str | None
     config_json: str = ""  # the published config, for step timers that read it
     weight_bytes: int | None = None  # stated by the caller where the config cannot tell
-    num_parameters: int | None = None  # same, in the checkpoint's format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,6 +103,14 @@ def test_stated_weight_bytes_replace_the_derived_ones(client: TestClient) -> Non
     assert answer["weights"]["weight_bytes"] == 20_000_000_000
 
 
+def test_stated_parameters_are_counted_in_the_checkpoint_s_format(client: TestClient) -> None:
+    question = {key: value for key, value in SIZE.items() if key != "model"}
+
+    answer = client.post("/size", json={**question, "model_config": LLAMA_8B, "num_parameters": 10**10}).json()
+
+    assert answer["weights"]["weight_bytes"] == 2 * 10**10
+
+
 def test_one_field_comes_as_plain_text(client: TestClient) -> None:
     response = client.get("/size", params={**SIZE, "field": "gpus"})
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.conftest import oracle_configs, referee_rows
+from service.calibration.oracle import oracle_configs
+from tests.conftest import referee_rows
 
 ROWS = referee_rows("vllm_kv_oracle.jsonl")
 CONFIGS = oracle_configs(ROWS)

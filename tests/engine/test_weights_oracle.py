@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from service.api.lookups import quantization_config
+from service.calibration.oracle import oracle_configs
 from service.engine.config import parse_architecture
-from service.engine.config.quantization import parse_quantization, standard_quantization
+from service.engine.config.quantization import parse_quantization, standard_quantization, stated_quantization
 from service.engine.errors import UnsupportedModelError
 from service.engine.inputs import Layout
 from service.engine.weights import rank_weights
-from tests.conftest import oracle_configs, referee_rows
+from tests.conftest import referee_rows
 
 ROWS = [row for row in referee_rows("vllm_kv_oracle.jsonl") if "param_bytes" in (row.get("weights") or {})]
 CONFIGS = oracle_configs(ROWS)
@@ -22,8 +22,8 @@ def loaded(config: dict[str, Any], tensor_parallel_size: int) -> int:
     return rank_weights(
         parse_architecture(config),
         layout=Layout(tensor_parallel_size=tensor_parallel_size),
-        quantization=parse_quantization(quantization_config(config)),
-    ).loaded_bytes
+        quantization=parse_quantization(stated_quantization(config)),
+    ).param_bytes
 
 
 def test_most_are_equal_and_all_others_are_close(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,7 +45,7 @@ def test_the_standard_recipe_equals_a_published_checkpoint() -> None:
 
     ours = rank_weights(
         parse_architecture(config), layout=Layout(), quantization=standard_quantization("nvfp4")
-    ).loaded_bytes
+    ).param_bytes
 
     assert ours == CASES["nvidia/Qwen3-30B-A3B-NVFP4", 1]
 

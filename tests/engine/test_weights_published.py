@@ -62,3 +62,23 @@ def test_ranks_together_hold_at_least_the_whole(catalog: Snapshot, layout: Layou
         rank = rank_weights(model.architecture, layout=layout, quantization=quantization).loaded_bytes
 
         assert rank * layout.gpus_per_replica >= whole
+
+
+@pytest.mark.parametrize(
+    ("model", "loaded_gib", "printed"),
+    [
+        ("gpt-oss-20b", 13.47, "llm-d-planner docs/empirical-vllm-memory-results.md, H100"),
+        ("gpt-oss-120b", 64.4, "start-up on one H100; the parameters alone are 60.8 GiB"),
+        ("qwen3-32b", 61.03, "llm-d-planner docs/empirical-vllm-memory-results.md, H100"),
+        ("llama-3.1-8b-instruct", 14.99, "vllm-project/vllm issue 10517"),
+    ],
+)
+def test_loaded_weights_are_what_start_ups_print(
+    catalog: Snapshot, model: str, loaded_gib: float, printed: str
+) -> None:
+    facts = catalog.model(model)
+    own = next(checkpoint for checkpoint in facts.checkpoints if checkpoint.is_default)
+
+    loaded = rank_weights(facts.architecture, layout=Layout(), quantization=own.quantization).loaded_bytes
+
+    assert loaded / (1 << 30) == pytest.approx(loaded_gib, rel=0.01), printed

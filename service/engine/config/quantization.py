@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Literal
 
-from service.engine.config.reader import ConfigReader, is_list, is_mapping
+from service.engine.config.reader import ConfigReader, is_list, is_mapping, text_reader
 from service.engine.errors import UnsupportedModelError
 from service.engine.inputs import KvCacheDtype, WeightFormat
 
@@ -72,6 +72,21 @@ class Quantization:
 
 
 UNQUANTIZED = Quantization(scheme="none")
+
+
+def stated_quantization(config: Mapping[str, object]) -> Mapping[str, object] | None:
+    """Return a config's quantization: at the top, in its language model's part, or pasted from beside it.
+
+    Without a `quant_method` the engine loads the checkpoint unquantized, and so do we.
+    """
+    for name in ("quantization_config", "compression_config"):
+        stated = config.get(name)
+        if stated is None:
+            stated = text_reader(config).own(name)
+        if is_mapping(stated) and ("quant_method" in stated or "quantization" in stated):
+            return stated
+    beside = config.get("hf_quant_config")
+    return beside if is_mapping(beside) else None
 
 
 def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:

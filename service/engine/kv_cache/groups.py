@@ -21,6 +21,7 @@ class CacheGroup:
     """Layers that share one block table; a block holds one page of each."""
 
     specs: tuple[CacheSpec, ...]  # one per layer
+    kinds: tuple[CacheSpec, ...]  # each spec once
 
     @property
     def bytes_per_block(self) -> int:
@@ -29,7 +30,12 @@ class CacheGroup:
 
     def blocks_for(self, num_tokens: int, in_flight_tokens: int) -> int:
         """Return the blocks that a request of this length may hold at once."""
-        return max(spec.blocks_for(num_tokens, in_flight_tokens) for spec in set(self.specs))
+        return max(spec.blocks_for(num_tokens, in_flight_tokens) for spec in self.kinds)
+
+
+def group_of(specs: tuple[CacheSpec, ...]) -> CacheGroup:
+    """Return the group of these layers."""
+    return CacheGroup(specs=specs, kinds=tuple(dict.fromkeys(specs)))
 
 
 def cache_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
@@ -41,7 +47,7 @@ def cache_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
     if not specs:
         return ()
     if len(set(specs)) == 1 or _need_the_same_slots(specs):
-        return (CacheGroup(specs=tuple(specs)),)
+        return (group_of(tuple(specs)),)
     if any(spec.kind == "sliding_window_mla" for spec in specs):
         return _packed_groups(specs)
     return _groups_of_equal_size(_with_one_page_size(specs))
@@ -84,7 +90,7 @@ def _packed_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
         (n for n, even, counts in zip(repeats, balanced, sizes, strict=True) if even and len(counts) > 1), default=0
     )
     if floor == 0:
-        return tuple(CacheGroup(specs=tuple(bucket)) for bucket in buckets)
+        return tuple(group_of(tuple(bucket)) for bucket in buckets)
     per_group = _least_padding([n for n, even in zip(repeats, balanced, strict=True) if even], floor)
     groups: list[CacheGroup] = []
     for bucket, even, count in zip(buckets, balanced, repeats, strict=True):
@@ -93,7 +99,7 @@ def _packed_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
         for spec in bucket:
             by_size.setdefault(spec.page_size_bytes, []).append(spec)
         groups += [
-            CacheGroup(specs=tuple(spec for layers in by_size.values() for spec in layers[index::num_groups]))
+            group_of(tuple(spec for layers in by_size.values() for spec in layers[index::num_groups]))
             for index in range(num_groups)
         ]
     return tuple(groups)
@@ -142,5 +148,5 @@ def _groups_of_equal_size(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
     for spec, layers in buckets.items():
         num_groups = ceil_div(layers, group_size)
         # Layers are dealt out in turn, so that pipeline stages get even shares.
-        groups += [CacheGroup(specs=(spec,) * len(range(index, layers, num_groups))) for index in range(num_groups)]
+        groups += [group_of((spec,) * len(range(index, layers, num_groups))) for index in range(num_groups)]
     return tuple(groups)

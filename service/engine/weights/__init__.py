@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from service.engine.architecture import Architecture, MoeMlp
+from service.engine.architecture import Architecture, DecoderLayer, MoeMlp
+from service.engine.arithmetic import round_up
 from service.engine.config.quantization import Quantization
 from service.engine.inputs import Layout
 from service.engine.kv_cache.plan import pipeline_stages
@@ -13,6 +14,7 @@ from service.engine.weights.matrices import CACHE_SCALES, Matrix, embedding_matr
 
 __all__ = ["RankWeights", "num_active_parameters", "num_parameters", "rank_weights"]
 
+EXPERT_TILE = 256  # columns that MXFP4 kernels work on at once [elements]
 ELEMENT_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 
 
@@ -20,7 +22,8 @@ ELEMENT_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 class RankWeights:
     """The fullest rank's weights. [bytes]."""
 
-    loaded_bytes: int
+    param_bytes: int  # as instantiated, before anything is repacked
+    loaded_bytes: int  # resident once loaded, as the start-up log prints it
     by_component: Mapping[str, int]
 
 
@@ -44,8 +47,42 @@ def rank_weights(architecture: Architecture, *, layout: Layout, quantization: Qu
         if index == len(stages) - 1:
             matrices += last
         ranks.append(_by_component(matrices, quantization, ELEMENT_BYTES.get(architecture.dtype, 2)))
-    fullest = max(ranks, key=lambda rank: sum(rank.values()))
-    return RankWeights(loaded_bytes=sum(fullest.values()), by_component=fullest)
+    fullest = max(range(len(ranks)), key=lambda index: sum(ranks[index].values()))
+    param_bytes = sum(ranks[fullest].values())
+    start, end = stages[fullest]
+    after_load = sum(
+        _repacked_bytes(architecture, layer, layout, quantization) for layer in architecture.layers[start:end]
+    )
+    return RankWeights(
+        param_bytes=param_bytes,
+        loaded_bytes=param_bytes + after_load,
+        by_component={**ranks[fullest], "repacked": after_load},
+    )
+
+
+def _repacked_bytes(architecture: Architecture, layer: DecoderLayer, layout: Layout, quantization: Quantization) -> int:
+    """Return what loading adds to one layer. [bytes].
+
+    MXFP4 experts are padded to whole tiles of the hidden size (gpt-oss-120b: 64.4 GiB logged for
+    60.8 GiB of parameters). Latent attention keeps its up-projection in two bytes beside a
+    quantized one, to absorb it into queries and outputs.
+
+    Sources:
+        vLLM 0.33 `quantization/utils/mxfp4_utils.py`, `layers/attention/mla_attention.py`
+        (`process_weights_after_loading`).
+    """
+    extra = 0
+    for matrix in layer_matrices(architecture, layer, layout):
+        scheme = quantization.of(matrix.module)
+        if scheme.keeps(matrix.module):
+            continue
+        if ".experts" in matrix.module and scheme.scheme == "mxfp4" and not matrix.scheme:
+            hidden = architecture.hidden_size
+            stored = matrix_bytes(matrix, quantization, ELEMENT_BYTES.get(architecture.dtype, 2))
+            extra += stored * (round_up(hidden, EXPERT_TILE) - hidden) // hidden
+        elif matrix.module.endswith("kv_b_proj"):
+            extra += matrix.rows * matrix.columns * ELEMENT_BYTES.get(architecture.dtype, 2)
+    return extra
 
 
 def _by_component(matrices: list[Matrix], quantization: Quantization, element_bytes: int) -> dict[str, int]:

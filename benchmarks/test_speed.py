@@ -1,0 +1,100 @@
+"""Speed, reported and never asserted: `make bench`."""
+
+from typing import Any
+
+import pytest
+
+from service.catalog.engine_rules import rules_for
+from service.catalog.holder import seeded_snapshot
+from service.catalog.snapshot import Snapshot
+from service.engine.defaults import resolve
+from service.engine.inputs import Headroom, Layout, LayoutWish, Limits, Load
+from service.engine.kv_cache import plan_kv_cache
+from service.engine.plan import memory_plan
+from service.engine.questions import RecommendQuestion, SettingsWish, SizeQuestion
+from service.engine.recommend import recommend
+from service.engine.sizing import size
+
+RULES = rules_for("vllm")
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Snapshot:
+    return seeded_snapshot()
+
+
+def load(requests: int) -> Load:
+    return Load(concurrent_requests=requests, request_rate_per_s=None, input_tokens=2_000, output_tokens=500)
+
+
+@pytest.mark.parametrize(
+    "model", ["llama-3.3-70b", "deepseek-v3", "gemma-3-27b", "qwen3-next-80b-a3b", "deepseek-v4-pro"]
+)
+def test_full_memory_plan(benchmark: Any, catalog: Snapshot, model: str) -> None:
+    facts, gpu = catalog.model(model), catalog.gpu("h100")
+    resolved = resolve(facts, gpu, SettingsWish(), RULES)
+    lengths = iter(range(1, 10**9))
+
+    def plan() -> object:  # a length nobody asked for yet, so that no plan is remembered
+        return memory_plan(
+            facts,
+            resolved.checkpoint,
+            gpu,
+            Layout(tensor_parallel_size=8),
+            resolved.settings,
+            RULES,
+            input_tokens=1 + next(lengths) % 4_096,
+            output_tokens=next(lengths),
+            shorten_to_fit=False,
+        )
+
+    benchmark(plan)
+
+
+def test_cache_plan(benchmark: Any, catalog: Snapshot) -> None:
+    facts = catalog.model("llama-3.3-70b")
+    resolved = resolve(facts, catalog.gpu("h100"), SettingsWish(), RULES)
+
+    benchmark(plan_kv_cache, facts.architecture, layout=Layout(), settings=resolved.settings, available_bytes=1 << 35)
+
+
+def test_size(benchmark: Any, catalog: Snapshot) -> None:
+    requests = iter(range(1, 10**9))
+
+    def answer() -> object:
+        return size(
+            SizeQuestion(
+                model=catalog.model("llama-3.3-70b"),
+                gpu=catalog.gpu("h100"),
+                load=load(next(requests)),
+                limits=Limits(),
+                layout=LayoutWish(),
+                headroom=Headroom(),
+                settings=SettingsWish(),
+                rules=RULES,
+                offers=catalog.offers,
+            )
+        )
+
+    benchmark(answer)
+
+
+def test_recommend_over_the_whole_catalog(benchmark: Any, catalog: Snapshot) -> None:
+    requests = iter(range(1, 10**9))
+
+    def answer() -> object:
+        return recommend(
+            RecommendQuestion(
+                model=catalog.model("qwen3-32b"),
+                gpus=tuple(catalog.gpus.values()),
+                load=load(next(requests)),
+                limits=Limits(),
+                layout=LayoutWish(),
+                headroom=Headroom(),
+                settings=SettingsWish(),
+                rules=RULES,
+                offers=catalog.offers,
+            )
+        )
+
+    benchmark(answer)

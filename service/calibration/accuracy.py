@@ -1,0 +1,149 @@
+"""The accuracy report: the engine against every measurement of a directory."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from service.calibration.oracle import compare_oracle
+from service.calibration.startups import Comparison, Skipped, compare_startup
+from service.catalog.snapshot import Snapshot
+
+FIRST_RECENT_MINOR = 10
+BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of the report."""
+
+    subject: str
+    count: int
+    equal: float | None  # share of rows without any error
+    median: float | None
+    p90: float | None
+    worst: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Every line, and every row that was left out with its reason."""
+
+    lines: tuple[Line, ...]
+    skipped: tuple[Skipped, ...]
+
+    def text(self) -> str:
+        """Return the report for a terminal."""
+        rows = [f"{line.subject}: {line.count} rows, {_words(line)}" for line in self.lines]
+        reasons: dict[str, int] = {}
+        for it in self.skipped:
+            reasons[it.reason] = reasons.get(it.reason, 0) + 1
+        left_out = [f"  {count} x {reason}" for reason, count in sorted(reasons.items(), key=lambda it: -it[1])]
+        return "\n".join([*rows, f"left out: {len(self.skipped)} rows", *left_out]) + "\n"
+
+    def table(self) -> str:
+        """Return the report as the README's table."""
+        head = "| compared with | rows | equal | median error | p90 |\n|---|---|---|---|---|\n"
+        return head + "".join(
+            f"| {line.subject} | {line.count:,} | {_per_cent(line.equal)} | {_per_cent(line.median)} "
+            f"| {_per_cent(line.p90)} |\n"
+            for line in self.lines
+        )
+
+
+def _words(line: Line) -> str:
+    parts = [
+        f"equal {_per_cent(line.equal)}" if line.equal is not None else "",
+        f"median {_per_cent(line.median)}" if line.median is not None else "",
+        f"p90 {_per_cent(line.p90)}" if line.p90 is not None else "",
+        f"worst {line.worst}" if line.worst else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _per_cent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def report(folder: Path, catalog: Snapshot) -> Report:
+    """Return how far the engine is from the measurements of a directory.
+
+    Files: `vllm_kv_oracle.jsonl`, `vllm_startups.jsonl`, `serving.jsonl`; a missing one is said.
+    """
+    lines: list[Line] = []
+    skipped: list[Skipped] = []
+    rows = _rows(folder / "vllm_kv_oracle.jsonl", skipped)
+    if rows:
+        caches, weights, left_out = compare_oracle(rows)
+        skipped += left_out
+        lines += [
+            Line(
+                subject=f"vLLM's cache plan: {family}",
+                count=len(equal),
+                equal=sum(equal) / len(equal),
+                median=None,
+                p90=None,
+                worst="",
+            )
+            for family, equal in sorted(caches.items())
+        ]
+        lines.append(_line("vLLM's parameters per rank", weights))
+    comparisons: list[Comparison] = []
+    for row in _rows(folder / "vllm_startups.jsonl", skipped):
+        found = compare_startup(row, catalog)
+        if isinstance(found, Skipped):
+            skipped.append(found)
+        else:
+            comparisons += found
+    for quantity, age in sorted({(it.quantity, _age(it)) for it in comparisons}):
+        errors = [(it.case, it.error_fraction) for it in comparisons if (it.quantity, _age(it)) == (quantity, age)]
+        lines.append(_line(f"logged start-ups, {age}: {quantity}", errors))
+    serving = folder / "serving.jsonl"
+    if serving.is_file():
+        skipped.append(Skipped(case=serving.name, reason="time is not predicted yet, so serving rows are not compared"))
+    return Report(lines=tuple(lines), skipped=tuple(skipped))
+
+
+def _age(comparison: Comparison) -> str:
+    """Return which engine versions a start-up speaks for."""
+    numbers = comparison.engine_version.split(".")
+    if not numbers[0].isdigit():
+        return "version not stated"
+    recent = int(numbers[0]) > 0 or (len(numbers) > 1 and int(numbers[1]) >= FIRST_RECENT_MINOR)
+    return "vLLM 0.10 and newer" if recent else "vLLM before 0.10"
+
+
+def _rows(path: Path, skipped: list[Skipped]) -> list[dict[str, Any]]:
+    if not path.is_file():
+        skipped.append(Skipped(case=path.name, reason="the file is not there"))
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def _line(subject: str, errors: Sequence[tuple[str, float]]) -> Line:
+    sizes = sorted(abs(error) for _, error in errors)
+    worst, error = max(errors, key=lambda it: abs(it[1]))
+    return Line(
+        subject=subject,
+        count=len(sizes),
+        equal=sum(size == 0 for size in sizes) / len(sizes),
+        median=median(sizes),
+        p90=sizes[min(int(0.9 * len(sizes)), len(sizes) - 1)],
+        worst=f"{worst} {100 * error:+.1f} %",
+    )
+
+
+def write_readme(readme: Path, found: Report) -> None:
+    """Replace the README's table between its two markers.
+
+    Raises:
+        ValueError: the README has no markers.
+    """
+    text = readme.read_text(encoding="utf-8")
+    before, marker, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not marker or not end:
+        raise ValueError(f"{readme} has no {BEGIN} ... {END}")
+    readme.write_text(f"{before}{BEGIN}\n{found.table()}{END}{after}", encoding="utf-8")

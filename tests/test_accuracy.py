@@ -1,0 +1,79 @@
+"""The accuracy report: what it compares, what it leaves out, and the README's table."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from service.calibration.accuracy import BEGIN, END, report, write_readme
+from service.catalog.snapshot import Snapshot
+from tests.api.test_questions import LLAMA_8B
+
+ROOT = Path(__file__).resolve().parents[1]
+# What vLLM 0.33 computes for Llama 3.1 8B on one rank, 40 GiB of cache and 131,072 tokens.
+ROW = {
+    "config": "llama",
+    "config_json": LLAMA_8B,
+    "tp": 1,
+    "cache_dtype": "auto",
+    "max_model_len": 131_072,
+    "max_num_batched_tokens": 8_192,
+    "max_num_seqs": 1_024,
+    "available_kv_bytes": 42_949_672_960,
+    "layer_specs": [{"kind": "full_attention"}],
+    "num_gpu_blocks": 20_480,
+    "kv_cache_size_tokens": 327_680,
+    "max_concurrency": 2.5,
+    "fits": True,
+    "weights": {"param_bytes": 16_060_522_496},
+}
+
+
+def folder_with(folder: Path, *rows: dict[str, object]) -> Path:
+    (folder / "vllm_kv_oracle.jsonl").write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    return folder
+
+
+def test_an_equal_row_counts_as_equal(tmp_path: Path, catalog: Snapshot) -> None:
+    found = report(folder_with(tmp_path, ROW), catalog)
+
+    assert [(line.count, line.equal) for line in found.lines] == [(1, 1.0), (1, 1.0)]
+    assert "vllm_startups.jsonl" in {it.case for it in found.skipped}
+
+
+def test_a_wrong_row_is_seen(tmp_path: Path, catalog: Snapshot) -> None:
+    wrong = {**ROW, "num_gpu_blocks": 20_481, "weights": {"param_bytes": 16_060_522_495}}
+
+    found = report(folder_with(tmp_path, wrong), catalog)
+
+    assert [line.equal for line in found.lines] == [0.0, 0.0]
+
+
+def test_what_is_left_out_is_said_with_its_reason(tmp_path: Path, catalog: Snapshot) -> None:
+    strange = {**ROW, "config": "strange", "config_json": {"architectures": ["NoSuchForCausalLM"]}}
+
+    found = report(folder_with(tmp_path, ROW, strange), catalog)
+
+    assert any("NoSuchForCausalLM" in it.reason for it in found.skipped)
+    assert "NoSuchForCausalLM" in found.text()
+
+
+def test_the_table_goes_between_the_markers(tmp_path: Path, catalog: Snapshot) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
+
+    write_readme(readme, report(folder_with(tmp_path, ROW), catalog))
+
+    text = readme.read_text(encoding="utf-8")
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "100.0 %" in text
+    assert "old" not in text
+    with pytest.raises(ValueError, match="has no"):
+        write_readme(tmp_path / "vllm_kv_oracle.jsonl", report(tmp_path, catalog))
+
+
+def test_the_readme_has_a_table() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    assert text.index(BEGIN) < text.index("100.0 %") < text.index(END)
