@@ -22,6 +22,11 @@ ROUNDED = {
     "gpt-oss-120b": ("gpt-oss-120b", 116.8, 5.1),
     "Qwen3-235B-A22B": ("qwen3-235b-a22b", 235, 22),
     "Qwen3-30B-A3B": ("qwen3-30b-a3b", 30.5, 3.3),
+    "Jamba 1.5 Mini": ("jamba-1.5-mini", 51.6, 12),
+    "Granite 4.0 H Small": ("granite-4.0-h-small", 32, 9),
+    "Granite 4.0 H Tiny": ("granite-4.0-h-tiny", 6.94, 1.47),
+    "Kimi K2": ("kimi-k2-instruct", 1026, 32),
+    "Nemotron 3 Super": ("nemotron-3-super-120b-a12b", 120.6, 12.7),
 }
 
 

@@ -23,7 +23,7 @@ NORM_BIASES = (
 FOUR_NORMS = ("Gemma2", "Gemma3", "Gemma4", "Glm4ForCausalLM", "MuseGlimmer")
 ONE_NORM = ("Cohere", "NemotronH", "MambaForCausalLM", "Mamba2", "FalconMamba")
 BIASED_QKV = ("Qwen2",)
-HEAD_NORMS = ("Qwen3", "Gemma3", "Gemma4", "Exaone4", "Laguna", "Lfm2")
+HEAD_NORMS = ("Qwen3", "Gemma3", "Gemma4", "Exaone4", "Laguna", "Lfm2", "HunYuanDense")
 WIDE_NORMS = ("Olmo2", "Olmo3", "Olmoe", "MiniMaxM2")
 
 

@@ -17,6 +17,8 @@ EXPERT_COUNT_NAMES = ("num_local_experts", "n_routed_experts", "num_experts", "m
 TOP_K_NAMES = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_top_k", "moe_k")
 # State a shared expert that the model code does not build.
 NO_SHARED_EXPERT = frozenset({"Qwen3MoeForCausalLM", "Qwen3VLMoeForConditionalGeneration"})
+# Have one network beside the experts, which stands alone where there are no experts.
+GRANITE_SHARED = ("GraniteMoeHybrid", "GraniteMoeShared")
 FP32_ROUTER = ("MiniMaxM2", "Glm4Moe", "MiMoV2", "Ernie4_5_Moe", "Step3p5")
 # Rows of an expert on one rank, as the MXFP4 kernels on Hopper want them (mxfp4.py).
 MXFP4_PADDING = 64
@@ -66,6 +68,8 @@ def _dense(reader: ConfigReader, name: str) -> DenseMlp:
     size = reader.positive(*names, default=default)
     if name.startswith("Llama4"):
         size = reader.positive("intermediate_size_mlp", default=size)
+    if name.startswith(GRANITE_SHARED):
+        size = reader.positive("shared_intermediate_size", default=size)
     bias = reader.flag("mlp_bias", "use_bias")
     if name == "Starcoder2ForCausalLM":
         bias = reader.flag("use_bias", default=True)
@@ -78,6 +82,8 @@ def _moe(reader: ConfigReader, name: str, num_experts: int) -> MoeMlp:
     shared = reader.integer("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", default=shared)
     if name in NO_SHARED_EXPERT:
         shared = 0
+    if name.startswith(GRANITE_SHARED):
+        shared = reader.integer("shared_intermediate_size", default=0)
     if name.startswith("Llama4"):
         shared = size
     if name == "NemotronHForCausalLM":
@@ -130,6 +136,12 @@ def _is_sparse(reader: ConfigReader, name: str, index: int) -> bool:
     if name.startswith(("Deepseek", "Kimi", "Glm", "Dots1")):
         every = frequency if isinstance(frequency, int) and frequency > 0 else 1
         return index >= reader.integer("first_k_dense_replace", default=0) and index % every == 0
+    if name.startswith("Jamba"):
+        period, offset = (
+            reader.positive("expert_layer_period", default=2),
+            reader.integer("expert_layer_offset", default=1),
+        )
+        return index % period == offset
     if name.startswith("Ernie"):
         first = reader.integer("moe_layer_start_index", default=0)
         last = reader.integer("moe_layer_end_index", default=10**6)

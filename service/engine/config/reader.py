@@ -27,6 +27,10 @@ class ConfigReader:
                     return value
         return None
 
+    def values(self) -> dict[str, object]:
+        """Return everything stated on this level."""
+        return dict(self._values)
+
     def own(self, name: str) -> object:
         """Return the value stated on this level alone, or None."""
         return self._values.get(name)

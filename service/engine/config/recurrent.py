@@ -20,6 +20,8 @@ from service.engine.config.attention import FULL_KINDS, Mixers, base_attention, 
 from service.engine.config.reader import ConfigReader, unknown_kind
 from service.engine.errors import MissingConfigFieldError
 
+# Newer config files name the same layers by their role.
+NEMOTRON_NAMES = {"linear_attention": "mamba", "full_attention": "attention"}
 NEMOTRON_LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 
 
@@ -74,7 +76,7 @@ def nemotron_kinds(reader: ConfigReader) -> tuple[str, ...]:
     """Return what each of Nemotron-H's layers is: mamba, attention, mlp or moe."""
     stated = reader.strings("layers_block_type")
     if stated is not None:
-        return stated
+        return tuple(NEMOTRON_NAMES.get(kind, kind) for kind in stated)
     pattern = reader.text("hybrid_override_pattern")
     unknown = set(pattern) - set(NEMOTRON_LETTERS)
     if unknown:
@@ -132,7 +134,16 @@ def granite_hybrid(reader: ConfigReader) -> Mixers:
             field="model_config.layer_types",
             accepted="mamba or attention per layer",
         )
-    return _by_kind(reader, kinds, "layer_types", {"mamba": mamba}, base_attention(reader))
+    return _by_kind(reader, kinds, "layer_types", {"mamba": mamba, "linear_attention": mamba}, base_attention(reader))
+
+
+def bamba(reader: ConfigReader) -> Mixers:
+    """Return Bamba's rule: Granite's state-space layers, with attention where `attn_layer_indices` says."""
+    attention_layers = reader.integers("attn_layer_indices") or ()
+    kinds = reader.strings("layers_block_type") or tuple(
+        "attention" if index in attention_layers else "mamba" for index in range(num_hidden_layers(reader))
+    )
+    return granite_hybrid(ConfigReader({**reader.values(), "layer_types": list(kinds)}))
 
 
 def jamba(reader: ConfigReader) -> Mixers:

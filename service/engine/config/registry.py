@@ -24,7 +24,7 @@ from service.engine.config.attention import (
 from service.engine.config.compressed import compressed
 from service.engine.config.latent import latent, latent_if_stated, sparse_latent
 from service.engine.config.reader import ConfigReader
-from service.engine.config.recurrent import granite_hybrid, jamba, lfm2, mamba1, mamba2, nemotron_h, qwen_hybrid
+from service.engine.config.recurrent import bamba, granite_hybrid, jamba, lfm2, mamba1, mamba2, nemotron_h, qwen_hybrid
 from service.engine.errors import UnsupportedModelError
 
 AttentionRule = Callable[[ConfigReader], Mixers]
@@ -39,6 +39,12 @@ _LIKE_LLAMA = (
     "Mistral3ForConditionalGeneration",
     "GraniteForCausalLM",
     "GraniteMoeForCausalLM",
+    "GraniteMoeSharedForCausalLM",
+    "MinistralForCausalLM",
+    "HeliumForCausalLM",
+    "HunYuanDenseV1ForCausalLM",
+    "SolarForCausalLM",
+    "HyperCLOVAXForCausalLM",
     "ApertusForCausalLM",
     "SmolLM3ForCausalLM",
     "SeedOssForCausalLM",
@@ -113,6 +119,7 @@ ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
         "Qwen3_5MoeForConditionalGeneration": qwen_hybrid,
         "NemotronHForCausalLM": nemotron_h,
         "GraniteMoeHybridForCausalLM": granite_hybrid,
+        "BambaForCausalLM": bamba,
         "JambaForCausalLM": jamba,
         "Lfm2ForCausalLM": lfm2,
         "MambaForCausalLM": mamba1,
