@@ -1,10 +1,15 @@
 """Reading and writing the catalog."""
 
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 from starlette.testclient import TestClient
 
+from service.catalog.database import make_engine
+from service.main import create_app
 from tests.conftest import seeded_service, service_settings
 
 SOURCE = {"url": "https://example.com/sheet", "checked_on": "2026-11-01"}
@@ -181,3 +186,31 @@ def test_a_dead_database_costs_writes_and_never_answers(tmp_path: Any) -> None:
         assert write.status_code == 503
         assert client.post("/size", json=question).status_code == 200
         assert client.get("/readyz").json()["status"] == "ready"
+
+
+def test_two_services_on_one_postgresql_converge(postgres_url: str, tmp_path: Path) -> None:
+    engine = make_engine(postgres_url)
+    with engine.begin() as connection:
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+    engine.dispose()
+    shared = {"database_url": postgres_url, "snapshot_poll_seconds": 0.2}
+    first_settings = service_settings(tmp_path / "first", **shared)
+    second_settings = service_settings(tmp_path / "second", **shared)
+    with seeded_service(first_settings) as first, TestClient(create_app(second_settings)) as second:
+        written = first.put("/catalog/gpus/made-up-100gb", json=GPU, headers={"X-API-Key": "test-key"})
+        assert written.status_code == 200, written.text
+        for _ in range(100):
+            if second.get("/catalog/gpus/made-up-100gb").status_code == 200:
+                break
+            time.sleep(0.1)
+
+        assert second.get("/readyz").json()["catalog_revision"] == written.json()["catalog_revision"]
+        question = {
+            "model": "llama-3.1-8b",
+            "gpu": "madeup",
+            "concurrent_requests": 8,
+            "input_tokens": 9,
+            "output_tokens": 9,
+        }
+        assert second.post("/size", json=question).content == first.post("/size", json=question).content
