@@ -46,7 +46,11 @@ class CatalogHolder:
                 self._keep(snapshot)
                 return snapshot
         except (SQLAlchemyError, InvalidCatalogError, ValidationError) as error:
-            logger.warning("catalog not read from the database: %s", type(error).__name__)
+            logger.warning(
+                "catalog not read from the database (%s): the last one kept on disk, "
+                "or else the seeded one, answers; `sizer migrate` and `sizer seed` prepare a database",
+                type(error).__name__,
+            )
         return self._from_disk() or seeded_snapshot()
 
     def _read(self) -> CatalogEntries:
