@@ -188,15 +188,17 @@ def _field_problem(error: Mapping[str, Any], known: Sequence[str]) -> FieldProbl
     if kind == "missing":
         accepted = "a JSON object" if field == "body" else "a value; the field is required"
         return FieldProblem(field=field, detail="missing", accepted=accepted)
-    return FieldProblem(field=_named_in(field, error), detail=_sentence(error), accepted=_accepted(error))
+    return FieldProblem(field=_named_in(field, error, known), detail=_sentence(error), accepted=_accepted(error))
 
 
-def _named_in(field: str, error: Mapping[str, Any]) -> str:
+def _named_in(field: str, error: Mapping[str, Any], known: Sequence[str]) -> str:
     """Return the field that a rule over several fields speaks of first."""
     if field != "body" or error["type"] != "value_error":
         return field
     first = str(error["msg"]).removeprefix("Value error, ").split(" ", 1)[0]
-    return first if "_" in first else "concurrent_requests"
+    if "_" in first or first in known:
+        return first
+    return "concurrent_requests" if "concurrent_requests" in known else "body"
 
 
 def _sentence(error: Mapping[str, Any]) -> str:

@@ -1,9 +1,10 @@
 """One catalog entry of each kind: validated on the way in, and the shape it is shown in."""
 
+import math
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from service.engine.inputs import KvCacheDtype, WeightFormat
 
@@ -15,6 +16,26 @@ HubId = Annotated[
 Url = Annotated[str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s\x00-\x1f]+$")]
 Bytes = Annotated[int, Field(gt=0, le=1 << 62)]
 Count = Annotated[int, Field(gt=0, le=100_000)]
+MAX_CONFIG_DEPTH = 32  # published configs nest below 10 levels
+
+
+def _storable(value: Any, depth: int = 0) -> Any:
+    if depth > MAX_CONFIG_DEPTH:
+        raise ValueError(f"nested too deep; accepted: at most {MAX_CONFIG_DEPTH} levels")
+    if isinstance(value, dict):
+        return {_storable(key): _storable(it, depth + 1) for key, it in value.items()}
+    if isinstance(value, list):
+        return [_storable(it, depth + 1) for it in value]
+    # Neither JSON nor PostgreSQL has them; this is how transformers writes them.
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"__float__": "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"}
+    if isinstance(value, str) and ("\0" in value or any("\ud800" <= it <= "\udfff" for it in value)):
+        raise ValueError("a text holds a NUL or half a surrogate pair; accepted: Unicode text")
+    return value
+
+
+# A config.json as it is published, in what every database and every client can hold.
+PublishedConfig = Annotated[dict[str, Any], AfterValidator(_storable)]
 
 
 class Entry(BaseModel):
@@ -44,7 +65,7 @@ class Checkpoint(Entry):
     weight_format: WeightFormat
     hf_id: HubId
     is_default: bool = False
-    quantization_config: dict[str, Any] | None = None
+    quantization_config: PublishedConfig | None = None
     kv_cache_dtype: KvCacheDtype | None = None
     weight_bytes: Bytes | None = None
     source: Source
@@ -60,7 +81,7 @@ class ModelEntry(Entry):
     hf_id: HubId | None = None
     aliases: tuple[Name, ...] = ()
     publisher: Name | None = None
-    config: dict[str, Any]
+    config: PublishedConfig
     num_parameters: Bytes | None = None
     checkpoints: Annotated[tuple[Checkpoint, ...], Field(min_length=1, max_length=64)]
     source: Source

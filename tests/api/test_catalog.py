@@ -1,5 +1,6 @@
 """Reading and writing the catalog."""
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,39 @@ def test_deleting_a_gpu_takes_its_offers_along(writable: TestClient) -> None:
 
     assert writable.delete("/catalog/gpus/made-up-100gb").status_code == 200
     assert writable.get("/catalog/offers/made-up-offer").status_code == 404
+
+
+def _nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [_nested(50), _nested(900), {"x": "\ud800"}, {"x": ["\0"]}, {"\ud800": 1}, {"num_hidden_layers": 1_000_000}],
+    ids=["deep", "deeper", "surrogate", "nul", "surrogate key", "layers"],
+)
+def test_a_config_no_client_could_read_back_is_refused(writable: TestClient, extra: dict[str, Any]) -> None:
+    before = writable.get("/readyz").json()
+    body = json.dumps({**MODEL, "config": {**MODEL["config"], **extra}})
+
+    response = writable.put("/catalog/models/made-up-8b", content=body, headers={"content-type": "application/json"})
+
+    assert response.status_code == 422, response.text
+    assert "config" in response.json()["errors"][0]["field"]
+    assert writable.get("/readyz").json() == before
+
+
+def test_an_infinite_number_of_a_config_is_kept_as_transformers_writes_it(writable: TestClient) -> None:
+    body = json.dumps({**MODEL, "config": {**MODEL["config"], "time_step_limit": [0.0, float("inf")]}})
+
+    response = writable.put("/catalog/models/made-up-8b", content=body, headers={"content-type": "application/json"})
+
+    assert response.status_code == 200, response.text
+    kept = writable.get("/catalog/models/made-up-8b").json()["config"]["time_step_limit"]
+    assert kept == [0.0, {"__float__": "Infinity"}]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from service.api.dependencies import KeyDep, SessionDep, SettingsDep, SnapshotDep
 from service.api.problems import FieldProblem, ProblemError, problem_responses
@@ -308,7 +308,17 @@ def import_model(wanted: ImportRequest, settings: SettingsDep, session: SessionD
         raise ProblemError(
             status, "hub", error.detail, [FieldProblem(field="hf_id", detail=error.detail, accepted=None)]
         ) from error
-    entry = _imported_entry(published, wanted.id or wanted.hf_id.rsplit("/", 1)[-1].lower())
+    try:
+        entry = _imported_entry(published, wanted.id or wanted.hf_id.rsplit("/", 1)[-1].lower())
+    except ValidationError as error:
+        first = error.errors()[0]
+        field, detail = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+        raise ProblemError(
+            422,
+            "hub",
+            "the published files cannot be kept in the catalog",
+            [FieldProblem(field=field, detail=detail, accepted=None)],
+        ) from error
     facts = model_facts(entry)
     if isinstance(facts, EngineError):
         raise facts

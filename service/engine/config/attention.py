@@ -27,7 +27,7 @@ KEY_VALUE_HEAD_NAMES = (
 
 def num_hidden_layers(reader: ConfigReader) -> int:
     """Return the decoder layers."""
-    return reader.positive("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+    return reader.layers("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 
 def hidden_size(reader: ConfigReader) -> int:

@@ -8,6 +8,7 @@ from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
 # Names under which multimodal wrappers keep the config of their language model.
 TEXT_CONFIG_KEYS = ("text_config", "llm_config", "language_config", "thinker_config", "language_model_config")
 MAX_COUNT = 1 << 40  # no published size comes near it; keeps arithmetic finite
+MAX_LAYERS = 1_000  # the deepest published decoders have below 200; keeps the work per question small
 
 
 class ConfigReader:
@@ -61,6 +62,13 @@ class ConfigReader:
         value = self.integer(*names, default=default)
         if value == 0:
             raise _missing(names[0], "a whole number above 0", found=0)
+        return value
+
+    def layers(self, *names: str) -> int:
+        """Return a number of layers."""
+        value = self.positive(*names)
+        if value > MAX_LAYERS:
+            raise _missing(names[0], f"a whole number from 1 to {MAX_LAYERS}", found=value)
         return value
 
     def optional(self, *names: str) -> int | None:
