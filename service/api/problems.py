@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
+from http import HTTPMethod, HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -12,8 +12,10 @@ from pydantic import BaseModel, ConfigDict
 from rapidfuzz import fuzz, process
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from service.catalog.errors import ConflictError, NotInCatalogError
+from service.catalog.hub import HubError, NotOnHubError, UnusableHubAnswerError
 from service.engine.errors import (
     EngineError,
     InvalidQuestionError,
@@ -106,6 +108,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(EngineError, _engine)  # type: ignore[arg-type]
     app.add_exception_handler(NotInCatalogError, _not_in_catalog)  # type: ignore[arg-type]
     app.add_exception_handler(ConflictError, _conflict)  # type: ignore[arg-type]
+    app.add_exception_handler(HubError, _hub)  # type: ignore[arg-type]
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -131,7 +134,14 @@ async def _conflict(_request: Request, error: ConflictError) -> Response:
     return problem_response(409, "conflict", str(error))
 
 
-async def _http(_request: Request, error: HTTPException) -> Response:
+async def _hub(_request: Request, error: HubError) -> Response:
+    status = 404 if isinstance(error, NotOnHubError) else 422 if isinstance(error, UnusableHubAnswerError) else 502
+    return problem_response(
+        status, "hub", error.detail, [FieldProblem(field="hf_id", detail=error.detail, accepted=None)]
+    )
+
+
+async def _http(request: Request, error: HTTPException) -> Response:
     kinds = {
         400: "bad-request",
         404: "not-found",
@@ -147,7 +157,15 @@ async def _http(_request: Request, error: HTTPException) -> Response:
     }
     status = error.status_code
     detail = details.get(status, str(error.detail))
-    return problem_response(status, kinds.get(status, "http-error"), detail, headers=error.headers)
+    headers = {"Allow": ", ".join(_methods(request))} if status == 405 else error.headers
+    return problem_response(status, kinds.get(status, "http-error"), detail, headers=headers)
+
+
+def _methods(request: Request) -> list[str]:
+    """Return what a path answers to; each of its routes alone knows only its own methods."""
+    routes = request.app.routes
+    asked = ({**request.scope, "method": method} for method in HTTPMethod)
+    return [it["method"] for it in asked if any(route.matches(it)[0] is Match.FULL for route in routes)]
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

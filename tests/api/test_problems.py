@@ -150,11 +150,25 @@ def test_a_form_is_told_how_to_ask(client: TestClient) -> None:
     assert "content-type: application/json" in document["detail"]
 
 
-def test_unknown_paths_and_methods(client: TestClient) -> None:
-    problem(client.get("/sizes"), 404)
-    response = client.delete("/size")
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/size", {"GET", "POST"}),
+        ("/catalog/gpus", {"GET"}),
+        ("/catalog/gpus/h100-sxm-80gb", {"DELETE", "GET", "PUT"}),
+        ("/catalog/models/llama-3.1-8b", {"DELETE", "GET", "PUT"}),
+        ("/livez", {"GET"}),
+    ],
+)
+def test_an_unknown_method_is_told_every_method(client: TestClient, path: str, allowed: set[str]) -> None:
+    response = client.patch(path, json={})
+
     problem(response, 405)
-    assert response.headers["allow"]
+    assert set(response.headers["allow"].split(", ")) == allowed
+
+
+def test_an_unknown_path(client: TestClient) -> None:
+    problem(client.get("/sizes"), 404)
 
 
 @pytest.mark.parametrize(

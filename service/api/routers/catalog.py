@@ -5,13 +5,14 @@ from http import HTTPStatus
 from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.dependencies import KeyDep, SessionDep, SettingsDep, SnapshotDep
 from service.api.problems import FieldProblem, ProblemError, problem_responses
-from service.catalog.entries import CatalogId, Checkpoint, Entry, GpuEntry, HubId, ModelEntry, OfferEntry, Source
+from service.catalog.entries import CatalogId, Entry, GpuEntry, HubId, ModelEntry, OfferEntry
 from service.catalog.errors import InvalidCatalogError, NotInCatalogError
-from service.catalog.hub import Hub, HubError, PublishedModel
+from service.catalog.hub import Hub
+from service.catalog.imports import imported_model
 from service.catalog.snapshot import build_snapshot, model_facts
 from service.catalog.store import (
     delete_gpu,
@@ -23,7 +24,6 @@ from service.catalog.store import (
     raise_revision,
     read_catalog,
 )
-from service.engine.config.quantization import parse_quantization
 from service.engine.errors import EngineError
 
 router = APIRouter(prefix="/catalog", tags=["catalog"])
@@ -95,13 +95,12 @@ class ImportRequest(Entry):
 
 
 class Imported(BaseModel):
-    """The imported model, and whether it can be sized."""
+    """The imported model, and what is odd about it."""
 
     model_config = ConfigDict(frozen=True)
 
     entry: ModelEntry
-    sizable: bool
-    refusal: str | None
+    warnings: tuple[str, ...]
     catalog_revision: int
 
 
@@ -294,63 +293,13 @@ def remove_offer(entry_id: EntryId, session: SessionDep) -> Written:
     responses={
         **WRITE_PROBLEMS,
         **problem_responses(HTTPStatus.BAD_GATEWAY),
-        **_example({"sizable": True, "refusal": None, "catalog_revision": 2, "entry": {"id": "llama-3.1-8b-instruct"}}),
+        **_example({"entry": {"id": "llama-3.1-8b-instruct"}, "warnings": [], "catalog_revision": 2}),
     },
     openapi_extra=SECURED,
 )
-def import_model(wanted: ImportRequest, settings: SettingsDep, session: SessionDep) -> Imported:
-    """Fetch a model's config and tensor sizes, and keep them; nothing downloaded is executed."""
-    try:
-        hub = Hub(settings.hub_url, settings.allowed_hosts(), settings.hub_timeout_seconds)
-        published = hub.published(wanted.hf_id)
-    except HubError as error:
-        status = 404 if error.missing else 502
-        raise ProblemError(
-            status, "hub", error.detail, [FieldProblem(field="hf_id", detail=error.detail, accepted=None)]
-        ) from error
-    try:
-        entry = _imported_entry(published, wanted.id or wanted.hf_id.rsplit("/", 1)[-1].lower())
-    except ValidationError as error:
-        first = error.errors()[0]
-        field, detail = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
-        raise ProblemError(
-            422,
-            "hub",
-            "the published files cannot be kept in the catalog",
-            [FieldProblem(field=field, detail=detail, accepted=None)],
-        ) from error
-    facts = model_facts(entry)
-    if isinstance(facts, EngineError):
-        raise facts
-    put_model(session, entry)
-    revision = _commit(session)
-    return Imported(entry=entry, sizable=True, refusal=None, catalog_revision=revision)
-
-
-def _imported_entry(published: PublishedModel, entry_id: str) -> ModelEntry:
-    config = dict(published.config)
-    stated = config.pop("quantization_config", None)
-    quantization = parse_quantization(stated if isinstance(stated, dict) else None)
-    dtype = str(config.get("torch_dtype") or config.get("dtype") or "bfloat16")
-    today = datetime.now(UTC).date()
-    source = Source(url=published.config_url, checked_on=today)
-    checkpoint = Checkpoint(
-        weight_format=quantization.weight_format or ("fp16" if "float16" in dtype and "b" not in dtype else "bf16"),
-        hf_id=published.hf_id,
-        is_default=True,
-        quantization_config=stated if isinstance(stated, dict) else None,
-        kv_cache_dtype=quantization.kv_cache_dtype,
-        weight_bytes=published.weight_bytes or None,
-        source=source,
-    )
-    return ModelEntry.model_validate(
-        {
-            "id": entry_id,
-            "name": published.hf_id,
-            "hf_id": published.hf_id,
-            "config": config,
-            "num_parameters": published.num_parameters or None,
-            "checkpoints": (checkpoint,),
-            "source": source,
-        }
-    )
+def import_model(wanted: ImportRequest, settings: SettingsDep, snapshot: SnapshotDep, session: SessionDep) -> Imported:
+    """Fetch a model's config and counts, and keep them; nothing downloaded is executed."""
+    published = Hub(settings.hub_url, settings.allowed_hosts(), settings.hub_timeout_seconds).published(wanted.hf_id)
+    imported = imported_model(published, snapshot.entries.models, wanted.id, datetime.now(UTC).date())
+    put_model(session, imported.entry)
+    return Imported(entry=imported.entry, warnings=imported.warnings, catalog_revision=_commit(session))
