@@ -1,5 +1,7 @@
 """Loads the engine-rules table and picks the row that speaks for a version."""
 
+from dataclasses import replace
+from datetime import date
 from functools import lru_cache
 from importlib import resources
 from typing import Annotated
@@ -9,7 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import EngineName
-from service.engine.rules import BatchDefaults, EngineRules, GraphAccounting, MemoryShare, gib
+from service.engine.rules import (
+    BatchDefaults,
+    EngineRules,
+    GraphAccounting,
+    MemoryShare,
+    UtilizationReserve,
+    gib,
+)
 
 KIB = 1024
 Amount = Annotated[float, Field(ge=0)]
@@ -26,14 +35,38 @@ class _Tier(_Entry):
     max_num_seqs: Annotated[int, Field(gt=0)]
 
 
+class _Reserve(_Entry):
+    at_least_memory_gib: Amount
+    reserved_mib: Amount
+
+
+class Constant(_Entry):
+    """One measured figure with its evidence."""
+
+    value: Amount
+    unit: str
+    source: str
+    as_of: date
+    sample_size: Annotated[int, Field(ge=0)]  # logged start-ups behind it; 0 where the source code states it
+    error: Amount | None  # median distance of the sample from the value, in the same unit
+    note: str
+
+
 class _Measured(_Entry):
-    sampler_bytes_per_logit: Amount
-    hidden_state_copies: Amount
-    graph_base_gib: Amount
-    graph_kib_per_dense_layer_and_size: Amount
-    graph_kib_per_expert_layer_and_size: Amount
-    non_torch_base_gib: Amount
-    non_torch_with_peers_gib: Amount
+    """Names of constants, and facts of the version that are not numbers."""
+
+    sampler_bytes_per_logit: str
+    sampler_state_bytes_per_logit: str
+    keeps_workspaces: bool
+    long_sparse_workspace_factor: Annotated[int, Field(ge=1)]
+    hidden_state_copies: str
+    graph_base_gib: str
+    graph_kib_per_size: str
+    graph_kib_per_dense_layer_and_size: str
+    graph_kib_per_expert_layer_and_size: str
+    non_torch_base_gib: str
+    non_torch_with_peers_gib: str
+    source: str
 
 
 class _Rules(_Entry):
@@ -41,31 +74,73 @@ class _Rules(_Entry):
     first_version: str
     rules_version: str
     default_gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)]
+    utilization_reserves: tuple[_Reserve, ...] = ()
     memory_share: MemoryShare
     graph_accounting: GraphAccounting
+    peak_includes_graphs: bool = False
     batch_defaults: tuple[_Tier, ...]
     measured: _Measured
+    unstated_also_holds_for: str | None = None  # `rules_version` of an older row
     source: str
+
+
+@lru_cache(maxsize=1)
+def _document() -> dict[str, dict[str, object]]:
+    text = resources.files("service.catalog").joinpath("data/engine_rules.yaml").read_text(encoding="utf-8")
+    document: dict[str, dict[str, object]] = yaml.safe_load(text)
+    return document
+
+
+@lru_cache(maxsize=1)
+def constants() -> dict[str, Constant]:
+    """Return every measured figure of the table by name."""
+    return {name: Constant.model_validate(entry) for name, entry in _document()["constants"].items()}
 
 
 @lru_cache(maxsize=1)
 def all_rules() -> tuple[EngineRules, ...]:
     """Return every row, newest version of each engine first."""
-    text = resources.files("service.catalog").joinpath("data/engine_rules.yaml").read_text(encoding="utf-8")
-    document = yaml.safe_load(text)
-    urls = {key: str(source["url"]) for key, source in document["sources"].items()}
-    return tuple(_converted(_Rules.model_validate(entry), urls) for entry in document["rules"])
+    sources = {name: _Source.model_validate(entry) for name, entry in _document()["sources"].items()}
+    if unknown := {it.source for it in constants().values()} - set(sources):
+        raise ValueError(f"engine_rules.yaml names sources it does not list: {sorted(unknown)}")
+    return tuple(_converted(entry, sources) for entry in _entries())
 
 
-def _converted(entry: _Rules, urls: dict[str, str]) -> EngineRules:
-    measured = entry.measured
+@lru_cache(maxsize=1)
+def _entries() -> tuple[_Rules, ...]:
+    return tuple(_Rules.model_validate(entry) for entry in _document()["rules"])
+
+
+@lru_cache(maxsize=8)
+def _unstated(engine: EngineName) -> EngineRules:
+    """Return the newest row of an engine, held to the older row that it names."""
+    older = next(entry.unstated_also_holds_for for entry in _entries() if entry.engine == engine)
+    rows = [row for row in all_rules() if row.engine == engine]
+    return replace(rows[0], also_holds_for=next((row for row in rows if row.rules_version == older), None))
+
+
+class _Source(_Entry):
+    title: str
+    url: str
+    checked_on: date
+
+
+def _converted(entry: _Rules, sources: dict[str, _Source]) -> EngineRules:
+    measured, known = entry.measured, constants()
     return EngineRules(
         engine=entry.engine,
         first_version=entry.first_version,
         rules_version=entry.rules_version,
         default_gpu_memory_utilization=entry.default_gpu_memory_utilization,
+        utilization_reserves=tuple(
+            UtilizationReserve(
+                at_least_memory_bytes=gib(tier.at_least_memory_gib), reserved_bytes=gib(tier.reserved_mib / KIB)
+            )
+            for tier in entry.utilization_reserves
+        ),
         memory_share=entry.memory_share,
         graph_accounting=entry.graph_accounting,
+        peak_includes_graphs=entry.peak_includes_graphs,
         batch_defaults=tuple(
             BatchDefaults(
                 at_least_memory_bytes=gib(tier.at_least_memory_gib),
@@ -75,43 +150,51 @@ def _converted(entry: _Rules, urls: dict[str, str]) -> EngineRules:
             )
             for tier in entry.batch_defaults
         ),
-        sampler_bytes_per_logit=measured.sampler_bytes_per_logit,
-        hidden_state_copies=measured.hidden_state_copies,
-        graph_base_bytes=gib(measured.graph_base_gib),
-        graph_bytes_per_dense_layer_and_size=measured.graph_kib_per_dense_layer_and_size * KIB,
-        graph_bytes_per_expert_layer_and_size=measured.graph_kib_per_expert_layer_and_size * KIB,
-        non_torch_base_bytes=gib(measured.non_torch_base_gib),
-        non_torch_bytes_with_peers=gib(measured.non_torch_with_peers_gib),
-        source=urls[entry.source],
+        sampler_bytes_per_logit=known[measured.sampler_bytes_per_logit].value,
+        sampler_state_bytes_per_logit=known[measured.sampler_state_bytes_per_logit].value,
+        keeps_workspaces=measured.keeps_workspaces,
+        long_sparse_workspace_factor=measured.long_sparse_workspace_factor,
+        hidden_state_copies=known[measured.hidden_state_copies].value,
+        graph_base_bytes=gib(known[measured.graph_base_gib].value),
+        graph_bytes_per_size=known[measured.graph_kib_per_size].value * KIB,
+        graph_bytes_per_dense_layer_and_size=known[measured.graph_kib_per_dense_layer_and_size].value * KIB,
+        graph_bytes_per_expert_layer_and_size=known[measured.graph_kib_per_expert_layer_and_size].value * KIB,
+        non_torch_base_bytes=gib(known[measured.non_torch_base_gib].value),
+        non_torch_bytes_with_peers=gib(known[measured.non_torch_with_peers_gib].value),
+        source=sources[entry.source].url,
+        measured_source=sources[measured.source].url,
     )
 
 
 def rules_for(engine: EngineName, engine_version: str | None = None) -> EngineRules:
-    """Return the row that speaks for an engine version; the newest without one.
+    """Return the row that speaks for an engine version; without one the newest.
+
+    The sampler's buffers shrank and the graphs moved into the budget since vLLM 0.10. When nobody
+    states a version, the newest row is held to an older one too: the smaller pool counts.
 
     Raises:
         InvalidQuestionError: the version is older than every row, or not a version.
     """
-    rows = [row for row in all_rules() if row.engine == engine]
     if engine_version is None:
-        return rows[0]
-    asked = _version(engine_version)
+        return _unstated(engine)
+    rows = [row for row in all_rules() if row.engine == engine]
+    asked = version_numbers(engine_version)
     for row in rows:
-        if asked is not None and asked >= (_version(row.first_version) or ()):
+        if asked and asked >= version_numbers(row.first_version):
             return row
     raise InvalidQuestionError(
         f"there are no rules for {engine} {engine_version[:40]}",
         field="engine_version",
-        accepted=f"{rows[-1].first_version} or newer, such as 0.33.0",
+        accepted=f"{rows[-1].first_version} or newer, such as {rows[0].first_version}",
     )
 
 
-def _version(text: str) -> tuple[int, ...] | None:
-    """Return the leading numbers of a version, or None when it starts with something else."""
+def version_numbers(text: str) -> tuple[int, ...]:
+    """Return the leading numbers of a version; none when it starts with something else."""
     numbers: list[int] = []
     for part in text.removeprefix("v").split(".")[:3]:
         digits = part[: len(part) - len(part.lstrip("0123456789"))]
         if not digits or len(digits) > 6:
             break
         numbers.append(int(digits))
-    return tuple(numbers) or None
+    return tuple(numbers)

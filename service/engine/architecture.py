@@ -185,6 +185,7 @@ class Encoder:
     split_parameters: int  # divided over tensor-parallel ranks
     whole_parameters: int  # the same on every rank
     max_tokens_per_item: int = 0  # what one image adds to a prompt at most [tokens]
+    widest_elements_per_token: int = 0  # alive at once in its widest layer, per prompt token; 0 where unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

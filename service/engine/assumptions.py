@@ -39,7 +39,7 @@ def recommend_assumptions(question: RecommendQuestion) -> tuple[Assumption, ...]
     """Return what every option of a recommendation rests on."""
     return (
         _note("model_config", question.model.id, "catalog", question.model.source),
-        _note("rules_version", question.rules.rules_version, "default", question.rules.source),
+        _rules_note(question.rules),
         *_load(question.load),
         _stated_or_default("objective", question.objective, "cost", "cheapest first unless asked otherwise"),
     )
@@ -58,7 +58,7 @@ def _shared(
         _note("model_config", model.id, "catalog", model.source),
         _note("checkpoint", resolved.checkpoint.hf_id, "catalog", resolved.checkpoint.source),
         _note("gpu_memory_bytes", gpu.memory_bytes, "catalog", gpu.source),
-        _note("rules_version", rules.rules_version, "default", rules.source),
+        _rules_note(rules),
         *resolved.assumptions,
         _note(
             "max_model_len",
@@ -67,8 +67,15 @@ def _shared(
             "the model's longest context, shortened to what the pool holds" if resolved.shorten_to_fit else None,
         ),
         _note("block_size", plan.kv_cache.block_size, "default", "the engine's own choice for this model"),
-        *(_note(name, value, "measured", rules.source) for name, value in measured.items()),
+        *(_note(name, value, "measured", rules.measured_source) for name, value in measured.items()),
     )
+
+
+def _rules_note(rules: EngineRules) -> Assumption:
+    """Return which version's rules apply; without a stated version an older one must fit as well."""
+    older = rules.also_holds_for
+    also = f"; engine_version is not stated, so the smaller pool of this and {older.rules_version}" if older else ""
+    return _note("rules_version", rules.rules_version, "default", rules.source + also)
 
 
 def _load(load: Load) -> tuple[Assumption, ...]:

@@ -9,7 +9,7 @@ from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, WeightFormat
 from service.engine.questions import Checkpoint, ModelFacts, SettingsWish
 from service.engine.results import Assumption, Scalar
-from service.engine.rules import EngineRules, batch_defaults
+from service.engine.rules import EngineRules, batch_defaults, default_utilization
 
 Number = TypeVar("Number", int, float)
 
@@ -42,6 +42,7 @@ def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules,
     """
     checkpoint, format_assumption = _checkpoint(model, wish)
     max_num_batched_tokens, max_num_seqs = batch_defaults(rules, gpu)
+    utilization = default_utilization(rules, gpu)
     longest = model.architecture.max_position_embeddings
     if wish.max_model_len is not None and wish.max_model_len > longest:
         raise InvalidQuestionError(
@@ -58,13 +59,13 @@ def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules,
             accepted=f"input_tokens + output_tokens of at most {wish.max_model_len or longest}",
         )
     notes = [
-        _note("gpu_memory_utilization", wish.gpu_memory_utilization, rules.default_gpu_memory_utilization, rules),
+        _note("gpu_memory_utilization", wish.gpu_memory_utilization, utilization, rules),
         _note("max_num_batched_tokens", wish.max_num_batched_tokens, max_num_batched_tokens, rules),
         _note("max_num_seqs", wish.max_num_seqs, max_num_seqs, rules),
     ]
     kv_cache_dtype, kv_note = _kv_cache_dtype(model, checkpoint, wish)
     settings = EngineSettings(
-        gpu_memory_utilization=_or(wish.gpu_memory_utilization, rules.default_gpu_memory_utilization),
+        gpu_memory_utilization=_or(wish.gpu_memory_utilization, utilization),
         kv_cache_dtype=kv_cache_dtype,
         max_model_len=_or(wish.max_model_len, model.architecture.default_max_model_len),
         max_num_batched_tokens=_or(wish.max_num_batched_tokens, max_num_batched_tokens),

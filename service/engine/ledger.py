@@ -6,19 +6,12 @@ source, sample and error of each.
 
 from functools import lru_cache
 
-from service.engine.architecture import (
-    Architecture,
-    DenseMlp,
-    GroupedQueryAttention,
-    LatentAttention,
-    MoeMlp,
-)
-from service.engine.arithmetic import ceil_div
+from service.engine.activation import activation_bytes
+from service.engine.architecture import Architecture, MoeMlp
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.results import MemoryPerGpu
 from service.engine.rules import EngineRules
 
-ELEMENT_BYTES = 2  # activations are bf16 or fp16
 # The engine captures graphs for batches up to twice the sequences, at most this many.
 LARGEST_GRAPH_BATCH = 512
 
@@ -32,13 +25,13 @@ def memory_per_gpu(
     settings: EngineSettings,
     rules: EngineRules,
 ) -> MemoryPerGpu:
-    """Return the ledger; its terms add up to the byte.
+    """Return the ledger; its terms add up to the byte. [bytes].
 
-        budget = floor(utilization x total)
-        cache  = budget - weights - activation - graphs (when inside) - non-torch
-        total  = reserved + weights + activation + graphs + non-torch + cache - shortfall
+        total = reserved + weights + activation + graphs + non-torch + cache - shortfall
 
-    With `kv_cache_memory_bytes` the cache is given, and `reserved` is what remains.
+    With `kv_cache_memory_bytes` the cache is given, and `reserved` is what remains; `budget_left`
+    states each engine's own formula otherwise. Rules that also hold for an older version (nobody
+    stated one) give the smaller of the two pools.
 
     Args:
         architecture: the model.
@@ -47,19 +40,29 @@ def memory_per_gpu(
         layout: how one replica is spread.
         settings: utilization, batch limits and the like.
         rules: the engine version's defaults and measured terms.
-
-    Sources:
-        vLLM 0.33 `v1/worker/gpu_worker.py` (`determine_available_memory`); SGLang
-        `mem_fraction_static`; TensorRT-LLM `free_gpu_memory_fraction`.
     """
+    ledgers = [
+        _ledger(architecture, rank_weight_bytes, gpu, layout, settings, row)
+        for row in (rules, rules.also_holds_for)
+        if row is not None
+    ]
+    return min(ledgers, key=lambda it: it.kv_cache_bytes - it.shortfall_bytes)
+
+
+def _ledger(
+    architecture: Architecture,
+    rank_weight_bytes: int,
+    gpu: Gpu,
+    layout: Layout,
+    settings: EngineSettings,
+    rules: EngineRules,
+) -> MemoryPerGpu:
     activation = activation_bytes(architecture, layout, settings, rules)
     graphs = cuda_graph_bytes(architecture, settings, rules)
-    non_torch = rules.non_torch_base_bytes
-    if layout.tensor_parallel_size > 1 or layout.expert_parallel:
-        non_torch += rules.non_torch_bytes_with_peers
+    non_torch = non_torch_bytes(layout, rules)
     fixed = rank_weight_bytes + activation + graphs + non_torch
     if settings.kv_cache_memory_bytes is None:
-        cache = _derived_cache_bytes(gpu, settings, rules, rank_weight_bytes, activation, graphs, non_torch)
+        cache = budget_left(gpu, settings, rules, rank_weight_bytes, activation, graphs, non_torch)
     else:
         cache = settings.kv_cache_memory_bytes
     kept = max(cache, 0)
@@ -77,88 +80,79 @@ def memory_per_gpu(
     )
 
 
-def _derived_cache_bytes(
-    gpu: Gpu,
-    settings: EngineSettings,
-    rules: EngineRules,
-    weights: int,
-    activation: int,
-    graphs: int,
-    non_torch: int,
+def budget_left(
+    gpu: Gpu, settings: EngineSettings, rules: EngineRules, weights: int, activation: int, graphs: int, non_torch: int
 ) -> int:
-    """Return what the engine's budget leaves for the cache; negative when nothing is left."""
+    """Return what the engine's budget leaves for the cache; negative when nothing is left. [bytes].
+
+        vLLM          floor(gpu_memory_utilization x total) - weights - activation - non-torch (- graphs)
+        SGLang        floor(mem_fraction_static x (total - non-torch)) - weights
+        TensorRT-LLM  floor(free_gpu_memory_fraction x (total - weights - activation - graphs - non-torch))
+
+    vLLM subtracts its own estimate of the graphs since 0.21 and captures them beside the budget
+    before. SGLang never measures activations: its fraction is of the memory that is free before
+    weights are loaded, and what the fraction leaves out serves activations and graphs; the pool is
+    split between full and sliding-window layers, or between cache and state, afterwards.
+    TensorRT-LLM loads the engine, allocates execution context, runtime and decoder buffers, and
+    takes its fraction of whatever is then free.
+
+    Sources:
+        vLLM 0.33 `v1/worker/gpu_worker.py` (`determine_available_memory`), pull request 30515;
+        SGLang `model_executor/model_runner_kv_cache_mixin.py` (`_profile_available_bytes`);
+        TensorRT-LLM documentation, "Memory Usage of TensorRT-LLM", and `KvCacheConfig`.
+    """
     share = settings.gpu_memory_utilization
+    on_device = gpu.memory_bytes - weights - activation - graphs - non_torch
     match rules.memory_share:
         case "total":
             inside = graphs if rules.graph_accounting == "inside" else 0
             left = int(share * gpu.memory_bytes) - weights - activation - non_torch - inside
         case "static":
-            left = int(share * gpu.memory_bytes) - weights - non_torch
+            left = int(share * (gpu.memory_bytes - non_torch)) - weights
         case "free":
-            free = gpu.memory_bytes - weights - activation - graphs - non_torch
-            return int(share * free) if free > 0 else free
-    # Graphs beside the budget still need room on the device.
-    return min(left, gpu.memory_bytes - weights - activation - graphs - non_torch)
+            return int(share * on_device) if on_device > 0 else on_device
+    # Graphs and activations beside the budget still need room on the device.
+    return min(left, on_device)
 
 
-def activation_bytes(architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules) -> int:
-    """Return the peak of the profiling run beside weights.
+def non_torch_bytes(layout: Layout, rules: EngineRules) -> int:
+    """Return what the driver, libraries and communication take outside the framework's allocator. [bytes].
 
-        peak = max(sampler, forward) + copies x batch x hidden x 2
-        sampler = bytes_per_logit x max_num_seqs x vocabulary
-        forward = batch x 2 x (widest layer on one rank)
-
-    The sampler works on the whole vocabulary on every rank, so it does not shrink with tensor
-    parallelism, and it dominates for small models and many sequences.
+    non-torch = context and libraries (+ buffers of NCCL and custom all-reduce, when ranks have peers)
     """
-    batch = settings.max_num_batched_tokens
-    sequences = min(settings.max_num_seqs, batch)
-    sampler = int(rules.sampler_bytes_per_logit * sequences * architecture.vocab_size)
-    forward = batch * ELEMENT_BYTES * widest_layer_elements(architecture, layout)
-    alive = int(rules.hidden_state_copies * batch * architecture.hidden_size * ELEMENT_BYTES)
-    return max(sampler, forward) + alive
-
-
-@lru_cache(maxsize=2048)
-def widest_layer_elements(architecture: Architecture, layout: Layout) -> int:
-    """Return the elements per token that the widest layer needs at once on one rank. [elements].
-
-    Feed-forward: gate, up and their product, and the residual beside them. Experts: each token
-    once per chosen expert. Attention: query, key, value and output.
-    """
-    tp, hidden = layout.tensor_parallel_size, architecture.hidden_size
-    widest = 0
-    for mlp in {layer.mlp for layer in architecture.layers}:
-        if isinstance(mlp, DenseMlp):
-            widest = max(widest, 3 * ceil_div(mlp.intermediate_size, tp))
-        elif isinstance(mlp, MoeMlp):
-            inner = ceil_div(mlp.moe_intermediate_size, 1 if layout.expert_parallel else tp)
-            chosen = mlp.num_experts_per_tok * (3 * inner + (mlp.latent_size or hidden))
-            widest = max(widest, chosen + 3 * ceil_div(mlp.shared_expert_intermediate_size, tp))
-    for mixer in {mixer for layer in architecture.layers for mixer in layer.mixers}:
-        if isinstance(mixer, GroupedQueryAttention):
-            widths = (2 * mixer.num_attention_heads + 2 * mixer.num_key_value_heads) * mixer.head_dim
-            widest = max(widest, ceil_div(widths, tp))
-        elif isinstance(mixer, LatentAttention):
-            widths = mixer.num_attention_heads * 2 * (mixer.kv_lora_rank + mixer.qk_rope_head_dim)
-            widest = max(widest, ceil_div(widths, tp))
-    return widest + 2 * hidden
+    peers = rules.non_torch_bytes_with_peers if layout.tensor_parallel_size > 1 or layout.expert_parallel else 0
+    return rules.non_torch_base_bytes + peers
 
 
 def cuda_graph_bytes(architecture: Architecture, settings: EngineSettings, rules: EngineRules) -> int:
-    """Return the memory of captured graphs.
+    """Return the memory of captured graphs, or the engine's estimate where that counts. [bytes].
 
-    graphs = base + captured sizes x (dense layers x a + expert layers x b)
+        graphs = base + largest captured batch x (s + dense layers x a + expert layers x b)
+
+    The largest captured batch is twice `max_num_seqs`, at most 512 and at most the token budget.
+
+    Source:
+        vLLM 0.33 `config/vllm.py` (`_set_cudagraph_sizes`), `v1/worker/gpu/cudagraph_utils.py`
+        (`profile_cudagraph_memory`).
     """
     if settings.enforce_eager:
         return 0
-    sizes = min(2 * settings.max_num_seqs, LARGEST_GRAPH_BATCH, settings.max_num_batched_tokens)
-    expert_layers = sum(isinstance(layer.mlp, MoeMlp) for layer in architecture.layers)
-    dense_layers = len(architecture.layers) - expert_layers
-    return rules.graph_base_bytes + int(
-        sizes
-        * (
-            dense_layers * rules.graph_bytes_per_dense_layer_and_size
-            + expert_layers * rules.graph_bytes_per_expert_layer_and_size
-        )
+    sizes = largest_captured_batch(settings)
+    experts = expert_layers(architecture)
+    per_size = (
+        rules.graph_bytes_per_size
+        + (len(architecture.layers) - experts) * rules.graph_bytes_per_dense_layer_and_size
+        + experts * rules.graph_bytes_per_expert_layer_and_size
     )
+    return rules.graph_base_bytes + int(sizes * per_size)
+
+
+def largest_captured_batch(settings: EngineSettings) -> int:
+    """Return the tokens of the largest batch that is captured as a graph. [tokens]."""
+    return min(2 * settings.max_num_seqs, LARGEST_GRAPH_BATCH, settings.max_num_batched_tokens)
+
+
+@lru_cache(maxsize=2048)
+def expert_layers(architecture: Architecture) -> int:
+    """Return how many layers hold experts."""
+    return sum(isinstance(layer.mlp, MoeMlp) for layer in architecture.layers)

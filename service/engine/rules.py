@@ -8,8 +8,8 @@ from service.engine.inputs import EngineName, Gpu
 
 # Where CUDA graphs count: beside the budget, or as an estimate taken out of it before the pool is sized.
 GraphAccounting = Literal["outside", "inside"]
-# What the utilization is a share of: the whole memory (vLLM), the whole memory for weights and
-# cache alone (SGLang), or what weights and activations leave free (TensorRT-LLM).
+# What the utilization is a share of: the whole memory (vLLM), the memory before weights are loaded, for
+# weights and cache alone (SGLang), or what weights and activations leave free (TensorRT-LLM).
 MemoryShare = Literal["total", "static", "free"]
 
 
@@ -23,6 +23,14 @@ class BatchDefaults:
     max_num_seqs: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UtilizationReserve:
+    """What an engine keeps free by default on GPUs with at least this memory, instead of a fixed share."""
+
+    at_least_memory_bytes: int
+    reserved_bytes: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EngineRules:
     """One row of the engine-rules table. Constants are measured; the table states source and error of each."""
@@ -31,17 +39,25 @@ class EngineRules:
     first_version: str  # lowest engine version the row speaks for
     rules_version: str
     default_gpu_memory_utilization: float  # [fraction]
+    utilization_reserves: tuple[UtilizationReserve, ...]  # where the default depends on the GPU; first match wins
     memory_share: MemoryShare
     graph_accounting: GraphAccounting
+    peak_includes_graphs: bool  # the log's "peak activation" contains the graph estimate
     batch_defaults: tuple[BatchDefaults, ...]  # first match wins
     sampler_bytes_per_logit: float  # working copies of the logits while sampling [bytes]
+    sampler_state_bytes_per_logit: float  # tables the sampler keeps, for `max_num_seqs` rows [bytes]
+    keeps_workspaces: bool  # buffers of experts and sparse attention stay, so they add to the sampler's peak
+    long_sparse_workspace_factor: int  # sparse attention's buffer beyond 256 Ki tokens of context
     hidden_state_copies: float  # of the batch that stay alive beside the peak
     graph_base_bytes: int
+    graph_bytes_per_size: float  # whatever the model, for each size up to the largest captured batch [bytes]
     graph_bytes_per_dense_layer_and_size: float  # [bytes]
     graph_bytes_per_expert_layer_and_size: float  # [bytes]
     non_torch_base_bytes: int
     non_torch_bytes_with_peers: int  # communication buffers, once ranks talk to each other
     source: str
+    measured_source: str
+    also_holds_for: "EngineRules | None" = None  # an older row whose pool may be smaller, when nobody states a version
 
 
 def batch_defaults(rules: EngineRules, gpu: Gpu) -> tuple[int, int]:
@@ -55,6 +71,26 @@ def batch_defaults(rules: EngineRules, gpu: Gpu) -> tuple[int, int]:
         if gpu.memory_bytes >= tier.at_least_memory_bytes and not any(it in name for it in tier.except_names):
             return tier.max_num_batched_tokens, tier.max_num_seqs
     return 2_048, 256
+
+
+def default_utilization(rules: EngineRules, gpu: Gpu) -> float:
+    """Return the share of memory the engine takes when nobody states it. [fraction].
+
+        vLLM, TensorRT-LLM: one number per version
+        SGLang: round((memory - reserved) / memory, 3)
+
+    SGLang's reserve is 512 MiB, 1.5 MiB per token of a prefill chunk, 2 MiB per captured batch size
+    and 128 MiB per rank; the table holds its sum for one rank by memory tier, as SGLang picks chunk
+    and batch by memory too.
+
+    Sources:
+        vLLM 0.33 `config/cache.py` (`gpu_memory_utilization`); SGLang `server_args.py`
+        (`_handle_gpu_memory_settings`, pull request 10975); TensorRT-LLM `KvCacheConfig`.
+    """
+    for tier in rules.utilization_reserves:
+        if gpu.memory_bytes >= tier.at_least_memory_bytes:
+            return round(max(gpu.memory_bytes - tier.reserved_bytes, 0) / gpu.memory_bytes, 3)
+    return rules.default_gpu_memory_utilization
 
 
 def gib(value: float) -> int:
