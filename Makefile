@@ -7,10 +7,10 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help serve install test lint types imports check accuracy bench openapi lock clean
+.PHONY: help serve install test lint types imports check accuracy fit-ledger bench openapi lock clean
 
 help: ## Show the commands
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-10s %s\n", $$1, $$2}'
 
 # A stamp per environment: installed again only when its lock file changes.
 $(VENV)/.runtime: requirements.lock pyproject.toml
@@ -46,6 +46,9 @@ openapi: $(VENV)/.dev ## Write the contract to openapi/openapi.json
 
 accuracy: $(VENV)/.dev ## Compare the engine with measured data and write the README table: make accuracy DATA=DIR
 	$(BIN)/sizer accuracy --data $(DATA) --readme README.md
+
+fit-ledger: $(VENV)/.dev ## Derive the ledger's constants from logged start-ups: make fit-ledger DATA=DIR
+	$(BIN)/sizer fit-ledger --data $(DATA)
 
 bench: $(VENV)/.dev ## Benchmarks, reported and never asserted
 	$(BIN)/pytest benchmarks --benchmark-only

@@ -16,6 +16,7 @@ from service.api.openapi import rendered
 from service.api.problems import ProblemError
 from service.api.questions import CapacityBody, RecommendBody, SizeBody
 from service.calibration.accuracy import report, write_readme
+from service.calibration.ledger_fit import fit, text_of
 from service.catalog.database import make_engine, migrate
 from service.catalog.errors import NotInCatalogError
 from service.catalog.holder import CatalogHolder, seeded_snapshot
@@ -96,6 +97,14 @@ def accuracy(
     typer.echo(found.text(), nl=False)
     if readme is not None:
         write_readme(readme, found)
+
+
+@app.command("fit-ledger")
+def fit_ledger(
+    data: Annotated[Path, typer.Option(help="directory with vllm_startups.jsonl")],
+) -> None:
+    """Derive the ledger's constants from logged start-ups, and print them beside engine_rules.yaml."""
+    typer.echo(text_of(fit(data, seeded_snapshot())), nl=False)
 
 
 def _answer(arguments: list[str], kind: str) -> None:

@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from service.calibration.oracle import compare_oracle
-from service.calibration.startups import Comparison, Skipped, compare_startup
+from service.calibration.startups import FIRST_RECENT, Comparison, Skipped, compare_startup
+from service.catalog.engine_rules import version_numbers
 from service.catalog.snapshot import Snapshot
 
-FIRST_RECENT_MINOR = 10
+FIRST_STATED = (0, 2)  # development builds call themselves 0.1
 BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
 
 
@@ -25,6 +26,7 @@ class Line:
     median: float | None
     p90: float | None
     worst: str
+    safe: float | None = None  # share of rows that promise no more memory than there was
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,7 @@ def _words(line: Line) -> str:
         f"equal {_per_cent(line.equal)}" if line.equal is not None else "",
         f"median {_per_cent(line.median)}" if line.median is not None else "",
         f"p90 {_per_cent(line.p90)}" if line.p90 is not None else "",
+        f"on the safe side {_per_cent(line.safe)}" if line.safe is not None else "",
         f"worst {line.worst}" if line.worst else "",
     ]
     return ", ".join(part for part in parts if part)
@@ -97,22 +100,33 @@ def report(folder: Path, catalog: Snapshot) -> Report:
             skipped.append(found)
         else:
             comparisons += found
-    for quantity, age in sorted({(it.quantity, _age(it)) for it in comparisons}):
-        errors = [(it.case, it.error_fraction) for it in comparisons if (it.quantity, _age(it)) == (quantity, age)]
-        lines.append(_line(f"logged start-ups, {age}: {quantity}", errors))
+    lines += _startup_lines(comparisons)
     serving = folder / "serving.jsonl"
     if serving.is_file():
         skipped.append(Skipped(case=serving.name, reason="time is not predicted yet, so serving rows are not compared"))
     return Report(lines=tuple(lines), skipped=tuple(skipped))
 
 
+def _startup_lines(comparisons: Sequence[Comparison]) -> list[Line]:
+    """Return one line per quantity and group of engine versions."""
+    found = []
+    for quantity, age in sorted({(it.quantity, _age(it)) for it in comparisons}):
+        errors = [(it.case, it.error_fraction) for it in comparisons if (it.quantity, _age(it)) == (quantity, age)]
+        line = _line(f"logged start-ups, {age}: {quantity}", errors)
+        if quantity.startswith("kv_cache"):
+            line = replace(line, safe=sum(error <= 0 for _, error in errors) / len(errors))
+        found.append(line)
+    return found
+
+
 def _age(comparison: Comparison) -> str:
     """Return which engine versions a start-up speaks for."""
-    numbers = comparison.engine_version.split(".")
-    if not numbers[0].isdigit():
-        return "version not stated"
-    recent = int(numbers[0]) > 0 or (len(numbers) > 1 and int(numbers[1]) >= FIRST_RECENT_MINOR)
-    return "vLLM 0.10 and newer" if recent else "vLLM before 0.10"
+    if comparison.engine != "vllm":
+        return {"sglang": "SGLang", "tensorrt-llm": "TensorRT-LLM"}[comparison.engine]
+    numbers = version_numbers(comparison.engine_version)
+    if not numbers or numbers < FIRST_STATED:
+        return "vLLM, version not stated"
+    return "vLLM 0.10 and newer" if numbers >= FIRST_RECENT else "vLLM before 0.10"
 
 
 def _rows(path: Path, skipped: list[Skipped]) -> list[dict[str, Any]]:

@@ -1,19 +1,23 @@
 """Logged start-ups against the ledger: what the engine said it had for the cache, and what we say."""
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from service.catalog.engine_rules import rules_for
+from service.calibration.stand_ins import SAME_SHAPE
+from service.catalog.engine_rules import rules_for, version_numbers
 from service.catalog.errors import NotInCatalogError
 from service.catalog.snapshot import Snapshot
+from service.engine.architecture import Architecture
 from service.engine.arithmetic import GIB
 from service.engine.config.quantization import standard_quantization
 from service.engine.errors import EngineError
-from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, Layout, WeightFormat
+from service.engine.inputs import EngineName, EngineSettings, Gpu, KvCacheDtype, Layout, WeightFormat
 from service.engine.kv_cache import plan_kv_cache
 from service.engine.ledger import memory_per_gpu
 from service.engine.questions import Checkpoint, ModelFacts
-from service.engine.rules import batch_defaults
+from service.engine.results import MemoryPerGpu
+from service.engine.rules import EngineRules, batch_defaults, default_utilization
 from service.engine.weights import rank_weights
 
 FORMATS: tuple[tuple[str, WeightFormat], ...] = (
@@ -25,6 +29,24 @@ FORMATS: tuple[tuple[str, WeightFormat], ...] = (
     ("gptq", "int4"),
     ("int4", "int4"),
 )
+FIRST_RECENT = (0, 10)
+FIRST_GENERATION_VERSION = "0.6"
+# The newest release on some days, for sources that give a date instead of a version.
+# Source: `uv pip compile --exclude-newer DAY` for vllm, 2026-11-21.
+NEWEST_ON_DAY = (
+    ("20261101", "0.32.0"),
+    ("20260829", "0.28.0"),
+    ("20260816", "0.27.1"),
+    ("20260801", "0.26.0"),
+    ("20260601", "0.22.0"),
+    ("20260510", "0.20.2"),
+    ("20260301", "0.16.0"),
+    ("20250722", "0.9.2"),
+)
+DAY = re.compile(r"20\d{6}")
+IMAGE = re.compile(r"vllm-openai:v(\d[\d.]*\d)")
+KEPT_DEFAULT = re.compile(r"default (flags|util|gpu_memory_utilization)|vLLM default", re.IGNORECASE)
+SEVERAL_GPUS = re.compile(r"x\s?\d+$|\d+\s?x\b|fleet", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +54,9 @@ class Comparison:
     """One start-up: what was logged, what is predicted. [bytes] for memory, tokens for tokens."""
 
     case: str
+    engine: EngineName
     engine_version: str
-    quantity: str  # kv_cache_bytes, weight_bytes, activation_bytes
+    quantity: str  # kv_cache_bytes, weight_bytes, activation_bytes, ...
     measured: float
     predicted: float
 
@@ -51,69 +74,162 @@ class Skipped:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Startup:
+    """One logged start-up with every setting resolved, as the engine would have."""
+
+    case: str
+    engine_version: str  # as stated
+    resolved_version: str | None  # what the rules were picked by
+    row: dict[str, Any]
+    architecture: Architecture
+    gpu: Gpu
+    layout: Layout
+    settings: EngineSettings
+    rules: EngineRules
+    rank_weight_bytes: int
+    knows_checkpoint: bool  # False where the logged weights stand in for ours
+
+    @property
+    def memory(self) -> MemoryPerGpu:
+        """Return the ledger of this start-up."""
+        return memory_per_gpu(
+            architecture=self.architecture,
+            rank_weight_bytes=self.rank_weight_bytes,
+            gpu=self.gpu,
+            layout=self.layout,
+            settings=self.settings,
+            rules=self.rules,
+        )
+
+
 def compare_startup(row: dict[str, Any], catalog: Snapshot) -> list[Comparison] | Skipped:
     """Return the comparisons of one logged start-up, or why there is none."""
+    startup = resolve_startup(row, catalog)
+    if isinstance(startup, Skipped):
+        return startup
+    return _comparisons(startup) or Skipped(case=startup.case, reason="states no memory")
+
+
+def resolve_startup(row: dict[str, Any], catalog: Snapshot) -> Startup | Skipped:
+    """Return a logged start-up with its gaps filled by the version's defaults, or why it cannot be compared.
+
+    A start-up counts when it states its model, GPU and utilization (or that it kept the default one).
+    """
     case = str(row["id"])
-    if row["engine"] != "vllm":
-        return Skipped(case=case, reason=f"engine {row['engine']} has no measured terms")
+    if row["engine"] == "tensorrt-llm":
+        return Skipped(case=case, reason="TensorRT-LLM engines hold buffers that their logs do not split")
     if row.get("spec_decode"):
-        return Skipped(case=case, reason="speculative decoding")
+        return Skipped(case=case, reason="speculative decoding: the drafter's weights and buffers are not stated")
+    if "approximate values" in str(row.get("notes")):
+        return Skipped(case=case, reason="the source gives approximate values only")
     try:
-        return _compared(case, row, catalog) or Skipped(case=case, reason="states no memory")
+        return _resolved(case, row, catalog)
     except (NotInCatalogError, EngineError, _UnstatedError) as error:
         return Skipped(case=case, reason=str(error))
 
 
-def _compared(case: str, row: dict[str, Any], catalog: Snapshot) -> list[Comparison]:
-    model, gpu = _model(row, catalog), _gpu(row, catalog)
+def _resolved(case: str, row: dict[str, Any], catalog: Snapshot) -> Startup:
+    model, gpu, layout = _model(row, catalog), _gpu(row, catalog), _layout(row)
+    version = _version(row)
+    rules = rules_for(row["engine"], version)
     checkpoint = _checkpoint(row, model)
-    settings, layout = _settings(row, gpu, model, checkpoint), _layout(row)
-    weights = rank_weights(model.architecture, layout=layout, quantization=checkpoint.quantization).loaded_bytes
-    memory = memory_per_gpu(
+    knows_checkpoint = _short_name(row) not in SAME_SHAPE and "bitsandbytes" not in str(row.get("quantization"))
+    has_recipe = any(word in str(row.get("quantization")).lower() for word, _ in FORMATS)
+    if not knows_checkpoint and not row.get("weights_gib") and not has_recipe:
+        raise _UnstatedError("neither this checkpoint nor its loaded weights are known")
+    ours = rank_weights(model.architecture, layout=layout, quantization=checkpoint.quantization).loaded_bytes
+    return Startup(
+        case=case,
+        engine_version=str(row.get("engine_version") or "not stated"),
+        resolved_version=version,
+        row=row,
         architecture=model.architecture,
-        rank_weight_bytes=weights,
         gpu=gpu,
         layout=layout,
-        settings=settings,
-        rules=rules_for("vllm", _version(row)),
+        settings=_settings(row, gpu, model, checkpoint, rules),
+        rules=rules,
+        rank_weight_bytes=ours if knows_checkpoint or not row.get("weights_gib") else int(row["weights_gib"] * GIB),
+        knows_checkpoint=knows_checkpoint,
     )
-    version = str(row.get("engine_version") or "not stated")
 
-    def pair(quantity: str, measured_gib: float, predicted: int) -> Comparison:
-        return Comparison(
-            case=case, engine_version=version, quantity=quantity, measured=measured_gib * GIB, predicted=predicted
-        )
 
-    found: list[Comparison] = []
-    if row.get("kv_cache_gib"):
-        found.append(pair("kv_cache_bytes", row["kv_cache_gib"], memory.kv_cache_bytes))
-    elif row.get("kv_cache_tokens") and row.get("max_model_len"):
-        tokens = plan_kv_cache(
-            model.architecture, layout=layout, settings=settings, available_bytes=memory.kv_cache_bytes
-        ).tokens
-        found.append(
-            Comparison(
-                case=case,
-                engine_version=version,
-                quantity="kv_cache_tokens",
-                measured=row["kv_cache_tokens"],
-                predicted=tokens,
-            )
-        )
-    if row.get("weights_gib"):
-        found.append(pair("weight_bytes", row["weights_gib"], weights))
-    if row.get("activation_peak_gib"):
-        found.append(pair("activation_bytes", row["activation_peak_gib"], memory.activation_bytes))
+def _comparisons(startup: Startup) -> list[Comparison]:
+    row, memory = startup.row, startup.memory
+    logged = {
+        "kv_cache_bytes": (logged_cache_gib(row), memory.kv_cache_bytes),
+        "weight_bytes": (row.get("weights_gib") if startup.knows_checkpoint else None, memory.weight_bytes),
+        "activation_bytes": (row.get("activation_peak_gib"), _logged_peak_bytes(startup, memory)),
+        "non_torch_bytes": (row.get("non_torch_gib"), memory.non_torch_bytes),
+    }
+    if startup.rules.graph_accounting == "outside" and (row.get("cuda_graph_gib") or 0) > 0:
+        logged["cuda_graph_bytes"] = (row["cuda_graph_gib"], memory.cuda_graph_bytes)
+    found = [
+        _comparison(startup, quantity, measured * GIB, predicted)
+        for quantity, (measured, predicted) in logged.items()
+        if measured
+    ]
+    if not logged["kv_cache_bytes"][0] and row.get("kv_cache_tokens") and row.get("max_model_len"):
+        found.append(_comparison(startup, "kv_cache_tokens", row["kv_cache_tokens"], _tokens(startup, memory)))
     return found
+
+
+def _comparison(startup: Startup, quantity: str, measured: float, predicted: float) -> Comparison:
+    return Comparison(
+        case=startup.case,
+        engine=startup.rules.engine,
+        engine_version=startup.engine_version,
+        quantity=quantity,
+        measured=measured,
+        predicted=predicted,
+    )
+
+
+def logged_cache_gib(row: dict[str, Any]) -> float | None:
+    """Return the pool as printed: at once, in its two halves, or in the refusal to start."""
+    if row.get("k_cache_gib") and "mamba" not in str(row.get("quote", "")).lower():
+        return float(row["k_cache_gib"] + row["v_cache_gib"])
+    found = row.get("kv_cache_gib") or row.get("available_kv_gib_at_failure")
+    return None if found is None else float(found)
+
+
+def is_recent(startup: Startup) -> bool:
+    """Return whether the rules that apply speak for vLLM 0.10 or newer, whatever the source stated."""
+    version = startup.resolved_version
+    return version is not None and version_numbers(version) >= FIRST_RECENT
+
+
+def _logged_peak_bytes(startup: Startup, memory: MemoryPerGpu) -> int:
+    """Return what the engine prints as its activation peak: newer versions add their graph estimate to it."""
+    graphs = memory.cuda_graph_bytes if startup.rules.peak_includes_graphs else 0
+    return memory.activation_bytes + graphs
+
+
+def _tokens(startup: Startup, memory: MemoryPerGpu) -> int:
+    return plan_kv_cache(
+        startup.architecture,
+        layout=startup.layout,
+        settings=startup.settings,
+        available_bytes=memory.kv_cache_bytes,
+    ).tokens
 
 
 class _UnstatedError(ValueError):
     """The source did not state what a comparison needs."""
 
 
+def _model_name(row: dict[str, Any]) -> str:
+    """Return the model without the remarks that follow it."""
+    return str(row["model"]).split(" (")[0].removesuffix(" NVFP4").removesuffix(" AWQ").strip()
+
+
+def _short_name(row: dict[str, Any]) -> str:
+    return _model_name(row).split("/")[-1]
+
+
 def _model(row: dict[str, Any], catalog: Snapshot) -> ModelFacts:
-    name = str(row["model"]).split(" (")[0].strip()
-    for candidate in (name, name.split("/")[-1], name.split("/")[-1].lower().removesuffix("-fp8")):
+    name, short = _model_name(row), _short_name(row)
+    for candidate in (name, short, short.lower().removesuffix("-fp8"), SAME_SHAPE.get(short, name)):
         try:
             return catalog.model(candidate)
         except NotInCatalogError:
@@ -136,22 +252,42 @@ def _gpu(row: dict[str, Any], catalog: Snapshot) -> Gpu:
             found = catalog.gpu(short.replace(" ", "-"))
     if found is None and total is None:
         raise _UnstatedError("the GPU is not stated or not in the catalog")
-    base = found or catalog.gpu("h100")
+    base = _of_stated_size(found or catalog.gpu("h100"), said, catalog)
     return base if total is None else replace(base, memory_bytes=int(total * GIB))
 
 
+def _of_stated_size(gpu: Gpu, said: set[str], catalog: Snapshot) -> Gpu:
+    """Return the part of the same family whose memory size was said, such as `40gb`."""
+    words = gpu.id.split("-")
+    sizes = {word for word in said if word.endswith("gb") and word[:-2].isdigit()}
+    if not sizes or sizes & set(words):
+        return gpu
+    family = [it for it in catalog.gpus.values() if it.id.split("-")[0] == words[0] and sizes & set(it.id.split("-"))]
+    return max(family, key=lambda it: it.memory_bandwidth_bytes_per_s, default=gpu)
+
+
 def _version(row: dict[str, Any]) -> str | None:
-    version = str(row.get("engine_version") or "")
-    return version if version[:1].isdigit() else None
+    """Return the stated version; else that of the image the source names; else the newest of its day."""
+    stated = str(row.get("engine_version") or "")
+    if stated[:1].isdigit() and not stated.startswith(("0.0.", "0.1.")):
+        return stated
+    if row["engine"] != "vllm":
+        return None
+    if row.get("engine_generation") == "V0":
+        return FIRST_GENERATION_VERSION
+    if image := IMAGE.search(str(row.get("notes") or "")):
+        return image[1]
+    day = (DAY.search(stated.replace("-", "")) or [str(row.get("date") or "").replace("-", "")])[0]
+    return next((version for first_day, version in NEWEST_ON_DAY if day and day >= first_day), None)
 
 
 def _checkpoint(row: dict[str, Any], model: ModelFacts) -> Checkpoint:
     stated = str(row.get("quantization") or "").lower()
     wanted = next((form for word, form in FORMATS if word in stated), None)
-    if "bitsandbytes" in stated:
-        raise _UnstatedError("bitsandbytes checkpoints keep modules by name")
     own = next(it for it in model.checkpoints if it.is_default)
-    if wanted is None or wanted == own.weight_format:
+    # The published checkpoint is what it is, however the source describes it.
+    names_own = own.hf_id is not None and own.hf_id.lower() == _model_name(row).lower()
+    if wanted is None or wanted == own.weight_format or (names_own and "online" not in stated):
         return own
     if "online" in stated:
         return replace(own, weight_format=wanted, quantization=standard_quantization(wanted), is_default=True)
@@ -162,26 +298,36 @@ def _checkpoint(row: dict[str, Any], model: ModelFacts) -> Checkpoint:
 
 
 def _layout(row: dict[str, Any]) -> Layout:
-    if not row.get("tp"):
+    if not row.get("tp") and SEVERAL_GPUS.search(str(row.get("gpu") or "several x2")):
         raise _UnstatedError("tensor parallelism is not stated")
     return Layout(
-        tensor_parallel_size=int(row["tp"]),
+        tensor_parallel_size=int(row.get("tp") or 1),
         pipeline_parallel_size=int(row.get("pp") or 1),
         expert_parallel=bool(row.get("ep")),
     )
 
 
-def _settings(row: dict[str, Any], gpu: Gpu, model: ModelFacts, checkpoint: Checkpoint) -> EngineSettings:
-    if row.get("gpu_memory_utilization") is None:
-        raise _UnstatedError("utilization is not stated")
-    batched, sequences = batch_defaults(rules_for("vllm", _version(row)), gpu)
+def _settings(
+    row: dict[str, Any], gpu: Gpu, model: ModelFacts, checkpoint: Checkpoint, rules: EngineRules
+) -> EngineSettings:
+    batched, sequences = batch_defaults(rules, gpu)
     stated = str(row.get("kv_cache_dtype") or "auto").lower()
     dtype: KvCacheDtype = "fp8" if stated.startswith("fp8") else (checkpoint.kv_cache_dtype or "auto")
     return EngineSettings(
-        gpu_memory_utilization=float(row["gpu_memory_utilization"]),
+        gpu_memory_utilization=_utilization(row, gpu, rules),
         kv_cache_dtype=dtype,
         max_model_len=int(row.get("max_model_len") or model.architecture.default_max_model_len),
         max_num_batched_tokens=int(row.get("max_num_batched_tokens") or batched),
         max_num_seqs=int(row.get("max_num_seqs") or sequences),
         enforce_eager=bool(row.get("enforce_eager")),
     )
+
+
+def _utilization(row: dict[str, Any], gpu: Gpu, rules: EngineRules) -> float:
+    """Return the stated share, or the version's default where the source says it was kept."""
+    stated = row.get("gpu_memory_utilization") or row.get("sglang_mem_fraction_static")
+    if stated is not None:
+        return float(stated)
+    if KEPT_DEFAULT.search(str(row.get("notes") or "")):
+        return default_utilization(rules, gpu)
+    raise _UnstatedError("utilization is not stated")
