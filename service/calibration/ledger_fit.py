@@ -232,7 +232,7 @@ SAMPLES: dict[str, tuple[Statistic, Sample]] = {
     "graph_base": (min, _graph_base_gib),
     "graph_dense_layer": (middle, _graph_dense_kib),
     "graph_expert_layer": (upper(3 / 4), _graph_expert_kib),
-    "graph_estimate_size": (upper(2 / 3), _graph_estimate_kib),
+    "graph_estimate_size": (middle, _graph_estimate_kib),
     "non_torch_base": (upper(3 / 4), _non_torch_base_gib),
     "non_torch_peers": (upper(3 / 4), _non_torch_peers_gib),
     "sglang_peers": (middle, _sglang_peers_gib),

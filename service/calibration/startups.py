@@ -14,7 +14,7 @@ from service.engine.config.quantization import standard_quantization
 from service.engine.errors import EngineError
 from service.engine.inputs import EngineName, EngineSettings, Gpu, KvCacheDtype, Layout, WeightFormat
 from service.engine.kv_cache import plan_kv_cache
-from service.engine.ledger import memory_per_gpu
+from service.engine.ledger import memory_per_gpu, rules_of_model
 from service.engine.questions import Checkpoint, ModelFacts
 from service.engine.results import MemoryPerGpu
 from service.engine.rules import EngineRules, batch_defaults, default_utilization
@@ -135,8 +135,7 @@ def _resolved(case: str, row: dict[str, Any], catalog: Snapshot) -> Startup:
     rules = rules_for(row["engine"], version)
     checkpoint = _checkpoint(row, model)
     knows_checkpoint = _short_name(row) not in SAME_SHAPE and "bitsandbytes" not in str(row.get("quantization"))
-    has_recipe = any(word in str(row.get("quantization")).lower() for word, _ in FORMATS)
-    if not knows_checkpoint and not row.get("weights_gib") and not has_recipe:
+    if not knows_checkpoint and not row.get("weights_gib"):
         raise _UnstatedError("neither this checkpoint nor its loaded weights are known")
     ours = rank_weights(model.architecture, layout=layout, quantization=checkpoint.quantization).loaded_bytes
     return Startup(
@@ -148,8 +147,8 @@ def _resolved(case: str, row: dict[str, Any], catalog: Snapshot) -> Startup:
         gpu=gpu,
         layout=layout,
         settings=_settings(row, gpu, model, checkpoint, rules),
-        rules=rules,
-        rank_weight_bytes=ours if knows_checkpoint or not row.get("weights_gib") else int(row["weights_gib"] * GIB),
+        rules=rules_of_model(model.architecture, rules),
+        rank_weight_bytes=ours if knows_checkpoint else int(row["weights_gib"] * GIB),
         knows_checkpoint=knows_checkpoint,
     )
 

@@ -72,6 +72,7 @@ class _Measured(_Entry):
 class _Rules(_Entry):
     engine: EngineName
     first_version: str
+    only_experts_or_states: bool = False
     rules_version: str
     default_gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)]
     utilization_reserves: tuple[_Reserve, ...] = ()
@@ -103,7 +104,16 @@ def all_rules() -> tuple[EngineRules, ...]:
     sources = {name: _Source.model_validate(entry) for name, entry in _document()["sources"].items()}
     if unknown := {it.source for it in constants().values()} - set(sources):
         raise ValueError(f"engine_rules.yaml names sources it does not list: {sorted(unknown)}")
-    return tuple(_converted(entry, sources) for entry in _entries())
+    experts = {
+        (entry.engine, entry.first_version): _converted(entry, sources)
+        for entry in _entries()
+        if entry.only_experts_or_states
+    }
+    return tuple(
+        replace(_converted(entry, sources), for_mixtures=experts.get((entry.engine, entry.first_version)))
+        for entry in _entries()
+        if not entry.only_experts_or_states
+    )
 
 
 @lru_cache(maxsize=1)

@@ -7,13 +7,14 @@ source, sample and error of each.
 from functools import lru_cache
 
 from service.engine.activation import activation_bytes
-from service.engine.architecture import Architecture, MoeMlp
+from service.engine.architecture import Architecture, GatedDeltaNet, Mamba1, Mamba2, MoeMlp, ShortConvolution
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.results import MemoryPerGpu
 from service.engine.rules import EngineRules
 
 # The engine captures graphs for batches up to twice the sequences, at most this many.
 LARGEST_GRAPH_BATCH = 512
+RECURRENT = (GatedDeltaNet, Mamba1, Mamba2, ShortConvolution)
 
 
 def memory_per_gpu(
@@ -42,11 +43,23 @@ def memory_per_gpu(
         rules: the engine version's defaults and measured terms.
     """
     ledgers = [
-        _ledger(architecture, rank_weight_bytes, gpu, layout, settings, row)
+        _ledger(architecture, rank_weight_bytes, gpu, layout, settings, rules_of_model(architecture, row))
         for row in (rules, rules.also_holds_for)
         if row is not None
     ]
     return min(ledgers, key=lambda it: it.kv_cache_bytes - it.shortfall_bytes)
+
+
+def rules_of_model(architecture: Architecture, rules: EngineRules) -> EngineRules:
+    """Return the version's rules for this model: some versions run experts and recurrent state differently."""
+    return rules.for_mixtures if rules.for_mixtures is not None and _is_mixture(architecture) else rules
+
+
+@lru_cache(maxsize=2048)
+def _is_mixture(architecture: Architecture) -> bool:
+    """Return whether a model has experts, or layers that keep a state instead of keys and values."""
+    mixers = {mixer for layer in architecture.layers for mixer in layer.mixers}
+    return expert_layers(architecture) > 0 or any(isinstance(it, RECURRENT) for it in mixers)
 
 
 def _ledger(
