@@ -57,9 +57,7 @@ class EngineRules:
     non_torch_bytes_with_peers: int  # communication buffers, once ranks talk to each other
     source: str
     measured_source: str
-    for_mixtures: "EngineRules | None" = (
-        None  # where the version runs models with experts or recurrent state differently
-    )
+    for_mixtures: "EngineRules | None" = None  # of models with experts or recurrent state
     also_holds_for: "EngineRules | None" = None  # an older row whose pool may be smaller, when nobody states a version
 
 
