@@ -8,6 +8,7 @@ from service.calibration.stand_ins import SAME_SHAPE
 from service.catalog.engine_rules import rules_for, version_numbers
 from service.catalog.errors import NotInCatalogError
 from service.catalog.snapshot import Snapshot
+from service.engine.activation import lasting_bytes
 from service.engine.architecture import Architecture
 from service.engine.arithmetic import GIB
 from service.engine.config.quantization import standard_quantization
@@ -155,11 +156,12 @@ def _resolved(case: str, row: dict[str, Any], catalog: Snapshot) -> Startup:
 
 def _comparisons(startup: Startup) -> list[Comparison]:
     row, memory = startup.row, startup.memory
+    activation, non_torch = _printed_terms(startup, memory)
     logged = {
         "kv_cache_bytes": (logged_cache_gib(row), memory.kv_cache_bytes),
         "weight_bytes": (row.get("weights_gib") if startup.knows_checkpoint else None, memory.weight_bytes),
-        "activation_bytes": (row.get("activation_peak_gib"), _logged_peak_bytes(startup, memory)),
-        "non_torch_bytes": (row.get("non_torch_gib"), memory.non_torch_bytes),
+        "activation_bytes": (row.get("activation_peak_gib"), activation),
+        "non_torch_bytes": (row.get("non_torch_gib"), non_torch),
     }
     if startup.rules.graph_accounting == "outside" and (row.get("cuda_graph_gib") or 0) > 0:
         logged["cuda_graph_bytes"] = (row["cuda_graph_gib"], memory.cuda_graph_bytes)
@@ -198,10 +200,16 @@ def is_recent(startup: Startup) -> bool:
     return version is not None and version_numbers(version) >= FIRST_RECENT
 
 
-def _logged_peak_bytes(startup: Startup, memory: MemoryPerGpu) -> int:
-    """Return what the engine prints as its activation peak: newer versions add their graph estimate to it."""
-    graphs = memory.cuda_graph_bytes if startup.rules.peak_includes_graphs else 0
-    return memory.activation_bytes + graphs
+def _printed_terms(startup: Startup, memory: MemoryPerGpu) -> tuple[int, int]:
+    """Return activation and non-torch memory as the version prints them.
+
+    Newer versions print lasting buffers with the consumed memory, and their graph estimate with the peak.
+    """
+    if not startup.rules.peak_includes_graphs:
+        return memory.activation_bytes, memory.non_torch_bytes
+    graphs = memory.cuda_graph_bytes if startup.rules.graph_accounting == "inside" else 0
+    lasting = lasting_bytes(startup.architecture, startup.layout, startup.settings, startup.rules)
+    return memory.activation_bytes - lasting + graphs, memory.non_torch_bytes + lasting
 
 
 def _tokens(startup: Startup, memory: MemoryPerGpu) -> int:

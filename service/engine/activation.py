@@ -32,9 +32,10 @@ INDEXER_LOGITS_BYTES = 512 << 20
 def activation_bytes(architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules) -> int:
     """Return the peak of the profiling run beside weights. [bytes].
 
-        peak      = kept + max(sampler, forward, encoder)          workspaces kept (vLLM >= 0.17)
-                  = kept + max(sampler, forward + workspace, encoder)          otherwise
-        kept      = copies x batch x hidden x streams x 2 + encoder outputs + sampler state (+ workspace)
+        peak      = lasting + kept + max(sampler, forward, encoder)             vLLM >= 0.17
+                  = kept + max(sampler, forward + workspace, encoder)           before
+        lasting   = sampler's tables + workspace
+        kept      = copies x batch x hidden x streams x 2 + encoder outputs
         sampler   = bytes_per_logit x min(max_num_seqs, batch) x vocabulary
         forward   = batch x 2 x (widest layer on one rank)
         encoder   = encoder tokens x 2 x (widest encoder layer per token)
@@ -59,10 +60,10 @@ def activation_bytes(architecture: Architecture, layout: Layout, settings: Engin
     encoder = _encoder_bytes(architecture, settings)
     forward = forward_bytes(architecture, layout, settings)
     kept = kept_bytes(architecture, settings, rules)
-    workspace = workspace_bytes(architecture, layout, settings, rules)
-    if rules.keeps_workspaces:
-        return kept + workspace + max(sampler, forward, encoder)
-    return kept + max(sampler, forward + workspace, encoder)
+    if not rules.keeps_workspaces:
+        forward += workspace_bytes(architecture, layout, settings, rules)
+    lasting = lasting_bytes(architecture, layout, settings, rules)
+    return lasting + kept + max(sampler, forward, encoder)
 
 
 def encoder_tokens(architecture: Architecture, settings: EngineSettings) -> int:
@@ -117,12 +118,20 @@ def sampled_logits(architecture: Architecture, settings: EngineSettings) -> int:
     return min(settings.max_num_seqs, settings.max_num_batched_tokens) * architecture.vocab_size
 
 
+def lasting_bytes(architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules) -> int:
+    """Return what stays allocated after the profiling run: the sampler's tables, and workspaces where kept. [bytes].
+
+    Newer versions print it as consumed, beside the weights, and no longer as peak activation.
+    """
+    tables = int(rules.sampler_state_bytes_per_logit * settings.max_num_seqs * architecture.vocab_size)
+    return tables + (workspace_bytes(architecture, layout, settings, rules) if rules.keeps_workspaces else 0)
+
+
 def kept_bytes(architecture: Architecture, settings: EngineSettings, rules: EngineRules) -> int:
-    """Return what stays alive beside every peak: hidden states, encoder outputs, the sampler's tables. [bytes]."""
+    """Return what stays alive beside every peak: hidden states of the batch and encoder outputs. [bytes]."""
     row_bytes = architecture.hidden_size * ELEMENT_BYTES
     batch = settings.max_num_batched_tokens * architecture.residual_streams * row_bytes
-    tables = rules.sampler_state_bytes_per_logit * settings.max_num_seqs * architecture.vocab_size
-    return int(rules.hidden_state_copies * batch + tables) + encoder_tokens(architecture, settings) * row_bytes
+    return int(rules.hidden_state_copies * batch) + encoder_tokens(architecture, settings) * row_bytes
 
 
 def workspace_bytes(architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules) -> int:
