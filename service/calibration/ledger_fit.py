@@ -31,11 +31,8 @@ SIGNIFICANT_DIGITS = 2
 PRINTED_DECIMALS = 3
 PRINTED_ESTIMATE = re.compile(r"([\d.]+) GiB \(estimated\)")
 FREE_BEFORE_LOAD = re.compile(r"begin\.? avail mem=([\d.]+) GB")
+TRT_EXECUTION = re.compile(r"([\d.]+) MiB for execution context")
 TRT_BUFFERS = re.compile(r"([\d.]+) GB (?:for )?(?:runtime buffers|decoder)")
-# Vocabulary and sequences of the models in the TensorRT-LLM logs: 2,048 sequences is its default.
-TRT_SEQUENCES = 2_048
-TRT_VOCABULARY = {"nemo-llamanemotron49b-trtllm-h200": 128_256, "trtllm1188-qwen25coder05b-a4000": 151_936}
-
 Sample = Callable[[Startup], float | None]
 Statistic = Callable[[Sequence[float]], float]
 
@@ -56,12 +53,10 @@ def fit(folder: Path, catalog: Snapshot) -> tuple[Fitted, ...]:
     rows = [json.loads(line) for line in text.splitlines() if line.strip()]
     resolved = [resolve_startup(row, catalog) for row in rows]
     startups = [it for it in resolved if not isinstance(it, Skipped)]
-    found = [
-        _fitted(name, statistic, [value for it in startups if (value := sample(it)) is not None])
-        for name, (statistic, sample) in SAMPLES.items()
-    ]
-    buffers = [value for row in rows if (value := _trt_bytes_per_logit(str(row["id"]), str(row["quote"]))) is not None]
-    return (*found, _fitted("trtllm_decoder", upper(1), buffers))
+    samples = {
+        name: [value for it in startups if (value := sample(it)) is not None] for name, (_, sample) in SAMPLES.items()
+    }
+    return tuple(_fitted(name, SAMPLES[name][0], values) for name, values in samples.items() if values)
 
 
 def text_of(found: Iterable[Fitted]) -> str:
@@ -218,12 +213,27 @@ def _sglang_peers_gib(startup: Startup) -> float | None:
     return startup.gpu.memory_bytes / GIB - float(before[1]) - constants()["sglang_context"].value
 
 
-def _trt_bytes_per_logit(case: str, quote: str) -> float | None:
-    """(runtime buffers + decoder) / (sequences x vocabulary)."""
-    buffers = [float(it) for it in TRT_BUFFERS.findall(quote)]
-    if case not in TRT_VOCABULARY or not buffers:
+def _trt_logit_bytes(name: str) -> Sample:
+    """(runtime buffers + decoder) / (sequences x vocabulary), for the versions that use a constant."""
+
+    def sample(startup: Startup) -> float | None:
+        buffers = [float(it) for it in TRT_BUFFERS.findall(str(startup.row.get("quote") or ""))]
+        if not buffers or startup.rules.sampler_bytes_per_logit != constants()[name].value:
+            return None
+        return sum(buffers) * GIB / sampled_logits(startup.architecture, startup.settings)
+
+    return sample
+
+
+def _trt_context_gib(startup: Startup) -> float | None:
+    """Memory - engine - execution context - buffers - cache / fraction."""
+    said = str(startup.row.get("quote") or "")
+    execution, buffers = TRT_EXECUTION.search(said), TRT_BUFFERS.findall(said)
+    cache = logged_cache_gib(startup.row)
+    if startup.rules.memory_share != "free" or execution is None or cache is None:
         return None
-    return sum(buffers) * GIB / (TRT_SEQUENCES * TRT_VOCABULARY[case])
+    allocated = startup.rank_weight_bytes / GIB + float(execution[1]) / KIB + sum(float(it) for it in buffers)
+    return startup.gpu.memory_bytes / GIB - allocated - cache / startup.settings.gpu_memory_utilization
 
 
 SAMPLES: dict[str, tuple[Statistic, Sample]] = {
@@ -236,4 +246,7 @@ SAMPLES: dict[str, tuple[Statistic, Sample]] = {
     "non_torch_base": (upper(3 / 4), _non_torch_base_gib),
     "non_torch_peers": (upper(3 / 4), _non_torch_peers_gib),
     "sglang_peers": (middle, _sglang_peers_gib),
+    "trtllm_context": (middle, _trt_context_gib),
+    "trtllm_buffers": (middle, _trt_logit_bytes("trtllm_buffers")),
+    "trtllm_first_buffers": (middle, _trt_logit_bytes("trtllm_first_buffers")),
 }

@@ -44,9 +44,14 @@ NEWEST_ON_DAY = (
     ("20260301", "0.16.0"),
     ("20250722", "0.9.2"),
 )
+FIRST_DAY_OF_TENSORRT_LLM_0_20 = "2025-06-01"
 DAY = re.compile(r"20\d{6}")
+ENGINE_SIZE = re.compile(r"Loaded engine size: (\d+) MiB")
+MIB_PER_GIB = 1024
 IMAGE = re.compile(r"vllm-openai:v(\d[\d.]*\d)")
-KEPT_DEFAULT = re.compile(r"default (flags|util|gpu_memory_utilization)|vLLM default", re.IGNORECASE)
+KEPT_DEFAULT = re.compile(
+    r"default (flags|util|gpu_memory_utilization|kv_cache_free)|vLLM default|fraction default", re.IGNORECASE
+)
 SEVERAL_GPUS = re.compile(r"x\s?\d+$|\d+\s?x\b|fleet", re.IGNORECASE)
 
 
@@ -118,8 +123,6 @@ def resolve_startup(row: dict[str, Any], catalog: Snapshot) -> Startup | Skipped
     A start-up counts when it states its model, GPU and utilization (or that it kept the default one).
     """
     case = str(row["id"])
-    if row["engine"] == "tensorrt-llm":
-        return Skipped(case=case, reason="TensorRT-LLM engines hold buffers that their logs do not split")
     if row.get("spec_decode"):
         return Skipped(case=case, reason="speculative decoding: the drafter's weights and buffers are not stated")
     if "approximate values" in str(row.get("notes")):
@@ -136,7 +139,8 @@ def _resolved(case: str, row: dict[str, Any], catalog: Snapshot) -> Startup:
     rules = rules_for(row["engine"], version)
     checkpoint = _checkpoint(row, model)
     knows_checkpoint = _short_name(row) not in SAME_SHAPE and "bitsandbytes" not in str(row.get("quantization"))
-    if not knows_checkpoint and not row.get("weights_gib"):
+    logged = _logged_weights_gib(row)
+    if not knows_checkpoint and logged is None:
         raise _UnstatedError("neither this checkpoint nor its loaded weights are known")
     ours = rank_weights(model.architecture, layout=layout, quantization=checkpoint.quantization).loaded_bytes
     return Startup(
@@ -149,9 +153,16 @@ def _resolved(case: str, row: dict[str, Any], catalog: Snapshot) -> Startup:
         layout=layout,
         settings=_settings(row, gpu, model, checkpoint, rules),
         rules=rules_of_model(model.architecture, rules),
-        rank_weight_bytes=ours if knows_checkpoint else int(row["weights_gib"] * GIB),
+        rank_weight_bytes=ours if knows_checkpoint or logged is None else int(logged * GIB),
         knows_checkpoint=knows_checkpoint,
     )
+
+
+def _logged_weights_gib(row: dict[str, Any]) -> float | None:
+    """Return the loaded weights as printed; TensorRT-LLM prints the size of its engine."""
+    if engine := ENGINE_SIZE.search(str(row.get("quote") or "")):
+        return float(engine[1]) / MIB_PER_GIB
+    return None if row.get("weights_gib") is None else float(row["weights_gib"])
 
 
 def _comparisons(startup: Startup) -> list[Comparison]:
@@ -247,7 +258,7 @@ def _model(row: dict[str, Any], catalog: Snapshot) -> ModelFacts:
 def _gpu(row: dict[str, Any], catalog: Snapshot) -> Gpu:
     total = row.get("gpu_total_gib")
     name = str(row.get("gpu") or "").lower()
-    said = set(name.replace("-", " ").replace("(", " ").replace(",", " ").split())
+    said = set(re.split(r"[\s(),/-]+", name))
     found = None
     for known in sorted(catalog.gpus.values(), key=lambda it: -len(it.id)):
         words = known.id.replace("-", " ").split()
@@ -278,6 +289,8 @@ def _version(row: dict[str, Any]) -> str | None:
     stated = str(row.get("engine_version") or "")
     if stated[:1].isdigit() and not stated.startswith(("0.0.", "0.1.")):
         return stated
+    if row["engine"] == "tensorrt-llm" and str(row.get("date")) < FIRST_DAY_OF_TENSORRT_LLM_0_20:
+        return "0.14"
     if row["engine"] != "vllm":
         return None
     if row.get("engine_generation") == "V0":

@@ -34,6 +34,7 @@ def activation_bytes(architecture: Architecture, layout: Layout, settings: Engin
 
         peak      = lasting + kept + max(sampler, forward, encoder)             vLLM >= 0.17
                   = kept + max(sampler, forward + workspace, encoder)           before
+                  = lasting + kept + sampler + forward + encoder                TensorRT-LLM
         lasting   = sampler's tables + workspace
         kept      = copies x batch x hidden x streams x 2 + encoder outputs
         sampler   = bytes_per_logit x min(max_num_seqs, batch) x vocabulary
@@ -42,7 +43,8 @@ def activation_bytes(architecture: Architecture, layout: Layout, settings: Engin
 
     The sampler works on the whole vocabulary on every rank, so it does not shrink with tensor
     parallelism, and it dominates for small models and many sequences. The context length does not
-    enter, except in the buffers of latent and sparse attention.
+    enter, except in the buffers of latent and sparse attention. TensorRT-LLM allocates execution
+    context, runtime and decoder buffers one beside the other before it looks at what is free.
 
     Args:
         architecture: the model.
@@ -54,7 +56,8 @@ def activation_bytes(architecture: Architecture, layout: Layout, settings: Engin
         vLLM 0.33 `v1/worker/gpu/model_runner.py` (`profile_run`, `_dummy_sampler_run`),
         `v1/sample/ops/topk_topp_sampler.py`, `v1/worker/gpu/sample/penalties.py`,
         `model_executor/layers/attention/mla_attention.py`, `.../sparse_attn_indexer.py`,
-        `.../fused_moe/experts/triton_moe.py` (`workspace_shapes`), `multimodal/encoder_budget.py`.
+        `.../fused_moe/experts/triton_moe.py` (`workspace_shapes`), `multimodal/encoder_budget.py`;
+        TensorRT-LLM documentation, "Memory Usage of TensorRT-LLM".
     """
     sampler = int(rules.sampler_bytes_per_logit * sampled_logits(architecture, settings))
     encoder = _encoder_bytes(architecture, settings)
@@ -63,6 +66,8 @@ def activation_bytes(architecture: Architecture, layout: Layout, settings: Engin
     if not rules.keeps_workspaces:
         forward += workspace_bytes(architecture, layout, settings, rules)
     lasting = lasting_bytes(architecture, layout, settings, rules)
+    if rules.memory_share == "free":
+        return lasting + kept + sampler + forward + encoder
     return lasting + kept + max(sampler, forward, encoder)
 
 
