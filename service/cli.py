@@ -16,7 +16,7 @@ from service.api.openapi import rendered
 from service.api.problems import ProblemError
 from service.api.questions import CapacityBody, RecommendBody, SizeBody
 from service.calibration.accuracy import report, write_readme
-from service.calibration.ledger_fit import fit, text_of
+from service.calibration.ledger_fit import STARTUPS, fit, text_of
 from service.catalog.database import make_engine, migrate
 from service.catalog.errors import NotInCatalogError
 from service.catalog.holder import CatalogHolder, seeded_snapshot
@@ -104,6 +104,9 @@ def fit_ledger(
     data: Annotated[Path, typer.Option(help="directory with vllm_startups.jsonl")],
 ) -> None:
     """Derive the ledger's constants from logged start-ups, and print them beside engine_rules.yaml."""
+    if not (data / STARTUPS).is_file():
+        typer.echo(f"{data} has no {STARTUPS}", err=True)
+        raise typer.Exit(USAGE_ERROR)
     typer.echo(text_of(fit(data, seeded_snapshot())), nl=False)
 
 

@@ -102,3 +102,26 @@ def test_the_contract_is_exported(tmp_path: Path) -> None:
 
     assert runner.invoke(app, ["export-openapi", str(path)]).exit_code == 0
     assert path.read_bytes() == (Path(__file__).resolve().parents[1] / "openapi" / "openapi.json").read_bytes()
+
+
+def test_the_ledger_is_fitted_from_a_folder_of_logs(tmp_path: Path) -> None:
+    # Public log of SGLang: Devstral-Small-2-24B AWQ on two RTX 3090, 23.56 GiB each.
+    row = {
+        "id": "devstral",
+        "engine": "sglang",
+        "model": "mattbucci/Devstral-Small-2-24B-AWQ",
+        "gpu": "NVIDIA GeForce RTX 3090 24GB x2",
+        "tp": 2,
+        "weights_gib": 12.91,
+        "sglang_mem_fraction_static": 0.92,
+        "quote": "K size: 4.08 GB",
+        "notes": "Load begin avail mem=22.91 GB on TP0.",
+    }
+    (tmp_path / "vllm_startups.jsonl").write_text(json.dumps(row), encoding="utf-8")
+
+    found = runner.invoke(app, ["fit-ledger", "--data", str(tmp_path)])
+
+    assert found.exit_code == 0
+    fitted = next(line.split() for line in found.output.splitlines() if line.startswith("sglang_peers"))
+    assert fitted[1:5] == ["0.2", "0.2", "GiB", "1"]
+    assert runner.invoke(app, ["fit-ledger", "--data", str(tmp_path / "nowhere")]).exit_code == 2

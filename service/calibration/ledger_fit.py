@@ -27,6 +27,7 @@ from service.engine.activation import (
 from service.engine.arithmetic import GIB
 from service.engine.ledger import expert_layers, largest_captured_batch, non_torch_bytes
 
+STARTUPS = "vllm_startups.jsonl"
 SIGNIFICANT_DIGITS = 2
 PRINTED_DECIMALS = 3
 PRINTED_ESTIMATE = re.compile(r"([\d.]+) GiB \(estimated\)")
@@ -49,7 +50,7 @@ class Fitted:
 
 def fit(folder: Path, catalog: Snapshot) -> tuple[Fitted, ...]:
     """Return every constant that start-up logs determine."""
-    text = (folder / "vllm_startups.jsonl").read_text(encoding="utf-8")
+    text = (folder / STARTUPS).read_text(encoding="utf-8")
     rows = [json.loads(line) for line in text.splitlines() if line.strip()]
     resolved = [resolve_startup(row, catalog) for row in rows]
     startups = [it for it in resolved if not isinstance(it, Skipped)]
