@@ -105,7 +105,7 @@ def test_the_contract_is_exported(tmp_path: Path) -> None:
 
 
 def test_the_ledger_is_fitted_from_a_folder_of_logs(tmp_path: Path) -> None:
-    # Public log of SGLang: Devstral-Small-2-24B AWQ on two RTX 3090, 23.56 GiB each.
+    # Public log of SGLang: Devstral-Small-2-24B AWQ on two RTX 3090, 23.58 GiB each.
     row = {
         "id": "devstral",
         "engine": "sglang",
@@ -123,5 +123,5 @@ def test_the_ledger_is_fitted_from_a_folder_of_logs(tmp_path: Path) -> None:
 
     assert found.exit_code == 0
     fitted = next(line.split() for line in found.output.splitlines() if line.startswith("sglang_peers"))
-    assert fitted[1:5] == ["0.2", "0.2", "GiB", "1"]
+    assert fitted[1:5] == ["0.22", "0.22", "GiB", "1"]
     assert runner.invoke(app, ["fit-ledger", "--data", str(tmp_path / "nowhere")]).exit_code == 2

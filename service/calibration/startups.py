@@ -259,12 +259,9 @@ def _gpu(row: dict[str, Any], catalog: Snapshot) -> Gpu:
     total = row.get("gpu_total_gib")
     name = str(row.get("gpu") or "").lower()
     said = set(re.split(r"[\s(),/-]+", name))
-    found = None
-    for known in sorted(catalog.gpus.values(), key=lambda it: -len(it.id)):
-        words = known.id.replace("-", " ").split()
-        if set(words[:2]) <= said:
-            found = known
-            break
+    named = [it for it in catalog.gpus.values() if set(it.id.split("-")[:2]) <= said]
+    words = {it.id: set(it.id.split("-")) for it in named}
+    found = min(named, key=lambda it: (-len(words[it.id] & said), len(words[it.id] - said), it.id), default=None)
     for short in ("h200", "h100", "b200", "a100", "l40s", "l4", "t4", "rtx 5090", "rtx 3090", "rtx 4090", "a800"):
         if found is None and set(short.split()) <= said:
             found = catalog.gpu(short.replace(" ", "-"))
