@@ -53,6 +53,7 @@ class LatentAttention:
     qk_nope_head_dim: int
     qk_rope_head_dim: int
     v_head_dim: int
+    has_output_gate: bool = False  # one gate per value element
     is_sparse: bool = False  # attends to selected tokens only
     indexer: SparseIndexer | None = None  # None in sparse layers that reuse another layer's selection
 
@@ -84,6 +85,16 @@ class GatedDeltaNet:
     value_head_dim: int
     conv_kernel_size: int
     state_dtype: str  # element type of the matrix state; "auto" follows the model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KimiDeltaAttention:
+    """Linear attention whose matrix state decays per channel (Kimi Linear, Kimi K3)."""
+
+    num_heads: int
+    head_dim: int
+    conv_kernel_size: int
+    has_full_rank_gate: bool = False  # output gate of full width (Kimi K3), not of one head's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +138,7 @@ class NoAttention:
     """A block without token mixing (a feed-forward-only layer, or one pruned away)."""
 
 
-RecurrentMixer = GatedDeltaNet | Mamba2 | Mamba1 | ShortConvolution
+RecurrentMixer = GatedDeltaNet | KimiDeltaAttention | Mamba2 | Mamba1 | ShortConvolution
 Attention = GroupedQueryAttention | LatentAttention | CompressedAttention | RecurrentMixer | NoAttention
 
 
@@ -150,7 +161,9 @@ class MoeMlp:
     shared_expert_intermediate_size: int = 0  # summed over shared experts
     has_shared_gate: bool = False  # one logit that scales the shared expert
     rank_padding: int = 1  # each rank's share of an expert is rounded up to a multiple of this
+    min_rank_columns: int = 0  # and to this at least, once experts are cut
     latent_size: int = 0  # routed experts work in this width, projected in and out; 0 in the model's own
+    has_latent_norm: bool = False
     dense_intermediate_size: int = 0  # a dense network beside the experts (Gemma 4)
     is_gated: bool = True
     has_bias: bool = False
@@ -184,6 +197,7 @@ class Encoder:
 
     split_parameters: int  # divided over tensor-parallel ranks
     whole_parameters: int  # the same on every rank
+    num_heads: int | None = None  # a rank holds the whole tower where tensor parallelism does not divide them
     max_tokens_per_item: int = 0  # what one image adds to a prompt at most [tokens]
     widest_elements_per_token: int = 0  # alive at once in its widest layer, per prompt token; 0 where unknown
 
@@ -203,6 +217,7 @@ class Architecture:
     norms_per_layer: int = 2  # of the width of the residual stream
     norm_biases: bool = False
     has_head_bias: bool = False
+    has_attention_residuals: bool = False  # each part of a layer attends over earlier layers' outputs (Kimi K3)
     residual_streams: int = 1  # hyper-connections mix several, with fp32 weights of their own
     extra_parameters: int = 0  # learnt positions and the like, on every rank
     encoder: Encoder | None = None

@@ -12,6 +12,7 @@ from service.engine.architecture import (
     DenseMlp,
     GatedDeltaNet,
     GroupedQueryAttention,
+    KimiDeltaAttention,
     LatentAttention,
     Mamba1,
     Mamba2,
@@ -217,6 +218,8 @@ def _mixer_divisions(mixer: Attention) -> set[tuple[str, int]]:
             return {("attention heads", mixer.num_attention_heads)}
         case GatedDeltaNet():
             return {("linear key heads", mixer.num_key_heads), ("linear value heads", mixer.num_value_heads)}
+        case KimiDeltaAttention():
+            return {("linear heads", mixer.num_heads)}
         case Mamba2():
             return {("state-space heads", mixer.num_heads)}
         case Mamba1():

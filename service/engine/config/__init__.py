@@ -10,6 +10,7 @@ from service.engine.config.encoder import parse_encoder
 from service.engine.config.feed_forward import mlp_layers
 from service.engine.config.reader import architecture_name, text_reader
 from service.engine.config.registry import attention_rule
+from service.engine.config.towers import parse_tower
 
 DTYPES = {"bfloat16": "bfloat16", "float16": "float16", "half": "float16", "float32": "bfloat16", "float": "bfloat16"}
 
@@ -44,6 +45,7 @@ def parse_architecture(config: Mapping[str, object]) -> Architecture:
         norm_biases=facts.norm_biases,
         has_head_bias=facts.has_head_bias,
         residual_streams=reader.positive("hc_mult", default=1) if name.startswith("DeepseekV4") else 1,
+        has_attention_residuals=reader.raw("attn_res_block_size") is not None,
         extra_parameters=facts.extra_parameters,
-        encoder=parse_encoder(config, name),
+        encoder=parse_encoder(config, name) or parse_tower(config, name),
     )

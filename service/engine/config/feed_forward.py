@@ -20,6 +20,9 @@ NO_SHARED_EXPERT = frozenset({"Qwen3MoeForCausalLM", "Qwen3VLMoeForConditionalGe
 # Have one network beside the experts, which stands alone where there are no experts.
 GRANITE_SHARED = ("GraniteMoeHybrid", "GraniteMoeShared")
 FP32_ROUTER = ("MiniMaxM2", "Glm4Moe", "MiMoV2", "Ernie4_5_Moe", "Step3p5")
+KIMI_LINEAR = ("KimiLinear", "KimiK3")
+# Columns of one of their experts on a rank, at least (kimi_k3/nvidia/model.py).
+KIMI_RANK_COLUMNS = 256
 # Rows of an expert on one rank, as the MXFP4 kernels on Hopper want them (mxfp4.py).
 MXFP4_PADDING = 64
 WITHOUT_MLP = frozenset({"MambaForCausalLM", "FalconMambaForCausalLM", "Mamba2ForCausalLM"})
@@ -97,7 +100,9 @@ def _moe(reader: ConfigReader, name: str, num_experts: int) -> MoeMlp:
         has_shared_gate=shared > 0 and name.startswith(("Qwen2Moe", "Qwen3Next", "Qwen3_5Moe")),
         has_wide_router=name.startswith(FP32_ROUTER),
         rank_padding=MXFP4_PADDING if name == "GptOssForCausalLM" else 1,
-        latent_size=reader.integer("moe_latent_size", default=0),
+        min_rank_columns=KIMI_RANK_COLUMNS if name.startswith(KIMI_LINEAR) else 0,
+        latent_size=reader.integer("moe_latent_size", "routed_expert_hidden_size", default=0),
+        has_latent_norm=reader.flag("latent_moe_use_norm"),
         dense_intermediate_size=reader.positive("intermediate_size") if name.startswith("Gemma4") else 0,
         is_gated=name not in PLAIN,
         expert_scheme=_expert_scheme(reader, name),
@@ -116,7 +121,7 @@ def _expert_scheme(reader: ConfigReader, name: str) -> str:
 
 
 def _has_score_correction(reader: ConfigReader, name: str) -> bool:
-    if reader.raw("topk_method") == "noaux_tc" or reader.flag("use_routing_bias"):
+    if name.startswith(KIMI_LINEAR) or reader.raw("topk_method") == "noaux_tc" or reader.flag("use_routing_bias"):
         return True
     return name.startswith(("DeepseekV4", "Glm4Moe", "GlmMoe", "MiniMaxM2", "Laguna", "DeepseekV32", "NemotronH"))
 

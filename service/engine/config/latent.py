@@ -6,9 +6,10 @@ Sources:
 
 from dataclasses import replace
 
-from service.engine.architecture import LatentAttention, SparseIndexer
+from service.engine.architecture import KimiDeltaAttention, LatentAttention, SparseIndexer
 from service.engine.config.attention import Mixers, full_only, num_hidden_layers
-from service.engine.config.reader import ConfigReader
+from service.engine.config.reader import ConfigReader, unknown_kind
+from service.engine.errors import MissingConfigFieldError
 
 # What the DeepSeek config class supplies when the field is left out altogether.
 DEFAULT_Q_LORA_RANK = 1536
@@ -52,6 +53,37 @@ def sparse_latent(reader: ConfigReader) -> Mixers:
         return max(index - offset + 1, 0) % every != 0
 
     return tuple((shared,) if reuses(index) else (selecting,) for index in range(layers))
+
+
+def kimi_linear(reader: ConfigReader) -> Mixers:
+    """Return Kimi Linear's rule: `linear_attn_config` lists the layers of either kind, counted from 1.
+
+    Source: vLLM 0.33 `models/kimi_k3/nvidia/model.py`, `transformers_utils/configs/kimi_linear.py`.
+    """
+    stated = ConfigReader(reader.mapping("linear_attn_config") or {})
+    linear_layers, full_layers = stated.integers("kda_layers") or (), stated.integers("full_attn_layers") or ()
+    attention = replace(
+        _latent_attention(reader),
+        q_lora_rank=reader.optional("q_lora_rank") or None,
+        has_output_gate=reader.flag("mla_use_output_gate"),
+    )
+    if not reader.flag("mla_use_nope"):
+        raise unknown_kind("mla_use_nope", False, "true: the engine runs these latents without rotary positions only")
+    linear = KimiDeltaAttention(
+        num_heads=stated.positive("num_heads"),
+        head_dim=stated.positive("head_dim"),
+        conv_kernel_size=stated.positive("short_conv_kernel_size"),
+        has_full_rank_gate=stated.flag("use_full_rank_gate"),
+    )
+    numbers = range(1, num_hidden_layers(reader) + 1)
+    unnamed = set(numbers) - {*linear_layers, *full_layers}
+    if unnamed:
+        raise MissingConfigFieldError(
+            f"linear_attn_config does not say what layer {min(unnamed)} is",
+            field="model_config.linear_attn_config",
+            accepted="every layer, counted from 1, in kda_layers or full_attn_layers",
+        )
+    return tuple((linear,) if number in linear_layers else (attention,) for number in numbers)
 
 
 def _latent_attention(reader: ConfigReader) -> LatentAttention:

@@ -84,9 +84,16 @@ def stated_quantization(config: Mapping[str, object]) -> Mapping[str, object] | 
         if stated is None:
             stated = text_reader(config).own(name)
         if is_mapping(stated) and ("quant_method" in stated or "quantization" in stated):
-            return stated
+            return {**stated, "quant_method": "mxfp4"} if _is_kimi_k3(config, stated) else stated
     beside = config.get("hf_quant_config")
     return beside if is_mapping(beside) else None
+
+
+def _is_kimi_k3(config: Mapping[str, object], stated: Mapping[str, object]) -> bool:
+    """Return whether four-bit experts go through the MXFP4 loader (vLLM 0.33 `models/config.py`, Kimi K3)."""
+    names = config.get("architectures")
+    is_k3 = is_list(names) and "KimiK3ForConditionalGeneration" in names
+    return is_k3 and stated.get("format") == "mxfp4-pack-quantized"
 
 
 def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:

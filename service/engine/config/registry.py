@@ -22,7 +22,7 @@ from service.engine.config.attention import (
     windowed_like_llama,
 )
 from service.engine.config.compressed import compressed
-from service.engine.config.latent import latent, latent_if_stated, sparse_latent
+from service.engine.config.latent import kimi_linear, latent, latent_if_stated, sparse_latent
 from service.engine.config.reader import ConfigReader
 from service.engine.config.recurrent import bamba, granite_hybrid, jamba, lfm2, mamba1, mamba2, nemotron_h, qwen_hybrid
 from service.engine.errors import UnsupportedModelError
@@ -103,6 +103,8 @@ ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
         "DeepseekV3ForCausalLM": latent_if_stated,
         "KimiK25ForConditionalGeneration": latent,
         "KimiVLForConditionalGeneration": latent,
+        "KimiLinearForCausalLM": kimi_linear,
+        "KimiK3ForConditionalGeneration": kimi_linear,
         "Glm4MoeLiteForCausalLM": latent,
         "DeepseekV32ForCausalLM": sparse_latent,
         "GlmMoeDsaForCausalLM": sparse_latent,

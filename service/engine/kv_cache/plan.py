@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import lcm
 
 from service.engine.architecture import (
     Architecture,
@@ -9,6 +10,7 @@ from service.engine.architecture import (
     CompressedAttention,
     GatedDeltaNet,
     GroupedQueryAttention,
+    KimiDeltaAttention,
     LatentAttention,
     Mamba1,
     Mamba2,
@@ -22,6 +24,7 @@ from service.engine.kv_cache.specs import (
     CacheSpec,
     Sharding,
     attention_specs,
+    checkpoint_tokens,
     hybrid_block_size,
     kernel_block_size,
     state_bytes,
@@ -29,7 +32,7 @@ from service.engine.kv_cache.specs import (
 from service.engine.results import KvCache, KvCacheGroup
 
 SOFTMAX = (GroupedQueryAttention, LatentAttention, CompressedAttention)
-RECURRENT = (GatedDeltaNet, Mamba1, Mamba2, ShortConvolution)
+RECURRENT = (GatedDeltaNet, KimiDeltaAttention, Mamba1, Mamba2, ShortConvolution)
 # Asynchronous scheduling plans the next step before the last one is settled.
 STEPS_IN_FLIGHT = 2
 
@@ -221,7 +224,8 @@ def _inflated(sharding: Sharding, mixers: set[Attention]) -> Sharding:
         sharding.block_size,
         token_bytes,
         max(states),
-        has_delta_net=any(isinstance(it, GatedDeltaNet) for it in mixers),
+        has_latent=any(isinstance(it, LatentAttention) for it in mixers),
+        checkpoint_grid=lcm(*(checkpoint_tokens(it) for it in mixers if isinstance(it, RECURRENT))),
     )
     return Sharding(
         tensor_parallel_size=sharding.tensor_parallel_size,

@@ -15,6 +15,7 @@ from service.engine.architecture import (
     CompressedAttention,
     GatedDeltaNet,
     GroupedQueryAttention,
+    KimiDeltaAttention,
     LatentAttention,
     Mamba1,
     Mamba2,
@@ -35,6 +36,8 @@ FP8_LATENT_BLOCK_SIZE = 64  # FlashMLA's only kernel block [tokens]
 WIDE_HEAD_DIM = 512  # heads that FlashAttention 4 runs with an fp8 cache in longer blocks only
 WIDE_FP8_BLOCK_SIZE = 64  # [tokens]
 DELTA_NET_CHECKPOINT_TOKENS = 64  # chunk on which a delta net can export its state [tokens]
+FLASH_KDA_CHECKPOINT_TOKENS = 16  # same, of the FlashKDA kernel of Kimi K3 [tokens]
+LATENT_HYBRID_TOKENS = 128  # blocks of latents beside recurrent layers are whole multiples [tokens]
 COMPRESSED_BLOCK_SIZE = 256  # [tokens]
 COMPRESSED_LATENT_BYTES = 584  # 448 fp8 values, 64 bf16 rotary values and 8 scales
 COMPRESSED_ROW_BYTES = 576  # pages are padded to a multiple of this
@@ -120,7 +123,7 @@ def attention_specs(attention: Attention, sharding: Sharding) -> tuple[CacheSpec
             return _latent(attention, sharding)
         case CompressedAttention():
             return _compressed(attention)
-        case GatedDeltaNet() | Mamba1() | Mamba2() | ShortConvolution():
+        case GatedDeltaNet() | KimiDeltaAttention() | Mamba1() | Mamba2() | ShortConvolution():
             return (_recurrent(attention, sharding),)
         case NoAttention():
             return ()
@@ -215,7 +218,7 @@ def _padded(kind: SpecKind, block_size: int, page_bytes: int, token_bytes: int, 
 def _recurrent(mixer: RecurrentMixer, sharding: Sharding) -> CacheSpec:
     pages = 1
     if sharding.has_attention:  # a running state and the one being written, and a checkpoint
-        pages = 2 if isinstance(mixer, Mamba1 | ShortConvolution) else 3
+        pages = 3 if checkpoint_tokens(mixer) else 2
     return CacheSpec(
         kind="mamba",
         block_size=sharding.block_size,
@@ -230,6 +233,7 @@ def state_bytes(mixer: RecurrentMixer, tensor_parallel_size: int, element_bytes:
 
         Mamba 2:   (k - 1) x (heads x head_dim + 2 x groups x state) / tp x b  +  heads / tp x head_dim x state x s
         delta net: (k - 1) x (2 x key + value width) / tp x b  +  value_heads / tp x value_dim x key_dim x s
+        Kimi:      (k - 1) x 3 x heads / tp x head_dim x b  +  heads / tp x head_dim^2 x 4
 
     Groups are extended so that every rank has the ones its heads read.
     """
@@ -240,6 +244,9 @@ def state_bytes(mixer: RecurrentMixer, tensor_parallel_size: int, element_bytes:
             matrix = mixer.num_value_heads // tp * mixer.value_head_dim * mixer.key_head_dim
             conv = (mixer.conv_kernel_size - 1) * (width // tp) * element_bytes
             return conv + matrix * ELEMENT_BYTES.get(mixer.state_dtype, element_bytes)
+        case KimiDeltaAttention():
+            width = mixer.num_heads // tp * mixer.head_dim
+            return (mixer.conv_kernel_size - 1) * 3 * width * element_bytes + width * mixer.head_dim * FP32_BYTES
         case Mamba2():
             groups = mixer.num_groups if mixer.num_groups % tp == 0 else tp
             width = mixer.num_heads * mixer.head_dim + 2 * groups * mixer.state_size
@@ -267,17 +274,44 @@ def kernel_block_size(attention: Attention, cache_element_bytes: int) -> int:
         case GroupedQueryAttention():
             wide = attention.head_dim == WIDE_HEAD_DIM and cache_element_bytes == 1
             return WIDE_FP8_BLOCK_SIZE if wide else DEFAULT_BLOCK_SIZE
-        case GatedDeltaNet() | Mamba1() | Mamba2() | ShortConvolution() | NoAttention():
+        case GatedDeltaNet() | KimiDeltaAttention() | Mamba1() | Mamba2() | ShortConvolution() | NoAttention():
             return DEFAULT_BLOCK_SIZE
         case _ as never:
             assert_never(never)
 
 
-def hybrid_block_size(block_size: int, attention_token_bytes: int, state: int, *, has_delta_net: bool) -> int:
+def checkpoint_tokens(mixer: RecurrentMixer) -> int:
+    """Return the grid on which prefill can keep a state for prefix caching; 0 where it cannot. [tokens].
+
+    Source: vLLM 0.33, each layer's `get_kv_cache_spec` (`prefill_checkpoint_alignment`).
+    """
+    match mixer:
+        case GatedDeltaNet():
+            return DELTA_NET_CHECKPOINT_TOKENS
+        case KimiDeltaAttention():
+            return FLASH_KDA_CHECKPOINT_TOKENS if mixer.has_full_rank_gate else 0
+        case Mamba2():
+            return 1
+        case Mamba1() | ShortConvolution():
+            return 0
+        case _ as never:
+            assert_never(never)
+
+
+def hybrid_block_size(
+    block_size: int, attention_token_bytes: int, state: int, *, has_latent: bool, checkpoint_grid: int
+) -> int:
     """Return the attention block inflated until one page holds a recurrent state. [tokens].
 
-    alignment = lcm(block_size, checkpoint chunk)
-    block = alignment x ceil(state / (alignment x attention_token_bytes))
+        alignment = lcm(max(block_size, 128 for latents), checkpoint grid)
+        block = alignment x ceil(state / (alignment x attention_token_bytes))
+
+    Args:
+        block_size: what the attention kernels accept. [tokens]
+        attention_token_bytes: of one token and layer.
+        state: largest recurrent state of one layer. [bytes]
+        has_latent: whether the attention is latent, whose decode kernels want whole 128s.
+        checkpoint_grid: grid of kept states; 0 where a recurrent layer keeps none. [tokens]
     """
-    alignment = lcm(block_size, DELTA_NET_CHECKPOINT_TOKENS) if has_delta_net else block_size
+    alignment = lcm(max(block_size, LATENT_HYBRID_TOKENS) if has_latent else block_size, checkpoint_grid or 1)
     return max(block_size, alignment * ceil_div(state, alignment * attention_token_bytes))

@@ -15,6 +15,7 @@ from service.engine.architecture import (
     DenseMlp,
     GatedDeltaNet,
     GroupedQueryAttention,
+    KimiDeltaAttention,
     LatentAttention,
     Mamba1,
     Mamba2,
@@ -31,6 +32,10 @@ from service.engine.inputs import Layout
 VOCABULARY_PADDING = 64
 # Query heads that the sparse kernel of DeepSeek V4 works on at once, at least.
 SINK_PADDING = 64
+# Rows of Kimi K3's fused projection are padded to a multiple of this on each rank.
+KDA_ROW_ALIGNMENT = 16
+# A norm and a query, wherever a model attends over its earlier layers' outputs.
+RESIDUAL_VECTORS = 2
 # Scales of the cache, which some quantized checkpoints bring along.
 CACHE_SCALES = "cache_scales"
 LATENT_CACHE_SCALES = "latent_cache_scales"
@@ -69,6 +74,8 @@ def layer_matrices(architecture: Architecture, layer: DecoderLayer, layout: Layo
         * hidden
         * (2 if architecture.norm_biases else 1)
     )
+    if architecture.has_attention_residuals:
+        norms += parts * RESIDUAL_VECTORS * hidden
     streams = _hyper_connections(architecture.residual_streams, hidden, prefix)
     return [*matrices, _vector(prefix + "norms", norms), streams]
 
@@ -82,11 +89,13 @@ def embedding_matrices(architecture: Architecture, layout: Layout) -> tuple[list
     first = [table, _vector("model.extra", architecture.extra_parameters)]
     streams = architecture.residual_streams
     mixing = _single("model.hc_head", streams * streams * hidden + streams + 1 if streams > 1 else 0)
-    final_norm = _vector("model.norm", hidden * (2 if architecture.norm_biases else 1))
+    vectors = (2 if architecture.norm_biases else 1) + RESIDUAL_VECTORS * architecture.has_attention_residuals
+    final_norm = _vector("model.norm", hidden * vectors)
     if architecture.encoder is not None:
         encoder = architecture.encoder
-        whole = encoder.whole_parameters + ceil_div(encoder.split_parameters, layout.tensor_parallel_size)
-        first.append(_vector("visual", whole))
+        is_whole = encoder.num_heads is not None and encoder.num_heads % layout.tensor_parallel_size > 0
+        ranks = 1 if is_whole else layout.tensor_parallel_size
+        first.append(_vector("visual", encoder.whole_parameters + ceil_div(encoder.split_parameters, ranks)))
     if not architecture.ties_embeddings:
         return first, [final_norm, mixing, head]
     return first, [final_norm] if layout.pipeline_parallel_size == 1 else [final_norm, table]
@@ -106,6 +115,8 @@ def _mixer(mixer: Attention, hidden: int, tp: int, prefix: str) -> list[Matrix]:
             return _compressed(mixer, hidden, tp, prefix + "attn.")
         case GatedDeltaNet():
             return _delta_net(mixer, hidden, tp, prefix + "linear_attn.")
+        case KimiDeltaAttention():
+            return _kimi_delta(mixer, hidden, tp, prefix + "self_attn.")
         case Mamba2():
             return _mamba2(mixer, hidden, tp, prefix + "mixer.")
         case Mamba1():
@@ -168,6 +179,8 @@ def _latent(it: LatentAttention, hidden: int, tp: int, prefix: str) -> list[Matr
             Matrix(module=prefix + "kv_a_proj_with_mqa", rows=latent, columns=hidden),
             Matrix(module=prefix + "q_b_proj", rows=query_width, columns=it.q_lora_rank),
         ]
+    if it.has_output_gate:
+        matrices.append(Matrix(module=prefix + "g_proj", rows=heads * it.v_head_dim, columns=hidden))
     if it.indexer is not None:
         index = it.indexer
         matrices += [
@@ -251,6 +264,29 @@ def _delta_net(it: GatedDeltaNet, hidden: int, tp: int, prefix: str) -> list[Mat
         _vector(prefix + "norm", it.value_head_dim),
         Matrix(module=prefix + "out_proj", rows=hidden, columns=value),
     ]
+
+
+def _kimi_delta(it: KimiDeltaAttention, hidden: int, tp: int, prefix: str) -> list[Matrix]:
+    """Return Kimi's linear attention: decay and low-rank gate have one narrow projection, whole on every rank."""
+    heads = it.num_heads // tp
+    width = heads * it.head_dim
+    rows = (4 if it.has_full_rank_gate else 3) * width + it.head_dim + heads
+    if it.has_full_rank_gate:
+        rows = round_up(rows, KDA_ROW_ALIGNMENT)
+    matrices = [
+        Matrix(module=prefix + "in_proj_qkvgfab", rows=rows, columns=hidden, parts=6),
+        Matrix(module=prefix + "f_b_proj", rows=width, columns=it.head_dim),
+        _single(prefix + "conv1d", 3 * width * it.conv_kernel_size),
+        _single(prefix + "dt_bias_and_decay", width + heads),
+        _vector(prefix + "o_norm", it.head_dim),
+        Matrix(module=prefix + "o_proj", rows=hidden, columns=width),
+    ]
+    if not it.has_full_rank_gate:
+        matrices += [
+            Matrix(module=prefix + "g_a_proj", rows=it.head_dim, columns=hidden),
+            Matrix(module=prefix + "g_b_proj", rows=width, columns=it.head_dim),
+        ]
+    return matrices
 
 
 def _mamba2(it: Mamba2, hidden: int, tp: int, prefix: str) -> list[Matrix]:
@@ -343,6 +379,8 @@ def _experts(mlp: MoeMlp, hidden: int, layout: Layout, prefix: str) -> list[Matr
     count = ceil_div(mlp.num_experts, ranks) if layout.expert_parallel else mlp.num_experts
     # Without expert parallelism the engine cuts experts over all ranks of the replica.
     size = mlp.moe_intermediate_size if layout.expert_parallel else ceil_div(mlp.moe_intermediate_size, ranks)
+    if ranks > 1 and not layout.expert_parallel:
+        size = max(size, mlp.min_rank_columns)
     size = round_up(size, mlp.rank_padding)
     parts = 2 if mlp.is_gated else 1
     width = mlp.latent_size or hidden
@@ -389,6 +427,7 @@ def _experts(mlp: MoeMlp, hidden: int, layout: Layout, prefix: str) -> list[Matr
         matrices += [
             Matrix(module=prefix + "fc1_latent_proj", rows=width, columns=hidden),
             Matrix(module=prefix + "fc2_latent_proj", rows=hidden, columns=width),
+            _vector(prefix + "latent_norm", width if mlp.has_latent_norm else 0),
         ]
     if mlp.dense_intermediate_size:
         dense = mlp.dense_intermediate_size // layout.tensor_parallel_size

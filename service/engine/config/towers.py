@@ -1,0 +1,45 @@
+"""Vision towers that follow no common shape, beside those of `encoder.py`.
+
+Sources:
+    vLLM 0.33 `models/kimi_k3/nvidia/model.py` with `models/kimi_k25_vit.py`.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from service.engine.architecture import Encoder
+from service.engine.config.reader import ConfigReader, is_mapping, text_reader
+
+
+def _kimi_k3(vision: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return Kimi K3's tower without biases, whose attention is wider than its stream, and its projector."""
+    hidden = vision.positive("vt_hidden_size", "hidden_size", default=1024)
+    inner = vision.positive("qkv_hidden_size", default=1536)
+    depth = vision.positive("vt_num_hidden_layers", "num_hidden_layers", default=27)
+    size = vision.positive("vt_intermediate_size", "intermediate_size", default=4096)
+    side = vision.positive("init_pos_emb_height", default=64) * vision.positive("init_pos_emb_width", default=64)
+    patches = 3 * vision.positive("patch_size", default=14) ** 2 * hidden
+    merged = 4 * vision.positive("mm_hidden_size", default=hidden)
+    out = text.positive("hidden_size")
+    return Encoder(
+        split_parameters=depth * (4 * hidden * inner + 2 * hidden * size),
+        whole_parameters=depth * 2 * hidden
+        + (patches + side * hidden + hidden)
+        + (merged * merged + merged * out + out),
+        num_heads=vision.positive("vt_num_attention_heads", "num_attention_heads", default=12),
+    )
+
+
+_RULES: Final[Mapping[str, Callable[[ConfigReader, ConfigReader], Encoder]]] = MappingProxyType(
+    {"KimiK3ForConditionalGeneration": _kimi_k3}
+)
+
+
+def parse_tower(config: Mapping[str, object], name: str) -> Encoder | None:
+    """Return the tower of an architecture in this module's table, or None."""
+    vision = config.get("vision_config")
+    rule = _RULES.get(name)
+    if rule is None or not is_mapping(vision):
+        return None
+    return rule(ConfigReader(vision), text_reader(config))

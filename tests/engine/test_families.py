@@ -1,0 +1,99 @@
+"""Families the referee's public rows leave out, against what vLLM 0.33 computed for their published configs.
+
+Each file in `families/` holds one config with its source, and per row the engine's block size, blocks, tokens,
+concurrency and the bytes of the parameters that one rank instantiated.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.engine.config import parse_architecture
+from service.engine.config.quantization import parse_quantization, stated_quantization
+from service.engine.errors import UnsupportedModelError
+from service.engine.inputs import EngineSettings, Layout
+from service.engine.kv_cache import plan_kv_cache
+from service.engine.layouts import check_layout
+from service.engine.weights import num_active_parameters, num_parameters, rank_weights
+
+FILES = sorted((Path(__file__).parent / "families").glob("*.json"))
+FAMILIES: dict[str, dict[str, Any]] = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FILES}
+# family, parameters and active parameters in billions as the publisher prints them
+PRINTED: dict[str, tuple[float, float | None, str]] = {
+    "kimi-linear": (49.1, 3, "huggingface.co/moonshotai/Kimi-Linear-48B-A3B-Instruct, safetensors 49B"),
+}
+
+
+def settings(row: dict[str, Any]) -> EngineSettings:
+    return EngineSettings(
+        gpu_memory_utilization=0.92,
+        kv_cache_dtype=row["kv_cache_dtype"],
+        max_model_len=row["max_model_len"],
+        max_num_batched_tokens=row["max_num_batched_tokens"],
+        max_num_seqs=row["max_num_seqs"],
+    )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_cache_equals_the_engine(family: str) -> None:
+    stated = FAMILIES[family]
+    architecture = parse_architecture(stated["config"])
+    for row in stated["rows"]:
+        cache = plan_kv_cache(
+            architecture,
+            layout=Layout(tensor_parallel_size=row["tensor_parallel_size"]),
+            settings=settings(row),
+            available_bytes=stated["available_kv_bytes"],
+        )
+
+        assert (cache.block_size, cache.bytes_per_block, cache.num_gpu_blocks) == (
+            row["block_size"],
+            row["bytes_per_block"],
+            row["num_gpu_blocks"],
+        )
+        if "kv_cache_size_tokens" in row:
+            assert cache.tokens == row["kv_cache_size_tokens"]
+            assert cache.max_concurrency == pytest.approx(row["max_concurrency"], rel=1e-12)
+        else:
+            assert cache.estimated_max_model_len == row["estimated_max_model_len"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_weights_equal_the_engine(family: str) -> None:
+    stated = FAMILIES[family]
+    architecture = parse_architecture(stated["config"])
+    quantization = parse_quantization(stated_quantization(stated["config"]))
+    for row in stated["rows"]:
+        layout = Layout(tensor_parallel_size=row["tensor_parallel_size"])
+        check_layout(architecture, quantization, layout)
+
+        ours = rank_weights(architecture, layout=layout, quantization=quantization).param_bytes
+
+        assert ours == pytest.approx(row["param_bytes"], rel=stated.get("weights_tolerance", 1e-9))
+
+
+@pytest.mark.parametrize("family", PRINTED)
+def test_parameters_round_to_what_the_publisher_prints(family: str) -> None:
+    total, active, printed = PRINTED[family]
+    architecture = parse_architecture(FAMILIES[family]["config"])
+
+    assert num_parameters(architecture) / 1e9 == pytest.approx(total, rel=0.01), printed
+    if active is not None:  # cards count active parameters with and without embeddings
+        assert num_active_parameters(architecture) / 1e9 == pytest.approx(active, rel=0.2), printed
+
+
+def test_a_kimi_layer_of_neither_kind_is_refused() -> None:
+    config = json.loads(json.dumps(FAMILIES["kimi-linear"]["config"]))
+    config["linear_attn_config"]["kda_layers"].remove(2)
+
+    with pytest.raises(ValueError, match="does not say what layer 2 is"):
+        parse_architecture(config)
+
+
+def test_kimi_latents_with_rotary_positions_are_refused() -> None:
+    config = {**FAMILIES["kimi-linear"]["config"], "mla_use_nope": False}
+
+    with pytest.raises(UnsupportedModelError, match="mla_use_nope"):
+        parse_architecture(config)
