@@ -30,7 +30,6 @@ class GroupedQueryAttention:
     has_output_gate: bool = False  # query projection is twice as wide
     has_sinks: bool = False  # one learnt logit per query head
     shares_cache_with: int | None = None  # index of the layer whose cache this one reads
-    projects_unused_keys: bool = False  # keeps key and value weights although it shares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +191,22 @@ class DecoderLayer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PerLayerEmbeddings:
+    """A second, narrow embedding for every layer, gated into the stream (Gemma 3n, small Gemma 4)."""
+
+    vocab_size: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlternatingUpdates:
+    """Copies of the stream, of which a layer computes one, and a low-rank residual beside it (Gemma 3n)."""
+
+    num_streams: int
+    residual_rank: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Encoder:
     """The vision or audio part of a multimodal model: weights, but no cache."""
 
@@ -219,5 +234,7 @@ class Architecture:
     has_head_bias: bool = False
     has_attention_residuals: bool = False  # each part of a layer attends over earlier layers' outputs (Kimi K3)
     residual_streams: int = 1  # hyper-connections mix several, with fp32 weights of their own
+    per_layer_embeddings: PerLayerEmbeddings | None = None
+    alternating_updates: AlternatingUpdates | None = None
     extra_parameters: int = 0  # learnt positions and the like, on every rank
     encoder: Encoder | None = None

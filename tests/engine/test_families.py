@@ -84,6 +84,27 @@ def test_parameters_round_to_what_the_publisher_prints(family: str) -> None:
         assert num_active_parameters(architecture) / 1e9 == pytest.approx(active, rel=0.2), printed
 
 
+def test_gemma_3n_adds_up_to_the_printed_total() -> None:
+    # huggingface.co/google/gemma-3n-E4B-it and -E2B-it, safetensors. The engine drops keys and values of shared layers.
+    text = FAMILIES["gemma-3n"]["config"]
+    small = {
+        **text,
+        "num_hidden_layers": 30,
+        "num_kv_shared_layers": 10,
+        "layer_types": text["layer_types"][:30],
+        "intermediate_size": [8192] * 30,
+    }
+    unused_keys_and_values = 2 * 2 * 256 * 2048 + 256
+    for config, shared, printed in ((text, 15, 7_849_978_192), (small, 10, 5_439_438_272)):
+        wrapped = {
+            "architectures": ["Gemma3nForConditionalGeneration"],
+            "text_config": {key: value for key, value in config.items() if key != "architectures"},
+            "vision_config": {"model_type": "gemma3n_vision"},
+        }
+
+        assert num_parameters(parse_architecture(wrapped)) + shared * unused_keys_and_values == printed
+
+
 def test_a_kimi_layer_of_neither_kind_is_refused() -> None:
     config = json.loads(json.dumps(FAMILIES["kimi-linear"]["config"]))
     config["linear_attn_config"]["kda_layers"].remove(2)

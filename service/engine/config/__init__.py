@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from service.engine.architecture import Architecture, DecoderLayer
 from service.engine.config.attention import hidden_size
 from service.engine.config.context import context_lengths
-from service.engine.config.embedding import embedding_facts, with_details
+from service.engine.config.embedding import alternating_updates, embedding_facts, per_layer_embeddings, with_details
 from service.engine.config.encoder import parse_encoder
 from service.engine.config.feed_forward import mlp_layers
 from service.engine.config.reader import architecture_name, text_reader
@@ -46,6 +46,8 @@ def parse_architecture(config: Mapping[str, object]) -> Architecture:
         has_head_bias=facts.has_head_bias,
         residual_streams=reader.positive("hc_mult", default=1) if name.startswith("DeepseekV4") else 1,
         has_attention_residuals=reader.raw("attn_res_block_size") is not None,
+        per_layer_embeddings=per_layer_embeddings(reader, name),
+        alternating_updates=alternating_updates(reader, name),
         extra_parameters=facts.extra_parameters,
         encoder=parse_encoder(config, name) or parse_tower(config, name),
     )

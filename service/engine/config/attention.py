@@ -16,6 +16,7 @@ from service.engine.errors import MissingConfigFieldError
 Mixers = tuple[tuple[Attention, ...], ...]
 FULL_KINDS = frozenset({"full_attention", "attention", "global_attention", "full"})
 SLIDING_KINDS = frozenset({"sliding_attention", "local_attention", "sliding_window_attention"})
+GEMMA4_WIDE_HEAD_DIM = 512  # of full layers, where the config does not state it
 KEY_VALUE_HEAD_NAMES = (
     "num_key_value_heads",
     "n_head_kv",
@@ -258,7 +259,7 @@ def mimo_v2(reader: ConfigReader) -> Mixers:
 def gemma4(reader: ConfigReader) -> Mixers:
     """Return Gemma 4's rule: full layers have wider heads of their own, and late layers share caches."""
     sliding = replace(base_attention(reader), sliding_window=reader.positive("sliding_window", default=1024))
-    wide = reader.integer("global_head_dim", default=0) or sliding.head_dim
+    wide = reader.integer("global_head_dim", default=GEMMA4_WIDE_HEAD_DIM) or sliding.head_dim
     full = replace(
         sliding,
         num_key_value_heads=(reader.optional("num_global_key_value_heads") if reader.flag("attention_k_eq_v") else None)
@@ -281,9 +282,34 @@ def gemma4(reader: ConfigReader) -> Mixers:
         attention = full if kind in FULL_KINDS else sliding
         if index >= first_shared > 0:
             owner = max((i for i in range(first_shared) if kinds[i] == kind), default=None)
-            attention = replace(attention, shares_cache_with=owner, projects_unused_keys=True)
+            attention = replace(attention, shares_cache_with=owner)
         mixers.append((attention,))
     return tuple(mixers)
+
+
+def gemma3n(reader: ConfigReader) -> Mixers:
+    """Return Gemma 3n's rule: four of five layers slide, and late layers read the last caches before them.
+
+    Source: vLLM 0.33 `model_executor/models/gemma3n.py` (one layer back for full, two for sliding).
+    """
+    full = base_attention(reader)
+    layers = num_hidden_layers(reader)
+    kinds = reader.strings("layer_types") or alternating(reader, 5)
+    own = by_layer_types(reader, full, kinds, reader.positive("sliding_window", default=512))
+    first_shared = layers - reader.integer("num_kv_shared_layers", default=15)
+    if not 2 <= first_shared <= layers:
+        raise unknown_kind("num_kv_shared_layers", layers - first_shared, f"0 to {max(layers - 2, 0)}")
+    back = {True: 1, False: 2}
+    return tuple(
+        mixers
+        if index < first_shared
+        else tuple(
+            replace(it, shares_cache_with=first_shared - back[kinds[index] in FULL_KINDS])
+            for it in mixers
+            if isinstance(it, GroupedQueryAttention)
+        )
+        for index, mixers in enumerate(own)
+    )
 
 
 def laguna(reader: ConfigReader) -> Mixers:

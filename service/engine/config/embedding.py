@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from service.engine.architecture import Attention, GroupedQueryAttention
+from service.engine.architecture import AlternatingUpdates, Attention, GroupedQueryAttention, PerLayerEmbeddings
 from service.engine.config.attention import hidden_size
 from service.engine.config.reader import ConfigReader
 
@@ -22,6 +22,7 @@ NORM_BIASES = (
 )
 FOUR_NORMS = ("Gemma2", "Gemma3", "Gemma4", "Glm4ForCausalLM", "MuseGlimmer")
 ONE_NORM = ("Cohere", "NemotronH", "MambaForCausalLM", "Mamba2", "FalconMamba")
+PER_LAYER_EMBEDDINGS = ("Gemma3n", "Gemma4")
 BIASED_QKV = ("Qwen2",)
 HEAD_NORMS = ("Qwen3", "Gemma3", "Gemma4", "Exaone4", "Laguna", "Lfm2", "HunYuanDense")
 WIDE_NORMS = ("Olmo2", "Olmo3", "Olmoe", "MiniMaxM2")
@@ -81,12 +82,13 @@ def _detailed(reader: ConfigReader, name: str, attention: GroupedQueryAttention)
         qkv_bias = reader.flag("attention_bias", default=name in ("MiMoForCausalLM", "SeedOssForCausalLM"))
     if name == "Starcoder2ForCausalLM":
         qkv_bias = output_bias = reader.flag("use_bias", default=True)
+    norms = 2 if attention.shares_cache_with is None else 1  # no key of its own, no norm of it
     return replace(
         attention,
         has_query_bias=qkv_bias,
         has_key_value_bias=qkv_bias,
         has_output_bias=output_bias,
-        norm_elements=2 * attention.head_dim if _has_head_norms(reader, name) else 0,
+        norm_elements=norms * attention.head_dim if _has_head_norms(reader, name) else 0,
         has_wide_norms=name.startswith(WIDE_NORMS),
     )
 
@@ -95,6 +97,31 @@ def _has_head_norms(reader: ConfigReader, name: str) -> bool:
     if name.startswith(HEAD_NORMS):
         return True
     return name.startswith("Glm4Moe") and reader.flag("use_qk_norm")
+
+
+def per_layer_embeddings(reader: ConfigReader, name: str) -> PerLayerEmbeddings | None:
+    """Return the embeddings that every layer has of its own; the config classes supply 256 elements."""
+    if not name.startswith(PER_LAYER_EMBEDDINGS):
+        return None
+    width = reader.integer("hidden_size_per_layer_input", default=256)
+    if reader.states("hidden_size_per_layer_input") and reader.own("hidden_size_per_layer_input") is None:
+        width = 0
+    if not width:
+        return None
+    return PerLayerEmbeddings(
+        vocab_size=reader.positive("vocab_size_per_layer_input", default=262_144),
+        width=width,
+    )
+
+
+def alternating_updates(reader: ConfigReader, name: str) -> AlternatingUpdates | None:
+    """Return Gemma 3n's copies of the stream."""
+    if not name.startswith("Gemma3n"):
+        return None
+    return AlternatingUpdates(
+        num_streams=reader.positive("altup_num_inputs", default=4),
+        residual_rank=reader.positive("laurel_rank", default=64),
+    )
 
 
 Rule = Callable[[ConfigReader], int]

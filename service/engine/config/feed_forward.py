@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from service.engine.architecture import DenseMlp, Mlp, MoeMlp, NoMlp
 from service.engine.config.attention import hidden_size
-from service.engine.config.reader import ConfigReader, is_list, is_mapping
+from service.engine.config.reader import ConfigReader, is_list, is_mapping, unknown_kind
 from service.engine.config.recurrent import nemotron_kinds
 
 EXPERT_COUNT_NAMES = ("num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts")
@@ -51,11 +51,26 @@ def mlp_layers(reader: ConfigReader, name: str, num_layers: int) -> tuple[Mlp, .
     dense = _dense(reader, name)
     num_experts = reader.integer(*EXPERT_COUNT_NAMES, default=0)
     if num_experts <= 1:
-        return (dense,) * num_layers
+        return _dense_layers(reader, name, dense, num_layers)
     moe = _moe(reader, name, num_experts)
     if name.startswith("DeepseekV4"):
         return _hashed(reader, moe, num_layers)
     return tuple(moe if _is_sparse(reader, name, index) else dense for index in range(num_layers))
+
+
+def _dense_layers(reader: ConfigReader, name: str, dense: DenseMlp, num_layers: int) -> tuple[Mlp, ...]:
+    """Return dense layers: alike, of stated sizes (Gemma 3n), or twice as wide where they share a cache (Gemma 4)."""
+    sizes = reader.raw("intermediate_size")
+    if is_list(sizes):
+        stated = reader.integers("intermediate_size") or ()
+        if len(stated) < num_layers or min(stated) <= 0:
+            raise unknown_kind("intermediate_size", stated, "one number above 0 per layer")
+        return tuple(replace(dense, intermediate_size=size) for size in stated[:num_layers])
+    if name.startswith("Gemma4") and reader.flag("use_double_wide_mlp"):
+        first_shared = num_layers - reader.integer("num_kv_shared_layers", default=0)
+        wide = replace(dense, intermediate_size=2 * dense.intermediate_size)
+        return tuple(wide if index >= first_shared > 0 else dense for index in range(num_layers))
+    return (dense,) * num_layers
 
 
 def _hashed(reader: ConfigReader, moe: MoeMlp, num_layers: int) -> tuple[Mlp, ...]:
@@ -68,7 +83,7 @@ def _hashed(reader: ConfigReader, moe: MoeMlp, num_layers: int) -> tuple[Mlp, ..
 def _dense(reader: ConfigReader, name: str) -> DenseMlp:
     default = 4 * hidden_size(reader)
     names = ("intermediate_size", "ffn_hidden_size", "n_inner", "moe_intermediate_size")
-    size = reader.positive(*names, default=default)
+    size = default if is_list(reader.raw(*names)) else reader.positive(*names, default=default)
     if name.startswith("Llama4"):
         size = reader.positive("intermediate_size_mlp", default=size)
     if name.startswith(GRANITE_SHARED):

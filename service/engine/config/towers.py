@@ -31,8 +31,17 @@ def _kimi_k3(vision: ConfigReader, text: ConfigReader) -> Encoder:
     )
 
 
+def _gemma3n(_vision: ConfigReader, _text: ConfigReader) -> Encoder:
+    """Return Gemma 3n's image and audio towers, the same in both sizes.
+
+    The printed totals of E4B (7,849,978,192) and E2B (5,439,438,272) leave the same number beside
+    their language models, counting the unused key and value projections of layers that share a cache.
+    """
+    return Encoder(split_parameters=0, whole_parameters=983_281_504)
+
+
 _RULES: Final[Mapping[str, Callable[[ConfigReader, ConfigReader], Encoder]]] = MappingProxyType(
-    {"KimiK3ForConditionalGeneration": _kimi_k3}
+    {"KimiK3ForConditionalGeneration": _kimi_k3, "Gemma3nForConditionalGeneration": _gemma3n}
 )
 
 

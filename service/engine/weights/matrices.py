@@ -77,7 +77,36 @@ def layer_matrices(architecture: Architecture, layer: DecoderLayer, layout: Layo
     if architecture.has_attention_residuals:
         norms += parts * RESIDUAL_VECTORS * hidden
     streams = _hyper_connections(architecture.residual_streams, hidden, prefix)
+    matrices += _layer_embedding(architecture, prefix) + _alternating(architecture, layout, prefix)
     return [*matrices, _vector(prefix + "norms", norms), streams]
+
+
+def _layer_embedding(architecture: Architecture, prefix: str) -> list[Matrix]:
+    """Return how one layer takes its own embedding in, whole on every rank."""
+    embedding, hidden = architecture.per_layer_embeddings, architecture.hidden_size
+    if embedding is None:
+        return []
+    return [
+        Matrix(module=prefix + "per_layer_input_gate", rows=embedding.width, columns=hidden),
+        Matrix(module=prefix + "per_layer_projection", rows=hidden, columns=embedding.width),
+        _vector(prefix + "post_per_layer_input_norm", hidden),
+    ]
+
+
+def _alternating(architecture: Architecture, layout: Layout, prefix: str) -> list[Matrix]:
+    """Return the coefficients that predict and correct the copies of the stream, and the low-rank residual."""
+    updates, hidden = architecture.alternating_updates, architecture.hidden_size
+    if updates is None:
+        return []
+    streams, rank = updates.num_streams, updates.residual_rank // layout.tensor_parallel_size
+    coefficients = streams**2 + streams**3 + streams * hidden
+    return [
+        _vector(prefix + "altup", coefficients + hidden),
+        _single(prefix + "altup.correct_output_scale", hidden),
+        Matrix(module=prefix + "laurel.linear_left", rows=rank, columns=hidden),
+        Matrix(module=prefix + "laurel.linear_right", rows=hidden, columns=rank),
+        _vector(prefix + "laurel.post_laurel_norm", hidden),
+    ]
 
 
 def embedding_matrices(architecture: Architecture, layout: Layout) -> tuple[list[Matrix], list[Matrix]]:
@@ -86,7 +115,7 @@ def embedding_matrices(architecture: Architecture, layout: Layout) -> tuple[list
     hidden = architecture.hidden_size
     table = Matrix(module="model.embed_tokens", rows=rows, columns=hidden, is_linear=False)
     head = Matrix(module="lm_head", rows=rows, columns=hidden, biases=rows if architecture.has_head_bias else 0)
-    first = [table, _vector("model.extra", architecture.extra_parameters)]
+    first: list[Matrix] = [table, _vector("model.extra", architecture.extra_parameters)]
     streams = architecture.residual_streams
     mixing = _single("model.hc_head", streams * streams * hidden + streams + 1 if streams > 1 else 0)
     vectors = (2 if architecture.norm_biases else 1) + RESIDUAL_VECTORS * architecture.has_attention_residuals
@@ -96,9 +125,28 @@ def embedding_matrices(architecture: Architecture, layout: Layout) -> tuple[list
         is_whole = encoder.num_heads is not None and encoder.num_heads % layout.tensor_parallel_size > 0
         ranks = 1 if is_whole else layout.tensor_parallel_size
         first.append(_vector("visual", encoder.whole_parameters + ceil_div(encoder.split_parameters, ranks)))
+    first += _model_embeddings(architecture, layout)
     if not architecture.ties_embeddings:
         return first, [final_norm, mixing, head]
     return first, [final_norm] if layout.pipeline_parallel_size == 1 else [final_norm, table]
+
+
+def _model_embeddings(architecture: Architecture, layout: Layout) -> list[Matrix]:
+    """Return the tables of per-layer embeddings, and the projections that make and join copies of the stream."""
+    tp, hidden = layout.tensor_parallel_size, architecture.hidden_size
+    matrices: list[Matrix] = []
+    if (embedding := architecture.per_layer_embeddings) is not None:
+        rows = ceil_div(round_up(embedding.vocab_size, VOCABULARY_PADDING), tp)
+        width = len(architecture.layers) * embedding.width
+        matrices += [
+            Matrix(module="model.embed_tokens_per_layer", rows=rows, columns=width, is_linear=False),
+            Matrix(module="model.per_layer_model_projection", rows=width // tp, columns=hidden),
+            _vector("model.per_layer_projection_norm", embedding.width),
+        ]
+    if (updates := architecture.alternating_updates) is not None:
+        count = 2 * (updates.num_streams - 1)
+        matrices.append(Matrix(module="model.altup_projections", rows=hidden // tp, columns=hidden, count=count))
+    return matrices
 
 
 def _vector(module: str, elements: int) -> Matrix:
@@ -135,7 +183,7 @@ def _grouped(it: GroupedQueryAttention, hidden: int, tp: int, prefix: str) -> li
     kv_heads = max(1, it.num_key_value_heads // tp)
     query = heads * it.head_dim * (2 if it.has_output_gate else 1)
     key_value = kv_heads * (it.head_dim + it.v_head_dim)
-    shares = it.shares_cache_with is not None and not it.projects_unused_keys
+    shares = it.shares_cache_with is not None
     rows = query + (0 if shares else key_value)
     biases = query * it.has_query_bias + key_value * it.has_key_value_bias
     return [
