@@ -9,6 +9,15 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BlockSelector:
+    """What picks the cache blocks a query attends to (MiniMax M3); it keeps a small key of its own per token."""
+
+    num_heads: int
+    head_dim: int
+    block_size: int  # [tokens]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupedQueryAttention:
     """Softmax attention with its own keys and values: MHA, GQA and MQA.
 
@@ -29,6 +38,7 @@ class GroupedQueryAttention:
     has_head_gate: bool = False  # one gate per query head
     has_output_gate: bool = False  # query projection is twice as wide
     has_sinks: bool = False  # one learnt logit per query head
+    selector: BlockSelector | None = None
     shares_cache_with: int | None = None  # index of the layer whose cache this one reads
 
 

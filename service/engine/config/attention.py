@@ -9,13 +9,14 @@ Sources:
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from service.engine.architecture import Attention, GroupedQueryAttention, NoAttention
+from service.engine.architecture import Attention, BlockSelector, GroupedQueryAttention, NoAttention
 from service.engine.config.reader import ConfigReader, is_list, is_mapping, unknown_kind
 from service.engine.errors import MissingConfigFieldError
 
 Mixers = tuple[tuple[Attention, ...], ...]
 FULL_KINDS = frozenset({"full_attention", "attention", "global_attention", "full"})
 SLIDING_KINDS = frozenset({"sliding_attention", "local_attention", "sliding_window_attention"})
+SPARSE_BLOCK_TOKENS = 128  # the only block that MiniMax M3's kernels read [tokens]
 GEMMA4_WIDE_HEAD_DIM = 512  # of full layers, where the config does not state it
 KEY_VALUE_HEAD_NAMES = (
     "num_key_value_heads",
@@ -285,6 +286,35 @@ def gemma4(reader: ConfigReader) -> Mixers:
             attention = replace(attention, shares_cache_with=owner)
         mixers.append((attention,))
     return tuple(mixers)
+
+
+def minimax_m3(reader: ConfigReader) -> Mixers:
+    """Return MiniMax M3's rule: `sparse_attention_freq` marks the layers that attend to selected blocks.
+
+    Source: vLLM 0.33 `models/minimax_m3/nvidia/model.py`.
+    """
+    attention = base_attention(reader)
+    stated = ConfigReader(reader.mapping("sparse_attention_config") or {})
+    frequency = stated.integers("sparse_attention_freq") or (0,) * num_hidden_layers(reader)
+    if len(frequency) < num_hidden_layers(reader):
+        raise MissingConfigFieldError(
+            f"sparse_attention_freq names {len(frequency)} of {num_hidden_layers(reader)} layers",
+            field="model_config.sparse_attention_config.sparse_attention_freq",
+            accepted="one 0 (full) or 1 (selected blocks) per layer",
+        )
+    if not any(frequency):
+        return repeated(reader, attention)
+    selector = BlockSelector(
+        num_heads=stated.positive("sparse_num_index_heads"),
+        head_dim=stated.positive("sparse_index_dim"),
+        block_size=stated.positive("sparse_block_size", default=128),
+    )
+    if selector.num_heads != attention.num_key_value_heads:
+        raise unknown_kind("sparse_num_index_heads", selector.num_heads, str(attention.num_key_value_heads))
+    if selector.block_size != SPARSE_BLOCK_TOKENS:
+        raise unknown_kind("sparse_block_size", selector.block_size, str(SPARSE_BLOCK_TOKENS))
+    selecting = replace(attention, selector=selector)
+    return tuple((selecting,) if frequency[index] else (attention,) for index in range(num_hidden_layers(reader)))
 
 
 def gemma3n(reader: ConfigReader) -> Mixers:

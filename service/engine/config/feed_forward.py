@@ -19,7 +19,7 @@ TOP_K_NAMES = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", 
 NO_SHARED_EXPERT = frozenset({"Qwen3MoeForCausalLM", "Qwen3VLMoeForConditionalGeneration"})
 # Have one network beside the experts, which stands alone where there are no experts.
 GRANITE_SHARED = ("GraniteMoeHybrid", "GraniteMoeShared")
-FP32_ROUTER = ("MiniMaxM2", "Glm4Moe", "MiMoV2", "Ernie4_5_Moe", "Step3p5")
+FP32_ROUTER = ("MiniMaxM2", "MiniMaxM3", "Glm4Moe", "MiMoV2", "Ernie4_5_Moe", "Step3p5")
 KIMI_LINEAR = ("KimiLinear", "KimiK3")
 # Columns of one of their experts on a rank, at least (kimi_k3/nvidia/model.py).
 KIMI_RANK_COLUMNS = 256
@@ -86,6 +86,8 @@ def _dense(reader: ConfigReader, name: str) -> DenseMlp:
     size = default if is_list(reader.raw(*names)) else reader.positive(*names, default=default)
     if name.startswith("Llama4"):
         size = reader.positive("intermediate_size_mlp", default=size)
+    if name.startswith("MiniMaxM3"):
+        size = reader.positive("dense_intermediate_size")
     if name.startswith(GRANITE_SHARED):
         size = reader.positive("shared_intermediate_size", default=size)
     bias = reader.flag("mlp_bias", "use_bias")
@@ -98,6 +100,9 @@ def _moe(reader: ConfigReader, name: str, num_experts: int) -> MoeMlp:
     size = reader.positive("moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size")
     shared = reader.integer("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", default=0) * size
     shared = reader.integer("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", default=shared)
+    if name.startswith("MiniMaxM3"):
+        size = reader.positive("intermediate_size")
+        shared = size * reader.integer("n_shared_experts", default=0)
     if name in NO_SHARED_EXPERT:
         shared = 0
     if name.startswith(GRANITE_SHARED):

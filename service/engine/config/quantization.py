@@ -21,6 +21,7 @@ Scheme = Literal[
     "fp8-tensor",
     "fp8-channel",
     "fp8-block",
+    "mxfp8",
     "int8-channel",
     "int4-group",
     "mxfp4",
@@ -256,6 +257,8 @@ def _mixed(reader: ConfigReader, kv_cache_dtype: KvCacheDtype | None) -> Quantiz
             layers.append((module, "nvfp4", 16))
         elif algorithm == "FP8":
             layers.append((module, "fp8-tensor", 0))
+        elif algorithm == "MXFP8":
+            layers.append((module, "mxfp8", 32))
         else:
             raise _unknown(f"modelopt MIXED_PRECISION with {algorithm or 'no algorithm'}")
     if not layers:
@@ -299,6 +302,8 @@ _OTHER_PARTS = (
     ("mlp.experts.gate_up_proj", "mixer.experts.0.up_proj"),
     ("mlp.experts.down_proj", "mixer.experts.0.down_proj"),
     ("mlp.shared_experts", "mixer.shared_experts"),
+    ("mlp.experts.gate_up_proj", "block_sparse_moe.experts.0.w1"),
+    ("mlp.experts.down_proj", "block_sparse_moe.experts.0.w2"),
 )
 
 

@@ -1,7 +1,8 @@
 """Vision towers that follow no common shape, beside those of `encoder.py`.
 
 Sources:
-    vLLM 0.33 `models/kimi_k3/nvidia/model.py` with `models/kimi_k25_vit.py`.
+    vLLM 0.33 `models/kimi_k3/nvidia/model.py` with `models/kimi_k25_vit.py`,
+    `models/minimax_m3/common/vision_tower.py`.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,6 +32,23 @@ def _kimi_k3(vision: ConfigReader, text: ConfigReader) -> Encoder:
     )
 
 
+def _minimax_m3(vision: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return MiniMax M3's tower, its projector, and the network that merges four patches."""
+    hidden, size = vision.positive("hidden_size"), vision.positive("intermediate_size")
+    depth, out = vision.positive("num_hidden_layers"), text.positive("hidden_size")
+    inner = text.positive("projector_hidden_size", default=out)
+    stated = ConfigReader(vision.mapping("img_token_compression_config") or {})
+    merged = stated.positive("spatial_merge_size", default=2) ** 2 * out
+    split = depth * (4 * hidden * hidden + 3 * hidden + 2 * hidden * size + size)
+    whole = depth * (4 * hidden + 2 * hidden) + 2 * hidden
+    patches = 3 * stated.positive("temporal_patch_size", default=2) * vision.positive("patch_size") ** 2 * hidden
+    return Encoder(
+        split_parameters=split + (hidden + merged) * inner + 2 * inner + 2 * inner * out,
+        whole_parameters=whole + patches + 2 * out,
+        num_heads=vision.positive("num_attention_heads"),
+    )
+
+
 def _gemma3n(_vision: ConfigReader, _text: ConfigReader) -> Encoder:
     """Return Gemma 3n's image and audio towers, the same in both sizes.
 
@@ -41,7 +59,11 @@ def _gemma3n(_vision: ConfigReader, _text: ConfigReader) -> Encoder:
 
 
 _RULES: Final[Mapping[str, Callable[[ConfigReader, ConfigReader], Encoder]]] = MappingProxyType(
-    {"KimiK3ForConditionalGeneration": _kimi_k3, "Gemma3nForConditionalGeneration": _gemma3n}
+    {
+        "KimiK3ForConditionalGeneration": _kimi_k3,
+        "MiniMaxM3SparseForConditionalGeneration": _minimax_m3,
+        "Gemma3nForConditionalGeneration": _gemma3n,
+    }
 )
 
 

@@ -118,7 +118,7 @@ def attention_specs(attention: Attention, sharding: Sharding) -> tuple[CacheSpec
     """Return the caches of one mixer on one rank; none for a layer without state or with another's cache."""
     match attention:
         case GroupedQueryAttention():
-            return () if attention.shares_cache_with is not None else (_grouped(attention, sharding),)
+            return () if attention.shares_cache_with is not None else _grouped(attention, sharding)
         case LatentAttention():
             return _latent(attention, sharding)
         case CompressedAttention():
@@ -131,7 +131,8 @@ def attention_specs(attention: Attention, sharding: Sharding) -> tuple[CacheSpec
             assert_never(never)
 
 
-def _grouped(attention: GroupedQueryAttention, sharding: Sharding) -> CacheSpec:
+def _grouped(attention: GroupedQueryAttention, sharding: Sharding) -> tuple[CacheSpec, ...]:
+    """Return keys and values of the rank's heads, and the key of the block selector where the layer has one."""
     heads = heads_per_rank(attention.num_key_value_heads, sharding.tensor_parallel_size)
     token_bytes = heads * (attention.head_dim + attention.v_head_dim) * sharding.cache_element_bytes
     kind: SpecKind = "full_attention"
@@ -139,13 +140,19 @@ def _grouped(attention: GroupedQueryAttention, sharding: Sharding) -> CacheSpec:
         kind = "sliding_window"
     elif attention.attention_chunk_size is not None:
         kind = "chunked_local_attention"
-    return CacheSpec(
+    own = CacheSpec(
         kind=kind,
         block_size=sharding.block_size,
         token_bytes=token_bytes,
         window=attention.sliding_window or attention.attention_chunk_size or 0,
         shape=(heads, attention.head_dim, attention.v_head_dim),
     )
+    if attention.selector is None:
+        return (own,)
+    width = attention.selector.head_dim
+    key_bytes = width * sharding.model_element_bytes  # whatever dtype the cache has
+    key = CacheSpec(kind="mla_attention", block_size=sharding.block_size, token_bytes=key_bytes, shape=(1, width, 0))
+    return key, own
 
 
 def _latent(attention: LatentAttention, sharding: Sharding) -> tuple[CacheSpec, ...]:
@@ -272,6 +279,8 @@ def kernel_block_size(attention: Attention, cache_element_bytes: int) -> int:
         case CompressedAttention():
             return COMPRESSED_BLOCK_SIZE
         case GroupedQueryAttention():
+            if attention.selector is not None:
+                return attention.selector.block_size
             wide = attention.head_dim == WIDE_HEAD_DIM and cache_element_bytes == 1
             return WIDE_FP8_BLOCK_SIZE if wide else DEFAULT_BLOCK_SIZE
         case GatedDeltaNet() | KimiDeltaAttention() | Mamba1() | Mamba2() | ShortConvolution() | NoAttention():

@@ -17,6 +17,7 @@ def matrix_bytes(matrix: Matrix, quantization: Quantization, element_bytes: int)
 
     none      rows x columns x b
     fp8       rows x columns       + 4 per tensor, per row, or per 128 x 128 block
+    mxfp8     rows x columns       + 1 per 32 elements
     int8      rows x columns       + 4 per row
     int4      rows x columns / 2   + 2 per group (+ 1/2 per group for a zero point)
     mxfp4     rows x columns / 2   + 1 per 32 elements
@@ -64,6 +65,8 @@ def _stored(matrix: Matrix, quantization: Quantization, elements: int) -> int:
             return elements + matrix.rows * SCALE_BYTES
         case "fp8-block":
             return elements + ceil_div(matrix.rows, block) * ceil_div(matrix.columns, block) * matrix.scale_bytes
+        case "mxfp8":
+            return elements + matrix.rows * ceil_div(matrix.columns, block)
         case "int8-channel":
             return elements + matrix.rows * SCALE_BYTES
         case "int4-group":

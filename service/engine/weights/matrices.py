@@ -185,6 +185,11 @@ def _grouped(it: GroupedQueryAttention, hidden: int, tp: int, prefix: str) -> li
     key_value = kv_heads * (it.head_dim + it.v_head_dim)
     shares = it.shares_cache_with is not None
     rows = query + (0 if shares else key_value)
+    index_norms = 0
+    if it.selector is not None:  # its queries and one key come out of the same projection
+        rows += (max(1, it.selector.num_heads // tp) + 1) * it.selector.head_dim
+        index_norms = 2 * it.selector.head_dim
+    norms = it.norm_elements + index_norms + ((heads + kv_heads) * it.head_dim if it.has_wide_norms else 0)
     biases = query * it.has_query_bias + key_value * it.has_key_value_bias
     return [
         Matrix(module=prefix + "q_proj", rows=rows, columns=hidden, parts=1 if shares else 3, biases=biases),
@@ -194,7 +199,7 @@ def _grouped(it: GroupedQueryAttention, hidden: int, tp: int, prefix: str) -> li
             columns=heads * it.v_head_dim,
             biases=hidden if it.has_output_bias else 0,
         ),
-        _vector(prefix + "norms", it.norm_elements + ((heads + kv_heads) * it.head_dim if it.has_wide_norms else 0)),
+        _vector(prefix + "norms", norms),
         Matrix(module=prefix + "g_proj", rows=heads if it.has_head_gate else 0, columns=hidden),
         _vector(prefix + "sinks", heads if it.has_sinks else 0),
         Matrix(module=prefix + CACHE_SCALES, rows=2, columns=1, is_linear=False, element_bytes=4),
