@@ -173,7 +173,7 @@ def test_only_models_with_known_structures_are_sizable(catalog: Snapshot) -> Non
     refused = {entry.id: catalog.refusal(entry.id) for entry in catalog.entries.models}
     refused = {name: reason for name, reason in refused.items() if reason is not None}
 
-    assert set(refused) <= {"deepseek-v4-flash", "deepseek-v4-pro", "kimi-k3", "minimax-m3"}
+    assert set(refused) <= {"deepseek-v4-flash", "deepseek-v4-pro"}
     assert all("no rule" in reason for reason in refused.values() if reason)
 
 

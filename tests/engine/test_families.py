@@ -23,6 +23,7 @@ FAMILIES: dict[str, dict[str, Any]] = {path.stem: json.loads(path.read_text(enco
 # family, parameters and active parameters in billions as the publisher prints them
 PRINTED: dict[str, tuple[float, float | None, str]] = {
     "kimi-linear": (49.1, 3, "huggingface.co/moonshotai/Kimi-Linear-48B-A3B-Instruct, safetensors 49B"),
+    "step-3.5-flash": (196, 11, "huggingface.co/stepfun-ai/Step-3.5-Flash, 196B without its MTP layers"),
 }
 
 

@@ -288,6 +288,32 @@ def gemma4(reader: ConfigReader) -> Mixers:
     return tuple(mixers)
 
 
+def step(reader: ConfigReader) -> Mixers:
+    """Return the rule of Step 3.5 and 3.7: windows by `layer_types`, where sliding layers may have heads of their own.
+
+    Source: vLLM 0.33 `model_executor/models/step3p5.py` (`_get_num_attention_heads`).
+    """
+    full = replace(base_attention(reader), has_head_gate=reader.flag("use_head_wise_attn_gate"))
+    other = ConfigReader(reader.mapping("attention_other_setting") or {})
+    stated = reader.optional("num_sliding_attention_heads")
+    if stated is None and other.raw("attention_type") == "sliding_attention":
+        stated = other.positive("num_attention_heads")
+    layer_types = reader.strings("layer_types")
+    if layer_types is None:
+        raise MissingConfigFieldError(
+            "the config does not state layer_types",
+            field="model_config.layer_types",
+            accepted="full_attention or sliding_attention per layer",
+        )
+    mixers = by_layer_types(reader, full, layer_types, reader.positive("sliding_window"))
+    sliding = replace(
+        full,
+        num_attention_heads=stated or full.num_attention_heads,
+        sliding_window=reader.positive("sliding_window"),
+    )
+    return tuple((full,) if layer == (full,) else (sliding,) for layer in mixers)
+
+
 def minimax_m3(reader: ConfigReader) -> Mixers:
     """Return MiniMax M3's rule: `sparse_attention_freq` marks the layers that attend to selected blocks.
 

@@ -24,7 +24,7 @@ FOUR_NORMS = ("Gemma2", "Gemma3", "Gemma4", "Glm4ForCausalLM", "MuseGlimmer")
 ONE_NORM = ("Cohere", "NemotronH", "MambaForCausalLM", "Mamba2", "FalconMamba")
 PER_LAYER_EMBEDDINGS = ("Gemma3n", "Gemma4")
 BIASED_QKV = ("Qwen2",)
-HEAD_NORMS = ("Qwen3", "Gemma3", "Gemma4", "Exaone4", "Laguna", "Lfm2", "HunYuanDense", "MiniMaxM3")
+HEAD_NORMS = ("Qwen3", "Gemma3", "Gemma4", "Exaone4", "Laguna", "Lfm2", "HunYuanDense", "MiniMaxM3", "Step3p")
 WIDE_NORMS = ("Olmo2", "Olmo3", "Olmoe", "MiniMaxM2")
 
 

@@ -19,7 +19,7 @@ TOP_K_NAMES = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", 
 NO_SHARED_EXPERT = frozenset({"Qwen3MoeForCausalLM", "Qwen3VLMoeForConditionalGeneration"})
 # Have one network beside the experts, which stands alone where there are no experts.
 GRANITE_SHARED = ("GraniteMoeHybrid", "GraniteMoeShared")
-FP32_ROUTER = ("MiniMaxM2", "MiniMaxM3", "Glm4Moe", "MiMoV2", "Ernie4_5_Moe", "Step3p5")
+FP32_ROUTER = ("MiniMaxM2", "MiniMaxM3", "Glm4Moe", "MiMoV2", "Ernie4_5_Moe", "Step3p")
 KIMI_LINEAR = ("KimiLinear", "KimiK3")
 # Columns of one of their experts on a rank, at least (kimi_k3/nvidia/model.py).
 KIMI_RANK_COLUMNS = 256
@@ -103,6 +103,8 @@ def _moe(reader: ConfigReader, name: str, num_experts: int) -> MoeMlp:
     if name.startswith("MiniMaxM3"):
         size = reader.positive("intermediate_size")
         shared = size * reader.integer("n_shared_experts", default=0)
+    if name.startswith("Step3p"):
+        shared = reader.integer("share_expert_dim", default=0)
     if name in NO_SHARED_EXPERT:
         shared = 0
     if name.startswith(GRANITE_SHARED):
@@ -141,7 +143,11 @@ def _expert_scheme(reader: ConfigReader, name: str) -> str:
 
 
 def _has_score_correction(reader: ConfigReader, name: str) -> bool:
-    if name.startswith(KIMI_LINEAR) or reader.raw("topk_method") == "noaux_tc" or reader.flag("use_routing_bias"):
+    if (
+        name.startswith(KIMI_LINEAR)
+        or reader.raw("topk_method") == "noaux_tc"
+        or reader.flag("use_routing_bias", "use_moe_router_bias")
+    ):
         return True
     return name.startswith(("DeepseekV4", "Glm4Moe", "GlmMoe", "MiniMaxM2", "Laguna", "DeepseekV32", "NemotronH"))
 
@@ -151,6 +157,8 @@ def _is_sparse(reader: ConfigReader, name: str, index: int) -> bool:
     kinds = reader.raw("mlp_layer_types")
     if is_list(kinds) and index < len(kinds):
         return kinds[index] == "sparse"
+    if name.startswith("Step3p"):
+        return _is_sparse_step(reader, index)
     if name.startswith("Llama4"):
         stated = reader.integers("moe_layers")
         step = reader.positive("interleave_moe_layer_step", default=1)
@@ -174,6 +182,16 @@ def _is_sparse(reader: ConfigReader, name: str, index: int) -> bool:
         return first <= index <= last and (index + 1) % every == 0
     only_dense = reader.integers("mlp_only_layers") or ()
     return index not in only_dense and (index + 1) % reader.positive("decoder_sparse_step", default=1) == 0
+
+
+def _is_sparse_step(reader: ConfigReader, index: int) -> bool:
+    """Return Step's rule: `moe_layers_enum` lists layers in one string; without it all but the first have experts."""
+    if reader.raw("moe_layers_enum") is None:
+        return index > 0
+    numbers = reader.text("moe_layers_enum").strip().split(",")
+    if not all(number.strip().isdecimal() for number in numbers):
+        raise unknown_kind("moe_layers_enum", reader.raw("moe_layers_enum"), "layer numbers with commas between")
+    return index in {int(number) for number in numbers}
 
 
 def _nemotron(reader: ConfigReader, name: str) -> tuple[Mlp, ...]:

@@ -20,6 +20,7 @@ from service.engine.config.attention import (
     patterned,
     qwen,
     qwen_moe,
+    step,
     windowed_by_default,
     windowed_like_llama,
 )
@@ -114,6 +115,8 @@ ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
         "LagunaForCausalLM": laguna,
         "MuseGlimmerForCausalLM": gated_like_llama,
         "MuseGlimmerForConditionalGeneration": gated_like_llama,
+        "Step3p5ForCausalLM": step,
+        "Step3p7ForConditionalGeneration": step,
         "MiniMaxM3ForCausalLM": minimax_m3,
         "MiniMaxM3SparseForCausalLM": minimax_m3,
         "MiniMaxM3SparseForConditionalGeneration": minimax_m3,

@@ -2,7 +2,7 @@
 
 Sources:
     vLLM 0.33 `models/kimi_k3/nvidia/model.py` with `models/kimi_k25_vit.py`,
-    `models/minimax_m3/common/vision_tower.py`.
+    `models/minimax_m3/common/vision_tower.py`, `model_executor/models/step_vl.py`.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,6 +49,23 @@ def _minimax_m3(vision: ConfigReader, text: ConfigReader) -> Encoder:
     )
 
 
+def _step(vision: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return Step's perception encoder, the two convolutions after it, and the projector."""
+    width, depth = vision.positive("width", "hidden_size"), vision.positive("layers", "num_hidden_layers")
+    size = int(width * vision.number("mlp_ratio", default=8960 / 1536))
+    patch = vision.positive("patch_size")
+    side = vision.positive("image_size") // patch
+    split = depth * (4 * width * width + 3 * width + 2 * width * size + size)
+    whole = depth * (4 * width + 2 * width + 2 * width)
+    around = 3 * patch * patch * width + side * side * width + 2 * width
+    downsampling = 9 * (2 * width * width + 8 * width * width) + 6 * width
+    return Encoder(
+        split_parameters=split + 4 * width * text.positive("hidden_size"),
+        whole_parameters=whole + around + downsampling,
+        num_heads=vision.positive("heads", "num_attention_heads"),
+    )
+
+
 def _gemma3n(_vision: ConfigReader, _text: ConfigReader) -> Encoder:
     """Return Gemma 3n's image and audio towers, the same in both sizes.
 
@@ -62,6 +79,7 @@ _RULES: Final[Mapping[str, Callable[[ConfigReader, ConfigReader], Encoder]]] = M
     {
         "KimiK3ForConditionalGeneration": _kimi_k3,
         "MiniMaxM3SparseForConditionalGeneration": _minimax_m3,
+        "Step3p7ForConditionalGeneration": _step,
         "Gemma3nForConditionalGeneration": _gemma3n,
     }
 )

@@ -65,15 +65,13 @@ def _stored(matrix: Matrix, quantization: Quantization, elements: int) -> int:
             return elements + matrix.rows * SCALE_BYTES
         case "fp8-block":
             return elements + ceil_div(matrix.rows, block) * ceil_div(matrix.columns, block) * matrix.scale_bytes
-        case "mxfp8":
-            return elements + matrix.rows * ceil_div(matrix.columns, block)
         case "int8-channel":
             return elements + matrix.rows * SCALE_BYTES
         case "int4-group":
             groups = matrix.rows * ceil_div(matrix.columns, block or matrix.columns)
             return elements // 2 + groups * HALF_BYTES + (groups // 2 if quantization.has_zero_points else 0)
-        case "mxfp4":
-            return elements // 2 + matrix.rows * ceil_div(matrix.columns, block)
+        case "mxfp4" | "mxfp8":
+            return elements // (2 if quantization.scheme == "mxfp4" else 1) + matrix.rows * ceil_div(matrix.columns, block)
         case "nvfp4":
             return (
                 elements // 2
