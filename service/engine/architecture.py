@@ -39,6 +39,7 @@ class GroupedQueryAttention:
     has_output_gate: bool = False  # query projection is twice as wide
     has_sinks: bool = False  # one learnt logit per query head
     selector: BlockSelector | None = None
+    keeps_model_dtype: bool = False  # its cache is of the model's dtype whatever is asked for
     shares_cache_with: int | None = None  # index of the layer whose cache this one reads
 
 
@@ -118,6 +119,7 @@ class Mamba2:
     state_dtype: str
     has_bias: bool = False
     has_conv_bias: bool = True
+    has_norm: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +160,7 @@ class DenseMlp:
     intermediate_size: int
     is_gated: bool = True
     has_bias: bool = False
+    is_whole: bool = False  # the engine does not split it over ranks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

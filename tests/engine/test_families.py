@@ -26,6 +26,37 @@ PRINTED: dict[str, tuple[float, float | None, str]] = {
     "step-3.5-flash": (196, 11, "huggingface.co/stepfun-ai/Step-3.5-Flash, 196B without its MTP layers"),
 }
 
+# config, parameters as the publisher's safetensors or paper print them
+EXACT: dict[str, tuple[dict[str, Any], int, str]] = {
+    "GPT-2": (FAMILIES["gpt-2"]["config"], 124_439_808, "huggingface.co/openai-community/gpt2"),
+    "GPT-NeoX 20B": (FAMILIES["gpt-neox"]["config"], 20_554_567_680, "arXiv:2204.06745: 20,554,567,680"),
+    "OPT 125M": (FAMILIES["opt"]["config"], 125_239_296, "huggingface.co/facebook/opt-125m"),
+    "BLOOM 176B": (
+        {
+            "architectures": ["BloomForCausalLM"],
+            "hidden_size": 14336,
+            "n_layer": 70,
+            "num_attention_heads": 112,
+            "vocab_size": 250880,
+            "seq_length": 2048,
+        },
+        176_247_271_424,
+        "huggingface.co/bigscience/bloom: 176,247,271,424 parameters",
+    ),
+    "BLOOM 560M": (
+        {
+            "architectures": ["BloomForCausalLM"],
+            "hidden_size": 1024,
+            "n_layer": 24,
+            "n_head": 16,
+            "vocab_size": 250880,
+            "seq_length": 2048,
+        },
+        559_214_592,
+        "huggingface.co/bigscience/bloom-560m: 559,214,592 parameters",
+    ),
+}
+
 
 def settings(row: dict[str, Any]) -> EngineSettings:
     return EngineSettings(
@@ -83,6 +114,29 @@ def test_parameters_round_to_what_the_publisher_prints(family: str) -> None:
     assert num_parameters(architecture) / 1e9 == pytest.approx(total, rel=0.01), printed
     if active is not None:  # cards count active parameters with and without embeddings
         assert num_active_parameters(architecture) / 1e9 == pytest.approx(active, rel=0.2), printed
+
+
+@pytest.mark.parametrize(("config", "expected", "printed"), EXACT.values(), ids=EXACT)
+def test_parameters_equal_what_the_publisher_prints(config: dict[str, Any], expected: int, printed: str) -> None:
+    assert num_parameters(parse_architecture(config)) == expected, printed
+
+
+def test_falcon_keeps_its_cache_in_the_models_dtype() -> None:
+    falcon, llama = (
+        FAMILIES["falcon"]["config"],
+        {**FAMILIES["falcon"]["config"], "architectures": ["LlamaForCausalLM"]},
+    )
+    row = FAMILIES["falcon"]["rows"][0]
+
+    def page(config: dict[str, Any]) -> int:
+        return plan_kv_cache(
+            parse_architecture({**config, "num_kv_heads": 1}),
+            layout=Layout(),
+            settings=settings({**row, "kv_cache_dtype": "fp8"}),
+            available_bytes=1 << 30,
+        ).bytes_per_block
+
+    assert page(falcon) == 2 * page(llama)
 
 
 def test_gemma_3n_adds_up_to_the_printed_total() -> None:

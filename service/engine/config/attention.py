@@ -196,9 +196,28 @@ def llama4(reader: ConfigReader) -> Mixers:
     return tuple((local,) if rope[index] else (attention,) for index in range(layers))
 
 
-def falcon(reader: ConfigReader) -> Mixers:
-    """Return Falcon's rule: `multi_query` means one key-value head, unless the new decoder is used."""
+def multi_query(reader: ConfigReader) -> Mixers:
+    """Return StarCoder's rule: `multi_query` means one key-value head."""
     attention = base_attention(reader)
+    if reader.flag("multi_query", default=True):
+        attention = replace(attention, num_key_value_heads=1)
+    return repeated(reader, attention)
+
+
+def opt(reader: ConfigReader) -> Mixers:
+    """Return full attention of OPT models whose embeddings are as wide as their stream."""
+    width = reader.positive("word_embed_proj_dim", default=hidden_size(reader))
+    if width != hidden_size(reader):
+        raise unknown_kind("word_embed_proj_dim", width, str(hidden_size(reader)))
+    return full_only(reader)
+
+
+def falcon(reader: ConfigReader) -> Mixers:
+    """Return Falcon's rule: `multi_query` means one key-value head, unless the new decoder is used.
+
+    The engine does not pass the cache's dtype on to this model (vLLM 0.33 `model_executor/models/falcon.py`).
+    """
+    attention = replace(base_attention(reader), keeps_model_dtype=True)
     if not reader.flag("new_decoder_architecture") and reader.flag("multi_query", default=True):
         attention = replace(attention, num_key_value_heads=1)
     return repeated(reader, attention)

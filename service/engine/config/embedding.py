@@ -1,19 +1,35 @@
 """Embeddings, norms and biases: what each family has around its matrices."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
 
 from service.engine.architecture import AlternatingUpdates, Attention, GroupedQueryAttention, PerLayerEmbeddings
 from service.engine.config.attention import hidden_size
 from service.engine.config.reader import ConfigReader
 
-TIED_BY_DEFAULT = ("Gemma", "Cohere", "Starcoder2", "Falcon", "GPT2", "Bloom", "OPT", "Lfm2", "MPT")
+TIED_BY_DEFAULT = (
+    "Gemma",
+    "Cohere",
+    "Starcoder2",
+    "FalconForCausalLM",
+    "FalconMamba",
+    "GPT2",
+    "GPTBigCode",
+    "Bloom",
+    "OPT",
+    "Lfm2",
+    "MPT",
+)
 NORM_BIASES = (
     "Starcoder2",
-    "Falcon",
+    "FalconForCausalLM",
     "StableLm",
     "GPT2",
     "GPTNeoX",
+    "GPTJ",
+    "GPTBigCode",
     "OPT",
     "Bloom",
     "Nemotron",
@@ -21,10 +37,22 @@ NORM_BIASES = (
     "PhiMoE",
 )
 FOUR_NORMS = ("Gemma2", "Gemma3", "Gemma4", "Glm4ForCausalLM", "MuseGlimmer")
-ONE_NORM = ("Cohere", "NemotronH", "MambaForCausalLM", "Mamba2", "FalconMamba")
+ONE_NORM = ("Cohere", "NemotronH", "MambaForCausalLM", "Mamba2", "FalconMamba", "GPTJ", "PhiForCausalLM")
 PER_LAYER_EMBEDDINGS = ("Gemma3n", "Gemma4")
 BIASED_QKV = ("Qwen2",)
 HEAD_NORMS = ("Qwen3", "Gemma3", "Gemma4", "Exaone4", "Laguna", "Lfm2", "HunYuanDense", "MiniMaxM3", "Step3p")
+# Have biases in every matrix, unless this field says otherwise.
+BIASED_THROUGHOUT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "GPT2LMHeadModel": "attention_bias",
+        "GPTNeoXForCausalLM": "attention_bias",
+        "GPTBigCodeForCausalLM": "attention_bias",
+        "BloomForCausalLM": "attention_bias",
+        "PhiForCausalLM": "attention_bias",
+        "OPTForCausalLM": "enable_bias",
+    }
+)
+LEARNT_POSITIONS = frozenset({"GPT2LMHeadModel", "GPTBigCodeForCausalLM", "OPTForCausalLM"})
 WIDE_NORMS = ("Olmo2", "Olmo3", "Olmoe", "MiniMaxM2")
 
 
@@ -46,6 +74,10 @@ def embedding_facts(reader: ConfigReader, name: str) -> EmbeddingFacts:
         norms = 4
     elif name.startswith(ONE_NORM):
         norms = 1
+    elif name == "OlmoForCausalLM":  # its norms have no weights
+        norms = 0
+    elif name == "HyperCLOVAXForCausalLM" and reader.flag("use_post_norm", default=True):
+        norms = 4
     elif name == "FalconForCausalLM":
         norms = _falcon_norms(reader)
     has_biases = name.startswith(NORM_BIASES) and not name.startswith("NemotronH")
@@ -53,8 +85,8 @@ def embedding_facts(reader: ConfigReader, name: str) -> EmbeddingFacts:
         ties_embeddings=reader.flag("tie_word_embeddings", default=name.startswith(TIED_BY_DEFAULT)),
         norms_per_layer=norms,
         norm_biases=has_biases,
-        has_head_bias=reader.flag("lm_head_bias"),
-        extra_parameters=0,
+        has_head_bias=reader.flag("lm_head_bias", default=name == "GPTJForCausalLM"),
+        extra_parameters=_extra_parameters(reader, name),
     )
 
 
@@ -77,9 +109,11 @@ def _detailed(reader: ConfigReader, name: str, attention: GroupedQueryAttention)
     output_bias = attention.has_output_bias or reader.flag("attention_bias", "use_bias", "attention_out_bias")
     if name.startswith(BIASED_QKV):
         qkv_bias, output_bias = reader.flag("qkv_bias", "attention_bias", default=True), False
-    if name in ("MiMoForCausalLM", "SeedOssForCausalLM", "Glm4ForCausalLM", "Glm4MoeForCausalLM"):
+    if name in ("MiMoForCausalLM", "SeedOssForCausalLM", "GlmForCausalLM", "Glm4ForCausalLM", "Glm4MoeForCausalLM"):
         output_bias = reader.flag("attention_out_bias")
         qkv_bias = reader.flag("attention_bias", default=name in ("MiMoForCausalLM", "SeedOssForCausalLM"))
+    if name in BIASED_THROUGHOUT:
+        qkv_bias = output_bias = reader.flag(BIASED_THROUGHOUT[name], default=True)
     if name == "Starcoder2ForCausalLM":
         qkv_bias = output_bias = reader.flag("use_bias", default=True)
     norms = 2 if attention.shares_cache_with is None else 1  # no key of its own, no norm of it
@@ -124,9 +158,11 @@ def alternating_updates(reader: ConfigReader, name: str) -> AlternatingUpdates |
     )
 
 
-Rule = Callable[[ConfigReader], int]
-
-
-def positions(reader: ConfigReader) -> int:
-    """Return the elements of learnt positions."""
-    return reader.positive("max_position_embeddings", "n_positions") * hidden_size(reader)
+def _extra_parameters(reader: ConfigReader, name: str) -> int:
+    """Return learnt positions (OPT keeps two rows before the first), or the norm after Bloom's embeddings."""
+    if name == "BloomForCausalLM":
+        return 2 * hidden_size(reader)
+    if name not in LEARNT_POSITIONS:
+        return 0
+    rows = reader.positive("n_positions", "max_position_embeddings") + (2 if name == "OPTForCausalLM" else 0)
+    return rows * hidden_size(reader)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from service.engine.architecture import DenseMlp, Mlp, MoeMlp, NoMlp
 from service.engine.config.attention import hidden_size
+from service.engine.config.embedding import BIASED_THROUGHOUT
 from service.engine.config.reader import ConfigReader, is_list, is_mapping, unknown_kind
 from service.engine.config.recurrent import nemotron_kinds
 
@@ -32,6 +33,11 @@ PLAIN = frozenset(  # two matrices, no gate
         "FalconForCausalLM",
         "NemotronForCausalLM",
         "GPT2LMHeadModel",
+        "GPTJForCausalLM",
+        "GPTBigCodeForCausalLM",
+        "BloomForCausalLM",
+        "PhiForCausalLM",
+        "OPTForCausalLM",
         "GPTNeoXForCausalLM",
         "NemotronHForCausalLM",
         "ArceeForCausalLM",
@@ -82,7 +88,7 @@ def _hashed(reader: ConfigReader, moe: MoeMlp, num_layers: int) -> tuple[Mlp, ..
 
 def _dense(reader: ConfigReader, name: str) -> DenseMlp:
     default = 4 * hidden_size(reader)
-    names = ("intermediate_size", "ffn_hidden_size", "n_inner", "moe_intermediate_size")
+    names = ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "moe_intermediate_size")
     size = default if is_list(reader.raw(*names)) else reader.positive(*names, default=default)
     if name.startswith("Llama4"):
         size = reader.positive("intermediate_size_mlp", default=size)
@@ -93,7 +99,14 @@ def _dense(reader: ConfigReader, name: str) -> DenseMlp:
     bias = reader.flag("mlp_bias", "use_bias")
     if name == "Starcoder2ForCausalLM":
         bias = reader.flag("use_bias", default=True)
-    return DenseMlp(intermediate_size=size, is_gated=name not in PLAIN, has_bias=bias)
+    if name in BIASED_THROUGHOUT or name == "GPTJForCausalLM":
+        bias = reader.flag("enable_bias", default=True)
+    return DenseMlp(
+        intermediate_size=size,
+        is_gated=name not in PLAIN,
+        has_bias=bias,
+        is_whole=name == "GPTBigCodeForCausalLM",  # runs through the engine's generic backend, which has no plan for it
+    )
 
 
 def _moe(reader: ConfigReader, name: str, num_experts: int) -> MoeMlp:

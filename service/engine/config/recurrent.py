@@ -137,6 +137,28 @@ def granite_hybrid(reader: ConfigReader) -> Mixers:
     return _by_kind(reader, kinds, "layer_types", {"mamba": mamba, "linear_attention": mamba}, base_attention(reader))
 
 
+def falcon_h1(reader: ConfigReader) -> Mixers:
+    """Return Falcon-H1's rule: attention and a state-space mixer side by side in every layer.
+
+    Source: vLLM 0.33 `model_executor/models/falcon_h1.py`.
+    """
+    heads = reader.positive("mamba_n_heads", default=128)
+    stated = reader.integer("mamba_d_ssm", default=0)
+    width = stated or reader.positive("mamba_expand", default=2) * hidden_size(reader)
+    mamba = Mamba2(
+        num_heads=heads,
+        head_dim=width // heads,
+        state_size=reader.positive("mamba_d_state"),
+        num_groups=reader.positive("mamba_n_groups", default=1),
+        conv_kernel_size=reader.positive("mamba_d_conv", default=4),
+        state_dtype=reader.text("mamba_ssm_cache_dtype", default="auto"),
+        has_bias=reader.flag("mamba_proj_bias"),
+        has_conv_bias=reader.flag("mamba_conv_bias", default=True),
+        has_norm=reader.flag("mamba_rms_norm"),
+    )
+    return ((base_attention(reader), mamba),) * num_hidden_layers(reader)
+
+
 def bamba(reader: ConfigReader) -> Mixers:
     """Return Bamba's rule: Granite's state-space layers, with attention where `attn_layer_indices` says."""
     attention_layers = reader.integers("attn_layer_indices") or ()

@@ -16,7 +16,9 @@ from service.engine.config.attention import (
     llama4,
     mimo_v2,
     minimax_m3,
+    multi_query,
     nemotron_nas,
+    opt,
     patterned,
     qwen,
     qwen_moe,
@@ -27,7 +29,17 @@ from service.engine.config.attention import (
 from service.engine.config.compressed import compressed
 from service.engine.config.latent import kimi_linear, latent, latent_if_stated, sparse_latent
 from service.engine.config.reader import ConfigReader
-from service.engine.config.recurrent import bamba, granite_hybrid, jamba, lfm2, mamba1, mamba2, nemotron_h, qwen_hybrid
+from service.engine.config.recurrent import (
+    bamba,
+    falcon_h1,
+    granite_hybrid,
+    jamba,
+    lfm2,
+    mamba1,
+    mamba2,
+    nemotron_h,
+    qwen_hybrid,
+)
 from service.engine.errors import UnsupportedModelError
 
 AttentionRule = Callable[[ConfigReader], Mixers]
@@ -60,6 +72,11 @@ _LIKE_LLAMA = (
     "Exaone4ForCausalLM",
 )
 _FULL = (
+    "GPT2LMHeadModel",
+    "GPTJForCausalLM",
+    "GPTNeoXForCausalLM",
+    "BloomForCausalLM",
+    "PhiForCausalLM",
     "GemmaForCausalLM",
     "Glm4ForCausalLM",
     "GlmForCausalLM",
@@ -98,6 +115,8 @@ ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
         "Llama4ForCausalLM": llama4,
         "Llama4ForConditionalGeneration": llama4,
         "FalconForCausalLM": falcon,
+        "GPTBigCodeForCausalLM": multi_query,
+        "OPTForCausalLM": opt,
         "DeciLMForCausalLM": nemotron_nas,
         "MiMoV2FlashForCausalLM": mimo_v2,
         "MiMoV2ForCausalLM": mimo_v2,
@@ -131,6 +150,7 @@ ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
         "Qwen3_5MoeForConditionalGeneration": qwen_hybrid,
         "NemotronHForCausalLM": nemotron_h,
         "GraniteMoeHybridForCausalLM": granite_hybrid,
+        "FalconH1ForCausalLM": falcon_h1,
         "BambaForCausalLM": bamba,
         "JambaForCausalLM": jamba,
         "Lfm2ForCausalLM": lfm2,

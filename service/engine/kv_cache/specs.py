@@ -134,7 +134,8 @@ def attention_specs(attention: Attention, sharding: Sharding) -> tuple[CacheSpec
 def _grouped(attention: GroupedQueryAttention, sharding: Sharding) -> tuple[CacheSpec, ...]:
     """Return keys and values of the rank's heads, and the key of the block selector where the layer has one."""
     heads = heads_per_rank(attention.num_key_value_heads, sharding.tensor_parallel_size)
-    token_bytes = heads * (attention.head_dim + attention.v_head_dim) * sharding.cache_element_bytes
+    element_bytes = sharding.model_element_bytes if attention.keeps_model_dtype else sharding.cache_element_bytes
+    token_bytes = heads * (attention.head_dim + attention.v_head_dim) * element_bytes
     kind: SpecKind = "full_attention"
     if attention.sliding_window is not None:
         kind = "sliding_window"

@@ -71,7 +71,8 @@ def _stored(matrix: Matrix, quantization: Quantization, elements: int) -> int:
             groups = matrix.rows * ceil_div(matrix.columns, block or matrix.columns)
             return elements // 2 + groups * HALF_BYTES + (groups // 2 if quantization.has_zero_points else 0)
         case "mxfp4" | "mxfp8":
-            return elements // (2 if quantization.scheme == "mxfp4" else 1) + matrix.rows * ceil_div(matrix.columns, block)
+            stored = elements // 2 if quantization.scheme == "mxfp4" else elements
+            return stored + matrix.rows * ceil_div(matrix.columns, block)
         case "nvfp4":
             return (
                 elements // 2

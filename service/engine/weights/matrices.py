@@ -358,7 +358,7 @@ def _mamba2(it: Mamba2, hidden: int, tp: int, prefix: str) -> list[Matrix]:
             is_linear=False,
             biases=conv if it.has_conv_bias else 0,
         ),
-        _vector(prefix + "norm_and_skip", width + 2 * heads),
+        _vector(prefix + "norm_and_skip", (width if it.has_norm else 0) + 2 * heads),
         Matrix(module=prefix + "A", rows=heads, columns=1, is_linear=False, element_bytes=4),
         Matrix(module=prefix + "out_proj", rows=hidden, columns=width, biases=hidden if it.has_bias else 0),
     ]
@@ -398,7 +398,7 @@ def _mlp(mlp: Mlp, hidden: int, layout: Layout, prefix: str) -> list[Matrix]:
     match mlp:
         case DenseMlp():
             return _dense(
-                mlp.intermediate_size // layout.tensor_parallel_size,
+                mlp.intermediate_size // (1 if mlp.is_whole else layout.tensor_parallel_size),
                 hidden,
                 prefix + "mlp.",
                 is_gated=mlp.is_gated,
