@@ -64,6 +64,7 @@ class LatentAttention:
     qk_rope_head_dim: int
     v_head_dim: int
     has_output_gate: bool = False  # one gate per value element
+    keeps_heads: bool = False  # keeps every head's key and value, not the latent (MiniCPM3)
     is_sparse: bool = False  # attends to selected tokens only
     indexer: SparseIndexer | None = None  # None in sparse layers that reuse another layer's selection
 

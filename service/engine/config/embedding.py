@@ -27,6 +27,7 @@ NORM_BIASES = (
     "FalconForCausalLM",
     "StableLm",
     "GPT2",
+    "Jais2",
     "GPTNeoX",
     "GPTJ",
     "GPTBigCode",
@@ -36,11 +37,24 @@ NORM_BIASES = (
     "PhiForCausalLM",
     "PhiMoE",
 )
-FOUR_NORMS = ("Gemma2", "Gemma3", "Gemma4", "Glm4ForCausalLM", "MuseGlimmer")
+FOUR_NORMS = ("Gemma2", "Gemma3", "Gemma4", "Glm4ForCausalLM", "MuseGlimmer", "Kolibri1")
 ONE_NORM = ("Cohere", "NemotronH", "MambaForCausalLM", "Mamba2", "FalconMamba", "GPTJ", "PhiForCausalLM")
 PER_LAYER_EMBEDDINGS = ("Gemma3n", "Gemma4")
 BIASED_QKV = ("Qwen2",)
-HEAD_NORMS = ("Qwen3", "Gemma3", "Gemma4", "Exaone4", "Laguna", "Lfm2", "HunYuanDense", "MiniMaxM3", "Step3p")
+HEAD_NORMS = (
+    "Qwen3",
+    "Gemma3",
+    "Gemma4",
+    "Exaone4",
+    "Laguna",
+    "Lfm2",
+    "HunYuanDense",
+    "MiniMaxM3",
+    "Step3p",
+    "ExaoneMo",
+    "Kolibri1",
+    "Mellum",
+)
 # Have biases in every matrix, unless this field says otherwise.
 BIASED_THROUGHOUT: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -53,7 +67,9 @@ BIASED_THROUGHOUT: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 LEARNT_POSITIONS = frozenset({"GPT2LMHeadModel", "GPTBigCodeForCausalLM", "OPTForCausalLM"})
-WIDE_NORMS = ("Olmo2", "Olmo3", "Olmoe", "MiniMaxM2")
+WITH_SINKS = ("GraniteSWA", "GraniteMoeSWA")
+WIDE_NORMS = ("MiniMaxM2",)
+WHOLE_WIDE_NORMS = ("Olmo2", "Olmo3", "Olmoe", "FlexOlmo")  # same, but on every rank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +90,8 @@ def embedding_facts(reader: ConfigReader, name: str) -> EmbeddingFacts:
         norms = 4
     elif name.startswith(ONE_NORM):
         norms = 1
+    elif name == "AXK1ForCausalLM":
+        norms = 3
     elif name == "OlmoForCausalLM":  # its norms have no weights
         norms = 0
     elif name == "HyperCLOVAXForCausalLM" and reader.flag("use_post_norm", default=True):
@@ -116,15 +134,24 @@ def _detailed(reader: ConfigReader, name: str, attention: GroupedQueryAttention)
         qkv_bias = output_bias = reader.flag(BIASED_THROUGHOUT[name], default=True)
     if name == "Starcoder2ForCausalLM":
         qkv_bias = output_bias = reader.flag("use_bias", default=True)
-    norms = 2 if attention.shares_cache_with is None else 1  # no key of its own, no norm of it
     return replace(
         attention,
         has_query_bias=qkv_bias,
         has_key_value_bias=qkv_bias,
         has_output_bias=output_bias,
-        norm_elements=norms * attention.head_dim if _has_head_norms(reader, name) else 0,
+        norm_elements=_norm_elements(reader, name, attention),
         has_wide_norms=name.startswith(WIDE_NORMS),
+        has_sinks=attention.has_sinks or name.startswith(WITH_SINKS),
     )
+
+
+def _norm_elements(reader: ConfigReader, name: str, attention: GroupedQueryAttention) -> int:
+    """Return the elements of query and key norms that every rank holds whole."""
+    if name.startswith(WHOLE_WIDE_NORMS):
+        return (attention.num_attention_heads + attention.num_key_value_heads) * attention.head_dim
+    if not _has_head_norms(reader, name):
+        return 0
+    return (2 if attention.shares_cache_with is None else 1) * attention.head_dim  # no key of its own, no norm of it
 
 
 def _has_head_norms(reader: ConfigReader, name: str) -> bool:

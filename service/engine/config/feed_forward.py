@@ -19,9 +19,20 @@ TOP_K_NAMES = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", 
 # State a shared expert that the model code does not build.
 NO_SHARED_EXPERT = frozenset({"Qwen3MoeForCausalLM", "Qwen3VLMoeForConditionalGeneration"})
 # Have one network beside the experts, which stands alone where there are no experts.
-GRANITE_SHARED = ("GraniteMoeHybrid", "GraniteMoeShared")
+GRANITE_SHARED = ("GraniteMoeHybrid", "GraniteMoeShared", "GraniteMoeSWA")
 FP32_ROUTER = ("MiniMaxM2", "MiniMaxM3", "Glm4Moe", "MiMoV2", "Ernie4_5_Moe", "Step3p")
 KIMI_LINEAR = ("KimiLinear", "KimiK3")
+SCORE_CORRECTION = (
+    "DeepseekV4",
+    "Glm4Moe",
+    "GlmMoe",
+    "MiniMaxM2",
+    "Laguna",
+    "DeepseekV32",
+    "NemotronH",
+    "AXK1",
+    "ExaoneMo",
+)
 # Columns of one of their experts on a rank, at least (kimi_k3/nvidia/model.py).
 KIMI_RANK_COLUMNS = 256
 # Rows of an expert on one rank, as the MXFP4 kernels on Hopper want them (mxfp4.py).
@@ -32,6 +43,7 @@ PLAIN = frozenset(  # two matrices, no gate
         "Starcoder2ForCausalLM",
         "FalconForCausalLM",
         "NemotronForCausalLM",
+        "Jais2ForCausalLM",
         "GPT2LMHeadModel",
         "GPTJForCausalLM",
         "GPTBigCodeForCausalLM",
@@ -92,10 +104,12 @@ def _dense(reader: ConfigReader, name: str) -> DenseMlp:
     size = default if is_list(reader.raw(*names)) else reader.positive(*names, default=default)
     if name.startswith("Llama4"):
         size = reader.positive("intermediate_size_mlp", default=size)
+    if name == "Cohere2MoeForCausalLM":
+        size = reader.positive("prefix_dense_intermediate_size", default=size)
     if name.startswith("MiniMaxM3"):
         size = reader.positive("dense_intermediate_size")
     if name.startswith(GRANITE_SHARED):
-        size = reader.positive("shared_intermediate_size", default=size)
+        size = reader.integer("shared_intermediate_size", default=0) or size
     bias = reader.flag("mlp_bias", "use_bias")
     if name == "Starcoder2ForCausalLM":
         bias = reader.flag("use_bias", default=True)
@@ -162,7 +176,7 @@ def _has_score_correction(reader: ConfigReader, name: str) -> bool:
         or reader.flag("use_routing_bias", "use_moe_router_bias")
     ):
         return True
-    return name.startswith(("DeepseekV4", "Glm4Moe", "GlmMoe", "MiniMaxM2", "Laguna", "DeepseekV32", "NemotronH"))
+    return name.startswith(SCORE_CORRECTION)
 
 
 def _is_sparse(reader: ConfigReader, name: str, index: int) -> bool:
@@ -179,7 +193,7 @@ def _is_sparse(reader: ConfigReader, name: str, index: int) -> bool:
     frequency = reader.raw("moe_layer_freq")
     if is_list(frequency):
         return index < len(frequency) and bool(frequency[index])
-    if name.startswith(("Deepseek", "Kimi", "Glm", "Dots1")):
+    if name.startswith(("Deepseek", "Kimi", "Glm", "Dots1", "AXK1", "ExaoneMo", "Cohere2Moe")):
         every = frequency if isinstance(frequency, int) and frequency > 0 else 1
         return index >= reader.integer("first_k_dense_replace", default=0) and index % every == 0
     if name.startswith("Jamba"):

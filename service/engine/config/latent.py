@@ -21,6 +21,11 @@ def latent(reader: ConfigReader) -> Mixers:
     return ((attention,),) * num_hidden_layers(reader)
 
 
+def latent_heads(reader: ConfigReader) -> Mixers:
+    """Return latent attention that keeps every head's key and value (vLLM 0.33 `model_executor/models/minicpm3.py`)."""
+    return ((replace(_latent_attention(reader), keeps_heads=True),),) * num_hidden_layers(reader)
+
+
 def latent_if_stated(reader: ConfigReader) -> Mixers:
     """Return latent attention where the config has a latent, grouped attention otherwise."""
     return full_only(reader) if reader.raw("kv_lora_rank") is None else latent(reader)

@@ -27,7 +27,7 @@ from service.engine.config.attention import (
     windowed_like_llama,
 )
 from service.engine.config.compressed import compressed
-from service.engine.config.latent import kimi_linear, latent, latent_if_stated, sparse_latent
+from service.engine.config.latent import kimi_linear, latent, latent_heads, latent_if_stated, sparse_latent
 from service.engine.config.reader import ConfigReader
 from service.engine.config.recurrent import (
     bamba,
@@ -70,6 +70,14 @@ _LIKE_LLAMA = (
     "Starcoder2ForCausalLM",
     "Olmo3ForCausalLM",
     "Exaone4ForCausalLM",
+    "ExaoneMoeForCausalLM",
+    "ExaoneMoEForCausalLM",
+    "CwmForCausalLM",
+    "GraniteSWAForCausalLM",
+    "GraniteMoeSWAForCausalLM",
+    "Jais2ForCausalLM",
+    "Kolibri1ForCausalLM",
+    "MellumForCausalLM",
 )
 _FULL = (
     "GPT2LMHeadModel",
@@ -89,6 +97,7 @@ _FULL = (
     "OlmoForCausalLM",
     "Olmo2ForCausalLM",
     "OlmoeForCausalLM",
+    "FlexOlmoForCausalLM",
     "CohereForCausalLM",
     "Ernie4_5ForCausalLM",
     "Ernie4_5_MoeForCausalLM",
@@ -111,6 +120,7 @@ ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
         "Gemma3ForCausalLM": patterned(6, 4096),
         "Gemma3ForConditionalGeneration": patterned(6, 4096),
         "Cohere2ForCausalLM": patterned(4, 4096, extra=1),
+        "Cohere2MoeForCausalLM": patterned(4, 4096, extra=1),
         "GptOssForCausalLM": gpt_oss,
         "Llama4ForCausalLM": llama4,
         "Llama4ForConditionalGeneration": llama4,
@@ -127,6 +137,8 @@ ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
         "KimiVLForConditionalGeneration": latent,
         "KimiLinearForCausalLM": kimi_linear,
         "KimiK3ForConditionalGeneration": kimi_linear,
+        "AXK1ForCausalLM": latent,
+        "MiniCPM3ForCausalLM": latent_heads,
         "Glm4MoeLiteForCausalLM": latent,
         "DeepseekV32ForCausalLM": sparse_latent,
         "GlmMoeDsaForCausalLM": sparse_latent,

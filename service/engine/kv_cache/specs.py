@@ -158,6 +158,8 @@ def _grouped(attention: GroupedQueryAttention, sharding: Sharding) -> tuple[Cach
 
 def _latent(attention: LatentAttention, sharding: Sharding) -> tuple[CacheSpec, ...]:
     """Return the latent, the same on every rank, and the indexer's key where the layer has one."""
+    if attention.keeps_heads:
+        return _latent_heads(attention, sharding)
     width = attention.kv_lora_rank + attention.qk_rope_head_dim
     latent = CacheSpec(
         kind="mla_attention",
@@ -169,6 +171,15 @@ def _latent(attention: LatentAttention, sharding: Sharding) -> tuple[CacheSpec, 
     if attention.indexer is None:
         return (latent,)
     return (_indexer(attention.indexer, sharding), latent)
+
+
+def _latent_heads(attention: LatentAttention, sharding: Sharding) -> tuple[CacheSpec, ...]:
+    """Return keys and values of the rank's heads, values padded to the width of keys."""
+    heads = heads_per_rank(attention.num_attention_heads, sharding.tensor_parallel_size)
+    head_dim = attention.qk_nope_head_dim + attention.qk_rope_head_dim
+    token_bytes = 2 * heads * head_dim * sharding.cache_element_bytes
+    shape = (heads, head_dim, head_dim)
+    return (CacheSpec(kind="full_attention", block_size=sharding.block_size, token_bytes=token_bytes, shape=shape),)
 
 
 def _indexer(indexer: SparseIndexer, sharding: Sharding) -> CacheSpec:
@@ -274,6 +285,8 @@ def kernel_block_size(attention: Attention, cache_element_bytes: int) -> int:
     """Return the smallest block that the layer's kernel on Hopper accepts. [tokens]."""
     match attention:
         case LatentAttention():
+            if attention.keeps_heads:
+                return DEFAULT_BLOCK_SIZE
             if attention.is_sparse:
                 return SPARSE_BLOCK_SIZE
             return FP8_LATENT_BLOCK_SIZE if cache_element_bytes == 1 else DEFAULT_BLOCK_SIZE

@@ -118,7 +118,8 @@ def embedding_matrices(architecture: Architecture, layout: Layout) -> tuple[list
     first: list[Matrix] = [table, _vector("model.extra", architecture.extra_parameters)]
     streams = architecture.residual_streams
     mixing = _single("model.hc_head", streams * streams * hidden + streams + 1 if streams > 1 else 0)
-    vectors = (2 if architecture.norm_biases else 1) + RESIDUAL_VECTORS * architecture.has_attention_residuals
+    own = 0 if architecture.norms_per_layer == 0 else 2 if architecture.norm_biases else 1
+    vectors = own + RESIDUAL_VECTORS * architecture.has_attention_residuals
     final_norm = _vector("model.norm", hidden * vectors)
     if architecture.encoder is not None:
         encoder = architecture.encoder
