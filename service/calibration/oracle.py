@@ -49,6 +49,7 @@ def cache_is_equal(row: dict[str, Any], architecture: Architecture) -> bool:
         settings=EngineSettings(
             gpu_memory_utilization=1.0,
             kv_cache_dtype="fp8" if row["cache_dtype"].startswith("fp8") else "auto",
+            is_checkpoints_cache_dtype=row["cache_dtype"] == "fp8_e4m3",
             max_model_len=row["max_model_len"],
             max_num_batched_tokens=row["max_num_batched_tokens"],
             max_num_seqs=row["max_num_seqs"],

@@ -246,6 +246,7 @@ class Architecture:
     norms_per_layer: int = 2  # of the width of the residual stream
     norm_biases: bool = False
     has_head_bias: bool = False
+    is_hybrid: bool = True  # of a class that may mix attention and recurrence, even if this one does not
     has_attention_residuals: bool = False  # each part of a layer attends over earlier layers' outputs (Kimi K3)
     residual_streams: int = 1  # hyper-connections mix several, with fp32 weights of their own
     per_layer_embeddings: PerLayerEmbeddings | None = None

@@ -67,6 +67,7 @@ def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules,
     settings = EngineSettings(
         gpu_memory_utilization=_or(wish.gpu_memory_utilization, utilization),
         kv_cache_dtype=kv_cache_dtype,
+        is_checkpoints_cache_dtype=checkpoint.kv_cache_dtype == kv_cache_dtype,
         max_model_len=_or(wish.max_model_len, model.architecture.default_max_model_len),
         max_num_batched_tokens=_or(wish.max_num_batched_tokens, max_num_batched_tokens),
         max_num_seqs=_or(wish.max_num_seqs, max_num_seqs),

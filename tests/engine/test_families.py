@@ -14,7 +14,7 @@ from service.engine.config import parse_architecture
 from service.engine.config.quantization import parse_quantization, stated_quantization
 from service.engine.errors import UnsupportedModelError
 from service.engine.inputs import EngineSettings, Layout
-from service.engine.kv_cache import plan_kv_cache
+from service.engine.kv_cache import cache_shape, plan_kv_cache
 from service.engine.layouts import check_layout
 from service.engine.weights import num_active_parameters, num_parameters, rank_weights
 
@@ -119,6 +119,33 @@ def test_parameters_round_to_what_the_publisher_prints(family: str) -> None:
 @pytest.mark.parametrize(("config", "expected", "printed"), EXACT.values(), ids=EXACT)
 def test_parameters_equal_what_the_publisher_prints(config: dict[str, Any], expected: int, printed: str) -> None:
     assert num_parameters(parse_architecture(config)) == expected, printed
+
+
+def test_sparse_latents_are_packed_unless_the_checkpoint_itself_is_fp8() -> None:
+    # vLLM 0.33 on H100: 656 bytes with scales (fp8_ds_mla) when asked for fp8, 576 when GLM-5-NVFP4 declares it.
+    config = {
+        "architectures": ["GlmMoeDsaForCausalLM"],
+        "hidden_size": 6144,
+        "num_hidden_layers": 78,
+        "num_attention_heads": 64,
+        "q_lora_rank": 2048,
+        "kv_lora_rank": 512,
+        "qk_nope_head_dim": 192,
+        "qk_rope_head_dim": 64,
+        "v_head_dim": 256,
+        "index_n_heads": 32,
+        "index_head_dim": 128,
+        "index_topk": 2048,
+        "vocab_size": 154880,
+        "intermediate_size": 12288,
+        "max_position_embeddings": 202752,
+    }
+    architecture = parse_architecture(config)
+
+    asked = cache_shape(architecture, Layout(), "fp8", None)
+    declared = cache_shape(architecture, Layout(), "fp8", None, is_checkpoints_dtype=True)
+
+    assert (asked.bytes_per_block, declared.bytes_per_block) == (3_933_696, 3_534_336)
 
 
 def test_falcon_keeps_its_cache_in_the_models_dtype() -> None:

@@ -7,7 +7,7 @@ from service.engine.config.attention import hidden_size
 from service.engine.config.context import context_lengths
 from service.engine.config.embedding import alternating_updates, embedding_facts, per_layer_embeddings, with_details
 from service.engine.config.encoder import parse_encoder
-from service.engine.config.feed_forward import mlp_layers
+from service.engine.config.feed_forward import PURELY_RECURRENT, mlp_layers
 from service.engine.config.reader import architecture_name, text_reader
 from service.engine.config.registry import attention_rule
 from service.engine.config.towers import parse_tower
@@ -45,6 +45,7 @@ def parse_architecture(config: Mapping[str, object]) -> Architecture:
         norm_biases=facts.norm_biases,
         has_head_bias=facts.has_head_bias,
         residual_streams=reader.positive("hc_mult", default=1) if name.startswith("DeepseekV4") else 1,
+        is_hybrid=name not in PURELY_RECURRENT,
         has_attention_residuals=reader.raw("attn_res_block_size") is not None,
         per_layer_embeddings=per_layer_embeddings(reader, name),
         alternating_updates=alternating_updates(reader, name),

@@ -37,7 +37,7 @@ SCORE_CORRECTION = (
 KIMI_RANK_COLUMNS = 256
 # Rows of an expert on one rank, as the MXFP4 kernels on Hopper want them (mxfp4.py).
 MXFP4_PADDING = 64
-WITHOUT_MLP = frozenset({"MambaForCausalLM", "FalconMambaForCausalLM", "Mamba2ForCausalLM"})
+PURELY_RECURRENT = frozenset({"MambaForCausalLM", "FalconMambaForCausalLM", "Mamba2ForCausalLM"})
 PLAIN = frozenset(  # two matrices, no gate
     {
         "Starcoder2ForCausalLM",
@@ -62,7 +62,7 @@ def mlp_layers(reader: ConfigReader, name: str, num_layers: int) -> tuple[Mlp, .
     """Return the feed-forward part of each layer of an architecture."""
     if name == "DeciLMForCausalLM":
         return _searched(reader)
-    if name in WITHOUT_MLP:
+    if name in PURELY_RECURRENT:
         return (NoMlp(),) * num_layers
     if name == "NemotronHForCausalLM":
         return _nemotron(reader, name)

@@ -1,6 +1,6 @@
 """The cache pool of one GPU: blocks, tokens and concurrency as the engine prints them at start-up."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import lcm
 
@@ -81,7 +81,7 @@ def plan_kv_cache(
     Sources:
         vLLM 0.33 `v1/core/kv_cache_planning.py`, `get_kv_cache_capacity` in `v1/core/kv_cache_utils.py`.
     """
-    shape = cache_shape(architecture, layout, settings.kv_cache_dtype, settings.block_size)
+    shape = _shape_of(architecture, layout, settings)
     in_flight = in_flight_tokens(settings)
     per_longest = shape.blocks_per_request(settings.max_model_len, in_flight)
     num_blocks = available_bytes // shape.bytes_per_block if shape.bytes_per_block else 1
@@ -118,7 +118,7 @@ def requests_fitting(
 
         requests = floor((blocks - 1 - in-flight reserve) / blocks per request)
     """
-    shape = cache_shape(architecture, layout, settings.kv_cache_dtype, settings.block_size)
+    shape = _shape_of(architecture, layout, settings)
     if not shape.bytes_per_block:
         return settings.max_num_seqs
     steady = shape.blocks_per_request(context_tokens, 0)
@@ -129,13 +129,30 @@ def requests_fitting(
     return 1 + (usable - peak) // steady
 
 
+def _shape_of(architecture: Architecture, layout: Layout, settings: EngineSettings) -> CacheShape:
+    is_checkpoints = settings.is_checkpoints_cache_dtype
+    return cache_shape(
+        architecture, layout, settings.kv_cache_dtype, settings.block_size, is_checkpoints_dtype=is_checkpoints
+    )
+
+
 @lru_cache(maxsize=4096)
 def cache_shape(
-    architecture: Architecture, layout: Layout, kv_cache_dtype: KvCacheDtype, block_size: int | None
+    architecture: Architecture,
+    layout: Layout,
+    kv_cache_dtype: KvCacheDtype,
+    block_size: int | None,
+    *,
+    is_checkpoints_dtype: bool = False,
 ) -> CacheShape:
     """Return the groups and sizes of one rank of the pipeline stage with the largest blocks."""
-    sharding = _sharding(architecture, layout.tensor_parallel_size, kv_cache_dtype, block_size)
-    whole = _sharding(architecture, 1, kv_cache_dtype, block_size)
+
+    def sharding_over(tensor_parallel_size: int) -> Sharding:
+        return _sharding(
+            architecture, tensor_parallel_size, kv_cache_dtype, block_size, is_checkpoints_dtype=is_checkpoints_dtype
+        )
+
+    sharding, whole = sharding_over(layout.tensor_parallel_size), sharding_over(1)
     stages = [
         cache_groups(_specs(architecture, start, end, sharding))
         for start, end in pipeline_stages(len(architecture.layers), layout.pipeline_parallel_size)
@@ -187,7 +204,12 @@ def _specs(architecture: Architecture, start: int, end: int, sharding: Sharding)
 
 
 def _sharding(
-    architecture: Architecture, tensor_parallel_size: int, kv_cache_dtype: KvCacheDtype, block_size: int | None
+    architecture: Architecture,
+    tensor_parallel_size: int,
+    kv_cache_dtype: KvCacheDtype,
+    block_size: int | None,
+    *,
+    is_checkpoints_dtype: bool,
 ) -> Sharding:
     """Return the rank's view, with the block size that all its layers can run."""
     model_element_bytes = ELEMENT_BYTES.get(architecture.dtype, 2)
@@ -200,7 +222,8 @@ def _sharding(
         cache_element_bytes=element_bytes,
         model_element_bytes=model_element_bytes,
         block_size=max(block_size or smallest, smallest),
-        has_attention=has_attention,
+        is_checkpoints_dtype=is_checkpoints_dtype,
+        keeps_states=has_attention or architecture.is_hybrid,
     )
     return _inflated(sharding, mixers) if has_attention else sharding
 
@@ -227,13 +250,7 @@ def _inflated(sharding: Sharding, mixers: set[Attention]) -> Sharding:
         has_latent=any(isinstance(it, LatentAttention) for it in mixers),
         checkpoint_grid=lcm(*(checkpoint_tokens(it) for it in mixers if isinstance(it, RECURRENT))),
     )
-    return Sharding(
-        tensor_parallel_size=sharding.tensor_parallel_size,
-        cache_element_bytes=sharding.cache_element_bytes,
-        model_element_bytes=sharding.model_element_bytes,
-        block_size=block_size,
-        has_attention=True,
-    )
+    return replace(sharding, block_size=block_size)
 
 
 def _longest_fitting(shape: CacheShape, longest: int, in_flight: int, usable_blocks: int) -> int:

@@ -38,6 +38,7 @@ WIDE_FP8_BLOCK_SIZE = 64  # [tokens]
 DELTA_NET_CHECKPOINT_TOKENS = 64  # chunk on which a delta net can export its state [tokens]
 FLASH_KDA_CHECKPOINT_TOKENS = 16  # same, of the FlashKDA kernel of Kimi K3 [tokens]
 LATENT_HYBRID_TOKENS = 128  # blocks of latents beside recurrent layers are whole multiples [tokens]
+PACKED_LATENT_BYTES = 656  # 512 fp8 values, 4 fp32 scales and 64 bf16 rotary values
 COMPRESSED_BLOCK_SIZE = 256  # [tokens]
 COMPRESSED_LATENT_BYTES = 584  # 448 fp8 values, 64 bf16 rotary values and 8 scales
 COMPRESSED_ROW_BYTES = 576  # pages are padded to a multiple of this
@@ -106,7 +107,8 @@ class Sharding:
     cache_element_bytes: int  # 2 for bf16 and fp16, 1 for fp8
     model_element_bytes: int
     block_size: int
-    has_attention: bool  # recurrent layers beside attention keep states for prefix caching
+    is_checkpoints_dtype: bool  # the cache's dtype is the checkpoint's own
+    keeps_states: bool  # recurrent layers keep states for prefix caching
 
 
 def heads_per_rank(num_heads: int, tensor_parallel_size: int) -> int:
@@ -157,15 +159,23 @@ def _grouped(attention: GroupedQueryAttention, sharding: Sharding) -> tuple[Cach
 
 
 def _latent(attention: LatentAttention, sharding: Sharding) -> tuple[CacheSpec, ...]:
-    """Return the latent, the same on every rank, and the indexer's key where the layer has one."""
+    """Return the latent, the same on every rank, and the indexer's key where the layer has one.
+
+    Source: vLLM 0.33 `layers/attention/mla_attention.py` (`_canonicalize_sparse_mla_kv_cache_dtype`).
+    """
     if attention.keeps_heads:
         return _latent_heads(attention, sharding)
     width = attention.kv_lora_rank + attention.qk_rope_head_dim
+    token_bytes = width * sharding.cache_element_bytes
+    # Asked for fp8, the sparse kernels pack latents with scales; a checkpoint's own fp8 stays plain.
+    is_packed = attention.is_sparse and sharding.cache_element_bytes == 1 and not sharding.is_checkpoints_dtype
+    if is_packed:
+        token_bytes = PACKED_LATENT_BYTES
     latent = CacheSpec(
         kind="mla_attention",
         block_size=sharding.block_size,
-        token_bytes=width * sharding.cache_element_bytes,
-        stride_alignment=width * sharding.cache_element_bytes if attention.is_sparse else 1,
+        token_bytes=token_bytes,
+        stride_alignment=token_bytes if attention.is_sparse and not is_packed else 1,
         shape=(1, width, 0),
     )
     if attention.indexer is None:
@@ -236,7 +246,7 @@ def _padded(kind: SpecKind, block_size: int, page_bytes: int, token_bytes: int, 
 
 def _recurrent(mixer: RecurrentMixer, sharding: Sharding) -> CacheSpec:
     pages = 1
-    if sharding.has_attention:  # a running state and the one being written, and a checkpoint
+    if sharding.keeps_states:  # a running state and the one being written, and a checkpoint
         pages = 3 if checkpoint_tokens(mixer) else 2
     return CacheSpec(
         kind="mamba",
