@@ -26,6 +26,17 @@ PRINTED: dict[str, tuple[float, float | None, str]] = {
     "step-3.5-flash": (196, 11, "huggingface.co/stepfun-ai/Step-3.5-Flash, 196B without its MTP layers"),
 }
 
+QWEN_7B: dict[str, Any] = {
+    "hidden_size": 3584,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "intermediate_size": 18944,
+    "vocab_size": 152064,
+    "max_position_embeddings": 128000,
+    "tie_word_embeddings": False,
+}
+PATCHES: dict[str, int] = {"depth": 32, "num_heads": 16, "patch_size": 14, "spatial_merge_size": 2}
 # config, parameters as the publisher's safetensors or paper print them
 EXACT: dict[str, tuple[dict[str, Any], int, str]] = {
     "GPT-2": (FAMILIES["gpt-2"]["config"], 124_439_808, "huggingface.co/openai-community/gpt2"),
@@ -42,6 +53,24 @@ EXACT: dict[str, tuple[dict[str, Any], int, str]] = {
         },
         176_247_271_424,
         "huggingface.co/bigscience/bloom: 176,247,271,424 parameters",
+    ),
+    "Qwen2.5-VL 7B": (
+        {
+            **QWEN_7B,
+            "architectures": ["Qwen2_5_VLForConditionalGeneration"],
+            "vision_config": {**PATCHES, "hidden_size": 1280, "intermediate_size": 3420, "out_hidden_size": 3584},
+        },
+        8_292_166_656,
+        "huggingface.co/Qwen/Qwen2.5-VL-7B-Instruct, safetensors",
+    ),
+    "Qwen2-VL 7B": (
+        {
+            **QWEN_7B,
+            "architectures": ["Qwen2VLForConditionalGeneration"],
+            "vision_config": {**PATCHES, "embed_dim": 1280, "mlp_ratio": 4, "hidden_size": 3584},
+        },
+        8_291_375_616,
+        "huggingface.co/Qwen/Qwen2-VL-7B-Instruct, safetensors",
     ),
     "BLOOM 560M": (
         {

@@ -9,7 +9,7 @@ from service.engine.config.embedding import alternating_updates, embedding_facts
 from service.engine.config.encoder import parse_encoder
 from service.engine.config.feed_forward import PURELY_RECURRENT, mlp_layers
 from service.engine.config.reader import architecture_name, text_reader
-from service.engine.config.registry import attention_rule
+from service.engine.config.registry import attention_rule, language_model
 from service.engine.config.towers import parse_tower
 
 DTYPES = {"bfloat16": "bfloat16", "float16": "float16", "half": "float16", "float32": "bfloat16", "float": "bfloat16"}
@@ -23,11 +23,12 @@ def parse_architecture(config: Mapping[str, object]) -> Architecture:
         MissingConfigFieldError: a field that the rules need and the config does not state.
     """
     name = architecture_name(config)
-    rule = attention_rule(name)
+    inner = language_model(config, name)
+    rule = attention_rule(inner)
     reader = text_reader(config)
     mixers = rule(reader)
-    mlps = mlp_layers(reader, name, len(mixers))
-    facts = embedding_facts(reader, name)
+    mlps = mlp_layers(reader, inner, len(mixers))
+    facts = embedding_facts(reader, inner)
     longest, unasked = context_lengths(reader)
     return Architecture(
         name=name,
@@ -37,7 +38,7 @@ def parse_architecture(config: Mapping[str, object]) -> Architecture:
         max_position_embeddings=longest,
         default_max_model_len=unasked,
         layers=tuple(
-            DecoderLayer(index=index, mixers=with_details(reader, name, it), mlp=mlps[index])
+            DecoderLayer(index=index, mixers=with_details(reader, inner, it), mlp=mlps[index])
             for index, it in enumerate(mixers)
         ),
         ties_embeddings=facts.ties_embeddings,

@@ -100,12 +100,23 @@ def embedding_facts(reader: ConfigReader, name: str) -> EmbeddingFacts:
         norms = _falcon_norms(reader)
     has_biases = name.startswith(NORM_BIASES) and not name.startswith("NemotronH")
     return EmbeddingFacts(
-        ties_embeddings=reader.flag("tie_word_embeddings", default=name.startswith(TIED_BY_DEFAULT)),
+        ties_embeddings=_ties_embeddings(reader, name),
         norms_per_layer=norms,
         norm_biases=has_biases,
         has_head_bias=reader.flag("lm_head_bias", default=name == "GPTJForCausalLM"),
         extra_parameters=_extra_parameters(reader, name),
     )
+
+
+def _ties_embeddings(reader: ConfigReader, name: str) -> bool:
+    """Return whether the head is the embedding table; a multimodal wrapper's word counts more than its inner config's.
+
+    Source: vLLM 0.33 `config/vllm.py` (`with_hf_config`).
+    """
+    outer = reader.outer("tie_word_embeddings")
+    if isinstance(outer, bool):
+        return outer
+    return reader.flag("tie_word_embeddings", default=name.startswith(TIED_BY_DEFAULT))
 
 
 def _falcon_norms(reader: ConfigReader) -> int:

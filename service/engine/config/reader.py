@@ -32,6 +32,10 @@ class ConfigReader:
         """Return everything stated on this level."""
         return dict(self._values)
 
+    def outer(self, name: str) -> object:
+        """Return the value stated on the wrapper's level alone, or None."""
+        return self._wrapper.get(name)
+
     def own(self, name: str) -> object:
         """Return the value stated on this level alone, or None."""
         return self._values.get(name)

@@ -28,7 +28,7 @@ from service.engine.config.attention import (
 )
 from service.engine.config.compressed import compressed
 from service.engine.config.latent import kimi_linear, latent, latent_heads, latent_if_stated, sparse_latent
-from service.engine.config.reader import ConfigReader
+from service.engine.config.reader import ConfigReader, text_reader, unknown_kind
 from service.engine.config.recurrent import (
     bamba,
     falcon_h1,
@@ -172,6 +172,53 @@ ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
     }
 )
 
+# Multimodal classes around a language model: its class, or None where `text_config` names it.
+WRAPPERS: Final[Mapping[str, str | None]] = MappingProxyType(
+    {
+        "Qwen2VLForConditionalGeneration": "Qwen2ForCausalLM",
+        "Qwen2_5_VLForConditionalGeneration": "Qwen2ForCausalLM",
+        "Glm4vForConditionalGeneration": "Glm4ForCausalLM",
+        "InternVLForConditionalGeneration": None,
+        "LlavaForConditionalGeneration": None,
+        "LlavaNextForConditionalGeneration": None,
+        "LlavaOnevisionForConditionalGeneration": None,
+        "Idefics3ForConditionalGeneration": None,
+        "SmolVLMForConditionalGeneration": None,
+        "PaliGemmaForConditionalGeneration": None,
+    }
+)
+LANGUAGE_MODELS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "llama": "LlamaForCausalLM",
+        "mistral": "MistralForCausalLM",
+        "qwen2": "Qwen2ForCausalLM",
+        "qwen3": "Qwen3ForCausalLM",
+        "qwen3_moe": "Qwen3MoeForCausalLM",
+        "gemma": "GemmaForCausalLM",
+        "gemma2": "Gemma2ForCausalLM",
+        "phi3": "Phi3ForCausalLM",
+        "gpt_oss": "GptOssForCausalLM",
+    }
+)
+
+
+def language_model(config: Mapping[str, object], name: str) -> str:
+    """Return the class of the language model inside a multimodal one; any other class is its own.
+
+    Raises:
+        UnsupportedModelError: `text_config` names a model type without a rule here.
+    """
+    if name not in WRAPPERS:
+        return name
+    stated = WRAPPERS[name]
+    if stated is not None:
+        return stated
+    inner = text_reader(config)
+    kind = str(inner.own("model_type") or "")
+    if kind not in LANGUAGE_MODELS:
+        raise unknown_kind("text_config.model_type", kind, ", ".join(LANGUAGE_MODELS))
+    return LANGUAGE_MODELS[kind]
+
 
 def attention_rule(name: str) -> AttentionRule:
     """Return the rule of an architecture.
@@ -184,6 +231,6 @@ def attention_rule(name: str) -> AttentionRule:
         raise UnsupportedModelError(
             f"there is no rule yet for the architecture {name[:80]!r}, so it is refused rather than approximated",
             field="model_config.architectures",
-            accepted=", ".join(sorted(ARCHITECTURES)),
+            accepted=", ".join(sorted({*ARCHITECTURES, *WRAPPERS})),
         )
     return rule

@@ -21,7 +21,7 @@ class CacheGroup:
     """Layers that share one block table; a block holds one page of each."""
 
     specs: tuple[CacheSpec, ...]  # one per layer
-    kinds: tuple[CacheSpec, ...]  # each spec once
+    kinds: tuple[CacheSpec, ...]  # one spec for each rule of how blocks grow
 
     @property
     def bytes_per_block(self) -> int:
@@ -30,12 +30,15 @@ class CacheGroup:
 
     def blocks_for(self, num_tokens: int, in_flight_tokens: int) -> int:
         """Return the blocks that a request of this length may hold at once."""
+        if len(self.kinds) == 1:  # nearly always, and this is asked often
+            return self.kinds[0].blocks_for(num_tokens, in_flight_tokens)
         return max(spec.blocks_for(num_tokens, in_flight_tokens) for spec in self.kinds)
 
 
 def group_of(specs: tuple[CacheSpec, ...]) -> CacheGroup:
     """Return the group of these layers."""
-    return CacheGroup(specs=specs, kinds=tuple(dict.fromkeys(specs)))
+    by_rule = {(it.kind, it.block_size, it.window, it.pages_per_request): it for it in specs}
+    return CacheGroup(specs=specs, kinds=tuple(by_rule.values()))
 
 
 def cache_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
