@@ -23,6 +23,9 @@ FAMILIES: dict[str, dict[str, Any]] = {path.stem: json.loads(path.read_text(enco
 # family, parameters and active parameters in billions as the publisher prints them
 PRINTED: dict[str, tuple[float, float | None, str]] = {
     "kimi-linear": (49.1, 3, "huggingface.co/moonshotai/Kimi-Linear-48B-A3B-Instruct, safetensors 49B"),
+    "lfm2-moe": (8.34, 1.5, "huggingface.co/LiquidAI/LFM2-8B-A1B: 8.3B total, 1.5B active"),
+    "ling-mini-2.0": (16.26, 1.4, "huggingface.co/inclusionAI/Ling-mini-2.0: 16B total, 1.4B active"),
+    "trinity-mini": (26.1, 3, "huggingface.co/arcee-ai/Trinity-Mini: 26B total, 3B active"),
     "step-3.5-flash": (196, 11, "huggingface.co/stepfun-ai/Step-3.5-Flash, 196B without its MTP layers"),
 }
 
@@ -72,6 +75,17 @@ EXACT: dict[str, tuple[dict[str, Any], int, str]] = {
         8_291_375_616,
         "huggingface.co/Qwen/Qwen2-VL-7B-Instruct, safetensors",
     ),
+    "EXAONE 3.5 7.8B": (
+        FAMILIES["exaone-3.5"]["config"],
+        7_818_448_896,
+        "huggingface.co/LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct, safetensors",
+    ),
+    "Hunyuan A13B": (
+        FAMILIES["hunyuan-a13b"]["config"],
+        80_393_183_232,
+        "huggingface.co/tencent/Hunyuan-A13B-Instruct, safetensors",
+    ),
+    "GLM-4 9B": (FAMILIES["glm-4-9b-chat"]["config"], 9_399_951_360, "huggingface.co/THUDM/glm-4-9b-chat, safetensors"),
     "BLOOM 560M": (
         {
             "architectures": ["BloomForCausalLM"],

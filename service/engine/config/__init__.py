@@ -34,7 +34,7 @@ def parse_architecture(config: Mapping[str, object]) -> Architecture:
         name=name,
         dtype=DTYPES.get(str(reader.raw("dtype", "torch_dtype") or "bfloat16").removeprefix("torch."), "bfloat16"),
         hidden_size=hidden_size(reader),
-        vocab_size=reader.positive("vocab_size"),
+        vocab_size=reader.positive("vocab_size", "padded_vocab_size"),
         max_position_embeddings=longest,
         default_max_model_len=unasked,
         layers=tuple(

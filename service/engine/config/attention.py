@@ -204,6 +204,27 @@ def multi_query(reader: ConfigReader) -> Mixers:
     return repeated(reader, attention)
 
 
+def chatglm(reader: ConfigReader) -> Mixers:
+    """Return ChatGLM's rule: `multi_query_group_num` key-value heads, where `multi_query_attention` says so."""
+    attention = base_attention(reader)
+    width = reader.positive("kv_channels", default=attention.head_dim)
+    heads = attention.num_attention_heads
+    return repeated(
+        reader,
+        replace(
+            attention,
+            num_key_value_heads=reader.positive("multi_query_group_num")
+            if reader.flag("multi_query_attention")
+            else heads,
+            head_dim=width,
+            v_head_dim=width,
+            has_query_bias=reader.flag("add_qkv_bias") or reader.flag("add_bias_linear"),
+            has_key_value_bias=reader.flag("add_qkv_bias") or reader.flag("add_bias_linear"),
+            has_output_bias=reader.flag("add_bias_linear"),
+        ),
+    )
+
+
 def opt(reader: ConfigReader) -> Mixers:
     """Return full attention of OPT models whose embeddings are as wide as their stream."""
     width = reader.positive("word_embed_proj_dim", default=hidden_size(reader))

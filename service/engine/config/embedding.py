@@ -28,6 +28,7 @@ NORM_BIASES = (
     "StableLm",
     "GPT2",
     "Jais2",
+    "Orion",
     "GPTNeoX",
     "GPTJ",
     "GPTBigCode",
@@ -37,7 +38,7 @@ NORM_BIASES = (
     "PhiForCausalLM",
     "PhiMoE",
 )
-FOUR_NORMS = ("Gemma2", "Gemma3", "Gemma4", "Glm4ForCausalLM", "MuseGlimmer", "Kolibri1")
+FOUR_NORMS = ("Gemma2", "Gemma3", "Gemma4", "Glm4ForCausalLM", "MuseGlimmer", "Kolibri1", "Afmoe")
 ONE_NORM = ("Cohere", "NemotronH", "MambaForCausalLM", "Mamba2", "FalconMamba", "GPTJ", "PhiForCausalLM")
 PER_LAYER_EMBEDDINGS = ("Gemma3n", "Gemma4")
 BIASED_QKV = ("Qwen2",)
@@ -54,6 +55,7 @@ HEAD_NORMS = (
     "ExaoneMo",
     "Kolibri1",
     "Mellum",
+    "Afmoe",
 )
 # Have biases in every matrix, unless this field says otherwise.
 BIASED_THROUGHOUT: Final[Mapping[str, str]] = MappingProxyType(
@@ -143,6 +145,8 @@ def _detailed(reader: ConfigReader, name: str, attention: GroupedQueryAttention)
         qkv_bias = reader.flag("attention_bias", default=name in ("MiMoForCausalLM", "SeedOssForCausalLM"))
     if name in BIASED_THROUGHOUT:
         qkv_bias = output_bias = reader.flag(BIASED_THROUGHOUT[name], default=True)
+    if name.startswith("Bailing"):
+        qkv_bias, output_bias = reader.flag("use_bias") or reader.flag("use_qkv_bias"), reader.flag("use_bias")
     if name == "Starcoder2ForCausalLM":
         qkv_bias = output_bias = reader.flag("use_bias", default=True)
     return replace(
@@ -160,6 +164,8 @@ def _norm_elements(reader: ConfigReader, name: str, attention: GroupedQueryAtten
     """Return the elements of query and key norms that every rank holds whole."""
     if name.startswith(WHOLE_WIDE_NORMS):
         return (attention.num_attention_heads + attention.num_key_value_heads) * attention.head_dim
+    if name.startswith("Bailing") and reader.flag("use_qk_norm"):
+        return (2 if reader.flag("use_rmsnorm") else 4) * attention.head_dim  # others have biases
     if not _has_head_norms(reader, name):
         return 0
     return (2 if attention.shares_cache_with is None else 1) * attention.head_dim  # no key of its own, no norm of it
@@ -168,6 +174,8 @@ def _norm_elements(reader: ConfigReader, name: str, attention: GroupedQueryAtten
 def _has_head_norms(reader: ConfigReader, name: str) -> bool:
     if name.startswith(HEAD_NORMS):
         return True
+    if name == "HunYuanMoEV1ForCausalLM":
+        return reader.flag("use_qk_norm", default=True)
     return name.startswith("Glm4Moe") and reader.flag("use_qk_norm")
 
 

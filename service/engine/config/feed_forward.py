@@ -20,9 +20,11 @@ TOP_K_NAMES = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", 
 NO_SHARED_EXPERT = frozenset({"Qwen3MoeForCausalLM", "Qwen3VLMoeForConditionalGeneration"})
 # Have one network beside the experts, which stands alone where there are no experts.
 GRANITE_SHARED = ("GraniteMoeHybrid", "GraniteMoeShared", "GraniteMoeSWA")
-FP32_ROUTER = ("MiniMaxM2", "MiniMaxM3", "Glm4Moe", "MiMoV2", "Ernie4_5_Moe", "Step3p")
+FP32_ROUTER = ("MiniMaxM2", "MiniMaxM3", "Glm4Moe", "MiMoV2", "Ernie4_5_Moe", "Step3p", "Afmoe")
 KIMI_LINEAR = ("KimiLinear", "KimiK3")
+CORRECTION_FLAGS = ("use_routing_bias", "use_moe_router_bias", "use_expert_bias", "moe_router_enable_expert_bias")
 SCORE_CORRECTION = (
+    "Afmoe",
     "DeepseekV4",
     "Glm4Moe",
     "GlmMoe",
@@ -66,6 +68,8 @@ def mlp_layers(reader: ConfigReader, name: str, num_layers: int) -> tuple[Mlp, .
         return (NoMlp(),) * num_layers
     if name == "NemotronHForCausalLM":
         return _nemotron(reader, name)
+    if name == "HunYuanMoEV1ForCausalLM":
+        reader = _alike(reader)
     dense = _dense(reader, name)
     num_experts = reader.integer(*EXPERT_COUNT_NAMES, default=0)
     if num_experts <= 1:
@@ -74,6 +78,19 @@ def mlp_layers(reader: ConfigReader, name: str, num_layers: int) -> tuple[Mlp, .
     if name.startswith("DeepseekV4"):
         return _hashed(reader, moe, num_layers)
     return tuple(moe if _is_sparse(reader, name, index) else dense for index in range(num_layers))
+
+
+def _alike(reader: ConfigReader) -> ConfigReader:
+    """Return Hunyuan's config with its per-layer lists as one number each, which the engine takes them for."""
+    values = reader.values()
+    for field in ("moe_topk", "num_shared_expert", "moe_intermediate_size"):
+        stated = reader.raw(field)
+        if not is_list(stated):
+            continue
+        if not stated or any(it != stated[0] for it in stated):
+            raise unknown_kind(field, stated, "the same number for every layer")
+        values[field] = stated[0]
+    return ConfigReader(values)
 
 
 def _dense_layers(reader: ConfigReader, name: str, dense: DenseMlp, num_layers: int) -> tuple[Mlp, ...]:
@@ -125,7 +142,12 @@ def _dense(reader: ConfigReader, name: str) -> DenseMlp:
 
 def _moe(reader: ConfigReader, name: str, num_experts: int) -> MoeMlp:
     size = reader.positive("moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size")
-    shared = reader.integer("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", default=0) * size
+    shared = (
+        reader.integer(
+            "n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert", default=0
+        )
+        * size
+    )
     shared = reader.integer("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", default=shared)
     if name.startswith("MiniMaxM3"):
         size = reader.positive("intermediate_size")
@@ -170,11 +192,7 @@ def _expert_scheme(reader: ConfigReader, name: str) -> str:
 
 
 def _has_score_correction(reader: ConfigReader, name: str) -> bool:
-    if (
-        name.startswith(KIMI_LINEAR)
-        or reader.raw("topk_method") == "noaux_tc"
-        or reader.flag("use_routing_bias", "use_moe_router_bias")
-    ):
+    if name.startswith(KIMI_LINEAR) or reader.raw("topk_method") == "noaux_tc" or reader.flag(*CORRECTION_FLAGS):
         return True
     return name.startswith(SCORE_CORRECTION)
 
@@ -184,6 +202,8 @@ def _is_sparse(reader: ConfigReader, name: str, index: int) -> bool:
     kinds = reader.raw("mlp_layer_types")
     if is_list(kinds) and index < len(kinds):
         return kinds[index] == "sparse"
+    if name.startswith(("Lfm2Moe", "Afmoe")):
+        return index >= reader.integer("num_dense_layers", default=0)
     if name.startswith("Step3p"):
         return _is_sparse_step(reader, index)
     if name.startswith("Llama4"):
@@ -193,7 +213,7 @@ def _is_sparse(reader: ConfigReader, name: str, index: int) -> bool:
     frequency = reader.raw("moe_layer_freq")
     if is_list(frequency):
         return index < len(frequency) and bool(frequency[index])
-    if name.startswith(("Deepseek", "Kimi", "Glm", "Dots1", "AXK1", "ExaoneMo", "Cohere2Moe")):
+    if name.startswith(("Deepseek", "Kimi", "Glm", "Dots1", "Bailing", "AXK1", "ExaoneMo", "Cohere2Moe")):
         every = frequency if isinstance(frequency, int) and frequency > 0 else 1
         return index >= reader.integer("first_k_dense_replace", default=0) and index % every == 0
     if name.startswith("Jamba"):

@@ -6,6 +6,7 @@ from typing import Final
 
 from service.engine.config.attention import (
     Mixers,
+    chatglm,
     falcon,
     full_only,
     gated_like_llama,
@@ -80,6 +81,11 @@ _LIKE_LLAMA = (
     "MellumForCausalLM",
 )
 _FULL = (
+    "ExaoneForCausalLM",
+    "OrionForCausalLM",
+    "BailingMoeForCausalLM",
+    "BailingMoeV2ForCausalLM",
+    "HunYuanMoEV1ForCausalLM",
     "GPT2LMHeadModel",
     "GPTJForCausalLM",
     "GPTNeoXForCausalLM",
@@ -124,6 +130,9 @@ ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
         "GptOssForCausalLM": gpt_oss,
         "Llama4ForCausalLM": llama4,
         "Llama4ForConditionalGeneration": llama4,
+        "ChatGLMModel": chatglm,
+        "ChatGLMForConditionalGeneration": chatglm,
+        "AfmoeForCausalLM": gated_like_llama,
         "FalconForCausalLM": falcon,
         "GPTBigCodeForCausalLM": multi_query,
         "OPTForCausalLM": opt,
@@ -166,6 +175,7 @@ ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
         "BambaForCausalLM": bamba,
         "JambaForCausalLM": jamba,
         "Lfm2ForCausalLM": lfm2,
+        "Lfm2MoeForCausalLM": lfm2,
         "MambaForCausalLM": mamba1,
         "FalconMambaForCausalLM": mamba1,
         "Mamba2ForCausalLM": mamba2,
