@@ -173,7 +173,7 @@ class MoeMlp:
     moe_intermediate_size: int
     shared_expert_intermediate_size: int = 0  # summed over shared experts
     has_shared_gate: bool = False  # one logit that scales the shared expert
-    rank_padding: int = 1  # each rank's share of an expert is rounded up to a multiple of this
+    rank_padding: int = 1  # each rank's share of an MXFP4 expert is rounded up to a multiple of this
     min_rank_columns: int = 0  # and to this at least, once experts are cut
     latent_size: int = 0  # routed experts work in this width, projected in and out; 0 in the model's own
     has_latent_norm: bool = False

@@ -26,6 +26,8 @@ def matrix_bytes(matrix: Matrix, quantization: Quantization, element_bytes: int)
     if matrix.module.endswith(CACHE_SCALES) and not _brings_cache_scales(matrix, quantization):
         return 0
     quantization = _as_stored(matrix, quantization.of(matrix.module))
+    if quantization.scheme == "mxfp4" and matrix.in_mxfp4 is not None:
+        matrix = matrix.in_mxfp4
     elements = matrix.rows * matrix.columns
     biases = matrix.biases * element_bytes
     if not matrix.is_linear or quantization.keeps(matrix.module):

@@ -58,6 +58,7 @@ class Matrix:
     scale_bytes: int = 4  # of one quantization block
     scheme: str = ""  # where quantized checkpoints store it otherwise than the rest
     biases: int = 0  # elements, in the model's dtype
+    in_mxfp4: "Matrix | None" = None  # itself as that scheme's kernels pad it
 
 
 def layer_matrices(architecture: Architecture, layer: DecoderLayer, layout: Layout) -> list[Matrix]:
@@ -427,22 +428,12 @@ def _dense(size: int, hidden: int, prefix: str, *, is_gated: bool, has_bias: boo
     ]
 
 
-def _experts(mlp: MoeMlp, hidden: int, layout: Layout, prefix: str) -> list[Matrix]:
-    """Return routed experts (cut by tensor parallelism, or dealt out whole), router and shared experts."""
-    ranks = layout.tensor_parallel_size * layout.data_parallel_size
-    count = ceil_div(mlp.num_experts, ranks) if layout.expert_parallel else mlp.num_experts
-    # Without expert parallelism the engine cuts experts over all ranks of the replica.
-    size = mlp.moe_intermediate_size if layout.expert_parallel else ceil_div(mlp.moe_intermediate_size, ranks)
-    if ranks > 1 and not layout.expert_parallel:
-        size = max(size, mlp.min_rank_columns)
-    size = round_up(size, mlp.rank_padding)
+def _routed(mlp: MoeMlp, size: int, width: int, count: int, prefix: str) -> list[Matrix]:
+    """Return `count` experts of `size` columns each."""
     parts = 2 if mlp.is_gated else 1
-    width = mlp.latent_size or hidden
-    # Beside a dense network of its own, the experts are not part of it by name either.
-    experts = prefix.removesuffix("mlp.") if mlp.dense_intermediate_size else prefix
-    matrices = [
+    return [
         Matrix(
-            module=experts + "experts.gate_up_proj",
+            module=prefix + "experts.gate_up_proj",
             rows=parts * size,
             columns=width,
             count=count,
@@ -451,13 +442,30 @@ def _experts(mlp: MoeMlp, hidden: int, layout: Layout, prefix: str) -> list[Matr
             biases=parts * size if mlp.has_bias else 0,
         ),
         Matrix(
-            module=experts + "experts.down_proj",
+            module=prefix + "experts.down_proj",
             rows=width,
             columns=size,
             count=count,
             scheme=mlp.expert_scheme,
             biases=width if mlp.has_bias else 0,
         ),
+    ]
+
+
+def _experts(mlp: MoeMlp, hidden: int, layout: Layout, prefix: str) -> list[Matrix]:
+    """Return routed experts (cut by tensor parallelism, or dealt out whole), router and shared experts."""
+    ranks = layout.tensor_parallel_size * layout.data_parallel_size
+    count = ceil_div(mlp.num_experts, ranks) if layout.expert_parallel else mlp.num_experts
+    # Without expert parallelism the engine cuts experts over all ranks of the replica.
+    size = mlp.moe_intermediate_size if layout.expert_parallel else ceil_div(mlp.moe_intermediate_size, ranks)
+    if ranks > 1 and not layout.expert_parallel:
+        size = max(size, mlp.min_rank_columns)
+    width = mlp.latent_size or hidden
+    # Beside a dense network of its own, the experts are not part of it by name either.
+    experts = prefix.removesuffix("mlp.") if mlp.dense_intermediate_size else prefix
+    padded = _routed(mlp, round_up(size, mlp.rank_padding), width, count, experts)
+    matrices = [
+        *(replace(it, in_mxfp4=it4) for it, it4 in zip(_routed(mlp, size, width, count, experts), padded, strict=True)),
         Matrix(
             module=prefix + "gate",
             rows=mlp.num_experts,
