@@ -40,6 +40,7 @@ class GroupedQueryAttention:
     has_sinks: bool = False  # one learnt logit per query head
     selector: BlockSelector | None = None
     keeps_model_dtype: bool = False  # its cache is of the model's dtype whatever is asked for
+    is_shared_block: bool = False  # has no weights but the projection behind a shared block
     shares_cache_with: int | None = None  # index of the layer whose cache this one reads
 
 
@@ -221,6 +222,18 @@ class AlternatingUpdates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedBlocks:
+    """A few transformer blocks that many layers run in turn, each use with adapters of its own (Zamba 2)."""
+
+    num_blocks: int
+    num_uses: int
+    attention_width: int  # of the stream beside the embeddings
+    intermediate_size: int
+    adapter_rank: int
+    adapts_attention: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Encoder:
     """The vision or audio part of a multimodal model: weights, but no cache."""
 
@@ -249,6 +262,7 @@ class Architecture:
     is_hybrid: bool = True  # of a class that may mix attention and recurrence, even if this one does not
     has_attention_residuals: bool = False  # each part of a layer attends over earlier layers' outputs (Kimi K3)
     residual_streams: int = 1  # hyper-connections mix several, with fp32 weights of their own
+    shared_blocks: SharedBlocks | None = None
     per_layer_embeddings: PerLayerEmbeddings | None = None
     alternating_updates: AlternatingUpdates | None = None
     extra_parameters: int = 0  # learnt positions and the like, on every rank

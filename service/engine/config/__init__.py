@@ -9,6 +9,7 @@ from service.engine.config.embedding import alternating_updates, embedding_facts
 from service.engine.config.encoder import parse_encoder
 from service.engine.config.feed_forward import PURELY_RECURRENT, mlp_layers
 from service.engine.config.reader import architecture_name, text_reader
+from service.engine.config.recurrent import shared_blocks
 from service.engine.config.registry import attention_rule, language_model
 from service.engine.config.towers import parse_tower
 
@@ -48,6 +49,7 @@ def parse_architecture(config: Mapping[str, object]) -> Architecture:
         residual_streams=reader.positive("hc_mult", default=1) if name.startswith("DeepseekV4") else 1,
         is_hybrid=name not in PURELY_RECURRENT,
         has_attention_residuals=reader.raw("attn_res_block_size") is not None,
+        shared_blocks=shared_blocks(reader, inner),
         per_layer_embeddings=per_layer_embeddings(reader, name),
         alternating_updates=alternating_updates(reader, name),
         extra_parameters=facts.extra_parameters,

@@ -20,6 +20,7 @@ TIED_BY_DEFAULT = (
     "Bloom",
     "OPT",
     "Lfm2",
+    "Zamba2",
     "MPT",
 )
 NORM_BIASES = (
@@ -39,7 +40,7 @@ NORM_BIASES = (
     "PhiMoE",
 )
 FOUR_NORMS = ("Gemma2", "Gemma3", "Gemma4", "Glm4ForCausalLM", "MuseGlimmer", "Kolibri1", "Afmoe")
-ONE_NORM = ("Cohere", "NemotronH", "MambaForCausalLM", "Mamba2", "FalconMamba", "GPTJ", "PhiForCausalLM")
+ONE_NORM = ("Cohere", "NemotronH", "MambaForCausalLM", "Mamba2", "FalconMamba", "GPTJ", "PhiForCausalLM", "Zamba2")
 PER_LAYER_EMBEDDINGS = ("Gemma3n", "Gemma4")
 BIASED_QKV = ("Qwen2",)
 HEAD_NORMS = (

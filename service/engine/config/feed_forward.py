@@ -64,7 +64,7 @@ def mlp_layers(reader: ConfigReader, name: str, num_layers: int) -> tuple[Mlp, .
     """Return the feed-forward part of each layer of an architecture."""
     if name == "DeciLMForCausalLM":
         return _searched(reader)
-    if name in PURELY_RECURRENT:
+    if name in PURELY_RECURRENT or name == "Zamba2ForCausalLM":
         return (NoMlp(),) * num_layers
     if name == "NemotronHForCausalLM":
         return _nemotron(reader, name)

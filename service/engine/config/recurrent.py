@@ -14,6 +14,7 @@ from service.engine.architecture import (
     Mamba1,
     Mamba2,
     NoAttention,
+    SharedBlocks,
     ShortConvolution,
 )
 from service.engine.config.attention import FULL_KINDS, Mixers, base_attention, hidden_size, num_hidden_layers
@@ -157,6 +158,70 @@ def falcon_h1(reader: ConfigReader) -> Mixers:
         has_norm=reader.flag("mamba_rms_norm"),
     )
     return ((base_attention(reader), mamba),) * num_hidden_layers(reader)
+
+
+ZAMBA_KINDS = {"mamba": "mamba", "linear_attention": "mamba", "hybrid": "hybrid"}
+
+
+def zamba2(reader: ConfigReader) -> Mixers:
+    """Return Zamba 2's rule: Mamba 2 in every layer, behind a shared transformer block in the hybrid ones.
+
+    Source: vLLM 0.33 `model_executor/models/zamba2.py`.
+    """
+    heads = reader.positive("num_attention_heads")
+    head_dim = _zamba_width(reader) // heads
+    attention = GroupedQueryAttention(
+        num_attention_heads=heads,
+        num_key_value_heads=heads,
+        head_dim=head_dim,
+        v_head_dim=head_dim,
+        is_shared_block=True,
+    )
+    mamba_heads = reader.positive("n_mamba_heads", default=8)
+    mamba = Mamba2(
+        num_heads=mamba_heads,
+        head_dim=reader.positive("mamba_expand", default=2) * hidden_size(reader) // mamba_heads,
+        state_size=reader.positive("mamba_d_state", default=64),
+        num_groups=reader.positive("mamba_ngroups", default=1),
+        conv_kernel_size=reader.positive("mamba_d_conv", default=4),
+        state_dtype=reader.text("mamba_ssm_cache_dtype", default="auto"),
+        has_bias=reader.flag("add_bias_linear"),
+        has_conv_bias=reader.flag("use_conv_bias", default=True),
+    )
+    mixers_of: dict[str, tuple[Attention, ...]] = {"mamba": (mamba,), "hybrid": (attention, mamba)}
+    return tuple(mixers_of[kind] for kind in _zamba_kinds(reader))
+
+
+def shared_blocks(reader: ConfigReader, name: str) -> SharedBlocks | None:
+    """Return Zamba 2's shared transformer blocks."""
+    if name != "Zamba2ForCausalLM":
+        return None
+    return SharedBlocks(
+        num_blocks=reader.positive("num_mem_blocks", default=1),
+        num_uses=_zamba_kinds(reader).count("hybrid"),
+        attention_width=_zamba_width(reader),
+        intermediate_size=reader.positive("intermediate_size", default=4 * hidden_size(reader)),
+        adapter_rank=reader.positive("adapter_rank", default=128),
+        adapts_attention=reader.flag("use_shared_attention_adapter"),
+    )
+
+
+def _zamba_width(reader: ConfigReader) -> int:
+    return reader.positive("attention_hidden_size", default=2 * hidden_size(reader))
+
+
+def _zamba_kinds(reader: ConfigReader) -> list[str]:
+    stated = reader.strings("layers_block_type") or ()
+    if len(stated) != num_hidden_layers(reader):
+        raise MissingConfigFieldError(
+            f"layers_block_type names {len(stated)} of {num_hidden_layers(reader)} layers",
+            field="model_config.layers_block_type",
+            accepted="mamba or hybrid per layer",
+        )
+    for kind in stated:
+        if kind not in ZAMBA_KINDS:
+            raise unknown_kind("layers_block_type", kind, ", ".join(ZAMBA_KINDS))
+    return [ZAMBA_KINDS[kind] for kind in stated]
 
 
 def bamba(reader: ConfigReader) -> Mixers:

@@ -40,6 +40,7 @@ from service.engine.config.recurrent import (
     mamba2,
     nemotron_h,
     qwen_hybrid,
+    zamba2,
 )
 from service.engine.errors import UnsupportedModelError
 
@@ -172,6 +173,7 @@ ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
         "NemotronHForCausalLM": nemotron_h,
         "GraniteMoeHybridForCausalLM": granite_hybrid,
         "FalconH1ForCausalLM": falcon_h1,
+        "Zamba2ForCausalLM": zamba2,
         "BambaForCausalLM": bamba,
         "JambaForCausalLM": jamba,
         "Lfm2ForCausalLM": lfm2,

@@ -23,6 +23,7 @@ from service.engine.architecture import (
     MoeMlp,
     NoAttention,
     NoMlp,
+    SharedBlocks,
     ShortConvolution,
 )
 from service.engine.arithmetic import ceil_div, round_up
@@ -145,10 +146,31 @@ def _model_embeddings(architecture: Architecture, layout: Layout) -> list[Matrix
             Matrix(module="model.per_layer_model_projection", rows=width // tp, columns=hidden),
             _vector("model.per_layer_projection_norm", embedding.width),
         ]
+    if architecture.shared_blocks is not None:
+        matrices += _shared_blocks(architecture.shared_blocks, hidden, tp)
     if (updates := architecture.alternating_updates) is not None:
         count = 2 * (updates.num_streams - 1)
         matrices.append(Matrix(module="model.altup_projections", rows=hidden // tp, columns=hidden, count=count))
     return matrices
+
+
+def _shared_blocks(blocks: SharedBlocks, hidden: int, tp: int) -> list[Matrix]:
+    """Return the shared blocks once each, and the low-rank adapters of every use."""
+    prefix, width, size = "model.shared_transformer.", blocks.attention_width, blocks.intermediate_size // tp
+    rank, uses = blocks.adapter_rank, blocks.num_uses
+    always = _dense(size, hidden, prefix + "feed_forward.", is_gated=True, has_bias=False)
+    matrices = [
+        Matrix(module=prefix + "qkv_proj", rows=3 * width // tp, columns=width, parts=3),
+        Matrix(module=prefix + "o_proj", rows=hidden, columns=width // tp),
+        *always,
+        _vector(prefix + "norms", width + hidden),
+    ]
+    adapters = [(hidden, 2 * size)] + [(width, width // tp)] * (3 if blocks.adapts_attention else 0)
+    return [replace(it, count=blocks.num_blocks) for it in matrices] + [
+        Matrix(module=prefix + "adapters", rows=rows, columns=columns, count=uses)
+        for inputs, outputs in adapters
+        for rows, columns in ((rank // tp, inputs), (outputs, rank))
+    ]
 
 
 def _vector(module: str, elements: int) -> Matrix:
@@ -181,6 +203,8 @@ def _mixer(mixer: Attention, hidden: int, tp: int, prefix: str) -> list[Matrix]:
 
 def _grouped(it: GroupedQueryAttention, hidden: int, tp: int, prefix: str) -> list[Matrix]:
     """Return query, key, value and output; key-value heads are replicated above their number."""
+    if it.is_shared_block:
+        return [Matrix(module=prefix + "linear", rows=hidden, columns=hidden)]
     heads = it.num_attention_heads // tp
     kv_heads = max(1, it.num_key_value_heads // tp)
     query = heads * it.head_dim * (2 if it.has_output_gate else 1)
