@@ -12,10 +12,13 @@ from service.engine.errors import MissingConfigFieldError
 INDEXED_RATIO = 4
 KNOWN_RATIOS = frozenset({0, 1, INDEXED_RATIO, 128})
 
+# Kinds of layers in newer files, and their rates where the config leaves them out.
+RATES = {"sliding_attention": 0, "compressed_sparse_attention": INDEXED_RATIO, "heavily_compressed_attention": 128}
+
 
 def compressed(reader: ConfigReader) -> Mixers:
     """Return each layer's attention by `compress_ratios`: 0 for a window alone, 4 with an indexer, 128 without."""
-    ratios = reader.integers("compress_ratios")
+    ratios = _ratios(reader)
     layers = num_hidden_layers(reader)
     if ratios is None or len(ratios) < layers:
         raise MissingConfigFieldError(
@@ -24,6 +27,18 @@ def compressed(reader: ConfigReader) -> Mixers:
             accepted="0, 4 or 128 per layer",
         )
     return tuple((_layer(reader, ratio),) for ratio in ratios[:layers])
+
+
+def _ratios(reader: ConfigReader) -> tuple[int, ...] | None:
+    """Return the tokens behind one kept latent: stated per layer, or per kind of layer in `compress_rates`."""
+    stated, kinds = reader.integers("compress_ratios"), reader.strings("layer_types")
+    if stated is not None or kinds is None:
+        return stated
+    rates = ConfigReader(reader.mapping("compress_rates") or {})
+    for kind in kinds:
+        if kind not in RATES:
+            raise unknown_kind("layer_types", kind, ", ".join(RATES))
+    return tuple(rates.integer(kind, default=RATES[kind]) for kind in kinds)
 
 
 def _layer(reader: ConfigReader, ratio: int) -> CompressedAttention:

@@ -111,7 +111,8 @@ def _dense_layers(reader: ConfigReader, name: str, dense: DenseMlp, num_layers: 
 def _hashed(reader: ConfigReader, moe: MoeMlp, num_layers: int) -> tuple[Mlp, ...]:
     """Return DeepSeek V4's layers: experts everywhere, fixed by token in the first few."""
     hashed = replace(moe, hash_table_rows=reader.positive("vocab_size"), has_score_correction=False)
-    first = reader.integer("num_hash_layers", default=0)
+    kinds = reader.strings("mlp_layer_types") or ()
+    first = reader.integer("num_hash_layers", default=kinds.count("hash_moe"))
     return tuple(hashed if index < first else moe for index in range(num_layers))
 
 
@@ -213,7 +214,7 @@ def _is_sparse(reader: ConfigReader, name: str, index: int) -> bool:
     frequency = reader.raw("moe_layer_freq")
     if is_list(frequency):
         return index < len(frequency) and bool(frequency[index])
-    if name.startswith(("Deepseek", "Kimi", "Glm", "Dots1", "Bailing", "AXK1", "ExaoneMo", "Cohere2Moe")):
+    if name.startswith(("Deepseek", "Kimi", "Glm", "Dots1", "Bailing", "Mistral4", "AXK1", "ExaoneMo", "Cohere2Moe")):
         every = frequency if isinstance(frequency, int) and frequency > 0 else 1
         return index >= reader.integer("first_k_dense_replace", default=0) and index % every == 0
     if name.startswith("Jamba"):

@@ -148,6 +148,7 @@ ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
         "KimiLinearForCausalLM": kimi_linear,
         "KimiK3ForConditionalGeneration": kimi_linear,
         "AXK1ForCausalLM": latent,
+        "Mistral4ForCausalLM": latent,
         "MiniCPM3ForCausalLM": latent_heads,
         "Glm4MoeLiteForCausalLM": latent,
         "DeepseekV32ForCausalLM": sparse_latent,
@@ -220,6 +221,8 @@ def language_model(config: Mapping[str, object], name: str) -> str:
     Raises:
         UnsupportedModelError: `text_config` names a model type without a rule here.
     """
+    if name == "Mistral3ForConditionalGeneration" and text_reader(config).own("model_type") == "mistral4":
+        return "Mistral4ForCausalLM"
     if name not in WRAPPERS:
         return name
     stated = WRAPPERS[name]
