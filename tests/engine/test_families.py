@@ -23,6 +23,7 @@ FAMILIES: dict[str, dict[str, Any]] = {path.stem: json.loads(path.read_text(enco
 # family, parameters and active parameters in billions as the publisher prints them
 PRINTED: dict[str, tuple[float, float | None, str]] = {
     "kimi-linear": (49.1, 3, "huggingface.co/moonshotai/Kimi-Linear-48B-A3B-Instruct, safetensors 49B"),
+    "glm-4.5v": (107.7, 12, "huggingface.co/zai-org/GLM-4.5V, safetensors 108B; 12B active"),
     "lfm2-moe": (8.34, 1.5, "huggingface.co/LiquidAI/LFM2-8B-A1B: 8.3B total, 1.5B active"),
     "ling-mini-2.0": (16.26, 1.4, "huggingface.co/inclusionAI/Ling-mini-2.0: 16B total, 1.4B active"),
     "trinity-mini": (26.1, 3, "huggingface.co/arcee-ai/Trinity-Mini: 26B total, 3B active"),

@@ -191,6 +191,7 @@ WRAPPERS: Final[Mapping[str, str | None]] = MappingProxyType(
         "Qwen2VLForConditionalGeneration": "Qwen2ForCausalLM",
         "Qwen2_5_VLForConditionalGeneration": "Qwen2ForCausalLM",
         "Glm4vForConditionalGeneration": "Glm4ForCausalLM",
+        "Glm4vMoeForConditionalGeneration": "Glm4MoeForCausalLM",
         "InternVLForConditionalGeneration": None,
         "LlavaForConditionalGeneration": None,
         "LlavaNextForConditionalGeneration": None,

@@ -237,6 +237,7 @@ _RULES: Final[Mapping[str, Callable[[ConfigReader, ConfigReader], Encoder]]] = M
         "Qwen2VLForConditionalGeneration": _qwen2,
         "Qwen2_5_VLForConditionalGeneration": _qwen2_5,
         "Glm4vForConditionalGeneration": _glm4v,
+        "Glm4vMoeForConditionalGeneration": _glm4v,
         "InternVLForConditionalGeneration": _internvl,
         "LlavaForConditionalGeneration": _clip,
         "LlavaNextForConditionalGeneration": _clip_next,
