@@ -57,7 +57,7 @@ class EngineSettings:
     is_checkpoints_cache_dtype: bool = False  # the checkpoint itself declares this dtype of the cache
     enable_prefix_caching: bool = True
     enforce_eager: bool = False
-    num_speculative_tokens: int = 0
+    num_speculative_tokens: int = 0  # drafted per step; the cache of a draft model's own layers is not counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ concurrency and the bytes of the parameters that one rank instantiated.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -244,3 +245,27 @@ def test_kimi_latents_with_rotary_positions_are_refused() -> None:
 
     with pytest.raises(UnsupportedModelError, match="mla_use_nope"):
         parse_architecture(config)
+
+
+# family, then bytes per block, block size, blocks and tokens that vLLM 0.33 computes on H100 for 2,048 tokens over two
+# ranks with `--speculative-config '{"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 4}'`
+DRAFTING = {
+    "kimi-linear": (8_257_536, 1024, 5_201, 626_567),
+    "granite-hybrid": (68_878_336, 16, 623, 212_650),
+    "lfm2-moe": (98_304, 16, 436_906, 6_257_227),
+    "falcon-h1": (9_437_184, 144, 4_551, 443_830),
+}
+
+
+@pytest.mark.parametrize(("family", "expected"), DRAFTING.items(), ids=DRAFTING)
+def test_drafted_tokens_need_states_to_fall_back_to(family: str, expected: tuple[int, int, int, int]) -> None:
+    lengths = {"kv_cache_dtype": "auto", "max_model_len": 2_048, "max_num_batched_tokens": 8_192, "max_num_seqs": 1_024}
+
+    cache = plan_kv_cache(
+        parse_architecture(FAMILIES[family]["config"]),
+        layout=Layout(tensor_parallel_size=2),
+        settings=replace(settings(lengths), num_speculative_tokens=3),
+        available_bytes=FAMILIES[family]["available_kv_bytes"],
+    )
+
+    assert (cache.bytes_per_block, cache.block_size, cache.num_gpu_blocks, cache.tokens) == expected

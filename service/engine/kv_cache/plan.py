@@ -6,7 +6,6 @@ from math import lcm
 
 from service.engine.architecture import (
     Architecture,
-    Attention,
     CompressedAttention,
     GatedDeltaNet,
     GroupedQueryAttention,
@@ -130,9 +129,13 @@ def requests_fitting(
 
 
 def _shape_of(architecture: Architecture, layout: Layout, settings: EngineSettings) -> CacheShape:
-    is_checkpoints = settings.is_checkpoints_cache_dtype
     return cache_shape(
-        architecture, layout, settings.kv_cache_dtype, settings.block_size, is_checkpoints_dtype=is_checkpoints
+        architecture,
+        layout,
+        settings.kv_cache_dtype,
+        settings.block_size,
+        is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
+        num_speculative_tokens=settings.num_speculative_tokens,
     )
 
 
@@ -144,13 +147,16 @@ def cache_shape(
     block_size: int | None,
     *,
     is_checkpoints_dtype: bool = False,
+    num_speculative_tokens: int = 0,
 ) -> CacheShape:
     """Return the groups and sizes of one rank of the pipeline stage with the largest blocks."""
 
     def sharding_over(tensor_parallel_size: int) -> Sharding:
-        return _sharding(
+        sharding = _sharding(
             architecture, tensor_parallel_size, kv_cache_dtype, block_size, is_checkpoints_dtype=is_checkpoints_dtype
         )
+        drafting = replace(sharding, num_speculative_tokens=num_speculative_tokens)
+        return _inflated(drafting, architecture)
 
     sharding, whole = sharding_over(layout.tensor_parallel_size), sharding_over(1)
     stages = [
@@ -211,13 +217,13 @@ def _sharding(
     *,
     is_checkpoints_dtype: bool,
 ) -> Sharding:
-    """Return the rank's view, with the block size that all its layers can run."""
+    """Return the rank's view, with the smallest block that all its layers' kernels can run."""
     model_element_bytes = ELEMENT_BYTES.get(architecture.dtype, 2)
     element_bytes = {"auto": model_element_bytes, "bf16": 2, "fp16": 2, "fp8": 1}[kv_cache_dtype]
     mixers = {mixer for layer in architecture.layers for mixer in layer.mixers}
     has_attention = any(isinstance(it, SOFTMAX) for it in mixers)
     smallest = max((kernel_block_size(it, element_bytes) for it in mixers), default=DEFAULT_BLOCK_SIZE)
-    sharding = Sharding(
+    return Sharding(
         tensor_parallel_size=tensor_parallel_size,
         cache_element_bytes=element_bytes,
         model_element_bytes=model_element_bytes,
@@ -225,17 +231,13 @@ def _sharding(
         is_checkpoints_dtype=is_checkpoints_dtype,
         keeps_states=has_attention or architecture.is_hybrid,
     )
-    return _inflated(sharding, mixers) if has_attention else sharding
 
 
-def _inflated(sharding: Sharding, mixers: set[Attention]) -> Sharding:
-    """Return the view with the block inflated to the largest recurrent state, where there is one."""
-    states = [
-        state_bytes(it, sharding.tensor_parallel_size, sharding.model_element_bytes)
-        for it in mixers
-        if isinstance(it, RECURRENT)
-    ]
-    if not states:
+def _inflated(sharding: Sharding, architecture: Architecture) -> Sharding:
+    """Return the view with the block inflated to the largest recurrent state, where there is one beside attention."""
+    mixers = {mixer for layer in architecture.layers for mixer in layer.mixers}
+    states = [state_bytes(it, sharding) for it in mixers if isinstance(it, RECURRENT)]
+    if not states or not any(isinstance(it, SOFTMAX) for it in mixers):
         return sharding
     token_bytes = max(
         spec.token_bytes

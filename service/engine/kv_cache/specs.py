@@ -109,6 +109,7 @@ class Sharding:
     block_size: int
     is_checkpoints_dtype: bool  # the cache's dtype is the checkpoint's own
     keeps_states: bool  # recurrent layers keep states for prefix caching
+    num_speculative_tokens: int = 0  # drafted per step; each needs a state to fall back to
 
 
 def heads_per_rank(num_heads: int, tensor_parallel_size: int) -> int:
@@ -252,41 +253,47 @@ def _recurrent(mixer: RecurrentMixer, sharding: Sharding) -> CacheSpec:
         kind="mamba",
         block_size=sharding.block_size,
         token_bytes=0,
-        state_bytes=state_bytes(mixer, sharding.tensor_parallel_size, sharding.model_element_bytes),
-        pages_per_request=pages,
+        state_bytes=state_bytes(mixer, sharding),
+        pages_per_request=pages + sharding.num_speculative_tokens,
     )
 
 
-def state_bytes(mixer: RecurrentMixer, tensor_parallel_size: int, element_bytes: int) -> int:
+def state_bytes(mixer: RecurrentMixer, sharding: Sharding) -> int:
     """Return the bytes of one layer's state for one request on one rank.
 
         Mamba 2:   (k - 1) x (heads x head_dim + 2 x groups x state) / tp x b  +  heads / tp x head_dim x state x s
         delta net: (k - 1) x (2 x key + value width) / tp x b  +  value_heads / tp x value_dim x key_dim x s
         Kimi:      (k - 1) x 3 x heads / tp x head_dim x b  +  heads / tp x head_dim^2 x 4
 
-    Groups are extended so that every rank has the ones its heads read.
+    Groups are extended so that every rank has the ones its heads read. The convolution also keeps
+    the inputs of drafted tokens, where the kernel can run several at once: k grows by their number.
     """
-    tp = tensor_parallel_size
+    tp, element_bytes, drafted = (
+        sharding.tensor_parallel_size,
+        sharding.model_element_bytes,
+        sharding.num_speculative_tokens,
+    )
     match mixer:
         case GatedDeltaNet():
             width = 2 * mixer.key_head_dim * mixer.num_key_heads + mixer.value_head_dim * mixer.num_value_heads
             matrix = mixer.num_value_heads // tp * mixer.value_head_dim * mixer.key_head_dim
-            conv = (mixer.conv_kernel_size - 1) * (width // tp) * element_bytes
+            conv = (mixer.conv_kernel_size - 1 + drafted) * (width // tp) * element_bytes
             return conv + matrix * ELEMENT_BYTES.get(mixer.state_dtype, element_bytes)
         case KimiDeltaAttention():
             width = mixer.num_heads // tp * mixer.head_dim
-            return (mixer.conv_kernel_size - 1) * 3 * width * element_bytes + width * mixer.head_dim * FP32_BYTES
+            conv = (mixer.conv_kernel_size - 1 + drafted) * 3 * width * element_bytes
+            return conv + width * mixer.head_dim * FP32_BYTES
         case Mamba2():
             groups = mixer.num_groups if mixer.num_groups % tp == 0 else tp
             width = mixer.num_heads * mixer.head_dim + 2 * groups * mixer.state_size
             matrix = mixer.num_heads // tp * mixer.head_dim * mixer.state_size
-            conv = (mixer.conv_kernel_size - 1) * (width // tp) * element_bytes
+            conv = (mixer.conv_kernel_size - 1 + drafted) * (width // tp) * element_bytes
             return conv + matrix * ELEMENT_BYTES.get(mixer.state_dtype, element_bytes)
         case Mamba1():
             width = mixer.intermediate_size // tp
             return (mixer.conv_kernel_size - 1 + mixer.state_size) * width * element_bytes
         case ShortConvolution():
-            return (mixer.conv_kernel_size - 1) * (mixer.hidden_size // tp) * element_bytes
+            return (mixer.conv_kernel_size - 1 + drafted) * (mixer.hidden_size // tp) * element_bytes
         case _ as never:
             assert_never(never)
 
