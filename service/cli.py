@@ -1,6 +1,7 @@
 """`sizer`: the service's commands. Questions take the same field names as over HTTP."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,22 +11,21 @@ from pydantic import ValidationError
 from sqlmodel import Session
 
 from service.api.answers import CapacityAnswer, RecommendAnswer, SizeAnswer
+from service.api.computed import capacity_found, recommended, sized
 from service.api.formats import respond
-from service.api.lookups import capacity_question, recommend_question, size_question
 from service.api.openapi import rendered
 from service.api.problems import ProblemError
-from service.api.questions import CapacityBody, RecommendBody, SizeBody
+from service.api.questions import CapacityBody, Question, RecommendBody, SizeBody
 from service.calibration.accuracy import report, write_readme
+from service.calibration.calibrate import SERVING, calibrate, written
 from service.calibration.ledger_fit import STARTUPS, fit, text_of
 from service.catalog.database import make_engine, migrate
 from service.catalog.errors import NotInCatalogError
 from service.catalog.holder import CatalogHolder, seeded_snapshot
 from service.catalog.seed import seed_catalog
-from service.engine.capacity import capacity
 from service.engine.errors import EngineError
-from service.engine.recommend import recommend
-from service.engine.sizing import size
 from service.main import create_app
+from service.performance.timers import KernelTimers
 from service.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="How many GPUs does this LLM workload need?")
@@ -110,6 +110,20 @@ def fit_ledger(
     typer.echo(text_of(fit(data, seeded_snapshot())), nl=False)
 
 
+@app.command("fit-serving")
+def fit_serving(
+    data: Annotated[Path, typer.Option(help="directory with serving.jsonl")],
+    write: Annotated[Path | None, typer.Option(help="calibration.yaml whose rows are replaced")] = None,
+) -> None:
+    """Derive the factors of step times from published runs; print errors on groups fitted on and left out."""
+    if not (data / SERVING).is_file():
+        raise typer.BadParameter(f"{data / SERVING} is not there")
+    found = calibrate(data, seeded_snapshot(), datetime.now(UTC).date())
+    typer.echo(found.text, nl=False)
+    if write is not None:
+        written(found.rows, write)
+
+
 def _answer(arguments: list[str], kind: str) -> None:
     """Print the answer to a question; a refusal goes to standard error with exit code 2."""
     try:
@@ -132,18 +146,19 @@ def _answer(arguments: list[str], kind: str) -> None:
 
 
 def _answered(kind: str, fields: dict[str, Any], holder: CatalogHolder) -> str:
-    snapshot = holder.snapshot
+    snapshot, timers = holder.snapshot, KernelTimers()
     if kind == "size":
-        body = SizeBody.model_validate(fields)
-        answer = SizeAnswer.from_engine(size(size_question(body, snapshot)), snapshot.revision)
-        return bytes(respond(answer, body).body).decode()
+        asked = SizeBody.model_validate(fields)
+        return _written(sized(asked, snapshot, timers), asked)
     if kind == "capacity":
-        asked = CapacityBody.model_validate(fields)
-        found = CapacityAnswer.from_engine(capacity(capacity_question(asked, snapshot)), snapshot.revision)
-        return bytes(respond(found, asked).body).decode()
+        given = CapacityBody.model_validate(fields)
+        return _written(capacity_found(given, snapshot, timers), given)
     wanted = RecommendBody.model_validate(fields)
-    options = RecommendAnswer.from_engine(recommend(recommend_question(wanted, snapshot)), snapshot.revision)
-    return bytes(respond(options, wanted).body).decode()
+    return _written(recommended(wanted, snapshot, timers), wanted)
+
+
+def _written(answer: SizeAnswer | CapacityAnswer | RecommendAnswer, question: Question) -> str:
+    return bytes(respond(answer, question).body).decode()
 
 
 def _fields(arguments: list[str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from service.api.questions import CapacityBody, RecommendBody, SizeBody
 from service.api.routers import catalog, health, questions
 from service.catalog.database import make_engine
 from service.catalog.holder import CatalogHolder
+from service.performance.timers import KernelTimers
 from service.settings import Settings
 
 VERSION = "0.1.0"
@@ -33,6 +34,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             make_engine(settings.database_url), settings.snapshot_path, settings.snapshot_poll_seconds
         )
         app.state.catalog = holder
+        app.state.timers = KernelTimers()
+        app.state.timers.warm_up()
         holder.start_polling()
         logging.getLogger("uvicorn.error").info(
             "catalog revision %d: %d models, %d GPUs",

@@ -9,9 +9,11 @@ from service.engine.results import (
     Capacity,
     CapacityRow,
     Cost,
+    CurvePoint,
     GpuStep,
     KvCache,
     Latency,
+    LoadState,
     MemoryPerGpu,
     ModelWeights,
     Option,
@@ -59,6 +61,7 @@ class SizeAnswer(Answer):
     kv_cache: KvCache
     per_replica: PerReplica
     latency: Latency | None
+    at_load: LoadState | None
     saturation: Saturation
     one_gpu_step_less: GpuStep | None
     one_gpu_step_more: GpuStep | None
@@ -92,6 +95,7 @@ class SizeAnswer(Answer):
             kv_cache=sizing.kv_cache,
             per_replica=sizing.per_replica,
             latency=sizing.latency,
+            at_load=sizing.at_load,
             saturation=sizing.saturation,
             one_gpu_step_less=sizing.one_gpu_step_less,
             one_gpu_step_more=sizing.one_gpu_step_more,
@@ -132,7 +136,9 @@ class CapacityAnswer(Answer):
     kv_cache: KvCache
     per_replica: PerReplica
     latency: Latency | None
+    at_load: LoadState | None
     saturation: Saturation
+    curve: tuple[CurvePoint, ...]
     table: tuple[CapacityRow, ...]
     cost: Cost | None
     engine_args: tuple[str, ...]
@@ -166,7 +172,9 @@ class CapacityAnswer(Answer):
             kv_cache=capacity.kv_cache,
             per_replica=capacity.per_replica,
             latency=capacity.latency,
+            at_load=capacity.at_load,
             saturation=capacity.saturation,
+            curve=capacity.curve,
             table=capacity.table,
             cost=capacity.cost,
             engine_args=capacity.engine_args,

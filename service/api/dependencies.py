@@ -11,6 +11,7 @@ from sqlmodel import Session
 from service.api.problems import ProblemError
 from service.catalog.holder import CatalogHolder
 from service.catalog.snapshot import Snapshot
+from service.engine.steps import StepTimers
 from service.settings import Settings
 
 
@@ -26,6 +27,12 @@ async def get_snapshot(request: Request) -> Snapshot:
     return holder.snapshot
 
 
+async def get_timers(request: Request) -> StepTimers:
+    """Return the step timers, which every question shares."""
+    timers: StepTimers = request.app.state.timers
+    return timers
+
+
 async def get_settings(request: Request) -> Settings:
     """Return the service's settings."""
     settings: Settings = request.app.state.settings
@@ -33,6 +40,7 @@ async def get_settings(request: Request) -> Settings:
 
 
 HolderDep = Annotated[CatalogHolder, Depends(get_holder)]
+TimersDep = Annotated[StepTimers, Depends(get_timers)]
 SnapshotDep = Annotated[Snapshot, Depends(get_snapshot)]
 SettingsDep = Annotated[Settings, Depends(get_settings)]
 

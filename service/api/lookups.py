@@ -1,5 +1,8 @@
 """From a request body to an engine question: look up, then convert field by field."""
 
+import json
+from functools import lru_cache
+
 from service.api.problems import FieldProblem, ProblemError
 from service.api.questions import (
     CapacityBody,
@@ -17,13 +20,15 @@ from service.engine.arithmetic import ceil_div
 from service.engine.config import parse_architecture
 from service.engine.config.quantization import parse_quantization, stated_quantization
 from service.engine.inputs import Gpu, WeightFormat
-from service.engine.questions import CapacityQuestion, Checkpoint, ModelFacts, RecommendQuestion, SizeQuestion
+from service.engine.models import Checkpoint, ModelFacts
+from service.engine.questions import CapacityQuestion, RecommendQuestion, SizeQuestion
+from service.engine.steps import StepTimers
 
 PASTED_ID = "pasted-config"
 PASTED_SOURCE = "model_config of the request"
 
 
-def size_question(query: SizeQuery | SizeBody, snapshot: Snapshot) -> SizeQuestion:
+def size_question(query: SizeQuery | SizeBody, snapshot: Snapshot, timers: StepTimers) -> SizeQuestion:
     """Return the engine's question for `/size`."""
     _check_revision(query, snapshot)
     gpu = snapshot.gpu(query.gpu)
@@ -37,10 +42,11 @@ def size_question(query: SizeQuery | SizeBody, snapshot: Snapshot) -> SizeQuesti
         settings=query.settings_wish(),
         rules=rules_for(query.engine, query.engine_version),
         offers=snapshot.offers,
+        timers=timers,
     )
 
 
-def capacity_question(query: CapacityQuery | CapacityBody, snapshot: Snapshot) -> CapacityQuestion:
+def capacity_question(query: CapacityQuery | CapacityBody, snapshot: Snapshot, timers: StepTimers) -> CapacityQuestion:
     """Return the engine's question for `/capacity`."""
     _check_revision(query, snapshot)
     gpu = snapshot.gpu(query.gpu)
@@ -50,7 +56,7 @@ def capacity_question(query: CapacityQuery | CapacityBody, snapshot: Snapshot) -
         model=_model(query, snapshot),
         gpu=gpu,
         gpu_count=one_replica if query.gpu_count is None else query.gpu_count,
-        load=None,
+        load=query.load(query.input_tokens or 0, query.output_tokens or 0),
         input_tokens=query.input_tokens,
         output_tokens=query.output_tokens,
         limits=query.limits(),
@@ -58,10 +64,13 @@ def capacity_question(query: CapacityQuery | CapacityBody, snapshot: Snapshot) -
         settings=query.settings_wish(),
         rules=rules_for(query.engine, query.engine_version),
         offers=snapshot.offers,
+        timers=timers,
     )
 
 
-def recommend_question(query: RecommendQuery | RecommendBody, snapshot: Snapshot) -> RecommendQuestion:
+def recommend_question(
+    query: RecommendQuery | RecommendBody, snapshot: Snapshot, timers: StepTimers
+) -> RecommendQuestion:
     """Return the engine's question for `/recommend`."""
     _check_revision(query, snapshot)
     return RecommendQuestion(
@@ -74,6 +83,7 @@ def recommend_question(query: RecommendQuery | RecommendBody, snapshot: Snapshot
         layout=query.layout_wish(),
         rules=rules_for(query.engine, query.engine_version),
         offers=snapshot.offers,
+        timers=timers,
         weight_formats=tuple(query.weight_formats or ()),
         kv_cache_dtypes=tuple(query.kv_cache_dtypes or ()),
         providers=tuple(it.lower() for it in query.providers or ()),
@@ -127,11 +137,13 @@ def _model(query: Question, snapshot: Snapshot) -> ModelFacts:
 BITS: dict[WeightFormat, int] = {"bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4, "mxfp4": 4, "nvfp4": 4}
 
 
-def _stated_weight_bytes(stated: Pasted, weight_format: WeightFormat) -> int | None:
+def _stated_weight_bytes(
+    weight_bytes: int | None, num_parameters: int | None, weight_format: WeightFormat
+) -> int | None:
     """Return the caller's weights: as stated, or parameters x bits / 8."""
-    if stated.weight_bytes is not None or stated.num_parameters is None:
-        return stated.weight_bytes
-    return ceil_div(stated.num_parameters * BITS[weight_format], 8)
+    if weight_bytes is not None or num_parameters is None:
+        return weight_bytes
+    return ceil_div(num_parameters * BITS[weight_format], 8)
 
 
 def pasted_model(config: dict[str, object], stated: Pasted) -> ModelFacts:
@@ -140,6 +152,13 @@ def pasted_model(config: dict[str, object], stated: Pasted) -> ModelFacts:
     Raises:
         EngineError: the config lacks a field, or has a layer kind without a rule.
     """
+    return _parsed(json.dumps(config, sort_keys=True), stated.weight_bytes, stated.num_parameters)
+
+
+@lru_cache(maxsize=256)
+def _parsed(config_json: str, weight_bytes: int | None, num_parameters: int | None) -> ModelFacts:
+    """Return the same facts for the same config, so that what is found about a model is found once."""
+    config = json.loads(config_json)
     architecture = parse_architecture(config)
     quantization = parse_quantization(stated_quantization(config))
     weight_format = quantization.weight_format or ("fp16" if architecture.dtype == "float16" else "bf16")
@@ -156,5 +175,6 @@ def pasted_model(config: dict[str, object], stated: Pasted) -> ModelFacts:
         architecture=architecture,
         checkpoints=(checkpoint,),
         source=PASTED_SOURCE,
-        weight_bytes=_stated_weight_bytes(stated, weight_format),
+        config_json=config_json,
+        weight_bytes=_stated_weight_bytes(weight_bytes, num_parameters, weight_format),
     )

@@ -4,7 +4,16 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from service.engine.inputs import EngineName, Headroom, KvCacheDtype, LayoutWish, Limits, Load, WeightFormat
+from service.engine.inputs import (
+    EngineName,
+    Headroom,
+    KvCacheDtype,
+    LayoutWish,
+    LengthDistribution,
+    Limits,
+    Load,
+    WeightFormat,
+)
 from service.engine.questions import Objective, SettingsWish
 
 MAX_TOKENS = 100_000_000
@@ -47,7 +56,7 @@ class Question(BaseModel):
         default=None, description="arrivals per second; or state concurrent_requests"
     )
     request_duration_s: Seconds | None = Field(
-        default=None, description="seconds a request lives, first to last token; ties a rate to concurrency"
+        default=None, description="seconds a request lives; default: as simulated at the asked rate"
     )
     max_model_len: Tokens | None = Field(default=None, description="longest context the engine serves [tokens]")
     ttft_s: Seconds | None = Field(default=None, description="limit on the time to first token [s]")
@@ -75,6 +84,15 @@ class Question(BaseModel):
     max_num_seqs: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     block_size: Literal[1, 2, 4, 8, 16, 32, 64, 128, 256] | None = None
     prefix_cache_hit_fraction: Share = Field(default=0.0, description="share of input tokens already cached")
+    length_distribution: LengthDistribution = Field(
+        default="uniform", description="how prompt and completion lengths spread around their means"
+    )
+    length_variation_fraction: Annotated[float, Field(ge=0, le=5, allow_inf_nan=False)] = Field(
+        default=0.1, description="uniform: half width over mean, at most 1; lognormal: standard deviation over mean"
+    )
+    burstiness: Annotated[float, Field(ge=0.05, le=1000, allow_inf_nan=False)] = Field(
+        default=1.0, description="of arrivals at a rate: 1 is Poisson, below 1 bursts, above 1 is more even"
+    )
     catalog_revision: Annotated[int, Field(ge=0, le=1 << 62)] | None = Field(
         default=None, description="answer only from this catalog revision"
     )
@@ -118,12 +136,17 @@ class Question(BaseModel):
             output_tokens=output_tokens,
             request_duration_s=self.request_duration_s,
             prefix_cache_hit_fraction=self.prefix_cache_hit_fraction,
+            length_distribution=self.length_distribution,
+            length_variation_fraction=self.length_variation_fraction,
+            burstiness=self.burstiness,
         )
 
     @model_validator(mode="after")
     def _one_load(self) -> Self:
         if self.concurrent_requests is not None and self.request_rate_per_s is not None:
             raise ValueError("concurrent_requests and request_rate_per_s were both stated; accepted: one of them")
+        if self.length_distribution == "uniform" and self.length_variation_fraction > 1:
+            raise ValueError("length_variation_fraction of a uniform distribution is at most 1; accepted: 0 to 1")
         return self
 
 
@@ -159,11 +182,6 @@ class _Loaded(Question):
     def _some_load(self) -> Self:
         if self.concurrent_requests is None and self.request_rate_per_s is None:
             raise ValueError("no load was stated; accepted: concurrent_requests, or request_rate_per_s")
-        if self.request_rate_per_s is not None and self.request_duration_s is None:
-            raise ValueError(
-                "request_rate_per_s needs request_duration_s, the seconds a request lives, until time is predicted; "
-                "accepted: both of them, or concurrent_requests"
-            )
         return self
 
 

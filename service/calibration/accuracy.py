@@ -8,9 +8,11 @@ from statistics import median
 from typing import Any
 
 from service.calibration.oracle import compare_oracle
+from service.calibration.serving import compare_run, resolve_run
 from service.calibration.startups import FIRST_RECENT, Comparison, Skipped, compare_startup
 from service.catalog.engine_rules import version_numbers
 from service.catalog.snapshot import Snapshot
+from service.performance.timers import MEASURED, KernelTimers
 
 FIRST_STATED = (0, 2)  # development builds call themselves 0.1
 BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
@@ -101,10 +103,26 @@ def report(folder: Path, catalog: Snapshot) -> Report:
         else:
             comparisons += found
     lines += _startup_lines(comparisons)
-    serving = folder / "serving.jsonl"
-    if serving.is_file():
-        skipped.append(Skipped(case=serving.name, reason="time is not predicted yet, so serving rows are not compared"))
+    lines += _serving_lines(_rows(folder / "serving.jsonl", skipped), catalog, skipped)
     return Report(lines=tuple(lines), skipped=tuple(skipped))
+
+
+def _serving_lines(rows: Sequence[dict[str, Any]], catalog: Snapshot, skipped: list[Skipped]) -> list[Line]:
+    """Return one line per engine, GPU and quantity of published serving runs, and one per kind of run."""
+    timers = KernelTimers()
+    compared: dict[str, list[tuple[str, float]]] = {}
+    for row in rows:
+        run = resolve_run(row, catalog)
+        if isinstance(run, Skipped):
+            skipped.append(run)
+            continue
+        for it in compare_run(run, timers):
+            basis = "" if it.basis == MEASURED else ", roofline"
+            compared.setdefault(f"serving, {it.engine} on {it.gpu}{basis}: {it.quantity}", []).append(
+                (it.case, it.error_fraction)
+            )
+            compared.setdefault(f"serving, all: {it.quantity}", []).append((it.case, it.error_fraction))
+    return [_line(subject, errors) for subject, errors in sorted(compared.items())]
 
 
 def _startup_lines(comparisons: Sequence[Comparison]) -> list[Line]:

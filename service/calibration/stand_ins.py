@@ -10,6 +10,7 @@ SAME_SHAPE = {
     "Llama-3.2-1B-Instruct-FP8-Block": "llama-3.2-1b-instruct",
     "Llama-3_3-Nemotron-Super-49B-v1_5": "llama-3.3-nemotron-super-49b-v1",
     "Meta-Llama-3.1-405B-Instruct-FP8": "llama-3.1-405b-instruct",
+    "Meta-Llama-3-70B": "llama-3.1-70b-instruct",
     "Mistral-7B-Instruct-v0.2-GPTQ": "mistral-7b-instruct-v0.3",
     "Mistral-Small-3.2-24B-Instruct-2506": "mistral-small-24b-instruct-2501",
     "Qwen2.5-Coder-0.5B-Instruct": "qwen2.5-0.5b",

@@ -16,7 +16,7 @@ from service.engine.errors import EngineError
 from service.engine.inputs import EngineName, EngineSettings, Gpu, KvCacheDtype, Layout, WeightFormat
 from service.engine.kv_cache import plan_kv_cache
 from service.engine.ledger import memory_per_gpu, rules_of_model
-from service.engine.questions import Checkpoint, ModelFacts
+from service.engine.models import Checkpoint, ModelFacts
 from service.engine.results import MemoryPerGpu
 from service.engine.rules import EngineRules, batch_defaults, default_utilization
 from service.engine.weights import rank_weights

@@ -14,7 +14,8 @@ from service.engine.config import parse_architecture
 from service.engine.config.quantization import parse_quantization
 from service.engine.errors import EngineError
 from service.engine.inputs import Gpu
-from service.engine.questions import Checkpoint, ModelFacts, Offer
+from service.engine.models import Checkpoint, ModelFacts
+from service.engine.questions import Offer
 
 MAX_SUGGESTIONS: Final = 3
 SUGGESTION_SCORE: Final = 55  # below it a suggestion confuses more than it helps [per cent]

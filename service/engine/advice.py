@@ -4,9 +4,12 @@ from dataclasses import replace
 
 from service.engine.arithmetic import GIB
 from service.engine.deployments import Deployment, best, deployments
+from service.engine.errors import EngineError
+from service.engine.inputs import Limits
 from service.engine.plan import MemoryPlan
 from service.engine.questions import SettingsWish, SizeQuestion
 from service.engine.results import BindingConstraint, Change, GpuStep, Lever
+from service.engine.service_level import Replica, at_concurrency
 
 
 def binding_constraint(chosen: Deployment, candidates: tuple[Deployment, ...]) -> BindingConstraint:
@@ -16,7 +19,7 @@ def binding_constraint(chosen: Deployment, candidates: tuple[Deployment, ...]) -
     smaller layout could not do; on the smallest layout it is what will fill first.
     """
     if not chosen.is_feasible:
-        return "weights" if not chosen.plan.weights_fit else "kv_cache"
+        return _reason(chosen)
     smaller = _next_smaller(chosen, candidates)
     if chosen.replicas > 1 or smaller is None:
         return chosen.capacity.binds
@@ -76,21 +79,44 @@ def levers(question: SizeQuestion, chosen: Deployment) -> tuple[Lever, ...]:
     """Return the single changes that would save GPUs, or make an infeasible question feasible."""
     found: list[Lever] = []
     for change, wish in changes_to_try(question):
-        other = best(deployments(replace(question, settings=wish)))
+        fewer = chosen.gpus - 1 if chosen.is_feasible else None
+        try:
+            candidates = deployments(replace(question, settings=wish), fewer)
+        except EngineError:
+            continue  # the caller's layout is not legal for this format
+        if not candidates:
+            continue
+        other = best(candidates, question.limits)
         if other.is_feasible and (not chosen.is_feasible or other.gpus < chosen.gpus):
             saved = chosen.gpus - other.gpus if chosen.is_feasible else 0
             found.append(Lever(change=change, gpus=other.gpus, saves_gpus=saved))
     return tuple(sorted(found, key=lambda it: (it.gpus, it.change.name)))
 
 
-def would_fit(chosen: Deployment, found: tuple[Lever, ...]) -> tuple[str, ...]:
+def would_fit(chosen: Deployment, limits: Limits, found: tuple[Lever, ...]) -> tuple[str, ...]:
     """Return, for an infeasible question, sentences that say what would make it fit."""
     if chosen.is_feasible:
         return ()
-    plan = chosen.plan
-    sentences = [*missing_memory(plan)]
+    if chosen.replica is not None:
+        sentences = [*looser_limits(chosen.replica, limits)]
+    else:
+        sentences = [*missing_memory(chosen.plan)]
     sentences += [f"{it.change.name}={it.change.value} fits on {it.gpus} GPUs" for it in found]
     return tuple(sentences)
+
+
+def looser_limits(replica: Replica, limits: Limits) -> tuple[str, ...]:
+    """Return the limits that one request alone would meet on the fastest layout."""
+    alone = at_concurrency(replica, 1)
+    layout = replica.plan.layout
+    where = f"on {layout.gpus_per_replica} GPUs (tensor_parallel_size {layout.tensor_parallel_size})"
+    seen = {"ttft_s": alone.ttft_s.percentile(limits.percentile), "tpot_s": alone.tpot_s.percentile(limits.percentile)}
+    asked = {"ttft_s": limits.ttft_s, "tpot_s": limits.tpot_s}
+    return tuple(
+        f"{name} of at least {seen[name]:.3g}: a single request alone takes that long {where}"
+        for name, limit in asked.items()
+        if limit is not None and seen[name] > limit
+    ) or (f"a looser limit: single requests meet it {where}, and the load does not",)
 
 
 def missing_memory(plan: MemoryPlan) -> tuple[str, ...]:

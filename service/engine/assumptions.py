@@ -1,28 +1,38 @@
 """Everything an answer rests on, with origin and source: so that it can be trusted or disputed."""
 
 from service.engine.defaults import Resolved
-from service.engine.inputs import Gpu, Load
+from service.engine.inputs import Gpu, Limits, Load
+from service.engine.models import ModelFacts
 from service.engine.plan import MemoryPlan
-from service.engine.questions import CapacityQuestion, ModelFacts, RecommendQuestion, SizeQuestion
+from service.engine.questions import CapacityQuestion, RecommendQuestion, SizeQuestion
 from service.engine.results import Assumption, Origin, Scalar
 from service.engine.rules import EngineRules
+from service.engine.service_level import Replica
 
 KV_REQUEST_SOURCE = "every request is held at its full length, input and output together"
-MEASURED_TERMS = ("activation_bytes", "cuda_graph_bytes", "non_torch_bytes")
+LENGTHS_SOURCE = "requests that are all alike would keep in step; real ones do not"
+KERNELS_SOURCE = "aiconfigurator-core 0.12, kernels measured on this GPU (github.com/ai-dynamo/aiconfigurator)"
+CALIBRATION_SOURCE = "fitted on published serving runs; service/performance/data/calibration.yaml"
 
 
-def size_assumptions(question: SizeQuestion, resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
+def size_assumptions(
+    question: SizeQuestion, resolved: Resolved, plan: MemoryPlan, replica: Replica | None
+) -> tuple[Assumption, ...]:
     """Return what a sizing rests on."""
     headroom = question.headroom
     return (
         *_shared(question.model, question.gpu, question.rules, resolved, plan),
         *_load(question.load),
+        *_limits(question.limits),
+        *_time(replica),
         _stated_or_default("headroom_fraction", headroom.headroom_fraction, 0.0, "nothing is kept free unless asked"),
         _stated_or_default("spare_replicas", headroom.spare_replicas, 0, "no spare unless asked"),
     )
 
 
-def capacity_assumptions(question: CapacityQuestion, resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
+def capacity_assumptions(
+    question: CapacityQuestion, resolved: Resolved, plan: MemoryPlan, replica: Replica | None
+) -> tuple[Assumption, ...]:
     """Return what a capacity rests on."""
     lengths = (
         (_note("context_tokens", plan.context_tokens, "default", "requests of the longest context served"),)
@@ -32,7 +42,13 @@ def capacity_assumptions(question: CapacityQuestion, resolved: Resolved, plan: M
             _note("output_tokens", question.output_tokens or 0, "request", None),
         )
     )
-    return (*_shared(question.model, question.gpu, question.rules, resolved, plan), *lengths)
+    return (
+        *_shared(question.model, question.gpu, question.rules, resolved, plan),
+        *lengths,
+        *_lengths(question.load),
+        *_limits(question.limits),
+        *_time(replica),
+    )
 
 
 def recommend_assumptions(question: RecommendQuestion) -> tuple[Assumption, ...]:
@@ -41,6 +57,7 @@ def recommend_assumptions(question: RecommendQuestion) -> tuple[Assumption, ...]
         _note("model_config", question.model.id, "catalog", question.model.source),
         _rules_note(question.rules),
         *_load(question.load),
+        *_limits(question.limits),
         _stated_or_default("objective", question.objective, "cost", "cheapest first unless asked otherwise"),
     )
 
@@ -88,7 +105,11 @@ def _load(load: Load) -> tuple[Assumption, ...]:
         notes.append(_note("concurrent_requests", load.concurrent_requests, "request", None))
     if load.request_rate_per_s is not None:
         notes.append(_note("request_rate_per_s", load.request_rate_per_s, "request", None))
-        notes.append(_note("request_duration_s", load.request_duration_s, "request", "Little's law"))
+        if load.request_duration_s is None:
+            notes.append(_stated_or_default("burstiness", load.burstiness, 1.0, "arrivals are Poisson unless asked"))
+        else:
+            notes.append(_note("request_duration_s", load.request_duration_s, "request", "Little's law"))
+    notes += _lengths(load)
     notes.append(
         _stated_or_default(
             "prefix_cache_hit_fraction",
@@ -98,6 +119,42 @@ def _load(load: Load) -> tuple[Assumption, ...]:
         )
     )
     return tuple(notes)
+
+
+def _lengths(load: Load) -> list[Assumption]:
+    """Return how lengths spread, which decides percentiles more than means."""
+    return [
+        _stated_or_default("length_distribution", load.length_distribution, "uniform", LENGTHS_SOURCE),
+        _stated_or_default("length_variation_fraction", load.length_variation_fraction, 0.1, LENGTHS_SOURCE),
+    ]
+
+
+def _limits(limits: Limits) -> tuple[Assumption, ...]:
+    if limits.ttft_s is None and limits.tpot_s is None:
+        return ()
+    stated = (("ttft_s", limits.ttft_s), ("tpot_s", limits.tpot_s))
+    return (
+        *(_note(name, value, "request", None) for name, value in stated if value is not None),
+        _stated_or_default("percentile", limits.percentile, 95.0, "limits hold for 95 of 100 requests unless asked"),
+    )
+
+
+def _time(replica: Replica | None) -> tuple[Assumption, ...]:
+    """Return where step times come from."""
+    if replica is None:
+        return ()
+    timer = replica.timer
+    measured = timer.basis == "measured-kernels"
+    return (
+        _note(
+            "step_times",
+            timer.basis,
+            "measured" if measured else "default",
+            KERNELS_SOURCE if measured else timer.basis_note,
+        ),
+        _note("request_overhead_s", timer.request_overhead_s, "measured", CALIBRATION_SOURCE),
+        _note("steps_planned_ahead", timer.steps_planned_ahead, "measured", CALIBRATION_SOURCE),
+    )
 
 
 def _note(name: str, value: Scalar, origin: Origin, source: str | None) -> Assumption:

@@ -2,21 +2,27 @@
 
 from dataclasses import replace
 
-from service.engine.advice import missing_memory
+from service.engine.advice import looser_limits, missing_memory
 from service.engine.arguments import engine_args
 from service.engine.assumptions import capacity_assumptions
 from service.engine.costs import Fleet, cheapest
 from service.engine.defaults import Resolved, resolve
+from service.engine.deployments import latency_of, load_state, require_time, schedule_at, timed
 from service.engine.errors import UnsupportedLayoutError
-from service.engine.inputs import Layout
+from service.engine.inputs import Layout, Load
 from service.engine.layouts import candidate_layouts
 from service.engine.plan import MemoryPlan, memory_plan, model_weights
 from service.engine.questions import CapacityQuestion
-from service.engine.replicas import memory_capacity
-from service.engine.results import Capacity, CapacityRow, PerReplica, Saturation
-from service.engine.sizing import NO_TIME_WARNING
+from service.engine.replicas import ReplicaCapacity, is_by_rate, needs_time, replica_capacity
+from service.engine.results import Capacity, CapacityRow, CurvePoint, PerReplica
+from service.engine.scheduler import ScheduleResult
+from service.engine.service_level import Replica, at_concurrency, highest_rate
+from service.engine.sizing import output_tokens, saturation, time_warnings
 
 TABLE_CONTEXT_TOKENS = (2_048, 8_192, 32_768, 131_072)
+OUTPUT_SHARE = 8  # of a context, where the caller states no lengths
+MOST_OUTPUT_TOKENS = 512
+MOST_CURVE_POINTS = 14
 
 
 def capacity(question: CapacityQuestion) -> Capacity:
@@ -32,13 +38,17 @@ def capacity(question: CapacityQuestion) -> Capacity:
     resolved = resolve(question.model, question.gpu, question.settings, question.rules, context)
     plan = _best_plan(question, resolved)
     replicas = question.gpu_count // plan.layout.gpus_per_replica
-    held = memory_capacity(plan)
-    requests = replicas * held.max_concurrent_requests
+    load = _lengths(question, plan)
+    replica = timed(plan, question.timers, question.rules, load)
+    carried = replica_capacity(plan, replica, replace(load, request_rate_per_s=None), question.limits)
+    rate = None if replica is None else replicas * highest_rate(replica, question.limits).load
+    requests = replicas * carried.max_concurrent_requests
     feasible = requests > 0
+    seen = _seen(replica, load, replicas, carried)
     return Capacity(
         feasible=feasible,
         max_concurrent_requests=requests,
-        requests_per_s=None,
+        requests_per_s=rate,
         max_model_len_fitting=plan.kv_cache.estimated_max_model_len,
         gpus=replicas * plan.layout.gpus_per_replica,
         replicas=replicas,
@@ -49,17 +59,21 @@ def capacity(question: CapacityQuestion) -> Capacity:
         weight_format=resolved.checkpoint.weight_format,
         kv_cache_dtype=resolved.kv_cache_dtype,
         layout=plan.layout,
-        binding_constraint=held.binds,
+        binding_constraint=carried.binds,
         shortfall_bytes=plan.shortfall_bytes,
-        would_fit=() if feasible else missing_memory(plan),
+        would_fit=_would_fit(question, plan, replica, feasible=feasible),
         weights=model_weights(plan),
         memory_per_gpu=plan.memory,
         kv_cache=plan.kv_cache,
         per_replica=PerReplica(
-            max_concurrent_requests=held.max_concurrent_requests, requests_per_s=None, output_tokens_per_s=None
+            max_concurrent_requests=carried.max_concurrent_requests,
+            requests_per_s=None if rate is None else rate / replicas,
+            output_tokens_per_s=None if rate is None or replica is None else rate / replicas * output_tokens(replica),
         ),
-        latency=None,
-        saturation=Saturation(concurrent_requests=requests, request_rate_per_s=None),
+        latency=latency_of(replica, seen) if replica and seen else None,
+        at_load=load_state(seen, replicas) if seen else None,
+        saturation=replace(saturation(carried, replica, replicas), request_rate_per_s=rate),
+        curve=_curve(replica, replicas),
         table=tuple(_row(question, resolved, plan.layout, tokens) for tokens in _contexts(plan)),
         cost=cheapest(
             Fleet(
@@ -71,8 +85,8 @@ def capacity(question: CapacityQuestion) -> Capacity:
             question.offers,
         ),
         engine_args=engine_args(question.rules.engine, plan, question.settings),
-        assumptions=capacity_assumptions(question, resolved, plan),
-        warnings=(NO_TIME_WARNING,),
+        assumptions=capacity_assumptions(question, resolved, plan, replica),
+        warnings=time_warnings(replica, is_timed=question.timers is not None and plan.holds_one_request),
         rules_version=question.rules.rules_version,
     )
 
@@ -95,13 +109,72 @@ def _best_plan(question: CapacityQuestion, resolved: Resolved) -> MemoryPlan:
             accepted=f"at least {smallest}",
         )
     plans = [_plan(question, resolved, layout) for layout in fitting]
-    return max(
-        plans,
-        key=lambda it: (
-            question.gpu_count // it.layout.gpus_per_replica * memory_capacity(it).max_concurrent_requests,
-            -it.shortfall_bytes,
-            -it.layout.gpus_per_replica,
-        ),
+    return max(plans, key=lambda it: _merits(question, it))
+
+
+def _merits(question: CapacityQuestion, plan: MemoryPlan) -> tuple[float, int, int]:
+    """Return what makes a layout better: the load of all replicas, then less missing memory, then fewer GPUs."""
+    load = _lengths(question, plan)
+    replica = None
+    if needs_time(load, question.limits):
+        replica = timed(plan, question.timers, question.rules, load)
+        require_time(plan, question.timers, replica)
+    carried = replica_capacity(plan, replica, load, question.limits)
+    one = carried.max_request_rate_per_s if is_by_rate(load) else None
+    replicas = question.gpu_count // plan.layout.gpus_per_replica
+    amount = replicas * (carried.max_concurrent_requests if one is None else one)
+    return amount, -plan.shortfall_bytes, -plan.layout.gpus_per_replica
+
+
+def _lengths(question: CapacityQuestion, plan: MemoryPlan) -> Load:
+    """Return the asked load with the lengths that are timed: without any, a long prompt and a short answer."""
+    if question.input_tokens is None and question.output_tokens is None:
+        return _split(question.load, plan.context_tokens)
+    return replace(question.load, input_tokens=question.input_tokens or 0, output_tokens=question.output_tokens or 0)
+
+
+def _split(load: Load, context_tokens: int) -> Load:
+    """Return a load whose requests fill a context, an eighth of it or 512 tokens with output."""
+    output = max(min(context_tokens // OUTPUT_SHARE, MOST_OUTPUT_TOKENS), 1)
+    return replace(load, input_tokens=max(context_tokens - output, 1), output_tokens=output)
+
+
+def _seen(replica: Replica | None, load: Load, replicas: int, carried: ReplicaCapacity) -> ScheduleResult | None:
+    """Return what users see at the asked load, or at the largest one carried."""
+    if replica is None or not replicas:
+        return None
+    if load.concurrent_requests is not None or load.request_rate_per_s is not None:
+        return schedule_at(replica, load, replicas)
+    return at_concurrency(replica, carried.max_concurrent_requests) if carried.max_concurrent_requests else None
+
+
+def _would_fit(
+    question: CapacityQuestion, plan: MemoryPlan, replica: Replica | None, *, feasible: bool
+) -> tuple[str, ...]:
+    if feasible:
+        return ()
+    return missing_memory(plan) if replica is None else looser_limits(replica, question.limits)
+
+
+def _curve(replica: Replica | None, replicas: int) -> tuple[CurvePoint, ...]:
+    """Return latency against load, doubling from one user per replica to twice as many as run at once."""
+    if replica is None or not replica.slots:
+        return ()
+    users = [1]
+    while users[-1] < 2 * replica.slots and len(users) < MOST_CURVE_POINTS:
+        users.append(min(2 * users[-1], 2 * replica.slots))
+    return tuple(_point(at_concurrency(replica, count), count, replicas) for count in users)
+
+
+def _point(found: ScheduleResult, users: int, replicas: int) -> CurvePoint:
+    return CurvePoint(
+        concurrent_requests=replicas * users,
+        requests_per_s=replicas * found.requests_per_s,
+        output_tokens_per_s=replicas * found.output_tokens_per_s,
+        ttft_mean_s=found.ttft_s.mean,
+        ttft_p95_s=found.ttft_s.percentile(95.0),
+        tpot_mean_s=found.tpot_s.mean,
+        tpot_p95_s=found.tpot_s.percentile(95.0),
     )
 
 
@@ -148,11 +221,16 @@ def _row(question: CapacityQuestion, resolved: Resolved, layout: Layout, context
     settings = replace(resolved.settings, max_model_len=context_tokens)
     plan = plan_at(question, replace(resolved, settings=settings, shorten_to_fit=False), layout, context_tokens)
     replicas = question.gpu_count // layout.gpus_per_replica
+    load = replace(_split(question.load, context_tokens), concurrent_requests=None, request_rate_per_s=None)
+    replica = timed(plan, question.timers, question.rules, load)
+    carried = replica_capacity(plan, replica, load, question.limits)
+    users = carried.max_concurrent_requests
+    seen = at_concurrency(replica, users) if replica is not None and users else None
     return CapacityRow(
         context_tokens=context_tokens,
-        max_concurrent_requests=replicas * memory_capacity(plan).max_concurrent_requests,
-        ttft_s=None,
-        tpot_s=None,
-        requests_per_s=None,
-        output_tokens_per_s=None,
+        max_concurrent_requests=replicas * users,
+        ttft_s=seen.ttft_s.percentile(question.limits.percentile) if seen else None,
+        tpot_s=seen.tpot_s.percentile(question.limits.percentile) if seen else None,
+        requests_per_s=replicas * seen.requests_per_s if seen else None,
+        output_tokens_per_s=replicas * seen.output_tokens_per_s if seen else None,
     )

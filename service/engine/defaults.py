@@ -7,7 +7,8 @@ from typing import TypeVar
 from service.engine.config.quantization import standard_quantization
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, WeightFormat
-from service.engine.questions import Checkpoint, ModelFacts, SettingsWish
+from service.engine.models import Checkpoint, ModelFacts
+from service.engine.questions import SettingsWish
 from service.engine.results import Assumption, Scalar
 from service.engine.rules import EngineRules, batch_defaults, default_utilization
 

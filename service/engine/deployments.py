@@ -1,19 +1,29 @@
 """Ways to carry a load on one GPU type: one deployment per legal layout."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 
 from service.engine.defaults import Resolved, resolve
-from service.engine.inputs import Layout
+from service.engine.errors import InvalidQuestionError
+from service.engine.inputs import Layout, Limits, Load
 from service.engine.layouts import candidate_layouts
+from service.engine.load import traffic_of
 from service.engine.plan import MemoryPlan, memory_plan
 from service.engine.questions import SizeQuestion
 from service.engine.replicas import (
     ReplicaCapacity,
     concurrency_of,
+    is_by_rate,
     memory_capacity,
+    needs_time,
+    replica_capacity,
     replicas_needed,
-    with_headroom,
 )
+from service.engine.results import Latency, LoadState
+from service.engine.rules import EngineRules
+from service.engine.scheduler import ScheduleResult
+from service.engine.service_level import Replica, at_concurrency, at_rate, hoped_rate, hoped_users, replica_of
+from service.engine.steps import StepTimers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +31,7 @@ class Deployment:
     """So many replicas of one plan; no replicas when the layout cannot carry the load."""
 
     plan: MemoryPlan
+    replica: Replica | None  # None: time does not decide, or is unknown
     capacity: ReplicaCapacity
     replicas: int  # spares included
 
@@ -46,17 +57,70 @@ def resolve_size(question: SizeQuestion) -> Resolved:
     return resolve(question.model, question.gpu, question.settings, question.rules, context)
 
 
-def deployments(question: SizeQuestion) -> tuple[Deployment, ...]:
-    """Return one deployment per legal layout, smallest replica first."""
+def deployments(question: SizeQuestion, at_most_gpus: int | None = None) -> tuple[Deployment, ...]:
+    """Return one deployment per legal layout, smallest replica first.
+
+    Layouts that cannot have the fewest GPUs are left out: those whose one replica has as many as
+    a deployment already found, and those whose memory alone asks for more.
+
+    Args:
+        question: what to deploy.
+        at_most_gpus: leave out what takes more than so many. [GPUs]
+    """
     resolved = resolve_size(question)
     layouts = candidate_layouts(
         question.model.architecture, resolved.checkpoint.quantization, question.gpu, question.layout
     )
-    return tuple(_deployment(question, resolved, layout) for layout in layouts)
+    found: list[Deployment] = []
+    most = at_most_gpus
+    for layout in sorted(layouts, key=lambda it: it.gpus_per_replica):
+        if most is not None and layout.gpus_per_replica * (1 + question.headroom.spare_replicas) > most:
+            continue
+        plan = _plan(question, resolved, layout)
+        if most is not None and _fewest_gpus(question, plan) > most:
+            continue
+        deployment = _deployment(question, plan)
+        found.append(deployment)
+        if deployment.is_feasible:
+            most = deployment.gpus - 1 if most is None else min(most, deployment.gpus - 1)
+    return tuple(found)
 
 
-def _deployment(question: SizeQuestion, resolved: Resolved, layout: Layout) -> Deployment:
-    plan = memory_plan(
+def fewest_gpus(question: SizeQuestion) -> float:
+    """Return a bound on the GPUs of any deployment, without timing kernels; infinite where none is fast enough.
+
+    Raises:
+        EngineError: the question contradicts itself or names something without a rule.
+    """
+    resolved = resolve_size(question)
+    layouts = candidate_layouts(
+        question.model.architecture, resolved.checkpoint.quantization, question.gpu, question.layout
+    )
+    return min(_fewest_gpus(question, _plan(question, resolved, layout)) for layout in layouts)
+
+
+def _fewest_gpus(question: SizeQuestion, plan: MemoryPlan) -> float:
+    """Return the GPUs that memory and an optimistic estimate of time ask for."""
+    capacity = memory_capacity(plan)
+    if not plan.holds_one_request or not capacity.max_concurrent_requests:
+        return float("inf")
+    if question.timers is not None and needs_time(question.load, question.limits):
+        quick = question.timers.quick(
+            plan.model, plan.checkpoint, plan.gpu, plan.layout, plan.settings.kv_cache_dtype, question.rules
+        )
+        if quick is None:
+            return 0.0
+        replica = replica_of(plan, quick, question.rules.engine, traffic_of(question.load))
+        users = hoped_users(replica, question.limits)
+        if not users:
+            return float("inf")
+        capacity = replace(capacity, max_concurrent_requests=users, max_request_rate_per_s=hoped_rate(replica, users))
+    replicas = replicas_needed(question.load, question.headroom, capacity) + question.headroom.spare_replicas
+    return float(replicas * plan.layout.gpus_per_replica)
+
+
+def _plan(question: SizeQuestion, resolved: Resolved, layout: Layout) -> MemoryPlan:
+    return memory_plan(
         question.model,
         resolved.checkpoint,
         question.gpu,
@@ -67,20 +131,93 @@ def _deployment(question: SizeQuestion, resolved: Resolved, layout: Layout) -> D
         output_tokens=question.load.output_tokens,
         shorten_to_fit=resolved.shorten_to_fit,
     )
-    capacity = memory_capacity(plan)
-    if not plan.holds_one_request or capacity.max_concurrent_requests < 1:
-        return Deployment(plan=plan, capacity=capacity, replicas=0)
-    asked = with_headroom(concurrency_of(question.load), question.headroom)
-    replicas = replicas_needed(asked, capacity) + question.headroom.spare_replicas
-    return Deployment(plan=plan, capacity=capacity, replicas=replicas)
 
 
-def best(candidates: tuple[Deployment, ...]) -> Deployment:
+def _deployment(question: SizeQuestion, plan: MemoryPlan) -> Deployment:
+    replica = None
+    if needs_time(question.load, question.limits):
+        replica = timed(plan, question.timers, question.rules, question.load)
+        require_time(plan, question.timers, replica)
+    capacity = replica_capacity(plan, replica, question.load, question.limits)
+    if not capacity.max_concurrent_requests:
+        return Deployment(plan=plan, replica=replica, capacity=capacity, replicas=0)
+    replicas = replicas_needed(question.load, question.headroom, capacity) + question.headroom.spare_replicas
+    return Deployment(plan=plan, replica=replica, capacity=capacity, replicas=replicas)
+
+
+def timed(plan: MemoryPlan, timers: StepTimers | None, rules: EngineRules, load: Load) -> Replica | None:
+    """Return a plan with its step times; None where it holds no request or nobody times it."""
+    if timers is None or not plan.holds_one_request:
+        return None
+    timer = timers.timer(plan.model, plan.checkpoint, plan.gpu, plan.layout, plan.settings.kv_cache_dtype, rules)
+    if timer is None:
+        return None
+    return replica_of(plan, timer, rules.engine, traffic_of(load))
+
+
+def require_time(plan: MemoryPlan, timers: StepTimers | None, replica: Replica | None) -> None:
+    """Raise where a question turns on time and nobody can tell it.
+
+    Raises:
+        InvalidQuestionError: the GPU's entry states no peak.
+    """
+    if replica is None and timers is not None and plan.holds_one_request:
+        raise InvalidQuestionError(
+            f"{plan.gpu.id} states no peak FLOP/s, so its latency and throughput are unknown",
+            field="gpu",
+            accepted="a GPU with a stated peak, or a question without ttft_s, tpot_s and request_rate_per_s",
+        )
+
+
+def schedule_at(replica: Replica, load: Load, replicas: int) -> ScheduleResult:
+    """Return what users of one of so many equal replicas see when all share a load evenly."""
+    if is_by_rate(load) and load.request_rate_per_s is not None:
+        return at_rate(replica, load.request_rate_per_s / replicas)
+    return at_concurrency(replica, ceil(concurrency_of(load) / replicas))
+
+
+def latency_of(replica: Replica, found: ScheduleResult) -> Latency:
+    """Return a schedule's latencies, and how far they may be off."""
+    return Latency(
+        ttft_s=found.ttft_s.distribution(),
+        tpot_s=found.tpot_s.distribution(),
+        itl_s=found.itl_s,
+        end_to_end_s=found.end_to_end_s.distribution(),
+        basis=replica.timer.basis,
+        basis_note=replica.timer.basis_note,
+        expected_error_fraction=replica.timer.expected_error_fraction,
+    )
+
+
+def load_state(found: ScheduleResult, replicas: int) -> LoadState:
+    """Return a schedule's state for all replicas together."""
+    return LoadState(
+        concurrent_requests=replicas * found.requests_per_s * found.end_to_end_s.mean,
+        requests_per_s=replicas * found.requests_per_s,
+        output_tokens_per_s=replicas * found.output_tokens_per_s,
+        queue_growth_per_s=replicas * found.queue_growth_per_s,
+        kv_cache_fraction=found.max_kv_fraction,
+        preemptions_per_request=found.preemptions / max(len(found.end_to_end_s.ordered), 1),
+    )
+
+
+def best(candidates: tuple[Deployment, ...], limits: Limits) -> Deployment:
     """Return the deployment with the fewest GPUs; among equals the smallest replica.
 
-    Without a feasible one, return the layout that misses the least memory.
+    Without a feasible one, return the layout that misses the least memory, then the one that is
+    fastest for a single request.
     """
     feasible = [it for it in candidates if it.is_feasible]
     if feasible:
         return min(feasible, key=lambda it: (it.gpus, it.layout.gpus_per_replica))
-    return min(candidates, key=lambda it: (it.plan.shortfall_bytes, it.layout.gpus_per_replica))
+    return min(candidates, key=lambda it: (it.plan.shortfall_bytes, _excess(it, limits), it.layout.gpus_per_replica))
+
+
+def _excess(it: Deployment, limits: Limits) -> float:
+    """Return how many times a single request alone takes what the tighter limit allows."""
+    if it.replica is None:
+        return 0.0
+    alone = at_concurrency(it.replica, 1)
+    ttft = alone.ttft_s.percentile(limits.percentile) / limits.ttft_s if limits.ttft_s else 0.0
+    tpot = alone.tpot_s.percentile(limits.percentile) / limits.tpot_s if limits.tpot_s else 0.0
+    return max(ttft, tpot)

@@ -6,6 +6,7 @@ from typing import Literal
 
 EngineName = Literal["vllm", "sglang", "tensorrt-llm"]
 KvCacheDtype = Literal["auto", "bf16", "fp16", "fp8"]
+LengthDistribution = Literal["fixed", "uniform", "lognormal"]
 WeightFormat = Literal["bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
 
 
@@ -70,6 +71,9 @@ class Load:
     output_tokens: int  # mean
     request_duration_s: float | None = None  # seconds a request lives, where the caller states it
     prefix_cache_hit_fraction: float = 0.0
+    length_distribution: LengthDistribution = "uniform"
+    length_variation_fraction: float = 0.1  # uniform: to either side; log-normal: standard deviation over mean
+    burstiness: float = 1.0  # of arrivals: 1 is Poisson, below comes in bursts, above is more even
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from service.engine.arithmetic import ceil_div
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.kv_cache import plan_kv_cache, requests_fitting
 from service.engine.ledger import memory_per_gpu
-from service.engine.questions import Checkpoint, ModelFacts
+from service.engine.models import Checkpoint, ModelFacts
 from service.engine.results import KvCache, MemoryPerGpu, ModelWeights
 from service.engine.rules import EngineRules
 from service.engine.weights import num_active_parameters, num_parameters, rank_weights

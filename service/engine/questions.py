@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from service.engine.architecture import Architecture
-from service.engine.config.quantization import Quantization
 from service.engine.inputs import (
     Gpu,
     Headroom,
@@ -14,33 +12,11 @@ from service.engine.inputs import (
     Load,
     WeightFormat,
 )
+from service.engine.models import ModelFacts
 from service.engine.rules import EngineRules
+from service.engine.steps import StepTimers
 
 Objective = Literal["cost", "gpus", "latency"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Checkpoint:
-    """One published weight format of a model."""
-
-    weight_format: WeightFormat
-    quantization: Quantization
-    hf_id: str | None
-    is_default: bool
-    kv_cache_dtype: KvCacheDtype | None  # what the checkpoint itself declares
-    source: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ModelFacts:
-    """A model as the catalog or a pasted config states it; exactly one checkpoint is the default."""
-
-    id: str
-    architecture: Architecture
-    checkpoints: tuple[Checkpoint, ...]
-    source: str | None
-    config_json: str = ""  # the published config, for step timers that read it
-    weight_bytes: int | None = None  # stated by the caller where the config cannot tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +60,7 @@ class SizeQuestion:
     settings: SettingsWish
     rules: EngineRules
     offers: tuple[Offer, ...] = ()
+    timers: StepTimers | None = None  # None: memory alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +70,7 @@ class CapacityQuestion:
     model: ModelFacts
     gpu: Gpu
     gpu_count: int
-    load: Load | None  # latency at this load, even beyond saturation
+    load: Load  # latency at its concurrency or rate, even beyond saturation; its lengths are those below
     input_tokens: int | None  # both None: requests of the longest context served
     output_tokens: int | None
     limits: Limits
@@ -101,6 +78,7 @@ class CapacityQuestion:
     settings: SettingsWish
     rules: EngineRules
     offers: tuple[Offer, ...] = ()
+    timers: StepTimers | None = None  # None: memory alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,3 +102,4 @@ class RecommendQuestion:
     max_usd_per_hour: float | None = None
     objective: Objective = "cost"
     limit: int = 10
+    timers: StepTimers | None = None  # None: memory alone

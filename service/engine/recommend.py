@@ -2,17 +2,21 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import ceil, inf
 
+from service.engine.advice import looser_limits
 from service.engine.arithmetic import GIB
 from service.engine.assumptions import recommend_assumptions
 from service.engine.costs import Fleet, cheapest, usd_per_million_tokens
-from service.engine.deployments import Deployment, best, deployments, resolve_size
+from service.engine.deployments import Deployment, best, deployments, fewest_gpus, resolve_size, schedule_at, timed
 from service.engine.errors import EngineError
 from service.engine.inputs import Gpu, KvCacheDtype, WeightFormat
-from service.engine.questions import Objective, Offer, RecommendQuestion, SettingsWish, SizeQuestion
-from service.engine.replicas import concurrency_of
+from service.engine.questions import Offer, RecommendQuestion, SettingsWish, SizeQuestion
+from service.engine.replicas import concurrency_of, needs_time
 from service.engine.results import Cost, Option, Recommendation, Rejection
-from service.engine.sizing import NO_TIME_WARNING
+from service.engine.scheduler import ScheduleResult
+
+HOPELESS = "no layout holds the requests within the limits, by a quick estimate that is right within a factor of two"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,17 +33,11 @@ def recommend(question: RecommendQuestion) -> Recommendation:
 
     Every GPU type, weight format and cache dtype in question is sized on its own; the objective
     orders what is feasible and within budget: price, then GPUs for `cost`; GPUs, then price for
-    `gpus`; GPUs per replica (the fewer requests share a replica, the faster) for `latency`.
+    `gpus`; time to the last token at the 95th percentile for `latency`. What cannot enter the list,
+    by the fewest GPUs its memory and arithmetic allow, is not simulated.
     """
-    kept: list[_Candidate] = []
-    rejected: list[Rejection] = []
-    for gpu, wish in _combinations(question):
-        outcome = _try(question, gpu, wish)
-        if isinstance(outcome, Rejection):
-            rejected.append(outcome)
-        else:
-            kept.append(outcome)
-    ordered = sorted(kept, key=lambda it: _order(question.objective, it))
+    kept, rejected = _evaluated(question)
+    ordered = sorted(kept, key=lambda it: _order(question, it))
     options = tuple(_option(question, it, rank, kept) for rank, it in enumerate(ordered[: question.limit], start=1))
     return Recommendation(
         feasible=bool(options),
@@ -48,9 +46,59 @@ def recommend(question: RecommendQuestion) -> Recommendation:
         options=options,
         rejected=tuple(rejected),
         assumptions=recommend_assumptions(question),
-        warnings=(NO_TIME_WARNING,),
+        warnings=(),
         rules_version=question.rules.rules_version,
     )
+
+
+def _evaluated(question: RecommendQuestion) -> tuple[list[_Candidate], list[Rejection]]:
+    """Return what is feasible and may be listed, and what was left out."""
+    bounded = sorted(
+        ((_least(question, gpu, wish), index, gpu, wish) for index, (gpu, wish) in enumerate(_combinations(question))),
+        key=lambda it: it[:2],
+    )
+    kept: list[_Candidate] = []
+    rejected: list[Rejection] = []
+    for least, _, gpu, wish in bounded:
+        if len(kept) >= question.limit:
+            last = sorted(_order(question, it)[:2] for it in kept)[question.limit - 1]
+            if least > last:
+                break
+        if least[0] == inf and needs_time(question.load, question.limits) and question.objective != "latency":
+            rejected.append(_rejection(gpu, wish, HOPELESS))
+            continue
+        outcome = _try(question, gpu, wish, _worth_trying(question, gpu, kept))
+        if isinstance(outcome, Rejection):
+            rejected.append(outcome)
+        elif outcome is not None:
+            kept.append(outcome)
+    return kept, rejected
+
+
+def _worth_trying(question: RecommendQuestion, gpu: Gpu, kept: list[_Candidate]) -> int | None:
+    """Return the most GPUs with which a combination still enters the list; None where any number may."""
+    if len(kept) < question.limit or question.objective == "latency":
+        return None
+    first, _ = sorted(_order(question, it)[:2] for it in kept)[question.limit - 1]
+    if question.objective == "gpus":
+        return int(first)
+    cheapest_gpu = min((it.usd_per_hour / it.gpu_count for it in _allowed(question, gpu)), default=0.0)
+    return ceil(first / cheapest_gpu) if cheapest_gpu and first < float("inf") else None
+
+
+def _least(question: RecommendQuestion, gpu: Gpu, wish: SettingsWish) -> tuple[float, float]:
+    """Return a bound on the first two keys of the order: no deployment of a combination is better.
+
+    A question that memory alone decides is not bounded but answered; neither is one about latency.
+    """
+    if question.objective == "latency" or not needs_time(question.load, question.limits):
+        return 0.0, 0.0
+    try:
+        gpus = fewest_gpus(_size_question(question, gpu, wish))
+    except EngineError:
+        return 0.0, 0.0
+    price = min((it.usd_per_hour / it.gpu_count for it in _allowed(question, gpu)), default=float("inf"))
+    return (gpus * price, gpus) if question.objective == "cost" else (gpus, gpus * price)
 
 
 def _combinations(question: RecommendQuestion) -> Iterator[tuple[Gpu, SettingsWish]]:
@@ -64,25 +112,23 @@ def _combinations(question: RecommendQuestion) -> Iterator[tuple[Gpu, SettingsWi
                 yield gpu, replace(question.settings, weight_format=weight_format, kv_cache_dtype=dtype)
 
 
-def _try(question: RecommendQuestion, gpu: Gpu, wish: SettingsWish) -> _Candidate | Rejection:
-    """Return the cheapest deployment of one combination, or why there is none."""
-    size_question = SizeQuestion(
-        model=question.model,
-        gpu=gpu,
-        load=question.load,
-        limits=question.limits,
-        layout=question.layout,
-        headroom=question.headroom,
-        settings=wish,
-        rules=question.rules,
-    )
+def _try(
+    question: RecommendQuestion, gpu: Gpu, wish: SettingsWish, at_most_gpus: int | None
+) -> _Candidate | Rejection | None:
+    """Return the cheapest deployment of one combination, or why there is none; None if it takes too many GPUs."""
+    size_question = _size_question(question, gpu, wish)
     try:
-        chosen = best(deployments(size_question))
+        candidates = deployments(size_question, at_most_gpus)
+        if not candidates:
+            return None
+        chosen = best(candidates, question.limits)
         resolved = resolve_size(size_question)
     except EngineError as error:
         return _rejection(gpu, wish, error.detail)
     if lacks_format(gpu, resolved.checkpoint.weight_format):
         return _rejection(gpu, wish, f"{gpu.name} has no kernels for {resolved.checkpoint.weight_format} weights")
+    if not chosen.is_feasible and chosen.replica is not None:
+        return _rejection(gpu, wish, "; ".join(looser_limits(chosen.replica, question.limits)))
     if not chosen.is_feasible:
         missing = chosen.plan.shortfall_bytes / GIB
         return _rejection(gpu, wish, f"does not fit on any layout; {missing:.1f} GiB short on each GPU")
@@ -96,6 +142,20 @@ def _try(question: RecommendQuestion, gpu: Gpu, wish: SettingsWish) -> _Candidat
         kv_cache_dtype=resolved.kv_cache_dtype,
         deployment=chosen,
         cost=cost,
+    )
+
+
+def _size_question(question: RecommendQuestion, gpu: Gpu, wish: SettingsWish) -> SizeQuestion:
+    return SizeQuestion(
+        model=question.model,
+        gpu=gpu,
+        load=question.load,
+        limits=question.limits,
+        layout=question.layout,
+        headroom=question.headroom,
+        settings=wish,
+        rules=question.rules,
+        timers=question.timers,
     )
 
 
@@ -152,22 +212,33 @@ def _over_budget(question: RecommendQuestion, chosen: Deployment, cost: Cost | N
     return None
 
 
-def _order(objective: Objective, it: _Candidate) -> tuple[float, float, float, str, str, str]:
+def _order(question: RecommendQuestion, it: _Candidate) -> tuple[float, float, float, str, str, str]:
     price = float("inf") if it.cost is None else it.cost.usd_per_hour
     gpus = float(it.deployment.gpus)
     per_replica = float(it.deployment.capacity.max_concurrent_requests)
-    keys = {
-        "cost": (price, gpus, per_replica),
-        "gpus": (gpus, price, per_replica),
-        "latency": (per_replica, price, gpus),
-    }
-    return (*keys[objective], it.gpu.id, it.weight_format, it.kv_cache_dtype)
+    if question.objective == "cost":
+        keys = (price, gpus, per_replica)
+    elif question.objective == "gpus":
+        keys = (gpus, price, per_replica)
+    else:
+        seen = _seen(question, it)
+        keys = (per_replica if seen is None else seen.end_to_end_s.percentile(95.0), price, gpus)
+    return (*keys, it.gpu.id, it.weight_format, it.kv_cache_dtype)
+
+
+def _seen(question: RecommendQuestion, it: _Candidate) -> ScheduleResult | None:
+    """Return what users see at the asked load; None where nobody times it."""
+    deployment = it.deployment
+    replica = deployment.replica or timed(deployment.plan, question.timers, question.rules, question.load)
+    return None if replica is None else schedule_at(replica, question.load, deployment.replicas)
 
 
 def _option(question: RecommendQuestion, it: _Candidate, rank: int, kept: list[_Candidate]) -> Option:
     deployment = it.deployment
-    carried = deployment.replicas * deployment.capacity.max_concurrent_requests
+    seen = _seen(question, it)
     rate = question.load.request_rate_per_s
+    if rate is None and seen is not None:
+        rate = deployment.replicas * seen.requests_per_s
     usd = None if it.cost is None else it.cost.usd_per_hour
     return Option(
         rank=rank,
@@ -183,14 +254,22 @@ def _option(question: RecommendQuestion, it: _Candidate, rank: int, kept: list[_
         usd_per_million_output_tokens=(
             None if usd is None or rate is None else usd_per_million_tokens(usd, rate * question.load.output_tokens)
         ),
-        ttft_p95_s=None,
-        tpot_p95_s=None,
+        ttft_p95_s=None if seen is None else seen.ttft_s.percentile(95.0),
+        tpot_p95_s=None if seen is None else seen.tpot_s.percentile(95.0),
         requests_per_s=rate,
-        utilization_fraction=concurrency_of(question.load) / carried,
+        utilization_fraction=_utilization(question, deployment),
         provider=None if it.cost is None else it.cost.provider,
         instance_type=None if it.cost is None else it.cost.instance_type,
         on_pareto_front=_on_pareto_front(it, kept),
     )
+
+
+def _utilization(question: RecommendQuestion, deployment: Deployment) -> float:
+    """Return the asked load over what the replicas carry within limits."""
+    load, capacity = question.load, deployment.capacity
+    if load.request_rate_per_s is not None and capacity.max_request_rate_per_s:
+        return load.request_rate_per_s / (deployment.replicas * capacity.max_request_rate_per_s)
+    return concurrency_of(load) / (deployment.replicas * capacity.max_concurrent_requests)
 
 
 def _on_pareto_front(it: _Candidate, kept: list[_Candidate]) -> bool:

@@ -5,9 +5,10 @@ from math import ceil
 
 from service.engine.arithmetic import ceil_div
 from service.engine.errors import InvalidQuestionError
-from service.engine.inputs import Headroom, Load
+from service.engine.inputs import Headroom, Limits, Load
 from service.engine.plan import MemoryPlan
 from service.engine.results import BindingConstraint
+from service.engine.service_level import Replica, at_rate, highest_rate, most_users
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +16,7 @@ class ReplicaCapacity:
     """The load of one replica at which the first limit is reached."""
 
     max_concurrent_requests: int
-    max_request_rate_per_s: float | None  # None: time is unknown
+    max_request_rate_per_s: float | None  # None: the load is users
     binds: BindingConstraint
 
 
@@ -34,8 +35,55 @@ def memory_capacity(plan: MemoryPlan) -> ReplicaCapacity:
     )
 
 
+def replica_capacity(plan: MemoryPlan, replica: Replica | None, load: Load, limits: Limits) -> ReplicaCapacity:
+    """Return what one replica carries within limits, in the terms of the load: users or arrivals.
+
+    Users follow from a rate by Little's law, concurrency = rate x time in the system, through the
+    simulated schedule.
+
+    Args:
+        plan: the replica's memory.
+        replica: its step times; None leaves memory alone to decide.
+        load: users of a closed loop, or arrivals per second.
+        limits: latency at a percentile.
+    """
+    memory = memory_capacity(plan)
+    if replica is None or memory.max_concurrent_requests < 1:
+        return memory
+    if is_by_rate(load):
+        return _by_rate(replica, limits, memory)
+    reach = most_users(replica, limits)
+    return ReplicaCapacity(
+        max_concurrent_requests=int(reach.load), max_request_rate_per_s=None, binds=reach.violates or memory.binds
+    )
+
+
+def _by_rate(replica: Replica, limits: Limits, memory: ReplicaCapacity) -> ReplicaCapacity:
+    reach = highest_rate(replica, limits)
+    if not reach.load:
+        return ReplicaCapacity(
+            max_concurrent_requests=0, max_request_rate_per_s=0.0, binds=reach.violates or memory.binds
+        )
+    users = memory.max_concurrent_requests
+    if limits.ttft_s is not None or limits.tpot_s is not None:
+        users = max(ceil(reach.load * at_rate(replica, reach.load).end_to_end_s.mean), 1)
+    return ReplicaCapacity(
+        max_concurrent_requests=users, max_request_rate_per_s=reach.load, binds=reach.violates or "throughput"
+    )
+
+
+def needs_time(load: Load, limits: Limits) -> bool:
+    """Return whether the count of replicas depends on time, and not on memory alone."""
+    return is_by_rate(load) or limits.ttft_s is not None or limits.tpot_s is not None
+
+
+def is_by_rate(load: Load) -> bool:
+    """Return whether a load is arrivals, whose time in the system is for us to find."""
+    return load.request_rate_per_s is not None and load.request_duration_s is None
+
+
 def concurrency_of(load: Load) -> int:
-    """Return the requests in flight: as asked, or by Little's law from rate and duration.
+    """Return the requests in flight: as asked, or by Little's law from rate and stated duration.
 
     concurrent_requests = ceil(request_rate_per_s x request_duration_s)
     """
@@ -45,7 +93,7 @@ def concurrency_of(load: Load) -> int:
         raise InvalidQuestionError(
             "no load was stated",
             field="concurrent_requests",
-            accepted="concurrent_requests, or request_rate_per_s with request_duration_s",
+            accepted="concurrent_requests, or request_rate_per_s",
         )
     return max(ceil(load.request_rate_per_s * load.request_duration_s), 1)
 
@@ -55,6 +103,12 @@ def with_headroom(concurrent_requests: int, headroom: Headroom) -> int:
     return max(ceil(concurrent_requests * (1 + headroom.headroom_fraction)), 1)
 
 
-def replicas_needed(concurrent_requests: int, capacity: ReplicaCapacity) -> int:
-    """Return the replicas that hold the requests: ceil(requests / requests per replica)."""
-    return ceil_div(concurrent_requests, capacity.max_concurrent_requests)
+def replicas_needed(load: Load, headroom: Headroom, capacity: ReplicaCapacity) -> int:
+    """Return the replicas that carry a load and its headroom, spares not included.
+
+    replicas = ceil(requests x (1 + headroom) / requests per replica), or the same of rates
+    """
+    rate = load.request_rate_per_s
+    if is_by_rate(load) and rate is not None and capacity.max_request_rate_per_s is not None:
+        return max(ceil(rate * (1 + headroom.headroom_fraction) / capacity.max_request_rate_per_s), 1)
+    return ceil_div(with_headroom(concurrency_of(load), headroom), capacity.max_concurrent_requests)

@@ -92,9 +92,23 @@ class Latency:
 
     ttft_s: Distribution
     tpot_s: Distribution
+    itl_s: Distribution  # between two tokens of a request; longer where prompts are read in between
     end_to_end_s: Distribution
     basis: str  # measured-kernels, roofline
-    expected_error_fraction: float
+    basis_note: str  # why the better basis does not speak; empty where it does
+    expected_error_fraction: float  # of that basis, as the accuracy report measured it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadState:
+    """The whole deployment at the asked load."""
+
+    concurrent_requests: float  # in flight, waiting or running
+    requests_per_s: float  # answered
+    output_tokens_per_s: float
+    queue_growth_per_s: float  # requests that wait more, every second; about 0 when the load is carried
+    kv_cache_fraction: float  # most blocks in use at once
+    preemptions_per_request: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +122,11 @@ class PerReplica:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturation:
-    """The load of the whole deployment at which a limit breaks or the queue diverges."""
+    """The load of the whole deployment at which a limit breaks, and at which the queue grows without end."""
 
     concurrent_requests: int
     request_rate_per_s: float | None
+    queue_diverges_at_requests_per_s: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +189,7 @@ class Sizing:
     kv_cache: KvCache
     per_replica: PerReplica
     latency: Latency | None
+    at_load: LoadState | None
     saturation: Saturation
     one_gpu_step_less: GpuStep | None
     one_gpu_step_more: GpuStep | None
@@ -195,6 +211,19 @@ class CapacityRow:
     tpot_s: float | None
     requests_per_s: float | None
     output_tokens_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """What users of the GPUs see at one load."""
+
+    concurrent_requests: int
+    requests_per_s: float
+    output_tokens_per_s: float
+    ttft_mean_s: float
+    ttft_p95_s: float
+    tpot_mean_s: float
+    tpot_p95_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +251,9 @@ class Capacity:
     kv_cache: KvCache
     per_replica: PerReplica
     latency: Latency | None
+    at_load: LoadState | None
     saturation: Saturation
+    curve: tuple[CurvePoint, ...]  # latency against load, from one user to past saturation
     table: tuple[CapacityRow, ...]
     cost: Cost | None
     engine_args: tuple[str, ...]

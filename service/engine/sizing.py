@@ -4,14 +4,23 @@ from service.engine.advice import binding_constraint, levers, one_step_less, one
 from service.engine.arguments import engine_args
 from service.engine.assumptions import size_assumptions
 from service.engine.costs import Fleet, cheapest
-from service.engine.deployments import Deployment, best, deployments, resolve_size
+from service.engine.deployments import (
+    Deployment,
+    best,
+    deployments,
+    latency_of,
+    load_state,
+    resolve_size,
+    schedule_at,
+    timed,
+)
 from service.engine.plan import model_weights
 from service.engine.questions import SizeQuestion
+from service.engine.replicas import ReplicaCapacity
 from service.engine.results import Cost, PerReplica, Saturation, Sizing
+from service.engine.service_level import Replica, at_concurrency, saturation_rate
 
-NO_TIME_WARNING = (
-    "sized from memory alone: latency is not predicted for this question, so ttft_s and tpot_s are not checked"
-)
+NO_TIME_WARNING = "sized from memory alone: nobody can tell the time of a step on this GPU"
 
 
 def size(question: SizeQuestion) -> Sizing:
@@ -25,10 +34,12 @@ def size(question: SizeQuestion) -> Sizing:
     """
     resolved = resolve_size(question)
     candidates = deployments(question)
-    chosen = best(candidates)
+    chosen = best(candidates, question.limits)
     found = levers(question, chosen)
     plan = chosen.plan
     feasible = chosen.is_feasible
+    replica = chosen.replica or timed(plan, question.timers, question.rules, question.load)
+    seen = schedule_at(replica, question.load, chosen.replicas) if replica and feasible else None
     return Sizing(
         feasible=feasible,
         gpus=chosen.gpus,
@@ -42,39 +53,67 @@ def size(question: SizeQuestion) -> Sizing:
         layout=plan.layout,
         binding_constraint=binding_constraint(chosen, candidates),
         shortfall_bytes=0 if feasible else plan.shortfall_bytes,
-        would_fit=would_fit(chosen, found),
+        would_fit=would_fit(chosen, question.limits, found),
         weights=model_weights(plan),
         memory_per_gpu=plan.memory,
         kv_cache=plan.kv_cache,
-        per_replica=per_replica(chosen),
-        latency=None,
-        saturation=_saturation(chosen),
+        per_replica=per_replica(chosen.capacity, replica),
+        latency=latency_of(replica, seen) if replica and seen else None,
+        at_load=load_state(seen, chosen.replicas) if seen else None,
+        saturation=saturation(chosen.capacity, replica, chosen.replicas),
         one_gpu_step_less=one_step_less(chosen, candidates),
         one_gpu_step_more=one_step_more(chosen),
         levers=found,
         cost=_cost(question, chosen),
         engine_args=engine_args(question.rules.engine, plan, question.settings),
-        assumptions=size_assumptions(question, resolved, plan),
-        warnings=(NO_TIME_WARNING,),
+        assumptions=size_assumptions(question, resolved, plan, replica),
+        warnings=time_warnings(replica, is_timed=question.timers is not None and plan.holds_one_request),
         rules_version=question.rules.rules_version,
     )
 
 
-def per_replica(chosen: Deployment) -> PerReplica:
+def per_replica(capacity: ReplicaCapacity, replica: Replica | None) -> PerReplica:
     """Return what one replica carries."""
+    rate = _rate(capacity, replica)
     return PerReplica(
-        max_concurrent_requests=chosen.capacity.max_concurrent_requests,
-        requests_per_s=chosen.capacity.max_request_rate_per_s,
-        output_tokens_per_s=None,
+        max_concurrent_requests=capacity.max_concurrent_requests,
+        requests_per_s=rate,
+        output_tokens_per_s=None if rate is None or replica is None else rate * output_tokens(replica),
     )
 
 
-def _saturation(chosen: Deployment) -> Saturation:
-    rate = chosen.capacity.max_request_rate_per_s
+def _rate(capacity: ReplicaCapacity, replica: Replica | None) -> float | None:
+    """Return the rate of the largest load: as searched, or the throughput of so many users."""
+    if capacity.max_request_rate_per_s is not None or replica is None:
+        return capacity.max_request_rate_per_s
+    users = capacity.max_concurrent_requests
+    return at_concurrency(replica, users).requests_per_s if users else 0.0
+
+
+def output_tokens(replica: Replica) -> float:
+    """Return the mean completion of the simulated requests. [tokens]."""
+    found = at_concurrency(replica, 1)
+    return found.output_tokens_per_s / found.requests_per_s
+
+
+def saturation(capacity: ReplicaCapacity, replica: Replica | None, replicas: int) -> Saturation:
+    """Return the load at which limits break, and the rate at which the queue grows without end."""
+    rate = _rate(capacity, replica)
     return Saturation(
-        concurrent_requests=chosen.replicas * chosen.capacity.max_concurrent_requests,
-        request_rate_per_s=None if rate is None else chosen.replicas * rate,
+        concurrent_requests=replicas * capacity.max_concurrent_requests,
+        request_rate_per_s=None if rate is None else replicas * rate,
+        queue_diverges_at_requests_per_s=None if replica is None else replicas * saturation_rate(replica),
     )
+
+
+def time_warnings(replica: Replica | None, *, is_timed: bool) -> tuple[str, ...]:
+    """Return what a reader of the latency must know."""
+    if replica is None:
+        return (NO_TIME_WARNING,) if is_timed else ()
+    if not replica.timer.basis_note:
+        return ()
+    percent = round(100 * replica.timer.expected_error_fraction)
+    return (f"latency is a roofline estimate, expected within {percent} %: {replica.timer.basis_note}",)
 
 
 def _cost(question: SizeQuestion, chosen: Deployment) -> Cost | None:

@@ -89,7 +89,7 @@ def test_missing_fields_are_named(client: TestClient) -> None:
     [
         ({"request_rate_per_s": 3}, "concurrent_requests"),
         ({"concurrent_requests": None}, "concurrent_requests"),
-        ({"concurrent_requests": None, "request_rate_per_s": 3}, "request_rate_per_s"),
+        ({"length_variation_fraction": 2}, "length_variation_fraction"),
         ({"model": None}, "model"),
         ({"model_config": {"architectures": ["LlamaForCausalLM"]}}, "model"),
         ({"max_model_len": 10**8}, "max_model_len"),

@@ -118,7 +118,7 @@ def test_capacity_carries_what_size_returned_and_one_replica_less_does_not(asked
                 model=asked.model,
                 gpu=asked.gpu,
                 gpu_count=gpus,
-                load=None,
+                load=replace(asked.load, concurrent_requests=None),
                 input_tokens=asked.load.input_tokens,
                 output_tokens=asked.load.output_tokens,
                 limits=Limits(),

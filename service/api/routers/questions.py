@@ -7,7 +7,8 @@ from fastapi import APIRouter, Body, Query
 from starlette.responses import Response
 
 from service.api.answers import CapacityAnswer, RecommendAnswer, SizeAnswer
-from service.api.dependencies import SnapshotDep
+from service.api.computed import capacity_found, recommended, sized
+from service.api.dependencies import SnapshotDep, TimersDep
 from service.api.examples import (
     CAPACITY_QUESTIONS,
     RECOMMEND_QUESTIONS,
@@ -15,13 +16,10 @@ from service.api.examples import (
     answer_content,
 )
 from service.api.formats import respond
-from service.api.lookups import capacity_question, recommend_question, size_question
 from service.api.problems import problem_responses
 from service.api.questions import CapacityBody, CapacityQuery, RecommendBody, RecommendQuery, SizeBody, SizeQuery
 from service.catalog.snapshot import Snapshot
-from service.engine.capacity import capacity
-from service.engine.recommend import recommend
-from service.engine.sizing import size
+from service.engine.steps import StepTimers
 
 router = APIRouter(tags=["questions"])
 PROBLEMS = problem_responses(
@@ -41,9 +39,9 @@ PROBLEMS = problem_responses(
     response_model=SizeAnswer,
     responses={**PROBLEMS, 200: answer_content("size")},
 )
-async def get_size(query: Annotated[SizeQuery, Query()], snapshot: SnapshotDep) -> Response:
+def get_size(query: Annotated[SizeQuery, Query()], snapshot: SnapshotDep, timers: TimersDep) -> Response:
     """Return the fewest GPUs of one type that carry the load, the memory ledger, and every assumption."""
-    return _size(query, snapshot)
+    return _size(query, snapshot, timers)
 
 
 @router.post(
@@ -53,11 +51,11 @@ async def get_size(query: Annotated[SizeQuery, Query()], snapshot: SnapshotDep) 
     response_model=SizeAnswer,
     responses={**PROBLEMS, 200: answer_content("size")},
 )
-async def post_size(
-    body: Annotated[SizeBody, Body(openapi_examples=SIZE_QUESTIONS)], snapshot: SnapshotDep
+def post_size(
+    body: Annotated[SizeBody, Body(openapi_examples=SIZE_QUESTIONS)], snapshot: SnapshotDep, timers: TimersDep
 ) -> Response:
     """Answer as GET does; a `model_config` may be pasted instead of naming a model."""
-    return _size(body, snapshot)
+    return _size(body, snapshot, timers)
 
 
 @router.get(
@@ -67,9 +65,9 @@ async def post_size(
     response_model=CapacityAnswer,
     responses={**PROBLEMS, 200: answer_content("capacity")},
 )
-async def get_capacity(query: Annotated[CapacityQuery, Query()], snapshot: SnapshotDep) -> Response:
+def get_capacity(query: Annotated[CapacityQuery, Query()], snapshot: SnapshotDep, timers: TimersDep) -> Response:
     """Return the requests that fit, the engine's start-up numbers, and a table of context lengths."""
-    return _capacity(query, snapshot)
+    return _capacity(query, snapshot, timers)
 
 
 @router.post(
@@ -79,11 +77,11 @@ async def get_capacity(query: Annotated[CapacityQuery, Query()], snapshot: Snaps
     response_model=CapacityAnswer,
     responses={**PROBLEMS, 200: answer_content("capacity")},
 )
-async def post_capacity(
-    body: Annotated[CapacityBody, Body(openapi_examples=CAPACITY_QUESTIONS)], snapshot: SnapshotDep
+def post_capacity(
+    body: Annotated[CapacityBody, Body(openapi_examples=CAPACITY_QUESTIONS)], snapshot: SnapshotDep, timers: TimersDep
 ) -> Response:
     """Answer as GET does; a `model_config` may be pasted instead of naming a model."""
-    return _capacity(body, snapshot)
+    return _capacity(body, snapshot, timers)
 
 
 @router.get(
@@ -93,9 +91,9 @@ async def post_capacity(
     response_model=RecommendAnswer,
     responses={**PROBLEMS, 200: answer_content("recommend")},
 )
-async def get_recommend(query: Annotated[RecommendQuery, Query()], snapshot: SnapshotDep) -> Response:
+def get_recommend(query: Annotated[RecommendQuery, Query()], snapshot: SnapshotDep, timers: TimersDep) -> Response:
     """Return ways to carry the load, best first, and what was left out and why."""
-    return _recommend(query, snapshot)
+    return _recommend(query, snapshot, timers)
 
 
 @router.post(
@@ -105,23 +103,20 @@ async def get_recommend(query: Annotated[RecommendQuery, Query()], snapshot: Sna
     response_model=RecommendAnswer,
     responses={**PROBLEMS, 200: answer_content("recommend")},
 )
-async def post_recommend(
-    body: Annotated[RecommendBody, Body(openapi_examples=RECOMMEND_QUESTIONS)], snapshot: SnapshotDep
+def post_recommend(
+    body: Annotated[RecommendBody, Body(openapi_examples=RECOMMEND_QUESTIONS)], snapshot: SnapshotDep, timers: TimersDep
 ) -> Response:
     """Answer as GET does; a `model_config` may be pasted instead of naming a model."""
-    return _recommend(body, snapshot)
+    return _recommend(body, snapshot, timers)
 
 
-def _size(query: SizeQuery, snapshot: Snapshot) -> Response:
-    sizing = size(size_question(query, snapshot))
-    return respond(SizeAnswer.from_engine(sizing, snapshot.revision), query)
+def _size(query: SizeQuery, snapshot: Snapshot, timers: StepTimers) -> Response:
+    return respond(sized(query, snapshot, timers), query)
 
 
-def _capacity(query: CapacityQuery, snapshot: Snapshot) -> Response:
-    found = capacity(capacity_question(query, snapshot))
-    return respond(CapacityAnswer.from_engine(found, snapshot.revision), query)
+def _capacity(query: CapacityQuery, snapshot: Snapshot, timers: StepTimers) -> Response:
+    return respond(capacity_found(query, snapshot, timers), query)
 
 
-def _recommend(query: RecommendQuery, snapshot: Snapshot) -> Response:
-    found = recommend(recommend_question(query, snapshot))
-    return respond(RecommendAnswer.from_engine(found, snapshot.revision), query)
+def _recommend(query: RecommendQuery, snapshot: Snapshot, timers: StepTimers) -> Response:
+    return respond(recommended(query, snapshot, timers), query)

@@ -1,0 +1,1 @@
+"""Step times: kernels that somebody measured, or the roofline where nobody has."""

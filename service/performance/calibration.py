@@ -1,0 +1,112 @@
+"""The few constants that were fitted on published measurements, read from `data/calibration.yaml`."""
+
+from functools import lru_cache
+from importlib.resources import files
+from typing import Annotated
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.engine.inputs import Gpu
+from service.performance.roofline import Efficiencies
+from service.performance.tables import Factors
+
+ANY = "*"
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Fit(_Entry):
+    """What a row was fitted on, and judged on; 0 where it is the median of other rows."""
+
+    runs: int
+    judged_on_runs: int
+    date: str
+
+
+class FactorsEntry(_Entry):
+    """The constants of `Factors`."""
+
+    decode_factor: Amount
+    small_prefill_factor: Amount
+    large_prefill_factor: Amount
+    step_overhead_s: Amount
+    sequence_overhead_s: Amount
+    mixed_overhead_s: Amount
+    request_overhead_s: Amount
+    steps_planned_ahead: Amount
+
+
+class Row(_Entry):
+    """Constants for what matches; `*` matches everything."""
+
+    basis: str
+    engine: str
+    rules_versions: str  # a prefix of the rules' version
+    gpu_architecture: str
+    kernels: str
+    factors: FactorsEntry
+    expected_error_fraction: Amount
+    fit: Fit
+
+    def matches(self, basis: str, engine: str, rules_version: str, gpu_architecture: str, kernels: str) -> bool:
+        """Return whether this row speaks for a deployment."""
+        return (
+            self.basis in (ANY, basis)
+            and self.engine in (ANY, engine)
+            and (self.rules_versions == ANY or rules_version.startswith(self.rules_versions))
+            and self.gpu_architecture in (ANY, gpu_architecture)
+            and self.kernels in (ANY, kernels)
+        )
+
+
+class EfficienciesEntry(_Entry):
+    """The constants of `Efficiencies`, for one class of GPUs."""
+
+    gpu_architecture: str
+    compute_fraction: Annotated[float, Field(gt=0, le=1)]
+    bandwidth_fraction: Annotated[float, Field(gt=0, le=1)]
+    attention_compute_fraction: Annotated[float, Field(gt=0, le=1)]
+    interconnect_fraction: Annotated[float, Field(gt=0, le=1)]
+    layer_latency_s: Amount
+    all_reduce_latency_s: Amount
+
+
+class _File(_Entry):
+    source: str
+    efficiencies: tuple[EfficienciesEntry, ...]
+    rows: tuple[Row, ...]
+
+
+def row_for(basis: str, engine: str, rules_version: str, gpu_architecture: str, kernels: str) -> Row:
+    """Return the first row that matches; the file lists the most specific first and ends with one for everything."""
+    return next(row for row in _file().rows if row.matches(basis, engine, rules_version, gpu_architecture, kernels))
+
+
+def factors_of(row: Row) -> Factors:
+    """Return the constants of a row."""
+    return Factors(**row.factors.model_dump())
+
+
+def efficiencies_for(gpu: Gpu) -> Efficiencies:
+    """Return what kernels reach on a GPU's generation, or on any GPU."""
+    rows = _file().efficiencies
+    row = next(it for it in rows if it.gpu_architecture in (ANY, gpu.architecture))
+    return Efficiencies(
+        compute_fraction=row.compute_fraction,
+        bandwidth_fraction=row.bandwidth_fraction,
+        attention_compute_fraction=row.attention_compute_fraction,
+        interconnect_fraction=row.interconnect_fraction,
+        layer_latency_s=row.layer_latency_s,
+        all_reduce_latency_s=row.all_reduce_latency_s,
+        experts_spread=True,
+    )
+
+
+@lru_cache(maxsize=1)
+def _file() -> _File:
+    text = files("service.performance").joinpath("data/calibration.yaml").read_text(encoding="utf-8")
+    return _File.model_validate(yaml.safe_load(text))

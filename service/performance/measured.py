@@ -1,0 +1,157 @@
+"""Step times from kernels that aiconfigurator-core measured."""
+
+import json
+import logging
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from service.engine.inputs import EngineName, Layout
+from service.performance.tables import ATTENDED, CONTEXTS, REQUESTS, TOKENS, StepTables
+
+SYSTEMS: Final[Mapping[str, str]] = {
+    "h100-sxm-80gb": "h100_sxm",
+    "h200-sxm-141gb": "h200_sxm",
+    "b200-sxm-180gb": "b200_sxm",
+    "b300-sxm-288gb": "b300_sxm",
+    "gb200-nvl72": "gb200",
+    "gb300-nvl72": "gb300",
+    "a100-sxm-80gb": "a100_sxm",
+    "l40s": "l40s",
+    "rtx-pro-6000-server": "rtx_pro_6000_server",
+    "arc-pro-b60": "b60",
+}
+BACKENDS: Final[Mapping[EngineName, str]] = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "trtllm"}
+SAME_MATRICES: Final[Mapping[str, str]] = {
+    "MistralForCausalLM": "LlamaForCausalLM",
+    "SmolLM3ForCausalLM": "LlamaForCausalLM",
+    "AquilaForCausalLM": "LlamaForCausalLM",
+}
+SHORT_PROMPT_TOKENS: Final = 128.0  # whose attention is negligible
+MILLISECONDS_PER_S: Final = 1e3
+# Through the smallest model there is, a system's tables are read ahead of the first question.
+SMALL_CONFIG: Final[Mapping[str, Any]] = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "max_position_embeddings": 8192,
+    "num_attention_heads": 32,
+    "num_hidden_layers": 2,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+}
+
+
+class NotMeasuredError(Exception):
+    """No kernels were measured for this combination; the message says which."""
+
+
+def has_system(gpu_id: str) -> bool:
+    """Return whether kernels were measured on this GPU at all."""
+    return gpu_id in SYSTEMS
+
+
+def read_system(gpu_id: str) -> None:
+    """Read a GPU's tables ahead of the first question."""
+    try:
+        measured_tables(SMALL_CONFIG, gpu_id=gpu_id, layout=Layout(), engine="vllm", modes={})
+    except NotMeasuredError:
+        logging.getLogger(__name__).info("no kernels were read for %s", gpu_id)
+
+
+def measured_tables(
+    config: Mapping[str, Any],
+    *,
+    gpu_id: str,
+    layout: Layout,
+    engine: EngineName,
+    modes: Mapping[str, str],
+) -> StepTables:
+    """Return the tables of one model on one layout.
+
+    Args:
+        config: the published config, without its quantization.
+        gpu_id: a GPU of `SYSTEMS`.
+        layout: how one replica is spread; batches are those of one attention rank. Where experts were
+            measured dealt out whole but not split, or the other way, those stand in: a rank holds the
+            same bytes either way.
+        engine: whose kernels.
+        modes: aiconfigurator-core's quantization modes.
+
+    Raises:
+        NotMeasuredError: aiconfigurator-core has no data for the combination.
+    """
+    first: NotMeasuredError | None = None
+    for expert_parallel in dict.fromkeys((layout.expert_parallel, not layout.expert_parallel)):
+        try:
+            return _compiled(
+                _known_architecture(config),
+                gpu_id=gpu_id,
+                layout=replace(layout, expert_parallel=expert_parallel),
+                engine=engine,
+                modes=modes,
+            )
+        except NotMeasuredError as refusal:
+            first = first or refusal
+    raise first or NotMeasuredError("no layout was tried")
+
+
+def _known_architecture(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the config under the name of an architecture with the same matrices that the library knows."""
+    names = config.get("architectures")
+    if isinstance(names, list) and names and names[0] in SAME_MATRICES:
+        return {**config, "architectures": [SAME_MATRICES[names[0]]], "model_type": "llama"}
+    return config
+
+
+def _compiled(
+    config: Mapping[str, Any], *, gpu_id: str, layout: Layout, engine: EngineName, modes: Mapping[str, str]
+) -> StepTables:
+    # The library prints which tables it falls back to, at every load.
+    logging.getLogger("aiconfigurator_core").setLevel(logging.CRITICAL)
+    from aiconfigurator_core.sdk.engine import EngineHandle  # noqa: PLC0415 - 0.2 s that start-up need not wait for
+
+    experts = layout.tensor_parallel_size * layout.data_parallel_size
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "config.json").write_text(json.dumps(config), encoding="utf-8")
+            handle = EngineHandle.compile(
+                folder,
+                SYSTEMS[gpu_id],
+                BACKENDS[engine],
+                tp_size=layout.tensor_parallel_size,
+                pp_size=layout.pipeline_parallel_size,
+                attention_dp_size=layout.data_parallel_size,
+                moe_tp_size=1 if layout.expert_parallel else experts,
+                moe_ep_size=experts if layout.expert_parallel else 1,
+                **modes,
+            )
+            return _tables(handle)
+    except Exception as error:
+        # The library documents no closed set of refusals: ValueError, KeyError and its own all mean "no data".
+        raise NotMeasuredError(f"{type(error).__name__}: {str(error)[:200]}") from error
+
+
+def _tables(handle: Any) -> StepTables:
+    def prefill_s(tokens: float, prompt_tokens: float) -> float:
+        prompts = max(int(tokens / prompt_tokens), 1)
+        return float(handle.predict_prefill_latency(prompts, int(min(prompt_tokens, tokens)))) / MILLISECONDS_PER_S
+
+    def attention_s(attended: float) -> float:
+        length = 2 * attended  # causal: a token attends to half of its prompt on average
+        return max(prefill_s(length, length) - prefill_s(length, SHORT_PROMPT_TOKENS), 0.0) / length
+
+    return StepTables(
+        decode=tuple(
+            tuple(
+                float(handle.decode_step_latency(int(requests), int(context), 2)) / MILLISECONDS_PER_S
+                for context in CONTEXTS
+            )
+            for requests in REQUESTS
+        ),
+        tokens=tuple(prefill_s(tokens, SHORT_PROMPT_TOKENS) for tokens in TOKENS),
+        attention=tuple(attention_s(attended) for attended in ATTENDED),
+    )

@@ -1,0 +1,54 @@
+"""Which measured kernels stand for a checkpoint: aiconfigurator-core's quantization modes."""
+
+from collections.abc import Iterator, Mapping
+from typing import assert_never
+
+from service.engine.config.quantization import Quantization
+from service.engine.inputs import EngineName, Gpu, KvCacheDtype
+
+# A projection that every attention layer has, and an expert: what a checkpoint may leave in the model's dtype.
+ATTENTION_MODULE = "model.layers.1.self_attn.o_proj"
+EXPERT_MODULE = "model.layers.1.mlp.experts.0.down_proj"
+HALF = "bfloat16"
+
+
+def quantization_modes(
+    quantization: Quantization, gpu: Gpu, engine: EngineName, kv_cache_dtype: KvCacheDtype
+) -> Iterator[Mapping[str, str]]:
+    """Yield the modes to ask for, the most faithful first; later ones stand in where it has no data."""
+    cache = {"kvcache_quant_mode": "fp8" if kv_cache_dtype == "fp8" else HALF}
+    for dense, experts in _kernels(quantization, is_blackwell=gpu.architecture.startswith("blackwell"), engine=engine):
+        yield {
+            "gemm_quant_mode": HALF if quantization.keeps(ATTENTION_MODULE) else dense,
+            "moe_quant_mode": HALF if quantization.keeps(EXPERT_MODULE) else experts,
+            **cache,
+        }
+
+
+def _kernels(quantization: Quantization, *, is_blackwell: bool, engine: EngineName) -> tuple[tuple[str, str], ...]:
+    """Return (dense, expert) kernels of a scheme."""
+    match quantization.scheme:
+        case "none":
+            return ((HALF, HALF),)
+        case "fp8-tensor":
+            dense = "fp8_static" if quantization.is_static else "fp8"
+            return ((dense, "fp8"), ("fp8", "fp8"), ("fp8", "fp8_block"))
+        case "fp8-channel" | "mxfp8":
+            return (("fp8", "fp8"), ("fp8", "fp8_block"))
+        case "fp8-block":
+            # vLLM's block kernels were measured in Triton, 2-5 times slower than the DeepGEMM it runs;
+            # the per-token ones do the same work.
+            dense = "fp8" if engine == "vllm" else "fp8_block"
+            return ((dense, "fp8_block"), (dense, "fp8"), ("fp8", "fp8"))
+        case "int8-channel":
+            return (("sq", "fp8"), ("int8_wo", HALF), ("fp8", "fp8"))
+        case "int4-group" | "bitsandbytes-4bit":
+            return (("int4_wo", "int4_wo"), ("int4_wo", HALF))
+        case "mxfp4":
+            modes = ("w4a8_mxfp4_mxfp8", "w4a16_mxfp4") if is_blackwell else ("w4a16_mxfp4",)
+            return tuple((HALF, mode) for mode in modes)
+        case "nvfp4":
+            weight_only = (("nvfp4_wo", "nvfp4_wo"), ("w4a16_nvfp4", "w4a16_nvfp4"), ("int4_wo", "int4_wo"))
+            return (("nvfp4", "nvfp4"), *weight_only) if is_blackwell else weight_only
+        case _ as never:
+            assert_never(never)

@@ -1,0 +1,178 @@
+"""Step times as tables: built once per model, GPU and layout, then asked millions of times."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Powers of two: kernels waste part of a tile between them, which measurements show as steps of up to 40 %.
+TOKENS = tuple(float(1 << power) for power in range(15))
+REQUESTS = tuple(float(1 << power) for power in range(11))
+CONTEXTS = tuple(float(1 << power) for power in (4, 8, 10, 12, 14, 16, 17))  # attention is nearly linear
+ATTENDED = tuple(float(1 << power) for power in range(6, 17))
+# Below this, weights are streamed for the whole batch anyway; above it, time grows with every token.
+SMALL_BATCH_TOKENS = 1024.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Curve:
+    """A function of one variable, linear between rising knots and beyond the last one."""
+
+    knots: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def at(self, x: float) -> float:
+        """Return the value at x; the first value below the first knot."""
+        knots, values = self.knots, self.values
+        if x <= knots[0]:
+            return values[0]
+        right = min(bisect_right(knots, x), len(knots) - 1)
+        left = right - 1
+        slope = (values[right] - values[left]) / (knots[right] - knots[left])
+        return values[left] + slope * (x - knots[left])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Surface:
+    """A function of two variables, bilinear between rising knots and beyond the last ones."""
+
+    rows: tuple[float, ...]
+    columns: tuple[float, ...]
+    values: tuple[tuple[float, ...], ...]  # one tuple per row
+
+    def at(self, row: float, column: float) -> float:
+        """Return the value at (row, column), held constant below the first knots."""
+        rows, columns = self.rows, self.columns
+        row, column = max(row, rows[0]), max(column, columns[0])
+        below = min(bisect_right(rows, row), len(rows) - 1)
+        right = min(bisect_right(columns, column), len(columns) - 1)
+        share = (row - rows[below - 1]) / (rows[below] - rows[below - 1])
+        part = (column - columns[right - 1]) / (columns[right] - columns[right - 1])
+        upper, lower = self.values[below - 1], self.values[below]
+        high = upper[right - 1] + part * (upper[right] - upper[right - 1])
+        low = lower[right - 1] + part * (lower[right] - lower[right - 1])
+        return high + share * (low - high)
+
+
+def rising(values: Sequence[float]) -> tuple[float, ...]:
+    """Return the values with every bump cut: less work never takes longer than more of it."""
+    cut: list[float] = []
+    for value in reversed(values):
+        cut.append(min(value, cut[-1]) if cut else value)
+    return tuple(reversed(cut))
+
+
+def rising_rows(values: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
+    """Return the values with every bump cut along rows and columns."""
+    rows: list[tuple[float, ...]] = []
+    for row in reversed(values):
+        lowered = [min(value, below) for value, below in zip(row, rows[-1], strict=True)] if rows else row
+        rows.append(rising(lowered))
+    return tuple(reversed(rows))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StepTables:
+    """The parts of a step at the knots of this module. [s]."""
+
+    decode: tuple[tuple[float, ...], ...]  # REQUESTS x CONTEXTS: a whole iteration that only decodes
+    tokens: tuple[float, ...]  # TOKENS: everything but attention, by tokens of the batch
+    attention: tuple[float, ...]  # ATTENDED: attention of one prompt token, by the tokens it attends to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factors:
+    """What step times are multiplied with, and what is added to them."""
+
+    decode_factor: float
+    small_prefill_factor: float  # up to SMALL_BATCH_TOKENS in a batch
+    large_prefill_factor: float  # what more tokens add
+    step_overhead_s: float  # host work that an iteration waits for [s]
+    sequence_overhead_s: float  # the same for each running request [s]
+    mixed_overhead_s: float  # more in iterations with prompts: no whole-step CUDA graph [s]
+    request_overhead_s: float  # HTTP and tokenizer [s]
+    steps_planned_ahead: float  # iterations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TabledSteps:
+    """Step times as sums of tabled parts and overheads; implements `StepTimer`.
+
+    decode = step_overhead + sequence_overhead x requests + decode(requests, context)
+    mixed  = step_overhead + sequence_overhead x requests + mixed_overhead
+             + tokens(prefill + requests) + prefill x attention(attended)
+             + decode(requests, context) - decode(requests, shortest context)
+    """
+
+    basis: str
+    basis_note: str
+    expected_error_fraction: float
+    decode: Surface
+    tokens: Curve
+    attention: Curve
+    step_overhead_s: float
+    sequence_overhead_s: float
+    mixed_overhead_s: float
+    request_overhead_s: float
+    steps_planned_ahead: float
+
+    def decode_s(self, requests: float, context_tokens: float) -> float:
+        """Return the seconds of an iteration that only decodes. [s]."""
+        overhead = self.step_overhead_s + self.sequence_overhead_s * requests
+        return overhead + self.decode.at(requests, context_tokens)
+
+    def mixed_s(self, prefill_tokens: float, attended_tokens: float, requests: float, context_tokens: float) -> float:
+        """Return the seconds of an iteration that reads prompts and decodes. [s]."""
+        seconds = self.step_overhead_s + self.mixed_overhead_s + self.tokens.at(prefill_tokens + requests)
+        seconds += prefill_tokens * self.attention.at(attended_tokens)
+        if requests:
+            decode = self.decode.at(requests, context_tokens)
+            seconds += self.sequence_overhead_s * requests + decode - self.decode.at(requests, 0.0)
+            # An iteration with prompts does everything that one without them does.
+            seconds = max(seconds, self.step_overhead_s + self.sequence_overhead_s * requests + decode)
+        return seconds
+
+
+def calibrated(
+    tables: StepTables,
+    floor: StepTables,
+    factors: Factors,
+    *,
+    basis: str,
+    basis_note: str,
+    expected_error_fraction: float,
+) -> TabledSteps:
+    """Return a timer: tables times their factors, never below the physical floor.
+
+    Args:
+        tables: seconds as measured or estimated.
+        floor: bytes over bandwidth and FLOP over peak of the same parts.
+        factors: what calibration found.
+        basis: measured-kernels or roofline.
+        basis_note: why the better basis does not speak.
+        expected_error_fraction: of this basis, as the accuracy report measured. [fraction]
+    """
+    decode = [
+        [max(factors.decode_factor * value, least) for value, least in zip(row, floor_row, strict=True)]
+        for row, floor_row in zip(tables.decode, floor.decode, strict=True)
+    ]
+    small = tables.tokens[TOKENS.index(SMALL_BATCH_TOKENS)]
+    tokens = [
+        factors.small_prefill_factor * min(value, small) + factors.large_prefill_factor * max(value - small, 0.0)
+        for value in tables.tokens
+    ]
+    attention = [factors.large_prefill_factor * value for value in tables.attention]
+    return TabledSteps(
+        basis=basis,
+        basis_note=basis_note,
+        expected_error_fraction=expected_error_fraction,
+        decode=Surface(rows=REQUESTS, columns=CONTEXTS, values=rising_rows(decode)),
+        tokens=Curve(knots=TOKENS, values=rising([max(*it) for it in zip(tokens, floor.tokens, strict=True)])),
+        attention=Curve(
+            knots=ATTENDED, values=rising([max(*it) for it in zip(attention, floor.attention, strict=True)])
+        ),
+        step_overhead_s=factors.step_overhead_s,
+        sequence_overhead_s=factors.sequence_overhead_s,
+        mixed_overhead_s=factors.mixed_overhead_s,
+        request_overhead_s=factors.request_overhead_s,
+        steps_planned_ahead=factors.steps_planned_ahead,
+    )

@@ -1,0 +1,185 @@
+"""Step timers for any model, GPU and layout: measured kernels, else the roofline, each built once."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from threading import RLock, Thread
+from typing import Final
+
+from service.engine.architecture import MoeMlp
+from service.engine.inputs import Gpu, KvCacheDtype, Layout
+from service.engine.models import Checkpoint, ModelFacts
+from service.engine.rules import EngineRules
+from service.performance.calibration import efficiencies_for, factors_of, row_for
+from service.performance.measured import NotMeasuredError, has_system, measured_tables, read_system
+from service.performance.modes import quantization_modes
+from service.performance.roofline import FLOOR, Workload, roofline_tables, workload_of
+from service.performance.tables import StepTables, TabledSteps, calibrated
+
+MEASURED: Final = "measured-kernels"
+ROOFLINE: Final = "roofline"
+MAX_TIMERS: Final = 8192
+# The systems most questions are about; reading one takes 1-4 s and 20-40 MB.
+COMMON_SYSTEMS: Final = ("h100-sxm-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "a100-sxm-80gb", "l40s")
+# Keys of a config that describe how it is stored; the modes say it instead.
+STORAGE_KEYS: Final = frozenset({"quantization_config", "compression_config", "hf_quant_config"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed:
+    """Everything a step's time depends on. Models, checkpoints and GPUs are compared by identity."""
+
+    model: ModelFacts
+    checkpoint: Checkpoint
+    gpu: Gpu
+    layout: Layout
+    kv_cache_dtype: KvCacheDtype
+    rules: EngineRules
+
+
+class KernelTimers:
+    """Builds timers, and keeps them; implements `StepTimers`. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self._timers: dict[Deployed, TabledSteps] = {}
+        self._quick: dict[Deployed, TabledSteps] = {}
+        # aiconfigurator-core loads tables into module-level caches; one at a time.
+        self._lock = RLock()
+
+    def timer(
+        self,
+        model: ModelFacts,
+        checkpoint: Checkpoint,
+        gpu: Gpu,
+        layout: Layout,
+        kv_cache_dtype: KvCacheDtype,
+        rules: EngineRules,
+    ) -> TabledSteps | None:
+        """Return the timer of a deployment; the first call of a combination builds its tables."""
+        if not _can_time(gpu):
+            return None
+        key = Deployed(
+            model=model, checkpoint=checkpoint, gpu=gpu, layout=layout, kv_cache_dtype=kv_cache_dtype, rules=rules
+        )
+        found = self._timers.get(key)
+        if found is not None:
+            return found
+        with self._lock:
+            found = self._timers.get(key)
+            if found is None:
+                if len(self._timers) >= MAX_TIMERS:
+                    self._timers.clear()
+                found = self._timers[key] = build_timer(key)
+        return found
+
+    def quick(
+        self,
+        model: ModelFacts,
+        checkpoint: Checkpoint,
+        gpu: Gpu,
+        layout: Layout,
+        kv_cache_dtype: KvCacheDtype,
+        rules: EngineRules,
+    ) -> TabledSteps | None:
+        """Return the roofline timer of a deployment: ready in milliseconds, and the same whenever it is asked for."""
+        if not _can_time(gpu):
+            return None
+        key = Deployed(
+            model=model, checkpoint=checkpoint, gpu=gpu, layout=layout, kv_cache_dtype=kv_cache_dtype, rules=rules
+        )
+        found = self._quick.get(key)
+        if found is None:
+            if len(self._quick) >= MAX_TIMERS:
+                self._quick.clear()
+            found = self._quick[key] = roofline_timer(key, "a quick estimate")
+        return found
+
+    def warm_up(self, gpu_ids: Iterable[str] = COMMON_SYSTEMS) -> Thread:
+        """Read the kernels of common GPUs in a thread that dies with the process; return the thread."""
+        thread = Thread(target=self._read, args=(tuple(gpu_ids),), name="warm-up", daemon=True)
+        thread.start()
+        return thread
+
+    def _read(self, gpu_ids: tuple[str, ...]) -> None:
+        for gpu_id in gpu_ids:
+            with self._lock:
+                read_system(gpu_id)
+
+
+def _can_time(gpu: Gpu) -> bool:
+    """Return whether a GPU states any peak to compute with."""
+    return bool(gpu.peak_flop_per_s)
+
+
+def build_timer(key: Deployed) -> TabledSteps:
+    """Return a new timer: measured kernels where there are any, else the roofline, which says why."""
+    try:
+        tables = measured_step_tables(key)
+    except NotMeasuredError as refusal:
+        return roofline_timer(key, str(refusal))
+    return _calibrated(key, tables, MEASURED, "")
+
+
+def roofline_timer(key: Deployed, note: str) -> TabledSteps:
+    """Return a new timer from data sheets, and why it is not measured."""
+    return _calibrated(key, estimated_step_tables(key), ROOFLINE, note)
+
+
+def estimated_step_tables(key: Deployed) -> StepTables:
+    """Return step times from data sheets and the efficiency of kernels, before any factor."""
+    return roofline_tables(workload(key), key.gpu, key.layout, efficiencies_for(key.gpu))
+
+
+def workload(key: Deployed) -> Workload:
+    """Return what one rank of a deployment reads and computes."""
+    return workload_of(key.model.architecture, key.checkpoint.quantization, key.gpu, key.layout, key.kv_cache_dtype)
+
+
+def _calibrated(key: Deployed, tables: StepTables, basis: str, note: str) -> TabledSteps:
+    row = row_for(basis, key.rules.engine, key.rules.rules_version, key.gpu.architecture, kernel_class(key))
+    return calibrated(
+        tables,
+        roofline_tables(workload(key), key.gpu, key.layout, FLOOR),
+        factors_of(row),
+        basis=basis,
+        basis_note=note,
+        expected_error_fraction=row.expected_error_fraction,
+    )
+
+
+def measured_step_tables(key: Deployed) -> StepTables:
+    """Return measured tables for the first quantization mode that has data.
+
+    Raises:
+        NotMeasuredError: none has; the message is that of the most faithful one.
+    """
+    if not has_system(key.gpu.id):
+        raise NotMeasuredError(f"no kernels were measured on {key.gpu.id}")
+    if not key.model.config_json:
+        raise NotMeasuredError("the model's config is not known")
+    config = _without_storage(json.loads(key.model.config_json))
+    first: NotMeasuredError | None = None
+    for modes in quantization_modes(key.checkpoint.quantization, key.gpu, key.rules.engine, key.kv_cache_dtype):
+        try:
+            return measured_tables(config, gpu_id=key.gpu.id, layout=key.layout, engine=key.rules.engine, modes=modes)
+        except NotMeasuredError as refusal:
+            first = first or refusal
+    raise first or NotMeasuredError("no kernels match the weight format")
+
+
+def _without_storage(config: Mapping[str, object]) -> dict[str, object]:
+    """Return the config, and the configs inside it, without their quantization."""
+    return {
+        name: _without_storage(value) if isinstance(value, dict) else value
+        for name, value in config.items()
+        if name not in STORAGE_KEYS
+    }
+
+
+def kernel_class(key: Deployed) -> str:
+    """Return which kernels dominate: dense or experts, and how weights are stored; as in calibration.yaml."""
+    has_experts = any(isinstance(layer.mlp, MoeMlp) for layer in key.model.architecture.layers)
+    scheme = key.checkpoint.quantization.scheme
+    stored = "bf16" if scheme == "none" else scheme.split("-")[0]
+    return f"{'experts' if has_experts else 'dense'}-{stored}"

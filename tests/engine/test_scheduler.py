@@ -1,0 +1,202 @@
+"""The schedule against algebra that holds whatever the kernels take."""
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.engine.load import (
+    EmpiricalLength,
+    FixedLength,
+    LogNormalLength,
+    Traffic,
+    UniformLength,
+    burst_of_users,
+    drawn,
+    mean_length,
+    open_loop,
+    steady_users,
+)
+from service.engine.scheduler import BlockPool, Request, SchedulerSettings, SimulatedLoad, simulate
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSteps:
+    """Iterations that take a fixed time and so much for each token: answers can be worked out by hand."""
+
+    step_s: float = 0.010
+    prefill_token_s: float = 0.0001
+    decode_request_s: float = 0.0
+    request_overhead_s: float = 0.0
+    steps_planned_ahead: float = 0.0
+    basis: str = "by hand"
+    basis_note: str = ""
+    expected_error_fraction: float = 0.0
+
+    def decode_s(self, requests: float, context_tokens: float) -> float:  # noqa: ARG002 - the protocol's
+        return self.step_s + requests * self.decode_request_s
+
+    def mixed_s(
+        self,
+        prefill_tokens: float,
+        attended_tokens: float,  # noqa: ARG002 - the protocol's
+        requests: float,
+        context_tokens: float,  # noqa: ARG002 - the protocol's
+    ) -> float:
+        return self.step_s + prefill_tokens * self.prefill_token_s + requests * self.decode_request_s
+
+
+ROOMY = BlockPool(num_blocks=1e9, tokens=(16.0, 1_048_576.0), blocks=(1.0, 65_536.0))
+SETTINGS = SchedulerSettings(max_num_batched_tokens=8_192, max_num_seqs=1_024)
+
+
+def traffic(input_tokens: int = 1_000, output_tokens: int = 101) -> Traffic:
+    return Traffic(inputs=FixedLength(tokens=input_tokens), outputs=FixedLength(tokens=output_tokens))
+
+
+def test_one_user_waits_for_the_prompt_and_then_for_each_token() -> None:
+    found = simulate(LinearSteps(), burst_of_users(traffic(), 1, 5), pool=ROOMY, settings=SETTINGS)
+
+    assert found.ttft_s.mean == pytest.approx(0.010 + 1_000 * 0.0001)
+    assert found.tpot_s.mean == pytest.approx(0.010)
+    assert found.end_to_end_s.mean == pytest.approx(0.110 + 100 * 0.010)
+    assert found.requests_per_s == pytest.approx(1 / 1.110)
+
+
+def test_a_long_prompt_is_read_in_chunks_of_the_budget() -> None:
+    found = simulate(LinearSteps(), burst_of_users(traffic(20_000), 1, 1), pool=ROOMY, settings=SETTINGS)
+
+    assert found.ttft_s.mean == pytest.approx(3 * 0.010 + 20_000 * 0.0001)
+
+
+def test_a_cached_prefix_is_not_read_again() -> None:
+    half = SchedulerSettings(max_num_batched_tokens=8_192, max_num_seqs=8, prefix_cache_hit_fraction=0.5)
+
+    found = simulate(LinearSteps(), burst_of_users(traffic(), 1, 1), pool=ROOMY, settings=half)
+
+    assert found.ttft_s.mean == pytest.approx(0.010 + 500 * 0.0001)
+
+
+def test_overheads_outside_iterations_come_on_top() -> None:
+    timer = LinearSteps(request_overhead_s=0.020)
+
+    found = simulate(timer, burst_of_users(traffic(), 1, 3), pool=ROOMY, settings=SETTINGS)
+
+    assert found.ttft_s.mean == pytest.approx(0.020 + 0.110)
+
+
+def test_users_beyond_the_slots_wait_by_littles_law() -> None:
+    two = SchedulerSettings(max_num_batched_tokens=8_192, max_num_seqs=2)
+
+    held = simulate(LinearSteps(), steady_users(traffic(), 2, 200), pool=ROOMY, settings=two)
+    queued = simulate(LinearSteps(), steady_users(traffic(), 6, 200), pool=ROOMY, settings=two)
+
+    assert queued.requests_per_s == pytest.approx(held.requests_per_s, rel=0.05)
+    waited = queued.ttft_s.mean - held.ttft_s.mean
+    assert waited == pytest.approx(4 / queued.requests_per_s, rel=0.1)
+
+
+def test_requests_that_outgrow_the_cache_are_sent_back_and_still_answered() -> None:
+    tight = BlockPool(num_blocks=80, tokens=(16.0, 1_048_576.0), blocks=(1.0, 65_536.0))
+
+    found = simulate(LinearSteps(), burst_of_users(traffic(500, 400), 4, 20), pool=tight, settings=SETTINGS)
+
+    assert found.preemptions > 0
+    assert len(found.end_to_end_s.ordered) == 20
+    assert found.max_kv_fraction <= 1
+
+
+def test_an_engine_that_reserves_the_output_never_sends_back() -> None:
+    tight = BlockPool(num_blocks=80, tokens=(16.0, 1_048_576.0), blocks=(1.0, 65_536.0))
+    reserving = SchedulerSettings(max_num_batched_tokens=8_192, max_num_seqs=64, reserves_output=True)
+
+    found = simulate(LinearSteps(), burst_of_users(traffic(500, 400), 4, 20), pool=tight, settings=reserving)
+
+    assert found.preemptions == 0
+    assert len(found.end_to_end_s.ordered) == 20
+
+
+def test_a_queue_grows_by_arrivals_less_answers() -> None:
+    one = SchedulerSettings(max_num_batched_tokens=8_192, max_num_seqs=1)
+    answered_per_s = 1 / 1.110
+
+    found = simulate(LinearSteps(), open_loop(traffic(), 3.0, 20, 300), pool=ROOMY, settings=one)
+
+    assert found.queue_growth_per_s == pytest.approx(3.0 - answered_per_s, rel=0.15)
+
+
+def test_a_slow_trickle_sees_an_idle_engine() -> None:
+    found = simulate(LinearSteps(), open_loop(traffic(), 0.01, 5, 50), pool=ROOMY, settings=SETTINGS)
+
+    assert found.ttft_s.percentile(50) == pytest.approx(0.110)
+    assert found.queue_growth_per_s == pytest.approx(0, abs=1e-3)
+
+
+def test_bursts_wait_longer_than_a_steady_stream() -> None:
+    def wait(burstiness: float) -> float:
+        asked = Traffic(inputs=FixedLength(tokens=1_000), outputs=FixedLength(tokens=101), burstiness=burstiness)
+        two = SchedulerSettings(max_num_batched_tokens=8_192, max_num_seqs=2)
+        return simulate(LinearSteps(), open_loop(asked, 1.2, 50, 400), pool=ROOMY, settings=two).ttft_s.mean
+
+    assert wait(0.2) > wait(1.0) > wait(1e9)
+
+
+lengths = st.one_of(
+    st.builds(FixedLength, tokens=st.integers(1, 5_000)),
+    st.builds(UniformLength, shortest_tokens=st.integers(1, 500), longest_tokens=st.integers(500, 5_000)),
+    st.builds(LogNormalLength, mean_tokens=st.floats(10, 3_000), variation=st.floats(0, 1.5)),
+    st.builds(EmpiricalLength, tokens=st.lists(st.integers(1, 5_000), min_size=1, max_size=20).map(tuple)),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(lengths, lengths, st.integers(1, 64), st.floats(0, 0.9), st.integers(200, 100_000), st.booleans())
+def test_every_request_is_answered_and_time_runs_forward(
+    inputs: FixedLength,
+    outputs: FixedLength,
+    users: int,
+    hit: float,
+    blocks: int,
+    reserves: bool,  # noqa: FBT001 - drawn
+) -> None:
+    asked = Traffic(inputs=inputs, outputs=outputs)
+    pool = BlockPool(num_blocks=blocks, tokens=(16.0, 1_048_576.0), blocks=(1.0, 65_536.0))
+    options = SchedulerSettings(
+        max_num_batched_tokens=2_048, max_num_seqs=32, prefix_cache_hit_fraction=hit, reserves_output=reserves
+    )
+
+    found = simulate(LinearSteps(), burst_of_users(asked, users, 2 * users), pool=pool, settings=options)
+
+    assert len(found.ttft_s.ordered) == 2 * users
+    assert found.ttft_s.ordered[0] >= 0.010
+    assert all(later >= first for first, later in zip(found.ttft_s.ordered, found.end_to_end_s.ordered, strict=True))
+    assert found.requests_per_s > 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(lengths)
+def test_drawn_lengths_have_the_asked_mean(length: FixedLength) -> None:
+    requests = drawn(Traffic(inputs=length, outputs=FixedLength(tokens=1)), 4_000)
+
+    mean = sum(it.input_tokens for it in requests) / len(requests)
+
+    assert mean == pytest.approx(mean_length(length), rel=0.15, abs=1)
+
+
+def test_the_same_seed_is_the_same_answer() -> None:
+    load = open_loop(traffic(), 2.0, 10, 100)
+
+    first, second = (simulate(LinearSteps(), load, pool=ROOMY, settings=SETTINGS) for _ in range(2))
+
+    assert first == second
+
+
+def test_a_request_with_everything_cached_still_takes_one_step() -> None:
+    load = SimulatedLoad(
+        requests=(Request(arrival_s=0.0, input_tokens=100, output_tokens=1, cached_tokens=99),), concurrency=1
+    )
+
+    found = simulate(LinearSteps(), load, pool=ROOMY, settings=SETTINGS)
+
+    assert found.ttft_s.mean == pytest.approx(0.010 + 0.0001)

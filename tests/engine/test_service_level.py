@@ -1,0 +1,221 @@
+"""Laws of sizing with time: they hold for every model, GPU and load."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from service.catalog.engine_rules import rules_for
+from service.catalog.holder import seeded_snapshot
+from service.engine.capacity import capacity
+from service.engine.errors import EngineError
+from service.engine.inputs import Gpu, Headroom, Layout, LayoutWish, Limits, Load
+from service.engine.questions import CapacityQuestion, SettingsWish, SizeQuestion
+from service.engine.results import Sizing
+from service.engine.sizing import size
+from service.performance.roofline import FLOOR, roofline_tables
+from service.performance.tables import ATTENDED, CONTEXTS, REQUESTS, TOKENS
+from service.performance.timers import Deployed, KernelTimers, workload
+
+CATALOG = seeded_snapshot()
+TIMERS = KernelTimers()
+RULES = rules_for("vllm")
+MODELS = [
+    "llama-3.1-8b-instruct",
+    "qwen3-32b",
+    "gpt-oss-20b",
+    "qwen3-30b-a3b",
+    "gemma-3-27b-it",
+    "llama-3.3-70b-instruct",
+]
+GPUS = ["h100-sxm-80gb", "l40s", "a10g", "mi300x", "l4", "rtx-5090"]
+PROBED = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SIZES = [100, 1_000, 4_000]  # few lengths, so that many loads are asked of the same replicas
+
+
+def asked(model: str, gpu: str | Gpu, load: Load, limits: Limits, layout: LayoutWish | None = None) -> SizeQuestion:
+    return SizeQuestion(
+        model=CATALOG.model(model),
+        gpu=CATALOG.gpu(gpu) if isinstance(gpu, str) else gpu,
+        load=load,
+        limits=limits,
+        layout=layout or LayoutWish(),
+        headroom=Headroom(),
+        settings=SettingsWish(),
+        rules=RULES,
+        timers=TIMERS,
+    )
+
+
+def users(count: int, input_tokens: int = 1_000, output_tokens: int = 200) -> Load:
+    return Load(
+        concurrent_requests=count, request_rate_per_s=None, input_tokens=input_tokens, output_tokens=output_tokens
+    )
+
+
+def arrivals(rate: float, input_tokens: int = 1_000, output_tokens: int = 200) -> Load:
+    return Load(
+        concurrent_requests=None, request_rate_per_s=rate, input_tokens=input_tokens, output_tokens=output_tokens
+    )
+
+
+loads = st.one_of(
+    st.builds(users, st.integers(1, 2_000), st.sampled_from(SIZES)),
+    st.builds(arrivals, st.floats(0.05, 60), st.sampled_from(SIZES)),
+)
+limits = st.builds(
+    Limits,
+    ttft_s=st.sampled_from([None, 0.3, 1.0, 5.0]),
+    tpot_s=st.sampled_from([None, 0.02, 0.05, 0.2]),
+    percentile=st.sampled_from([50.0, 95.0]),
+)
+questions = st.builds(asked, st.sampled_from(MODELS), st.sampled_from(GPUS), loads, limits)
+
+
+def scaled(load: Load, factor: float) -> Load:
+    if load.concurrent_requests is not None:
+        return replace(load, concurrent_requests=round(load.concurrent_requests * factor))
+    return replace(load, request_rate_per_s=(load.request_rate_per_s or 0) * factor)
+
+
+def looser(limit: float | None, factor: float) -> float | None:
+    return None if limit is None else limit * factor
+
+
+def gpus(sizing: Sizing) -> float:
+    return sizing.gpus if sizing.feasible else float("inf")
+
+
+@PROBED
+@given(questions, st.floats(1, 10))
+def test_more_load_never_needs_fewer_gpus(question: SizeQuestion, factor: float) -> None:
+    more = replace(question, load=scaled(question.load, factor))
+
+    assert gpus(size(more)) >= gpus(size(question))
+
+
+@PROBED
+@given(questions, st.floats(1, 10))
+def test_a_looser_limit_never_needs_more_gpus(question: SizeQuestion, factor: float) -> None:
+    asked_limits = question.limits
+    relaxed = Limits(
+        ttft_s=looser(asked_limits.ttft_s, factor),
+        tpot_s=looser(asked_limits.tpot_s, factor),
+        percentile=asked_limits.percentile,
+    )
+
+    assert gpus(size(replace(question, limits=relaxed))) <= gpus(size(question))
+
+
+@PROBED
+@given(questions, st.sampled_from(["memory_bytes", "memory_bandwidth_bytes_per_s"]), st.floats(1.05, 3))
+def test_more_memory_or_bandwidth_is_never_worse_on_the_same_layout(
+    question: SizeQuestion, figure: str, factor: float
+) -> None:
+    slow = replace(question.gpu, id="made-up-slow")  # by the roofline, measured kernels know no other bandwidth
+    better = replace(slow, id="made-up-fast", **{figure: type(getattr(slow, figure))(getattr(slow, figure) * factor)})
+    found = size(replace(question, gpu=slow))
+    assume(found.feasible)
+    same = LayoutWish(
+        tensor_parallel_size=found.layout.tensor_parallel_size,
+        pipeline_parallel_size=found.layout.pipeline_parallel_size,
+        data_parallel_size=found.layout.data_parallel_size,
+        expert_parallel=found.layout.expert_parallel,
+    )
+
+    assert gpus(size(replace(question, gpu=better, layout=same))) <= found.gpus
+
+
+@PROBED
+@given(questions)
+def test_capacity_carries_what_size_returned_and_one_replica_less_does_not(question: SizeQuestion) -> None:
+    found = size(question)
+    assume(found.feasible)
+    rate = question.load.request_rate_per_s
+
+    def carried(gpu_count: int) -> float:
+        answer = capacity(
+            CapacityQuestion(
+                model=question.model,
+                gpu=question.gpu,
+                gpu_count=gpu_count,
+                load=question.load,
+                input_tokens=question.load.input_tokens,
+                output_tokens=question.load.output_tokens,
+                limits=question.limits,
+                layout=LayoutWish(),
+                settings=question.settings,
+                rules=RULES,
+                timers=TIMERS,
+            )
+        )
+        return answer.max_concurrent_requests if rate is None else (answer.requests_per_s or 0.0)
+
+    wanted = rate if rate is not None else (question.load.concurrent_requests or 1)
+    assert carried(found.gpus) >= wanted * (1 - 1e-9)
+    if found.gpus > found.gpus_per_replica:
+        try:
+            less = carried(found.gpus - found.gpus_per_replica)
+        except EngineError:
+            return  # no layout is that small
+        assert less < wanted
+
+
+@PROBED
+@given(questions)
+def test_an_answer_keeps_the_limits_it_was_asked_for(question: SizeQuestion) -> None:
+    found = size(question)
+    assume(found.feasible)
+    assume(question.limits.percentile == 95)
+
+    assert found.latency is not None
+    # A load between two that were searched may miss by the noise of a sample of 64.
+    if question.limits.tpot_s is not None:
+        assert found.latency.tpot_s.p95 <= 1.05 * question.limits.tpot_s
+    if question.limits.ttft_s is not None:
+        assert found.latency.ttft_s.p95 <= 1.25 * question.limits.ttft_s
+
+
+def test_no_step_is_faster_than_its_bytes_over_bandwidth_or_flop_over_peak() -> None:
+    pairs = 0
+    for entry in CATALOG.entries.models[::5]:
+        if CATALOG.refusal(entry.id) is not None:
+            continue
+        model = CATALOG.model(entry.id)
+        checkpoint = next(it for it in model.checkpoints if it.is_default)
+        for gpu in CATALOG.gpus.values():
+            for layout in (Layout(), Layout(tensor_parallel_size=4)):
+                key = Deployed(
+                    model=model, checkpoint=checkpoint, gpu=gpu, layout=layout, kv_cache_dtype="bf16", rules=RULES
+                )
+                try:
+                    timer = TIMERS.quick(model, checkpoint, gpu, layout, "bf16", RULES)
+                except (EngineError, ZeroDivisionError):
+                    continue
+                assert timer is not None
+                floor = roofline_tables(workload(key), gpu, layout, FLOOR)
+                for row, requests in enumerate(REQUESTS):
+                    for column, context in enumerate(CONTEXTS):
+                        assert timer.decode_s(requests, context) >= floor.decode[row][column] * (1 - 1e-9)
+                for index, tokens in enumerate(TOKENS):
+                    assert timer.mixed_s(tokens, ATTENDED[0], 0, 0) >= floor.tokens[index] * (1 - 1e-9)
+                pairs += 1
+    assert pairs > 1_000
+
+
+@pytest.mark.parametrize("gpu", ["h100-sxm-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "a100-sxm-80gb", "l40s"])
+@pytest.mark.parametrize("model", ["llama-3.1-8b-instruct", "gpt-oss-20b", "qwen3-30b-a3b"])
+def test_measured_steps_keep_the_floor_as_well(gpu: str, model: str) -> None:
+    facts, part = CATALOG.model(model), CATALOG.gpu(gpu)
+    checkpoint = next(it for it in facts.checkpoints if it.is_default)
+    key = Deployed(model=facts, checkpoint=checkpoint, gpu=part, layout=Layout(), kv_cache_dtype="bf16", rules=RULES)
+
+    timer = TIMERS.timer(facts, checkpoint, part, Layout(), "bf16", RULES)
+
+    assert timer is not None
+    assert timer.basis == "measured-kernels" or timer.basis_note
+    floor = roofline_tables(workload(key), part, Layout(), FLOOR)
+    for row, requests in enumerate(REQUESTS):
+        for column, context in enumerate(CONTEXTS):
+            assert timer.decode_s(requests, context) >= floor.decode[row][column] * (1 - 1e-9)
