@@ -1,0 +1,72 @@
+"""Latency under load against figures that others measured and printed."""
+
+import pytest
+from fastapi.testclient import TestClient
+
+# NVIDIA NIM performance page, Llama-3.3-70B-Instruct, 2 x H100 SXM, fp8, TP2, 5,000 in / 500 out, TensorRT-LLM:
+# https://docs.nvidia.com/nim/benchmarking/llm/latest/performance.html
+# users: TTFT [s], TPOT [s]
+KNEE = {
+    1: (0.41, 0.0186),
+    5: (0.55, 0.0218),
+    25: (0.69, 0.0388),
+    50: (0.83, 0.0597),
+    100: (8.0, 0.0929),
+    150: (34.8, 0.0929),
+}
+# InferenceX, Llama-70B fp8, vLLM on H100 SXM with a bf16 cache and a budget of 8,192 tokens; means:
+# https://github.com/ai-dynamo/aiconfigurator (systems/silicon_sample.csv, exported from InferenceX)
+# tensor parallelism, input, output, users: TPOT [s]
+PACE = {
+    (2, 1_024, 1_024, 4): 0.0174,
+    (4, 1_024, 1_024, 64): 0.0195,
+    (4, 8_192, 1_024, 16): 0.0211,
+    (8, 1_024, 8_192, 32): 0.0129,
+    (8, 8_192, 1_024, 64): 0.0345,
+}
+
+
+@pytest.mark.parametrize(("users", "ttft_s", "tpot_s"), [(users, *seen) for users, seen in KNEE.items()])
+def test_the_published_knee(client: TestClient, users: int, ttft_s: float, tpot_s: float) -> None:
+    answer = client.get(
+        "/capacity?model=llama-3.3-70b-instruct&gpu=h100&gpu_count=2&tensor_parallel_size=2&weight_format=fp8"
+        f"&engine=tensorrt-llm&input_tokens=5000&output_tokens=500&concurrent_requests={users}"
+    ).json()
+
+    assert answer["latency"]["ttft_s"]["mean"] == pytest.approx(ttft_s, rel=0.30)
+    assert answer["latency"]["tpot_s"]["mean"] == pytest.approx(tpot_s, rel=0.30)
+
+
+@pytest.mark.parametrize(("run", "tpot_s"), PACE.items())
+def test_the_published_pace(client: TestClient, run: tuple[int, int, int, int], tpot_s: float) -> None:
+    ranks, nominal_input, nominal_output, users = run
+    answer = client.post(
+        "/capacity",
+        json={
+            "model": "llama-3.1-70b-instruct",
+            "gpu": "h100",
+            "gpu_count": ranks,
+            "tensor_parallel_size": ranks,
+            "weight_format": "fp8",
+            "kv_cache_dtype": "bf16",
+            "input_tokens": round(0.9 * nominal_input),  # drawn between 0.8 and 1.0 of nominal
+            "output_tokens": round(0.9 * nominal_output),
+            "concurrent_requests": users,
+            "max_num_batched_tokens": 8_192,
+        },
+    ).json()
+
+    assert answer["latency"]["basis"] == "measured-kernels"
+    assert answer["latency"]["tpot_s"]["mean"] == pytest.approx(tpot_s, rel=0.15)
+
+
+def test_latency_is_flat_until_the_cache_is_full_and_then_explodes(client: TestClient) -> None:
+    curve = client.get(
+        "/capacity?model=llama-3.3-70b-instruct&gpu=h100&gpu_count=2&tensor_parallel_size=2&weight_format=fp8"
+        "&engine=tensorrt-llm&input_tokens=5000&output_tokens=500"
+    ).json()["curve"]
+    waits = {point["concurrent_requests"]: point["ttft_mean_s"] for point in curve}
+
+    held = [wait for users, wait in waits.items() if users <= 64]
+    assert max(held) < 2 * min(held)
+    assert waits[max(waits)] > 10 * max(held)
