@@ -7,7 +7,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help serve install test lint types imports check accuracy fit-ledger bench openapi lock clean
+.PHONY: help serve install test lint types imports check accuracy fit-ledger fit-serving bench openapi lock clean
 
 help: ## Show the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-10s %s\n", $$1, $$2}'
@@ -49,6 +49,9 @@ accuracy: $(VENV)/.dev ## Compare the engine with measured data and write the RE
 
 fit-ledger: $(VENV)/.dev ## Derive the ledger's constants from logged start-ups: make fit-ledger DATA=DIR
 	$(BIN)/sizer fit-ledger --data $(DATA)
+
+fit-serving: $(VENV)/.dev ## Derive the factors of step times from published runs: make fit-serving DATA=DIR (a quarter of an hour)
+	$(BIN)/sizer fit-serving --data $(DATA) --write service/performance/data/calibration.yaml
 
 bench: $(VENV)/.dev ## Benchmarks, reported and never asserted
 	$(BIN)/pytest benchmarks --benchmark-only

@@ -14,6 +14,7 @@ from service.engine.plan import memory_plan
 from service.engine.questions import RecommendQuestion, SettingsWish, SizeQuestion
 from service.engine.recommend import recommend
 from service.engine.sizing import size
+from service.performance.timers import KernelTimers
 
 RULES = rules_for("vllm")
 
@@ -21,6 +22,11 @@ RULES = rules_for("vllm")
 @pytest.fixture(scope="module")
 def catalog() -> Snapshot:
     return seeded_snapshot()
+
+
+@pytest.fixture(scope="module")
+def timers() -> KernelTimers:
+    return KernelTimers()
 
 
 def load(requests: int) -> Load:
@@ -77,6 +83,51 @@ def test_size(benchmark: Any, catalog: Snapshot) -> None:
         )
 
     benchmark(answer)
+
+
+def timed_question(catalog: Snapshot, timers: KernelTimers, requests: int, input_tokens: int = 1_000) -> SizeQuestion:
+    return SizeQuestion(
+        model=catalog.model("llama-3.3-70b"),
+        gpu=catalog.gpu("h100"),
+        load=Load(concurrent_requests=requests, request_rate_per_s=None, input_tokens=input_tokens, output_tokens=200),
+        limits=Limits(ttft_s=0.5, tpot_s=0.04),
+        layout=LayoutWish(),
+        headroom=Headroom(),
+        settings=SettingsWish(weight_format="fp8"),
+        rules=RULES,
+        offers=catalog.offers,
+        timers=timers,
+    )
+
+
+def test_size_with_limits_at_another_load(benchmark: Any, catalog: Snapshot, timers: KernelTimers) -> None:
+    requests = iter(range(1, 10**9))
+
+    benchmark(lambda: size(timed_question(catalog, timers, 1 + next(requests) % 900)))
+
+
+def test_size_with_limits_at_other_lengths(benchmark: Any, catalog: Snapshot, timers: KernelTimers) -> None:
+    lengths = iter(range(1_000, 10**9))
+
+    benchmark.pedantic(
+        lambda: size(timed_question(catalog, timers, 100, input_tokens=next(lengths))), rounds=20, warmup_rounds=1
+    )
+
+
+def test_aiconfigurators_own_estimate_of_the_same_question(benchmark: Any) -> None:
+    """One static batch of the same lengths on the same GPUs: what the library answers, without a queue."""
+    from aiconfigurator_core.sdk.engine import EngineHandle  # noqa: PLC0415 - part of what is timed is not its import
+
+    handle = EngineHandle.compile(
+        "meta-llama/Meta-Llama-3.1-70B",
+        "h100_sxm",
+        "vllm",
+        tp_size=4,
+        gemm_quant_mode="fp8",
+        kvcache_quant_mode="bfloat16",
+    )
+
+    benchmark(handle.run_static, batch_size=25, isl=1_000, osl=200)
 
 
 def test_recommend_over_the_whole_catalog(benchmark: Any, catalog: Snapshot) -> None:

@@ -132,8 +132,21 @@ def _lines(answer: SizeAnswer | CapacityAnswer | RecommendAnswer) -> list[str]:
         f"layout: {shape}; binds: {answer.binding_constraint}",
         f"per GPU [GiB]: {ledger}",
         f"requests at once: {requests} per replica; cache: {answer.kv_cache.tokens} tokens",
+        *_latency_lines(answer),
         *(f"would fit: {it}" for it in answer.would_fit),
         *(f"warning: {it}" for it in answer.warnings),
+    ]
+
+
+def _latency_lines(answer: SizeAnswer | CapacityAnswer) -> list[str]:
+    latency, state = answer.latency, answer.at_load
+    if latency is None or state is None:
+        return []
+    ttft, tpot = latency.ttft_s, latency.tpot_s
+    return [
+        f"load: {state.concurrent_requests:.0f} requests in flight, {state.requests_per_s:.3g} per s",
+        f"TTFT p50 {ttft.p50:.3g} s, p95 {ttft.p95:.3g} s; TPOT p50 {tpot.p50:.3g} s, p95 {tpot.p95:.3g} s",
+        f"from {latency.basis}, expected within {100 * latency.expected_error_fraction:.0f} %",
     ]
 
 

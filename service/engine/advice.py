@@ -12,7 +12,7 @@ from service.engine.results import BindingConstraint, Change, GpuStep, Lever
 from service.engine.service_level import Replica, at_concurrency
 
 
-def binding_constraint(chosen: Deployment, candidates: tuple[Deployment, ...]) -> BindingConstraint:
+def binding_constraint(chosen: Deployment, smaller: Deployment | None) -> BindingConstraint:
     """Return the limit that forbids fewer GPUs.
 
     With several replicas it is what fills one of them; with one replica it is what the next
@@ -20,16 +20,9 @@ def binding_constraint(chosen: Deployment, candidates: tuple[Deployment, ...]) -
     """
     if not chosen.is_feasible:
         return _reason(chosen)
-    smaller = _next_smaller(chosen, candidates)
     if chosen.replicas > 1 or smaller is None:
         return chosen.capacity.binds
     return _reason(smaller)
-
-
-def _next_smaller(chosen: Deployment, candidates: tuple[Deployment, ...]) -> Deployment | None:
-    """Return the largest layout below the chosen one."""
-    below = [it for it in candidates if it.layout.gpus_per_replica < chosen.layout.gpus_per_replica]
-    return max(below, key=lambda it: it.layout.gpus_per_replica, default=None)
 
 
 def _reason(deployment: Deployment) -> BindingConstraint:
@@ -40,14 +33,13 @@ def _reason(deployment: Deployment) -> BindingConstraint:
     return deployment.capacity.binds
 
 
-def one_step_less(chosen: Deployment, candidates: tuple[Deployment, ...]) -> GpuStep | None:
+def one_step_less(chosen: Deployment, smaller: Deployment | None) -> GpuStep | None:
     """Return what fewer GPUs would violate: one replica less, or the next smaller layout."""
     if not chosen.is_feasible:
         return None
     if chosen.replicas > 1:
         gpus = chosen.gpus - chosen.layout.gpus_per_replica
         return GpuStep(gpus=gpus, feasible=False, violates=chosen.capacity.binds)
-    smaller = _next_smaller(chosen, candidates)
     if smaller is None:
         return None
     return GpuStep(gpus=smaller.layout.gpus_per_replica, feasible=False, violates=_reason(smaller))

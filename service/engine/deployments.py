@@ -1,7 +1,8 @@
 """Ways to carry a load on one GPU type: one deployment per legal layout."""
 
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, inf
+from typing import Final
 
 from service.engine.defaults import Resolved, resolve
 from service.engine.errors import InvalidQuestionError
@@ -22,8 +23,11 @@ from service.engine.replicas import (
 from service.engine.results import Latency, LoadState
 from service.engine.rules import EngineRules
 from service.engine.scheduler import ScheduleResult
-from service.engine.service_level import Replica, at_concurrency, at_rate, hoped_rate, hoped_users, replica_of
+from service.engine.service_level import Replica, at_concurrency, at_rate, estimated_rate, hoped_users, replica_of
 from service.engine.steps import StepTimers
+
+# Kernels may be so many times faster than the quick estimate.
+HOPED: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,49 +61,61 @@ def resolve_size(question: SizeQuestion) -> Resolved:
     return resolve(question.model, question.gpu, question.settings, question.rules, context)
 
 
-def deployments(question: SizeQuestion, at_most_gpus: int | None = None) -> tuple[Deployment, ...]:
-    """Return one deployment per legal layout, smallest replica first.
+def deployments(question: SizeQuestion, at_most_gpus: int | None = None, hope: float = HOPED) -> tuple[Deployment, ...]:
+    """Return the deployments that may have the fewest GPUs, one per legal layout.
 
-    Layouts that cannot have the fewest GPUs are left out: those whose one replica has as many as
-    a deployment already found, and those whose memory alone asks for more.
+    The layout that a quick estimate finds smallest comes first; one whose memory, or whose estimate
+    with a factor of hope, asks for more than the best so far is left out.
 
     Args:
         question: what to deploy.
         at_most_gpus: leave out what takes more than so many. [GPUs]
+        hope: how many times faster than the quick estimate kernels may be.
     """
     resolved = resolve_size(question)
-    layouts = candidate_layouts(
-        question.model.architecture, resolved.checkpoint.quantization, question.gpu, question.layout
+    plans = [_plan(question, resolved, layout) for layout in _layouts(question, resolved)]
+    ordered = sorted(
+        ((_fewest_gpus(question, plan, hope), plan.layout.gpus_per_replica, index) for index, plan in enumerate(plans))
     )
     found: list[Deployment] = []
-    most = at_most_gpus
-    for layout in sorted(layouts, key=lambda it: it.gpus_per_replica):
-        if most is not None and layout.gpus_per_replica * (1 + question.headroom.spare_replicas) > most:
+    best_so_far = (inf, 0) if at_most_gpus is None else (at_most_gpus + 0.5, 0)
+    for fewest, per_replica, index in ordered:
+        if (fewest, per_replica) >= best_so_far and best_so_far[0] < inf:
             continue
-        plan = _plan(question, resolved, layout)
-        if most is not None and _fewest_gpus(question, plan) > most:
-            continue
-        deployment = _deployment(question, plan)
+        deployment = _deployment(question, plans[index])
         found.append(deployment)
         if deployment.is_feasible:
-            most = deployment.gpus - 1 if most is None else min(most, deployment.gpus - 1)
+            best_so_far = min(best_so_far, (deployment.gpus, per_replica))
     return tuple(found)
 
 
-def fewest_gpus(question: SizeQuestion) -> float:
-    """Return a bound on the GPUs of any deployment, without timing kernels; infinite where none is fast enough.
+def _layouts(question: SizeQuestion, resolved: Resolved) -> tuple[Layout, ...]:
+    return candidate_layouts(
+        question.model.architecture, resolved.checkpoint.quantization, question.gpu, question.layout
+    )
+
+
+def next_smaller(question: SizeQuestion, chosen: Deployment) -> Deployment | None:
+    """Return what the largest layout with fewer GPUs than the chosen one's replica could do; None below it."""
+    resolved = resolve_size(question)
+    below = [it for it in _layouts(question, resolved) if it.gpus_per_replica < chosen.layout.gpus_per_replica]
+    if not below:
+        return None
+    return _deployment(question, _plan(question, resolved, max(below, key=lambda it: it.gpus_per_replica)))
+
+
+def fewest_gpus(question: SizeQuestion, hope: float = HOPED) -> float:
+    """Return the GPUs of any deployment were kernels faster than a quick estimate by a factor; infinite if too slow.
 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
     resolved = resolve_size(question)
-    layouts = candidate_layouts(
-        question.model.architecture, resolved.checkpoint.quantization, question.gpu, question.layout
-    )
-    return min(_fewest_gpus(question, _plan(question, resolved, layout)) for layout in layouts)
+    plans = (_plan(question, resolved, layout) for layout in _layouts(question, resolved))
+    return min(_fewest_gpus(question, plan, hope) for plan in plans)
 
 
-def _fewest_gpus(question: SizeQuestion, plan: MemoryPlan) -> float:
+def _fewest_gpus(question: SizeQuestion, plan: MemoryPlan, hope: float = HOPED) -> float:
     """Return the GPUs that memory and an optimistic estimate of time ask for."""
     capacity = memory_capacity(plan)
     if not plan.holds_one_request or not capacity.max_concurrent_requests:
@@ -111,10 +127,12 @@ def _fewest_gpus(question: SizeQuestion, plan: MemoryPlan) -> float:
         if quick is None:
             return 0.0
         replica = replica_of(plan, quick, question.rules.engine, traffic_of(question.load))
-        users = hoped_users(replica, question.limits)
+        users = hoped_users(replica, question.limits, hope)
         if not users:
             return float("inf")
-        capacity = replace(capacity, max_concurrent_requests=users, max_request_rate_per_s=hoped_rate(replica, users))
+        capacity = replace(
+            capacity, max_concurrent_requests=users, max_request_rate_per_s=hope * estimated_rate(replica, users)
+        )
     replicas = replicas_needed(question.load, question.headroom, capacity) + question.headroom.spare_replicas
     return float(replicas * plan.layout.gpus_per_replica)
 

@@ -130,7 +130,7 @@ def _length(load: Load, mean_tokens: int) -> Length:
             assert_never(never)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=64)
 def drawn(traffic: Traffic, count: int) -> tuple[Request, ...]:
     """Return requests that come at once; the same seed draws the same lengths."""
     draws = Samples(traffic.seed)
@@ -191,7 +191,7 @@ def open_loop(traffic: Traffic, request_rate_per_s: float, warm_up: int, measure
     return SimulatedLoad(requests=requests, concurrency=None, first_measured=warm_up, measured=measured)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=64)
 def _arrivals(traffic: Traffic, count: int) -> tuple[float, ...]:
     """Return arrivals at a mean rate of one."""
     draws = Samples(traffic.seed + 2)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil, inf
+from typing import Final
 
 from service.engine.advice import looser_limits
 from service.engine.arithmetic import GIB
@@ -16,7 +17,9 @@ from service.engine.replicas import concurrency_of, needs_time
 from service.engine.results import Cost, Option, Recommendation, Rejection
 from service.engine.scheduler import ScheduleResult
 
-HOPELESS = "no layout holds the requests within the limits, by a quick estimate that is right within a factor of two"
+# Combinations that a quick estimate puts so far behind those already found are not looked at further.
+HOPE_OF_A_BETTER_OFFER: Final = 1.15
+HOPELESS = "no layout holds the requests within the limits, by a quick estimate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +36,8 @@ def recommend(question: RecommendQuestion) -> Recommendation:
 
     Every GPU type, weight format and cache dtype in question is sized on its own; the objective
     orders what is feasible and within budget: price, then GPUs for `cost`; GPUs, then price for
-    `gpus`; time to the last token at the 95th percentile for `latency`. What cannot enter the list,
-    by the fewest GPUs its memory and arithmetic allow, is not simulated.
+    `gpus`; time to the last token at the 95th percentile for `latency`. Where time decides, a quick
+    estimate orders the combinations, and those it puts well behind a full list are not simulated.
     """
     kept, rejected = _evaluated(question)
     ordered = sorted(kept, key=lambda it: _order(question, it))
@@ -94,7 +97,7 @@ def _least(question: RecommendQuestion, gpu: Gpu, wish: SettingsWish) -> tuple[f
     if question.objective == "latency" or not needs_time(question.load, question.limits):
         return 0.0, 0.0
     try:
-        gpus = fewest_gpus(_size_question(question, gpu, wish))
+        gpus = fewest_gpus(_size_question(question, gpu, wish), HOPE_OF_A_BETTER_OFFER)
     except EngineError:
         return 0.0, 0.0
     price = min((it.usd_per_hour / it.gpu_count for it in _allowed(question, gpu)), default=float("inf"))
@@ -118,7 +121,7 @@ def _try(
     """Return the cheapest deployment of one combination, or why there is none; None if it takes too many GPUs."""
     size_question = _size_question(question, gpu, wish)
     try:
-        candidates = deployments(size_question, at_most_gpus)
+        candidates = deployments(size_question, at_most_gpus, HOPE_OF_A_BETTER_OFFER)
         if not candidates:
             return None
         chosen = best(candidates, question.limits)

@@ -10,6 +10,7 @@ Sources:
     TensorRT-LLM, CapacitySchedulerPolicy.GUARANTEED_NO_EVICT.
 """
 
+from array import array
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
@@ -83,7 +84,7 @@ class SchedulerSettings:
 class Sample:
     """Measured values, in order. [s]."""
 
-    ordered: tuple[float, ...]
+    ordered: "array[float]"
 
     @property
     def mean(self) -> float:
@@ -103,7 +104,7 @@ class Sample:
 
     def later(self, seconds: float) -> "Sample":
         """Return every value so many seconds larger."""
-        return Sample(tuple(value + seconds for value in self.ordered))
+        return Sample(array("d", [value + seconds for value in self.ordered]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,10 +438,10 @@ def simulate(timer: StepTimer, load: SimulatedLoad, *, pool: BlockPool, settings
     samples = simulation.samples
     rate = _rate(load, samples)
     return ScheduleResult(
-        ttft_s=Sample(tuple(sorted(samples.ttft_s))),
-        tpot_s=Sample(tuple(sorted(samples.tpot_s))),
+        ttft_s=Sample(array("d", sorted(samples.ttft_s))),
+        tpot_s=Sample(array("d", sorted(samples.tpot_s))),
         itl_s=weighted_distribution(samples.intervals),
-        end_to_end_s=Sample(tuple(sorted(samples.end_to_end_s))),
+        end_to_end_s=Sample(array("d", sorted(samples.end_to_end_s))),
         requests_per_s=rate,
         output_tokens_per_s=rate * samples.output_tokens / len(samples.finished),
         queue_growth_per_s=0.0 if load.concurrency is not None else _growth(samples),

@@ -32,8 +32,8 @@ RATE_OCTAVES: Final = 14
 FINE_SEARCH: Final = 32
 # An estimate this many times beyond a limit, or this far below it, needs no simulation.
 HOPELESS, SAFE = 1.6, 0.4
-# Kernels may be so many times faster than the quick estimate of a replica's throughput.
-HOPED: Final = 2.0
+# A queue that grows by more than this share of arrivals never empties.
+GROWING: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,7 +63,7 @@ def replica_of(plan: MemoryPlan, timer: StepTimer, engine: EngineName, traffic: 
     return Replica(plan=plan, timer=timer, engine=engine, traffic=traffic)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=2048)
 def at_concurrency(replica: Replica, concurrent_requests: int) -> ScheduleResult:
     """Return what so many users see who always have one request in flight.
 
@@ -85,7 +85,7 @@ def at_concurrency(replica: Replica, concurrent_requests: int) -> ScheduleResult
     return _whole(found if users == simulated else _queueing(found, users, simulated), replica.streams)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=2048)
 def at_rate(replica: Replica, request_rate_per_s: float) -> ScheduleResult:
     """Return what users see who come at a rate. [1/s]."""
     found = simulate(
@@ -236,29 +236,29 @@ def _largest(fails: Callable[[int], Violation | None]) -> tuple[int, Violation |
 
 
 @lru_cache(maxsize=8192)
-def hoped_users(replica: Replica, limits: Limits) -> int:
-    """Return users that a quickly timed replica hardly exceeds within limits, without simulating it."""
+def hoped_users(replica: Replica, limits: Limits, hope: float) -> int:
+    """Return users that a quickly timed replica would not exceed within limits, were it faster by a factor."""
     alone = replica.timer.mixed_s(
         mean_length(replica.traffic.inputs), mean_length(replica.traffic.inputs) / 2, 0.0, 0.0
     )
     new_fraction = 1 - replica.traffic.prefix_cache_hit_fraction
-    if limits.ttft_s is not None and alone * new_fraction > HOPED * limits.ttft_s:
+    if limits.ttft_s is not None and alone * new_fraction > hope * limits.ttft_s:
         return 0
     if limits.tpot_s is None:
         return replica.slots
     low, high = 0, replica.slots + 1
     while high - low > 1:
         middle = (low + high) // 2
-        if tpot_estimate_s(replica, middle) > HOPED * limits.tpot_s:
+        if tpot_estimate_s(replica, middle) > hope * limits.tpot_s:
             high = middle
         else:
             low = middle
     return low
 
 
-def hoped_rate(replica: Replica, users: int) -> float:
-    """Return a rate that so many users of a quickly timed replica hardly exceed. [1/s]."""
-    return HOPED * users / (max(mean_length(replica.traffic.outputs), 1.0) * tpot_estimate_s(replica, users))
+def estimated_rate(replica: Replica, users: int) -> float:
+    """Return the throughput of so many users, without simulating them. [1/s]."""
+    return users / (max(mean_length(replica.traffic.outputs), 1.0) * tpot_estimate_s(replica, users))
 
 
 @lru_cache(maxsize=8192)
@@ -275,21 +275,30 @@ def highest_rate(replica: Replica, limits: Limits) -> Reach:
 
     The search visits the same rates whatever the limits are, so that a looser one never finds less.
     """
-    most = saturation_rate(replica)
     if limits.ttft_s is None and limits.tpot_s is None:
+        most = saturation_rate(replica)
         return Reach(load=most, violates="throughput" if most else None)
+    hopeless = HOPELESS * estimated_rate(replica, max(replica.slots, 1))
     low, high = -RATE_OCTAVES * RATE_STEPS_PER_OCTAVE, RATE_OCTAVES * RATE_STEPS_PER_OCTAVE
     why: Violation | None = None
     while high - low > 1:
         middle = (low + high) // 2
         rate = _rate(middle)
-        reason: Violation | None = "throughput" if rate > most else violated(at_rate(replica, rate), limits)
+        reason: Violation | None = "throughput" if rate > hopeless else _unmet(at_rate(replica, rate), rate, limits)
         if reason is None:
             low = middle
         else:
             high, why = middle, reason
     reached = 0.0 if low == -RATE_OCTAVES * RATE_STEPS_PER_OCTAVE else _rate(low)
     return Reach(load=reached, violates=why)
+
+
+def _unmet(found: ScheduleResult, request_rate_per_s: float, limits: Limits) -> Violation | None:
+    """Return the limit that an open loop breaks; a queue that grows breaks the last one."""
+    broken = violated(found, limits)
+    if broken is None and found.queue_growth_per_s > GROWING * request_rate_per_s:
+        return "throughput"
+    return broken
 
 
 def _rate(step: int) -> float:

@@ -10,6 +10,7 @@ from service.engine.deployments import (
     deployments,
     latency_of,
     load_state,
+    next_smaller,
     resolve_size,
     schedule_at,
     timed,
@@ -33,8 +34,8 @@ def size(question: SizeQuestion) -> Sizing:
         EngineError: the question contradicts itself or names something without a rule.
     """
     resolved = resolve_size(question)
-    candidates = deployments(question)
-    chosen = best(candidates, question.limits)
+    chosen = best(deployments(question), question.limits)
+    smaller = next_smaller(question, chosen) if chosen.replicas == 1 else None
     found = levers(question, chosen)
     plan = chosen.plan
     feasible = chosen.is_feasible
@@ -51,7 +52,7 @@ def size(question: SizeQuestion) -> Sizing:
         weight_format=resolved.checkpoint.weight_format,
         kv_cache_dtype=resolved.kv_cache_dtype,
         layout=plan.layout,
-        binding_constraint=binding_constraint(chosen, candidates),
+        binding_constraint=binding_constraint(chosen, smaller),
         shortfall_bytes=0 if feasible else plan.shortfall_bytes,
         would_fit=would_fit(chosen, question.limits, found),
         weights=model_weights(plan),
@@ -61,7 +62,7 @@ def size(question: SizeQuestion) -> Sizing:
         latency=latency_of(replica, seen) if replica and seen else None,
         at_load=load_state(seen, chosen.replicas) if seen else None,
         saturation=saturation(chosen.capacity, replica, chosen.replicas),
-        one_gpu_step_less=one_step_less(chosen, candidates),
+        one_gpu_step_less=one_step_less(chosen, smaller),
         one_gpu_step_more=one_step_more(chosen),
         levers=found,
         cost=_cost(question, chosen),

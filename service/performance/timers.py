@@ -19,8 +19,18 @@ from service.performance.tables import StepTables, TabledSteps, calibrated
 MEASURED: Final = "measured-kernels"
 ROOFLINE: Final = "roofline"
 MAX_TIMERS: Final = 8192
-# The systems most questions are about; reading one takes 1-4 s and 20-40 MB.
-COMMON_SYSTEMS: Final = ("h100-sxm-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "a100-sxm-80gb", "l40s")
+# Read ahead in this order: the systems most questions are about come first. Each takes about a second and 20-40 MB.
+COMMON_SYSTEMS: Final = (
+    "h100-sxm-80gb",
+    "h200-sxm-141gb",
+    "b200-sxm-180gb",
+    "a100-sxm-80gb",
+    "l40s",
+    "gb200-nvl72",
+    "b300-sxm-288gb",
+    "gb300-nvl72",
+    "rtx-pro-6000-server",
+)
 # Keys of a config that describe how it is stored; the modes say it instead.
 STORAGE_KEYS: Final = frozenset({"quantization_config", "compression_config", "hf_quant_config"})
 
