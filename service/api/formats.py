@@ -118,6 +118,8 @@ def _lines(answer: SizeAnswer | CapacityAnswer | RecommendAnswer) -> list[str]:
     head = f"{answer.gpus} x {answer.gpu} for {answer.model} ({answer.weight_format}, cache {answer.kv_cache_dtype})"
     if not answer.feasible:
         head = f"does not fit: {answer.model} on {answer.gpu}, {answer.shortfall_bytes} bytes short per GPU"
+        if not answer.shortfall_bytes:
+            head = f"too slow: {answer.model} on {answer.gpu} does not keep the limits at any load"
     shape = f"{answer.replicas} replicas of TP{layout.tensor_parallel_size} PP{layout.pipeline_parallel_size}"
     parts = {
         "weights": memory.weight_bytes,

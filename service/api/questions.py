@@ -83,6 +83,18 @@ class Question(BaseModel):
     max_num_batched_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     max_num_seqs: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     block_size: Literal[1, 2, 4, 8, 16, 32, 64, 128, 256] | None = None
+    max_loras: Annotated[int, Field(ge=0, le=1024)] = Field(
+        default=0, description="LoRA adapters in one batch, whose buffers take memory; 0: none"
+    )
+    max_lora_rank: Literal[1, 8, 16, 32, 64, 128, 256, 320, 512] = Field(
+        default=16, description="highest rank of an adapter"
+    )
+    num_speculative_tokens: Annotated[int, Field(ge=0, le=16)] = Field(
+        default=0, description="tokens drafted per step by an MTP or EAGLE layer; 0: none"
+    )
+    speculative_acceptance_fraction: Share | None = Field(
+        default=None, description="chance that a drafted token is accepted; stated with num_speculative_tokens"
+    )
     prefix_cache_hit_fraction: Share = Field(default=0.0, description="share of input tokens already cached")
     length_distribution: LengthDistribution = Field(
         default="uniform", description="how prompt and completion lengths spread around their means"
@@ -125,6 +137,9 @@ class Question(BaseModel):
             max_num_batched_tokens=self.max_num_batched_tokens,
             max_num_seqs=self.max_num_seqs,
             block_size=self.block_size,
+            num_speculative_tokens=self.num_speculative_tokens,
+            max_loras=self.max_loras,
+            max_lora_rank=self.max_lora_rank,
         )
 
     def load(self, input_tokens: int, output_tokens: int) -> Load:
@@ -139,12 +154,17 @@ class Question(BaseModel):
             length_distribution=self.length_distribution,
             length_variation_fraction=self.length_variation_fraction,
             burstiness=self.burstiness,
+            speculative_acceptance_fraction=self.speculative_acceptance_fraction or 0.0,
         )
 
     @model_validator(mode="after")
     def _one_load(self) -> Self:
         if self.concurrent_requests is not None and self.request_rate_per_s is not None:
             raise ValueError("concurrent_requests and request_rate_per_s were both stated; accepted: one of them")
+        if (self.num_speculative_tokens > 0) != (self.speculative_acceptance_fraction is not None):
+            raise ValueError(
+                "num_speculative_tokens and speculative_acceptance_fraction go together; accepted: both, or neither"
+            )
         if self.length_distribution == "uniform" and self.length_variation_fraction > 1:
             raise ValueError("length_variation_fraction of a uniform distribution is at most 1; accepted: 0 to 1")
         return self

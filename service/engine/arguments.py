@@ -41,6 +41,14 @@ def _vllm(plan: MemoryPlan, wish: SettingsWish) -> Flags:
     flags += ["--max-num-batched-tokens", str(settings.max_num_batched_tokens)]
     flags += ["--kv-cache-dtype", "fp8"] if settings.kv_cache_dtype == "fp8" else []
     flags += [] if wish.block_size is None else ["--block-size", str(wish.block_size)]
+    if settings.max_loras:
+        flags += [
+            "--enable-lora",
+            "--max-loras",
+            str(settings.max_loras),
+            "--max-lora-rank",
+            str(settings.max_lora_rank),
+        ]
     if plan.checkpoint.hf_id is None and plan.checkpoint.weight_format == "fp8":
         flags += ["--quantization", "fp8"]  # the engine quantizes while it loads
     return tuple(flags)

@@ -46,6 +46,7 @@ def capacity_assumptions(
         *_shared(question.model, question.gpu, question.rules, resolved, plan),
         *lengths,
         *_lengths(question.load),
+        *_drafts(question.load),
         *_limits(question.limits),
         *_time(replica),
     )
@@ -83,6 +84,7 @@ def _shared(
             "default" if resolved.shorten_to_fit else "request",
             "the model's longest context, shortened to what the pool holds" if resolved.shorten_to_fit else None,
         ),
+        *_adapters(plan),
         _note("block_size", plan.kv_cache.block_size, "default", "the engine's own choice for this model"),
         *(_note(name, value, "measured", rules.measured_source) for name, value in measured.items()),
     )
@@ -110,6 +112,7 @@ def _load(load: Load) -> tuple[Assumption, ...]:
         else:
             notes.append(_note("request_duration_s", load.request_duration_s, "request", "Little's law"))
     notes += _lengths(load)
+    notes += _drafts(load)
     notes.append(
         _stated_or_default(
             "prefix_cache_hit_fraction",
@@ -126,6 +129,27 @@ def _lengths(load: Load) -> list[Assumption]:
     return [
         _stated_or_default("length_distribution", load.length_distribution, "uniform", LENGTHS_SOURCE),
         _stated_or_default("length_variation_fraction", load.length_variation_fraction, 0.1, LENGTHS_SOURCE),
+    ]
+
+
+def _adapters(plan: MemoryPlan) -> tuple[Assumption, ...]:
+    settings = plan.settings
+    if not settings.max_loras:
+        return ()
+    return (
+        _note("max_loras", settings.max_loras, "request", None),
+        _stated_or_default("max_lora_rank", settings.max_lora_rank, 16, "the engine's default"),
+    )
+
+
+def _drafts(load: Load) -> list[Assumption]:
+    if not load.speculative_acceptance_fraction:
+        return []
+    return [
+        _note("speculative_acceptance_fraction", load.speculative_acceptance_fraction, "request", None),
+        _note(
+            "draft_layers", 1, "default", "MTP and EAGLE draft with one more decoder layer: its weights and cache count"
+        ),
     ]
 
 

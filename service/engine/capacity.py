@@ -17,7 +17,7 @@ from service.engine.replicas import ReplicaCapacity, is_by_rate, needs_time, rep
 from service.engine.results import Capacity, CapacityRow, CurvePoint, PerReplica
 from service.engine.scheduler import ScheduleResult
 from service.engine.service_level import Replica, at_concurrency, highest_rate
-from service.engine.sizing import output_tokens, saturation, time_warnings
+from service.engine.sizing import extra_warnings, output_tokens, saturation, time_warnings
 
 TABLE_CONTEXT_TOKENS = (2_048, 8_192, 32_768, 131_072)
 OUTPUT_SHARE = 8  # of a context, where the caller states no lengths
@@ -86,7 +86,10 @@ def capacity(question: CapacityQuestion) -> Capacity:
         ),
         engine_args=engine_args(question.rules.engine, plan, question.settings),
         assumptions=capacity_assumptions(question, resolved, plan, replica),
-        warnings=time_warnings(replica, is_timed=question.timers is not None and plan.holds_one_request),
+        warnings=(
+            *time_warnings(replica, is_timed=question.timers is not None and plan.holds_one_request),
+            *extra_warnings(plan),
+        ),
         rules_version=question.rules.rules_version,
     )
 

@@ -74,6 +74,9 @@ def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules,
         max_num_seqs=_or(wish.max_num_seqs, max_num_seqs),
         block_size=wish.block_size,
         kv_cache_memory_bytes=wish.kv_cache_memory_bytes,
+        num_speculative_tokens=wish.num_speculative_tokens,
+        max_loras=wish.max_loras,
+        max_lora_rank=wish.max_lora_rank,
     )
     return Resolved(
         settings=settings,

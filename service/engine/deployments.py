@@ -5,6 +5,7 @@ from math import ceil, inf
 from typing import Final
 
 from service.engine.defaults import Resolved, resolve
+from service.engine.drafting import drafting
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Layout, Limits, Load
 from service.engine.layouts import candidate_layouts
@@ -170,6 +171,9 @@ def timed(plan: MemoryPlan, timers: StepTimers | None, rules: EngineRules, load:
     timer = timers.timer(plan.model, plan.checkpoint, plan.gpu, plan.layout, plan.settings.kv_cache_dtype, rules)
     if timer is None:
         return None
+    drafted = plan.settings.num_speculative_tokens
+    if drafted:
+        timer = drafting(timer, drafted, len(plan.model.architecture.layers) - 1)
     return replica_of(plan, timer, rules.engine, traffic_of(load))
 
 

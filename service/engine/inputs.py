@@ -58,7 +58,9 @@ class EngineSettings:
     is_checkpoints_cache_dtype: bool = False  # the checkpoint itself declares this dtype of the cache
     enable_prefix_caching: bool = True
     enforce_eager: bool = False
-    num_speculative_tokens: int = 0  # drafted per step; the cache of a draft model's own layers is not counted
+    max_loras: int = 0  # adapters in one batch; 0 without LoRA
+    max_lora_rank: int = 16
+    num_speculative_tokens: int = 0  # drafted per step, by one more layer; see `drafting`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,7 @@ class Load:
     length_distribution: LengthDistribution = "uniform"
     length_variation_fraction: float = 0.1  # uniform: to either side; log-normal: standard deviation over mean
     burstiness: float = 1.0  # of arrivals: 1 is Poisson, below comes in bursts, above is more even
+    speculative_acceptance_fraction: float = 0.0  # chance that a drafted token is accepted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

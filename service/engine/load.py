@@ -103,6 +103,7 @@ class Traffic:
     outputs: Length
     prefix_cache_hit_fraction: float = 0.0  # of a prompt, already computed
     burstiness: float = 1.0  # of arrivals: 1 is Poisson, below comes in bursts, above is more even
+    speculative_acceptance_fraction: float = 0.0
     seed: int = 1
 
 
@@ -113,6 +114,7 @@ def traffic_of(load: Load) -> Traffic:
         outputs=_length(load, load.output_tokens),
         prefix_cache_hit_fraction=load.prefix_cache_hit_fraction,
         burstiness=load.burstiness,
+        speculative_acceptance_fraction=load.speculative_acceptance_fraction,
     )
 
 

@@ -11,6 +11,7 @@ from service.engine.models import Checkpoint, ModelFacts
 from service.engine.results import KvCache, MemoryPerGpu, ModelWeights
 from service.engine.rules import EngineRules
 from service.engine.weights import num_active_parameters, num_parameters, rank_weights
+from service.engine.weights.adapters import adapter_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,6 +75,8 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
             engine's `--max-model-len auto` does, but never below the asked request. [yes or no]
     """
     weight_bytes = _rank_weight_bytes(model, checkpoint, layout)
+    if settings.max_loras:
+        weight_bytes += adapter_bytes(model.architecture, layout, settings.max_loras, settings.max_lora_rank)
     memory = memory_per_gpu(
         architecture=model.architecture,
         rank_weight_bytes=weight_bytes,

@@ -31,6 +31,9 @@ class SettingsWish:
     max_num_batched_tokens: int | None = None
     max_num_seqs: int | None = None
     block_size: int | None = None
+    num_speculative_tokens: int = 0
+    max_loras: int = 0
+    max_lora_rank: int = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,6 +78,7 @@ class SchedulerSettings:
     prefix_cache_hit_fraction: float = 0.0
     reserves_output: bool = False  # a request joins only with room for its last token: no eviction
     tokens_per_step: float = 1.0  # above 1 with speculative decoding: accepted drafts and the model's own
+    tokens_scheduled: int = 1  # of each decoding request, accepted or not
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +268,7 @@ class _Simulation:
         """Return the prompts to compute in this step: (request, tokens)."""
         if not self.waiting and not self.prefilling:
             return []
-        budget = self.settings.max_num_batched_tokens - self.num_decoding
+        budget = self.settings.max_num_batched_tokens - self.num_decoding * self.settings.tokens_scheduled
         chunks: list[tuple[_Run, int]] = []
         for run in self.prefilling:
             count = min(run.prompt_tokens - run.computed_tokens, budget)

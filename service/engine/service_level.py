@@ -10,6 +10,7 @@ from functools import lru_cache
 from math import ceil
 from typing import Final, Literal
 
+from service.engine.drafting import tokens_per_step
 from service.engine.inputs import EngineName, Limits
 from service.engine.kv_cache.plan import cache_shape, in_flight_tokens
 from service.engine.load import Traffic, mean_length, open_loop, steady_users
@@ -129,7 +130,15 @@ def scheduler_settings(replica: Replica) -> SchedulerSettings:
         max_num_seqs=max(settings.max_num_seqs // stages, 1),
         prefix_cache_hit_fraction=replica.traffic.prefix_cache_hit_fraction,
         reserves_output=replica.engine == "tensorrt-llm",
+        tokens_per_step=made_per_step(replica),
+        tokens_scheduled=settings.num_speculative_tokens + 1,
     )
+
+
+def made_per_step(replica: Replica) -> float:
+    """Return the tokens an iteration makes for each request: one, and the drafts that are accepted."""
+    drafted = replica.plan.settings.num_speculative_tokens
+    return tokens_per_step(drafted, replica.traffic.speculative_acceptance_fraction) if drafted else 1.0
 
 
 @lru_cache(maxsize=4096)
@@ -215,7 +224,7 @@ def tpot_estimate_s(replica: Replica, concurrent_requests: int) -> float:
     budget = replica.plan.settings.max_num_batched_tokens
     batch = min(max(new_tokens, min(decoding * new_tokens, budget) / 2), budget)
     prompt = replica.timer.mixed_s(batch, inputs / 2, 0.0, 0.0) * new_tokens / batch
-    return alone + decoding / max(outputs, 1.0) * prompt
+    return alone / made_per_step(replica) + decoding / max(outputs, 1.0) * prompt
 
 
 def _largest(fails: Callable[[int], Violation | None]) -> tuple[int, Violation | None]:

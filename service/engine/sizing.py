@@ -15,7 +15,7 @@ from service.engine.deployments import (
     schedule_at,
     timed,
 )
-from service.engine.plan import model_weights
+from service.engine.plan import MemoryPlan, model_weights
 from service.engine.questions import SizeQuestion
 from service.engine.replicas import ReplicaCapacity
 from service.engine.results import Cost, PerReplica, Saturation, Sizing
@@ -68,7 +68,10 @@ def size(question: SizeQuestion) -> Sizing:
         cost=_cost(question, chosen),
         engine_args=engine_args(question.rules.engine, plan, question.settings),
         assumptions=size_assumptions(question, resolved, plan, replica),
-        warnings=time_warnings(replica, is_timed=question.timers is not None and plan.holds_one_request),
+        warnings=(
+            *time_warnings(replica, is_timed=question.timers is not None and plan.holds_one_request),
+            *extra_warnings(plan),
+        ),
         rules_version=question.rules.rules_version,
     )
 
@@ -115,6 +118,14 @@ def time_warnings(replica: Replica | None, *, is_timed: bool) -> tuple[str, ...]
         return ()
     percent = round(100 * replica.timer.expected_error_fraction)
     return (f"latency is a roofline estimate, expected within {percent} %: {replica.timer.basis_note}",)
+
+
+def extra_warnings(plan: MemoryPlan) -> tuple[str, ...]:
+    """Return what a reader of a deployment with drafts or adapters must add."""
+    drafts = "engine_args do not name the drafter; add the engine's own speculative decoding options"
+    adapters = "adapters count in memory; what their kernels add to a step is not known"
+    settings = plan.settings
+    return (drafts,) * bool(settings.num_speculative_tokens) + (adapters,) * bool(settings.max_loras)
 
 
 def _cost(question: SizeQuestion, chosen: Deployment) -> Cost | None:

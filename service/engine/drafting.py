@@ -1,0 +1,107 @@
+"""Speculative decoding with a draft layer, as MTP heads and EAGLE have: memory, pace and price of a step.
+
+Sources:
+    Y. Leviathan, M. Kalman, Y. Matias, Fast inference from transformers via speculative decoding (2023), equation 1.
+    vLLM 0.33 `v1/spec_decode/eagle.py`: the drafter runs once for each token it proposes.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from service.engine.architecture import GroupedQueryAttention, LatentAttention
+from service.engine.models import ModelFacts
+from service.engine.steps import StepTimer
+
+
+@lru_cache(maxsize=512)
+def with_draft_layer(model: ModelFacts) -> ModelFacts:
+    """Return the model with one more decoder layer, a copy of its last one with softmax attention.
+
+    Its weights and its cache are counted like any other layer's. The layer's small projections and
+    the embeddings it shares are not.
+    """
+    architecture = model.architecture
+    layers = architecture.layers
+    drafts = [
+        it for it in layers if any(isinstance(mixer, GroupedQueryAttention | LatentAttention) for mixer in it.mixers)
+    ]
+    last = drafts[-1] if drafts else layers[-1]
+    return replace(model, architecture=replace(architecture, layers=(*layers, replace(last, index=len(layers)))))
+
+
+def tokens_per_step(num_speculative_tokens: int, acceptance_fraction: float) -> float:
+    """Return the tokens that an iteration makes for each request.
+
+        tokens = (1 - a^(k + 1)) / (1 - a)
+
+    Args:
+        num_speculative_tokens: k, drafted tokens. [tokens]
+        acceptance_fraction: a, chance that a drafted token is accepted, alike for each. [fraction]
+    """
+    drafted, accepted = num_speculative_tokens, acceptance_fraction
+    if accepted >= 1:
+        return float(drafted + 1)
+    return float((1 - accepted ** (drafted + 1)) / (1 - accepted))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DraftingSteps:
+    """Step times of a model that verifies drafts; implements `StepTimer`.
+
+    step = decode((k + 1) x requests, context / (k + 1)) + k x decode(requests, context) / layers
+
+    Every request passes k + 1 tokens through the model, and its cache is read once; the drafter is one layer of
+    the model, run once for each drafted token.
+    """
+
+    timer: StepTimer
+    num_speculative_tokens: int
+    num_layers: int
+
+    @property
+    def basis(self) -> str:
+        """Return where the times come from."""
+        return self.timer.basis
+
+    @property
+    def basis_note(self) -> str:
+        """Return why the better basis does not speak."""
+        return self.timer.basis_note
+
+    @property
+    def expected_error_fraction(self) -> float:
+        """Return the error of the times without drafts. [fraction]."""
+        return self.timer.expected_error_fraction
+
+    @property
+    def request_overhead_s(self) -> float:
+        """Return what a request waits before the scheduler knows it. [s]."""
+        return self.timer.request_overhead_s
+
+    @property
+    def steps_planned_ahead(self) -> float:
+        """Return the iterations a new request sits out. [count]."""
+        return self.timer.steps_planned_ahead
+
+    def decode_s(self, requests: float, context_tokens: float) -> float:
+        """Return the seconds of an iteration that only decodes. [s]."""
+        verified = self.num_speculative_tokens + 1
+        verify_s = self.timer.decode_s(verified * requests, context_tokens / verified)
+        return verify_s + self._draft_s(requests, context_tokens)
+
+    def mixed_s(self, prefill_tokens: float, attended_tokens: float, requests: float, context_tokens: float) -> float:
+        """Return the seconds of an iteration that reads prompts and decodes. [s]."""
+        verified = self.num_speculative_tokens + 1
+        mixed_s = self.timer.mixed_s(
+            prefill_tokens, attended_tokens, verified * requests, context_tokens / verified if requests else 0.0
+        )
+        return mixed_s + (self._draft_s(requests, context_tokens) if requests else 0.0)
+
+    def _draft_s(self, requests: float, context_tokens: float) -> float:
+        return self.num_speculative_tokens * self.timer.decode_s(requests, context_tokens) / self.num_layers
+
+
+@lru_cache(maxsize=4096)
+def drafting(timer: StepTimer, num_speculative_tokens: int, num_layers: int) -> StepTimer:
+    """Return the one timer of these parts."""
+    return DraftingSteps(timer=timer, num_speculative_tokens=num_speculative_tokens, num_layers=num_layers)
