@@ -18,6 +18,7 @@ from service.engine.results import (
     ModelWeights,
     Option,
     PerReplica,
+    Pools,
     Recommendation,
     Rejection,
     Saturation,
@@ -53,6 +54,7 @@ class SizeAnswer(Answer):
     weight_format: WeightFormat
     kv_cache_dtype: KvCacheDtype
     layout: Layout
+    pools: Pools | None
     binding_constraint: BindingConstraint
     shortfall_bytes: int
     would_fit: tuple[str, ...]
@@ -87,6 +89,7 @@ class SizeAnswer(Answer):
             weight_format=sizing.weight_format,
             kv_cache_dtype=sizing.kv_cache_dtype,
             layout=sizing.layout,
+            pools=sizing.pools,
             binding_constraint=sizing.binding_constraint,
             shortfall_bytes=sizing.shortfall_bytes,
             would_fit=sizing.would_fit,

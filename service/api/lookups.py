@@ -44,6 +44,7 @@ def size_question(query: SizeQuery | SizeBody, snapshot: Snapshot, timers: StepT
         rules=rules_for(query.engine, query.engine_version),
         offers=snapshot.offers,
         timers=timers,
+        disaggregated=query.disaggregated,
     )
 
 

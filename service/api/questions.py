@@ -209,6 +209,9 @@ class SizeQuery(_Loaded):
     """This model, this load, this GPU type: how many?"""
 
     gpu: Text = Field(description="GPU id or alias, such as h100")
+    disaggregated: bool = Field(
+        default=False, description="prefill and decode on GPUs of their own; needs request_rate_per_s"
+    )
 
 
 class CapacityQuery(Question):

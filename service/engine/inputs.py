@@ -6,6 +6,7 @@ from typing import Literal
 
 EngineName = Literal["vllm", "sglang", "tensorrt-llm"]
 KvCacheDtype = Literal["auto", "bf16", "fp16", "fp8"]
+Phase = Literal["both", "prefill", "decode"]
 LengthDistribution = Literal["fixed", "uniform", "lognormal"]
 WeightFormat = Literal["bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
 
@@ -77,6 +78,7 @@ class Load:
     length_variation_fraction: float = 0.1  # uniform: to either side; log-normal: standard deviation over mean
     burstiness: float = 1.0  # of arrivals: 1 is Poisson, below comes in bursts, above is more even
     speculative_acceptance_fraction: float = 0.0  # chance that a drafted token is accepted
+    phase: Phase = "both"  # which part of a request a replica serves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

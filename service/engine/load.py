@@ -1,6 +1,6 @@
 """What is simulated: requests with lengths and arrivals, drawn from a seed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
 from math import exp, log, sqrt
@@ -104,6 +104,7 @@ class Traffic:
     prefix_cache_hit_fraction: float = 0.0  # of a prompt, already computed
     burstiness: float = 1.0  # of arrivals: 1 is Poisson, below comes in bursts, above is more even
     speculative_acceptance_fraction: float = 0.0
+    arrives_read: bool = False  # prompts come with their cache, from a prefill pool
     seed: int = 1
 
 
@@ -111,7 +112,8 @@ def traffic_of(load: Load) -> Traffic:
     """Return the requests of a load: both lengths spread alike around their means."""
     return Traffic(
         inputs=_length(load, load.input_tokens),
-        outputs=_length(load, load.output_tokens),
+        outputs=FixedLength(tokens=1) if load.phase == "prefill" else _length(load, load.output_tokens),
+        arrives_read=load.phase == "decode",
         prefix_cache_hit_fraction=load.prefix_cache_hit_fraction,
         burstiness=load.burstiness,
         speculative_acceptance_fraction=load.speculative_acceptance_fraction,
@@ -137,12 +139,17 @@ def drawn(traffic: Traffic, count: int) -> tuple[Request, ...]:
     """Return requests that come at once; the same seed draws the same lengths."""
     draws = Samples(traffic.seed)
     return tuple(
-        Request(
-            arrival_s=0.0,
-            input_tokens=length_at(traffic.inputs, draws.uniform()),
-            output_tokens=length_at(traffic.outputs, draws.uniform()),
-        )
+        _request(traffic, length_at(traffic.inputs, draws.uniform()), length_at(traffic.outputs, draws.uniform()))
         for _ in range(count)
+    )
+
+
+def _request(traffic: Traffic, input_tokens: int, output_tokens: int) -> Request:
+    return Request(
+        arrival_s=0.0,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cached_tokens=input_tokens - 1 if traffic.arrives_read else 0,
     )
 
 
@@ -185,9 +192,7 @@ def open_loop(traffic: Traffic, request_rate_per_s: float, warm_up: int, measure
     """
     count = warm_up + measured
     requests = tuple(
-        Request(
-            arrival_s=at / request_rate_per_s, input_tokens=request.input_tokens, output_tokens=request.output_tokens
-        )
+        replace(request, arrival_s=at / request_rate_per_s)
         for request, at in zip(drawn(traffic, count), _arrivals(traffic, count), strict=True)
     )
     return SimulatedLoad(requests=requests, concurrency=None, first_measured=warm_up, measured=measured)

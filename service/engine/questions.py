@@ -64,6 +64,7 @@ class SizeQuestion:
     rules: EngineRules
     offers: tuple[Offer, ...] = ()
     timers: StepTimers | None = None  # None: memory alone
+    disaggregated: bool = False  # prefill and decode on GPUs of their own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,6 +168,21 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pools:
+    """Prefill and decode on GPUs of their own."""
+
+    prefill_replicas: int
+    prefill_gpus_per_replica: int
+    prefill_tensor_parallel_size: int
+    decode_replicas: int
+    decode_gpus_per_replica: int
+    decode_tensor_parallel_size: int
+    kv_transfer_bytes_per_gpu: int  # of one mean prompt
+    interconnect_bytes_per_s: float  # one direction, per GPU
+    kv_transfer_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:
     """The answer to: this model, this load, this GPU; how many?"""
 
@@ -181,6 +196,7 @@ class Sizing:
     weight_format: WeightFormat
     kv_cache_dtype: KvCacheDtype
     layout: Layout
+    pools: Pools | None  # with `disaggregated`; every block but the pools' counts then speaks of the decode pool
     binding_constraint: BindingConstraint
     shortfall_bytes: int
     would_fit: tuple[str, ...]  # sentences: what would make it fit; empty when feasible

@@ -220,6 +220,8 @@ def tpot_estimate_s(replica: Replica, concurrent_requests: int) -> float:
     inputs, outputs = mean_length(load.inputs), mean_length(load.outputs)
     decoding = concurrent_requests / replica.streams
     alone = replica.timer.decode_s(decoding, inputs + outputs / 2)
+    if load.arrives_read:
+        return alone / made_per_step(replica)
     new_tokens = max(inputs * (1 - load.prefix_cache_hit_fraction), 1.0)
     budget = replica.plan.settings.max_num_batched_tokens
     batch = min(max(new_tokens, min(decoding * new_tokens, budget) / 2), budget)
@@ -250,7 +252,7 @@ def hoped_users(replica: Replica, limits: Limits, hope: float) -> int:
     alone = replica.timer.mixed_s(
         mean_length(replica.traffic.inputs), mean_length(replica.traffic.inputs) / 2, 0.0, 0.0
     )
-    new_fraction = 1 - replica.traffic.prefix_cache_hit_fraction
+    new_fraction = 0.0 if replica.traffic.arrives_read else 1 - replica.traffic.prefix_cache_hit_fraction
     if limits.ttft_s is not None and alone * new_fraction > hope * limits.ttft_s:
         return 0
     if limits.tpot_s is None:

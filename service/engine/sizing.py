@@ -1,5 +1,7 @@
 """`size`: this model, this load, this GPU type; how many?"""
 
+from dataclasses import replace
+
 from service.engine.advice import binding_constraint, levers, one_step_less, one_step_more, would_fit
 from service.engine.arguments import engine_args
 from service.engine.assumptions import size_assumptions
@@ -15,6 +17,8 @@ from service.engine.deployments import (
     schedule_at,
     timed,
 )
+from service.engine.disaggregation import Disaggregated, disaggregated, later
+from service.engine.inputs import Limits
 from service.engine.plan import MemoryPlan, model_weights
 from service.engine.questions import SizeQuestion
 from service.engine.replicas import ReplicaCapacity
@@ -33,6 +37,49 @@ def size(question: SizeQuestion) -> Sizing:
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
+    return _size_pools(question) if question.disaggregated else _size_whole(question)
+
+
+def _size_pools(question: SizeQuestion) -> Sizing:
+    """Return the decode pool's sizing, with the prefill pool's GPUs and wait added."""
+    found = disaggregated(question)
+    feasible = found.is_feasible
+    limits = Limits(tpot_s=question.limits.tpot_s, percentile=question.limits.percentile)
+    decode = _size_whole(
+        replace(question, disaggregated=False, limits=limits, load=replace(question.load, phase="decode"))
+    )
+    latency = decode.latency
+    if latency is not None and found.ttft_s is not None:
+        latency = replace(latency, ttft_s=found.ttft_s, end_to_end_s=later(latency.end_to_end_s, found))
+    short = found.prefill.plan.shortfall_bytes
+    return replace(
+        decode,
+        feasible=feasible,
+        gpus=found.prefill.gpus + found.decode.gpus if feasible else 0,
+        pools=found.pools,
+        binding_constraint=decode.binding_constraint
+        if found.prefill.is_feasible
+        else binding_constraint(found.prefill, None),
+        shortfall_bytes=max(decode.shortfall_bytes, 0 if found.prefill.is_feasible else short),
+        would_fit=(*decode.would_fit, *would_fit(found.prefill, question.limits, ())),
+        latency=latency if feasible else None,
+        one_gpu_step_less=None,
+        one_gpu_step_more=None,
+        levers=(),
+        cost=_cost_of_both(question, found) if feasible else None,
+    )
+
+
+def _cost_of_both(question: SizeQuestion, found: Disaggregated) -> Cost | None:
+    """Return the price of both pools where one offer holds both; None otherwise."""
+    one, other = _cost(question, found.prefill), _cost(question, found.decode)
+    if one is None or other is None or one.offer != other.offer:
+        return None
+    return replace(other, usd_per_hour=one.usd_per_hour + other.usd_per_hour, instances=one.instances + other.instances)
+
+
+def _size_whole(question: SizeQuestion) -> Sizing:
+    """Return the sizing of replicas that read and decode."""
     resolved = resolve_size(question)
     chosen = best(deployments(question), question.limits)
     smaller = next_smaller(question, chosen) if chosen.replicas == 1 else None
@@ -52,6 +99,7 @@ def size(question: SizeQuestion) -> Sizing:
         weight_format=resolved.checkpoint.weight_format,
         kv_cache_dtype=resolved.kv_cache_dtype,
         layout=plan.layout,
+        pools=None,
         binding_constraint=binding_constraint(chosen, smaller),
         shortfall_bytes=0 if feasible else plan.shortfall_bytes,
         would_fit=would_fit(chosen, question.limits, found),

@@ -76,3 +76,48 @@ def test_adapters_of_experts_are_refused(client: TestClient) -> None:
 
     assert response.status_code == 422
     assert response.json()["errors"][0]["field"] == "max_loras"
+
+
+POOLED = {
+    "model": "llama-3.3-70b", "gpu": "h100", "weight_format": "fp8", "input_tokens": 4_000, "output_tokens": 200,
+    "request_rate_per_s": 20, "ttft_s": 2.0, "tpot_s": 0.03, "disaggregated": True,
+}  # fmt: skip
+
+
+def test_pools_of_their_own_add_up(client: TestClient) -> None:
+    answer = client.post("/size", json=POOLED).json()
+    pools = answer["pools"]
+
+    assert answer["feasible"]
+    prefill = pools["prefill_replicas"] * pools["prefill_gpus_per_replica"]
+    decode = pools["decode_replicas"] * pools["decode_gpus_per_replica"]
+    assert answer["gpus"] == prefill + decode
+    # 4,000 tokens of 160 KiB in fp8 over the decode ranks' network, 400 Gb/s each.
+    per_gpu = 4_000 * 163_840 / pools["prefill_tensor_parallel_size"]
+    assert pools["kv_transfer_bytes_per_gpu"] == pytest.approx(per_gpu, rel=0.01)
+    assert pools["kv_transfer_s"] == pytest.approx(per_gpu / 50e9, rel=0.01)
+    assert answer["latency"]["ttft_s"]["p95"] <= 2.0 * 1.25
+    assert answer["latency"]["tpot_s"]["p95"] <= 0.03 * 1.05
+
+
+def test_a_decode_pool_makes_tokens_at_an_even_pace(client: TestClient) -> None:
+    pooled = client.post("/size", json=POOLED).json()["latency"]["itl_s"]
+    mixed = client.post("/size", json={**POOLED, "disaggregated": False}).json()["latency"]["itl_s"]
+
+    assert pooled["p99"] < mixed["p99"]  # nobody reads a prompt in between
+
+
+def test_pools_need_a_rate(client: TestClient) -> None:
+    question = {key: value for key, value in POOLED.items() if key != "request_rate_per_s"}
+    response = client.post("/size", json={**question, "concurrent_requests": 8})
+
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["field"] == "disaggregated"
+
+
+def test_more_arrivals_never_need_fewer_pooled_gpus(client: TestClient) -> None:
+    counts = [
+        client.post("/size", json={**POOLED, "request_rate_per_s": rate}).json()["gpus"] for rate in (1, 5, 20, 80)
+    ]
+
+    assert counts == sorted(counts)

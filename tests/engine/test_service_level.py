@@ -197,7 +197,7 @@ def test_an_answer_keeps_the_limits_it_was_asked_for(question: SizeQuestion) -> 
 
 def test_no_step_is_faster_than_its_bytes_over_bandwidth_or_flop_over_peak() -> None:
     pairs = 0
-    for entry in CATALOG.entries.models[::5]:
+    for entry in CATALOG.entries.models:
         if CATALOG.refusal(entry.id) is not None:
             continue
         model = CATALOG.model(entry.id)
@@ -207,10 +207,7 @@ def test_no_step_is_faster_than_its_bytes_over_bandwidth_or_flop_over_peak() -> 
                 key = Deployed(
                     model=model, checkpoint=checkpoint, gpu=gpu, layout=layout, kv_cache_dtype="bf16", rules=RULES
                 )
-                try:
-                    timer = TIMERS.quick(model, checkpoint, gpu, layout, "bf16", RULES)
-                except (EngineError, ZeroDivisionError):
-                    continue
+                timer = TIMERS.quick(model, checkpoint, gpu, layout, "bf16", RULES)
                 assert timer is not None
                 floor = roofline_tables(workload(key), gpu, layout, FLOOR)
                 for row, requests in enumerate(REQUESTS):
@@ -219,7 +216,7 @@ def test_no_step_is_faster_than_its_bytes_over_bandwidth_or_flop_over_peak() -> 
                 for index, tokens in enumerate(TOKENS):
                     assert timer.mixed_s(tokens, ATTENDED[0], 0, 0) >= floor.tokens[index] * (1 - 1e-9)
                 pairs += 1
-    assert pairs > 1_000
+    assert pairs > 10_000
 
 
 @pytest.mark.parametrize("gpu", ["h100-sxm-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "a100-sxm-80gb", "l40s"])
