@@ -19,6 +19,7 @@ from service.api.questions import CapacityBody, Question, RecommendBody, SizeBod
 from service.calibration.accuracy import report, write_readme
 from service.calibration.calibrate import SERVING, calibrate, written
 from service.calibration.ledger_fit import STARTUPS, fit, text_of
+from service.calibration.roofline_fit import fit_roofline
 from service.catalog.database import make_engine, migrate
 from service.catalog.errors import NotInCatalogError
 from service.catalog.holder import CatalogHolder, seeded_snapshot
@@ -108,6 +109,13 @@ def fit_ledger(
         typer.echo(f"{data} has no {STARTUPS}", err=True)
         raise typer.Exit(USAGE_ERROR)
     typer.echo(text_of(fit(data, seeded_snapshot())), nl=False)
+
+
+@app.command("fit-roofline")
+def fit_roofline_command() -> None:
+    """Derive the roofline's efficiencies from measured kernels; print the rows of calibration.yaml."""
+    for row in fit_roofline(seeded_snapshot()):
+        typer.echo("- {" + ", ".join(f"{name}: {value}" for name, value in row.items()) + "}")
 
 
 @app.command("fit-serving")

@@ -73,6 +73,8 @@ class EfficienciesEntry(_Entry):
     interconnect_fraction: Annotated[float, Field(gt=0, le=1)]
     layer_latency_s: Amount
     all_reduce_latency_s: Amount
+    samples: int
+    median_error_fraction: Amount
 
 
 class _File(_Entry):

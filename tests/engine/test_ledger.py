@@ -140,7 +140,7 @@ def test_sglang_reserves_by_memory(catalog: Snapshot, gpu: str, utilization: flo
 def test_tensorrt_llm_takes_nine_tenths_of_what_is_free(catalog: Snapshot) -> None:
     # Public log of TensorRT-LLM 0.20: Llama-3.3-Nemotron-Super-49B on one H200, engine 95,201 MiB, default
     # fraction 0.9: 29.11 GiB available, 26.20 GiB for the cache.
-    rules = rules_for("tensorrt-llm")
+    rules = rules_for("tensorrt-llm", "0.20.0")
     gpu = replace(catalog.gpu("h200"), memory_bytes=round(139.72 * GIB))
     found = sized(catalog, "llama-3.3-nemotron-super-49b-v1", rules, gpu, 95_201 / 1024)
 

@@ -1,0 +1,136 @@
+"""The roofline's efficiencies, derived again from measured kernels: `sizer fit-roofline`.
+
+Step times of a few models on every measured GPU, at several tensor-parallel sizes and in two formats, are
+compared with data sheets; for each GPU generation six constants are chosen under which they agree best.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from service.catalog.engine_rules import rules_for
+from service.catalog.errors import NotInCatalogError
+from service.catalog.snapshot import Snapshot
+from service.engine.defaults import resolve
+from service.engine.errors import EngineError
+from service.engine.inputs import EngineName, Gpu, Layout, WeightFormat
+from service.engine.layouts import check_layout
+from service.engine.questions import SettingsWish
+from service.performance.measured import SYSTEMS, NotMeasuredError
+from service.performance.roofline import Efficiencies, Workload, roofline_tables
+from service.performance.tables import StepTables
+from service.performance.timers import Deployed, measured_step_tables, workload
+
+MODELS: Final = (
+    "llama-3.1-8b", "llama-3.1-70b", "qwen3-32b", "gpt-oss-120b", "qwen3-30b-a3b", "deepseek-v3", "mixtral-8x22b",
+)  # fmt: skip
+ENGINES: Final[tuple[EngineName, ...]] = ("vllm", "tensorrt-llm")
+FORMATS: Final[tuple[WeightFormat | None, ...]] = (None, "fp8")
+RANKS: Final = (1, 2, 4, 8)
+MOST_SAMPLES: Final = 40  # of one generation
+# Which knots of the tables are compared: few and many requests, short and long contexts, small and large prompts.
+ROWS, COLUMNS, TOKEN_KNOTS, ATTENTION_KNOTS = (0, 3, 6, 8), (1, 3), (7, 9, 11, 13), (4, 7)
+ATTENTION_WEIGHT: Final = 0.3  # measured kernels lump it in with projections here and there
+ANY: Final = "*"
+# name: scale, start, lowest, highest
+BOUNDS: Final[dict[str, tuple[float, float, float, float]]] = {
+    "compute_fraction": (1.0, 0.6, 0.05, 1.0),
+    "bandwidth_fraction": (1.0, 0.75, 0.1, 1.0),
+    "attention_compute_fraction": (1.0, 0.4, 0.05, 1.0),
+    "interconnect_fraction": (1.0, 0.5, 0.02, 1.0),
+    "layer_latency_s": (1e-5, 1e-5, 0.0, 3e-4),
+    "all_reduce_latency_s": (1e-5, 1e-5, 0.0, 3e-4),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Kernels:
+    """Measured step times of one deployment, and what a rank of it reads and computes."""
+
+    gpu: Gpu
+    layout: Layout
+    workload: Workload
+    tables: StepTables
+
+
+def fit_roofline(catalog: Snapshot) -> list[dict[str, Any]]:
+    """Return the rows of `efficiencies`, one per GPU generation and one for any, with sample and error."""
+    samples = list(_samples(catalog))
+    generations = sorted({it.gpu.architecture for it in samples})
+    rows = [_row(name, [it for it in samples if it.gpu.architecture == name]) for name in generations]
+    return [*rows, _row(ANY, samples)]
+
+
+def _samples(catalog: Snapshot) -> Iterator[Kernels]:
+    for gpu_id in SYSTEMS:
+        for model_id in MODELS:
+            for engine in ENGINES:
+                for weight_format in FORMATS:
+                    for ranks in RANKS:
+                        found = _measured(catalog, gpu_id, model_id, engine, weight_format, ranks)
+                        if found is not None:
+                            yield found
+
+
+def _measured(
+    catalog: Snapshot, gpu_id: str, model_id: str, engine: EngineName, weight_format: WeightFormat | None, ranks: int
+) -> Kernels | None:
+    rules, layout = rules_for(engine), Layout(tensor_parallel_size=ranks)
+    try:
+        model, gpu = catalog.model(model_id), catalog.gpu(gpu_id)
+        wish = SettingsWish(weight_format=weight_format, kv_cache_dtype="bf16")
+        checkpoint = resolve(model, gpu, wish, rules).checkpoint
+        check_layout(model.architecture, checkpoint.quantization, layout)
+        key = Deployed(model=model, checkpoint=checkpoint, gpu=gpu, layout=layout, kv_cache_dtype="bf16", rules=rules)
+        return Kernels(gpu=gpu, layout=layout, workload=workload(key), tables=measured_step_tables(key))
+    except (NotInCatalogError, EngineError, NotMeasuredError):
+        return None
+
+
+def _row(generation: str, samples: Sequence[Kernels]) -> dict[str, Any]:
+    chosen = samples[:: max(len(samples) // MOST_SAMPLES, 1)]
+    scales = np.array([it[0] for it in BOUNDS.values()])
+    measured = [_logs(it.tables) for it in chosen]
+
+    def residuals(point: NDArray[np.float64]) -> NDArray[np.float64]:
+        efficiencies = _efficiencies(point * scales)
+        return np.concatenate(
+            [
+                _weighted(_logs(roofline_tables(it.workload, it.gpu, it.layout, efficiencies)) - logs)
+                for it, logs in zip(chosen, measured, strict=True)
+            ]
+        )
+
+    found = least_squares(
+        residuals,
+        [it[1] / it[0] for it in BOUNDS.values()],
+        bounds=([it[2] / it[0] for it in BOUNDS.values()], [it[3] / it[0] for it in BOUNDS.values()]),
+        loss="soft_l1",
+        diff_step=0.02,
+        max_nfev=20,
+    )
+    values = {name: float(f"{it:.3g}") for name, it in zip(BOUNDS, found.x * scales, strict=True)}
+    error = float(np.median(np.abs(residuals(found.x))))
+    return {"gpu_architecture": generation, **values, "samples": len(chosen), "median_error_fraction": round(error, 3)}
+
+
+def _efficiencies(values: NDArray[np.float64]) -> Efficiencies:
+    return Efficiencies(**dict(zip(BOUNDS, values.tolist(), strict=True)), experts_spread=True)
+
+
+def _logs(tables: StepTables) -> NDArray[np.float64]:
+    decode = [tables.decode[row][column] for row in ROWS for column in COLUMNS]
+    tokens = [tables.tokens[index] for index in TOKEN_KNOTS]
+    attention = [max(tables.attention[index], 1e-9) for index in ATTENTION_KNOTS]
+    logs: NDArray[np.float64] = np.log(np.array([*decode, *tokens, *attention]))
+    return logs
+
+
+def _weighted(errors: NDArray[np.float64]) -> NDArray[np.float64]:
+    weighted = errors.copy()
+    weighted[-len(ATTENTION_KNOTS) :] *= ATTENTION_WEIGHT
+    return weighted
