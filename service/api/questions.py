@@ -38,6 +38,13 @@ def _split(value: object) -> object:
     return value
 
 
+def _number(value: object) -> object:
+    """Accept a number of a list of choices as a query string writes it."""
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+
+
+BlockSize = Annotated[Literal[1, 2, 4, 8, 16, 32, 64, 128, 256], BeforeValidator(_number)]
+LoraRank = Annotated[Literal[1, 8, 16, 32, 64, 128, 256, 320, 512], BeforeValidator(_number)]
 Texts = Annotated[list[Text], BeforeValidator(_split), Field(max_length=200)]
 Formats = Annotated[list[WeightFormat], BeforeValidator(_split), Field(max_length=7)]
 CacheDtypes = Annotated[list[KvCacheDtype], BeforeValidator(_split), Field(max_length=4)]
@@ -82,13 +89,11 @@ class Question(BaseModel):
     )
     max_num_batched_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     max_num_seqs: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    block_size: Literal[1, 2, 4, 8, 16, 32, 64, 128, 256] | None = None
+    block_size: BlockSize | None = None
     max_loras: Annotated[int, Field(ge=0, le=1024)] = Field(
         default=0, description="LoRA adapters in one batch, whose buffers take memory; 0: none"
     )
-    max_lora_rank: Literal[1, 8, 16, 32, 64, 128, 256, 320, 512] = Field(
-        default=16, description="highest rank of an adapter"
-    )
+    max_lora_rank: LoraRank = Field(default=16, description="highest rank of an adapter")
     num_speculative_tokens: Annotated[int, Field(ge=0, le=16)] = Field(
         default=0, description="tokens drafted per step by an MTP or EAGLE layer; 0: none"
     )

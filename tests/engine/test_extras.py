@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from service.engine.drafting import tokens_per_step
 
-ASKED = {"model": "llama-3.1-8b", "gpu": "h100", "input_tokens": 1_000, "output_tokens": 200, "concurrent_requests": 4}
+ASKED: dict[str, Any] = {
+    "model": "llama-3.1-8b",
+    "gpu": "h100",
+    "input_tokens": 1_000,
+    "output_tokens": 200,
+    "concurrent_requests": 4,
+}
 
 
 def answered(client: TestClient, **extra: Any) -> dict[str, Any]:
@@ -69,6 +75,15 @@ def test_adapters_take_the_engines_buffers(client: TestClient) -> None:
     taken = adapted["memory_per_gpu"]["weight_bytes"] - plain["memory_per_gpu"]["weight_bytes"]
     assert taken == 4 * 32 * 2 * 32 * sides
     assert "--enable-lora" in adapted["engine_args"]
+
+
+def test_choices_of_numbers_are_read_from_a_query_string_too(client: TestClient) -> None:
+    by_get = client.get("/size", params={**ASKED, "max_loras": 4, "max_lora_rank": 32, "block_size": 32})
+    by_post = client.post("/size", json={**ASKED, "max_loras": 4, "max_lora_rank": 32, "block_size": 32})
+
+    assert by_get.status_code == 200, by_get.text
+    assert by_get.content == by_post.content
+    assert client.get("/size", params={**ASKED, "max_lora_rank": 7}).status_code == 422
 
 
 def test_adapters_of_experts_are_refused(client: TestClient) -> None:
