@@ -1,5 +1,6 @@
 """What is simulated: requests with lengths and arrivals, drawn from a seed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
@@ -164,19 +165,29 @@ def steady_users(traffic: Traffic, concurrency: int, measured: int) -> Simulated
     The first request of each user is under way at a random point, so that users are out of step, and
     is not measured; nor are those that keep the engine busy until the last measured one is answered.
     """
-    requests = list(drawn(traffic, concurrency + measured + concurrency))
-    draws = Samples(traffic.seed + 1)
-    for index in range(concurrency):
-        whole = requests[index]
-        cut = max(round(whole.output_tokens * (index + draws.uniform()) / concurrency), 1)
-        so_far = whole.input_tokens + whole.output_tokens - cut
-        requests[index] = Request(arrival_s=0.0, input_tokens=so_far, output_tokens=cut, cached_tokens=so_far - 1)
+    requests = drawn(traffic, concurrency + measured + concurrency)
     return SimulatedLoad(
-        requests=tuple(requests), concurrency=concurrency, first_measured=concurrency, measured=measured
+        requests=(*_under_way(traffic, requests[:concurrency]), *requests[concurrency:]),
+        concurrency=concurrency,
+        first_measured=concurrency,
+        measured=measured,
     )
 
 
-def open_loop(traffic: Traffic, request_rate_per_s: float, warm_up: int, measured: int) -> SimulatedLoad:
+def _under_way(traffic: Traffic, whole: Sequence[Request]) -> list[Request]:
+    """Return requests that began before the simulation, each at another point of its answer."""
+    draws = Samples(traffic.seed + 1)
+    started = []
+    for index, request in enumerate(whole):
+        left = max(round(request.output_tokens * (index + draws.uniform()) / len(whole)), 1)
+        so_far = request.input_tokens + request.output_tokens - left
+        started.append(Request(arrival_s=0.0, input_tokens=so_far, output_tokens=left, cached_tokens=so_far - 1))
+    return started
+
+
+def open_loop(
+    traffic: Traffic, request_rate_per_s: float, warm_up: int, measured: int, under_way: int = 0
+) -> SimulatedLoad:
     """Return requests that come on their own, whatever the engine does.
 
         gap = Gamma(shape = burstiness, mean = 1 / rate)
@@ -184,18 +195,26 @@ def open_loop(traffic: Traffic, request_rate_per_s: float, warm_up: int, measure
     Args:
         traffic: lengths, and burstiness as in vLLM's benchmark: 1 is Poisson.
         request_rate_per_s: mean arrivals. [1/s]
-        warm_up: requests before the measured ones. [count]
+        warm_up: requests that come before the measured ones. [count]
         measured: requests that are measured. [count]
+        under_way: requests in flight when the simulation begins, as in the steady state. [count]
 
     The same seed draws the same lengths and the same gaps, scaled, at every rate: curves over the
     rate are smooth.
     """
     count = warm_up + measured
-    requests = tuple(
+    requests = drawn(traffic, count + under_way)
+    arriving = (
         replace(request, arrival_s=at / request_rate_per_s)
-        for request, at in zip(drawn(traffic, count), _arrivals(traffic, count), strict=True)
+        for request, at in zip(requests[:count], _arrivals(traffic, count), strict=True)
     )
-    return SimulatedLoad(requests=requests, concurrency=None, first_measured=warm_up, measured=measured)
+    return SimulatedLoad(
+        requests=(*_under_way(traffic, requests[count:]), *arriving),
+        concurrency=None,
+        request_rate_per_s=request_rate_per_s,
+        first_measured=under_way + warm_up,
+        measured=measured,
+    )
 
 
 @lru_cache(maxsize=64)

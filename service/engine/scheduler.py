@@ -40,6 +40,7 @@ class SimulatedLoad:
 
     requests: tuple[Request, ...]
     concurrency: int | None  # users of a closed loop, who send the next request when the last is answered
+    request_rate_per_s: float | None = None  # of an open loop
     first_measured: int = 0
     measured: int | None = None  # None: all of the rest
 
@@ -369,6 +370,9 @@ class _Simulation:
         if steps > 1 and not roomy and self._blocks_in_use(steps) > self.pool.num_blocks:
             steps = self._steps_with_room(steps)
         step_s = self.timer.decode_s(decoding, context + 0.5 * (steps - 1) * grown)
+        if self.load.concurrency is None:
+            # What a request that comes meanwhile sits out. Closed loops were calibrated with the step before.
+            self.step_s = step_s
         until = self._next_arrival_s() - self.now_s
         # Behind requests that wait already, a new one changes nothing.
         if until < steps * step_s and not self.waiting:
@@ -457,14 +461,14 @@ def _rate(load: SimulatedLoad, samples: _Samples) -> float:
     """Return requests answered per second.
 
     A benchmark that measures every request divides by its whole duration. In a steady closed loop
-    users and mean duration tell it (Little's law); in an open one the spacing of answers does.
+    users and mean duration tell it (Little's law); in an open one arrivals less those that pile up.
     """
     count = len(samples.finished)
-    if load.first_measured == 0:
-        return count / (max(samples.finished) - min(samples.arrived))
-    if load.concurrency is not None:
+    if load.request_rate_per_s is not None:
+        return max(load.request_rate_per_s - _growth(samples), 0.0)
+    if load.first_measured and load.concurrency is not None:
         return load.concurrency * count / sum(samples.end_to_end_s)
-    return (count - 1) / (max(samples.finished) - min(samples.finished))
+    return count / (max(samples.finished) - min(samples.arrived))
 
 
 def _growth(samples: _Samples) -> float:

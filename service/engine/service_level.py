@@ -24,6 +24,7 @@ FEWEST_MEASURED: Final = 64
 MOST_MEASURED: Final = 256
 OPEN_WARM_UP: Final = 64
 OPEN_MEASURED: Final = 320
+IN_FLIGHT_ROUNDS: Final = 12
 # Beyond this many users per slot a closed loop only queues, and its queue is known without simulating it.
 MOST_USERS_PER_SLOT: Final = 3
 # Rates are searched on a grid of 2^(1/32), about 2 %, from 2^-14 to 2^14 per second.
@@ -89,13 +90,24 @@ def at_concurrency(replica: Replica, concurrent_requests: int) -> ScheduleResult
 @lru_cache(maxsize=2048)
 def at_rate(replica: Replica, request_rate_per_s: float) -> ScheduleResult:
     """Return what users see who come at a rate. [1/s]."""
+    rate = request_rate_per_s / replica.streams
     found = simulate(
         replica.timer,
-        open_loop(replica.traffic, request_rate_per_s / replica.streams, OPEN_WARM_UP, OPEN_MEASURED),
+        open_loop(replica.traffic, rate, OPEN_WARM_UP, OPEN_MEASURED, _in_flight(replica, request_rate_per_s)),
         pool=block_pool(replica),
         settings=scheduler_settings(replica),
     )
     return _whole(found, replica.streams)
+
+
+def _in_flight(replica: Replica, request_rate_per_s: float) -> int:
+    """Return about how many requests of a rate one stream has in flight: n = rate x output x tpot(n)."""
+    most = max(replica.slots, 1)
+    users = 1
+    for _ in range(IN_FLIGHT_ROUNDS):
+        lives_s = mean_length(replica.traffic.outputs) * tpot_estimate_s(replica, users)
+        users = min(max(round(request_rate_per_s * lives_s), 1), most)
+    return users // replica.streams
 
 
 def _queueing(found: ScheduleResult, users: int, simulated: int) -> ScheduleResult:

@@ -1,6 +1,7 @@
 """Step timers for any model, GPU and layout: measured kernels, else the roofline, each built once."""
 
 import json
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from threading import RLock, Thread
@@ -19,6 +20,7 @@ from service.performance.tables import StepTables, TabledSteps, calibrated
 MEASURED: Final = "measured-kernels"
 ROOFLINE: Final = "roofline"
 MAX_TIMERS: Final = 8192
+PAUSE_S: Final = 0.05
 # Read ahead in this order: the systems most questions are about come first. Each takes about a second and 20-40 MB.
 COMMON_SYSTEMS: Final = (
     "h100-sxm-80gb",
@@ -115,6 +117,7 @@ class KernelTimers:
         for gpu_id in gpu_ids:
             with self._lock:
                 read_system(gpu_id)
+            time.sleep(PAUSE_S)  # questions that wait for the lock go first
 
 
 def _can_time(gpu: Gpu) -> bool:
