@@ -32,8 +32,8 @@ serve: $(VENV)/.runtime ## Migrate, seed and serve on 127.0.0.1:8000 (SQLite)
 	$(BIN)/sizer seed
 	$(BIN)/sizer serve --host $(HOST) --port $(PORT)
 
-test: check ## Lint, type check, import rules, then every test
-	$(BIN)/pytest
+test: check ## Lint, type check, import rules, then every test, on all cores
+	$(BIN)/pytest --numprocesses auto --dist worksteal
 
 check: $(VENV)/.dev ## Everything but the tests
 	$(BIN)/ruff format --check .

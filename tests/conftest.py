@@ -34,6 +34,14 @@ def referee_rows(name: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what comparisons with the referee covered."""
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            if name == "compared":
+                terminalreporter.write_line(str(value))
+
+
 @pytest.fixture(scope="session")
 def catalog() -> Snapshot:
     return seeded_snapshot()

@@ -1,5 +1,6 @@
 """Weights of one rank against the parameters that vLLM 0.33 instantiated."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,15 +27,14 @@ def loaded(config: dict[str, Any], tensor_parallel_size: int) -> int:
     ).param_bytes
 
 
-def test_most_are_equal_and_all_others_are_close(capsys: pytest.CaptureFixture[str]) -> None:
+def test_most_are_equal_and_all_others_are_close(record_property: Callable[[str, object], None]) -> None:
     errors: dict[tuple[str, int], float] = {}
     for (config, tp), expected in CASES.items():
         if config in MISSES:
             continue
         errors[config, tp] = loaded(CONFIGS[config], tp) / expected - 1
     equal = sum(error == 0 for error in errors.values())
-    with capsys.disabled():
-        print(f"\nweights: {equal} of {len(CASES)} equal, {len(MISSES)} configs left out")
+    record_property("compared", f"weights: {equal} of {len(CASES)} equal, {len(MISSES)} configs left out")
 
     assert equal >= 0.8 * len(CASES)
     assert {case: error for case, error in errors.items() if abs(error) > 0.005} == {}
