@@ -29,6 +29,8 @@ SAME_MATRICES: Final[Mapping[str, str]] = {
     "SmolLM3ForCausalLM": "LlamaForCausalLM",
     "AquilaForCausalLM": "LlamaForCausalLM",
 }
+# What the library says where a matrix format was never measured on a GPU, whatever the model.
+NO_MATRICES: Final = "GEMM perf data missing for quant"
 SHORT_PROMPT_TOKENS: Final = 128.0  # whose attention is negligible
 MILLISECONDS_PER_S: Final = 1e3
 # Through the smallest model there is, a system's tables are read ahead of the first question.
@@ -43,6 +45,10 @@ SMALL_CONFIG: Final[Mapping[str, Any]] = {
     "num_key_value_heads": 8,
     "vocab_size": 128256,
 }
+
+
+# Each refusal costs as much as an answer; there are as many as GPUs x engines x formats.
+_known_missing: dict[tuple[str, EngineName, str], str] = {}
 
 
 class NotMeasuredError(Exception):
@@ -84,6 +90,9 @@ def measured_tables(
     Raises:
         NotMeasuredError: aiconfigurator-core has no data for the combination.
     """
+    asked = (gpu_id, engine, modes.get("gemm_quant_mode", ""))
+    if asked in _known_missing:
+        raise NotMeasuredError(_known_missing[asked])
     first: NotMeasuredError | None = None
     for expert_parallel in dict.fromkeys((layout.expert_parallel, not layout.expert_parallel)):
         try:
@@ -95,6 +104,9 @@ def measured_tables(
                 modes=modes,
             )
         except NotMeasuredError as refusal:
+            if NO_MATRICES in str(refusal):
+                _known_missing[asked] = str(refusal)
+                raise
             first = first or refusal
     raise first or NotMeasuredError("no layout was tried")
 
