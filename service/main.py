@@ -45,6 +45,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         )
         yield
         holder.close()
+        app.state.timers.close()
 
     app = FastAPI(
         title="Sizer",

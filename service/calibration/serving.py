@@ -17,10 +17,9 @@ from service.engine.load import FixedLength, Length, Traffic, UniformLength, bur
 from service.engine.models import ModelFacts
 from service.engine.plan import MemoryPlan, memory_plan
 from service.engine.questions import SettingsWish
-from service.engine.rules import EngineRules
 from service.engine.scheduler import ScheduleResult, SimulatedLoad, simulate
 from service.engine.service_level import Replica, block_pool, scheduler_settings
-from service.engine.steps import StepTimer, StepTimers
+from service.engine.steps import StepTimer, StepTimers, deployed
 
 ENGINES: Final[Mapping[str, EngineName]] = {"vllm": "vllm", "tensorrt-llm": "tensorrt-llm", "sglang": "sglang"}
 FORMATS: Final[Mapping[str, WeightFormat]] = {
@@ -68,7 +67,6 @@ class Run:
 
     row: Mapping[str, Any]
     plan: MemoryPlan
-    rules: EngineRules
     load: SimulatedLoad
     streams: int
 
@@ -76,7 +74,7 @@ class Run:
     def group(self) -> tuple[str, str, str, int]:
         """Return what is left out together when a fit is judged on rows it has not seen."""
         layout = self.plan.layout
-        return (self.rules.engine, self.plan.gpu.id, self.plan.model.id, layout.gpus_per_replica)
+        return (self.plan.rules.engine, self.plan.gpu.id, self.plan.model.id, layout.gpus_per_replica)
 
     @property
     def is_throughput(self) -> bool:
@@ -121,7 +119,7 @@ def _resolved(row: Mapping[str, Any], catalog: Snapshot) -> Run:
     if not plan.holds_one_request:
         raise _UnstatedError("by our ledger not one request fits")
     streams = plan.layout.data_parallel_size * plan.layout.pipeline_parallel_size
-    return Run(row=row, plan=plan, rules=rules, load=_load(row, plan, streams), streams=streams)
+    return Run(row=row, plan=plan, load=_load(row, plan, streams), streams=streams)
 
 
 def _version(row: Mapping[str, Any]) -> str | None:
@@ -211,7 +209,6 @@ def scheduled(run: Run, timer: StepTimer) -> ScheduleResult:
     replica = Replica(
         plan=run.plan,
         timer=timer,
-        engine=run.rules.engine,
         traffic=Traffic(
             inputs=FixedLength(tokens=int(run.row["isl"])), outputs=FixedLength(tokens=int(run.row["osl"]))
         ),
@@ -221,8 +218,7 @@ def scheduled(run: Run, timer: StepTimer) -> ScheduleResult:
 
 def compare_run(run: Run, timers: StepTimers) -> list[Measured]:
     """Return every figure of a published run beside ours."""
-    plan = run.plan
-    timer = timers.timer(plan.model, plan.checkpoint, plan.gpu, plan.layout, plan.settings.kv_cache_dtype, run.rules)
+    timer = timers.timer(deployed(run.plan))
     return [] if timer is None else measured_pairs(run, timer)
 
 
@@ -247,7 +243,7 @@ def measured_pairs(run: Run, timer: StepTimer) -> list[Measured]:
         Measured(
             case=str(run.row["id"]),
             tier=str(run.row.get("quality_tier")),
-            engine=run.rules.engine,
+            engine=run.plan.rules.engine,
             gpu=run.plan.gpu.id,
             group=run.group,
             basis=timer.basis,

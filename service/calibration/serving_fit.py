@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from service.calibration.serving import Measured, Run, measured_pairs
+from service.engine.steps import Deployed, deployed
 from service.performance.measured import NotMeasuredError
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.tables import Factors, StepTables, TabledSteps, calibrated
-from service.performance.timers import ROOFLINE, Deployed, estimated_step_tables, kernel_class, workload
+from service.performance.timers import ROOFLINE, estimated_step_tables, kernel_class, workload
 from service.performance.timers import measured_step_tables as kernels_of
 
 Key = tuple[str, str, str, str, str]  # basis, engine, rules version, GPU generation, kernels
@@ -33,7 +34,7 @@ START: Final = Factors(
     sequence_overhead_s=0.00001,
     mixed_overhead_s=0.002,
     request_overhead_s=0.010,
-    steps_planned_ahead=1.1,
+    tokenizer_s_per_token=1e-6,
 )
 # name: scale of one step of the search, lowest, highest
 BOUNDS: Final[Mapping[str, tuple[float, float, float]]] = {
@@ -44,9 +45,9 @@ BOUNDS: Final[Mapping[str, tuple[float, float, float]]] = {
     "sequence_overhead_s": (0.00005, 0.0, 0.0002),
     "mixed_overhead_s": (0.005, 0.0, 0.04),
     "request_overhead_s": (0.01, 0.0, 0.06),
-    "steps_planned_ahead": (1.0, 0.0, 3.0),
+    "tokenizer_s_per_token": (0.000002, 0.0, 0.00001),
 }
-OUTSIDE_ITERATIONS: Final = ("request_overhead_s", "steps_planned_ahead")
+OUTSIDE_ITERATIONS: Final = ("request_overhead_s", "tokenizer_s_per_token")
 IN_ITERATIONS: Final = tuple(name for name in BOUNDS if name not in OUTSIDE_ITERATIONS)
 SCALES: Final = ("decode_factor", "small_prefill_factor", "large_prefill_factor")
 # A class with fewer measured latencies keeps the engine's constants; only its kernels' speed is fitted.
@@ -72,7 +73,13 @@ class Case:
     def timer(self, factors: Factors) -> TabledSteps:
         """Return the run's timer under factors."""
         return calibrated(
-            self.tables, self.floor, factors, basis=self.key[0], basis_note="", expected_error_fraction=0.0
+            self.tables,
+            self.floor,
+            factors,
+            steps_planned_ahead=self.run.plan.rules.steps_planned_ahead,
+            basis=self.key[0],
+            basis_note="",
+            expected_error_fraction=0.0,
         )
 
 
@@ -81,39 +88,31 @@ def cases_of(runs: Iterable[Run], basis: str) -> list[Case]:
     tables: dict[Deployed, tuple[StepTables, StepTables] | None] = {}
     found = []
     for run in runs:
-        plan = run.plan
-        deployed = Deployed(
-            model=plan.model,
-            checkpoint=plan.checkpoint,
-            gpu=plan.gpu,
-            layout=plan.layout,
-            kv_cache_dtype=plan.settings.kv_cache_dtype,
-            rules=run.rules,
-        )
-        if deployed not in tables:
-            tables[deployed] = _tables(deployed, basis)
-        known = tables[deployed]
+        key = deployed(run.plan)
+        if key not in tables:
+            tables[key] = _tables(key, basis)
+        known = tables[key]
         if known is not None:
-            found.append(Case(run=run, key=_key(run, deployed, basis), tables=known[0], floor=known[1]))
+            found.append(Case(run=run, key=_class_of(key, basis), tables=known[0], floor=known[1]))
     return found
 
 
-def _key(run: Run, deployed: Deployed, basis: str) -> Key:
+def _class_of(key: Deployed, basis: str) -> Key:
     """Return the class of a run: the roofline has one for each generation, measured kernels one for each kind."""
-    generation = run.plan.gpu.architecture
+    generation, rules = key.gpu.architecture, key.rules
     if basis == ROOFLINE:
-        return (basis, run.rules.engine, ANY, generation, ANY)
+        return (basis, rules.engine, ANY, generation, ANY)
     # Its years before 0.20 had other kernels; vLLM's change little with its rules.
-    version = run.rules.rules_version if run.rules.engine == "tensorrt-llm" else ANY
-    return (basis, run.rules.engine, version, generation, kernel_class(deployed))
+    version = rules.rules_version if rules.engine == "tensorrt-llm" else ANY
+    return (basis, rules.engine, version, generation, kernel_class(key))
 
 
-def _tables(deployed: Deployed, basis: str) -> tuple[StepTables, StepTables] | None:
-    floor = roofline_tables(workload(deployed), deployed.gpu, deployed.layout, FLOOR)
+def _tables(key: Deployed, basis: str) -> tuple[StepTables, StepTables] | None:
+    floor = roofline_tables(workload(key), key.gpu, key.layout, FLOOR)
     if basis == ROOFLINE:
-        return estimated_step_tables(deployed), floor
+        return estimated_step_tables(key), floor
     try:
-        return kernels_of(deployed), floor
+        return kernels_of(key), floor
     except NotMeasuredError:
         return None
 

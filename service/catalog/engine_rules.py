@@ -78,6 +78,7 @@ class _Rules(_Entry):
     utilization_reserves: tuple[_Reserve, ...] = ()
     memory_share: MemoryShare
     graph_accounting: GraphAccounting
+    steps_planned_ahead: Annotated[int, Field(ge=0)]
     peak_includes_graphs: bool = False
     batch_defaults: tuple[_Tier, ...]
     measured: _Measured
@@ -150,6 +151,7 @@ def _converted(entry: _Rules, sources: dict[str, _Source]) -> EngineRules:
         ),
         memory_share=entry.memory_share,
         graph_accounting=entry.graph_accounting,
+        steps_planned_ahead=entry.steps_planned_ahead,
         peak_includes_graphs=entry.peak_includes_graphs,
         batch_defaults=tuple(
             BatchDefaults(

@@ -2,6 +2,7 @@
 
 from service.engine.defaults import Resolved
 from service.engine.inputs import Gpu, Limits, Load
+from service.engine.load import mean_length
 from service.engine.models import ModelFacts
 from service.engine.plan import MemoryPlan
 from service.engine.questions import CapacityQuestion, RecommendQuestion, SizeQuestion
@@ -168,6 +169,7 @@ def _time(replica: Replica | None) -> tuple[Assumption, ...]:
     if replica is None:
         return ()
     timer = replica.timer
+    prompt_tokens = round(mean_length(replica.traffic.inputs))
     measured = timer.basis == "measured-kernels"
     return (
         _note(
@@ -176,8 +178,10 @@ def _time(replica: Replica | None) -> tuple[Assumption, ...]:
             "measured" if measured else "default",
             KERNELS_SOURCE if measured else timer.basis_note,
         ),
-        _note("request_overhead_s", timer.request_overhead_s, "measured", CALIBRATION_SOURCE),
-        _note("steps_planned_ahead", timer.steps_planned_ahead, "measured", CALIBRATION_SOURCE),
+        _note("request_overhead_s", timer.request_overhead_s(prompt_tokens), "measured", CALIBRATION_SOURCE),
+        _note(
+            "steps_planned_ahead", timer.steps_planned_ahead, "default", "asynchronous scheduling, by engine version"
+        ),
     )
 
 

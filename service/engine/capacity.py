@@ -39,7 +39,7 @@ def capacity(question: CapacityQuestion) -> Capacity:
     plan = _best_plan(question, resolved)
     replicas = question.gpu_count // plan.layout.gpus_per_replica
     load = _lengths(question, plan)
-    replica = timed(plan, question.timers, question.rules, load)
+    replica = timed(plan, question.timers, load)
     carried = replica_capacity(plan, replica, replace(load, request_rate_per_s=None), question.limits)
     rate = None if replica is None else replicas * highest_rate(replica, question.limits).load
     requests = replicas * carried.max_concurrent_requests
@@ -120,7 +120,7 @@ def _merits(question: CapacityQuestion, plan: MemoryPlan) -> tuple[float, int, i
     load = _lengths(question, plan)
     replica = None
     if needs_time(load, question.limits):
-        replica = timed(plan, question.timers, question.rules, load)
+        replica = timed(plan, question.timers, load)
         require_time(plan, question.timers, replica)
     carried = replica_capacity(plan, replica, load, question.limits)
     one = carried.max_request_rate_per_s if is_by_rate(load) else None
@@ -225,7 +225,7 @@ def _row(question: CapacityQuestion, resolved: Resolved, layout: Layout, context
     plan = plan_at(question, replace(resolved, settings=settings, shorten_to_fit=False), layout, context_tokens)
     replicas = question.gpu_count // layout.gpus_per_replica
     load = replace(_split(question.load, context_tokens), concurrent_requests=None, request_rate_per_s=None)
-    replica = timed(plan, question.timers, question.rules, load)
+    replica = timed(plan, question.timers, load)
     carried = replica_capacity(plan, replica, load, question.limits)
     users = carried.max_concurrent_requests
     seen = at_concurrency(replica, users) if replica is not None and users else None

@@ -1,6 +1,6 @@
 """Ways to carry a load on one GPU type: one deployment per legal layout."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, inf
 from typing import Final
 
@@ -15,17 +15,19 @@ from service.engine.questions import SizeQuestion
 from service.engine.replicas import (
     ReplicaCapacity,
     concurrency_of,
+    fewest_replicas,
     is_by_rate,
     memory_capacity,
     needs_time,
+    planned_rate,
     replica_capacity,
-    replicas_needed,
+    replicas_for,
+    with_headroom,
 )
 from service.engine.results import Latency, LoadState
-from service.engine.rules import EngineRules
 from service.engine.scheduler import ScheduleResult
 from service.engine.service_level import Replica, at_concurrency, at_rate, estimated_rate, hoped_users, replica_of
-from service.engine.steps import StepTimers
+from service.engine.steps import StepTimers, deployed
 
 # Kernels may be so many times faster than the quick estimate.
 HOPED: Final = 2.0
@@ -37,8 +39,14 @@ class Deployment:
 
     plan: MemoryPlan
     replica: Replica | None  # None: time does not decide, or is unknown
-    capacity: ReplicaCapacity
+    load: Load
+    limits: Limits
     replicas: int  # spares included
+
+    @property
+    def capacity(self) -> ReplicaCapacity:
+        """Return what one replica carries."""
+        return replica_capacity(self.plan, self.replica, self.load, self.limits)
 
     @property
     def layout(self) -> Layout:
@@ -79,15 +87,21 @@ def deployments(question: SizeQuestion, at_most_gpus: int | None = None, hope: f
         ((_fewest_gpus(question, plan, hope), plan.layout.gpus_per_replica, index) for index, plan in enumerate(plans))
     )
     found: list[Deployment] = []
-    best_so_far = (inf, 0) if at_most_gpus is None else (at_most_gpus + 0.5, 0)
+    left_out = False
+    best_so_far = (inf, 0) if at_most_gpus is None else (at_most_gpus + 1, 0)
     for fewest, per_replica, index in ordered:
         if (fewest, per_replica) >= best_so_far and best_so_far[0] < inf:
+            left_out = True
             continue
-        deployment = _deployment(question, plans[index])
+        deployment = _deployment(question, plans[index], best_so_far)
+        if deployment is None:
+            left_out = True
+            continue
         found.append(deployment)
         if deployment.is_feasible:
-            best_so_far = min(best_so_far, (deployment.gpus, per_replica))
-    return tuple(found)
+            best_so_far = (deployment.gpus, per_replica)
+    # What takes too many GPUs does carry the load: nothing was found to be impossible.
+    return () if left_out and not any(it.is_feasible for it in found) else tuple(found)
 
 
 def _layouts(question: SizeQuestion, resolved: Resolved) -> tuple[Layout, ...]:
@@ -118,24 +132,24 @@ def fewest_gpus(question: SizeQuestion, hope: float = HOPED) -> float:
 
 def _fewest_gpus(question: SizeQuestion, plan: MemoryPlan, hope: float = HOPED) -> float:
     """Return the GPUs that memory and an optimistic estimate of time ask for."""
-    capacity = memory_capacity(plan)
-    if not plan.holds_one_request or not capacity.max_concurrent_requests:
-        return float("inf")
-    if question.timers is not None and needs_time(question.load, question.limits):
-        quick = question.timers.quick(
-            plan.model, plan.checkpoint, plan.gpu, plan.layout, plan.settings.kv_cache_dtype, question.rules
-        )
+    held = memory_capacity(plan).max_concurrent_requests
+    if not plan.holds_one_request or not held:
+        return inf
+    load, headroom = question.load, question.headroom
+    replica = None
+    if question.timers is not None and needs_time(load, question.limits):
+        quick = question.timers.quick(deployed(plan))
         if quick is None:
             return 0.0
-        replica = replica_of(plan, quick, question.rules.engine, traffic_of(question.load))
-        users = hoped_users(replica, question.limits, hope)
-        if not users:
-            return float("inf")
-        capacity = replace(
-            capacity, max_concurrent_requests=users, max_request_rate_per_s=hope * estimated_rate(replica, users)
-        )
-    replicas = replicas_needed(question.load, question.headroom, capacity) + question.headroom.spare_replicas
-    return float(replicas * plan.layout.gpus_per_replica)
+        replica = replica_of(plan, quick, traffic_of(load))
+        held = hoped_users(replica, question.limits, hope)
+        if not held:
+            return inf
+    if replica is not None and is_by_rate(load):
+        needed = replicas_for(planned_rate(load, headroom), hope * estimated_rate(replica, held))
+    else:
+        needed = replicas_for(with_headroom(concurrency_of(load), headroom), held)
+    return float((needed + headroom.spare_replicas) * plan.layout.gpus_per_replica)
 
 
 def _plan(question: SizeQuestion, resolved: Resolved, layout: Layout) -> MemoryPlan:
@@ -152,29 +166,48 @@ def _plan(question: SizeQuestion, resolved: Resolved, layout: Layout) -> MemoryP
     )
 
 
-def _deployment(question: SizeQuestion, plan: MemoryPlan) -> Deployment:
+def _deployment(
+    question: SizeQuestion, plan: MemoryPlan, better_than: tuple[float, int] = (inf, 0)
+) -> Deployment | None:
+    """Return the replicas of one plan that carry the load; None where others with fewer GPUs are known.
+
+    Args:
+        question: what to deploy.
+        plan: a replica's memory.
+        better_than: GPUs of what is known, and GPUs of its replicas.
+    """
     replica = None
     if needs_time(question.load, question.limits):
-        replica = timed(plan, question.timers, question.rules, question.load)
+        replica = timed(plan, question.timers, question.load)
         require_time(plan, question.timers, replica)
-    capacity = replica_capacity(plan, replica, question.load, question.limits)
-    if not capacity.max_concurrent_requests:
-        return Deployment(plan=plan, replica=replica, capacity=capacity, replicas=0)
-    replicas = replicas_needed(question.load, question.headroom, capacity) + question.headroom.spare_replicas
-    return Deployment(plan=plan, replica=replica, capacity=capacity, replicas=replicas)
+    spares = question.headroom.spare_replicas
+    at_most = _replicas_below(better_than, plan.layout.gpus_per_replica) - spares
+    needed = fewest_replicas(plan, replica, question.load, question.headroom, question.limits, at_most)
+    if needed is None:
+        return None
+    replicas = needed + spares if needed else 0
+    return Deployment(plan=plan, replica=replica, load=question.load, limits=question.limits, replicas=replicas)
 
 
-def timed(plan: MemoryPlan, timers: StepTimers | None, rules: EngineRules, load: Load) -> Replica | None:
+def _replicas_below(better_than: tuple[float, int], per_replica: int) -> float:
+    """Return the most replicas with fewer GPUs than others, or as many in smaller replicas."""
+    gpus, others_per_replica = better_than
+    if gpus == inf:
+        return inf
+    return gpus // per_replica if per_replica < others_per_replica else ceil(gpus / per_replica) - 1
+
+
+def timed(plan: MemoryPlan, timers: StepTimers | None, load: Load) -> Replica | None:
     """Return a plan with its step times; None where it holds no request or nobody times it."""
     if timers is None or not plan.holds_one_request:
         return None
-    timer = timers.timer(plan.model, plan.checkpoint, plan.gpu, plan.layout, plan.settings.kv_cache_dtype, rules)
+    timer = timers.timer(deployed(plan))
     if timer is None:
         return None
     drafted = plan.settings.num_speculative_tokens
     if drafted:
         timer = drafting(timer, drafted, len(plan.model.architecture.layers) - 1)
-    return replica_of(plan, timer, rules.engine, traffic_of(load))
+    return replica_of(plan, timer, traffic_of(load))
 
 
 def require_time(plan: MemoryPlan, timers: StepTimers | None, replica: Replica | None) -> None:

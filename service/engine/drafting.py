@@ -74,14 +74,13 @@ class DraftingSteps:
         return self.timer.expected_error_fraction
 
     @property
-    def request_overhead_s(self) -> float:
-        """Return what a request waits before the scheduler knows it. [s]."""
-        return self.timer.request_overhead_s
-
-    @property
-    def steps_planned_ahead(self) -> float:
+    def steps_planned_ahead(self) -> int:
         """Return the iterations a new request sits out. [count]."""
         return self.timer.steps_planned_ahead
+
+    def request_overhead_s(self, prompt_tokens: int) -> float:
+        """Return what a request waits before the scheduler knows it. [s]."""
+        return self.timer.request_overhead_s(prompt_tokens)
 
     def decode_s(self, requests: float, context_tokens: float) -> float:
         """Return the seconds of an iteration that only decodes. [s]."""

@@ -159,15 +159,23 @@ def burst_of_users(traffic: Traffic, concurrency: int, count: int) -> SimulatedL
     return SimulatedLoad(requests=drawn(traffic, count), concurrency=concurrency)
 
 
-def steady_users(traffic: Traffic, concurrency: int, measured: int) -> SimulatedLoad:
+def steady_users(traffic: Traffic, concurrency: int, measured: int, slots: int) -> SimulatedLoad:
     """Return users of a closed loop in its steady state.
 
-    The first request of each user is under way at a random point, so that users are out of step, and
-    is not measured; nor are those that keep the engine busy until the last measured one is answered.
+    The first request of each user is not measured; nor are those that keep the engine busy until the
+    last measured one is answered.
+
+    Args:
+        traffic: lengths.
+        concurrency: users. [count]
+        measured: requests that are measured. [count]
+        slots: first requests that are under way, each at a random point, so that users meet by chance,
+            as they do; those of further users wait. [count]
     """
     requests = drawn(traffic, concurrency + measured + concurrency)
+    running = min(slots, concurrency)
     return SimulatedLoad(
-        requests=(*_under_way(traffic, requests[:concurrency]), *requests[concurrency:]),
+        requests=(*_under_way(traffic, requests[:running]), *requests[running:]),
         concurrency=concurrency,
         first_measured=concurrency,
         measured=measured,
@@ -175,11 +183,11 @@ def steady_users(traffic: Traffic, concurrency: int, measured: int) -> Simulated
 
 
 def _under_way(traffic: Traffic, whole: Sequence[Request]) -> list[Request]:
-    """Return requests that began before the simulation, each at another point of its answer."""
+    """Return requests that began before the simulation, each at a random point of its answer."""
     draws = Samples(traffic.seed + 1)
     started = []
-    for index, request in enumerate(whole):
-        left = max(round(request.output_tokens * (index + draws.uniform()) / len(whole)), 1)
+    for request in whole:
+        left = max(round(request.output_tokens * draws.uniform()), 1)
         so_far = request.input_tokens + request.output_tokens - left
         started.append(Request(arrival_s=0.0, input_tokens=so_far, output_tokens=left, cached_tokens=so_far - 1))
     return started

@@ -23,6 +23,7 @@ class MemoryPlan:
     gpu: Gpu
     layout: Layout
     settings: EngineSettings
+    rules: EngineRules
     memory: MemoryPerGpu
     kv_cache: KvCache
     context_tokens: int  # of one request of the asked load [tokens]
@@ -109,6 +110,7 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
         gpu=gpu,
         layout=layout,
         settings=settings,
+        rules=rules,
         memory=memory,
         kv_cache=kv_cache,
         context_tokens=context,

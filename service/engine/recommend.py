@@ -121,15 +121,15 @@ def _try(
     """Return the cheapest deployment of one combination, or why there is none; None if it takes too many GPUs."""
     size_question = _size_question(question, gpu, wish)
     try:
+        resolved = resolve_size(size_question)
+        if lacks_format(gpu, resolved.checkpoint.weight_format):
+            return _rejection(gpu, wish, f"{gpu.name} has no kernels for {resolved.checkpoint.weight_format} weights")
         candidates = deployments(size_question, at_most_gpus, HOPE_OF_A_BETTER_OFFER)
         if not candidates:
             return None
         chosen = best(candidates, question.limits)
-        resolved = resolve_size(size_question)
     except EngineError as error:
         return _rejection(gpu, wish, error.detail)
-    if lacks_format(gpu, resolved.checkpoint.weight_format):
-        return _rejection(gpu, wish, f"{gpu.name} has no kernels for {resolved.checkpoint.weight_format} weights")
     if not chosen.is_feasible and chosen.replica is not None:
         return _rejection(gpu, wish, "; ".join(looser_limits(chosen.replica, question.limits)))
     if not chosen.is_feasible:
@@ -218,7 +218,7 @@ def _over_budget(question: RecommendQuestion, chosen: Deployment, cost: Cost | N
 def _order(question: RecommendQuestion, it: _Candidate) -> tuple[float, float, float, str, str, str]:
     price = float("inf") if it.cost is None else it.cost.usd_per_hour
     gpus = float(it.deployment.gpus)
-    per_replica = float(it.deployment.capacity.max_concurrent_requests)
+    per_replica = float(it.deployment.layout.gpus_per_replica)
     if question.objective == "cost":
         keys = (price, gpus, per_replica)
     elif question.objective == "gpus":
@@ -232,7 +232,7 @@ def _order(question: RecommendQuestion, it: _Candidate) -> tuple[float, float, f
 def _seen(question: RecommendQuestion, it: _Candidate) -> ScheduleResult | None:
     """Return what users see at the asked load; None where nobody times it."""
     deployment = it.deployment
-    replica = deployment.replica or timed(deployment.plan, question.timers, question.rules, question.load)
+    replica = deployment.replica or timed(deployment.plan, question.timers, question.load)
     return None if replica is None else schedule_at(replica, question.load, deployment.replicas)
 
 

@@ -1,14 +1,13 @@
 """What one replica carries, and how many replicas a load takes."""
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 
-from service.engine.arithmetic import ceil_div
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Headroom, Limits, Load
 from service.engine.plan import MemoryPlan
 from service.engine.results import BindingConstraint
-from service.engine.service_level import Replica, at_rate, highest_rate, most_users
+from service.engine.service_level import Replica, at_rate, highest_rate, most_users, rate_search, user_search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +102,45 @@ def with_headroom(concurrent_requests: int, headroom: Headroom) -> int:
     return max(ceil(concurrent_requests * (1 + headroom.headroom_fraction)), 1)
 
 
-def replicas_needed(load: Load, headroom: Headroom, capacity: ReplicaCapacity) -> int:
-    """Return the replicas that carry a load and its headroom, spares not included.
+def planned_rate(load: Load, headroom: Headroom) -> float:
+    """Return the arrivals to plan for, headroom included. [1/s]."""
+    return (load.request_rate_per_s or 0.0) * (1 + headroom.headroom_fraction)
 
-    replicas = ceil(requests x (1 + headroom) / requests per replica), or the same of rates
+
+def replicas_for(load: float, per_replica: float) -> int:
+    """Return the replicas that carry a load, spares not included: ceil(load / load of one), at least 1."""
+    return max(ceil(load / per_replica), 1)
+
+
+def fewest_replicas(
+    plan: MemoryPlan, replica: Replica | None, load: Load, headroom: Headroom, limits: Limits, at_most: float = inf
+) -> int | None:
+    """Return the replicas that carry a load within limits; 0 where no number does, None if more than a bound.
+
+    The same number as from `replica_capacity`; the search for it ends as soon as the number is known.
+
+    Args:
+        plan: a replica's memory.
+        replica: its step times; None leaves memory alone to decide.
+        load: users of a closed loop, or arrivals per second.
+        headroom: the share to keep free.
+        limits: latency at a percentile.
+        at_most: the largest number of interest. [replicas]
     """
-    rate = load.request_rate_per_s
-    if is_by_rate(load) and rate is not None and capacity.max_request_rate_per_s is not None:
-        return max(ceil(rate * (1 + headroom.headroom_fraction) / capacity.max_request_rate_per_s), 1)
-    return ceil_div(with_headroom(concurrency_of(load), headroom), capacity.max_concurrent_requests)
+    held = memory_capacity(plan).max_concurrent_requests
+    if held < 1:
+        return 0
+    if replica is None:
+        needed = replicas_for(with_headroom(concurrency_of(load), headroom), held)
+        return needed if needed <= at_most else None
+    by_rate = is_by_rate(load)
+    wanted = planned_rate(load, headroom) if by_rate else with_headroom(concurrency_of(load), headroom)
+    needed = 0
+    for reach in rate_search(replica, limits) if by_rate else user_search(replica, limits):
+        fewest = replicas_for(wanted, reach.fails_at) if reach.fails_at else inf
+        needed = replicas_for(wanted, reach.load) if reach.load else 0
+        if fewest > at_most:
+            return None
+        if needed == fewest:
+            break
+    return needed if needed <= at_most else None

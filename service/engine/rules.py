@@ -46,6 +46,7 @@ class EngineRules:
     batch_defaults: tuple[BatchDefaults, ...]  # first match wins
     sampler_bytes_per_logit: float  # working copies of the logits while sampling [bytes]
     sampler_state_bytes_per_logit: float  # tables the sampler keeps, for `max_num_seqs` rows [bytes]
+    steps_planned_ahead: int  # iterations planned before the engine looks for new requests: asynchronous scheduling
     keeps_workspaces: bool  # buffers of experts and sparse attention stay, so they add to the sampler's peak
     long_sparse_workspace_factor: int  # sparse attention's buffer beyond 256 Ki tokens of context
     hidden_state_copies: float  # of the batch that stay alive beside the peak

@@ -206,9 +206,10 @@ class _Simulation:
         """Return when the scheduler first sees the next request: it plans one iteration ahead."""
         if self.next_index >= len(self.load.requests):
             return float("inf")
-        delay = self.timer.request_overhead_s + self.timer.steps_planned_ahead * self.step_s
+        request = self.load.requests[self.next_index]
+        delay = self.timer.request_overhead_s(request.input_tokens) + self.timer.steps_planned_ahead * self.step_s
         if self.load.concurrency is None:
-            return self.load.requests[self.next_index].arrival_s + delay
+            return request.arrival_s + delay
         return self.users[0] + delay if self.users else float("inf")
 
     def _admit_arrivals(self) -> None:
@@ -370,9 +371,7 @@ class _Simulation:
         if steps > 1 and not roomy and self._blocks_in_use(steps) > self.pool.num_blocks:
             steps = self._steps_with_room(steps)
         step_s = self.timer.decode_s(decoding, context + 0.5 * (steps - 1) * grown)
-        if self.load.concurrency is None:
-            # What a request that comes meanwhile sits out. Closed loops were calibrated with the step before.
-            self.step_s = step_s
+        self.step_s = step_s  # what a request that comes meanwhile sits out
         until = self._next_arrival_s() - self.now_s
         # Behind requests that wait already, a new one changes nothing.
         if until < steps * step_s and not self.waiting:

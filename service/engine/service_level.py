@@ -4,14 +4,14 @@ A replica of data- and pipeline-parallel ranks serves that many streams of reque
 each stream has its share of the users, of the cache and of `max_num_seqs`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import ceil
+from math import ceil, inf
 from typing import Final, Literal
 
 from service.engine.drafting import tokens_per_step
-from service.engine.inputs import EngineName, Limits
+from service.engine.inputs import Limits
 from service.engine.kv_cache.plan import cache_shape, in_flight_tokens
 from service.engine.load import Traffic, mean_length, open_loop, steady_users
 from service.engine.plan import MemoryPlan
@@ -26,7 +26,7 @@ OPEN_WARM_UP: Final = 64
 OPEN_MEASURED: Final = 320
 IN_FLIGHT_ROUNDS: Final = 12
 # Beyond this many users per slot a closed loop only queues, and its queue is known without simulating it.
-MOST_USERS_PER_SLOT: Final = 3
+MOST_USERS_PER_SLOT: Final = 2
 # Rates are searched on a grid of 2^(1/32), about 2 %, from 2^-14 to 2^14 per second.
 RATE_STEPS_PER_OCTAVE: Final = 32
 RATE_OCTAVES: Final = 14
@@ -44,7 +44,6 @@ class Replica:
 
     plan: MemoryPlan
     timer: StepTimer
-    engine: EngineName
     traffic: Traffic
 
     @property
@@ -60,9 +59,9 @@ class Replica:
 
 
 @lru_cache(maxsize=8192)
-def replica_of(plan: MemoryPlan, timer: StepTimer, engine: EngineName, traffic: Traffic) -> Replica:
+def replica_of(plan: MemoryPlan, timer: StepTimer, traffic: Traffic) -> Replica:
     """Return the one replica of these parts, so that what is found about it is found once."""
-    return Replica(plan=plan, timer=timer, engine=engine, traffic=traffic)
+    return Replica(plan=plan, timer=timer, traffic=traffic)
 
 
 @lru_cache(maxsize=2048)
@@ -80,7 +79,7 @@ def at_concurrency(replica: Replica, concurrent_requests: int) -> ScheduleResult
     measured = min(max(2 * simulated, FEWEST_MEASURED), MOST_MEASURED)
     found = simulate(
         replica.timer,
-        steady_users(replica.traffic, simulated, measured),
+        steady_users(replica.traffic, simulated, measured, slots),
         pool=block_pool(replica),
         settings=scheduler_settings(replica),
     )
@@ -141,7 +140,7 @@ def scheduler_settings(replica: Replica) -> SchedulerSettings:
         max_num_batched_tokens=settings.max_num_batched_tokens,
         max_num_seqs=max(settings.max_num_seqs // stages, 1),
         prefix_cache_hit_fraction=replica.traffic.prefix_cache_hit_fraction,
-        reserves_output=replica.engine == "tensorrt-llm",
+        reserves_output=replica.plan.rules.engine == "tensorrt-llm",
         tokens_per_step=made_per_step(replica),
         tokens_scheduled=settings.num_speculative_tokens + 1,
     )
@@ -180,10 +179,11 @@ def _knots(longest_tokens: int, block_size: int) -> Sequence[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """The largest load of a replica, and what forbids more; 0 when not even the smallest one is carried."""
+    """How far a search for the largest load has come; at its end `load` is that load."""
 
-    load: float  # users, or requests per second
-    violates: Violation | None  # None: nothing but room for more
+    load: float  # carried for certain: users, or requests per second; 0 when not even the smallest one is
+    fails_at: float  # the smallest load known to fail
+    violates: Violation | None  # what it fails by; None: nothing but room for more
 
 
 def violated(found: ScheduleResult, limits: Limits) -> Violation | None:
@@ -201,8 +201,15 @@ def most_users(replica: Replica, limits: Limits) -> Reach:
 
     The search visits the same loads whatever the limits are, so that a looser one never finds less.
     """
+    *_, last = user_search(replica, limits)
+    return last
+
+
+def user_search(replica: Replica, limits: Limits) -> Iterator[Reach]:
+    """Yield each step of the search for the most users."""
     if limits.ttft_s is None and limits.tpot_s is None:
-        return Reach(load=replica.slots, violates=None)
+        yield Reach(load=replica.slots, fails_at=replica.slots + 1, violates=None)
+        return
 
     def fails(users: int) -> Violation | None:
         if users > replica.slots:
@@ -215,8 +222,8 @@ def most_users(replica: Replica, limits: Limits) -> Reach:
                 return None
         return violated(at_concurrency(replica, users), limits)
 
-    reached, why = _largest(fails)
-    return Reach(load=reached, violates=None if why == "throughput" else why)
+    for reach in _largest(fails):
+        yield replace(reach, violates=None) if reach.violates == "throughput" else reach
 
 
 @lru_cache(maxsize=65536)
@@ -241,13 +248,15 @@ def tpot_estimate_s(replica: Replica, concurrent_requests: int) -> float:
     return alone / made_per_step(replica) + decoding / max(outputs, 1.0) * prompt
 
 
-def _largest(fails: Callable[[int], Violation | None]) -> tuple[int, Violation | None]:
-    """Return the largest passing number below the first failing power of two, and why the next one fails."""
+def _largest(fails: Callable[[int], Violation | None]) -> Iterator[Reach]:
+    """Yield the way to the largest passing number below the first failing power of two."""
     low, high = 0, 1
     why = fails(high)
     while why is None:
         low, high = high, 2 * high
+        yield Reach(load=low, fails_at=inf, violates=None)
         why = fails(high)
+    yield Reach(load=low, fails_at=high, violates=why)
     while high - low > max(1, low // FINE_SEARCH):
         middle = (low + high) // 2
         reason = fails(middle)
@@ -255,7 +264,7 @@ def _largest(fails: Callable[[int], Violation | None]) -> tuple[int, Violation |
             low = middle
         else:
             high, why = middle, reason
-    return low, why
+        yield Reach(load=low, fails_at=high, violates=why)
 
 
 @lru_cache(maxsize=8192)
@@ -298,9 +307,16 @@ def highest_rate(replica: Replica, limits: Limits) -> Reach:
 
     The search visits the same rates whatever the limits are, so that a looser one never finds less.
     """
+    *_, last = rate_search(replica, limits)
+    return last
+
+
+def rate_search(replica: Replica, limits: Limits) -> Iterator[Reach]:
+    """Yield each step of the search for the highest rate."""
     if limits.ttft_s is None and limits.tpot_s is None:
         most = saturation_rate(replica)
-        return Reach(load=most, violates="throughput" if most else None)
+        yield Reach(load=most, fails_at=most, violates="throughput" if most else None)
+        return
     hopeless = HOPELESS * estimated_rate(replica, max(replica.slots, 1))
     low, high = -RATE_OCTAVES * RATE_STEPS_PER_OCTAVE, RATE_OCTAVES * RATE_STEPS_PER_OCTAVE
     why: Violation | None = None
@@ -312,8 +328,8 @@ def highest_rate(replica: Replica, limits: Limits) -> Reach:
             low = middle
         else:
             high, why = middle, reason
-    reached = 0.0 if low == -RATE_OCTAVES * RATE_STEPS_PER_OCTAVE else _rate(low)
-    return Reach(load=reached, violates=why)
+        reached = 0.0 if low == -RATE_OCTAVES * RATE_STEPS_PER_OCTAVE else _rate(low)
+        yield Reach(load=reached, fails_at=_rate(high), violates=why)
 
 
 def _unmet(found: ScheduleResult, request_rate_per_s: float, limits: Limits) -> Violation | None:

@@ -86,7 +86,7 @@ def _size_whole(question: SizeQuestion) -> Sizing:
     found = levers(question, chosen)
     plan = chosen.plan
     feasible = chosen.is_feasible
-    replica = chosen.replica or timed(plan, question.timers, question.rules, question.load)
+    replica = chosen.replica or timed(plan, question.timers, question.load)
     seen = schedule_at(replica, question.load, chosen.replicas) if replica and feasible else None
     return Sizing(
         feasible=feasible,

@@ -1,9 +1,11 @@
 """What the scheduler asks of step times."""
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from service.engine.inputs import Gpu, KvCacheDtype, Layout
 from service.engine.models import Checkpoint, ModelFacts
+from service.engine.plan import MemoryPlan
 from service.engine.rules import EngineRules
 
 
@@ -30,13 +32,12 @@ class StepTimer(Protocol):
         ...
 
     @property
-    def request_overhead_s(self) -> float:
-        """Return what a request waits before the scheduler knows it: HTTP and tokenizer. [s]."""
+    def steps_planned_ahead(self) -> int:
+        """Return the iterations a new request sits out because they were planned before it came. [count]."""
         ...
 
-    @property
-    def steps_planned_ahead(self) -> float:
-        """Return the iterations a new request sits out because they were planned before it came. [count]."""
+    def request_overhead_s(self, prompt_tokens: int) -> float:
+        """Return what a request waits before the scheduler knows it: HTTP, and its tokenizer. [s]."""
         ...
 
     def decode_s(self, requests: float, context_tokens: float) -> float:
@@ -61,6 +62,30 @@ class StepTimer(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed:
+    """Everything a step's time depends on. Models, checkpoints, GPUs and rules are compared by identity."""
+
+    model: ModelFacts
+    checkpoint: Checkpoint
+    gpu: Gpu
+    layout: Layout
+    kv_cache_dtype: KvCacheDtype
+    rules: EngineRules
+
+
+def deployed(plan: MemoryPlan) -> Deployed:
+    """Return what a plan's step times depend on."""
+    return Deployed(
+        model=plan.model,
+        checkpoint=plan.checkpoint,
+        gpu=plan.gpu,
+        layout=plan.layout,
+        kv_cache_dtype=plan.settings.kv_cache_dtype,
+        rules=plan.rules,
+    )
+
+
 class StepTimers(Protocol):
     """Finds the timer of a deployment."""
 
@@ -68,26 +93,10 @@ class StepTimers(Protocol):
         """Return a hash by identity."""
         ...
 
-    def timer(
-        self,
-        model: ModelFacts,
-        checkpoint: Checkpoint,
-        gpu: Gpu,
-        layout: Layout,
-        kv_cache_dtype: KvCacheDtype,
-        rules: EngineRules,
-    ) -> StepTimer | None:
+    def timer(self, key: Deployed) -> StepTimer | None:
         """Return the timer of one replica's ranks; None where the GPU states too little to time anything."""
         ...
 
-    def quick(
-        self,
-        model: ModelFacts,
-        checkpoint: Checkpoint,
-        gpu: Gpu,
-        layout: Layout,
-        kv_cache_dtype: KvCacheDtype,
-        rules: EngineRules,
-    ) -> StepTimer | None:
+    def quick(self, key: Deployed) -> StepTimer | None:
         """Return a timer that is ready at once, and right within a factor of two; None as above."""
         ...

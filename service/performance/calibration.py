@@ -37,7 +37,7 @@ class FactorsEntry(_Entry):
     sequence_overhead_s: Amount
     mixed_overhead_s: Amount
     request_overhead_s: Amount
-    steps_planned_ahead: Amount
+    tokenizer_s_per_token: Amount
 
 
 class Row(_Entry):

@@ -89,8 +89,8 @@ class Factors:
     step_overhead_s: float  # host work that an iteration waits for [s]
     sequence_overhead_s: float  # the same for each running request [s]
     mixed_overhead_s: float  # more in iterations with prompts: no whole-step CUDA graph [s]
-    request_overhead_s: float  # HTTP and tokenizer [s]
-    steps_planned_ahead: float  # iterations
+    request_overhead_s: float  # HTTP, whatever the prompt [s]
+    tokenizer_s_per_token: float  # of a prompt [s]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,8 +112,13 @@ class TabledSteps:
     step_overhead_s: float
     sequence_overhead_s: float
     mixed_overhead_s: float
-    request_overhead_s: float
-    steps_planned_ahead: float
+    base_request_overhead_s: float
+    tokenizer_s_per_token: float
+    steps_planned_ahead: int
+
+    def request_overhead_s(self, prompt_tokens: int) -> float:
+        """Return what a request waits before the scheduler knows it. [s]."""
+        return self.base_request_overhead_s + self.tokenizer_s_per_token * prompt_tokens
 
     def decode_s(self, requests: float, context_tokens: float) -> float:
         """Return the seconds of an iteration that only decodes. [s]."""
@@ -137,6 +142,7 @@ def calibrated(
     floor: StepTables,
     factors: Factors,
     *,
+    steps_planned_ahead: int,
     basis: str,
     basis_note: str,
     expected_error_fraction: float,
@@ -147,6 +153,7 @@ def calibrated(
         tables: seconds as measured or estimated.
         floor: bytes over bandwidth and FLOP over peak of the same parts.
         factors: what calibration found.
+        steps_planned_ahead: iterations that the engine plans before it looks for new requests.
         basis: measured-kernels or roofline.
         basis_note: why the better basis does not speak.
         expected_error_fraction: of this basis, as the accuracy report measured. [fraction]
@@ -173,6 +180,7 @@ def calibrated(
         step_overhead_s=factors.step_overhead_s,
         sequence_overhead_s=factors.sequence_overhead_s,
         mixed_overhead_s=factors.mixed_overhead_s,
-        request_overhead_s=factors.request_overhead_s,
-        steps_planned_ahead=factors.steps_planned_ahead,
+        base_request_overhead_s=factors.request_overhead_s,
+        tokenizer_s_per_token=factors.tokenizer_s_per_token,
+        steps_planned_ahead=steps_planned_ahead,
     )

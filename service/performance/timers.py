@@ -1,16 +1,13 @@
 """Step timers for any model, GPU and layout: measured kernels, else the roofline, each built once."""
 
 import json
-import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from threading import RLock, Thread
+from threading import Event, RLock, Thread
 from typing import Final
 
 from service.engine.architecture import MoeMlp
-from service.engine.inputs import Gpu, KvCacheDtype, Layout
-from service.engine.models import Checkpoint, ModelFacts
-from service.engine.rules import EngineRules
+from service.engine.inputs import Gpu
+from service.engine.steps import Deployed
 from service.performance.calibration import efficiencies_for, factors_of, row_for
 from service.performance.measured import NotMeasuredError, has_system, measured_tables, read_system
 from service.performance.modes import quantization_modes
@@ -37,18 +34,6 @@ COMMON_SYSTEMS: Final = (
 STORAGE_KEYS: Final = frozenset({"quantization_config", "compression_config", "hf_quant_config"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deployed:
-    """Everything a step's time depends on. Models, checkpoints and GPUs are compared by identity."""
-
-    model: ModelFacts
-    checkpoint: Checkpoint
-    gpu: Gpu
-    layout: Layout
-    kv_cache_dtype: KvCacheDtype
-    rules: EngineRules
-
-
 class KernelTimers:
     """Builds timers, and keeps them; implements `StepTimers`. Safe to share between threads."""
 
@@ -58,22 +43,19 @@ class KernelTimers:
         self._quick: dict[Deployed, TabledSteps] = {}
         # aiconfigurator-core loads tables into module-level caches; one at a time.
         self._lock = RLock()
+        self._closing = Event()
+        self._warm_up: Thread | None = None
 
-    def timer(
-        self,
-        model: ModelFacts,
-        checkpoint: Checkpoint,
-        gpu: Gpu,
-        layout: Layout,
-        kv_cache_dtype: KvCacheDtype,
-        rules: EngineRules,
-    ) -> TabledSteps | None:
+    def close(self) -> None:
+        """Stop reading ahead, and wait for the table being read: the library must not be cut off in mid-call."""
+        self._closing.set()
+        if self._warm_up is not None:
+            self._warm_up.join()
+
+    def timer(self, key: Deployed) -> TabledSteps | None:
         """Return the timer of a deployment; the first call of a combination builds its tables."""
-        if not _can_time(gpu):
+        if not _can_time(key.gpu):
             return None
-        key = Deployed(
-            model=model, checkpoint=checkpoint, gpu=gpu, layout=layout, kv_cache_dtype=kv_cache_dtype, rules=rules
-        )
         found = self._timers.get(key)
         if found is not None:
             return found
@@ -85,21 +67,10 @@ class KernelTimers:
                 found = self._timers[key] = build_timer(key)
         return found
 
-    def quick(
-        self,
-        model: ModelFacts,
-        checkpoint: Checkpoint,
-        gpu: Gpu,
-        layout: Layout,
-        kv_cache_dtype: KvCacheDtype,
-        rules: EngineRules,
-    ) -> TabledSteps | None:
+    def quick(self, key: Deployed) -> TabledSteps | None:
         """Return the roofline timer of a deployment: ready in milliseconds, and the same whenever it is asked for."""
-        if not _can_time(gpu):
+        if not _can_time(key.gpu):
             return None
-        key = Deployed(
-            model=model, checkpoint=checkpoint, gpu=gpu, layout=layout, kv_cache_dtype=kv_cache_dtype, rules=rules
-        )
         found = self._quick.get(key)
         if found is None:
             if len(self._quick) >= MAX_TIMERS:
@@ -108,16 +79,17 @@ class KernelTimers:
         return found
 
     def warm_up(self, gpu_ids: Iterable[str] = COMMON_SYSTEMS) -> Thread:
-        """Read the kernels of common GPUs in a thread that dies with the process; return the thread."""
-        thread = Thread(target=self._read, args=(tuple(gpu_ids),), name="warm-up", daemon=True)
-        thread.start()
-        return thread
+        """Read the kernels of common GPUs in a thread, until `close`; return the thread."""
+        self._warm_up = Thread(target=self._read, args=(tuple(gpu_ids),), name="warm-up", daemon=True)
+        self._warm_up.start()
+        return self._warm_up
 
     def _read(self, gpu_ids: tuple[str, ...]) -> None:
         for gpu_id in gpu_ids:
+            if self._closing.wait(PAUSE_S):  # questions that wait for the lock go first
+                return
             with self._lock:
                 read_system(gpu_id)
-            time.sleep(PAUSE_S)  # questions that wait for the lock go first
 
 
 def _can_time(gpu: Gpu) -> bool:
@@ -155,6 +127,7 @@ def _calibrated(key: Deployed, tables: StepTables, basis: str, note: str) -> Tab
         tables,
         roofline_tables(workload(key), key.gpu, key.layout, FLOOR),
         factors_of(row),
+        steps_planned_ahead=key.rules.steps_planned_ahead,
         basis=basis,
         basis_note=note,
         expected_error_fraction=row.expected_error_fraction,

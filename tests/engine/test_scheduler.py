@@ -28,11 +28,15 @@ class LinearSteps:
     step_s: float = 0.010
     prefill_token_s: float = 0.0001
     decode_request_s: float = 0.0
-    request_overhead_s: float = 0.0
-    steps_planned_ahead: float = 0.0
+    http_s: float = 0.0
+    tokenizer_s_per_token: float = 0.0
+    steps_planned_ahead: int = 0
     basis: str = "by hand"
     basis_note: str = ""
     expected_error_fraction: float = 0.0
+
+    def request_overhead_s(self, prompt_tokens: int) -> float:
+        return self.http_s + prompt_tokens * self.tokenizer_s_per_token
 
     def decode_s(self, requests: float, context_tokens: float) -> float:  # noqa: ARG002 - the protocol's
         return self.step_s + requests * self.decode_request_s
@@ -79,7 +83,7 @@ def test_a_cached_prefix_is_not_read_again() -> None:
 
 
 def test_overheads_outside_iterations_come_on_top() -> None:
-    timer = LinearSteps(request_overhead_s=0.020)
+    timer = LinearSteps(http_s=0.012, tokenizer_s_per_token=0.000008)
 
     found = simulate(timer, burst_of_users(traffic(), 1, 3), pool=ROOMY, settings=SETTINGS)
 
@@ -89,8 +93,8 @@ def test_overheads_outside_iterations_come_on_top() -> None:
 def test_users_beyond_the_slots_wait_by_littles_law() -> None:
     two = SchedulerSettings(max_num_batched_tokens=8_192, max_num_seqs=2)
 
-    held = simulate(LinearSteps(), steady_users(traffic(), 2, 200), pool=ROOMY, settings=two)
-    queued = simulate(LinearSteps(), steady_users(traffic(), 6, 200), pool=ROOMY, settings=two)
+    held = simulate(LinearSteps(), steady_users(traffic(), 2, 200, 2), pool=ROOMY, settings=two)
+    queued = simulate(LinearSteps(), steady_users(traffic(), 6, 200, 2), pool=ROOMY, settings=two)
 
     assert queued.requests_per_s == pytest.approx(held.requests_per_s, rel=0.05)
     waited = queued.ttft_s.mean - held.ttft_s.mean

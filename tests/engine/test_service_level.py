@@ -14,9 +14,10 @@ from service.engine.inputs import Gpu, Headroom, Layout, LayoutWish, Limits, Loa
 from service.engine.questions import CapacityQuestion, SettingsWish, SizeQuestion
 from service.engine.results import Sizing
 from service.engine.sizing import size
+from service.engine.steps import Deployed
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.tables import ATTENDED, CONTEXTS, REQUESTS, TOKENS
-from service.performance.timers import Deployed, KernelTimers, workload
+from service.performance.timers import KernelTimers, workload
 
 CATALOG = seeded_snapshot()
 TIMERS = KernelTimers()
@@ -207,7 +208,7 @@ def test_no_step_is_faster_than_its_bytes_over_bandwidth_or_flop_over_peak() -> 
                 key = Deployed(
                     model=model, checkpoint=checkpoint, gpu=gpu, layout=layout, kv_cache_dtype="bf16", rules=RULES
                 )
-                timer = TIMERS.quick(model, checkpoint, gpu, layout, "bf16", RULES)
+                timer = TIMERS.quick(key)
                 assert timer is not None
                 floor = roofline_tables(workload(key), gpu, layout, FLOOR)
                 for row, requests in enumerate(REQUESTS):
@@ -226,7 +227,7 @@ def test_measured_steps_keep_the_floor_as_well(gpu: str, model: str) -> None:
     checkpoint = next(it for it in facts.checkpoints if it.is_default)
     key = Deployed(model=facts, checkpoint=checkpoint, gpu=part, layout=Layout(), kv_cache_dtype="bf16", rules=RULES)
 
-    timer = TIMERS.timer(facts, checkpoint, part, Layout(), "bf16", RULES)
+    timer = TIMERS.timer(key)
 
     assert timer is not None
     assert timer.basis == "measured-kernels" or timer.basis_note
