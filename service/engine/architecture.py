@@ -38,6 +38,7 @@ class GroupedQueryAttention:
     has_head_gate: bool = False  # one gate per query head
     has_output_gate: bool = False  # query projection is twice as wide
     has_sinks: bool = False  # one learnt logit per query head
+    query_rank: int = 0  # queries come out of a projection this wide, which with keys and values no rank splits
     selector: BlockSelector | None = None
     keeps_model_dtype: bool = False  # its cache is of the model's dtype whatever is asked for
     is_shared_block: bool = False  # has no weights but the projection behind a shared block
@@ -65,6 +66,7 @@ class LatentAttention:
     qk_rope_head_dim: int
     v_head_dim: int
     has_output_gate: bool = False  # one gate per value element
+    has_sinks: bool = False  # one learnt fp32 logit per head
     keeps_heads: bool = False  # keeps every head's key and value, not the latent (MiniCPM3)
     is_sparse: bool = False  # attends to selected tokens only
     indexer: SparseIndexer | None = None  # None in sparse layers that reuse another layer's selection
@@ -89,7 +91,10 @@ class CompressedAttention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatedDeltaNet:
-    """Linear attention with a decaying matrix state per value head (Qwen3-Next, Qwen3.5)."""
+    """Linear attention with a decaying matrix state per value head (Qwen3-Next, Qwen3.5, OLMo Hybrid).
+
+    With a fixed decay it has no convolution either: lightning attention (Ring 2.5).
+    """
 
     num_key_heads: int
     num_value_heads: int
@@ -97,6 +102,11 @@ class GatedDeltaNet:
     value_head_dim: int
     conv_kernel_size: int
     state_dtype: str  # element type of the matrix state; "auto" follows the model
+    has_fixed_decay: bool = False
+    num_norm_groups: int = 0  # of the output's norm; a rank needs one at least
+    has_head_norms: bool = False  # on query and key
+    has_narrow_decay: bool = False  # learnt decay in the model's dtype, not in fp32
+    exports_states: bool = True  # prefill can keep states for prefix caching on the way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +172,7 @@ class DenseMlp:
     intermediate_size: int
     is_gated: bool = True
     has_bias: bool = False
+    has_output_bias: bool = False  # after the last matrix alone
     is_whole: bool = False  # the engine does not split it over ranks
 
 
@@ -178,7 +189,10 @@ class MoeMlp:
     min_rank_columns: int = 0  # and to this at least, once experts are cut
     latent_size: int = 0  # routed experts work in this width, projected in and out; 0 in the model's own
     has_latent_norm: bool = False
-    dense_intermediate_size: int = 0  # a dense network beside the experts (Gemma 4)
+    dense_intermediate_size: int = 0  # a dense network beside the experts (Gemma 4, LongCat)
+    dense_count: int = 1  # such networks
+    has_expert_norms: bool = False  # around the experts, with scales of their own (Gemma 4)
+    num_idle_experts: int = 0  # that the router may pick and that pass a token on unchanged
     is_gated: bool = True
     has_bias: bool = False
     has_router_bias: bool = False
@@ -262,6 +276,7 @@ class Architecture:
     is_hybrid: bool = True  # of a class that may mix attention and recurrence, even if this one does not
     has_attention_residuals: bool = False  # each part of a layer attends over earlier layers' outputs (Kimi K3)
     residual_streams: int = 1  # hyper-connections mix several, with fp32 weights of their own
+    mixes_streams: bool = True  # into each other as well, not only in and out of a layer's parts
     shared_blocks: SharedBlocks | None = None
     per_layer_embeddings: PerLayerEmbeddings | None = None
     alternating_updates: AlternatingUpdates | None = None

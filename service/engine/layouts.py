@@ -217,7 +217,8 @@ def _mixer_divisions(mixer: Attention) -> set[tuple[str, int]]:
         case GroupedQueryAttention() | LatentAttention():
             return {("attention heads", mixer.num_attention_heads)}
         case GatedDeltaNet():
-            return {("linear key heads", mixer.num_key_heads), ("linear value heads", mixer.num_value_heads)}
+            groups = {("groups of the linear norm", mixer.num_norm_groups)} if mixer.num_norm_groups else set()
+            return {("linear key heads", mixer.num_key_heads), ("linear value heads", mixer.num_value_heads)} | groups
         case KimiDeltaAttention():
             return {("linear heads", mixer.num_heads)}
         case Mamba2():

@@ -11,8 +11,10 @@ from service.engine.config.feed_forward import PURELY_RECURRENT, mlp_layers
 from service.engine.config.reader import architecture_name, text_reader
 from service.engine.config.recurrent import shared_blocks
 from service.engine.config.registry import attention_rule, language_model
+from service.engine.config.restated import restated
 from service.engine.config.towers import parse_tower
 
+HYPER_CONNECTED = ("DeepseekV4", "HYV4")
 DTYPES = {"bfloat16": "bfloat16", "float16": "float16", "half": "float16", "float32": "bfloat16", "float": "bfloat16"}
 
 
@@ -26,7 +28,7 @@ def parse_architecture(config: Mapping[str, object]) -> Architecture:
     name = architecture_name(config)
     inner = language_model(config, name)
     rule = attention_rule(inner)
-    reader = text_reader(config)
+    reader = restated(text_reader(config), inner)
     mixers = rule(reader)
     mlps = mlp_layers(reader, inner, len(mixers))
     facts = embedding_facts(reader, inner)
@@ -46,7 +48,8 @@ def parse_architecture(config: Mapping[str, object]) -> Architecture:
         norms_per_layer=facts.norms_per_layer,
         norm_biases=facts.norm_biases,
         has_head_bias=facts.has_head_bias,
-        residual_streams=reader.positive("hc_mult", default=1) if name.startswith("DeepseekV4") else 1,
+        residual_streams=reader.positive("hc_mult", default=1) if name.startswith(HYPER_CONNECTED) else 1,
+        mixes_streams=name.startswith("DeepseekV4"),
         is_hybrid=name not in PURELY_RECURRENT,
         has_attention_residuals=reader.raw("attn_res_block_size") is not None,
         shared_blocks=shared_blocks(reader, inner),

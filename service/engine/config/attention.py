@@ -408,6 +408,29 @@ def gemma3n(reader: ConfigReader) -> Mixers:
     )
 
 
+def step3_text(reader: ConfigReader) -> Mixers:
+    """Return Step 3's rule: one key-value head, queries from a narrow projection (step3_text.py)."""
+    attention = replace(base_attention(reader), num_key_value_heads=1)
+    rank = reader.integer("share_q_dim", default=0) or attention.head_dim
+    return repeated(reader, replace(attention, query_rank=rank))
+
+
+def plamo3(reader: ConfigReader) -> Mixers:
+    """Return PLaMo 3's rule: `interleaved_sliding_window` gives each layer its window, or null (plamo3.py)."""
+    attention = base_attention(reader)
+    windows = reader.raw("interleaved_sliding_window")
+    if not is_list(windows) or len(windows) < num_hidden_layers(reader):
+        raise MissingConfigFieldError(
+            "the config does not state interleaved_sliding_window for every layer",
+            field="model_config.interleaved_sliding_window",
+            accepted="one window or null per layer",
+        )
+    return tuple(
+        (replace(attention, sliding_window=window) if isinstance(window, int) and window > 0 else attention,)
+        for window in windows[: num_hidden_layers(reader)]
+    )
+
+
 def laguna(reader: ConfigReader) -> Mixers:
     """Return Laguna's rule: windows by `layer_types`, query heads and an output gate per layer."""
     heads = reader.integers("num_attention_heads_per_layer")

@@ -21,7 +21,7 @@ TIED_BY_DEFAULT = (
     "OPT",
     "Lfm2",
     "Zamba2",
-    "MPT",
+    "VaultGemma",
 )
 NORM_BIASES = (
     "Starcoder2",
@@ -39,7 +39,17 @@ NORM_BIASES = (
     "PhiForCausalLM",
     "PhiMoE",
 )
-FOUR_NORMS = ("Gemma2", "Gemma3", "Gemma4", "Glm4ForCausalLM", "MuseGlimmer", "Kolibri1", "Afmoe")
+FOUR_NORMS = (
+    "Gemma2",
+    "Gemma3",
+    "Gemma4",
+    "Glm4ForCausalLM",
+    "MuseGlimmer",
+    "Kolibri1",
+    "Afmoe",
+    "Longcat",
+    "Plamo3",
+)
 ONE_NORM = ("Cohere", "NemotronH", "MambaForCausalLM", "Mamba2", "FalconMamba", "GPTJ", "PhiForCausalLM", "Zamba2")
 PER_LAYER_EMBEDDINGS = ("Gemma3n", "Gemma4")
 BIASED_QKV = ("Qwen2",)
@@ -57,6 +67,7 @@ HEAD_NORMS = (
     "Kolibri1",
     "Mellum",
     "Afmoe",
+    "Plamo3",
 )
 # Have biases in every matrix, unless this field says otherwise.
 BIASED_THROUGHOUT: Final[Mapping[str, str]] = MappingProxyType(
@@ -70,9 +81,10 @@ BIASED_THROUGHOUT: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 LEARNT_POSITIONS = frozenset({"GPT2LMHeadModel", "GPTBigCodeForCausalLM", "OPTForCausalLM"})
+BAILING = ("Bailing", "SarvamMoE", "Param2MoE")
 WITH_SINKS = ("GraniteSWA", "GraniteMoeSWA")
 WIDE_NORMS = ("MiniMaxM2",)
-WHOLE_WIDE_NORMS = ("Olmo2", "Olmo3", "Olmoe", "FlexOlmo")  # same, but on every rank
+WHOLE_WIDE_NORMS = ("Olmo2", "Olmo3", "Olmoe", "FlexOlmo", "OlmoHybrid")  # same, but on every rank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +109,9 @@ def embedding_facts(reader: ConfigReader, name: str) -> EmbeddingFacts:
         norms = 3
     elif name == "OlmoForCausalLM":  # its norms have no weights
         norms = 0
-    elif name == "HyperCLOVAXForCausalLM" and reader.flag("use_post_norm", default=True):
+    elif (name == "HyperCLOVAXForCausalLM" and reader.flag("use_post_norm", default=True)) or (
+        name.startswith("Pangu") and reader.flag("sandwich_norm")
+    ):
         norms = 4
     elif name == "FalconForCausalLM":
         norms = _falcon_norms(reader)
@@ -146,7 +160,11 @@ def _detailed(reader: ConfigReader, name: str, attention: GroupedQueryAttention)
         qkv_bias = reader.flag("attention_bias", default=name in ("MiMoForCausalLM", "SeedOssForCausalLM"))
     if name in BIASED_THROUGHOUT:
         qkv_bias = output_bias = reader.flag(BIASED_THROUGHOUT[name], default=True)
-    if name.startswith("Bailing"):
+    if name == "PanguEmbeddedForCausalLM":
+        output_bias = qkv_bias
+    if name == "TeleChat2ForCausalLM":
+        qkv_bias, output_bias = False, True
+    if name.startswith(BAILING):
         qkv_bias, output_bias = reader.flag("use_bias") or reader.flag("use_qkv_bias"), reader.flag("use_bias")
     if name == "Starcoder2ForCausalLM":
         qkv_bias = output_bias = reader.flag("use_bias", default=True)
@@ -165,8 +183,9 @@ def _norm_elements(reader: ConfigReader, name: str, attention: GroupedQueryAtten
     """Return the elements of query and key norms that every rank holds whole."""
     if name.startswith(WHOLE_WIDE_NORMS):
         return (attention.num_attention_heads + attention.num_key_value_heads) * attention.head_dim
-    if name.startswith("Bailing") and reader.flag("use_qk_norm"):
-        return (2 if reader.flag("use_rmsnorm") else 4) * attention.head_dim  # others have biases
+    if name.startswith(BAILING) and reader.flag("use_qk_norm"):
+        has_biases = not reader.flag("use_rmsnorm") and not name.startswith("Param2MoE")
+        return (4 if has_biases else 2) * attention.head_dim
     if not _has_head_norms(reader, name):
         return 0
     return (2 if attention.shares_cache_with is None else 1) * attention.head_dim  # no key of its own, no norm of it
@@ -177,6 +196,8 @@ def _has_head_norms(reader: ConfigReader, name: str) -> bool:
         return True
     if name == "HunYuanMoEV1ForCausalLM":
         return reader.flag("use_qk_norm", default=True)
+    if name.startswith("HYV3"):
+        return reader.flag("qk_norm")
     return name.startswith("Glm4Moe") and reader.flag("use_qk_norm")
 
 

@@ -20,9 +20,27 @@ TOP_K_NAMES = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", 
 NO_SHARED_EXPERT = frozenset({"Qwen3MoeForCausalLM", "Qwen3VLMoeForConditionalGeneration"})
 # Have one network beside the experts, which stands alone where there are no experts.
 GRANITE_SHARED = ("GraniteMoeHybrid", "GraniteMoeShared", "GraniteMoeSWA")
-FP32_ROUTER = ("MiniMaxM2", "MiniMaxM3", "Glm4Moe", "MiMoV2", "Ernie4_5_Moe", "Step3p", "Afmoe")
+FP32_ROUTER = (
+    "MiniMaxM2",
+    "MiniMaxM3",
+    "Glm4Moe",
+    "MiMoV2",
+    "Ernie4_5_Moe",
+    "Step3p",
+    "Afmoe",
+    "HYV",
+    "Longcat",
+    "Param2MoE",
+)
+LONGCAT = "Longcat"
 KIMI_LINEAR = ("KimiLinear", "KimiK3")
-CORRECTION_FLAGS = ("use_routing_bias", "use_moe_router_bias", "use_expert_bias", "moe_router_enable_expert_bias")
+CORRECTION_FLAGS = (
+    "use_routing_bias",
+    "use_moe_router_bias",
+    "use_expert_bias",
+    "moe_router_enable_expert_bias",
+    "router_enable_expert_bias",
+)
 SCORE_CORRECTION = (
     "Afmoe",
     "DeepseekV4",
@@ -34,11 +52,32 @@ SCORE_CORRECTION = (
     "NemotronH",
     "AXK1",
     "ExaoneMo",
+    "HYV",
+    "Longcat",
+    "Param2MoE",
+    "Sarvam",
 )
 # Columns of one of their experts on a rank, at least (kimi_k3/nvidia/model.py).
 KIMI_RANK_COLUMNS = 256
 # Rows of an expert on one rank, as the MXFP4 kernels on Hopper want them (mxfp4.py).
 MXFP4_PADDING = 64
+# The first few layers are dense; after them every one has experts, or every n-th.
+FIRST_DENSE = (
+    "Deepseek",
+    "Kimi",
+    "Glm",
+    "Dots1",
+    "Bailing",
+    "Mistral4",
+    "MistralLarge3",
+    "AXK1",
+    "ExaoneMo",
+    "Cohere2Moe",
+    "HYV",
+    "PanguUltra",
+    "Param2MoE",
+    "Sarvam",
+)
 PURELY_RECURRENT = frozenset({"MambaForCausalLM", "FalconMambaForCausalLM", "Mamba2ForCausalLM"})
 PLAIN = frozenset(  # two matrices, no gate
     {
@@ -137,12 +176,13 @@ def _dense(reader: ConfigReader, name: str) -> DenseMlp:
         intermediate_size=size,
         is_gated=name not in PLAIN,
         has_bias=bias,
+        has_output_bias=name == "TeleChat2ForCausalLM",
         is_whole=name == "GPTBigCodeForCausalLM",  # runs through the engine's generic backend, which has no plan for it
     )
 
 
 def _moe(reader: ConfigReader, name: str, num_experts: int) -> MoeMlp:
-    size = reader.positive("moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size")
+    size = reader.positive("moe_intermediate_size", "expert_hidden_dim", "expert_ffn_hidden_size", "intermediate_size")
     shared = (
         reader.integer(
             "n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert", default=0
@@ -153,7 +193,7 @@ def _moe(reader: ConfigReader, name: str, num_experts: int) -> MoeMlp:
     if name.startswith("MiniMaxM3"):
         size = reader.positive("intermediate_size")
         shared = size * reader.integer("n_shared_experts", default=0)
-    if name.startswith("Step3p"):
+    if name.startswith("Step3"):
         shared = reader.integer("share_expert_dim", default=0)
     if name in NO_SHARED_EXPERT:
         shared = 0
@@ -170,18 +210,35 @@ def _moe(reader: ConfigReader, name: str, num_experts: int) -> MoeMlp:
         moe_intermediate_size=size,
         shared_expert_intermediate_size=shared,
         has_shared_gate=shared > 0 and name.startswith(("Qwen2Moe", "Qwen3Next", "Qwen3_5Moe")),
-        has_wide_router=name.startswith(FP32_ROUTER),
+        has_wide_router=_has_wide_router(reader, name),
         rank_padding=MXFP4_PADDING if name == "GptOssForCausalLM" else 1,
         min_rank_columns=KIMI_RANK_COLUMNS if name.startswith(KIMI_LINEAR) else 0,
         latent_size=reader.integer("moe_latent_size", "routed_expert_hidden_size", default=0),
         has_latent_norm=reader.flag("latent_moe_use_norm"),
-        dense_intermediate_size=reader.positive("intermediate_size") if name.startswith("Gemma4") else 0,
+        dense_intermediate_size=_dense_beside(reader, name),
+        dense_count=2 if name.startswith(LONGCAT) else 1,
+        has_expert_norms=name.startswith("Gemma4"),
+        num_idle_experts=reader.integer("zero_expert_num", default=0) if name.startswith(LONGCAT) else 0,
         is_gated=name not in PLAIN,
         expert_scheme=_expert_scheme(reader, name),
         has_bias=name == "GptOssForCausalLM",
         has_router_bias=name == "GptOssForCausalLM",
         has_score_correction=_has_score_correction(reader, name),
     )
+
+
+def _dense_beside(reader: ConfigReader, name: str) -> int:
+    """Return the width of the dense networks beside the experts of a layer."""
+    if name.startswith(LONGCAT):
+        return reader.positive("ffn_hidden_size", "intermediate_size")
+    return reader.positive("intermediate_size") if name.startswith("Gemma4") else 0
+
+
+def _has_wide_router(reader: ConfigReader, name: str) -> bool:
+    """Return whether the router is in fp32; the Bailing line says so in its config."""
+    if name.startswith(("Bailing", "SarvamMoE")):
+        return reader.raw("router_dtype") == "fp32"
+    return name.startswith(FP32_ROUTER)
 
 
 def _expert_scheme(reader: ConfigReader, name: str) -> str:
@@ -205,7 +262,7 @@ def _is_sparse(reader: ConfigReader, name: str, index: int) -> bool:
         return kinds[index] == "sparse"
     if name.startswith(("Lfm2Moe", "Afmoe")):
         return index >= reader.integer("num_dense_layers", default=0)
-    if name.startswith("Step3p"):
+    if name.startswith("Step3"):
         return _is_sparse_step(reader, index)
     if name.startswith("Llama4"):
         stated = reader.integers("moe_layers")
@@ -214,7 +271,7 @@ def _is_sparse(reader: ConfigReader, name: str, index: int) -> bool:
     frequency = reader.raw("moe_layer_freq")
     if is_list(frequency):
         return index < len(frequency) and bool(frequency[index])
-    if name.startswith(("Deepseek", "Kimi", "Glm", "Dots1", "Bailing", "Mistral4", "AXK1", "ExaoneMo", "Cohere2Moe")):
+    if name.startswith(FIRST_DENSE):
         every = frequency if isinstance(frequency, int) and frequency > 0 else 1
         return index >= reader.integer("first_k_dense_replace", default=0) and index % every == 0
     if name.startswith("Jamba"):

@@ -17,13 +17,19 @@ DEFAULT_Q_LORA_RANK = 1536
 
 def latent(reader: ConfigReader) -> Mixers:
     """Return one latent per token in every layer."""
-    attention = _latent_attention(reader)
+    attention = latent_attention(reader)
     return ((attention,),) * num_hidden_layers(reader)
 
 
 def latent_heads(reader: ConfigReader) -> Mixers:
     """Return latent attention that keeps every head's key and value (vLLM 0.33 `model_executor/models/minicpm3.py`)."""
-    return ((replace(_latent_attention(reader), keeps_heads=True),),) * num_hidden_layers(reader)
+    return ((replace(latent_attention(reader), keeps_heads=True),),) * num_hidden_layers(reader)
+
+
+def latent_twice(reader: ConfigReader) -> Mixers:
+    """Return LongCat's rule: two latents in every layer (vLLM 0.33 `model_executor/models/longcat_flash.py`)."""
+    attention = latent_attention(reader)
+    return ((attention, attention),) * num_hidden_layers(reader)
 
 
 def latent_if_stated(reader: ConfigReader) -> Mixers:
@@ -37,7 +43,7 @@ def sparse_latent(reader: ConfigReader) -> Mixers:
     Without `indexer_types` or `index_topk_pattern`, layer i selects anew when
     max(i - offset + 1, 0) is a multiple of `index_topk_freq`.
     """
-    shared = replace(_latent_attention(reader), is_sparse=True)
+    shared = replace(latent_attention(reader), is_sparse=True)
     selecting = replace(
         shared,
         indexer=SparseIndexer(
@@ -60,6 +66,19 @@ def sparse_latent(reader: ConfigReader) -> Mixers:
     return tuple((shared,) if reuses(index) else (selecting,) for index in range(layers))
 
 
+def hunyuan_v4(reader: ConfigReader) -> Mixers:
+    """Return Hunyuan V4's rule: sparse latents with sinks and a gate (vLLM 0.33 `models/hy_v4/nvidia/model.py`)."""
+    kinds = set(reader.strings("layer_types") or ()) - {"indexed_attention"}
+    if kinds:
+        raise unknown_kind("layer_types", min(kinds), "indexed_attention")
+    types = ["S" if kind == "shared" else "F" for kind in reader.strings("indexer_types") or ()]
+    stated = reader.restated({"index_topk_pattern": types}) if types else reader
+    return tuple(
+        tuple(replace(it, has_sinks=True, has_output_gate=True) for it in layer if isinstance(it, LatentAttention))
+        for layer in sparse_latent(stated)
+    )
+
+
 def kimi_linear(reader: ConfigReader) -> Mixers:
     """Return Kimi Linear's rule: `linear_attn_config` lists the layers of either kind, counted from 1.
 
@@ -68,7 +87,7 @@ def kimi_linear(reader: ConfigReader) -> Mixers:
     stated = ConfigReader(reader.mapping("linear_attn_config") or {})
     linear_layers, full_layers = stated.integers("kda_layers") or (), stated.integers("full_attn_layers") or ()
     attention = replace(
-        _latent_attention(reader),
+        latent_attention(reader),
         q_lora_rank=reader.optional("q_lora_rank") or None,
         has_output_gate=reader.flag("mla_use_output_gate"),
     )
@@ -91,7 +110,8 @@ def kimi_linear(reader: ConfigReader) -> Mixers:
     return tuple((linear,) if number in linear_layers else (attention,) for number in numbers)
 
 
-def _latent_attention(reader: ConfigReader) -> LatentAttention:
+def latent_attention(reader: ConfigReader) -> LatentAttention:
+    """Return the latent that the config states."""
     return LatentAttention(
         num_attention_heads=reader.positive("num_attention_heads"),
         q_lora_rank=_q_lora_rank(reader),

@@ -28,6 +28,10 @@ class ConfigReader:
                     return value
         return None
 
+    def restated(self, values: Mapping[str, object]) -> "ConfigReader":
+        """Return a reader of this level with these fields stated instead."""
+        return ConfigReader({**self._values, **values}, self._wrapper)
+
     def values(self) -> dict[str, object]:
         """Return everything stated on this level."""
         return dict(self._values)

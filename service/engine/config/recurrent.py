@@ -18,6 +18,7 @@ from service.engine.architecture import (
     ShortConvolution,
 )
 from service.engine.config.attention import FULL_KINDS, Mixers, base_attention, hidden_size, num_hidden_layers
+from service.engine.config.latent import latent_attention
 from service.engine.config.reader import ConfigReader, unknown_kind
 from service.engine.errors import MissingConfigFieldError
 
@@ -26,13 +27,53 @@ NEMOTRON_NAMES = {"linear_attention": "mamba", "full_attention": "attention"}
 NEMOTRON_LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 
 
+def olmo_hybrid(reader: ConfigReader) -> Mixers:
+    """Return OLMo Hybrid's rule: Qwen3-Next's without gates, its states kept at the ends of blocks only.
+
+    Source: vLLM 0.33 `model_executor/models/olmo_hybrid.py`.
+    """
+    linear = replace(_delta_net(reader), has_narrow_decay=True, exports_states=False)
+    return _in_groups_of_four(reader, linear, base_attention(reader))
+
+
+def bailing_linear(reader: ConfigReader) -> Mixers:
+    """Return the rule of Ring and Ling 2.5: lightning attention, and latents in the last layer of every group.
+
+    Source: vLLM 0.33 `model_executor/models/bailing_moe_linear.py`.
+    """
+    heads = reader.positive("num_attention_heads")
+    head_dim = reader.positive("head_dim", default=max(hidden_size(reader) // heads, 1))
+    if reader.flag("use_bias") or reader.flag("use_qkv_bias"):
+        raise unknown_kind("use_qkv_bias", True, "false: lightning attention is sized without biases")
+    linear = GatedDeltaNet(
+        num_key_heads=heads,
+        num_value_heads=heads,
+        key_head_dim=head_dim,
+        value_head_dim=head_dim,
+        conv_kernel_size=1,
+        state_dtype="auto",
+        has_fixed_decay=True,
+        has_head_norms=reader.flag("use_qk_norm"),
+        exports_states=False,
+        num_norm_groups=reader.positive("group_norm_size", default=1),
+    )
+    every = reader.positive("layer_group_size", default=1)
+    full = latent_attention(reader)
+    numbers = range(1, num_hidden_layers(reader) + 1)
+    return tuple((full,) if number % every == 0 else (linear,) for number in numbers)
+
+
 def qwen_hybrid(reader: ConfigReader) -> Mixers:
     """Return Qwen3-Next's rule: a gated delta net in most layers, gated attention in every fourth."""
     attention = replace(
         base_attention(reader),
         has_output_gate=reader.flag("attn_output_gate", default=True),
     )
-    linear = GatedDeltaNet(
+    return _in_groups_of_four(reader, _delta_net(reader), attention)
+
+
+def _delta_net(reader: ConfigReader) -> GatedDeltaNet:
+    return GatedDeltaNet(
         num_key_heads=reader.positive("linear_num_key_heads"),
         num_value_heads=reader.positive("linear_num_value_heads"),
         key_head_dim=reader.positive("linear_key_head_dim"),
@@ -40,6 +81,10 @@ def qwen_hybrid(reader: ConfigReader) -> Mixers:
         conv_kernel_size=reader.positive("linear_conv_kernel_dim", default=4),
         state_dtype=reader.text("mamba_ssm_dtype", default="auto"),
     )
+
+
+def _in_groups_of_four(reader: ConfigReader, linear: GatedDeltaNet, attention: GroupedQueryAttention) -> Mixers:
+    """Return attention in every fourth layer, unless the config says otherwise."""
     interval = reader.positive("full_attention_interval", default=4)
     kinds = reader.strings("layer_types") or tuple(
         "full_attention" if (index + 1) % interval == 0 else "linear_attention"

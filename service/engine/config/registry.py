@@ -21,16 +21,27 @@ from service.engine.config.attention import (
     nemotron_nas,
     opt,
     patterned,
+    plamo3,
     qwen,
     qwen_moe,
     step,
+    step3_text,
     windowed_by_default,
     windowed_like_llama,
 )
 from service.engine.config.compressed import compressed
-from service.engine.config.latent import kimi_linear, latent, latent_heads, latent_if_stated, sparse_latent
+from service.engine.config.latent import (
+    hunyuan_v4,
+    kimi_linear,
+    latent,
+    latent_heads,
+    latent_if_stated,
+    latent_twice,
+    sparse_latent,
+)
 from service.engine.config.reader import ConfigReader, text_reader, unknown_kind
 from service.engine.config.recurrent import (
+    bailing_linear,
     bamba,
     falcon_h1,
     granite_hybrid,
@@ -39,6 +50,7 @@ from service.engine.config.recurrent import (
     mamba1,
     mamba2,
     nemotron_h,
+    olmo_hybrid,
     qwen_hybrid,
     zamba2,
 )
@@ -80,6 +92,9 @@ _LIKE_LLAMA = (
     "Jais2ForCausalLM",
     "Kolibri1ForCausalLM",
     "MellumForCausalLM",
+    "PanguEmbeddedForCausalLM",
+    "TeleChat2ForCausalLM",
+    "TeleFLMForCausalLM",
 )
 _FULL = (
     "ExaoneForCausalLM",
@@ -109,6 +124,10 @@ _FULL = (
     "Ernie4_5ForCausalLM",
     "Ernie4_5_MoeForCausalLM",
     "Dots1ForCausalLM",
+    "DbrxForCausalLM",
+    "HYV3ForCausalLM",
+    "Param2MoEForCausalLM",
+    "SarvamMoEForCausalLM",
 )
 
 ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
@@ -150,6 +169,16 @@ ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
         "AXK1ForCausalLM": latent,
         "Mistral4ForCausalLM": latent,
         "MiniCPM3ForCausalLM": latent_heads,
+        "MistralLarge3ForCausalLM": latent,
+        "PanguUltraMoEForCausalLM": latent,
+        "SarvamMLAForCausalLM": latent,
+        "LongcatFlashForCausalLM": latent_twice,
+        "HYV4ForCausalLM": hunyuan_v4,
+        "BailingMoeV2_5ForCausalLM": bailing_linear,
+        "OlmoHybridForCausalLM": olmo_hybrid,
+        "Step3TextForCausalLM": step3_text,
+        "Plamo3ForCausalLM": plamo3,
+        "VaultGemmaForCausalLM": patterned(2, 4096),
         "Glm4MoeLiteForCausalLM": latent,
         "DeepseekV32ForCausalLM": sparse_latent,
         "GlmMoeDsaForCausalLM": sparse_latent,

@@ -327,7 +327,7 @@ def checkpoint_tokens(mixer: RecurrentMixer) -> int:
     """
     match mixer:
         case GatedDeltaNet():
-            return DELTA_NET_CHECKPOINT_TOKENS
+            return DELTA_NET_CHECKPOINT_TOKENS if mixer.exports_states else 0
         case KimiDeltaAttention():
             return FLASH_KDA_CHECKPOINT_TOKENS if mixer.has_full_rank_gate else 0
         case Mamba2():

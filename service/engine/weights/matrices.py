@@ -78,7 +78,7 @@ def layer_matrices(architecture: Architecture, layer: DecoderLayer, layout: Layo
     )
     if architecture.has_attention_residuals:
         norms += parts * RESIDUAL_VECTORS * hidden
-    streams = _hyper_connections(architecture.residual_streams, hidden, prefix)
+    streams = _hyper_connections(architecture, prefix)
     matrices += _layer_embedding(architecture, prefix) + _alternating(architecture, layout, prefix)
     return [*matrices, _vector(prefix + "norms", norms), streams]
 
@@ -205,6 +205,8 @@ def _grouped(it: GroupedQueryAttention, hidden: int, tp: int, prefix: str) -> li
     """Return query, key, value and output; key-value heads are replicated above their number."""
     if it.is_shared_block:
         return [Matrix(module=prefix + "linear", rows=hidden, columns=hidden)]
+    if it.query_rank:
+        return _low_rank_queries(it, hidden, tp, prefix)
     heads = it.num_attention_heads // tp
     kv_heads = max(1, it.num_key_value_heads // tp)
     query = heads * it.head_dim * (2 if it.has_output_gate else 1)
@@ -228,6 +230,22 @@ def _grouped(it: GroupedQueryAttention, hidden: int, tp: int, prefix: str) -> li
         _vector(prefix + "norms", norms),
         Matrix(module=prefix + "g_proj", rows=heads if it.has_head_gate else 0, columns=hidden),
         _vector(prefix + "sinks", heads if it.has_sinks else 0),
+        Matrix(module=prefix + CACHE_SCALES, rows=2, columns=1, is_linear=False, element_bytes=4),
+    ]
+
+
+def _low_rank_queries(it: GroupedQueryAttention, hidden: int, tp: int, prefix: str) -> list[Matrix]:
+    """Return Step 3's attention: a narrow query and one key and value, whole on every rank, before the query's heads.
+
+    Source: vLLM 0.33 `model_executor/models/step3_text.py`.
+    """
+    width = it.num_attention_heads // tp * it.head_dim
+    rows = it.query_rank + it.num_key_value_heads * (it.head_dim + it.v_head_dim)
+    return [
+        Matrix(module=prefix + "qkv_proj", rows=rows, columns=hidden),
+        Matrix(module=prefix + "wq", rows=width, columns=it.query_rank),
+        Matrix(module=prefix + "o_proj", rows=hidden, columns=width),
+        _vector(prefix + "inter_norm", it.query_rank),
         Matrix(module=prefix + CACHE_SCALES, rows=2, columns=1, is_linear=False, element_bytes=4),
     ]
 
@@ -260,6 +278,8 @@ def _latent(it: LatentAttention, hidden: int, tp: int, prefix: str) -> list[Matr
         ]
     if it.has_output_gate:
         matrices.append(Matrix(module=prefix + "g_proj", rows=heads * it.v_head_dim, columns=hidden))
+    if it.has_sinks:
+        matrices.append(_single(prefix + "sinks", heads))
     if it.indexer is not None:
         index = it.indexer
         matrices += [
@@ -324,24 +344,33 @@ def _single(module: str, elements: int) -> Matrix:
     return Matrix(module=module, rows=elements, columns=1, is_linear=False, element_bytes=4)
 
 
-def _hyper_connections(streams: int, hidden: int, prefix: str) -> Matrix:
+def _hyper_connections(architecture: Architecture, prefix: str) -> Matrix:
     """Return the fp32 weights that mix residual streams before and after a layer's two parts."""
-    mixes = (2 + streams) * streams
-    return _single(prefix + "hc", 2 * (mixes * streams * hidden + mixes + 3) if streams > 1 else 0)
+    streams, mixes = architecture.residual_streams, architecture.mixes_streams
+    rows = (2 + streams * mixes) * streams
+    elements = 2 * (rows * streams * architecture.hidden_size + rows + 2 + mixes)
+    return _single(prefix + "hc", elements if streams > 1 else 0)
 
 
 def _delta_net(it: GatedDeltaNet, hidden: int, tp: int, prefix: str) -> list[Matrix]:
     key = it.num_key_heads * it.key_head_dim // tp
     value = it.num_value_heads * it.value_head_dim // tp
     heads = it.num_value_heads // tp
-    return [
+    matrices = [
         Matrix(module=prefix + "in_proj_qkv", rows=2 * key + 2 * value, columns=hidden, parts=4),
+        _vector(prefix + "head_norms", 2 * it.key_head_dim if it.has_head_norms else 0),
+        Matrix(module=prefix + "out_proj", rows=hidden, columns=value),
+    ]
+    if it.has_fixed_decay:
+        return [*matrices, _vector(prefix + "norm", value)]
+    decay = _vector(prefix + "A_log", heads) if it.has_narrow_decay else _single(prefix + "A_log", heads)
+    return [
+        *matrices,
         Matrix(module=prefix + "in_proj_b", rows=2 * heads, columns=hidden, parts=2),
         Matrix(module=prefix + "conv1d", rows=2 * key + value, columns=it.conv_kernel_size, is_linear=False),
         _vector(prefix + "dt_bias", heads),
-        Matrix(module=prefix + "A_log", rows=heads, columns=1, is_linear=False, element_bytes=4),
+        decay,
         _vector(prefix + "norm", it.value_head_dim),
-        Matrix(module=prefix + "out_proj", rows=hidden, columns=value),
     ]
 
 
@@ -429,6 +458,7 @@ def _mlp(mlp: Mlp, hidden: int, layout: Layout, prefix: str) -> list[Matrix]:
                 prefix + "mlp.",
                 is_gated=mlp.is_gated,
                 has_bias=mlp.has_bias,
+                has_output_bias=mlp.has_output_bias,
             )
         case MoeMlp():
             return _experts(mlp, hidden, layout, prefix + "mlp.")
@@ -438,7 +468,9 @@ def _mlp(mlp: Mlp, hidden: int, layout: Layout, prefix: str) -> list[Matrix]:
             assert_never(never)
 
 
-def _dense(size: int, hidden: int, prefix: str, *, is_gated: bool, has_bias: bool) -> list[Matrix]:
+def _dense(
+    size: int, hidden: int, prefix: str, *, is_gated: bool, has_bias: bool = False, has_output_bias: bool = False
+) -> list[Matrix]:
     parts = 2 if is_gated else 1
     return [
         Matrix(
@@ -448,7 +480,12 @@ def _dense(size: int, hidden: int, prefix: str, *, is_gated: bool, has_bias: boo
             parts=parts,
             biases=parts * size if has_bias else 0,
         ),
-        Matrix(module=prefix + "down_proj", rows=hidden, columns=size, biases=hidden if has_bias else 0),
+        Matrix(
+            module=prefix + "down_proj",
+            rows=hidden,
+            columns=size,
+            biases=hidden if has_bias or has_output_bias else 0,
+        ),
     ]
 
 
@@ -485,6 +522,7 @@ def _experts(mlp: MoeMlp, hidden: int, layout: Layout, prefix: str) -> list[Matr
     if ranks > 1 and not layout.expert_parallel:
         size = max(size, mlp.min_rank_columns)
     width = mlp.latent_size or hidden
+    routed = mlp.num_experts + mlp.num_idle_experts
     # Beside a dense network of its own, the experts are not part of it by name either.
     experts = prefix.removesuffix("mlp.") if mlp.dense_intermediate_size else prefix
     padded = _routed(mlp, round_up(size, mlp.rank_padding), width, count, experts)
@@ -492,19 +530,17 @@ def _experts(mlp: MoeMlp, hidden: int, layout: Layout, prefix: str) -> list[Matr
         *(replace(it, in_mxfp4=it4) for it, it4 in zip(_routed(mlp, size, width, count, experts), padded, strict=True)),
         Matrix(
             module=prefix + "gate",
-            rows=mlp.num_experts,
+            rows=routed,
             columns=hidden,
             is_linear=False,
             element_bytes=4 if mlp.has_wide_router else None,
-            biases=mlp.num_experts if mlp.has_router_bias else 0,
+            biases=routed if mlp.has_router_bias else 0,
         ),
     ]
     if mlp.hash_table_rows:
         matrices.append(_single(prefix + "tid2eid", mlp.hash_table_rows * mlp.num_experts_per_tok))
     if mlp.has_score_correction:
-        matrices.append(
-            Matrix(module=prefix + "correction", rows=mlp.num_experts, columns=1, is_linear=False, element_bytes=4)
-        )
+        matrices.append(_single(prefix + "correction", routed))
     if mlp.shared_expert_intermediate_size:
         shared = mlp.shared_expert_intermediate_size // layout.tensor_parallel_size
         always = _dense(shared, hidden, prefix + "shared_experts.", is_gated=mlp.is_gated, has_bias=False)
@@ -517,7 +553,9 @@ def _experts(mlp: MoeMlp, hidden: int, layout: Layout, prefix: str) -> list[Matr
         ]
     if mlp.dense_intermediate_size:
         dense = mlp.dense_intermediate_size // layout.tensor_parallel_size
-        matrices += _dense(dense, hidden, prefix, is_gated=mlp.is_gated, has_bias=False)
+        beside = _dense(dense, hidden, prefix, is_gated=mlp.is_gated)
+        matrices += [replace(it, count=mlp.dense_count) for it in beside]
+    if mlp.has_expert_norms:
         # three norms around the experts, the router's scale, and one scale per expert
         matrices.append(_vector(prefix + "expert_norms", 4 * hidden + mlp.num_experts))
     if mlp.has_shared_gate:
