@@ -191,6 +191,7 @@ class MoeMlp:
     has_latent_norm: bool = False
     dense_intermediate_size: int = 0  # a dense network beside the experts (Gemma 4, LongCat)
     dense_count: int = 1  # such networks
+    image_expert_size: int = 0  # as many experts again of this width, for images (Ernie 4.5 VL)
     has_expert_norms: bool = False  # around the experts, with scales of their own (Gemma 4)
     num_idle_experts: int = 0  # that the router may pick and that pass a token on unchanged
     is_gated: bool = True
@@ -253,9 +254,12 @@ class Encoder:
 
     split_parameters: int  # divided over tensor-parallel ranks
     whole_parameters: int  # the same on every rank
-    num_heads: int | None = None  # a rank holds the whole tower where tensor parallelism does not divide them
+    num_heads: int | None = None  # that tensor parallelism must divide
+    intermediate_size: int = 0  # that it must divide as well, where a family's sizes are odd
+    is_whole_where_uneven: bool = False  # where it does not, every rank holds the whole tower instead
     max_tokens_per_item: int = 0  # what one image adds to a prompt at most [tokens]
     widest_elements_per_token: int = 0  # alive at once in its widest layer, per prompt token; 0 where unknown
+    beside: "Encoder | None" = None  # a part with heads of its own, such as the tower for sound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -10,6 +10,7 @@ from service.engine.architecture import (
     Attention,
     CompressedAttention,
     DenseMlp,
+    Encoder,
     GatedDeltaNet,
     GroupedQueryAttention,
     KimiDeltaAttention,
@@ -45,7 +46,7 @@ def check_layout(architecture: Architecture, quantization: Quantization, layout:
 
     Sources:
         vLLM 0.33 ModelConfig.verify_with_parallel_config (heads, pipeline stages),
-        distributed.utils.divide (matrices), validate_fp8_block_shape and
+        distributed.utils.divide (matrices, heads of towers), validate_fp8_block_shape and
         validate_fp8_block_shape_moe (quantization blocks).
     """
     tp = layout.tensor_parallel_size
@@ -169,7 +170,7 @@ def _pipeline_parallel_sizes(gpu: Gpu, tensor_parallel_size: int, wish: LayoutWi
 @lru_cache(maxsize=1024)
 def _divisions(architecture: Architecture, quantization: Quantization) -> Divisions:
     """Collect every size that tensor parallelism must divide."""
-    exact: set[tuple[str, int]] = set()
+    exact = _tower_divisions(architecture.encoder)
     key_value_heads: set[int] = set()
     blocks: set[tuple[str, int, int, bool]] = set()
     num_experts = 0
@@ -197,6 +198,18 @@ def _divisions(architecture: Architecture, quantization: Quantization) -> Divisi
         num_experts=num_experts,
         blocks=tuple(sorted(blocks)),
     )
+
+
+def _tower_divisions(encoder: Encoder | None) -> set[tuple[str, int]]:
+    """Return the same of a tower and of any beside it."""
+    if encoder is None:
+        return set()
+    sizes = _tower_divisions(encoder.beside)
+    if encoder.num_heads is not None and not encoder.is_whole_where_uneven:
+        sizes.add(("attention heads of the vision or audio tower", encoder.num_heads))
+    if encoder.intermediate_size:
+        sizes.add(("feed-forward columns of the vision tower", encoder.intermediate_size))
+    return sizes
 
 
 def _block_divisions(

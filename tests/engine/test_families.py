@@ -13,7 +13,7 @@ import pytest
 
 from service.engine.config import parse_architecture
 from service.engine.config.quantization import parse_quantization, stated_quantization
-from service.engine.errors import UnsupportedModelError
+from service.engine.errors import UnsupportedLayoutError, UnsupportedModelError
 from service.engine.inputs import EngineSettings, Layout
 from service.engine.kv_cache import cache_shape, plan_kv_cache
 from service.engine.layouts import check_layout
@@ -230,6 +230,20 @@ def test_gemma_3n_adds_up_to_the_printed_total() -> None:
         }
 
         assert num_parameters(parse_architecture(wrapped)) + shared * unused_keys_and_values == printed
+
+
+# family, and the ranks on which vLLM 0.33 stops with "12 is not divisible by 8" and the like, though the language model
+# would divide
+UNEVEN_TOWERS = {"glm-4.5v": 8, "cohere-2-vision": 8, "ultravox": 8, "hyperclova-x-vision-v2": 8}
+
+
+@pytest.mark.parametrize(("family", "ranks"), UNEVEN_TOWERS.items(), ids=UNEVEN_TOWERS)
+def test_towers_that_do_not_divide_are_refused(family: str, ranks: int) -> None:
+    stated = FAMILIES[family]["config"]
+    quantization = parse_quantization(stated_quantization(stated))
+
+    with pytest.raises(UnsupportedLayoutError, match="tower"):
+        check_layout(parse_architecture(stated), quantization, Layout(tensor_parallel_size=ranks))
 
 
 def test_a_kimi_layer_of_neither_kind_is_refused() -> None:

@@ -6,13 +6,12 @@ from service.engine.architecture import Architecture, DecoderLayer
 from service.engine.config.attention import hidden_size
 from service.engine.config.context import context_lengths
 from service.engine.config.embedding import alternating_updates, embedding_facts, per_layer_embeddings, with_details
-from service.engine.config.encoder import parse_encoder
 from service.engine.config.feed_forward import PURELY_RECURRENT, mlp_layers
 from service.engine.config.reader import architecture_name, text_reader
 from service.engine.config.recurrent import shared_blocks
 from service.engine.config.registry import attention_rule, language_model
 from service.engine.config.restated import restated
-from service.engine.config.towers import parse_tower
+from service.engine.config.wrapped_towers import parse_towers
 
 HYPER_CONNECTED = ("DeepseekV4", "HYV4")
 DTYPES = {"bfloat16": "bfloat16", "float16": "float16", "half": "float16", "float32": "bfloat16", "float": "bfloat16"}
@@ -56,5 +55,5 @@ def parse_architecture(config: Mapping[str, object]) -> Architecture:
         per_layer_embeddings=per_layer_embeddings(reader, name),
         alternating_updates=alternating_updates(reader, name),
         extra_parameters=facts.extra_parameters,
-        encoder=parse_encoder(config, name) or parse_tower(config, name),
+        encoder=parse_towers(config, name),
     )

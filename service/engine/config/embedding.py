@@ -203,7 +203,7 @@ def _has_head_norms(reader: ConfigReader, name: str) -> bool:
 
 def per_layer_embeddings(reader: ConfigReader, name: str) -> PerLayerEmbeddings | None:
     """Return the embeddings that every layer has of its own; the config classes supply 256 elements."""
-    if not name.startswith(PER_LAYER_EMBEDDINGS):
+    if not name.startswith(PER_LAYER_EMBEDDINGS) or name.startswith("Gemma4Unified"):
         return None
     width = reader.integer("hidden_size_per_layer_input", default=256)
     if reader.states("hidden_size_per_layer_input") and reader.own("hidden_size_per_layer_input") is None:

@@ -180,6 +180,7 @@ _RULES: Mapping[str, Callable[[ConfigReader, ConfigReader], Encoder]] = {
     "KimiVLForConditionalGeneration": _kimi,
     "Llama4ForConditionalGeneration": _llama4,
     "Mistral3ForConditionalGeneration": _pixtral,
+    "LightOnOCRForConditionalGeneration": _pixtral,
     "MuseGlimmerForConditionalGeneration": _muse,
 }
 # Config classes that supply a whole tower when the config leaves it out.

@@ -9,6 +9,7 @@ Sources:
 from dataclasses import replace
 
 from service.engine.architecture import DenseMlp, Mlp, MoeMlp, NoMlp
+from service.engine.arithmetic import ceil_div
 from service.engine.config.attention import hidden_size
 from service.engine.config.embedding import BIASED_THROUGHOUT
 from service.engine.config.reader import ConfigReader, is_list, is_mapping, unknown_kind
@@ -25,7 +26,7 @@ FP32_ROUTER = (
     "MiniMaxM3",
     "Glm4Moe",
     "MiMoV2",
-    "Ernie4_5_Moe",
+    "Ernie4_5_",
     "Step3p",
     "Afmoe",
     "HYV",
@@ -51,6 +52,7 @@ SCORE_CORRECTION = (
     "DeepseekV32",
     "NemotronH",
     "AXK1",
+    "Ernie4_5_",
     "ExaoneMo",
     "HYV",
     "Longcat",
@@ -167,6 +169,8 @@ def _dense(reader: ConfigReader, name: str) -> DenseMlp:
         size = reader.positive("dense_intermediate_size")
     if name.startswith(GRANITE_SHARED):
         size = reader.integer("shared_intermediate_size", default=0) or size
+    if name == "Lfm2ForCausalLM":
+        size = _adjusted(reader, size)
     bias = reader.flag("mlp_bias", "use_bias")
     if name == "Starcoder2ForCausalLM":
         bias = reader.flag("use_bias", default=True)
@@ -179,6 +183,16 @@ def _dense(reader: ConfigReader, name: str) -> DenseMlp:
         has_output_bias=name == "TeleChat2ForCausalLM",
         is_whole=name == "GPTBigCodeForCausalLM",  # runs through the engine's generic backend, which has no plan for it
     )
+
+
+def _adjusted(reader: ConfigReader, stated: int) -> int:
+    """Return LFM2's width: two thirds of what is stated, times a factor, up to a whole multiple (lfm2.py)."""
+    size = reader.positive("block_ff_dim", default=stated)
+    if not reader.flag("block_auto_adjust_ff_dim", default=True):
+        return size
+    size = int(reader.number("block_ffn_dim_multiplier", default=1.0) * int(2 * size / 3))
+    multiple = reader.positive("block_multiple_of", default=256)
+    return ceil_div(size, multiple) * multiple
 
 
 def _moe(reader: ConfigReader, name: str, num_experts: int) -> MoeMlp:
@@ -205,6 +219,7 @@ def _moe(reader: ConfigReader, name: str, num_experts: int) -> MoeMlp:
         each = reader.positive("moe_shared_expert_intermediate_size", default=size)
         shared = each * reader.integer("n_shared_experts", default=0)
     return MoeMlp(
+        image_expert_size=reader.integer("image_expert_size", default=0),
         num_experts=num_experts,
         num_experts_per_tok=reader.positive(*TOP_K_NAMES, default=1),
         moe_intermediate_size=size,

@@ -39,7 +39,7 @@ from service.engine.config.latent import (
     latent_twice,
     sparse_latent,
 )
-from service.engine.config.reader import ConfigReader, text_reader, unknown_kind
+from service.engine.config.reader import ConfigReader, is_list, text_reader, unknown_kind
 from service.engine.config.recurrent import (
     bailing_linear,
     bamba,
@@ -179,6 +179,8 @@ ARCHITECTURES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
         "Step3TextForCausalLM": step3_text,
         "Plamo3ForCausalLM": plamo3,
         "VaultGemmaForCausalLM": patterned(2, 4096),
+        "AriaForConditionalGeneration": full_only,
+        "Ernie4_5_VLMoeForConditionalGeneration": full_only,
         "Glm4MoeLiteForCausalLM": latent,
         "DeepseekV32ForCausalLM": sparse_latent,
         "GlmMoeDsaForCausalLM": sparse_latent,
@@ -228,6 +230,37 @@ WRAPPERS: Final[Mapping[str, str | None]] = MappingProxyType(
         "Idefics3ForConditionalGeneration": None,
         "SmolVLMForConditionalGeneration": None,
         "PaliGemmaForConditionalGeneration": None,
+        "UltravoxModel": None,
+        "KeyeForConditionalGeneration": "Qwen3ForCausalLM",
+        "KeyeVL1_5ForConditionalGeneration": "Qwen3ForCausalLM",
+        "InternVLChatModel": None,
+        "SkyworkR1VChatModel": None,
+        "H2OVLChatModel": None,
+        "NVLM_D": None,
+        "QianfanOCRForConditionalGeneration": None,
+        "InternS1ForConditionalGeneration": None,
+        "Eagle2_5_VLForConditionalGeneration": None,
+        "Cohere2VisionForConditionalGeneration": None,
+        "Lfm2VlForConditionalGeneration": None,
+        "LightOnOCRForConditionalGeneration": None,
+        "LlavaNextVideoForConditionalGeneration": None,
+        "BeeForConditionalGeneration": None,
+        "RForConditionalGeneration": None,
+        "OpenCUAForConditionalGeneration": None,
+        "HCXVisionV2ForCausalLM": None,
+        "Exaone4_5_ForConditionalGeneration": "Exaone4ForCausalLM",
+        "PaddleOCRVLForConditionalGeneration": "Ernie4_5ForCausalLM",
+        "GlmOcrForConditionalGeneration": "Glm4ForCausalLM",
+        "GLM4VForCausalLM": "ChatGLMModel",
+        "Qwen2_5OmniModel": "Qwen2ForCausalLM",
+        "Qwen2_5OmniForConditionalGeneration": "Qwen2ForCausalLM",
+        "Qwen3OmniMoeForConditionalGeneration": "Qwen3MoeForCausalLM",
+        "Qwen2AudioForConditionalGeneration": "Qwen2ForCausalLM",
+        "DotsOCRForCausalLM": "Qwen2ForCausalLM",
+        "Step3VLForConditionalGeneration": "Step3TextForCausalLM",
+        "Phi3VForCausalLM": "LlamaForCausalLM",
+        "Phi4MMForCausalLM": "Phi3ForCausalLM",
+        "Gemma4UnifiedForConditionalGeneration": "Gemma4ForCausalLM",
     }
 )
 LANGUAGE_MODELS: Final[Mapping[str, str]] = MappingProxyType(
@@ -241,6 +274,40 @@ LANGUAGE_MODELS: Final[Mapping[str, str]] = MappingProxyType(
         "gemma2": "Gemma2ForCausalLM",
         "phi3": "Phi3ForCausalLM",
         "gpt_oss": "GptOssForCausalLM",
+        "cohere": "CohereForCausalLM",
+        "cohere2": "Cohere2ForCausalLM",
+        "deepseek_v2": "DeepseekV2ForCausalLM",
+        "deepseek_v3": "DeepseekV3ForCausalLM",
+        "gemma3_text": "Gemma3ForCausalLM",
+        "glm4": "Glm4ForCausalLM",
+        "glm4_moe": "Glm4MoeForCausalLM",
+        "granite": "GraniteForCausalLM",
+        "granitemoe": "GraniteMoeForCausalLM",
+        "granitemoehybrid": "GraniteMoeHybridForCausalLM",
+        "hyperclovax": "HyperCLOVAXForCausalLM",
+        "internlm2": "InternLM2ForCausalLM",
+        "lfm2": "Lfm2ForCausalLM",
+        "lfm2_moe": "Lfm2MoeForCausalLM",
+        "mixtral": "MixtralForCausalLM",
+        "mistral4": "Mistral4ForCausalLM",
+        "nemotron_h": "NemotronHForCausalLM",
+        "olmo2": "Olmo2ForCausalLM",
+        "opt": "OPTForCausalLM",
+        "phi": "PhiForCausalLM",
+        "qwen2_moe": "Qwen2MoeForCausalLM",
+        "seed_oss": "SeedOssForCausalLM",
+        "smollm3": "SmolLM3ForCausalLM",
+    }
+)
+# MiniCPM's multimodal classes take their language model from the version they state.
+MINICPM_VERSIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "MiniCPMV 2.0": "MiniCPMForCausalLM",
+        "MiniCPMV 2.5": "LlamaForCausalLM",
+        "MiniCPMV 2.6": "Qwen2ForCausalLM",
+        "MiniCPMV 4.0": "LlamaForCausalLM",
+        "MiniCPMV 4.5": "Qwen3ForCausalLM",
+        "MiniCPMO 2.6": "Qwen2ForCausalLM",
     }
 )
 
@@ -253,12 +320,20 @@ def language_model(config: Mapping[str, object], name: str) -> str:
     """
     if name == "Mistral3ForConditionalGeneration" and text_reader(config).own("model_type") == "mistral4":
         return "Mistral4ForCausalLM"
+    if name in ("MiniCPMV", "MiniCPMO"):
+        version = f"{name} {float(ConfigReader(config).number('version', default=2.6))}"
+        if version not in MINICPM_VERSIONS:
+            raise unknown_kind("version", version, ", ".join(MINICPM_VERSIONS))
+        return MINICPM_VERSIONS[version]
     if name not in WRAPPERS:
         return name
     stated = WRAPPERS[name]
     if stated is not None:
         return stated
     inner = text_reader(config)
+    named = inner.own("architectures")
+    if is_list(named) and named and str(named[0]) != name and str(named[0]) in ARCHITECTURES:
+        return str(named[0])
     kind = str(inner.own("model_type") or "")
     if kind not in LANGUAGE_MODELS:
         raise unknown_kind("text_config.model_type", kind, ", ".join(LANGUAGE_MODELS))
@@ -276,6 +351,6 @@ def attention_rule(name: str) -> AttentionRule:
         raise UnsupportedModelError(
             f"there is no rule yet for the architecture {name[:80]!r}, so it is refused rather than approximated",
             field="model_config.architectures",
-            accepted=", ".join(sorted({*ARCHITECTURES, *WRAPPERS})),
+            accepted=", ".join(sorted({*ARCHITECTURES, *WRAPPERS, "MiniCPMV", "MiniCPMO"})),
         )
     return rule

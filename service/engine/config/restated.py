@@ -1,14 +1,14 @@
 """Families that state the usual facts elsewhere, restated where every other rule looks for them.
 
 Sources:
-    vLLM 0.33 model files: dbrx.py, telechat2.py.
+    vLLM 0.33 model files: dbrx.py, ernie45_vl_moe.py.
 """
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from service.engine.config.reader import ConfigReader
+from service.engine.config.reader import ConfigReader, is_list, unknown_kind
 
 
 def _dbrx(reader: ConfigReader) -> Mapping[str, object]:
@@ -23,9 +23,26 @@ def _dbrx(reader: ConfigReader) -> Mapping[str, object]:
     }
 
 
+def _ernie_vl(reader: ConfigReader) -> Mapping[str, object]:
+    """Return as one number what Ernie 4.5 VL states for text and images, where both agree."""
+    values: dict[str, object] = {}
+    for field in ("moe_num_experts", "moe_layer_start_index", "moe_layer_end_index"):
+        stated = reader.raw(field)
+        if not is_list(stated) or not stated:
+            continue
+        values[field] = min(it for it in stated if isinstance(it, int))
+        if field == "moe_num_experts" and any(it != stated[0] for it in stated):
+            raise unknown_kind(field, stated, "as many experts for images as for text")
+    sizes = reader.raw("moe_intermediate_size")
+    if is_list(sizes) and len(sizes) > 1:
+        values |= {"moe_intermediate_size": sizes[0], "image_expert_size": sizes[1]}
+    return values
+
+
 _RULES: Final[Mapping[str, Callable[[ConfigReader], Mapping[str, object]]]] = MappingProxyType(
     {
         "DbrxForCausalLM": _dbrx,
+        "Ernie4_5_VLMoeForConditionalGeneration": _ernie_vl,
     }
 )
 

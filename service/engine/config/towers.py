@@ -8,37 +8,21 @@ Sources:
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 from service.engine.architecture import Encoder
-from service.engine.config.reader import ConfigReader, is_list, is_mapping, text_reader
-
-
-def _blocks(hidden: int, size: int, *, is_gated: bool = False, has_biases: bool = True) -> tuple[int, int]:
-    """Return the parameters of one layer's matrices: split over ranks, and the whole biases after each part."""
-    parts = 2 if is_gated else 1
-    split = 4 * hidden * hidden + (parts + 1) * hidden * size
-    if not has_biases:
-        return split, 0
-    return split + 3 * hidden + parts * size, 2 * hidden
-
-
-def _perceptron(inputs: int, inner: int, out: int) -> tuple[int, int]:
-    """Return a projector of two matrices with biases: split over ranks, and the whole bias at its end."""
-    return inputs * inner + inner + inner * out, out
-
-
-def _heads(vision: ConfigReader) -> int:
-    return vision.positive("num_attention_heads", "num_heads", "heads", default=16)
-
-
-def _side(vision: ConfigReader, name: str) -> int:
-    """Return a length that some configs state once per direction."""
-    stated = vision.raw(name)
-    if is_list(stated):
-        return (vision.integers(name) or (0,))[0]
-    return vision.positive(name)
+from service.engine.config.reader import ConfigReader, is_mapping, text_reader
+from service.engine.config.tower_parts import (
+    blocks,
+    merging,
+    perceptron,
+    side_length,
+    siglip,
+    tower_heads,
+    used_layers,
+)
 
 
 def _kimi_k3(vision: ConfigReader, text: ConfigReader) -> Encoder:
@@ -57,6 +41,7 @@ def _kimi_k3(vision: ConfigReader, text: ConfigReader) -> Encoder:
         + (patches + side * hidden + hidden)
         + (merged * merged + merged * out + out),
         num_heads=vision.positive("vt_num_attention_heads", "num_attention_heads", default=12),
+        is_whole_where_uneven=True,
     )
 
 
@@ -66,21 +51,21 @@ def _minimax_m3(vision: ConfigReader, text: ConfigReader) -> Encoder:
     out = text.positive("hidden_size")
     inner = text.positive("projector_hidden_size", default=out)
     stated = ConfigReader(vision.mapping("img_token_compression_config") or {})
-    split, whole = _blocks(hidden, vision.positive("intermediate_size"))
-    projector, bias = _perceptron(hidden, inner, out)
-    merger, _ = _perceptron(stated.positive("spatial_merge_size", default=2) ** 2 * out, inner, out)
+    split, whole = blocks(hidden, vision.positive("intermediate_size"))
+    projector, bias = perceptron(hidden, inner, out)
+    merger, _ = perceptron(stated.positive("spatial_merge_size", default=2) ** 2 * out, inner, out)
     patches = 3 * stated.positive("temporal_patch_size", default=2) * vision.positive("patch_size") ** 2 * hidden
     return Encoder(
         split_parameters=depth * split + projector + merger,
         whole_parameters=depth * (whole + 4 * hidden) + 2 * hidden + patches + 2 * bias,
-        num_heads=_heads(vision),
+        num_heads=tower_heads(vision),
     )
 
 
 def _step(vision: ConfigReader, text: ConfigReader) -> Encoder:
     """Return Step's perception encoder with scaled layers, the two convolutions after it, and the projector."""
     width, depth = vision.positive("width", "hidden_size"), vision.positive("layers", "num_hidden_layers")
-    split, whole = _blocks(width, int(width * vision.number("mlp_ratio", default=8960 / 1536)))
+    split, whole = blocks(width, int(width * vision.number("mlp_ratio", default=8960 / 1536)))
     patch = vision.positive("patch_size")
     side = vision.positive("image_size") // patch
     around = 3 * patch * patch * width + side * side * width + 2 * width
@@ -88,7 +73,7 @@ def _step(vision: ConfigReader, text: ConfigReader) -> Encoder:
     return Encoder(
         split_parameters=depth * split + 4 * width * text.positive("hidden_size"),
         whole_parameters=depth * (whole + 6 * width) + around + downsampling,
-        num_heads=_heads(vision),
+        num_heads=tower_heads(vision),
     )
 
 
@@ -104,28 +89,16 @@ def _gemma3n(_vision: ConfigReader, _text: ConfigReader) -> Encoder:
 def _qwen2(vision: ConfigReader, _text: ConfigReader) -> Encoder:
     """Return Qwen2-VL's tower: patches in time and space, and a merger of four patches."""
     hidden, out = vision.positive("embed_dim", default=1280), vision.positive("hidden_size")
-    split, whole = _blocks(hidden, int(hidden * vision.number("mlp_ratio", default=4.0)))
-    return _merging(vision, hidden, out, (split, whole + 4 * hidden), 2 * hidden)
+    split, whole = blocks(hidden, int(hidden * vision.number("mlp_ratio", default=4.0)))
+    return merging(vision, hidden, out, (split, whole + 4 * hidden), 2 * hidden)
 
 
 def _qwen2_5(vision: ConfigReader, _text: ConfigReader) -> Encoder:
     """Return Qwen2.5-VL's tower: gated, with norms that have no bias."""
     hidden, out = vision.positive("hidden_size"), vision.positive("out_hidden_size", default=3584)
-    split, whole = _blocks(hidden, vision.positive("intermediate_size", default=3420), is_gated=True)
-    return _merging(vision, hidden, out, (split, whole + 2 * hidden), hidden)
-
-
-def _merging(vision: ConfigReader, hidden: int, out: int, layer: tuple[int, int], last_norm: int) -> Encoder:
-    depth = vision.positive("depth")
-    merged = vision.positive("spatial_merge_size", default=2) ** 2 * hidden
-    merger, bias = _perceptron(merged, merged, out)
-    patch = vision.positive("patch_size") ** 2 * vision.positive("temporal_patch_size", default=2)
-    patches = vision.positive("in_channels", "in_chans", default=3) * patch * hidden
-    return Encoder(
-        split_parameters=depth * layer[0] + merger,
-        whole_parameters=depth * layer[1] + patches + last_norm + bias,
-        num_heads=_heads(vision),
-    )
+    size = vision.positive("intermediate_size", default=3420)
+    split, whole = blocks(hidden, size, is_gated=True)
+    return replace(merging(vision, hidden, out, (split, whole + 2 * hidden), hidden), intermediate_size=size)
 
 
 def _glm4v(vision: ConfigReader, _text: ConfigReader) -> Encoder:
@@ -133,25 +106,25 @@ def _glm4v(vision: ConfigReader, _text: ConfigReader) -> Encoder:
     hidden, out = vision.positive("hidden_size"), vision.positive("out_hidden_size")
     depth, inner = vision.positive("depth"), vision.positive("intermediate_size")
     patch = vision.positive("patch_size")
-    split, _ = _blocks(hidden, out, is_gated=True, has_biases=False)
+    split, _ = blocks(hidden, out, is_gated=True, has_biases=False)
     patches = 3 * vision.positive("temporal_patch_size", default=2) * patch * patch * hidden + hidden
     positions = (vision.positive("image_size") // patch) ** 2 * hidden
     downsampling = vision.positive("spatial_merge_size", default=2) ** 2 * hidden * out + out
     return Encoder(
         split_parameters=depth * split + out * out + 3 * out * inner,
         whole_parameters=(depth + 1) * 2 * hidden + patches + positions + downsampling + 2 * out,
-        num_heads=_heads(vision),
+        num_heads=tower_heads(vision),
     )
 
 
 def _internvl(vision: ConfigReader, text: ConfigReader) -> Encoder:
     """Return InternViT with scaled layers, of which only feed-forward parts are split, and the projector."""
     hidden, depth = vision.positive("hidden_size"), vision.positive("num_hidden_layers")
-    size, patch = vision.positive("intermediate_size"), _side(vision, "patch_size")
+    size, patch = vision.positive("intermediate_size"), side_length(vision, "patch_size")
     merged, out = 4 * hidden, text.positive("hidden_size")
     attention = 3 * hidden if vision.flag("attention_bias") else 0
     norms = 2 * hidden if vision.flag("use_qk_norm") else 0
-    around = 3 * patch * patch * hidden + hidden + ((_side(vision, "image_size") // patch) ** 2 + 2) * hidden
+    around = 3 * patch * patch * hidden + hidden + ((side_length(vision, "image_size") // patch) ** 2 + 2) * hidden
     projector = 2 * merged + merged * out + out + out * out + out
     layer = 4 * hidden * hidden + attention + 8 * hidden + norms
     return Encoder(
@@ -162,23 +135,15 @@ def _internvl(vision: ConfigReader, text: ConfigReader) -> Encoder:
 def _clip(vision: ConfigReader, text: ConfigReader) -> Encoder:
     """Return CLIP up to the layer whose features are used, and the projector."""
     hidden, patch = vision.positive("hidden_size"), vision.positive("patch_size")
-    split, whole = _blocks(hidden, vision.positive("intermediate_size"))
-    depth = _used_layers(vision, text)
+    split, whole = blocks(hidden, vision.positive("intermediate_size"))
+    depth = used_layers(vision, text)
     positions = ((vision.positive("image_size") // patch) ** 2 + 1) * hidden
-    projector, bias = _perceptron(hidden, text.positive("hidden_size"), text.positive("hidden_size"))
+    projector, bias = perceptron(hidden, text.positive("hidden_size"), text.positive("hidden_size"))
     return Encoder(
         split_parameters=depth * split + projector,
         whole_parameters=depth * (whole + 4 * hidden) + 3 * patch * patch * hidden + positions + 3 * hidden + bias,
-        num_heads=_heads(vision),
+        num_heads=tower_heads(vision),
     )
-
-
-def _used_layers(vision: ConfigReader, text: ConfigReader) -> int:
-    """Return how many layers are built: those behind the used feature layer are left out."""
-    depth, stated = vision.positive("num_hidden_layers"), text.raw("vision_feature_layer")
-    if isinstance(stated, int) and stated < 0:
-        return max(depth + stated + 1, 1)
-    return depth
 
 
 def _clip_next(vision: ConfigReader, text: ConfigReader) -> Encoder:
@@ -191,41 +156,45 @@ def _clip_next(vision: ConfigReader, text: ConfigReader) -> Encoder:
     )
 
 
-def _siglip(vision: ConfigReader) -> tuple[int, int]:
-    """Return SigLIP without its last norm: split over ranks, and whole."""
-    hidden, depth = vision.positive("hidden_size"), vision.positive("num_hidden_layers")
-    patch = vision.positive("patch_size")
-    split, whole = _blocks(hidden, vision.positive("intermediate_size"))
-    patches = 3 * patch * patch * hidden + hidden + (vision.positive("image_size") // patch) ** 2 * hidden
-    return depth * split, depth * (whole + 4 * hidden) + patches
+def _clip_video(vision: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return CLIP with a projector that no rank splits."""
+    tower, out = _clip(vision, text), text.positive("hidden_size")
+    projector, _ = perceptron(vision.positive("hidden_size"), out, out)
+    return Encoder(
+        split_parameters=tower.split_parameters - projector,
+        whole_parameters=tower.whole_parameters + projector,
+        num_heads=tower.num_heads,
+    )
 
 
 def _onevision(vision: ConfigReader, text: ConfigReader) -> Encoder:
     """Return SigLIP, one learnt end of line, and a projector that no rank splits."""
-    split, whole = _siglip(vision)
+    split, whole = siglip(vision)
     out = text.positive("hidden_size")
-    projector = sum(_perceptron(vision.positive("hidden_size"), out, out))
-    return Encoder(split_parameters=split, whole_parameters=whole + out + projector, num_heads=_heads(vision))
+    projector = sum(perceptron(vision.positive("hidden_size"), out, out))
+    return Encoder(split_parameters=split, whole_parameters=whole + out + projector, num_heads=tower_heads(vision))
 
 
 def _paligemma(vision: ConfigReader, _text: ConfigReader) -> Encoder:
     """Return SigLIP with its last norm, and one projection that no rank splits."""
-    split, whole = _siglip(vision)
+    split, whole = siglip(vision)
     hidden, out = vision.positive("hidden_size"), vision.positive("projection_dim")
     return Encoder(
         split_parameters=split,
         whole_parameters=whole + 2 * hidden + hidden * out + out,
-        num_heads=_heads(vision),
+        num_heads=tower_heads(vision),
     )
 
 
 def _idefics3(vision: ConfigReader, text: ConfigReader) -> Encoder:
     """Return SigLIP with its last norm, and one projection of merged patches that no rank splits."""
-    split, whole = _siglip(vision)
+    split, whole = siglip(vision)
     hidden = vision.positive("hidden_size")
     merged = text.positive("scale_factor", default=2) ** 2 * hidden
     projection = merged * text.positive("hidden_size")
-    return Encoder(split_parameters=split, whole_parameters=whole + 2 * hidden + projection, num_heads=_heads(vision))
+    return Encoder(
+        split_parameters=split, whole_parameters=whole + 2 * hidden + projection, num_heads=tower_heads(vision)
+    )
 
 
 _RULES: Final[Mapping[str, Callable[[ConfigReader, ConfigReader], Encoder]]] = MappingProxyType(
@@ -239,8 +208,10 @@ _RULES: Final[Mapping[str, Callable[[ConfigReader, ConfigReader], Encoder]]] = M
         "Glm4vForConditionalGeneration": _glm4v,
         "Glm4vMoeForConditionalGeneration": _glm4v,
         "InternVLForConditionalGeneration": _internvl,
+        "InternS1ForConditionalGeneration": _internvl,
         "LlavaForConditionalGeneration": _clip,
         "LlavaNextForConditionalGeneration": _clip_next,
+        "LlavaNextVideoForConditionalGeneration": _clip_video,
         "LlavaOnevisionForConditionalGeneration": _onevision,
         "Idefics3ForConditionalGeneration": _idefics3,
         "SmolVLMForConditionalGeneration": _idefics3,

@@ -13,6 +13,7 @@ from service.engine.architecture import (
     CompressedAttention,
     DecoderLayer,
     DenseMlp,
+    Encoder,
     GatedDeltaNet,
     GroupedQueryAttention,
     KimiDeltaAttention,
@@ -124,14 +125,18 @@ def embedding_matrices(architecture: Architecture, layout: Layout) -> tuple[list
     vectors = own + RESIDUAL_VECTORS * architecture.has_attention_residuals
     final_norm = _vector("model.norm", hidden * vectors)
     if architecture.encoder is not None:
-        encoder = architecture.encoder
-        is_whole = encoder.num_heads is not None and encoder.num_heads % layout.tensor_parallel_size > 0
-        ranks = 1 if is_whole else layout.tensor_parallel_size
-        first.append(_vector("visual", encoder.whole_parameters + ceil_div(encoder.split_parameters, ranks)))
+        first.append(_vector("visual", _tower_elements(architecture.encoder, layout.tensor_parallel_size)))
     first += _model_embeddings(architecture, layout)
     if not architecture.ties_embeddings:
         return first, [final_norm, mixing, head]
     return first, [final_norm] if layout.pipeline_parallel_size == 1 else [final_norm, table]
+
+
+def _tower_elements(encoder: Encoder, tp: int) -> int:
+    """Return the parameters of a tower, and of any beside it, on one rank."""
+    is_whole = encoder.is_whole_where_uneven and encoder.num_heads is not None and encoder.num_heads % tp > 0
+    elements = encoder.whole_parameters + ceil_div(encoder.split_parameters, 1 if is_whole else tp)
+    return elements + (0 if encoder.beside is None else _tower_elements(encoder.beside, tp))
 
 
 def _model_embeddings(architecture: Architecture, layout: Layout) -> list[Matrix]:
@@ -522,7 +527,7 @@ def _experts(mlp: MoeMlp, hidden: int, layout: Layout, prefix: str) -> list[Matr
     if ranks > 1 and not layout.expert_parallel:
         size = max(size, mlp.min_rank_columns)
     width = mlp.latent_size or hidden
-    routed = mlp.num_experts + mlp.num_idle_experts
+    routed = mlp.num_experts * (2 if mlp.image_expert_size else 1) + mlp.num_idle_experts
     # Beside a dense network of its own, the experts are not part of it by name either.
     experts = prefix.removesuffix("mlp.") if mlp.dense_intermediate_size else prefix
     padded = _routed(mlp, round_up(size, mlp.rank_padding), width, count, experts)
@@ -537,6 +542,10 @@ def _experts(mlp: MoeMlp, hidden: int, layout: Layout, prefix: str) -> list[Matr
             biases=routed if mlp.has_router_bias else 0,
         ),
     ]
+    if mlp.image_expert_size:
+        matrices += _routed(
+            mlp, ceil_div(mlp.image_expert_size, 1 if layout.expert_parallel else ranks), width, count, experts
+        )
     if mlp.hash_table_rows:
         matrices.append(_single(prefix + "tid2eid", mlp.hash_table_rows * mlp.num_experts_per_tok))
     if mlp.has_score_correction:
