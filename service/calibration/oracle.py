@@ -7,12 +7,18 @@ from typing import Any
 from service.calibration.startups import Skipped
 from service.engine.architecture import Architecture
 from service.engine.config import parse_architecture
-from service.engine.config.quantization import parse_quantization, stated_quantization
+from service.engine.config.quantization import (
+    Quantization,
+    parse_quantization,
+    standard_quantization,
+    stated_quantization,
+)
 from service.engine.errors import EngineError
 from service.engine.inputs import EngineSettings, Layout
 from service.engine.kv_cache import plan_kv_cache
 from service.engine.weights import rank_weights
 
+MODELOPT_FOUR_BITS = "modelopt_fp4"  # as the serving engine names the method
 QUANTIZED_DTYPES = frozenset({"uint8", "float8_e4m3fn"})
 
 
@@ -39,6 +45,17 @@ def oracle_configs(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
         if name in quantized and beside.is_file() and "quantization_config" not in configs[name]:
             configs[name] = {**configs[name], "hf_quant_config": json.loads(beside.read_text(encoding="utf-8"))}
     return configs
+
+
+def row_quantization(row: dict[str, Any], config: dict[str, Any]) -> Quantization:
+    """Return how a row's checkpoint was loaded: as its config states, or the usual recipe of the method the row names.
+
+    A row may name ModelOpt's four bits where the file that says so stands beside the config and is not at hand.
+    """
+    stated = stated_quantization(config)
+    if stated is None and row.get("quantization") == MODELOPT_FOUR_BITS:
+        return standard_quantization("nvfp4")
+    return parse_quantization(stated)
 
 
 def cache_is_equal(row: dict[str, Any], architecture: Architecture) -> bool:
@@ -92,7 +109,7 @@ def compare_oracle(
             ours = rank_weights(
                 architecture,
                 layout=Layout(tensor_parallel_size=row["tp"]),
-                quantization=parse_quantization(stated_quantization(configs[name])),
+                quantization=row_quantization(row, configs[name]),
             ).param_bytes
             weights[case] = ours / expected - 1
     return caches, list(weights.items()), skipped

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from service.calibration.oracle import oracle_configs
+from service.calibration.oracle import oracle_configs, row_quantization
 from service.engine.config import parse_architecture
-from service.engine.config.quantization import parse_quantization, standard_quantization, stated_quantization
 from service.engine.errors import UnsupportedModelError
 from service.engine.inputs import Layout
 from service.engine.weights import rank_weights
@@ -15,39 +14,27 @@ from tests.conftest import referee_rows
 
 ROWS = [row for row in referee_rows("vllm_kv_oracle.jsonl") if "param_bytes" in (row.get("weights") or {})]
 CONFIGS = oracle_configs(ROWS)
-CASES = {(row["config"], row["tp"]): row["weights"]["param_bytes"] for row in ROWS}
-MISSES = frozenset({"nvidia/Qwen3-30B-A3B-NVFP4"})  # its quantization is in no file that is at hand
+CASES = {(row["config"], row["tp"]): row for row in ROWS}
 
 
-def loaded(config: dict[str, Any], tensor_parallel_size: int) -> int:
+def loaded(row: dict[str, Any]) -> int:
+    config = CONFIGS[row["config"]]
     return rank_weights(
         parse_architecture(config),
-        layout=Layout(tensor_parallel_size=tensor_parallel_size),
-        quantization=parse_quantization(stated_quantization(config)),
+        layout=Layout(tensor_parallel_size=row["tp"]),
+        quantization=row_quantization(row, config),
     ).param_bytes
 
 
 def test_most_are_equal_and_all_others_are_close(record_property: Callable[[str, object], None]) -> None:
     errors: dict[tuple[str, int], float] = {}
-    for (config, tp), expected in CASES.items():
-        if config in MISSES:
-            continue
-        errors[config, tp] = loaded(CONFIGS[config], tp) / expected - 1
+    for case, row in CASES.items():
+        errors[case] = loaded(row) / row["weights"]["param_bytes"] - 1
     equal = sum(error == 0 for error in errors.values())
-    record_property("compared", f"weights: {equal} of {len(CASES)} equal, {len(MISSES)} configs left out")
+    record_property("compared", f"weights: {equal} of {len(CASES)} equal, none left out")
 
     assert equal >= 0.8 * len(CASES)
     assert {case: error for case, error in errors.items() if abs(error) > 0.005} == {}
-
-
-def test_the_standard_recipe_equals_a_published_checkpoint() -> None:
-    config = CONFIGS["nvidia/Qwen3-30B-A3B-NVFP4"]
-
-    ours = rank_weights(
-        parse_architecture(config), layout=Layout(), quantization=standard_quantization("nvfp4")
-    ).param_bytes
-
-    assert ours == CASES["nvidia/Qwen3-30B-A3B-NVFP4", 1]
 
 
 def test_a_model_without_a_rule_is_refused_by_name() -> None:
