@@ -8,7 +8,7 @@ Sources:
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from functools import lru_cache
 from typing import Literal
 
@@ -318,8 +318,8 @@ def _names(module: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _matchers(ignored: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...], tuple[re.Pattern[str], ...]]:
-    """Split patterns into exact names, wildcards and expressions."""
+def _matchers(ignored: tuple[str, ...]) -> tuple[frozenset[str], re.Pattern[str] | None, tuple[re.Pattern[str], ...]]:
+    """Split patterns into exact names, wildcards (all in one) and expressions."""
     expressions: list[re.Pattern[str]] = []
     wildcards: list[str] = []
     exact: set[str] = set()
@@ -333,7 +333,8 @@ def _matchers(ignored: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]
             wildcards.append(pattern)
         else:
             exact.add(pattern)
-    return frozenset(exact), tuple(wildcards), tuple(expressions)
+    joined = re.compile("|".join(translate(it) for it in wildcards)) if wildcards else None
+    return frozenset(exact), joined, tuple(expressions)
 
 
 def _is_ignored(ignored: tuple[str, ...], module: str) -> bool:
@@ -342,7 +343,7 @@ def _is_ignored(ignored: tuple[str, ...], module: str) -> bool:
     prefixes = {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
     if exact & prefixes or parts[-1] in exact:
         return True
-    if any(fnmatchcase(prefix, pattern) for pattern in wildcards for prefix in prefixes):
+    if wildcards is not None and any(wildcards.match(prefix) for prefix in prefixes):
         return True
     return any(pattern.match(module) for pattern in expressions)
 
