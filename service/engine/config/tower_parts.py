@@ -4,6 +4,8 @@ Sources:
     vLLM 0.33 `model_executor/models/`: siglip.py, clip.py, qwen2_vl.py, vision.py.
 """
 
+from dataclasses import replace
+
 from service.engine.architecture import Encoder
 from service.engine.config.reader import ConfigReader, is_list
 
@@ -64,3 +66,27 @@ def merging(vision: ConfigReader, hidden: int, out: int, layer: tuple[int, int],
         whole_parameters=depth * layer[1] + patches + last_norm + bias,
         num_heads=tower_heads(vision),
     )
+
+
+def vision_part(outer: ConfigReader) -> ConfigReader:
+    """Return a reader of the vision tower's part of a config."""
+    return ConfigReader(outer.mapping("vision_config") or {})
+
+
+def audio_part(outer: ConfigReader) -> ConfigReader:
+    """Return a reader of the sound tower's part of a config."""
+    return ConfigReader(outer.mapping("audio_config") or {})
+
+
+def qwen25(outer: ConfigReader, _text: ConfigReader) -> Encoder:
+    """Return Qwen2.5-VL's tower."""
+    vision = vision_part(outer)
+    hidden, out = vision.positive("hidden_size", default=1280), vision.positive("out_hidden_size", default=3584)
+    size = vision.positive("intermediate_size", default=3420)
+    split, whole = blocks(hidden, size, is_gated=True)
+    return replace(merging(vision, hidden, out, (split, whole + 2 * hidden), hidden), intermediate_size=size)
+
+
+def with_whole(encoder: Encoder, parameters: int) -> Encoder:
+    """Return a tower with more parameters that no rank splits."""
+    return replace(encoder, whole_parameters=encoder.whole_parameters + parameters)

@@ -1,11 +1,11 @@
-"""Vision and audio towers in front of a language model of another family.
+"""Vision towers in front of a language model of another family, and the table of all such classes.
 
 Sources:
     vLLM 0.33 `model_executor/models/`: intern_vit.py with internvl.py, nvlm_d.py and eagle2_5_vl.py,
     idefics2_vision_model.py with minicpmv.py, minicpmo.py, aria.py and phi4mm.py, siglip.py with bee.py and
-    cohere2_vision.py, lfm2_siglip2.py with lfm2_vl.py, clip.py with phi3v.py, paddleocr_vl.py, keye.py,
-    dots_ocr.py, ernie45_vl.py, exaone4_5.py, glm_ocr.py, glm4v.py, step3_vl.py, gemma4_unified.py, opencua.py,
-    hyperclovax_vision_v2.py, qwen2_5_omni_thinker.py, qwen3_omni_moe_thinker.py, qwen2_audio.py, ultravox.py.
+    cohere2_vision.py, lfm2_siglip2.py with lfm2_vl.py, paddleocr_vl.py, keye.py, keye_vl1_5.py, dots_ocr.py,
+    ernie45_vl.py, exaone4_5.py, glm_ocr.py, glm4v.py, step3_vl.py, gemma4_unified.py, opencua.py,
+    hyperclovax_vision_v2.py, minicpmv4_6.py.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,8 +15,19 @@ from typing import Final
 
 from service.engine.architecture import Encoder
 from service.engine.config.encoder import parse_encoder
+from service.engine.config.fixed_towers import deepseek_ocr, deepseek_vl2, nemotron_nano, phi3v
 from service.engine.config.reader import ConfigReader, is_mapping, text_reader, unknown_kind
-from service.engine.config.tower_parts import blocks, merging, perceptron, siglip, tower_heads
+from service.engine.config.sound_towers import conformer, qwen3_omni, qwen25_omni, qwen_audio, ultravox, whisper
+from service.engine.config.tower_parts import (
+    audio_part,
+    blocks,
+    perceptron,
+    qwen25,
+    siglip,
+    tower_heads,
+    vision_part,
+    with_whole,
+)
 from service.engine.config.towers import parse_tower
 
 Rule = Callable[[ConfigReader, ConfigReader], Encoder]
@@ -27,17 +38,9 @@ KEYE_POSITIONS = 32_768
 PHI4_HIDDEN = 1152
 
 
-def _vision(outer: ConfigReader) -> ConfigReader:
-    return ConfigReader(outer.mapping("vision_config") or {})
-
-
-def _audio(outer: ConfigReader) -> ConfigReader:
-    return ConfigReader(outer.mapping("audio_config") or {})
-
-
 def _intern_vit(outer: ConfigReader, *, extra_heads: int = 0) -> Encoder:
     """Return InternViT, whose attention a rank holds whole where its heads do not divide, up to the used layer."""
-    vision = _vision(outer)
+    vision = vision_part(outer)
     hidden, size = vision.positive("hidden_size"), vision.positive("intermediate_size")
     heads, patch = vision.positive("num_attention_heads"), vision.positive("patch_size")
     depth, layer = vision.positive("num_hidden_layers"), outer.raw("select_layer")
@@ -67,19 +70,15 @@ def _shuffled(outer: ConfigReader, hidden: int) -> int:
 
 def _internvl(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return InternViT and a norm with two matrices over merged patches."""
-    merged, out = _shuffled(outer, _vision(outer).positive("hidden_size")), text.positive("hidden_size")
-    return _with_whole(_intern_vit(outer), 2 * merged + sum(perceptron(merged, out, out)))
+    merged, out = _shuffled(outer, vision_part(outer).positive("hidden_size")), text.positive("hidden_size")
+    return with_whole(_intern_vit(outer), 2 * merged + sum(perceptron(merged, out, out)))
 
 
 def _nvlm(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return InternViT with empty heads, and a projector as wide as the language model's feed-forward part."""
-    merged, inner = _shuffled(outer, _vision(outer).positive("hidden_size")), text.positive("intermediate_size")
+    merged, inner = _shuffled(outer, vision_part(outer).positive("hidden_size")), text.positive("intermediate_size")
     projector = 2 * merged + merged * inner + inner * text.positive("hidden_size")
-    return _with_whole(_intern_vit(outer, extra_heads=NVLM_EXTRA_HEADS), projector)
-
-
-def _with_whole(encoder: Encoder, parameters: int) -> Encoder:
-    return replace(encoder, whole_parameters=encoder.whole_parameters + parameters)
+    return with_whole(_intern_vit(outer, extra_heads=NVLM_EXTRA_HEADS), projector)
 
 
 def _plain_siglip(vision: ConfigReader, *, has_last_norm: bool, layers: int = 0) -> Encoder:
@@ -99,42 +98,47 @@ def _plain_siglip(vision: ConfigReader, *, has_last_norm: bool, layers: int = 0)
 
 def _eagle(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return SigLIP, and a norm with two matrices over merged patches."""
-    vision = _vision(outer)
+    vision = vision_part(outer)
     merged, out = _shuffled(outer, vision.positive("hidden_size")), text.positive("hidden_size")
-    return _with_whole(_plain_siglip(vision, has_last_norm=True), 2 * merged + sum(perceptron(merged, out, out)))
+    return with_whole(_plain_siglip(vision, has_last_norm=True), 2 * merged + sum(perceptron(merged, out, out)))
 
 
 def _minicpmv(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return SigLIP and a resampler: learnt queries that attend to the patches, whole on every rank."""
-    vision = _vision(outer)
+    vision = vision_part(outer)
     out, hidden = text.positive("hidden_size"), vision.positive("hidden_size")
     if outer.flag("drop_vision_last_layer"):
         raise unknown_kind("drop_vision_last_layer", True, "false: the tower is sized with all its layers")
     queries = outer.positive("query_num", default=RESAMPLED_QUERIES)
     attention = 4 * out * out + 4 * out
     resampler = queries * out + out * out + (hidden * out if hidden != out else 0) + attention + 6 * out
-    return _with_whole(_plain_siglip(vision, has_last_norm=True), resampler)
+    return with_whole(_plain_siglip(vision, has_last_norm=True), resampler)
+
+
+def _minicpmv_46(outer: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return SigLIP, a merger of windows inside it (only its attention is split), and a merger of patches after it."""
+    vision, out = vision_part(outer), text.positive("hidden_size")
+    hidden, size = vision.positive("hidden_size"), vision.positive("intermediate_size")
+    merged, tower = 4 * hidden, _plain_siglip(vision, has_last_norm=True)
+    windows = 2 * hidden + 2 * merged + sum(perceptron(merged, 4 * size, hidden)) + hidden
+    patches = 2 * merged + sum(perceptron(merged, merged, out))
+    return replace(
+        with_whole(tower, windows + patches),
+        split_parameters=tower.split_parameters + 4 * hidden * hidden + 3 * hidden,
+    )
 
 
 def _minicpmo(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return MiniCPM-V's tower, Whisper's encoder and a projector for sound, both whole."""
-    audio, out = _audio(outer), text.positive("hidden_size")
+    audio, out = audio_part(outer), text.positive("hidden_size")
     width = audio.positive("d_model")
-    sound = _whisper(audio) + audio.positive("max_source_positions", default=1500) * width
-    return _with_whole(_minicpmv(outer, text), sound + sum(perceptron(width, out, out)))
-
-
-def _whisper(audio: ConfigReader) -> int:
-    """Return Whisper's encoder without positions: two convolutions, layers without key bias, a norm."""
-    width, size = audio.positive("d_model"), audio.positive("encoder_ffn_dim")
-    split, whole = blocks(width, size)
-    layers = audio.positive("encoder_layers") * (split - width + whole + 4 * width)
-    return 3 * audio.positive("num_mel_bins") * width + width + 3 * width * width + width + layers + 2 * width
+    sound = whisper(audio) + audio.positive("max_source_positions", default=1500) * width
+    return with_whole(_minicpmv(outer, text), sound + sum(perceptron(width, out, out)))
 
 
 def _aria(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return SigLIP without its last norm, cross-attention that no rank splits, and two split matrices."""
-    vision = _vision(outer)
+    vision = vision_part(outer)
     hidden, out = vision.positive("hidden_size"), text.positive("hidden_size")
     stated = outer.mapping("projector_patch_to_query_dict") or {}
     queries = max((it for it in stated.values() if isinstance(it, int)), default=256)
@@ -142,14 +146,14 @@ def _aria(outer: ConfigReader, text: ConfigReader) -> Encoder:
     norms = 6 * hidden
     tower = _plain_siglip(vision, has_last_norm=False)
     return replace(
-        _with_whole(tower, queries * hidden + attention + norms),
+        with_whole(tower, queries * hidden + attention + norms),
         split_parameters=tower.split_parameters + hidden * out + out * out,
     )
 
 
 def _cohere_vision(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return SigLIP, and a gated projector over merged patches, split over ranks."""
-    vision = _vision(outer)
+    vision = vision_part(outer)
     merged = outer.positive("downsample_factor", default=2) ** 2 * vision.positive("hidden_size")
     inner, out = outer.positive("alignment_intermediate_size", default=36864), text.positive("hidden_size")
     tower = _plain_siglip(vision, has_last_norm=True)
@@ -162,7 +166,7 @@ def _cohere_vision(outer: ConfigReader, text: ConfigReader) -> Encoder:
 
 def _lfm2(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return SigLIP 2 with a fixed number of positions, and a projector over merged patches."""
-    vision = _vision(outer)
+    vision = vision_part(outer)
     hidden = vision.positive("hidden_size")
     positions = vision.positive("num_patches", default=256) * hidden
     merged = outer.positive("downsample_factor", default=2) ** 2 * hidden
@@ -179,12 +183,12 @@ def _lfm2(outer: ConfigReader, text: ConfigReader) -> Encoder:
 
 def _bee(outer: ConfigReader, text: ConfigReader, widening: int = 4) -> Encoder:
     """Return SigLIP up to the used layer, one learnt end of line, and a projector that widens the text's width."""
-    vision = _vision(outer)
+    vision = vision_part(outer)
     hidden, out = vision.positive("hidden_size"), text.positive("hidden_size")
     layer = outer.raw("vision_feature_layer")
     used = vision.positive("num_hidden_layers") + layer + 1 if isinstance(layer, int) and layer < 0 else 0
     tower = _plain_siglip(vision, has_last_norm=False, layers=max(used, 0))
-    return _with_whole(tower, out + 2 * hidden + sum(perceptron(hidden, widening * out, out)))
+    return with_whole(tower, out + 2 * hidden + sum(perceptron(hidden, widening * out, out)))
 
 
 def _r(outer: ConfigReader, text: ConfigReader) -> Encoder:
@@ -194,7 +198,7 @@ def _r(outer: ConfigReader, text: ConfigReader) -> Encoder:
 
 def _llava(outer: ConfigReader, text: ConfigReader) -> Encoder | None:
     """Return LLaVA with SigLIP up to the used layer, or with Pixtral's tower; CLIP has its rule elsewhere."""
-    vision, out = _vision(outer), text.positive("hidden_size")
+    vision, out = vision_part(outer), text.positive("hidden_size")
     hidden, depth = vision.positive("hidden_size"), vision.positive("num_hidden_layers")
     projector, bias = perceptron(hidden, out, out)
     layer = outer.raw("vision_feature_layer")
@@ -209,18 +213,18 @@ def _llava(outer: ConfigReader, text: ConfigReader) -> Encoder | None:
         )
     else:
         return None
-    return replace(_with_whole(tower, bias), split_parameters=tower.split_parameters + projector)
+    return replace(with_whole(tower, bias), split_parameters=tower.split_parameters + projector)
 
 
 def _keye(outer: ConfigReader, text: ConfigReader, *, norms_merged: bool = False) -> Encoder:
     """Return SigLIP with a second table of positions, and a split projector of merged patches."""
-    vision = _vision(outer)
+    vision = vision_part(outer)
     hidden = vision.positive("hidden_size")
     merged = vision.positive("spatial_merge_size", default=2) ** 2 * hidden
     projector, bias = perceptron(merged, merged, text.positive("hidden_size"))
-    tower = _with_whole(_plain_siglip(vision, has_last_norm=True), KEYE_POSITIONS * hidden + bias)
+    tower = with_whole(_plain_siglip(vision, has_last_norm=True), KEYE_POSITIONS * hidden + bias)
     norm = 2 * (merged if norms_merged else hidden)
-    return replace(_with_whole(tower, norm), split_parameters=tower.split_parameters + projector)
+    return replace(with_whole(tower, norm), split_parameters=tower.split_parameters + projector)
 
 
 def _keye_15(outer: ConfigReader, text: ConfigReader) -> Encoder:
@@ -228,105 +232,33 @@ def _keye_15(outer: ConfigReader, text: ConfigReader) -> Encoder:
     return _keye(outer, text, norms_merged=True)
 
 
-def _ultravox(outer: ConfigReader, text: ConfigReader) -> Encoder:
-    """Return Whisper's encoder with positions, split over ranks, and a gated projector of stacked frames."""
-    audio, out = _audio(outer), text.positive("hidden_size")
-    width, depth = audio.positive("d_model"), audio.positive("encoder_layers")
-    split, whole = blocks(width, audio.positive("encoder_ffn_dim"))
-    around = _whisper(audio) - depth * (split - width + whole + 4 * width)
-    inner, stacked = outer.positive("hidden_size", default=4096), outer.positive("stack_factor", default=8) * width
-    middle = inner // 2 if outer.text("projector_act", default="swiglu") == "swiglu" else inner
-    norm = middle if outer.flag("projector_ln_mid") else out
-    return Encoder(
-        split_parameters=depth * split,
-        whole_parameters=around
-        + depth * (whole + 4 * width)
-        + audio.positive("max_source_positions", default=1500) * width
-        + (stacked + stacked * inner + middle * out + norm),
-        num_heads=audio.positive("encoder_attention_heads"),
-    )
-
-
 def _paddle(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return SigLIP with its last norm, and a projector over merged patches that no rank splits."""
-    vision = _vision(outer)
+    vision = vision_part(outer)
     hidden = vision.positive("hidden_size")
     merged = vision.positive("spatial_merge_size", default=2) ** 2 * hidden
     tower = _plain_siglip(vision, has_last_norm=True)
-    return _with_whole(tower, 2 * hidden + sum(perceptron(merged, merged, text.positive("hidden_size"))))
-
-
-def _qwen25(outer: ConfigReader, _text: ConfigReader) -> Encoder:
-    """Return Qwen2.5-VL's tower."""
-    vision = _vision(outer)
-    hidden, out = vision.positive("hidden_size", default=1280), vision.positive("out_hidden_size", default=3584)
-    size = vision.positive("intermediate_size", default=3420)
-    split, whole = blocks(hidden, size, is_gated=True)
-    return replace(merging(vision, hidden, out, (split, whole + 2 * hidden), hidden), intermediate_size=size)
+    return with_whole(tower, 2 * hidden + sum(perceptron(merged, merged, text.positive("hidden_size"))))
 
 
 def _hyperclova(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return Qwen2.5-VL's tower, and one projection that no rank splits."""
     out = text.positive("hidden_size")
-    return _with_whole(_qwen25(outer, text), _vision(outer).positive("out_hidden_size") * out + out)
+    return with_whole(qwen25(outer, text), vision_part(outer).positive("out_hidden_size") * out + out)
 
 
 def _exaone(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return Qwen2.5-VL's tower with fewer key-value heads."""
-    vision, tower = _vision(outer), _qwen25(outer, text)
+    vision, tower = vision_part(outer), qwen25(outer, text)
     hidden, heads = vision.positive("hidden_size"), tower_heads(vision)
     fewer = heads - vision.positive("num_key_value_heads", default=heads)
     saved = vision.positive("depth") * 2 * fewer * (hidden // heads) * (hidden + 1)
     return replace(tower, split_parameters=tower.split_parameters - saved)
 
 
-def _qwen25_omni(outer: ConfigReader, text: ConfigReader) -> Encoder:
-    """Return Qwen2.5-VL's tower, and Whisper's encoder, whole on every rank."""
-    thinker = _thinker(outer)
-    audio = _audio(thinker)
-    width, out = audio.positive("d_model"), audio.positive("output_dim", default=3584)
-    return _with_whole(_qwen25(thinker, text), _whisper(audio) + 2 * out + width * out + out)
-
-
-def _qwen3_omni(outer: ConfigReader, _text: ConfigReader) -> Encoder:
-    """Return Qwen3-VL's tower, and a sound encoder split over ranks where its heads divide."""
-    thinker = _thinker(outer)
-    vision = {"vision_config": thinker.mapping("vision_config") or {}}
-    tower = parse_encoder(vision, "Qwen3VLMoeForConditionalGeneration")
-    if tower is None:
-        raise unknown_kind("thinker_config.vision_config", None, "the tower's sizes")
-    audio = _audio(thinker)
-    width, out = audio.positive("d_model"), audio.positive("output_dim", default=3584)
-    depth, channels = audio.positive("encoder_layers"), audio.positive("downsample_hidden_size", default=480)
-    split, whole = blocks(width, audio.positive("encoder_ffn_dim"))
-    bands = audio.positive("num_mel_bins")
-    for _ in range(3):
-        bands = (bands + 1) // 2
-    convolutions = 9 * channels + channels + 2 * (9 * channels * channels + channels) + channels * bands * width
-    sound = Encoder(
-        split_parameters=depth * split,
-        whole_parameters=depth * (whole + 4 * width) + convolutions + 2 * width + sum(perceptron(width, width, out)),
-        num_heads=audio.positive("encoder_attention_heads"),
-        is_whole_where_uneven=True,
-    )
-    return replace(tower, num_heads=tower_heads(ConfigReader(vision["vision_config"])), beside=sound)
-
-
-def _thinker(outer: ConfigReader) -> ConfigReader:
-    return ConfigReader(outer.mapping("thinker_config") or outer.values())
-
-
-def _qwen_audio(outer: ConfigReader, text: ConfigReader) -> Encoder:
-    """Return Whisper's encoder with positions and one projection, whole on every rank."""
-    audio, out = _audio(outer), text.positive("hidden_size")
-    width = audio.positive("d_model")
-    positions = audio.positive("max_source_positions", default=1500) * width
-    return Encoder(split_parameters=0, whole_parameters=_whisper(audio) + positions + width * out + out)
-
-
 def _dots(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return dots.ocr's tower: gated, without biases, norms without bias but for the merger's."""
-    vision = _vision(outer)
+    vision = vision_part(outer)
     hidden, patch = vision.positive("embed_dim", default=1536), vision.positive("patch_size", default=14)
     depth = vision.positive("num_hidden_layers", default=42)
     split, _ = blocks(hidden, vision.positive("intermediate_size"), is_gated=True, has_biases=False)
@@ -345,7 +277,7 @@ def _dots(outer: ConfigReader, text: ConfigReader) -> Encoder:
 
 def _ernie(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return Ernie 4.5 VL's tower, and a resampler over four patches and then two frames, split by outputs."""
-    vision, out = _vision(outer), text.positive("hidden_size")
+    vision, out = vision_part(outer), text.positive("hidden_size")
     hidden = vision.positive("embed_dim", "hidden_size", default=1280)
     depth, patch = vision.positive("depth"), vision.positive("patch_size")
     size = int(hidden * vision.number("mlp_ratio", default=0.0)) or vision.positive("intermediate_size")
@@ -365,7 +297,7 @@ def _ernie(outer: ConfigReader, text: ConfigReader) -> Encoder:
 
 def _glm_ocr(outer: ConfigReader, _text: ConfigReader) -> Encoder:
     """Return GLM-OCR's gated tower with biases and head norms, and its gated merger."""
-    vision = _vision(outer)
+    vision = vision_part(outer)
     hidden, out, inner = (vision.positive(it) for it in ("hidden_size", "out_hidden_size", "intermediate_size"))
     depth, patch, heads = vision.positive("depth"), vision.positive("patch_size"), tower_heads(vision)
     has_biases = vision.flag("attention_bias", default=True)
@@ -385,7 +317,7 @@ def _glm_ocr(outer: ConfigReader, _text: ConfigReader) -> Encoder:
 
 def _glm4v_9b(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return GLM-4V 9B's tower, whose second feed-forward matrices are split by rows, and its gated adapter."""
-    vision, out = _vision(outer), text.positive("hidden_size")
+    vision, out = vision_part(outer), text.positive("hidden_size")
     hidden, size = vision.positive("hidden_size"), vision.positive("intermediate_size")
     depth, patch = vision.positive("num_hidden_layers"), vision.positive("patch_size")
     split, whole = blocks(hidden, size)
@@ -401,7 +333,7 @@ def _glm4v_9b(outer: ConfigReader, text: ConfigReader) -> Encoder:
 
 def _step3(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return Step 3's tower, two convolutions after it, and one projection that no rank splits."""
-    vision = _vision(outer)
+    vision = vision_part(outer)
     hidden, patch, depth = (vision.positive(it) for it in ("hidden_size", "patch_size", "num_hidden_layers"))
     middle = vision.positive("output_hidden_size", default=4096)
     split, whole = blocks(hidden, vision.positive("intermediate_size"))
@@ -417,23 +349,6 @@ def _step3(outer: ConfigReader, text: ConfigReader) -> Encoder:
         + 2 * middle * text.positive("hidden_size")
         + bias,
         num_heads=tower_heads(vision),
-    )
-
-
-def _phi3v(_outer: ConfigReader, text: ConfigReader) -> Encoder:
-    """Return CLIP's published large tower but for its last layer and norm, two learnt separators and the projector.
-
-    The engine also keeps a second table of embeddings beside the tower.
-    """
-    hidden, size, patch, side, layers = 1024, 4096, 14, 336 // 14, 23
-    split, whole = blocks(hidden, size)
-    merged, out = 4 * hidden, text.positive("hidden_size")
-    around = 3 * patch * patch * hidden + (side * side + 1) * hidden + hidden + 2 * hidden
-    table = -(-text.positive("vocab_size") // 64) * 64 * out
-    return Encoder(
-        split_parameters=layers * split + table,
-        whole_parameters=layers * (whole + 4 * hidden) + around + 2 * merged + sum(perceptron(merged, out, out)),
-        num_heads=16,
     )
 
 
@@ -458,40 +373,12 @@ def _phi4(outer: ConfigReader, text: ConfigReader) -> Encoder:
     sound = ConfigReader(ConfigReader(outer.mapping("audio_processor") or {}).mapping("config") or {})
     width = sound.positive("attention_dim", default=1024)
     projectors = sum(perceptron(PHI4_HIDDEN, out, out)) + 2 * sum(perceptron(width, out, out))
-    return _with_whole(tower, separators + projectors + _conformer(sound, width))
-
-
-def _conformer(sound: ConfigReader, width: int) -> int:
-    """Return the conformer's parameters (vLLM 0.33 `phi4mm_audio.py`, `phi4mm_utils.py`)."""
-    size, heads = sound.positive("linear_units", default=1536), sound.positive("attention_heads", default=16)
-    bands, kernel = sound.positive("input_size", default=80), sound.positive("kernel_size", default=3)
-    feed_forward = 2 * width + width * 2 * size + 2 * size + size * width + width
-    attention = 4 * (width * width + width)
-    convolution = (
-        2 * width  # norm
-        + 2 * width  # two biases of the gate
-        + 2 * (width * width + width)
-        + (width * width + width)
-        + (kernel * width + width)
-        + (width * width + width)
-    )
-    blocks_ = sound.positive("num_blocks", default=24) * (2 * feed_forward + attention + convolution + 4 * width)
-    depthwise = 3 * (9 * width + width) + 2 * (width * width + width)
-    reduced = bands // sound.positive("time_reduction", default=8)
-    embedding = depthwise + width * reduced * width + width + 2 * bands
-    positions = sound_positions(sound) * heads
-    return blocks_ + embedding + positions
-
-
-def sound_positions(sound: ConfigReader) -> int:
-    """Return the relative distances with a bias of their own, in either direction."""
-    stated = ConfigReader(sound.mapping("relative_attention_bias_args") or {})
-    return 2 * stated.positive("t5_bias_max_distance", default=500)
+    return with_whole(tower, separators + projectors + conformer(sound, width))
 
 
 def _gemma4_unified(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return Gemma 4's direct embedding of patches: no tower, two norms around one matrix, and positions."""
-    vision = _vision(outer)
+    vision = vision_part(outer)
     width = vision.positive("mm_embed_dim", default=3840)
     patch = vision.positive("model_patch_size", default=48)
     inputs = 3 * patch * patch
@@ -519,21 +406,28 @@ _RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "RForConditionalGeneration": _r,
         "KeyeForConditionalGeneration": _keye,
         "KeyeVL1_5ForConditionalGeneration": _keye_15,
-        "UltravoxModel": _ultravox,
+        "UltravoxModel": ultravox,
         "PaddleOCRVLForConditionalGeneration": _paddle,
-        "OpenCUAForConditionalGeneration": _qwen25,
+        "OpenCUAForConditionalGeneration": qwen25,
         "HCXVisionV2ForCausalLM": _hyperclova,
         "Exaone4_5_ForConditionalGeneration": _exaone,
-        "Qwen2_5OmniModel": _qwen25_omni,
-        "Qwen2_5OmniForConditionalGeneration": _qwen25_omni,
-        "Qwen3OmniMoeForConditionalGeneration": _qwen3_omni,
-        "Qwen2AudioForConditionalGeneration": _qwen_audio,
+        "Qwen2_5OmniModel": qwen25_omni,
+        "Qwen2_5OmniForConditionalGeneration": qwen25_omni,
+        "Qwen3OmniMoeForConditionalGeneration": qwen3_omni,
+        "Qwen2AudioForConditionalGeneration": qwen_audio,
         "DotsOCRForCausalLM": _dots,
         "Ernie4_5_VLMoeForConditionalGeneration": _ernie,
         "GlmOcrForConditionalGeneration": _glm_ocr,
         "GLM4VForCausalLM": _glm4v_9b,
         "Step3VLForConditionalGeneration": _step3,
-        "Phi3VForCausalLM": _phi3v,
+        "Phi3VForCausalLM": phi3v,
+        "DeepseekOCRForCausalLM": deepseek_ocr,
+        "DeepseekVLV2ForCausalLM": deepseek_vl2,
+        "NemotronH_Nano_VL_V2": nemotron_nano,
+        "NemotronH_Nano_Omni_Reasoning_V3": nemotron_nano,
+        "NemotronH_Super_Omni_Reasoning_V3": nemotron_nano,
+        "NemotronH_Omni_Reasoning_V3": nemotron_nano,
+        "MiniCPMV4_6ForConditionalGeneration": _minicpmv_46,
         "Phi4MMForCausalLM": _phi4,
         "Gemma4UnifiedForConditionalGeneration": _gemma4_unified,
     }
