@@ -425,10 +425,9 @@ def plamo3(reader: ConfigReader) -> Mixers:
             field="model_config.interleaved_sliding_window",
             accepted="one window or null per layer",
         )
-    return tuple(
-        (replace(attention, sliding_window=window) if isinstance(window, int) and window > 0 else attention,)
-        for window in windows[: num_hidden_layers(reader)]
-    )
+    stated = [ConfigReader({"interleaved_sliding_window": it}) for it in windows[: num_hidden_layers(reader)]]
+    lengths = [it.integer("interleaved_sliding_window", default=0) for it in stated]
+    return tuple((replace(attention, sliding_window=it) if it else attention,) for it in lengths)
 
 
 def laguna(reader: ConfigReader) -> Mixers:

@@ -229,4 +229,12 @@ def parse_encoder(config: Mapping[str, object], name: str) -> Encoder | None:
     if rule is None or not is_mapping(vision):
         return None
     reader = ConfigReader(vision)
-    return _profiled(rule(reader, text_reader(config)), reader, name)
+    return _profiled(_with_heads(rule(reader, text_reader(config)), reader, name), reader, name)
+
+
+def _with_heads(encoder: Encoder, vision: ConfigReader, name: str) -> Encoder:
+    """Add the heads that ranks must divide, or else hold whole (vLLM 0.33 `is_vit_use_data_parallel`)."""
+    heads = vision.optional("num_attention_heads", "num_heads", "vt_num_attention_heads")
+    if not heads or not encoder.split_parameters:
+        return encoder
+    return replace(encoder, num_heads=heads, is_whole_where_uneven=name.startswith(("Kimi", "MuseGlimmer")))

@@ -11,7 +11,7 @@ from typing import Final
 
 from service.engine.architecture import Encoder
 from service.engine.config.reader import ConfigReader, is_list, is_mapping, unknown_kind
-from service.engine.config.tower_parts import blocks, perceptron
+from service.engine.config.tower_parts import blocks, merging_side, perceptron
 
 # Width, layers, heads and feed-forward columns by the name of the transformer.
 RADIO_SIZES: Final[Mapping[str, tuple[int, int, int, int]]] = MappingProxyType(
@@ -109,7 +109,7 @@ def nemotron_nano(outer: ConfigReader, text: ConfigReader) -> Encoder:
     frames = vision.positive("video_temporal_patch_size", default=1)
     patches = 3 * patch * patch * hidden * (1 + (frames if frames > 1 else 0))
     positions = round(stated.positive("cpe_max_size", default=2048) / patch) ** 2 * hidden
-    merged = hidden * round(1 / (outer.number("downsample_ratio", default=0.5) or 0.5)) ** 2
+    merged = hidden * merging_side(outer) ** 2
     inner = outer.positive("projector_hidden_size")
     last = 2 * hidden if text.integer("num_nextn_predict_layers", default=0) else 0
     projector = merged + merged * inner + inner * text.positive("hidden_size") + last

@@ -238,6 +238,7 @@ WRAPPERS: Final[Mapping[str, str | None]] = MappingProxyType(
         "NemotronH_Omni_Reasoning_V3": "NemotronHForCausalLM",
         "MiniCPMV4_6ForConditionalGeneration": None,
         "UltravoxModel": None,
+        "AudioFlamingo3ForConditionalGeneration": "Qwen2ForCausalLM",
         "KeyeForConditionalGeneration": "Qwen3ForCausalLM",
         "KeyeVL1_5ForConditionalGeneration": "Qwen3ForCausalLM",
         "InternVLChatModel": None,

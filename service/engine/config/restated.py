@@ -30,7 +30,7 @@ def _ernie_vl(reader: ConfigReader) -> Mapping[str, object]:
         stated = reader.raw(field)
         if not is_list(stated) or not stated:
             continue
-        values[field] = min(it for it in stated if isinstance(it, int))
+        values[field] = min((it for it in stated if isinstance(it, int)), default=0)
         if field == "moe_num_experts" and any(it != stated[0] for it in stated):
             raise unknown_kind(field, stated, "as many experts for images as for text")
     sizes = reader.raw("moe_intermediate_size")

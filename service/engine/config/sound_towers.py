@@ -12,12 +12,14 @@ from service.engine.config.encoder import parse_encoder
 from service.engine.config.reader import ConfigReader, unknown_kind
 from service.engine.config.tower_parts import audio_part, blocks, perceptron, qwen25, tower_heads, with_whole
 
+WIDTH_NAMES = ("d_model", "hidden_size")
+
 
 def whisper(audio: ConfigReader) -> int:
     """Return Whisper's encoder without positions: two convolutions, layers without key bias, a norm."""
-    width, size = audio.positive("d_model"), audio.positive("encoder_ffn_dim")
+    width, size = audio.positive(*WIDTH_NAMES), audio.positive("encoder_ffn_dim", "intermediate_size")
     split, whole = blocks(width, size)
-    layers = audio.positive("encoder_layers") * (split - width + whole + 4 * width)
+    layers = audio.positive("encoder_layers", "num_hidden_layers") * (split - width + whole + 4 * width)
     return 3 * audio.positive("num_mel_bins") * width + width + 3 * width * width + width + layers + 2 * width
 
 
@@ -27,6 +29,14 @@ def qwen_audio(outer: ConfigReader, text: ConfigReader) -> Encoder:
     width = audio.positive("d_model")
     positions = audio.positive("max_source_positions", default=1500) * width
     return Encoder(split_parameters=0, whole_parameters=whisper(audio) + positions + width * out + out)
+
+
+def audio_flamingo(outer: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return Whisper's encoder with positions and a projector of two matrices, whole on every rank."""
+    audio, out = audio_part(outer), text.positive("hidden_size")
+    width = audio.positive(*WIDTH_NAMES)
+    positions = audio.positive("max_source_positions", default=1500) * width
+    return Encoder(split_parameters=0, whole_parameters=whisper(audio) + positions + sum(perceptron(width, out, out)))
 
 
 def qwen25_omni(outer: ConfigReader, text: ConfigReader) -> Encoder:

@@ -7,7 +7,9 @@ Sources:
 from dataclasses import replace
 
 from service.engine.architecture import Encoder
-from service.engine.config.reader import ConfigReader, is_list
+from service.engine.config.reader import ConfigReader, is_list, unknown_kind
+
+LEAST_RATIO = 0.0625  # the smallest sensible share of patches kept on a side
 
 
 def blocks(hidden: int, size: int, *, is_gated: bool = False, has_biases: bool = True) -> tuple[int, int]:
@@ -66,6 +68,14 @@ def merging(vision: ConfigReader, hidden: int, out: int, layer: tuple[int, int],
         whole_parameters=depth * layer[1] + patches + last_norm + bias,
         num_heads=tower_heads(vision),
     )
+
+
+def merging_side(outer: ConfigReader) -> int:
+    """Return how many patches on a side are merged: one over `downsample_ratio`."""
+    ratio = outer.number("downsample_ratio", default=0.5)
+    if not LEAST_RATIO <= ratio <= 1:
+        raise unknown_kind("downsample_ratio", ratio, f"{LEAST_RATIO} to 1")
+    return round(1 / ratio)
 
 
 def vision_part(outer: ConfigReader) -> ConfigReader:

@@ -16,11 +16,20 @@ from typing import Final
 from service.engine.architecture import Encoder
 from service.engine.config.encoder import parse_encoder
 from service.engine.config.fixed_towers import deepseek_ocr, deepseek_vl2, nemotron_nano, phi3v
-from service.engine.config.reader import ConfigReader, is_mapping, text_reader, unknown_kind
-from service.engine.config.sound_towers import conformer, qwen3_omni, qwen25_omni, qwen_audio, ultravox, whisper
+from service.engine.config.reader import MAX_COUNT, ConfigReader, is_mapping, text_reader, unknown_kind
+from service.engine.config.sound_towers import (
+    audio_flamingo,
+    conformer,
+    qwen3_omni,
+    qwen25_omni,
+    qwen_audio,
+    ultravox,
+    whisper,
+)
 from service.engine.config.tower_parts import (
     audio_part,
     blocks,
+    merging_side,
     perceptron,
     qwen25,
     siglip,
@@ -64,8 +73,7 @@ def _intern_vit(outer: ConfigReader, *, extra_heads: int = 0) -> Encoder:
 
 
 def _shuffled(outer: ConfigReader, hidden: int) -> int:
-    ratio = outer.number("downsample_ratio", default=0.5) or 0.5
-    return int(hidden * int(1 / ratio) ** 2)
+    return hidden * merging_side(outer) ** 2
 
 
 def _internvl(outer: ConfigReader, text: ConfigReader) -> Encoder:
@@ -141,7 +149,7 @@ def _aria(outer: ConfigReader, text: ConfigReader) -> Encoder:
     vision = vision_part(outer)
     hidden, out = vision.positive("hidden_size"), text.positive("hidden_size")
     stated = outer.mapping("projector_patch_to_query_dict") or {}
-    queries = max((it for it in stated.values() if isinstance(it, int)), default=256)
+    queries = max((it for it in stated.values() if isinstance(it, int) and 0 < it <= MAX_COUNT), default=256)
     attention = 8 * hidden * hidden + 5 * hidden
     norms = 6 * hidden
     tower = _plain_siglip(vision, has_last_norm=False)
@@ -407,6 +415,7 @@ _RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "KeyeForConditionalGeneration": _keye,
         "KeyeVL1_5ForConditionalGeneration": _keye_15,
         "UltravoxModel": ultravox,
+        "AudioFlamingo3ForConditionalGeneration": audio_flamingo,
         "PaddleOCRVLForConditionalGeneration": _paddle,
         "OpenCUAForConditionalGeneration": qwen25,
         "HCXVisionV2ForCausalLM": _hyperclova,
