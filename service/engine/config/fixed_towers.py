@@ -2,7 +2,8 @@
 
 Sources:
     vLLM 0.33 `model_executor/models/`: phi3v.py, deepencoder.py with deepseek_ocr.py, deepseek_vl2.py (timm's
-    `vit_so400m_patch14_siglip_384`), radio.py with nano_nemotron_vl.py; `transformers_utils/configs/radio.py`.
+    `vit_so400m_patch14_siglip_384`), ovis.py with aimv2.py, ovis2_5.py with siglip2navit.py, radio.py with
+    nano_nemotron_vl.py; `transformers_utils/configs/radio.py`.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Final
 
 from service.engine.architecture import Encoder
 from service.engine.config.reader import ConfigReader, is_list, is_mapping, unknown_kind
-from service.engine.config.tower_parts import blocks, merging_side, perceptron
+from service.engine.config.tower_parts import blocks, merging_side, perceptron, siglip, tower_heads
 
 # Width, layers, heads and feed-forward columns by the name of the transformer.
 RADIO_SIZES: Final[Mapping[str, tuple[int, int, int, int]]] = MappingProxyType(
@@ -23,6 +24,9 @@ RADIO_SIZES: Final[Mapping[str, tuple[int, int, int, int]]] = MappingProxyType(
         "vit_so400m_patch16_224": (1152, 27, 16, 4304),
     }
 )
+# Of the visual words, those that mark where an image begins and ends, which no patch can be.
+OVIS_INDICATORS = 5
+OVIS25_INDICATORS = 4
 SAM_WINDOW = 14  # patches on a side
 SAM_GLOBAL_LAYERS = 4
 
@@ -93,6 +97,49 @@ def deepseek_vl2(outer: ConfigReader, text: ConfigReader) -> Encoder:
         + sum(perceptron(4 * hidden, out, out))
         + 2 * out,
     )
+
+
+def ovis(outer: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return Ovis's AIMv2 tower, gated and without biases, and its table of visual words."""
+    tokenizer = ConfigReader(outer.mapping("visual_tokenizer_config") or {})
+    vision = ConfigReader(tokenizer.mapping("backbone_config") or {})
+    kind = vision.text("model_type", default="aimv2")
+    if kind != "aimv2" or vision.flag("use_bias") or vision.flag("qkv_bias"):
+        raise unknown_kind("visual_tokenizer_config.backbone_config", kind, "aimv2 without biases")
+    hidden, layers = vision.positive("hidden_size"), vision.positive("num_hidden_layers")
+    patch = vision.positive("patch_size", default=14)
+    split, _ = blocks(hidden, vision.positive("intermediate_size"), is_gated=True, has_biases=False)
+    positions = (vision.positive("image_size") // patch) ** 2 * hidden
+    around = 3 * patch * patch * hidden + 2 * hidden + positions
+    words = tokenizer.positive("vocab_size")
+    return Encoder(
+        split_parameters=layers * split,
+        whole_parameters=layers * 2 * hidden
+        + around
+        + _visual_words(words, OVIS_INDICATORS, hidden, tokenizer.positive("hidden_stride", default=2), text),
+        num_heads=tower_heads(vision),
+    )
+
+
+def ovis25(outer: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return Ovis 2.5's SigLIP 2 tower and its table of visual words."""
+    vision = ConfigReader(outer.mapping("vit_config") or {})
+    if (patches := vision.raw("num_patches")) not in (None, -1):
+        raise unknown_kind("vit_config.num_patches", patches, "-1: as many as the image size has")
+    hidden, stride = vision.positive("hidden_size"), vision.positive("hidden_stride", default=2)
+    split, whole = siglip(vision)
+    words = outer.positive("visual_vocab_size")
+    return Encoder(
+        split_parameters=split,
+        whole_parameters=whole + 2 * hidden + _visual_words(words, OVIS25_INDICATORS, hidden, stride, text),
+        num_heads=tower_heads(vision),
+    )
+
+
+def _visual_words(words: int, indicators: int, hidden: int, stride: int, text: ConfigReader) -> int:
+    """Return the head that picks visual words with its norm, and their embeddings."""
+    picked = max(words - indicators, 0)
+    return picked * hidden * stride * stride + 2 * picked + words * text.positive("hidden_size")
 
 
 def nemotron_nano(outer: ConfigReader, text: ConfigReader) -> Encoder:

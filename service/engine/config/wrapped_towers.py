@@ -15,7 +15,7 @@ from typing import Final
 
 from service.engine.architecture import Encoder
 from service.engine.config.encoder import parse_encoder
-from service.engine.config.fixed_towers import deepseek_ocr, deepseek_vl2, nemotron_nano, phi3v
+from service.engine.config.fixed_towers import deepseek_ocr, deepseek_vl2, nemotron_nano, ovis, ovis25, phi3v
 from service.engine.config.reader import MAX_COUNT, ConfigReader, is_mapping, text_reader, unknown_kind
 from service.engine.config.sound_towers import (
     audio_flamingo,
@@ -415,6 +415,10 @@ _RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "KeyeForConditionalGeneration": _keye,
         "KeyeVL1_5ForConditionalGeneration": _keye_15,
         "UltravoxModel": ultravox,
+        "Ovis": ovis,
+        "Ovis2_5": ovis25,
+        "Ovis2_6ForCausalLM": ovis25,
+        "Ovis2_6_MoeForCausalLM": ovis25,
         "AudioFlamingo3ForConditionalGeneration": audio_flamingo,
         "PaddleOCRVLForConditionalGeneration": _paddle,
         "OpenCUAForConditionalGeneration": qwen25,
