@@ -26,10 +26,12 @@ from service.engine.activation import (
 )
 from service.engine.arithmetic import GIB
 from service.engine.ledger import expert_layers, largest_captured_batch, non_torch_bytes
+from service.engine.rules import gib
 
 STARTUPS = "vllm_startups.jsonl"
 SIGNIFICANT_DIGITS = 2
 PRINTED_DECIMALS = 3
+UNIFIED_MEMORY = "gb10"
 PRINTED_ESTIMATE = re.compile(r"([\d.]+) GiB \(estimated\)")
 FREE_BEFORE_LOAD = re.compile(r"begin\.? avail mem=([\d.]+) GB")
 TRT_EXECUTION = re.compile(r"([\d.]+) MiB for execution context")
@@ -101,14 +103,16 @@ def upper(share: float) -> Statistic:
 
 
 def _sampler_dominates(startup: Startup) -> bool:
-    sampler = startup.rules.sampler_bytes_per_logit * sampled_logits(startup.architecture, startup.settings)
+    sampler = constants()["logit_bytes_sorting"].value * sampled_logits(startup.architecture, startup.settings)
     forward = forward_bytes(startup.architecture, startup.layout, startup.settings)
     workspace = workspace_bytes(startup.architecture, startup.layout, startup.settings, startup.rules)
     return sampler > forward + workspace
 
 
 def _is_sorting(startup: Startup) -> bool:
-    return startup.rules.sampler_bytes_per_logit == constants()["logit_bytes_sorting"].value
+    """Return whether the version sorts; where none is stated, whether the row that stands in for it does."""
+    rules = startup.rules.also_holds_for or startup.rules
+    return rules.sampler_bytes_per_logit == constants()["logit_bytes_sorting"].value
 
 
 def _sorted_logit_bytes(startup: Startup) -> float | None:
@@ -125,7 +129,7 @@ def _hidden_copies(startup: Startup) -> float | None:
     logged = startup.row.get("activation_peak_gib")
     if not logged or not _is_sorting(startup) or not _sampler_dominates(startup):
         return None
-    sampler = startup.rules.sampler_bytes_per_logit * sampled_logits(startup.architecture, startup.settings)
+    sampler = constants()["logit_bytes_sorting"].value * sampled_logits(startup.architecture, startup.settings)
     row_bytes = startup.architecture.hidden_size * startup.architecture.residual_streams * ELEMENT_BYTES
     return float((logged * GIB - sampler) / (startup.settings.max_num_batched_tokens * row_bytes))
 
@@ -165,24 +169,38 @@ def _unexplained_gib(startup: Startup) -> float | None:
     cache = logged_cache_gib(startup.row)
     if cache is None or startup.rules.memory_share != "total" or not is_recent(startup):
         return None
+    if UNIFIED_MEMORY in startup.gpu.name.lower():  # the host's own use is part of what is missing
+        return None
     budget = startup.settings.gpu_memory_utilization * startup.gpu.memory_bytes
     peak = activation_bytes(startup.architecture, startup.layout, startup.settings, startup.rules)
     return float((budget - startup.rank_weight_bytes - peak) / GIB - cache)
 
 
-def _non_torch_base_gib(startup: Startup) -> float | None:
-    """Return what a budget without graphs leaves unexplained on one GPU."""
-    if startup.rules.graph_accounting == "inside" or startup.layout.tensor_parallel_size > 1:
-        return None
-    return _unexplained_gib(startup)
+def _non_torch_base_gib(name: str) -> Sample:
+    """What a budget leaves unexplained on one GPU, or the figure as printed where it holds graphs too."""
+
+    def sample(startup: Startup) -> float | None:
+        rules = startup.rules
+        if rules.non_torch_base_bytes != gib(constants()[name].value) or startup.layout.tensor_parallel_size > 1:
+            return None
+        logged = startup.row.get("non_torch_gib") if is_recent(startup) else None
+        return logged if rules.graph_accounting == "inside" else _unexplained_gib(startup)
+
+    return sample
 
 
-def _non_torch_peers_gib(startup: Startup) -> float | None:
-    """Return what is logged beyond one GPU's share."""
-    logged = startup.row.get("non_torch_gib")
-    if not logged or startup.layout.tensor_parallel_size == 1 or not is_recent(startup):
-        return None
-    return float(logged - constants()["non_torch_base"].value)
+def _non_torch_peers_gib(name: str) -> Sample:
+    """Logged non-torch memory - one GPU's share, for the versions that use a constant."""
+
+    def sample(startup: Startup) -> float | None:
+        logged = startup.row.get("non_torch_gib")
+        if not logged or startup.layout.tensor_parallel_size == 1 or not is_recent(startup):
+            return None
+        if startup.rules.non_torch_bytes_with_peers != gib(constants()[name].value):
+            return None
+        return float(logged) - startup.rules.non_torch_base_bytes / GIB
+
+    return sample
 
 
 def _graph_estimate_kib(startup: Startup) -> float | None:
@@ -243,9 +261,11 @@ SAMPLES: dict[str, tuple[Statistic, Sample]] = {
     "graph_base": (min, _graph_base_gib),
     "graph_dense_layer": (middle, _graph_dense_kib),
     "graph_expert_layer": (upper(3 / 4), _graph_expert_kib),
-    "graph_estimate_size": (middle, _graph_estimate_kib),
-    "non_torch_base": (upper(3 / 4), _non_torch_base_gib),
-    "non_torch_peers": (upper(3 / 4), _non_torch_peers_gib),
+    "graph_estimate_size": (upper(2 / 3), _graph_estimate_kib),
+    "non_torch_base_first": (upper(3 / 4), _non_torch_base_gib("non_torch_base_first")),
+    "non_torch_base": (middle, _non_torch_base_gib("non_torch_base")),
+    "non_torch_peers_counted": (upper(3 / 4), _non_torch_peers_gib("non_torch_peers_counted")),
+    "non_torch_peers": (upper(3 / 4), _non_torch_peers_gib("non_torch_peers")),
     "sglang_peers": (middle, _sglang_peers_gib),
     "trtllm_context": (middle, _trt_context_gib),
     "trtllm_buffers": (middle, _trt_logit_bytes("trtllm_buffers")),

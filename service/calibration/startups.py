@@ -48,7 +48,6 @@ FIRST_DAY_OF_TENSORRT_LLM_0_20 = "2025-06-01"
 DAY = re.compile(r"20\d{6}")
 ENGINE_SIZE = re.compile(r"Loaded engine size: (\d+) MiB")
 MIB_PER_GIB = 1024
-IMAGE = re.compile(r"vllm-openai:v(\d[\d.]*\d)")
 KEPT_DEFAULT = re.compile(
     r"default (flags|util|gpu_memory_utilization|kv_cache_free)|vLLM default|fraction default", re.IGNORECASE
 )
@@ -282,7 +281,7 @@ def _of_stated_size(gpu: Gpu, said: set[str], catalog: Snapshot) -> Gpu:
 
 
 def _version(row: dict[str, Any]) -> str | None:
-    """Return the stated version; else that of the image the source names; else the newest of its day."""
+    """Return the stated version; else the newest of its day."""
     stated = str(row.get("engine_version") or "")
     if stated[:1].isdigit() and not stated.startswith(("0.0.", "0.1.")):
         return stated
@@ -292,8 +291,6 @@ def _version(row: dict[str, Any]) -> str | None:
         return None
     if row.get("engine_generation") == "V0":
         return FIRST_GENERATION_VERSION
-    if image := IMAGE.search(str(row.get("notes") or "")):
-        return image[1]
     day = (DAY.search(stated.replace("-", "")) or [str(row.get("date") or "").replace("-", "")])[0]
     return next((version for first_day, version in NEWEST_ON_DAY if day and day >= first_day), None)
 

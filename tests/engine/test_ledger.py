@@ -24,16 +24,16 @@ LEARNING = "public log of vLLM 0.24.0, Qwen2.5 on one RTX 4090"
 SECOND_RUNNER = "public log of 2026-08-22 (vLLM 0.27.1), Qwen2.5-0.5B on 24 GB"
 PLANNER = "github.com/llm-d-incubation/llm-d-planner docs/empirical-vllm-memory-results.md"
 
-# model, GPU, TP, version, utilization, sequences, logged GiB of cache, tolerance, where it is printed
+# model, GPU, TP, version (None: not stated), utilization, sequences, logged GiB of cache, tolerance, where it is printed
 STARTUPS = {
-    "gpt-oss-20b, H100": ("gpt-oss-20b", "h100", 1, "0.11.0", 0.90, None, 50.28, 0.04, PLANNER),
-    "Qwen3-0.6B, H100": ("qwen3-0.6b", "h100", 1, "0.11.0", 0.90, None, 64.45, 0.02, PLANNER),
-    "Qwen3-32B, H100, leaves 4.5 GiB": ("qwen3-32b", "h100", 1, "0.11.0", 0.90, None, 4.45, 0.10, PLANNER),
+    "gpt-oss-20b, H100": ("gpt-oss-20b", "h100", 1, None, 0.90, None, 50.28, 0.04, PLANNER),
+    "Qwen3-0.6B, H100": ("qwen3-0.6b", "h100", 1, None, 0.90, None, 64.45, 0.02, PLANNER),
+    "Qwen3-32B, H100, leaves 4.5 GiB": ("qwen3-32b", "h100", 1, None, 0.90, None, 4.45, 0.10, PLANNER),
     "Qwen2.5-7B, RTX 4090": ("qwen2.5-7b-instruct", "rtx-4090", 1, "0.24.0", 0.85, None, 4.45, 0.07, LEARNING),
     "Qwen2.5-0.5B, RTX 4090": ("qwen2.5-0.5b", "rtx-4090", 1, "0.24.0", 0.85, None, 18.08, 0.03, LEARNING),
     "Qwen2.5-0.5B, second runner": ("qwen2.5-0.5b", "rtx-3090", 1, "0.27.1", 0.864, None, 18.65, 0.03, SECOND_RUNNER),
     "Llama-3.1-8B, A100": ("llama-3.1-8b", "a100", 1, "0.31.0", 0.92, None, 56.21, 0.02, "published vLLM 0.31 log"),
-    "Qwen3-Next-80B, 2 x H200": ("qwen3-next-80b-a3b", "h200", 2, "0.11.0", 0.90, None, 44.59, 0.06, "published log"),
+    "Qwen3-Next-80B, 2 x H200": ("qwen3-next-80b-a3b", "h200", 2, "0.10.2", 0.90, None, 44.59, 0.06, "published log"),
 }
 
 
@@ -47,7 +47,7 @@ def test_the_cache_is_what_the_log_says(
     model: str,
     gpu: str,
     tp: int,
-    version: str,
+    version: str | None,
     utilization: float,
     sequences: int | None,
     logged_gib: float,
@@ -85,7 +85,7 @@ def test_recent_start_ups_are_met_within_the_limits(catalog: Snapshot) -> None:
 
     assert len(recent) >= 15
     assert median(errors) <= 0.03
-    assert sum(error <= 0.11 for error in errors) >= 0.9 * len(errors)
+    assert sum(error <= 0.10 for error in errors) >= 0.9 * len(errors)
     assert sum(it.error_fraction <= 0 for it in recent) >= 2 / 3 * len(recent)
 
 
