@@ -51,6 +51,7 @@ MIB_PER_GIB = 1024
 KEPT_DEFAULT = re.compile(
     r"default (flags|util|gpu_memory_utilization|kv_cache_free)|vLLM default|fraction default", re.IGNORECASE
 )
+TEXT_ONLY = re.compile(r"language[-_]model[-_]only")
 SEVERAL_GPUS = re.compile(r"x\s?\d+$|\d+\s?x\b|fleet", re.IGNORECASE)
 
 
@@ -133,7 +134,7 @@ def resolve_startup(row: dict[str, Any], catalog: Snapshot) -> Startup | Skipped
 
 
 def _resolved(case: str, row: dict[str, Any], catalog: Snapshot) -> Startup:
-    model, gpu, layout = _model(row, catalog), _gpu(row, catalog), _layout(row)
+    model, gpu, layout = _as_served(row, _model(row, catalog)), _gpu(row, catalog), _layout(row)
     version = _version(row)
     rules = rules_for(row["engine"], version)
     checkpoint = _checkpoint(row, model)
@@ -252,6 +253,13 @@ def _model(row: dict[str, Any], catalog: Snapshot) -> ModelFacts:
         except NotInCatalogError:
             continue
     return catalog.model(name)
+
+
+def _as_served(row: dict[str, Any], model: ModelFacts) -> ModelFacts:
+    """Return the model without its tower where the source says that only the language model is served."""
+    if TEXT_ONLY.search(f"{row.get('quote')} {row.get('notes')}") is None:
+        return model
+    return replace(model, architecture=replace(model.architecture, encoder=None))
 
 
 def _gpu(row: dict[str, Any], catalog: Snapshot) -> Gpu:

@@ -10,6 +10,7 @@ from service.engine.architecture import (
     Architecture,
     CompressedAttention,
     DenseMlp,
+    GatedDeltaNet,
     GroupedQueryAttention,
     LatentAttention,
     MoeMlp,
@@ -27,6 +28,7 @@ SPARSE_FACTOR = 5
 # Contexts beyond this use the version's smaller factor.
 LONG_CONTEXT_TOKENS = 256 * 1024
 INDEXER_LOGITS_BYTES = 512 << 20
+DELTA_CHUNK_TOKENS = 64
 
 
 def activation_bytes(architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules) -> int:
@@ -39,7 +41,7 @@ def activation_bytes(architecture: Architecture, layout: Layout, settings: Engin
         kept      = copies x batch x hidden x streams x 2 + encoder outputs
         sampler   = bytes_per_logit x min(max_num_seqs, batch) x vocabulary
         forward   = batch x 2 x (widest layer on one rank)
-        encoder   = encoder tokens x 2 x (widest encoder layer per token)
+        encoder   = encoder tokens x 2 x (widest encoder layer on one rank, per token)
 
     The sampler works on the whole vocabulary on every rank, so it does not shrink with tensor
     parallelism, and it dominates for small models and many sequences. The context length does not
@@ -60,7 +62,7 @@ def activation_bytes(architecture: Architecture, layout: Layout, settings: Engin
         TensorRT-LLM documentation, "Memory Usage of TensorRT-LLM".
     """
     sampler = int(rules.sampler_bytes_per_logit * sampled_logits(architecture, settings))
-    encoder = _encoder_bytes(architecture, settings)
+    encoder = _encoder_bytes(architecture, layout, settings)
     forward = forward_bytes(architecture, layout, settings)
     kept = kept_bytes(architecture, settings, rules)
     if not rules.keeps_workspaces:
@@ -79,11 +81,11 @@ def encoder_tokens(architecture: Architecture, settings: EngineSettings) -> int:
     Source:
         vLLM 0.33 `multimodal/encoder_budget.py` (`MultiModalBudget`).
     """
-    if architecture.encoder is None or architecture.encoder.widest_elements_per_token == 0:
+    if architecture.encoder is None or architecture.encoder.max_tokens_per_item == 0:
         return 0
     longest = architecture.encoder.max_tokens_per_item
     budget = max(settings.max_num_batched_tokens, longest)
-    return budget - budget % longest if longest else budget
+    return budget - budget % longest
 
 
 @lru_cache(maxsize=2048)
@@ -136,7 +138,8 @@ def kept_bytes(architecture: Architecture, settings: EngineSettings, rules: Engi
     """Return what stays alive beside every peak: hidden states of the batch and encoder outputs. [bytes]."""
     row_bytes = architecture.hidden_size * ELEMENT_BYTES
     batch = settings.max_num_batched_tokens * architecture.residual_streams * row_bytes
-    return int(rules.hidden_state_copies * batch) + encoder_tokens(architecture, settings) * row_bytes
+    outputs = architecture.encoder.outputs if architecture.encoder is not None else 0
+    return int(rules.hidden_state_copies * batch) + encoder_tokens(architecture, settings) * outputs * row_bytes
 
 
 def workspace_bytes(architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules) -> int:
@@ -151,11 +154,14 @@ def forward_bytes(architecture: Architecture, layout: Layout, settings: EngineSe
     return max(layer, _context_chunk_bytes(architecture, layout, settings))
 
 
-def _encoder_bytes(architecture: Architecture, settings: EngineSettings) -> int:
-    if architecture.encoder is None:
+def _encoder_bytes(architecture: Architecture, layout: Layout, settings: EngineSettings) -> int:
+    """Return the peak inside the tower's widest layer on one rank. [bytes]."""
+    tower, ranks = architecture.encoder, layout.tensor_parallel_size
+    if tower is None:
         return 0
-    elements = architecture.encoder.widest_elements_per_token
-    return encoder_tokens(architecture, settings) * elements * ELEMENT_BYTES
+    is_split = tower.split_parameters > 0 and (tower.num_heads is None or tower.num_heads % ranks == 0)
+    split = ceil_div(tower.split_elements_per_token, ranks if is_split else 1)
+    return encoder_tokens(architecture, settings) * (split + tower.whole_elements_per_token) * ELEMENT_BYTES
 
 
 def _mlp_width(mlp: object) -> int:
@@ -170,7 +176,15 @@ def _mlp_width(mlp: object) -> int:
 
 
 def _attention_width(mixer: object) -> int:
-    """Return query, key, value and output of softmax attention; other mixers are narrower. [elements]."""
+    """Return query, key, value and output of softmax attention, or what a chunk-wise recurrence holds. [elements].
+
+    Gated delta rule, per token: the projection with its gate; query, key and value after the
+    convolution, and again normalized; w, u, the corrected and the output values; and a matrix state
+    of each value head for every chunk.
+
+    Source:
+        vLLM 0.33 `third_party/flash_linear_attention/ops/chunk.py` (`chunk_gated_delta_rule_fwd`).
+    """
     match mixer:
         case GroupedQueryAttention():
             return (2 * mixer.num_attention_heads + 2 * mixer.num_key_value_heads) * mixer.head_dim
@@ -178,6 +192,10 @@ def _attention_width(mixer: object) -> int:
             return mixer.num_attention_heads * 2 * (mixer.kv_lora_rank + mixer.qk_rope_head_dim)
         case CompressedAttention():
             return 2 * mixer.num_attention_heads * mixer.head_dim
+        case GatedDeltaNet():
+            keys, values = mixer.num_key_heads * mixer.key_head_dim, mixer.num_value_heads * mixer.value_head_dim
+            states = values * mixer.key_head_dim // DELTA_CHUNK_TOKENS
+            return 6 * keys + 7 * values + mixer.num_value_heads * mixer.key_head_dim + states
         case _:
             return 0
 

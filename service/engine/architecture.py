@@ -257,9 +257,12 @@ class Encoder:
     num_heads: int | None = None  # that tensor parallelism must divide
     intermediate_size: int = 0  # that it must divide as well, where a family's sizes are odd
     is_whole_where_uneven: bool = False  # where it does not, every rank holds the whole tower instead
-    max_tokens_per_item: int = 0  # what one image adds to a prompt at most [tokens]
-    widest_elements_per_token: int = 0  # alive at once in its widest layer, per prompt token; 0 where unknown
     beside: "Encoder | None" = None  # a part with heads of its own, such as the tower for sound
+    max_tokens_per_item: int = 0  # what one image or video adds to a prompt at most [tokens]
+    # Alive at once in its widest layer, per prompt token; 0 where unknown.
+    split_elements_per_token: int = 0  # divided over tensor-parallel ranks
+    whole_elements_per_token: int = 0
+    outputs: int = 1  # vectors as wide as the language model that one token yields: its own, and one per deep stack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

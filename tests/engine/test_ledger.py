@@ -169,22 +169,46 @@ def test_the_first_versions_of_the_second_runner_estimate_no_graphs_for_dense_mo
         assert rules_of_model(catalog.model(model).architecture, rules).graph_accounting == "inside"
 
 
-def test_a_vision_tower_is_profiled_with_its_largest_image(catalog: Snapshot) -> None:
-    architecture = catalog.model("qwen3-vl-8b-instruct").architecture
-    settings = EngineSettings(
+# model, batched tokens, items, tokens of each; the line "Encoder cache will be initialized with a budget of ...,
+# and profiled with ... items of the maximum feature size" of public logs (vLLM 0.11 to 0.23).
+PROFILED = {
+    "Qwen3.6 27B, 65,536": ("qwen3.6-27b", 65_536, 4, 16_384),
+    "Qwen3.6 35B-A3B, 4,096": ("qwen3.6-35b-a3b", 4_096, 1, 16_384),
+    "Gemma 4 26B-A4B, 2,048": ("gemma-4-26b-a4b-it", 2_048, 1, 2_496),
+    "Gemma 4 26B-A4B, 16,384": ("gemma-4-26b-a4b-it", 16_384, 6, 2_496),
+    "Gemma 3 27B, 8,192": ("gemma-3-27b-it", 8_192, 31, 260),
+}
+
+
+@pytest.mark.parametrize(("model", "batched", "items", "each"), PROFILED.values(), ids=PROFILED)
+def test_a_vision_tower_is_profiled_with_its_largest_item(
+    catalog: Snapshot, model: str, batched: int, items: int, each: int
+) -> None:
+    architecture = catalog.model(model).architecture
+
+    assert encoder_tokens(architecture, with_batch(batched)) == items * each
+    assert encoder_tokens(replace(architecture, encoder=None), with_batch(batched)) == 0
+
+
+def test_ranks_share_a_tower_and_deep_stacks_add_outputs(catalog: Snapshot) -> None:
+    architecture, rules, settings = catalog.model("qwen3-vl-8b-instruct").architecture, rules_for("vllm"), with_batch(8)
+    assert architecture.encoder is not None
+    without = replace(architecture, encoder=replace(architecture.encoder, outputs=1))
+    alone, four = (activation_bytes(architecture, Layout(tensor_parallel_size=tp), settings, rules) for tp in (1, 4))
+
+    # Qwen3-VL-8B: 16,384 tokens, 4,096 wide, and three deep stacks beside the output.
+    assert alone - activation_bytes(without, Layout(), settings, rules) == 16_384 * 4_096 * 3 * 2
+    # 4 patches x (2 x 4,304 + 3 x 1,152) split, 4 x 2 x 1,152 whole.
+    assert alone - four == 16_384 * 2 * (4 * 12_064 - 12_064)
+
+
+def with_batch(tokens: int) -> EngineSettings:
+    return EngineSettings(
         gpu_memory_utilization=0.9,
         kv_cache_dtype="auto",
         max_model_len=16_000,
-        max_num_batched_tokens=8_192,
+        max_num_batched_tokens=tokens,
         max_num_seqs=8,
-    )
-    rules = rules_for("vllm", "0.33.0")
-    text_only = replace(architecture, encoder=None)
-
-    assert encoder_tokens(architecture, settings) == 16_384  # vLLM: one image of the maximum size
-    assert encoder_tokens(text_only, settings) == 0
-    assert activation_bytes(architecture, Layout(), settings, rules) > activation_bytes(
-        text_only, Layout(), settings, rules
     )
 
 

@@ -7,6 +7,7 @@ from service.engine.config.attention import hidden_size
 from service.engine.config.context import context_lengths
 from service.engine.config.embedding import alternating_updates, embedding_facts, per_layer_embeddings, with_details
 from service.engine.config.feed_forward import PURELY_RECURRENT, mlp_layers
+from service.engine.config.profiling import profiled
 from service.engine.config.reader import architecture_name, text_reader
 from service.engine.config.recurrent import shared_blocks
 from service.engine.config.registry import attention_rule, language_model
@@ -55,5 +56,5 @@ def parse_architecture(config: Mapping[str, object]) -> Architecture:
         per_layer_embeddings=per_layer_embeddings(reader, name),
         alternating_updates=alternating_updates(reader, name),
         extra_parameters=facts.extra_parameters,
-        encoder=parse_towers(config, name),
+        encoder=profiled(parse_towers(config, name), config, name),
     )

@@ -6,7 +6,7 @@ Sources:
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from service.engine.architecture import Encoder
 from service.engine.config.reader import ConfigReader, is_mapping, text_reader
@@ -196,32 +196,6 @@ _SUPPLIED: Mapping[str, Mapping[str, object]] = {
 }
 
 
-# How the engine profiles a tower: patches behind one prompt token, and prompt tokens of the largest image.
-# Source: the processing info of each model in vLLM 0.33 (`get_max_image_tokens`, `get_num_image_tokens`).
-_PROFILED: Mapping[str, tuple[int, int]] = {
-    "Qwen3VLForConditionalGeneration": (4, 16_384),
-    "Qwen3VLMoeForConditionalGeneration": (4, 16_384),
-    "Qwen3_5ForConditionalGeneration": (4, 16_384),
-    "Qwen3_5MoeForConditionalGeneration": (4, 16_384),
-    "Gemma3ForConditionalGeneration": (16, 256),
-    "Gemma4ForConditionalGeneration": (9, 280),
-    "KimiK25ForConditionalGeneration": (4, 4_096),
-    "KimiVLForConditionalGeneration": (4, 4_096),
-    "Llama4ForConditionalGeneration": (4, 2_448),
-    "Mistral3ForConditionalGeneration": (4, 3_025),
-}
-
-
-def _profiled(encoder: Encoder, vision: ConfigReader, name: str) -> Encoder:
-    """Add what is alive at once while the tower is profiled: two widths of its network, five of its hidden state."""
-    if name not in _PROFILED:
-        return encoder
-    patches, longest = _PROFILED[name]
-    hidden = vision.positive("hidden_size", "vt_hidden_size", default=1152)
-    inner = vision.positive("intermediate_size", "vt_intermediate_size", default=4304)
-    return replace(encoder, max_tokens_per_item=longest, widest_elements_per_token=patches * (2 * inner + 5 * hidden))
-
-
 def parse_encoder(config: Mapping[str, object], name: str) -> Encoder | None:
     """Return the encoder of a multimodal architecture, or None for a text model."""
     vision = config.get("vision_config") or _SUPPLIED.get(name)
@@ -229,7 +203,7 @@ def parse_encoder(config: Mapping[str, object], name: str) -> Encoder | None:
     if rule is None or not is_mapping(vision):
         return None
     reader = ConfigReader(vision)
-    return _profiled(_with_heads(rule(reader, text_reader(config)), reader, name), reader, name)
+    return _with_heads(rule(reader, text_reader(config)), reader, name)
 
 
 def _with_heads(encoder: Encoder, vision: ConfigReader, name: str) -> Encoder:
