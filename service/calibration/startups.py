@@ -212,14 +212,15 @@ def is_recent(startup: Startup) -> bool:
 
 
 def _printed_terms(startup: Startup, memory: MemoryPerGpu) -> tuple[int, int]:
-    """Return activation and non-torch memory as the version prints them.
+    """Return activation and non-torch memory as the version prints them; where none is stated, as the older did.
 
     Newer versions print lasting buffers with the consumed memory, and their graph estimate with the peak.
     """
-    if not startup.rules.peak_includes_graphs:
+    rules = startup.rules.also_holds_for or startup.rules
+    if not rules.peak_includes_graphs:
         return memory.activation_bytes, memory.non_torch_bytes
-    graphs = memory.cuda_graph_bytes if startup.rules.graph_accounting == "inside" else 0
-    lasting = lasting_bytes(startup.architecture, startup.layout, startup.settings, startup.rules)
+    graphs = memory.cuda_graph_bytes if rules.graph_accounting == "inside" else 0
+    lasting = lasting_bytes(startup.architecture, startup.layout, startup.settings, rules)
     return memory.activation_bytes - lasting + graphs, memory.non_torch_bytes + lasting
 
 

@@ -102,7 +102,7 @@ def budget_left(
         SGLang        floor(mem_fraction_static x (total - non-torch)) - weights
         TensorRT-LLM  floor(free_gpu_memory_fraction x (total - weights - activation - graphs - non-torch))
 
-    vLLM subtracts its own estimate of the graphs since 0.21 and captures them beside the budget
+    vLLM subtracts its own estimate of the graphs since 0.20 and captures them beside the budget
     before. SGLang never measures activations: its fraction is of the memory that is free before
     weights are loaded, and what the fraction leaves out serves activations and graphs; the pool is
     split between full and sliding-window layers, or between cache and state, afterwards.

@@ -13,6 +13,7 @@ from service.catalog.snapshot import Snapshot
 from service.engine.activation import activation_bytes, encoder_tokens
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import EngineSettings, Gpu, Layout
+from service.engine.kv_cache import plan_kv_cache
 from service.engine.ledger import memory_per_gpu, rules_of_model
 from service.engine.rules import EngineRules, batch_defaults, default_utilization
 from service.engine.weights import rank_weights
@@ -29,6 +30,17 @@ STARTUPS = {
     "gpt-oss-20b, H100": ("gpt-oss-20b", "h100", 1, None, 0.90, None, 50.28, 0.04, PLANNER),
     "Qwen3-0.6B, H100": ("qwen3-0.6b", "h100", 1, None, 0.90, None, 64.45, 0.02, PLANNER),
     "Qwen3-32B, H100, leaves 4.5 GiB": ("qwen3-32b", "h100", 1, None, 0.90, None, 4.45, 0.10, PLANNER),
+    "Qwen2.5-14B, H100": (
+        "qwen2.5-14b-instruct",
+        "h100",
+        1,
+        "0.21.0",
+        0.90,
+        256,
+        41.43,
+        0.02,
+        "published vLLM 0.21 log",
+    ),
     "Qwen2.5-7B, RTX 4090": ("qwen2.5-7b-instruct", "rtx-4090", 1, "0.24.0", 0.85, None, 4.45, 0.07, LEARNING),
     "Qwen2.5-0.5B, RTX 4090": ("qwen2.5-0.5b", "rtx-4090", 1, "0.24.0", 0.85, None, 18.08, 0.03, LEARNING),
     "Qwen2.5-0.5B, second runner": ("qwen2.5-0.5b", "rtx-3090", 1, "0.27.1", 0.864, None, 18.65, 0.03, SECOND_RUNNER),
@@ -75,6 +87,23 @@ def test_the_cache_is_what_the_log_says(
     )
 
     assert memory.kv_cache_bytes / GIB == pytest.approx(logged_gib, rel=tolerance), printed
+
+
+def test_a_rank_more_than_kv_heads_holds_no_token_more(catalog: Snapshot) -> None:
+    # Public logs of Qwen3-235B-A22B: 4 KV heads, so a rank keeps one head at TP4 and a copy of one at TP8:
+    # 94 layers x 2 x 128 x 2 bytes = 47 KiB per token and GPU (8.11 GiB for 178,880 tokens at TP4).
+    architecture, settings = catalog.model("qwen3-235b-a22b").architecture, with_batch(8_192)
+    tokens = [
+        plan_kv_cache(
+            architecture,
+            layout=Layout(tensor_parallel_size=tp),
+            settings=settings,
+            available_bytes=178_880 * 94 * 2 * 128 * 2,
+        ).tokens
+        for tp in (2, 4, 8)
+    ]
+
+    assert tokens == [178_880 // 2, 178_880, 178_880]
 
 
 def test_recent_start_ups_are_met_within_the_limits(catalog: Snapshot) -> None:
@@ -242,6 +271,19 @@ def test_the_referee_is_there_in_ci() -> None:
     if not REFEREE.is_dir():
         pytest.skip("the referee's data is not on this machine")
     assert (REFEREE / "vllm_kv_oracle.jsonl").is_file()
+
+
+def test_each_version_has_its_own_sampler_and_graphs() -> None:
+    # Pull request 26859 turned FlashInfer's sampler off in 0.11.1, 33538 brought another; logs of 0.20.0 and 0.20.2
+    # print "CUDA graph memory profiling is enabled", those of 0.19 that it will be.
+    sampled = {
+        version: rules_for("vllm", version).sampler_bytes_per_logit for version in ("0.10.2", "0.11.0", "0.11.1")
+    }
+
+    assert sampled["0.10.2"] == sampled["0.11.1"] > sampled["0.11.0"]
+    assert rules_for("vllm", "0.16.0").sampler_bytes_per_logit > rules_for("vllm", "0.17.0").sampler_bytes_per_logit
+    assert rules_for("vllm", "0.19.1").graph_accounting == "outside"
+    assert rules_for("vllm", "0.20.0").graph_accounting == "inside"
 
 
 def test_versions_pick_their_row() -> None:
