@@ -26,12 +26,11 @@ from service.engine.activation import (
 )
 from service.engine.arithmetic import GIB
 from service.engine.ledger import expert_layers, largest_captured_batch, non_torch_bytes
-from service.engine.rules import gib
+from service.engine.rules import gib, has_unified_memory
 
 STARTUPS = "vllm_startups.jsonl"
 SIGNIFICANT_DIGITS = 2
 PRINTED_DECIMALS = 3
-UNIFIED_MEMORY = "gb10"
 PRINTED_ESTIMATE = re.compile(r"([\d.]+) GiB \(estimated\)")
 FREE_BEFORE_LOAD = re.compile(r"begin\.? avail mem=([\d.]+) GB")
 TRT_EXECUTION = re.compile(r"([\d.]+) MiB for execution context")
@@ -169,8 +168,6 @@ def _unexplained_gib(startup: Startup) -> float | None:
     cache = logged_cache_gib(startup.row)
     if cache is None or startup.rules.memory_share != "total" or not is_recent(startup):
         return None
-    if UNIFIED_MEMORY in startup.gpu.name.lower():  # the host's own use is part of what is missing
-        return None
     budget = startup.settings.gpu_memory_utilization * startup.gpu.memory_bytes
     peak = activation_bytes(startup.architecture, startup.layout, startup.settings, startup.rules)
     return float((budget - startup.rank_weight_bytes - peak) / GIB - cache)
@@ -180,13 +177,24 @@ def _non_torch_base_gib(name: str) -> Sample:
     """What a budget leaves unexplained on one GPU, or the figure as printed where it holds graphs too."""
 
     def sample(startup: Startup) -> float | None:
-        rules = startup.rules
-        if rules.non_torch_base_bytes != gib(constants()[name].value) or startup.layout.tensor_parallel_size > 1:
+        rules, is_alone = startup.rules, startup.layout.tensor_parallel_size == 1
+        if (
+            rules.non_torch_base_bytes != gib(constants()[name].value)
+            or not is_alone
+            or has_unified_memory(startup.gpu)
+        ):
             return None
         logged = startup.row.get("non_torch_gib") if is_recent(startup) else None
         return logged if rules.graph_accounting == "inside" else _unexplained_gib(startup)
 
     return sample
+
+
+def _non_torch_unified_gib(startup: Startup) -> float | None:
+    """Return what is unexplained beyond one GPU's share where the host draws on the same memory."""
+    is_alone = startup.layout.tensor_parallel_size == 1 and startup.rules.graph_accounting == "outside"
+    unexplained = _unexplained_gib(startup) if is_alone and has_unified_memory(startup.gpu) else None
+    return None if unexplained is None else unexplained - startup.rules.non_torch_base_bytes / GIB
 
 
 def _non_torch_peers_gib(name: str) -> Sample:
@@ -220,7 +228,9 @@ def _estimated_gib(startup: Startup) -> float | None:
     if printed := PRINTED_ESTIMATE.search(str(startup.row.get("quote") or "")):
         return float(printed[1])
     unexplained = _unexplained_gib(startup)
-    return None if unexplained is None else unexplained - non_torch_bytes(startup.layout, startup.rules) / GIB
+    return (
+        None if unexplained is None else unexplained - non_torch_bytes(startup.gpu, startup.layout, startup.rules) / GIB
+    )
 
 
 def _sglang_peers_gib(startup: Startup) -> float | None:
@@ -266,6 +276,7 @@ SAMPLES: dict[str, tuple[Statistic, Sample]] = {
     "non_torch_base": (middle, _non_torch_base_gib("non_torch_base")),
     "non_torch_peers_counted": (upper(3 / 4), _non_torch_peers_gib("non_torch_peers_counted")),
     "non_torch_peers": (upper(3 / 4), _non_torch_peers_gib("non_torch_peers")),
+    "non_torch_unified": (middle, _non_torch_unified_gib),
     "sglang_peers": (middle, _sglang_peers_gib),
     "trtllm_context": (middle, _trt_context_gib),
     "trtllm_buffers": (middle, _trt_logit_bytes("trtllm_buffers")),

@@ -66,6 +66,7 @@ class _Measured(_Entry):
     graph_kib_per_expert_layer_and_size: str
     non_torch_base_gib: str
     non_torch_with_peers_gib: str
+    non_torch_unified_gib: str
     source: str
 
 
@@ -173,6 +174,7 @@ def _converted(entry: _Rules, sources: dict[str, _Source]) -> EngineRules:
         graph_bytes_per_expert_layer_and_size=known[measured.graph_kib_per_expert_layer_and_size].value * KIB,
         non_torch_base_bytes=gib(known[measured.non_torch_base_gib].value),
         non_torch_bytes_with_peers=gib(known[measured.non_torch_with_peers_gib].value),
+        non_torch_bytes_unified=gib(known[measured.non_torch_unified_gib].value),
         source=sources[entry.source].url,
         measured_source=sources[measured.source].url,
     )

@@ -10,7 +10,7 @@ from service.engine.activation import activation_bytes
 from service.engine.architecture import Architecture, GatedDeltaNet, Mamba1, Mamba2, MoeMlp, ShortConvolution
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.results import MemoryPerGpu
-from service.engine.rules import EngineRules
+from service.engine.rules import EngineRules, has_unified_memory
 
 # The engine captures graphs for batches up to twice the sequences, at most this many.
 LARGEST_GRAPH_BATCH = 512
@@ -72,7 +72,7 @@ def _ledger(
 ) -> MemoryPerGpu:
     activation = activation_bytes(architecture, layout, settings, rules)
     graphs = cuda_graph_bytes(architecture, settings, rules)
-    non_torch = non_torch_bytes(layout, rules)
+    non_torch = non_torch_bytes(gpu, layout, rules)
     fixed = rank_weight_bytes + activation + graphs + non_torch
     if settings.kv_cache_memory_bytes is None:
         cache = budget_left(gpu, settings, rules, rank_weight_bytes, activation, graphs, non_torch)
@@ -128,13 +128,21 @@ def budget_left(
     return min(left, on_device)
 
 
-def non_torch_bytes(layout: Layout, rules: EngineRules) -> int:
+def non_torch_bytes(gpu: Gpu, layout: Layout, rules: EngineRules) -> int:
     """Return what the driver, libraries and communication take outside the framework's allocator. [bytes].
 
-    non-torch = context and libraries (+ buffers of NCCL and custom all-reduce, when ranks have peers)
+        non-torch = context and libraries (+ buffers of NCCL and custom all-reduce, when ranks have peers)
+                    (+ what the host takes, where it shares the memory)
+
+    Since 0.11.1 vLLM sets up communication before it looks at what is free, so that its buffers lie
+    beside the budget; what libraries allocate for it later still counts.
+
+    Source:
+        vLLM 0.33 `v1/worker/gpu_worker.py` (`init_device`), pull request 25359.
     """
     peers = rules.non_torch_bytes_with_peers if layout.tensor_parallel_size > 1 or layout.expert_parallel else 0
-    return rules.non_torch_base_bytes + peers
+    host = rules.non_torch_bytes_unified if has_unified_memory(gpu) else 0
+    return rules.non_torch_base_bytes + peers + host
 
 
 def cuda_graph_bytes(architecture: Architecture, settings: EngineSettings, rules: EngineRules) -> int:

@@ -11,6 +11,7 @@ GraphAccounting = Literal["outside", "inside"]
 # What the utilization is a share of: the whole memory (vLLM), the memory before weights are loaded, for
 # weights and cache alone (SGLang), or what weights and activations leave free (TensorRT-LLM).
 MemoryShare = Literal["total", "static", "free"]
+UNIFIED_MEMORY = ("gb10",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +57,16 @@ class EngineRules:
     graph_bytes_per_expert_layer_and_size: float  # [bytes]
     non_torch_base_bytes: int
     non_torch_bytes_with_peers: int  # communication buffers, once ranks talk to each other
+    non_torch_bytes_unified: int  # the host's use of memory that it shares with the GPU
     source: str
     measured_source: str
     for_mixtures: "EngineRules | None" = None  # of models with experts or recurrent state
     also_holds_for: "EngineRules | None" = None  # an older row whose pool may be smaller, when nobody states a version
+
+
+def has_unified_memory(gpu: Gpu) -> bool:
+    """Return whether host and GPU draw on one memory: then what the host takes meanwhile is missing too."""
+    return any(name in gpu.name.lower() for name in UNIFIED_MEMORY)
 
 
 def batch_defaults(rules: EngineRules, gpu: Gpu) -> tuple[int, int]:
