@@ -51,6 +51,10 @@ MIB_PER_GIB = 1024
 KEPT_DEFAULT = re.compile(
     r"default (flags|util|gpu_memory_utilization|kv_cache_free)|vLLM default|fraction default", re.IGNORECASE
 )
+# What others append to a model's name when they convert its weights.
+CONVERSION = re.compile(
+    r"[-_.](fp8|nvfp4|mxfp4|awq|gptq|int4|int8|w4a16|w8a8|quantized|bnb|autoround)\b.*$", re.IGNORECASE
+)
 TEXT_ONLY = re.compile(r"language[-_]model[-_]only")
 SEVERAL_GPUS = re.compile(r"x\s?\d+$|\d+\s?x\b|fleet", re.IGNORECASE)
 
@@ -134,11 +138,12 @@ def resolve_startup(row: dict[str, Any], catalog: Snapshot) -> Startup | Skipped
 
 
 def _resolved(case: str, row: dict[str, Any], catalog: Snapshot) -> Startup:
-    model, gpu, layout = _as_served(row, _model(row, catalog)), _gpu(row, catalog), _layout(row)
+    found, is_own = _model(row, catalog)
+    model, gpu, layout = _as_served(row, found), _gpu(row, catalog), _layout(row)
     version = _version(row)
     rules = rules_for(row["engine"], version)
     checkpoint = _checkpoint(row, model)
-    knows_checkpoint = _short_name(row) not in SAME_SHAPE and "bitsandbytes" not in str(row.get("quantization"))
+    knows_checkpoint = is_own and "bitsandbytes" not in str(row.get("quantization"))
     logged = _logged_weights_gib(row)
     if not knows_checkpoint and logged is None:
         raise _UnstatedError("neither this checkpoint nor its loaded weights are known")
@@ -246,14 +251,17 @@ def _short_name(row: dict[str, Any]) -> str:
     return _model_name(row).split("/")[-1]
 
 
-def _model(row: dict[str, Any], catalog: Snapshot) -> ModelFacts:
+def _model(row: dict[str, Any], catalog: Snapshot) -> tuple[ModelFacts, bool]:
+    """Return the model, and whether it is the checkpoint itself, not a fine-tune or conversion of its shape."""
     name, short = _model_name(row), _short_name(row)
-    for candidate in (name, short, short.lower().removesuffix("-fp8"), SAME_SHAPE.get(short, name)):
+    converted = CONVERSION.sub("", short)
+    own = (name, short, short.lower().removesuffix("-fp8"))
+    for candidate in (*own, SAME_SHAPE.get(short, name), converted, SAME_SHAPE.get(converted, name)):
         try:
-            return catalog.model(candidate)
+            return catalog.model(candidate), candidate in own and short not in SAME_SHAPE
         except NotInCatalogError:
             continue
-    return catalog.model(name)
+    return catalog.model(name), False
 
 
 def _as_served(row: dict[str, Any], model: ModelFacts) -> ModelFacts:
