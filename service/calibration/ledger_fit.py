@@ -219,7 +219,7 @@ def _graph_estimate_kib(startup: Startup) -> float | None:
     if estimate is None:
         return None
     sizes = largest_captured_batch(startup.settings)
-    above_kib = (estimate - constants()["graph_base"].value) * KIB * KIB
+    above_kib = (estimate - startup.rules.graph_base_bytes / GIB) * KIB * KIB
     return above_kib / sizes - len(startup.architecture.layers) * constants()["graph_dense_layer"].value
 
 
