@@ -58,6 +58,7 @@ class _Measured(_Entry):
     sampler_bytes_per_logit: str
     sampler_state_bytes_per_logit: str
     keeps_workspaces: bool
+    bounds_encoder_cache: bool = True
     long_sparse_workspace_factor: Annotated[int, Field(ge=1)]
     hidden_state_copies: str
     graph_base_gib: str
@@ -166,6 +167,7 @@ def _converted(entry: _Rules, sources: dict[str, _Source]) -> EngineRules:
         sampler_bytes_per_logit=known[measured.sampler_bytes_per_logit].value,
         sampler_state_bytes_per_logit=known[measured.sampler_state_bytes_per_logit].value,
         keeps_workspaces=measured.keeps_workspaces,
+        bounds_encoder_cache=measured.bounds_encoder_cache,
         long_sparse_workspace_factor=measured.long_sparse_workspace_factor,
         hidden_state_copies=known[measured.hidden_state_copies].value,
         graph_base_bytes=gib(known[measured.graph_base_gib].value),

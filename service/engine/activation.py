@@ -138,8 +138,11 @@ def kept_bytes(architecture: Architecture, settings: EngineSettings, rules: Engi
     """Return what stays alive beside every peak: hidden states of the batch and encoder outputs. [bytes]."""
     row_bytes = architecture.hidden_size * ELEMENT_BYTES
     batch = settings.max_num_batched_tokens * architecture.residual_streams * row_bytes
-    outputs = architecture.encoder.outputs if architecture.encoder is not None else 0
-    return int(rules.hidden_state_copies * batch) + encoder_tokens(architecture, settings) * outputs * row_bytes
+    if architecture.encoder is None:
+        return int(rules.hidden_state_copies * batch)
+    unbounded = 0 if rules.bounds_encoder_cache else architecture.encoder.unbounded_tokens
+    tokens = max(encoder_tokens(architecture, settings), unbounded)
+    return int(rules.hidden_state_copies * batch) + tokens * architecture.encoder.outputs * row_bytes
 
 
 def workspace_bytes(architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules) -> int:

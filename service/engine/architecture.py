@@ -262,6 +262,7 @@ class Encoder:
     # Alive at once in its widest layer, per prompt token; 0 where unknown.
     split_elements_per_token: int = 0  # divided over tensor-parallel ranks
     whole_elements_per_token: int = 0
+    unbounded_tokens: int = 0  # of the longest video, for versions that do not bound it by the context [tokens]
     outputs: int = 1  # vectors as wide as the language model that one token yields: its own, and one per deep stack
 
 

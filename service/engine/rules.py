@@ -49,6 +49,7 @@ class EngineRules:
     sampler_state_bytes_per_logit: float  # tables the sampler keeps, for `max_num_seqs` rows [bytes]
     steps_planned_ahead: int  # iterations planned before the engine looks for new requests: asynchronous scheduling
     keeps_workspaces: bool  # buffers of experts and sparse attention stay, so they add to the sampler's peak
+    bounds_encoder_cache: bool  # by the context, while the profiling run keeps encoder outputs
     long_sparse_workspace_factor: int  # sparse attention's buffer beyond 256 Ki tokens of context
     hidden_state_copies: float  # of the batch that stay alive beside the peak
     graph_base_bytes: int

@@ -10,7 +10,7 @@ from service.calibration.ledger_fit import fit, text_of
 from service.calibration.startups import Comparison, compare_startup
 from service.catalog.engine_rules import all_rules, constants, rules_for
 from service.catalog.snapshot import Snapshot
-from service.engine.activation import activation_bytes, encoder_tokens
+from service.engine.activation import activation_bytes, encoder_tokens, kept_bytes
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.kv_cache import plan_kv_cache
@@ -229,6 +229,15 @@ def test_ranks_share_a_tower_and_deep_stacks_add_outputs(catalog: Snapshot) -> N
     assert alone - activation_bytes(without, Layout(), settings, rules) == 16_384 * 4_096 * 3 * 2
     # 4 patches x (2 x 4,304 + 3 x 1,152) split, 4 x 2 x 1,152 whole.
     assert alone - four == 16_384 * 2 * (4 * 12_064 - 12_064)
+
+
+def test_the_first_version_with_qwen3_vl_kept_room_for_the_longest_video(catalog: Snapshot) -> None:
+    # Public log of vLLM 0.11.0, Qwen3-VL-30B-A3B on four RTX 3090: "Encoder cache will be initialized with a budget
+    # of 153600 tokens", 14.77 GiB of weights, 2.31 GiB for the cache; four vectors of 2,048 for each token.
+    architecture, settings = catalog.model("qwen3-vl-30b-a3b-instruct").architecture, with_batch(2_048)
+    kept = [kept_bytes(architecture, settings, rules_for("vllm", version)) for version in ("0.11.0", "0.11.1")]
+
+    assert kept[0] - kept[1] == (153_600 - 16_384) * 4 * 2_048 * 2
 
 
 def with_batch(tokens: int) -> EngineSettings:

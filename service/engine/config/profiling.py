@@ -21,18 +21,20 @@ class _Item:
 
     tokens: int  # in the prompt
     patches_per_token: int
+    unbounded_tokens: int = 0  # what vLLM 0.11.0 kept room for, whatever the context (issue 27992)
     is_gated: bool = False  # the feed-forward part keeps gate, up and product
 
 
 _QWEN = _Item(tokens=16_384, patches_per_token=4)  # an image of 16,384 x 28 x 28 pixels
+_QWEN_VIDEO = replace(_QWEN, unbounded_tokens=153_600)
 _KIMI = _Item(tokens=4_096, patches_per_token=4)
 _GLM = _Item(tokens=30_000, patches_per_token=4, is_gated=True)  # a video of 47,040,000 pixels
 _ITEMS: Final[Mapping[str, _Item]] = MappingProxyType(
     {
         "Qwen2VLForConditionalGeneration": _QWEN,
         "Qwen2_5_VLForConditionalGeneration": replace(_QWEN, is_gated=True),
-        "Qwen3VLForConditionalGeneration": _QWEN,
-        "Qwen3VLMoeForConditionalGeneration": _QWEN,
+        "Qwen3VLForConditionalGeneration": _QWEN_VIDEO,
+        "Qwen3VLMoeForConditionalGeneration": _QWEN_VIDEO,
         "Qwen3_5ForConditionalGeneration": _QWEN,
         "Qwen3_5MoeForConditionalGeneration": _QWEN,
         "Gemma3ForConditionalGeneration": _Item(tokens=260, patches_per_token=16),  # with four marks around it
@@ -78,5 +80,6 @@ def profiled(encoder: Encoder | None, config: Mapping[str, object], name: str) -
         max_tokens_per_item=item.tokens,
         split_elements_per_token=item.patches_per_token * (feed_forward + SPLIT_STREAMS * width),
         whole_elements_per_token=item.patches_per_token * WHOLE_STREAMS * width,
+        unbounded_tokens=item.unbounded_tokens,
         outputs=1 + len(reader.integers("deepstack_visual_indexes") or ()),
     )
