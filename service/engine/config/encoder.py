@@ -6,7 +6,7 @@ Sources:
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.engine.architecture import Encoder
 from service.engine.config.reader import ConfigReader, is_mapping, text_reader
