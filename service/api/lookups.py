@@ -19,7 +19,6 @@ from service.catalog.snapshot import Snapshot
 from service.engine.arithmetic import ceil_div
 from service.engine.config import parse_architecture
 from service.engine.config.quantization import parse_quantization, stated_quantization
-from service.engine.drafting import with_draft_layer
 from service.engine.inputs import Gpu, WeightFormat
 from service.engine.models import Checkpoint, ModelFacts
 from service.engine.questions import CapacityQuestion, RecommendQuestion, SizeQuestion
@@ -127,17 +126,13 @@ def _model(query: Question, snapshot: Snapshot) -> ModelFacts:
             422, "invalid-request", detail, [FieldProblem(field="model", detail=detail, accepted=accepted)]
         )
     if pasted is not None and isinstance(query, Pasted):
-        return _drafting(pasted_model(pasted, query), query)
+        return pasted_model(pasted, query)
     if isinstance(query, Pasted) and (query.weight_bytes or query.num_parameters):
         detail = "weight_bytes and num_parameters go with a pasted model_config; the catalog knows its own models"
         raise ProblemError(
             422, "invalid-request", detail, [FieldProblem(field="weight_bytes", detail=detail, accepted="model_config")]
         )
-    return _drafting(snapshot.model(query.model or ""), query)
-
-
-def _drafting(model: ModelFacts, query: Question) -> ModelFacts:
-    return with_draft_layer(model) if query.num_speculative_tokens else model
+    return snapshot.model(query.model or "")
 
 
 BITS: dict[WeightFormat, int] = {"bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4, "mxfp4": 4, "nvfp4": 4}

@@ -12,6 +12,7 @@ from service.engine.inputs import (
     LengthDistribution,
     Limits,
     Load,
+    SpeculativeMethod,
     WeightFormat,
 )
 from service.engine.questions import Objective, SettingsWish
@@ -81,6 +82,9 @@ class Question(BaseModel):
     pipeline_parallel_size: Parallel | None = None
     data_parallel_size: Parallel | None = None
     expert_parallel: bool | None = None
+    decode_context_parallel_size: Parallel | None = Field(
+        default=None, description="tensor-parallel ranks over which vLLM spreads the tokens of one cache; default: 1"
+    )
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None = Field(
         default=None, description="share of GPU memory the engine may take [fraction]"
     )
@@ -95,7 +99,10 @@ class Question(BaseModel):
     )
     max_lora_rank: LoraRank = Field(default=16, description="highest rank of an adapter")
     num_speculative_tokens: Annotated[int, Field(ge=0, le=16)] = Field(
-        default=0, description="tokens drafted per step by an MTP or EAGLE layer; 0: none"
+        default=0, description="tokens drafted per step; 0: none"
+    )
+    speculative_method: SpeculativeMethod | None = Field(
+        default=None, description="who drafts; default: mtp where the model has prediction modules, else eagle3"
     )
     speculative_acceptance_fraction: Share | None = Field(
         default=None, description="chance that a drafted token is accepted; stated with num_speculative_tokens"
@@ -129,6 +136,7 @@ class Question(BaseModel):
             pipeline_parallel_size=self.pipeline_parallel_size,
             data_parallel_size=self.data_parallel_size,
             expert_parallel=self.expert_parallel,
+            decode_context_parallel_size=self.decode_context_parallel_size,
         )
 
     def settings_wish(self) -> SettingsWish:
@@ -143,6 +151,7 @@ class Question(BaseModel):
             max_num_seqs=self.max_num_seqs,
             block_size=self.block_size,
             num_speculative_tokens=self.num_speculative_tokens,
+            speculative_method=self.speculative_method,
             max_loras=self.max_loras,
             max_lora_rank=self.max_lora_rank,
         )
@@ -170,6 +179,10 @@ class Question(BaseModel):
             raise ValueError(
                 "num_speculative_tokens and speculative_acceptance_fraction go together; accepted: both, or neither"
             )
+        if self.speculative_method is not None and not self.num_speculative_tokens:
+            raise ValueError("speculative_method goes with num_speculative_tokens; accepted: both, or neither")
+        if self.engine != "vllm" and (self.decode_context_parallel_size or 1) > 1:
+            raise ValueError(f"decode_context_parallel_size has no rule for {self.engine}; accepted: 1, or engine=vllm")
         if self.length_distribution == "uniform" and self.length_variation_fraction > 1:
             raise ValueError("length_variation_fraction of a uniform distribution is at most 1; accepted: 0 to 1")
         return self

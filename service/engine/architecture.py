@@ -290,3 +290,27 @@ class Architecture:
     alternating_updates: AlternatingUpdates | None = None
     extra_parameters: int = 0  # learnt positions and the like, on every rank
     encoder: Encoder | None = None
+    mtp: "DraftHead | None" = None  # multi-token prediction modules of the checkpoint, loaded only to draft
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DraftHead:
+    """Layers beside the model's own that draft tokens from its hidden states: MTP modules, an EAGLE head.
+
+    Embeddings and the output head are the model's, shared, unless stated. Compared and hashed by
+    identity, like the model.
+    """
+
+    body: Architecture  # the draft's layers, in the model's width
+    layer_modules: tuple[str, ...]  # what the checkpoint calls each of these layers
+    num_modules: int = 1  # that take turns over drafted tokens
+    joined_states: int = 2  # vectors side by side that a projection brings to one width, in each module
+    projection_module: str = ""  # as checkpoints name it; empty where it always keeps the model's dtype
+    is_projection_split: bool = False  # over tensor-parallel ranks
+    projection_scale_bytes: int = 4
+    num_norms: int = 3  # of each module, besides its layers'
+    widened_inputs: int = 0  # elements that queries, keys and values take in beyond the model's width
+    head_vocab_size: int = 0  # rows of an output head of its own in each module; 0 where it is the model's
+    is_vocab_mapped: bool = False  # that vocabulary is a part of the model's, mapped by 64-bit numbers
+    is_quantized: bool = True  # stored as the model's checkpoint is
+    unquantized: tuple[str, ...] = ()  # but for matrices of these names

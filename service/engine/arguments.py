@@ -7,6 +7,7 @@ from service.engine.plan import MemoryPlan
 from service.engine.questions import SettingsWish
 
 Flags = tuple[str, ...]
+NAMED_METHODS = ("mtp", "ngram")  # drafts that need no other checkpoint
 
 
 def engine_args(engine: EngineName, plan: MemoryPlan, wish: SettingsWish) -> Flags:
@@ -31,6 +32,7 @@ def _vllm(plan: MemoryPlan, wish: SettingsWish) -> Flags:
     flags = ["--tensor-parallel-size", str(layout.tensor_parallel_size)]
     flags += _unless_one("--pipeline-parallel-size", layout.pipeline_parallel_size)
     flags += _unless_one("--data-parallel-size", layout.data_parallel_size)
+    flags += _unless_one("--decode-context-parallel-size", layout.decode_context_parallel_size)
     flags += ["--enable-expert-parallel"] if layout.expert_parallel else []
     flags += ["--max-model-len", str(settings.max_model_len)]
     if settings.kv_cache_memory_bytes is None:
@@ -41,6 +43,9 @@ def _vllm(plan: MemoryPlan, wish: SettingsWish) -> Flags:
     flags += ["--max-num-batched-tokens", str(settings.max_num_batched_tokens)]
     flags += ["--kv-cache-dtype", "fp8"] if settings.kv_cache_dtype == "fp8" else []
     flags += [] if wish.block_size is None else ["--block-size", str(wish.block_size)]
+    if settings.num_speculative_tokens and settings.speculative_method in NAMED_METHODS:
+        method, drafted = settings.speculative_method, settings.num_speculative_tokens
+        flags += ["--speculative-config", f'{{"method": "{method}", "num_speculative_tokens": {drafted}}}']
     if settings.max_loras:
         flags += [
             "--enable-lora",

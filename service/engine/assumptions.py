@@ -146,12 +146,7 @@ def _adapters(plan: MemoryPlan) -> tuple[Assumption, ...]:
 def _drafts(load: Load) -> list[Assumption]:
     if not load.speculative_acceptance_fraction:
         return []
-    return [
-        _note("speculative_acceptance_fraction", load.speculative_acceptance_fraction, "request", None),
-        _note(
-            "draft_layers", 1, "default", "MTP and EAGLE draft with one more decoder layer: its weights and cache count"
-        ),
-    ]
+    return [_note("speculative_acceptance_fraction", load.speculative_acceptance_fraction, "request", None)]
 
 
 def _limits(limits: Limits) -> tuple[Assumption, ...]:

@@ -5,15 +5,22 @@ from functools import lru_cache
 from typing import TypeVar
 
 from service.engine.config.quantization import standard_quantization
+from service.engine.drafts import check_drafts, default_method
 from service.engine.errors import InvalidQuestionError
-from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, WeightFormat
+from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, SpeculativeMethod, WeightFormat
 from service.engine.models import Checkpoint, ModelFacts
 from service.engine.questions import SettingsWish
-from service.engine.results import Assumption, Scalar
+from service.engine.results import Assumption, Origin, Scalar
 from service.engine.rules import EngineRules, batch_defaults, default_utilization
 
 Number = TypeVar("Number", int, float)
 
+DRAFT_SOURCES: dict[SpeculativeMethod, str] = {
+    "mtp": "the checkpoint's own prediction modules: their weights and caches count",
+    "eagle": "one more layer with the model's heads: its weights and cache count",
+    "eagle3": "one more layer with the model's heads and an output head of 32,000 tokens: its weights and cache count",
+    "ngram": "drafts are looked up in the text itself: no weights and no cache",
+}
 KV_DTYPE_OF_MODEL: dict[str, KvCacheDtype] = {"bfloat16": "bf16", "float16": "fp16"}
 
 
@@ -65,6 +72,7 @@ def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules,
         _note("max_num_seqs", wish.max_num_seqs, max_num_seqs, rules),
     ]
     kv_cache_dtype, kv_note = _kv_cache_dtype(model, checkpoint, wish)
+    method, draft_notes = _drafts(model, wish)
     settings = EngineSettings(
         gpu_memory_utilization=_or(wish.gpu_memory_utilization, utilization),
         kv_cache_dtype=kv_cache_dtype,
@@ -75,6 +83,7 @@ def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules,
         block_size=wish.block_size,
         kv_cache_memory_bytes=wish.kv_cache_memory_bytes,
         num_speculative_tokens=wish.num_speculative_tokens,
+        speculative_method=method,
         max_loras=wish.max_loras,
         max_lora_rank=wish.max_lora_rank,
     )
@@ -87,6 +96,7 @@ def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules,
             format_assumption,
             kv_note,
             *notes,
+            *draft_notes,
         ),
     )
 
@@ -130,6 +140,19 @@ def _kv_cache_dtype(model: ModelFacts, checkpoint: Checkpoint, wish: SettingsWis
         )
     dtype = KV_DTYPE_OF_MODEL.get(model.architecture.dtype, "bf16")
     return dtype, Assumption(name="kv_cache_dtype", value=dtype, origin="default", source="auto: the model's dtype")
+
+
+def _drafts(model: ModelFacts, wish: SettingsWish) -> tuple[SpeculativeMethod | None, tuple[Assumption, ...]]:
+    """Return who drafts: as stated, the checkpoint's own modules, or else an EAGLE-3 head; None without drafts."""
+    if not wish.num_speculative_tokens:
+        return None, ()
+    method = wish.speculative_method or default_method(model.architecture)
+    check_drafts(model.architecture, method, wish.num_speculative_tokens)
+    origin: Origin = "request" if wish.speculative_method else "default"
+    return method, (
+        Assumption(name="num_speculative_tokens", value=wish.num_speculative_tokens, origin="request", source=None),
+        Assumption(name="speculative_method", value=method, origin=origin, source=DRAFT_SOURCES[method]),
+    )
 
 
 def _or(value: Number | None, default: Number) -> Number:

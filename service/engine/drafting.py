@@ -1,32 +1,14 @@
-"""Speculative decoding with a draft layer, as MTP heads and EAGLE have: memory, pace and price of a step.
+"""Speculative decoding with a draft layer, as MTP heads and EAGLE have: pace and price of a step.
 
 Sources:
     Y. Leviathan, M. Kalman, Y. Matias, Fast inference from transformers via speculative decoding (2023), equation 1.
     vLLM 0.33 `v1/spec_decode/eagle.py`: the drafter runs once for each token it proposes.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
-from service.engine.architecture import GroupedQueryAttention, LatentAttention
-from service.engine.models import ModelFacts
 from service.engine.steps import StepTimer
-
-
-@lru_cache(maxsize=512)
-def with_draft_layer(model: ModelFacts) -> ModelFacts:
-    """Return the model with one more decoder layer, a copy of its last one with softmax attention.
-
-    Its weights and its cache are counted like any other layer's. The layer's small projections and
-    the embeddings it shares are not.
-    """
-    architecture = model.architecture
-    layers = architecture.layers
-    drafts = [
-        it for it in layers if any(isinstance(mixer, GroupedQueryAttention | LatentAttention) for mixer in it.mixers)
-    ]
-    last = drafts[-1] if drafts else layers[-1]
-    return replace(model, architecture=replace(architecture, layers=(*layers, replace(last, index=len(layers)))))
 
 
 def tokens_per_step(num_speculative_tokens: int, acceptance_fraction: float) -> float:

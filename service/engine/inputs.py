@@ -6,6 +6,7 @@ from typing import Literal
 
 EngineName = Literal["vllm", "sglang", "tensorrt-llm"]
 KvCacheDtype = Literal["auto", "bf16", "fp16", "fp8"]
+SpeculativeMethod = Literal["mtp", "eagle", "eagle3", "ngram"]
 Phase = Literal["both", "prefill", "decode"]
 LengthDistribution = Literal["fixed", "uniform", "lognormal"]
 WeightFormat = Literal["bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
@@ -38,6 +39,7 @@ class Layout:
     pipeline_parallel_size: int = 1
     data_parallel_size: int = 1
     expert_parallel: bool = False
+    decode_context_parallel_size: int = 1  # tensor-parallel ranks that hold the tokens of one cache in turn
 
     @property
     def gpus_per_replica(self) -> int:
@@ -61,7 +63,8 @@ class EngineSettings:
     enforce_eager: bool = False
     max_loras: int = 0  # adapters in one batch; 0 without LoRA
     max_lora_rank: int = 16
-    num_speculative_tokens: int = 0  # drafted per step, by one more layer; see `drafting`
+    num_speculative_tokens: int = 0  # drafted per step
+    speculative_method: SpeculativeMethod | None = None  # who drafts them; None: no layer of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +101,7 @@ class LayoutWish:
     pipeline_parallel_size: int | None = None
     data_parallel_size: int | None = None
     expert_parallel: bool | None = None
+    decode_context_parallel_size: int | None = None  # None: off; never searched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,6 +69,7 @@ def check_layout(architecture: Architecture, quantization: Quantization, layout:
                 accepted="a smaller tensor_parallel_size" + (", or expert_parallel=true" if exempt else ""),
             )
     _check_stages(architecture, divisions, layout)
+    _check_context_parallel(architecture, layout)
 
 
 def _check_stages(architecture: Architecture, divisions: Divisions, layout: Layout) -> None:
@@ -86,6 +87,58 @@ def _check_stages(architecture: Architecture, divisions: Divisions, layout: Layo
             field="expert_parallel",
             accepted="expert_parallel=false" if not divisions.num_experts else f"at most {divisions.num_experts} ranks",
         )
+
+
+def _check_context_parallel(architecture: Architecture, layout: Layout) -> None:
+    """Raise UnsupportedLayoutError if the engine cannot spread the tokens of one cache over these ranks.
+
+    Latents are the same on every rank, so any number of ranks that divides TP may hold them in turn.
+    Keys and values of heads only where TP replicates them. Windows never.
+
+    Source:
+        vLLM 0.33 `config/parallel.py`, `ModelConfig.verify_with_parallel_config`,
+        `SlidingWindowSpec.max_memory_usage_bytes`.
+    """
+    dcp, tp = layout.decode_context_parallel_size, layout.tensor_parallel_size
+    if dcp == 1:
+        return
+    if tp % dcp:
+        raise _context_refusal(f"{dcp} does not divide tensor_parallel_size {tp}", f"a divisor of {tp}")
+    mixers = {mixer for layer in architecture.layers for mixer in layer.mixers}
+    if any(isinstance(it, CompressedAttention) or _is_local(it) for it in mixers):
+        raise _context_refusal(f"{dcp} is not possible with sliding windows or chunks", "1")
+    if any(isinstance(it, LatentAttention) and not it.keeps_heads for it in mixers):
+        return
+    heads = {_query_and_key_value_heads(it) for it in mixers} - {None}
+    if not heads:
+        raise _context_refusal(f"{dcp} needs attention whose cache grows", "1")
+    for queries, key_values in sorted(it for it in heads if it is not None):
+        most = tp // key_values
+        if tp <= key_values or dcp > most or queries // key_values % dcp:
+            raise _context_refusal(
+                f"{dcp} needs {dcp} ranks for each of the model's {key_values} key-value heads, and a divisor of the "
+                f"{queries // key_values} query heads of each; tensor_parallel_size is {tp}",
+                "1" if most <= 1 else f"1 to {most}",
+            )
+
+
+def _is_local(mixer: Attention) -> bool:
+    return isinstance(mixer, GroupedQueryAttention) and bool(mixer.sliding_window or mixer.attention_chunk_size)
+
+
+def _query_and_key_value_heads(mixer: Attention) -> tuple[int, int] | None:
+    match mixer:
+        case GroupedQueryAttention():
+            return mixer.num_attention_heads, mixer.num_key_value_heads
+        case LatentAttention():
+            return mixer.num_attention_heads, mixer.num_attention_heads
+        case _:
+            return None
+
+
+def _context_refusal(detail: str, accepted: str) -> UnsupportedLayoutError:
+    field = "decode_context_parallel_size"
+    return UnsupportedLayoutError(f"{field} {detail}", field=field, accepted=accepted)
 
 
 def _refusal(detail: str, size: int) -> UnsupportedLayoutError:
@@ -133,10 +186,11 @@ def _explain(architecture: Architecture, quantization: Quantization, wish: Layou
         architecture,
         quantization,
         Layout(
-            tensor_parallel_size=wish.tensor_parallel_size or 1,
+            tensor_parallel_size=wish.tensor_parallel_size or wish.decode_context_parallel_size or 1,
             pipeline_parallel_size=wish.pipeline_parallel_size or 1,
             data_parallel_size=wish.data_parallel_size or 1,
             expert_parallel=bool(wish.expert_parallel),
+            decode_context_parallel_size=wish.decode_context_parallel_size or 1,
         ),
     )
 
@@ -149,6 +203,7 @@ def _wished_layouts(gpu: Gpu, wish: LayoutWish) -> Iterator[Layout]:
                 pipeline_parallel_size=pipeline_parallel_size,
                 data_parallel_size=wish.data_parallel_size or 1,
                 expert_parallel=bool(wish.expert_parallel),
+                decode_context_parallel_size=wish.decode_context_parallel_size or 1,
             )
 
 

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from service.engine.architecture import DraftHead
 from service.engine.arithmetic import ceil_div
+from service.engine.drafts import draft_of
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.kv_cache import plan_kv_cache, requests_fitting
 from service.engine.ledger import memory_per_gpu
@@ -75,7 +77,7 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
         shorten_to_fit: lower `max_model_len` to the longest request the pool holds, as the
             engine's `--max-model-len auto` does, but never below the asked request. [yes or no]
     """
-    weight_bytes = _rank_weight_bytes(model, checkpoint, layout)
+    weight_bytes = _rank_weight_bytes(model, checkpoint, layout, draft_of(model.architecture, settings))
     if settings.max_loras:
         weight_bytes += adapter_bytes(model.architecture, layout, settings.max_loras, settings.max_lora_rank)
     memory = memory_per_gpu(
@@ -134,8 +136,11 @@ def model_weights(plan: MemoryPlan) -> ModelWeights:
     )
 
 
-def _rank_weight_bytes(model: ModelFacts, checkpoint: Checkpoint, layout: Layout) -> int:
-    """Return the loaded bytes of the fullest rank, by the caller's figure where one is stated."""
+def _rank_weight_bytes(
+    model: ModelFacts, checkpoint: Checkpoint, layout: Layout, draft: DraftHead | None = None
+) -> int:
+    """Return the loaded bytes of the fullest rank, by the caller's figure (of all weights) where one is stated."""
     if model.weight_bytes is not None:
         return ceil_div(model.weight_bytes, layout.tensor_parallel_size * layout.pipeline_parallel_size)
-    return rank_weights(model.architecture, layout=layout, quantization=checkpoint.quantization).loaded_bytes
+    quantization = checkpoint.quantization
+    return rank_weights(model.architecture, layout=layout, quantization=quantization, draft=draft).loaded_bytes

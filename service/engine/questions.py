@@ -10,6 +10,7 @@ from service.engine.inputs import (
     LayoutWish,
     Limits,
     Load,
+    SpeculativeMethod,
     WeightFormat,
 )
 from service.engine.models import ModelFacts
@@ -32,6 +33,7 @@ class SettingsWish:
     max_num_seqs: int | None = None
     block_size: int | None = None
     num_speculative_tokens: int = 0
+    speculative_method: SpeculativeMethod | None = None
     max_loras: int = 0
     max_lora_rank: int = 16
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from service.engine.advice import binding_constraint, levers, one_step_less, one_step_more, would_fit
-from service.engine.arguments import engine_args
+from service.engine.arguments import NAMED_METHODS, engine_args
 from service.engine.assumptions import size_assumptions
 from service.engine.costs import Fleet, cheapest
 from service.engine.deployments import (
@@ -171,9 +171,15 @@ def time_warnings(replica: Replica | None, *, is_timed: bool) -> tuple[str, ...]
 def extra_warnings(plan: MemoryPlan) -> tuple[str, ...]:
     """Return what a reader of a deployment with drafts or adapters must add."""
     drafts = "engine_args do not name the drafter; add the engine's own speculative decoding options"
+    spread = "decode_context_parallel_size counts in memory; step times are those without it"
     adapters = "adapters count in memory; what their kernels add to a step is not known"
     settings = plan.settings
-    return (drafts,) * bool(settings.num_speculative_tokens) + (adapters,) * bool(settings.max_loras)
+    is_unnamed = bool(settings.num_speculative_tokens) and settings.speculative_method not in NAMED_METHODS
+    return (
+        (drafts,) * is_unnamed
+        + (adapters,) * bool(settings.max_loras)
+        + (spread,) * (plan.layout.decode_context_parallel_size > 1)
+    )
 
 
 def _cost(question: SizeQuestion, chosen: Deployment) -> Cost | None:

@@ -1,10 +1,12 @@
 """From a published config.json to an `Architecture`."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from service.engine.architecture import Architecture, DecoderLayer
 from service.engine.config.attention import hidden_size
 from service.engine.config.context import context_lengths
+from service.engine.config.draft import parse_mtp
 from service.engine.config.embedding import alternating_updates, embedding_facts, per_layer_embeddings, with_details
 from service.engine.config.feed_forward import PURELY_RECURRENT, mlp_layers
 from service.engine.config.profiling import profiled
@@ -33,7 +35,7 @@ def parse_architecture(config: Mapping[str, object]) -> Architecture:
     mlps = mlp_layers(reader, inner, len(mixers))
     facts = embedding_facts(reader, inner)
     longest, unasked = context_lengths(reader)
-    return Architecture(
+    architecture = Architecture(
         name=name,
         dtype=DTYPES.get(str(reader.raw("dtype", "torch_dtype") or "bfloat16").removeprefix("torch."), "bfloat16"),
         hidden_size=hidden_size(reader),
@@ -58,3 +60,4 @@ def parse_architecture(config: Mapping[str, object]) -> Architecture:
         extra_parameters=facts.extra_parameters,
         encoder=profiled(parse_towers(config, name), config, name),
     )
+    return replace(architecture, mtp=parse_mtp(reader, architecture))

@@ -1,5 +1,6 @@
 """The cache pool of one GPU: blocks, tokens and concurrency as the engine prints them at start-up."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import lcm
@@ -7,6 +8,8 @@ from math import lcm
 from service.engine.architecture import (
     Architecture,
     CompressedAttention,
+    DecoderLayer,
+    DraftHead,
     GatedDeltaNet,
     GroupedQueryAttention,
     KimiDeltaAttention,
@@ -15,6 +18,9 @@ from service.engine.architecture import (
     Mamba2,
     ShortConvolution,
 )
+from service.engine.arithmetic import ceil_div
+from service.engine.drafts import draft_of, reserved_tokens, retained_tokens
+from service.engine.errors import UnsupportedLayoutError
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout
 from service.engine.kv_cache.groups import CacheGroup, cache_groups
 from service.engine.kv_cache.specs import (
@@ -82,10 +88,11 @@ def plan_kv_cache(
     """
     shape = _shape_of(architecture, layout, settings)
     in_flight = in_flight_tokens(settings)
+    asked_tokens = min(max(input_tokens + output_tokens, 1) + reserved_tokens(settings), settings.max_model_len)
     per_longest = shape.blocks_per_request(settings.max_model_len, in_flight)
     num_blocks = available_bytes // shape.bytes_per_block if shape.bytes_per_block else 1
     concurrency = num_blocks / per_longest if per_longest else 0.0
-    asked = shape.blocks_per_request(max(input_tokens + output_tokens, 1), in_flight)
+    asked = shape.blocks_per_request(asked_tokens, in_flight)
     return KvCache(
         bytes_per_token=shape.bytes_per_token,
         bytes_per_token_within_windows=shape.bytes_per_token_within_windows,
@@ -116,10 +123,13 @@ def requests_fitting(
     the tokens in flight are shared by all requests of a step, so they are reserved once.
 
         requests = floor((blocks - 1 - in-flight reserve) / blocks per request)
+
+    Drafted tokens take slots of their own, up to the longest context.
     """
     shape = _shape_of(architecture, layout, settings)
     if not shape.bytes_per_block:
         return settings.max_num_seqs
+    context_tokens = max(context_tokens, min(context_tokens + reserved_tokens(settings), settings.max_model_len))
     steady = shape.blocks_per_request(context_tokens, 0)
     peak = shape.blocks_per_request(context_tokens, in_flight_tokens(settings))
     usable = num_gpu_blocks - 1
@@ -136,6 +146,7 @@ def _shape_of(architecture: Architecture, layout: Layout, settings: EngineSettin
         settings.block_size,
         is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
         num_speculative_tokens=settings.num_speculative_tokens,
+        draft=draft_of(architecture, settings),
     )
 
 
@@ -148,23 +159,38 @@ def cache_shape(
     *,
     is_checkpoints_dtype: bool = False,
     num_speculative_tokens: int = 0,
+    draft: DraftHead | None = None,
 ) -> CacheShape:
-    """Return the groups and sizes of one rank of the pipeline stage with the largest blocks."""
+    """Return the groups and sizes of one rank of the pipeline stage with the largest blocks.
+
+    Layers that draft stand behind the last stage's own, and join the groups like any other layer.
+
+    Raises:
+        UnsupportedLayoutError: decode-context parallelism over a cache that cannot be spread.
+    """
 
     def sharding_over(tensor_parallel_size: int) -> Sharding:
         sharding = _sharding(
             architecture, tensor_parallel_size, kv_cache_dtype, block_size, is_checkpoints_dtype=is_checkpoints_dtype
         )
-        drafting = replace(sharding, num_speculative_tokens=num_speculative_tokens)
+        drafting = replace(
+            sharding,
+            num_speculative_tokens=num_speculative_tokens,
+            retained_tokens=retained_tokens(draft, num_speculative_tokens),
+            context_ranks=layout.decode_context_parallel_size,
+        )
         return _inflated(drafting, architecture)
 
     sharding, whole = sharding_over(layout.tensor_parallel_size), sharding_over(1)
+    _check_context_parallel(architecture, sharding)
+    drafts = draft.body.layers if draft is not None else ()
+    num_layers = len(architecture.layers)
     stages = [
-        cache_groups(_specs(architecture, start, end, sharding))
-        for start, end in pipeline_stages(len(architecture.layers), layout.pipeline_parallel_size)
+        cache_groups(_specs((*architecture.layers[start:end], *(drafts if end == num_layers else ())), sharding))
+        for start, end in pipeline_stages(num_layers, layout.pipeline_parallel_size)
     ]
     groups = max(stages, key=_bytes_per_block)
-    unsharded = _specs(architecture, 0, len(architecture.layers), whole)
+    unsharded = _specs((*architecture.layers, *drafts), whole)
     per_rank = [spec for group in groups for spec in group.specs]
     return CacheShape(
         groups=groups,
@@ -172,7 +198,7 @@ def cache_shape(
         bytes_per_block=_bytes_per_block(groups),
         bytes_per_token=_token_bytes(unsharded, windows=False),
         bytes_per_token_within_windows=_token_bytes(unsharded, windows=True),
-        bytes_per_token_per_gpu=_token_bytes(per_rank, windows=False),
+        bytes_per_token_per_gpu=ceil_div(_token_bytes(per_rank, windows=False), sharding.context_ranks),
         state_bytes_per_request=sum(spec.state_bytes for spec in unsharded),
         longest_window=max((spec.window for spec in unsharded), default=0),
     )
@@ -200,13 +226,25 @@ def _token_bytes(specs: list[CacheSpec], *, windows: bool) -> int:
     return sum(spec.token_bytes for spec in specs if windows or not spec.window)
 
 
-def _specs(architecture: Architecture, start: int, end: int, sharding: Sharding) -> list[CacheSpec]:
-    return [
-        spec
-        for layer in architecture.layers[start:end]
-        for mixer in layer.mixers
-        for spec in attention_specs(mixer, sharding)
-    ]
+def _specs(layers: Sequence[DecoderLayer], sharding: Sharding) -> list[CacheSpec]:
+    return [spec for layer in layers for mixer in layer.mixers for spec in attention_specs(mixer, sharding)]
+
+
+def _check_context_parallel(architecture: Architecture, sharding: Sharding) -> None:
+    """Raise UnsupportedLayoutError where the sparse kernels would read a cache they cannot spread.
+
+    Source: vLLM 0.33 `v1/attention/backends/mla/flashmla_sparse.py`.
+    """
+    is_sparse = any(
+        isinstance(it, LatentAttention) and it.is_sparse for layer in architecture.layers for it in layer.mixers
+    )
+    is_packed = sharding.cache_element_bytes == 1 and not sharding.is_checkpoints_dtype
+    if sharding.context_ranks > 1 and is_sparse and not is_packed:
+        raise UnsupportedLayoutError(
+            "decode_context_parallel_size of sparse latent attention needs the packed cache of kv_cache_dtype=fp8",
+            field="decode_context_parallel_size",
+            accepted="1, or kv_cache_dtype=fp8",
+        )
 
 
 def _sharding(
@@ -284,7 +322,8 @@ def _described(group: CacheGroup, max_model_len: int, in_flight: int) -> KvCache
 def steady_bytes(shape: CacheShape, context_tokens: int) -> int:
     """Return the bytes a request holds on one GPU between steps: windows full, nothing in flight. [bytes]."""
     return sum(
-        spec.token_bytes * min(context_tokens, spec.window or context_tokens) + spec.state_bytes
+        ceil_div(spec.token_bytes * min(context_tokens, spec.window or context_tokens), spec.context_ranks)
+        + spec.state_bytes
         for group in shape.groups
         for spec in group.specs
     )

@@ -60,6 +60,8 @@ class CacheSpec:
     page_size_padded: int | None = None  # [bytes]
     stride_alignment: int = 1  # [bytes]
     pages_per_request: int = 0  # of a recurrent state, whatever the length
+    retained_tokens: int = 0  # that a sliding window keeps longer, for drafts [tokens]
+    context_ranks: int = 1  # that hold the tokens in turn; recurrent states stay whole
     shape: tuple[int, ...] = ()  # heads and widths: layers with the same bytes may still differ
 
     @property
@@ -77,8 +79,8 @@ class CacheSpec:
     def blocks_for(self, num_tokens: int, in_flight_tokens: int) -> int:
         """Return the blocks that a request of this length may hold at once.
 
-            full, latent:  ceil(n / b)
-            sliding:       ceil(min(window - 1 + in_flight, n) / b) + 1
+            full, latent:  ceil(ceil(n / ranks) / b)
+            sliding:       ceil(min(window - 1 + retained + in_flight, n) / b) + 1
             chunked:       ceil(min(chunk + in_flight, n) / b)
             recurrent:     fixed
 
@@ -88,9 +90,10 @@ class CacheSpec:
         """
         match self.kind:
             case "full_attention" | "mla_attention":
-                return ceil_div(num_tokens, self.block_size)
+                return ceil_div(ceil_div(num_tokens, self.context_ranks), self.block_size)
             case "sliding_window" | "sliding_window_mla":
-                return ceil_div(min(self.window - 1 + in_flight_tokens, num_tokens), self.block_size) + 1
+                held = self.window - 1 + self.retained_tokens + in_flight_tokens
+                return ceil_div(min(held, num_tokens), self.block_size) + 1
             case "chunked_local_attention":
                 return ceil_div(min(self.window + in_flight_tokens, num_tokens), self.block_size)
             case "mamba":
@@ -110,6 +113,8 @@ class Sharding:
     is_checkpoints_dtype: bool  # the cache's dtype is the checkpoint's own
     keeps_states: bool  # recurrent layers keep states for prefix caching
     num_speculative_tokens: int = 0  # drafted per step; each needs a state to fall back to
+    retained_tokens: int = 0  # that sliding windows keep longer for drafts [tokens]
+    context_ranks: int = 1  # decode-context parallelism
 
 
 def heads_per_rank(num_heads: int, tensor_parallel_size: int) -> int:
@@ -149,13 +154,21 @@ def _grouped(attention: GroupedQueryAttention, sharding: Sharding) -> tuple[Cach
         block_size=sharding.block_size,
         token_bytes=token_bytes,
         window=attention.sliding_window or attention.attention_chunk_size or 0,
+        retained_tokens=sharding.retained_tokens if kind == "sliding_window" else 0,
+        context_ranks=sharding.context_ranks,
         shape=(heads, attention.head_dim, attention.v_head_dim),
     )
     if attention.selector is None:
         return (own,)
     width = attention.selector.head_dim
     key_bytes = width * sharding.model_element_bytes  # whatever dtype the cache has
-    key = CacheSpec(kind="mla_attention", block_size=sharding.block_size, token_bytes=key_bytes, shape=(1, width, 0))
+    key = CacheSpec(
+        kind="mla_attention",
+        block_size=sharding.block_size,
+        token_bytes=key_bytes,
+        shape=(1, width, 0),
+        context_ranks=sharding.context_ranks,
+    )
     return key, own
 
 
@@ -178,6 +191,7 @@ def _latent(attention: LatentAttention, sharding: Sharding) -> tuple[CacheSpec, 
         token_bytes=token_bytes,
         stride_alignment=token_bytes if attention.is_sparse and not is_packed else 1,
         shape=(1, width, 0),
+        context_ranks=sharding.context_ranks,
     )
     if attention.indexer is None:
         return (latent,)
@@ -190,14 +204,26 @@ def _latent_heads(attention: LatentAttention, sharding: Sharding) -> tuple[Cache
     head_dim = attention.qk_nope_head_dim + attention.qk_rope_head_dim
     token_bytes = 2 * heads * head_dim * sharding.cache_element_bytes
     shape = (heads, head_dim, head_dim)
-    return (CacheSpec(kind="full_attention", block_size=sharding.block_size, token_bytes=token_bytes, shape=shape),)
+    return (
+        CacheSpec(
+            kind="full_attention",
+            block_size=sharding.block_size,
+            token_bytes=token_bytes,
+            shape=shape,
+            context_ranks=sharding.context_ranks,
+        ),
+    )
 
 
 def _indexer(indexer: SparseIndexer, sharding: Sharding) -> CacheSpec:
     """Return the selector's cache: one byte per element and one scale per token."""
     token_bytes = indexer.head_dim + INDEXER_SCALE_BYTES
     return CacheSpec(
-        kind="mla_attention", block_size=sharding.block_size, token_bytes=token_bytes, shape=(1, token_bytes, 0)
+        kind="mla_attention",
+        block_size=sharding.block_size,
+        token_bytes=token_bytes,
+        shape=(1, token_bytes, 0),
+        context_ranks=sharding.context_ranks,
     )
 
 

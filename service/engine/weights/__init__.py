@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from service.engine.architecture import Architecture, DecoderLayer, MoeMlp
+from service.engine.architecture import Architecture, DecoderLayer, DraftHead, MoeMlp
 from service.engine.arithmetic import round_up
-from service.engine.config.quantization import Quantization
+from service.engine.config.quantization import UNQUANTIZED, Quantization
 from service.engine.inputs import Layout
 from service.engine.kv_cache.plan import pipeline_stages
+from service.engine.weights.draft import draft_matrices
 from service.engine.weights.formats import matrix_bytes
 from service.engine.weights.matrices import CACHE_SCALES, Matrix, embedding_matrices, layer_matrices
 
@@ -28,7 +29,9 @@ class RankWeights:
 
 
 @lru_cache(maxsize=4096)
-def rank_weights(architecture: Architecture, *, layout: Layout, quantization: Quantization) -> RankWeights:
+def rank_weights(
+    architecture: Architecture, *, layout: Layout, quantization: Quantization, draft: DraftHead | None = None
+) -> RankWeights:
     """Return the bytes that the fullest rank loads.
 
     Args:
@@ -36,6 +39,7 @@ def rank_weights(architecture: Architecture, *, layout: Layout, quantization: Qu
         layout: tensor parallelism splits matrices, pipeline parallelism splits layers, expert
             parallelism deals experts out whole.
         quantization: how the checkpoint stores weights.
+        draft: layers that draft tokens, on the last pipeline stage.
     """
     first, last = embedding_matrices(architecture, layout)
     stages = pipeline_stages(len(architecture.layers), layout.pipeline_parallel_size)
@@ -47,17 +51,28 @@ def rank_weights(architecture: Architecture, *, layout: Layout, quantization: Qu
         if index == len(stages) - 1:
             matrices += last
         ranks.append(_by_component(matrices, quantization, ELEMENT_BYTES.get(architecture.dtype, 2)))
+    if draft is not None:
+        ranks[-1]["draft"] = _draft_bytes(draft, layout, quantization)
     fullest = max(range(len(ranks)), key=lambda index: sum(ranks[index].values()))
     param_bytes = sum(ranks[fullest].values())
     start, end = stages[fullest]
     after_load = sum(
         _repacked_bytes(architecture, layer, layout, quantization) for layer in architecture.layers[start:end]
     )
+    if draft is not None and draft.is_quantized and fullest == len(stages) - 1:
+        after_load += sum(_repacked_bytes(draft.body, layer, layout, quantization) for layer in draft.body.layers)
     return RankWeights(
         param_bytes=param_bytes,
         loaded_bytes=param_bytes + after_load,
         by_component={**ranks[fullest], "repacked": after_load},
     )
+
+
+def _draft_bytes(draft: DraftHead, layout: Layout, quantization: Quantization) -> int:
+    """Return the weights of the layers that draft, as the checkpoint or an EAGLE head's own stores them. [bytes]."""
+    stored = quantization if draft.is_quantized else UNQUANTIZED
+    element_bytes = ELEMENT_BYTES.get(draft.body.dtype, 2)
+    return sum(matrix_bytes(it, stored, element_bytes) for it in draft_matrices(draft, layout))
 
 
 def _repacked_bytes(architecture: Architecture, layer: DecoderLayer, layout: Layout, quantization: Quantization) -> int:
