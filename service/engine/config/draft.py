@@ -29,7 +29,8 @@ Layers = Sequence[DecoderLayer]
 Builder = Callable[[ConfigReader, Architecture], DraftHead]
 MAX_MODULES = 16  # published checkpoints have one to three
 
-COUNT_NAMES = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
+COUNT_NAME = "num_nextn_predict_layers"
+OTHER_COUNT_NAMES = {"MiniMaxM3Sparse": "num_mtp_modules", "Qwen3_5": "mtp_num_hidden_layers"}
 # Published without a count: the engine builds one module all the same.
 COUNTED_BY_DEFAULT = ("Qwen3Next", "Qwen3_5", "MiniMaxM3Sparse", "Step3p", "MiMoV2")
 NEMOTRON_KINDS = MappingProxyType({"*": "attention", "-": "mlp", "E": "moe"})
@@ -54,9 +55,11 @@ def parse_mtp(reader: ConfigReader, architecture: Architecture) -> DraftHead | N
 def _count(reader: ConfigReader, architecture: Architecture) -> int:
     """Return the modules the engine builds: as stated, but of MiMo-V2's only the first."""
     default = 1 if architecture.name.startswith(COUNTED_BY_DEFAULT) else 0
-    stated = reader.integer(*COUNT_NAMES, default=default)
+    named = (count for name, count in OTHER_COUNT_NAMES.items() if architecture.name.startswith(name))
+    name = next(named, COUNT_NAME)
+    stated = reader.integer(name, default=default)
     if stated > MAX_MODULES:
-        raise unknown_kind(COUNT_NAMES[0], stated, f"0 to {MAX_MODULES}")
+        raise unknown_kind(name, stated, f"0 to {MAX_MODULES}")
     return min(stated, 1) if architecture.name.startswith("MiMoV2") else stated
 
 
