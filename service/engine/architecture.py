@@ -174,6 +174,7 @@ class DenseMlp:
     has_bias: bool = False
     has_output_bias: bool = False  # after the last matrix alone
     is_whole: bool = False  # the engine does not split it over ranks
+    splits_tokens: bool = False  # whole where experts' ranks take different tokens; see `MoeMlp`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +202,7 @@ class MoeMlp:
     expert_scheme: str = ""  # how quantized checkpoints store experts, where not as the rest: mxfp4, nvfp4
     hash_table_rows: int = 0  # tokens with fixed experts, as 32-bit numbers (DeepSeek V4's first layers)
     has_score_correction: bool = False  # one fp32 bias per expert, for balance
+    splits_tokens: bool = False  # between ranks that hold whole experts and share attention: shared experts are whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

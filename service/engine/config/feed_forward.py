@@ -59,6 +59,22 @@ SCORE_CORRECTION = (
     "Param2MoE",
     "Sarvam",
 )
+# Their ranks take different tokens to the experts, under tensor, data and expert parallelism together.
+SPLITS_TOKENS = (
+    "DeepseekV2",
+    "DeepseekV3",
+    "DeepseekV4",
+    "GlmMoeDsa",
+    "KimiK25",
+    "KimiVL",
+    "AXK1",
+    "Qwen3Next",
+    "Qwen3_5Moe",
+    "NemotronH",
+    "Llama4",
+)
+# And to the first, dense layers as well (vLLM 0.33 `models/deepseek_v32/nvidia/model.py`).
+DENSE_SPLITS_TOKENS = ("DeepseekV32", "GlmMoeDsa")
 # Columns of one of their experts on a rank, at least (kimi_k3/nvidia/model.py).
 KIMI_RANK_COLUMNS = 256
 # Rows of an expert on one rank, as the MXFP4 kernels on Hopper want them (mxfp4.py).
@@ -181,6 +197,7 @@ def _dense(reader: ConfigReader, name: str) -> DenseMlp:
         is_gated=name not in PLAIN,
         has_bias=bias,
         has_output_bias=name == "TeleChat2ForCausalLM",
+        splits_tokens=name.startswith(DENSE_SPLITS_TOKENS),
         is_whole=name == "GPTBigCodeForCausalLM",  # runs through the engine's generic backend, which has no plan for it
     )
 
@@ -239,6 +256,7 @@ def _moe(reader: ConfigReader, name: str, num_experts: int) -> MoeMlp:
         has_bias=name == "GptOssForCausalLM",
         has_router_bias=name == "GptOssForCausalLM",
         has_score_correction=_has_score_correction(reader, name),
+        splits_tokens=name.startswith(SPLITS_TOKENS),
     )
 
 

@@ -458,7 +458,8 @@ def _mlp(mlp: Mlp, hidden: int, layout: Layout, prefix: str) -> list[Matrix]:
     match mlp:
         case DenseMlp():
             return _dense(
-                mlp.intermediate_size // (1 if mlp.is_whole else layout.tensor_parallel_size),
+                mlp.intermediate_size
+                // (1 if mlp.is_whole or _takes_own_tokens(mlp, layout) else layout.tensor_parallel_size),
                 hidden,
                 prefix + "mlp.",
                 is_gated=mlp.is_gated,
@@ -471,6 +472,11 @@ def _mlp(mlp: Mlp, hidden: int, layout: Layout, prefix: str) -> list[Matrix]:
             return []
         case _ as never:
             assert_never(never)
+
+
+def _takes_own_tokens(mlp: DenseMlp | MoeMlp, layout: Layout) -> bool:
+    """Return whether each rank runs what it holds for tokens of its own (vLLM 0.33 `use_sequence_parallel_moe`)."""
+    return mlp.splits_tokens and layout.expert_parallel and layout.data_parallel_size > 1
 
 
 def _dense(
@@ -551,7 +557,8 @@ def _experts(mlp: MoeMlp, hidden: int, layout: Layout, prefix: str) -> list[Matr
     if mlp.has_score_correction:
         matrices.append(_single(prefix + "correction", routed))
     if mlp.shared_expert_intermediate_size:
-        shared = mlp.shared_expert_intermediate_size // layout.tensor_parallel_size
+        is_whole = _takes_own_tokens(mlp, layout)
+        shared = mlp.shared_expert_intermediate_size // (1 if is_whole else layout.tensor_parallel_size)
         always = _dense(shared, hidden, prefix + "shared_experts.", is_gated=mlp.is_gated, has_bias=False)
         matrices += [replace(it, scale_bytes=1) for it in always] if mlp.expert_scheme else always
     if mlp.latent_size:
