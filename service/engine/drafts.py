@@ -79,7 +79,10 @@ def _eagle(architecture: Architecture, method: SpeculativeMethod) -> DraftHead:
     """
     mixers = [it for layer in architecture.layers for it in layer.mixers if isinstance(it, GroupedQueryAttention)]
     if not mixers:
-        raise _refusal(f"EAGLE heads of {architecture.name} do not follow from its config", "mtp or ngram")
+        raise _refusal(
+            f"EAGLE heads of {architecture.name} do not follow from its config",
+            "mtp or ngram" if architecture.mtp else "ngram",
+        )
     like = next((it for it in mixers if it.sliding_window is None and it.attention_chunk_size is None), mixers[0])
     attention = GroupedQueryAttention(
         num_attention_heads=like.num_attention_heads,
