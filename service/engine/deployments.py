@@ -6,6 +6,7 @@ from typing import Final
 
 from service.engine.defaults import Resolved, resolve
 from service.engine.drafting import drafting
+from service.engine.drafts import drafter_fraction
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Layout, Limits, Load
 from service.engine.layouts import candidate_layouts
@@ -206,7 +207,7 @@ def timed(plan: MemoryPlan, timers: StepTimers | None, load: Load) -> Replica | 
         return None
     drafted = plan.settings.num_speculative_tokens
     if drafted:
-        timer = drafting(timer, drafted, len(plan.model.architecture.layers) - 1)
+        timer = drafting(timer, drafted, drafter_fraction(plan.model.architecture, plan.settings))
     return replica_of(plan, timer, traffic_of(load))
 
 

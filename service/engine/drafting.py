@@ -30,15 +30,15 @@ def tokens_per_step(num_speculative_tokens: int, acceptance_fraction: float) -> 
 class DraftingSteps:
     """Step times of a model that verifies drafts; implements `StepTimer`.
 
-    step = decode((k + 1) x requests, context / (k + 1)) + k x decode(requests, context) / layers
+    step = decode((k + 1) x requests, context / (k + 1)) + k x decode(requests, context) x drafter's layers / layers
 
-    Every request passes k + 1 tokens through the model, and its cache is read once; the drafter is one layer of
-    the model, run once for each drafted token.
+    Every request passes k + 1 tokens through the model, and its cache is read once; the drafter runs once
+    for each drafted token.
     """
 
     timer: StepTimer
     num_speculative_tokens: int
-    num_layers: int
+    drafter_fraction: float  # of the model's layers
 
     @property
     def basis(self) -> str:
@@ -79,10 +79,10 @@ class DraftingSteps:
         return mixed_s + (self._draft_s(requests, context_tokens) if requests else 0.0)
 
     def _draft_s(self, requests: float, context_tokens: float) -> float:
-        return self.num_speculative_tokens * self.timer.decode_s(requests, context_tokens) / self.num_layers
+        return self.num_speculative_tokens * self.timer.decode_s(requests, context_tokens) * self.drafter_fraction
 
 
 @lru_cache(maxsize=4096)
-def drafting(timer: StepTimer, num_speculative_tokens: int, num_layers: int) -> StepTimer:
+def drafting(timer: StepTimer, num_speculative_tokens: int, drafter_fraction: float) -> StepTimer:
     """Return the one timer of these parts."""
-    return DraftingSteps(timer=timer, num_speculative_tokens=num_speculative_tokens, num_layers=num_layers)
+    return DraftingSteps(timer=timer, num_speculative_tokens=num_speculative_tokens, drafter_fraction=drafter_fraction)

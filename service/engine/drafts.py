@@ -50,6 +50,12 @@ def draft_of(architecture: Architecture, settings: EngineSettings) -> DraftHead 
     return draft_head(architecture, settings.speculative_method)
 
 
+def drafter_fraction(architecture: Architecture, settings: EngineSettings) -> float:
+    """Return the layers that run for a drafted token over the model's own; 0 where a lookup drafts. [fraction]."""
+    head = draft_of(architecture, settings)
+    return len(head.body.layers) / head.num_modules / len(architecture.layers) if head is not None else 0.0
+
+
 @lru_cache(maxsize=1024)
 def draft_head(architecture: Architecture, method: SpeculativeMethod) -> DraftHead | None:
     """Return the layers of one way to draft.

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from service.engine.drafting import tokens_per_step
 from service.engine.inputs import Limits
-from service.engine.kv_cache.plan import cache_shape, in_flight_tokens
+from service.engine.kv_cache.plan import in_flight_tokens, shape_of
 from service.engine.load import Traffic, mean_length, open_loop, steady_users
 from service.engine.plan import MemoryPlan
 from service.engine.scheduler import BlockPool, ScheduleResult, SchedulerSettings, simulate
@@ -156,7 +156,7 @@ def made_per_step(replica: Replica) -> float:
 def block_pool(replica: Replica) -> BlockPool:
     """Return the cache of one stream, as the scheduler sees it."""
     plan = replica.plan
-    shape = cache_shape(plan.model.architecture, plan.layout, plan.settings.kv_cache_dtype, plan.settings.block_size)
+    shape = shape_of(plan.model.architecture, plan.layout, plan.settings)
     # Blocks in flight are shared by all requests of a step; windows hold their own tokens.
     reserve = shape.blocks_per_request(plan.context_tokens, in_flight_tokens(plan.settings))
     steady = shape.blocks_per_request(plan.context_tokens, 0)

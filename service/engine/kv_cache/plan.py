@@ -86,7 +86,7 @@ def plan_kv_cache(
     Sources:
         vLLM 0.33 `v1/core/kv_cache_planning.py`, `get_kv_cache_capacity` in `v1/core/kv_cache_utils.py`.
     """
-    shape = _shape_of(architecture, layout, settings)
+    shape = shape_of(architecture, layout, settings)
     in_flight = in_flight_tokens(settings)
     asked_tokens = min(max(input_tokens + output_tokens, 1) + reserved_tokens(settings), settings.max_model_len)
     per_longest = shape.blocks_per_request(settings.max_model_len, in_flight)
@@ -126,7 +126,7 @@ def requests_fitting(
 
     Drafted tokens take slots of their own, up to the longest context.
     """
-    shape = _shape_of(architecture, layout, settings)
+    shape = shape_of(architecture, layout, settings)
     if not shape.bytes_per_block:
         return settings.max_num_seqs
     context_tokens = max(context_tokens, min(context_tokens + reserved_tokens(settings), settings.max_model_len))
@@ -138,7 +138,8 @@ def requests_fitting(
     return 1 + (usable - peak) // steady
 
 
-def _shape_of(architecture: Architecture, layout: Layout, settings: EngineSettings) -> CacheShape:
+def shape_of(architecture: Architecture, layout: Layout, settings: EngineSettings) -> CacheShape:
+    """Return the groups and sizes of one rank under an engine's settings."""
     return cache_shape(
         architecture,
         layout,
