@@ -1,7 +1,7 @@
 """What is simulated: requests with lengths and arrivals, drawn from a seed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from math import exp, log, sqrt
@@ -147,7 +147,6 @@ def drawn(traffic: Traffic, count: int) -> tuple[Request, ...]:
 
 def _request(traffic: Traffic, input_tokens: int, output_tokens: int) -> Request:
     return Request(
-        arrival_s=0.0,
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         cached_tokens=input_tokens - 1 if traffic.arrives_read else 0,
@@ -189,7 +188,7 @@ def _under_way(traffic: Traffic, whole: Sequence[Request]) -> list[Request]:
     for request in whole:
         left = max(round(request.output_tokens * draws.uniform()), 1)
         so_far = request.input_tokens + request.output_tokens - left
-        started.append(Request(arrival_s=0.0, input_tokens=so_far, output_tokens=left, cached_tokens=so_far - 1))
+        started.append(Request(input_tokens=so_far, output_tokens=left, cached_tokens=so_far - 1))
     return started
 
 
@@ -212,13 +211,10 @@ def open_loop(
     """
     count = warm_up + measured
     requests = drawn(traffic, count + under_way)
-    arriving = (
-        replace(request, arrival_s=at / request_rate_per_s)
-        for request, at in zip(requests[:count], _arrivals(traffic, count), strict=True)
-    )
     return SimulatedLoad(
-        requests=(*_under_way(traffic, requests[count:]), *arriving),
+        requests=(*_under_way(traffic, requests[count:]), *requests[:count]),
         concurrency=None,
+        arrivals_s=(*[0.0] * under_way, *(at / request_rate_per_s for at in _arrivals(traffic, count))),
         request_rate_per_s=request_rate_per_s,
         first_measured=under_way + warm_up,
         measured=measured,

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from math import inf
 
 from service.engine.results import Distribution
 from service.engine.steps import StepTimer
@@ -26,9 +27,8 @@ LONGEST_SKIP = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request of the load: when it comes, and its lengths."""
+    """The lengths of one request."""
 
-    arrival_s: float
     input_tokens: int
     output_tokens: int
     cached_tokens: int = 0  # of the prompt, computed before the simulation starts
@@ -40,6 +40,7 @@ class SimulatedLoad:
 
     requests: tuple[Request, ...]
     concurrency: int | None  # users of a closed loop, who send the next request when the last is answered
+    arrivals_s: tuple[float, ...] = ()  # of an open loop, one for each request
     request_rate_per_s: float | None = None  # of an open loop
     first_measured: int = 0
     measured: int | None = None  # None: all of the rest
@@ -184,6 +185,11 @@ class _Simulation:
         self.max_kv_fraction = 0.0
         self.running_time = 0.0
         self.samples = _Samples()
+        # When the scheduler may first see each request, after it came.
+        overheads = [timer.request_overhead_s(it.input_tokens) for it in load.requests]
+        arrivals = load.arrivals_s or (0.0,) * len(overheads)
+        self.known_s = [at + overhead for at, overhead in zip(arrivals, overheads, strict=True)]
+        self.planned_ahead = timer.steps_planned_ahead
         if load.concurrency is not None:
             self.users.extend([0.0] * min(load.concurrency, len(load.requests)))
 
@@ -204,21 +210,21 @@ class _Simulation:
 
     def _next_arrival_s(self) -> float:
         """Return when the scheduler first sees the next request: it plans one iteration ahead."""
-        if self.next_index >= len(self.load.requests):
-            return float("inf")
-        request = self.load.requests[self.next_index]
-        delay = self.timer.request_overhead_s(request.input_tokens) + self.timer.steps_planned_ahead * self.step_s
+        if self.next_index >= len(self.known_s):
+            return inf
+        known_s = self.known_s[self.next_index] + self.planned_ahead * self.step_s
         if self.load.concurrency is None:
-            return request.arrival_s + delay
-        return self.users[0] + delay if self.users else float("inf")
+            return known_s
+        return self.users[0] + known_s if self.users else inf
 
     def _admit_arrivals(self) -> None:
         while self._next_arrival_s() <= self.now_s:
-            request = self.load.requests[self.next_index]
+            index, load = self.next_index, self.load
+            request = load.requests[index]
             self.waiting.append(
                 _Run(
-                    index=self.next_index,
-                    arrival_s=request.arrival_s if self.load.concurrency is None else self.users.popleft(),
+                    index=index,
+                    arrival_s=load.arrivals_s[index] if load.concurrency is None else self.users.popleft(),
                     prompt_tokens=request.input_tokens,
                     steps_left=max(round(request.output_tokens / self.settings.tokens_per_step), 1),
                     output_tokens=request.output_tokens,

@@ -197,9 +197,7 @@ def test_the_same_seed_is_the_same_answer() -> None:
 
 
 def test_a_request_with_everything_cached_still_takes_one_step() -> None:
-    load = SimulatedLoad(
-        requests=(Request(arrival_s=0.0, input_tokens=100, output_tokens=1, cached_tokens=99),), concurrency=1
-    )
+    load = SimulatedLoad(requests=(Request(input_tokens=100, output_tokens=1, cached_tokens=99),), concurrency=1)
 
     found = simulate(LinearSteps(), load, pool=ROOMY, settings=SETTINGS)
 
