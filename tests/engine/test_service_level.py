@@ -1,6 +1,7 @@
 """Laws of sizing with time: they hold for every model, GPU and load."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
@@ -235,3 +236,26 @@ def test_measured_steps_keep_the_floor_as_well(gpu: str, model: str) -> None:
     for row, requests in enumerate(REQUESTS):
         for column, context in enumerate(CONTEXTS):
             assert timer.decode_s(requests, context) >= floor.decode[row][column] * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        asked("llama-3.3-70b-instruct", "h100-sxm-80gb", arrivals(16.0, 2_000), Limits(tpot_s=0.05)),
+        asked("gemma-3-27b-it", "h200-sxm-141gb", arrivals(60.0, 2_000), Limits(ttft_s=5.0, tpot_s=0.05)),
+    ],
+    ids=lambda it: it.model.id,
+)
+def test_every_lever_saves_what_it_says_and_pace_is_kept_by_smaller_batches(question: SizeQuestion) -> None:
+    found = size(question)
+    assert "max_num_seqs" in {it.change.name for it in found.levers}
+
+    for lever in found.levers:
+        change: dict[str, Any] = {lever.change.name: lever.change.value}
+        changed = replace(question.settings, **change)
+        again = size(replace(question, settings=changed))
+
+        assert again.gpus == lever.gpus == found.gpus - lever.saves_gpus
+        assert again.latency is not None
+        assert question.limits.tpot_s is not None
+        assert again.latency.tpot_s.p95 <= 1.25 * question.limits.tpot_s
