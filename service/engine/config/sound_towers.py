@@ -94,6 +94,23 @@ def ultravox(outer: ConfigReader, text: ConfigReader) -> Encoder:
     )
 
 
+def gemma4_sound(sound: ConfigReader, text: ConfigReader) -> int:
+    """Return the parameters of Gemma 4's conformer and of its projection to the language model, on every rank.
+
+    parameters = convolutions + layers x (24 w^2 + (9 + kernel) w + w / heads) + (w + 1) out + out x hidden
+
+    Source: vLLM 0.33 `model_executor/models/gemma4_mm.py` (`audio_tower`, `embed_audio`), transformers 5.20
+    `models/gemma4/modeling_gemma4.py` (`Gemma4AudioModel`).
+    """
+    width, depth = sound.positive("hidden_size", default=1024), sound.positive("num_hidden_layers", default=12)
+    kernel, heads = sound.positive("conv_kernel_size", default=5), sound.positive("num_attention_heads", default=8)
+    first, second = sound.integers("subsampling_conv_channels") or (128, 32)
+    convolutions = (9 * first + first) + (9 * first * second + second) + first // 4 * second * width
+    layer = 24 * width * width + (9 + kernel) * width + width // heads
+    out = sound.positive("output_proj_dims", default=1536)
+    return convolutions + depth * layer + (width + 1) * out + out * text.positive("hidden_size")
+
+
 def conformer(sound: ConfigReader, width: int) -> int:
     """Return the conformer's parameters (vLLM 0.33 `phi4mm_audio.py`, `phi4mm_utils.py`)."""
     size, heads = sound.positive("linear_units", default=1536), sound.positive("attention_heads", default=16)

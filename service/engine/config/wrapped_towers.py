@@ -20,6 +20,7 @@ from service.engine.config.reader import MAX_COUNT, ConfigReader, is_mapping, te
 from service.engine.config.sound_towers import (
     audio_flamingo,
     conformer,
+    gemma4_sound,
     qwen3_omni,
     qwen25_omni,
     qwen_audio,
@@ -453,4 +454,7 @@ def parse_towers(config: Mapping[str, object], name: str) -> Encoder | None:
     if name in _RULES:
         return _RULES[name](outer, text)
     is_llava = name == "LlavaForConditionalGeneration" and is_mapping(outer.raw("vision_config"))
-    return (_llava(outer, text) if is_llava else None) or parse_encoder(config, name) or parse_tower(config, name)
+    found = (_llava(outer, text) if is_llava else None) or parse_encoder(config, name) or parse_tower(config, name)
+    if found is not None and name == "Gemma4ForConditionalGeneration" and is_mapping(outer.raw("audio_config")):
+        return with_whole(found, gemma4_sound(audio_part(outer), text))  # the small ones hear, the large do not
+    return found
