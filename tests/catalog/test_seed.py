@@ -11,6 +11,7 @@ from service.catalog.snapshot import Snapshot, build_snapshot
 from service.catalog.store import current_revision, raise_revision, read_catalog
 from service.catalog.tables import GpuRow, ModelRow, OfferRow
 from service.engine.config.reader import text_reader
+from service.engine.weights import num_parameters
 
 PROVIDERS = {"aws", "gcp", "azure", "lambda", "runpod", "coreweave"}
 GPUS = [
@@ -72,7 +73,63 @@ MODELS = [
     "minimax-m2",
     "minimax-m2.5",
     "minimax-m3",
+    "qwen3.5-9b",
+    "Qwen/Qwen3.8-27B",
+    "gemma-4-e2b",
+    "Mistral-Small-3.2-24B-Instruct-2506",
+    "ministral-3-8b",
+    "devstral-small-2",
+    "qwen2.5-vl-7b",
+    "deepseek-r1-distill-qwen-14b",
+    "glm-4.7-flash",
+    "seed-oss-36b",
+    "nemotron-nano-9b-v2",
 ]
+# Totals of the safetensors as huggingface.co prints them, and what of them the engine does not hold: draft layers,
+# keys and values of layers that read another layer's, one scale per layer or per matrix.
+TOTALS = {
+    "qwen3.5-0.8b": (873_438_784, 20_452_864),
+    "qwen3.5-2b": (2_274_069_824, 60_828_160),
+    "qwen3.5-4b": (4_659_865_088, 120_599_552),
+    "qwen3.5-9b": (9_653_104_368, 243_290_624),
+    "qwen3.8-27b": (27_781_427_952, 424_699_392),
+    "gemma-4-e2b-it": (5_123_178_051, 16 * 786_688 + 4 * 1_573_376 + 35),
+    "gemma-4-e4b-it": (7_996_156_490, 15 * 2_621_696 + 3 * 5_243_392 + 42),
+    "ministral-3-3b-instruct-2512": (3_849_090_048, 0),
+    "ministral-3-8b-instruct-2512": (8_918_026_716, 34 * 7 * 2),
+    "mistral-small-3.1-24b-instruct-2503": (24_011_361_280, 0),
+    "phi-4-mini-instruct": (3_836_021_760, 0),
+    "granite-4.0-micro": (3_402_836_480, 0),
+    "minicpm5-1b": (1_080_632_832, 0),
+    "olmo-3-7b-instruct": (7_298_011_136, 0),
+    "seed-oss-36b-instruct": (36_151_104_512, 0),
+    "nvidia-nemotron-nano-9b-v2": (8_888_227_328, 0),
+    "qwen3-coder-30b-a3b-instruct": (30_532_122_624, 0),
+    "qwen2.5-vl-7b-instruct": (8_292_166_656, 0),
+    "hunyuan-a13b-instruct": (80_393_183_232, 0),
+}
+# Billions as the publisher prints them.
+ROUNDED = {
+    "qwen2.5-vl-72b-instruct": 73.4,
+    "internvl3-78b": 78.4,
+    "ministral-3-14b-instruct-2512": 13.9,
+    "exaone-4.0-32b": 32.0,
+    "kimi-linear-48b-a3b-instruct": 49.1,
+    "glm-4.5v": 108,
+    "ling-mini-2.0": 16.3,
+    "dots.llm1.inst": 142.8,
+    "ernie-4.5-21b-a3b-pt": 21.8,
+    "longcat-flash-chat": 560,
+    "lfm2-1.2b": 1.17,
+    "lfm2-2.6b": 2.57,
+    "lfm2-8b-a1b": 8.34,
+    "apertus-70b-instruct-2509": 70.6,
+    "falcon-h1-7b-instruct": 7.59,
+    "falcon-h1-34b-instruct": 33.6,
+    "granite-4.0-h-micro": 3.19,
+    "nvidia-nemotron-nano-12b-v2": 12.3,
+    "trinity-mini": 26.1,
+}
 
 
 def test_seeding_twice_changes_nothing(database: Engine) -> None:
@@ -143,6 +200,18 @@ def test_a_gpu_is_found_by_the_name_people_type(catalog: Snapshot, name: str) ->
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_is_found_by_the_name_people_type(catalog: Snapshot, name: str) -> None:
     assert catalog.model_id(name) in catalog.model_entries
+
+
+@pytest.mark.parametrize(("name", "printed"), TOTALS.items(), ids=TOTALS)
+def test_a_config_adds_up_to_the_total_the_hub_prints(catalog: Snapshot, name: str, printed: tuple[int, int]) -> None:
+    total, unheld = printed
+
+    assert num_parameters(catalog.model(name).architecture) == total - unheld
+
+
+@pytest.mark.parametrize(("name", "billions"), ROUNDED.items(), ids=ROUNDED)
+def test_a_config_adds_up_to_what_the_publisher_rounds_to(catalog: Snapshot, name: str, billions: float) -> None:
+    assert num_parameters(catalog.model(name).architecture) / 1e9 == pytest.approx(billions, rel=5e-3)
 
 
 def test_every_figure_has_a_source_and_a_date() -> None:
