@@ -54,7 +54,8 @@ def fit(folder: Path, catalog: Snapshot) -> tuple[Fitted, ...]:
     text = (folder / STARTUPS).read_text(encoding="utf-8")
     rows = [json.loads(line) for line in text.splitlines() if line.strip()]
     resolved = [resolve_startup(row, catalog) for row in rows]
-    startups = [it for it in resolved if not isinstance(it, Skipped)]
+    # A drafter captures and holds more than the model that the constants describe.
+    startups = [it for it in resolved if not isinstance(it, Skipped) and not it.settings.num_speculative_tokens]
     samples = {
         name: [value for it in startups if (value := sample(it)) is not None] for name, (_, sample) in SAMPLES.items()
     }

@@ -15,6 +15,7 @@ SAME_SHAPE = {
     "Qwen3-14B": "qwen3-14b",
     "Qwen3-4B-Base": "qwen3-4b",
     "Qwen3-8B": "qwen3-8b",
+    "Qwen3.8-27B-Unc": "qwen3.8-27b",
     "gemma-4-26B-AWQ": "gemma-4-26b-a4b-it",
     "gemma-4-31B-AWQ": "gemma-4-31b-it",
     "gemma-4-31B-it-AWQ-4bit": "gemma-4-31b-it",

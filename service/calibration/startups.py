@@ -12,6 +12,7 @@ from service.engine.activation import lasting_bytes
 from service.engine.architecture import Architecture
 from service.engine.arithmetic import GIB
 from service.engine.config.quantization import standard_quantization
+from service.engine.drafts import draft_of
 from service.engine.errors import EngineError
 from service.engine.inputs import EngineName, EngineSettings, Gpu, KvCacheDtype, Layout, WeightFormat
 from service.engine.kv_cache import plan_kv_cache
@@ -53,9 +54,13 @@ KEPT_DEFAULT = re.compile(
 )
 # What others append to a model's name when they convert its weights.
 CONVERSION = re.compile(
-    r"[-_.](fp8|nvfp4|mxfp4|awq|gptq|int4|int8|w4a16|w8a8|quantized|bnb|autoround)\b.*$", re.IGNORECASE
+    r"[-_. ](fp8|nvfp4|mxfp4|awq|gptq|int4|int8|w4a16|w8a8|quantized|bnb|autoround)\b.*$", re.IGNORECASE
 )
 TEXT_ONLY = re.compile(r"language[-_]model[-_]only")
+PINNED_POOL = re.compile(r"kv-cache-memory(?:-bytes)?[ =](\d+)|pinned at ([\d.]+e\d+) bytes")
+# `mtp n=3`, `qwen3_5_mtp n=4`, `MTP (num_speculative_tokens=2)`, `MTP (2)`
+DRAFTER = re.compile(r"(?:[a-z0-9_]+_)?(?P<method>mtp|eagle3?|ngram)(?![\w/])")
+DRAFTED_TOKENS = re.compile(r"(?:\b[nk]=|num_speculative_tokens=|\()(\d+)")
 SEVERAL_GPUS = re.compile(r"x\s?\d+$|\d+\s?x\b|fleet", re.IGNORECASE)
 
 
@@ -127,10 +132,10 @@ def resolve_startup(row: dict[str, Any], catalog: Snapshot) -> Startup | Skipped
     A start-up counts when it states its model, GPU and utilization (or that it kept the default one).
     """
     case = str(row["id"])
-    if row.get("spec_decode"):
-        return Skipped(case=case, reason="speculative decoding: the drafter's weights and buffers are not stated")
     if "approximate values" in str(row.get("notes")):
         return Skipped(case=case, reason="the source gives approximate values only")
+    if "quantization not stated" in str(row.get("notes")) and _logged_weights_gib(row) is None:
+        return Skipped(case=case, reason="neither the weights' format nor their size is stated")
     try:
         return _resolved(case, row, catalog)
     except (NotInCatalogError, EngineError, _UnstatedError) as error:
@@ -138,6 +143,7 @@ def resolve_startup(row: dict[str, Any], catalog: Snapshot) -> Startup | Skipped
 
 
 def _resolved(case: str, row: dict[str, Any], catalog: Snapshot) -> Startup:
+    drafts = _drafts(row)
     found, is_own = _model(row, catalog)
     model, gpu, layout = _as_served(row, found), _gpu(row, catalog), _layout(row)
     version = _version(row)
@@ -147,7 +153,13 @@ def _resolved(case: str, row: dict[str, Any], catalog: Snapshot) -> Startup:
     logged = _logged_weights_gib(row)
     if not knows_checkpoint and logged is None:
         raise _UnstatedError("neither this checkpoint nor its loaded weights are known")
-    ours = rank_weights(model.architecture, layout=layout, quantization=checkpoint.quantization).loaded_bytes
+    settings = replace(_settings(row, gpu, model, checkpoint, rules), **drafts, kv_cache_memory_bytes=_pinned(row))
+    ours = rank_weights(
+        model.architecture,
+        layout=layout,
+        quantization=checkpoint.quantization,
+        draft=draft_of(model.architecture, settings),
+    ).loaded_bytes
     return Startup(
         case=case,
         engine_version=str(row.get("engine_version") or "not stated"),
@@ -156,7 +168,7 @@ def _resolved(case: str, row: dict[str, Any], catalog: Snapshot) -> Startup:
         architecture=model.architecture,
         gpu=gpu,
         layout=layout,
-        settings=_settings(row, gpu, model, checkpoint, rules),
+        settings=settings,
         rules=rules_of_model(model.architecture, rules),
         rank_weight_bytes=ours if knows_checkpoint or logged is None else int(logged * GIB),
         knows_checkpoint=knows_checkpoint,
@@ -173,8 +185,9 @@ def _logged_weights_gib(row: dict[str, Any]) -> float | None:
 def _comparisons(startup: Startup) -> list[Comparison]:
     row, memory = startup.row, startup.memory
     activation, non_torch = _printed_terms(startup, memory)
+    pool = logged_cache_gib(row) if startup.settings.kv_cache_memory_bytes is None else None
     logged = {
-        "kv_cache_bytes": (logged_cache_gib(row), memory.kv_cache_bytes),
+        "kv_cache_bytes": (pool, memory.kv_cache_bytes),
         "weight_bytes": (row.get("weights_gib") if startup.knows_checkpoint else None, memory.weight_bytes),
         "activation_bytes": (row.get("activation_peak_gib"), activation),
         "non_torch_bytes": (row.get("non_torch_gib"), non_torch),
@@ -240,6 +253,29 @@ def _tokens(startup: Startup, memory: MemoryPerGpu) -> int:
 
 class _UnstatedError(ValueError):
     """The source did not state what a comparison needs."""
+
+
+def _pinned(row: dict[str, Any]) -> int | None:
+    """Return the pool that was asked for outright, in bytes."""
+    found = PINNED_POOL.search(f"{row.get('quote')} {row.get('notes')}")
+    return None if found is None else int(float(found[1] or found[2]))
+
+
+def _drafts(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings that say how many tokens are drafted, and by what; empty without drafts.
+
+    Drafters with weights of their own, such as DFlash, DSpark and Gemma's assistants, follow from no config here.
+    """
+    stated = str(row.get("spec_decode") or "").lower()
+    if not stated:
+        return {}
+    method = DRAFTER.match(stated)
+    if method is None or "assistant" in stated:
+        raise _UnstatedError("speculative decoding: the drafter's weights and buffers are not stated")
+    count = DRAFTED_TOKENS.search(stated)
+    if count is None:
+        raise _UnstatedError("speculative decoding: how many tokens are drafted is not stated")
+    return {"speculative_method": method["method"], "num_speculative_tokens": int(count[1])}
 
 
 def _model_name(row: dict[str, Any]) -> str:
@@ -359,6 +395,6 @@ def _utilization(row: dict[str, Any], gpu: Gpu, rules: EngineRules) -> float:
     stated = row.get("gpu_memory_utilization") or row.get("sglang_mem_fraction_static")
     if stated is not None:
         return float(stated)
-    if KEPT_DEFAULT.search(str(row.get("notes") or "")):
+    if KEPT_DEFAULT.search(str(row.get("notes") or "")) or _pinned(row) is not None:
         return default_utilization(rules, gpu)
     raise _UnstatedError("utilization is not stated")

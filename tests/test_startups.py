@@ -1,0 +1,87 @@
+"""Logged start-ups with drafts: compared where the drafter is the checkpoint's own, left out with a reason elsewhere."""
+
+from typing import Any
+
+import pytest
+
+from service.calibration.startups import Comparison, Skipped, compare_startup
+from service.catalog.snapshot import Snapshot
+
+# public log of vLLM 0.27.1: "Model loading took 29.36 GiB memory; GPU KV cache size: 549,184 tokens"
+QWEN: dict[str, Any] = {
+    "id": "qwen",
+    "engine": "vllm",
+    "engine_version": "0.27.1",
+    "model": "Qwen3.8-27B-Unc-FP8",
+    "quantization": "fp8",
+    "gpu": "NVIDIA A100-SXM4-80GB",
+    "tp": 1,
+    "gpu_memory_utilization": 0.92,
+    "max_model_len": 131_072,
+    "spec_decode": "qwen3_5_mtp n=4",
+    "weights_gib": 29.36,
+    "kv_cache_tokens": 549_184,
+}
+
+
+def compared(row: dict[str, Any], catalog: Snapshot) -> dict[str, Comparison]:
+    found = compare_startup(row, catalog)
+    assert isinstance(found, list), found
+    return {it.quantity: it for it in found}
+
+
+@pytest.mark.parametrize("stated", ["qwen3_5_mtp n=4", "mtp n=4", "MTP (num_speculative_tokens=4)", "MTP (4)"])
+def test_drafts_of_the_checkpoints_own_modules_are_compared(catalog: Snapshot, stated: str) -> None:
+    found = compared({**QWEN, "spec_decode": stated}, catalog)
+
+    assert abs(found["kv_cache_tokens"].error_fraction) <= 0.01
+
+
+def test_the_loaded_modules_count_as_weights(catalog: Snapshot) -> None:
+    # huggingface.co/Qwen/Qwen3.5-9B: of 9,653,104,368 parameters 243,290,624 are the draft layer's, 2 bytes each.
+    row = {**QWEN, "model": "Qwen/Qwen3.5-9B", "quantization": None, "weights_gib": 18.0, "kv_cache_gib": 50.0}
+
+    with_modules, without = (
+        compared({**row, "spec_decode": drafts}, catalog)["weight_bytes"].predicted for drafts in ("mtp n=1", None)
+    )
+
+    assert with_modules - without == pytest.approx(2 * 243_290_624, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("stated", "reason"),
+    [
+        ("DFlash n=3", "drafter's weights"),
+        ("DSpark k=5", "drafter's weights"),
+        ("gemma-4-31B-it-assistant MTP n=4", "drafter's weights"),
+        ("EAGLE/MTP", "drafter's weights"),
+        ("mtp", "how many tokens"),
+    ],
+)
+def test_drafts_that_nobody_can_know_are_left_out(catalog: Snapshot, stated: str, reason: str) -> None:
+    found = compare_startup({**QWEN, "spec_decode": stated}, catalog)
+
+    assert isinstance(found, Skipped)
+    assert reason in found.reason
+
+
+def test_a_pinned_pool_needs_no_utilization(catalog: Snapshot) -> None:
+    # public log of vLLM 0.27.2 on two GPUs, block size 1,600: 106,288 tokens; 0.33 keeps one more state per group.
+    row = {
+        **QWEN,
+        "model": "Qwen3.8-27B FP8",
+        "gpu": "NVIDIA GeForce RTX 2080 Ti 22GB x2",
+        "tp": 2,
+        "gpu_memory_utilization": None,
+        "kv_cache_dtype": "fp8_e4m3",
+        "max_model_len": 102_400,
+        "max_num_seqs": 1,
+        "spec_decode": "mtp n=3",
+        "kv_cache_tokens": 106_288,
+        "quote": "--kv-cache-memory-bytes 2300000000",
+    }
+
+    found = compared(row, catalog)
+
+    assert found["kv_cache_tokens"].predicted == pytest.approx(106_288 * 79 / 82, rel=1e-3)
+    assert "kv_cache_bytes" not in found
