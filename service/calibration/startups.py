@@ -134,8 +134,6 @@ def resolve_startup(row: dict[str, Any], catalog: Snapshot) -> Startup | Skipped
     case = str(row["id"])
     if "approximate values" in str(row.get("notes")):
         return Skipped(case=case, reason="the source gives approximate values only")
-    if "quantization not stated" in str(row.get("notes")) and _logged_weights_gib(row) is None:
-        return Skipped(case=case, reason="neither the weights' format nor their size is stated")
     try:
         return _resolved(case, row, catalog)
     except (NotInCatalogError, EngineError, _UnstatedError) as error:
@@ -160,6 +158,8 @@ def _resolved(case: str, row: dict[str, Any], catalog: Snapshot) -> Startup:
         quantization=checkpoint.quantization,
         draft=draft_of(model.architecture, settings),
     ).loaded_bytes
+    if not row.get("quantization") and logged is None and ours > gpu.memory_bytes:
+        raise _UnstatedError("the weights as published do not fit, so it ran another format, which is not stated")
     return Startup(
         case=case,
         engine_version=str(row.get("engine_version") or "not stated"),
