@@ -78,10 +78,18 @@ class Question(BaseModel):
     engine_version: Annotated[str, StringConstraints(max_length=40)] | None = Field(
         default=None, description="engine version, such as 0.33.0; default: the newest known"
     )
-    tensor_parallel_size: Parallel | None = None
-    pipeline_parallel_size: Parallel | None = None
-    data_parallel_size: Parallel | None = None
-    expert_parallel: bool | None = None
+    tensor_parallel_size: Parallel | None = Field(
+        default=None, description="GPUs that share every layer; default: as few as carry the load"
+    )
+    pipeline_parallel_size: Parallel | None = Field(
+        default=None, description="groups of GPUs that share the layers out; default: 1, more across nodes"
+    )
+    data_parallel_size: Parallel | None = Field(
+        default=None, description="copies of the attention layers in one replica; default: 1"
+    )
+    expert_parallel: bool | None = Field(
+        default=None, description="whole experts on each GPU, not a part of every expert; default: false"
+    )
     decode_context_parallel_size: Parallel | None = Field(
         default=None, description="tensor-parallel ranks over which vLLM spreads the tokens of one cache; default: 1"
     )
@@ -91,9 +99,15 @@ class Question(BaseModel):
     kv_cache_memory_bytes: Annotated[int, Field(ge=1, le=1 << 50)] | None = Field(
         default=None, description="the cache pool of one GPU, given instead of derived [bytes]"
     )
-    max_num_batched_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
-    max_num_seqs: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    block_size: BlockSize | None = None
+    max_num_batched_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = Field(
+        default=None, description="most tokens of one step; default: the engine's own for the GPU [tokens]"
+    )
+    max_num_seqs: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
+        default=None, description="most requests of one step; default: the engine's own for the GPU"
+    )
+    block_size: BlockSize | None = Field(
+        default=None, description="tokens of one cache block; default: the engine's own for the model [tokens]"
+    )
     max_loras: Annotated[int, Field(ge=0, le=1024)] = Field(
         default=0, description="LoRA adapters in one batch, whose buffers take memory; 0: none"
     )
@@ -181,6 +195,8 @@ class Question(BaseModel):
             )
         if self.speculative_method is not None and not self.num_speculative_tokens:
             raise ValueError("speculative_method goes with num_speculative_tokens; accepted: both, or neither")
+        if self.request_duration_s is not None and self.request_rate_per_s is None:
+            raise ValueError("request_duration_s goes with request_rate_per_s; accepted: both, or neither")
         if self.engine != "vllm" and (self.decode_context_parallel_size or 1) > 1:
             raise ValueError(f"decode_context_parallel_size has no rule for {self.engine}; accepted: 1, or engine=vllm")
         if self.length_distribution == "uniform" and self.length_variation_fraction > 1:
@@ -220,6 +236,8 @@ class _Loaded(Question):
     def _some_load(self) -> Self:
         if self.concurrent_requests is None and self.request_rate_per_s is None:
             raise ValueError("no load was stated; accepted: concurrent_requests, or request_rate_per_s")
+        if self.request_rate_per_s is None and self.burstiness != 1.0:
+            raise ValueError("burstiness is of arrivals at request_rate_per_s; accepted: 1 without a rate")
         return self
 
 
@@ -250,11 +268,17 @@ class RecommendQuery(_Loaded):
     exclude_gpus: Texts | None = Field(default=None, description="leave these GPUs out")
     providers: Texts | None = Field(default=None, description="consider only offers of these providers")
     regions: Texts | None = Field(default=None, description="consider only offers in these regions")
-    max_gpus: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    max_usd_per_hour: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | None = None
+    max_gpus: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
+        default=None, description="leave out what needs more GPUs"
+    )
+    max_usd_per_hour: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | None = Field(
+        default=None, description="leave out what costs more [USD per hour]"
+    )
     weight_formats: Formats | None = Field(default=None, description="default: the formats the model is published in")
-    kv_cache_dtypes: CacheDtypes | None = None
-    objective: Objective = "cost"
+    kv_cache_dtypes: CacheDtypes | None = Field(default=None, description="default: kv_cache_dtype")
+    objective: Objective = Field(
+        default="cost", description="what comes first: the lowest price, the fewest GPUs, or the lowest latency"
+    )
     limit: Annotated[int, Field(ge=1, le=1000)] = Field(default=10, description="options to return at most")
 
 
