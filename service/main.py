@@ -62,6 +62,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         "/size": _fields(SizeBody),
         "/capacity": _fields(CapacityBody),
         "/recommend": _fields(RecommendBody),
+        **dict.fromkeys(("/catalog/models", "/catalog/gpus", "/catalog/offers"), tuple(catalog.Page.model_fields)),
     }
     problems.install(app)
     app.include_router(questions.router)

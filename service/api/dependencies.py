@@ -8,7 +8,7 @@ from fastapi import Depends, Header, Request
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session
 
-from service.api.problems import ProblemError
+from service.api.problems import MAX_ERRORS, FieldProblem, ProblemError
 from service.catalog.holder import CatalogHolder
 from service.catalog.snapshot import Snapshot
 from service.engine.steps import StepTimers
@@ -37,6 +37,23 @@ async def get_settings(request: Request) -> Settings:
     """Return the service's settings."""
     settings: Settings = request.app.state.settings
     return settings
+
+
+LISTS = frozenset({"gpus", "exclude_gpus", "providers", "regions", "weight_formats", "kv_cache_dtypes"})
+
+
+async def stated_once(request: Request) -> None:
+    """Refuse what would be ignored: a field stated twice in a query string, or beside a body."""
+    names = [name for name, _ in request.query_params.multi_items()]
+    if request.method == "POST" and names:
+        detail = "a POST reads its body alone, and the query string would be ignored"
+        accepted = "every field in the JSON body, or GET with a query string"
+    else:
+        names = [name for name in dict.fromkeys(names) if names.count(name) > 1 and name not in LISTS]
+        detail, accepted = "stated more than once", "one value"
+    if names:
+        problems = [FieldProblem(field=name[:100], detail=detail, accepted=accepted) for name in names[:MAX_ERRORS]]
+        raise ProblemError(422, "invalid-request", detail, problems)
 
 
 HolderDep = Annotated[CatalogHolder, Depends(get_holder)]

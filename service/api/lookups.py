@@ -105,6 +105,10 @@ def _gpus(query: RecommendQuery, snapshot: Snapshot) -> tuple[Gpu, ...]:
         rented = {offer.gpu for offer in snapshot.offers}
         asked = [gpu for gpu in snapshot.gpus.values() if gpu.id in rented] or list(snapshot.gpus.values())
     unique = {gpu.id: gpu for gpu in asked if gpu.id not in excluded}
+    if not unique:
+        detail = "exclude_gpus leaves no GPU to consider"
+        problem = FieldProblem(field="exclude_gpus", detail=detail, accepted="a list that leaves one of gpus")
+        raise ProblemError(422, "invalid-request", detail, [problem])
     return tuple(unique.values())
 
 

@@ -202,6 +202,8 @@ def _field_problem(error: Mapping[str, Any], known: Sequence[str]) -> FieldProbl
     if kind == "extra_forbidden":
         close = process.extract(field, known, scorer=fuzz.ratio, limit=2, score_cutoff=CLOSE_FIELD_SCORE)
         hint = "did you mean " + " or ".join(name for name, _, _ in close) + "?" if close else None
+        if field in known:
+            return FieldProblem(field=field, detail="not in a query string", accepted="a JSON body, by POST")
         return FieldProblem(field=field, detail="unknown field", accepted=hint or (", ".join(known) or None))
     if kind == "missing":
         accepted = "a JSON object" if field == "body" else "a value; the field is required"
@@ -234,6 +236,8 @@ SIMPLE_KINDS: Mapping[str, str] = {
     "bool_parsing": "true or false",
     "bool_type": "true or false",
     "string_type": "text",
+    "string_unicode": "text in UTF-8",
+    "list_type": "a list of texts, or one text with commas",
     "dict_type": "a JSON object",
     "model_attributes_type": "a JSON object",
     "model_type": "a JSON object",
@@ -245,6 +249,7 @@ LIMIT_KINDS: Mapping[str, tuple[str, str]] = {
     "less_than_equal": ("at most", "le"),
     "string_pattern_mismatch": ("text matching", "pattern"),
     "literal_error": ("", "expected"),
+    "too_long": ("a list of at most", "max_length"),
 }
 
 
@@ -256,6 +261,8 @@ def _accepted(error: Mapping[str, Any]) -> str | None:
         return f"{words} {context.get(key)}".strip()
     if kind == "string_too_long":
         return f"at most {context.get('max_length')} characters"
+    if kind == "string_too_short":
+        return f"text of at least {context.get('min_length')} character"
     if kind == "value_error" and "accepted: " in str(error["msg"]):
         return str(error["msg"]).split("accepted: ", 1)[1][:300]
     return SIMPLE_KINDS.get(kind)

@@ -78,6 +78,66 @@ def test_a_misspelt_field_is_not_a_default(client: TestClient, method: str) -> N
     assert "max_model_len" in error["accepted"]
 
 
+@pytest.mark.parametrize(
+    ("path", "field", "value", "accepted"),
+    [
+        ("/size", "model", "", "at least 1 character"),
+        ("/size", "spare_replicas", "\ud83d", "UTF-8"),
+        ("/recommend", "gpus", 5, "a list"),
+        ("/recommend", "kv_cache_dtypes", ["auto"] * 5, "at most 4"),
+    ],
+)
+def test_every_broken_rule_says_what_is_accepted(
+    client: TestClient, path: str, field: str, value: Any, accepted: str
+) -> None:
+    body = json.dumps({**GOOD, field: value} if path == "/size" else {field: value})
+
+    errors = problem(client.post(path, content=body, headers=JSON), 422)["errors"]
+
+    assert accepted in next(it["accepted"] for it in errors if it["field"] == field)
+
+
+def test_a_field_of_bodies_is_not_suggested_in_a_query_string(client: TestClient) -> None:
+    error = problem(client.get("/size", params={**GOOD, "model_config": "{}"}), 422)["errors"][0]
+
+    assert error["field"] == "model_config"
+    assert "POST" in error["accepted"]
+
+
+def test_a_field_stated_twice_is_not_half_ignored(client: TestClient) -> None:
+    response = client.get("/size", params=[*GOOD.items(), ("gpu", "h200")])
+
+    error = problem(response, 422)["errors"][0]
+    assert (error["field"], error["accepted"]) == ("gpu", "one value")
+
+
+def test_lists_may_be_repeated(client: TestClient) -> None:
+    question = {key: value for key, value in GOOD.items() if key != "gpu"}
+
+    response = client.get("/recommend", params=[*question.items(), ("gpus", "h100"), ("gpus", "h200")])
+
+    assert {option["gpu"] for option in response.json()["options"]} == {"h100-sxm-80gb", "h200-sxm-141gb"}
+
+
+def test_a_query_string_beside_a_body_is_not_ignored(client: TestClient) -> None:
+    error = problem(client.post("/size", params={"ttft_s": 1}, json=GOOD), 422)["errors"][0]
+
+    assert error["field"] == "ttft_s"
+    assert "body" in error["accepted"]
+
+
+def test_an_empty_choice_of_gpus_names_the_list(client: TestClient) -> None:
+    question = {key: value for key, value in GOOD.items() if key != "gpu"} | {"gpus": "h100", "exclude_gpus": "h100"}
+
+    assert problem(client.get("/recommend", params=question), 422)["errors"][0]["field"] == "exclude_gpus"
+
+
+def test_a_catalog_list_says_what_it_reads(client: TestClient) -> None:
+    error = problem(client.get("/catalog/gpus", params={"limit": 1}), 422)["errors"][0]
+
+    assert "page_size" in error["accepted"]
+
+
 def test_missing_fields_are_named(client: TestClient) -> None:
     fields = {error["field"] for error in problem(client.post("/size", json={}), 422)["errors"]}
 
@@ -90,6 +150,8 @@ def test_missing_fields_are_named(client: TestClient) -> None:
         ({"request_rate_per_s": 3}, "concurrent_requests"),
         ({"concurrent_requests": None}, "concurrent_requests"),
         ({"length_variation_fraction": 2}, "length_variation_fraction"),
+        ({"request_duration_s": 5}, "request_duration_s"),
+        ({"burstiness": 0.5}, "burstiness"),
         ({"model": None}, "model"),
         ({"model_config": {"architectures": ["LlamaForCausalLM"]}}, "model"),
         ({"max_model_len": 10**8}, "max_model_len"),

@@ -3,12 +3,12 @@
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Query
+from fastapi import APIRouter, Body, Depends, Query
 from starlette.responses import Response
 
 from service.api.answers import CapacityAnswer, RecommendAnswer, SizeAnswer
 from service.api.computed import capacity_found, recommended, sized
-from service.api.dependencies import SnapshotDep, TimersDep
+from service.api.dependencies import SnapshotDep, TimersDep, stated_once
 from service.api.examples import (
     CAPACITY_QUESTIONS,
     RECOMMEND_QUESTIONS,
@@ -21,7 +21,7 @@ from service.api.questions import CapacityBody, CapacityQuery, RecommendBody, Re
 from service.catalog.snapshot import Snapshot
 from service.engine.steps import StepTimers
 
-router = APIRouter(tags=["questions"])
+router = APIRouter(tags=["questions"], dependencies=[Depends(stated_once)])
 PROBLEMS = problem_responses(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.NOT_FOUND,
