@@ -129,7 +129,8 @@ def _unstated(engine: EngineName) -> EngineRules:
     """Return the newest row of an engine, held to the older row that it names."""
     older = next(entry.unstated_also_holds_for for entry in _entries() if entry.engine == engine)
     rows = [row for row in all_rules() if row.engine == engine]
-    return replace(rows[0], also_holds_for=next((row for row in rows if row.rules_version == older), None))
+    held_to = next((row for row in rows if row.rules_version == older), None)
+    return replace(rows[0], is_version_stated=False, also_holds_for=held_to)
 
 
 class _Source(_Entry):

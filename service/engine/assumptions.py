@@ -1,17 +1,22 @@
 """Everything an answer rests on, with origin and source: so that it can be trusted or disputed."""
 
-from service.engine.defaults import Resolved
-from service.engine.inputs import Gpu, Limits, Load
+from collections.abc import Iterator
+
+from service.engine.defaults import Resolved, resolved_drafts
+from service.engine.inputs import EngineSettings, Gpu, Headroom, Limits, Load
 from service.engine.load import mean_length
 from service.engine.models import ModelFacts
 from service.engine.plan import MemoryPlan
-from service.engine.questions import CapacityQuestion, RecommendQuestion, SizeQuestion
+from service.engine.questions import CapacityQuestion, RecommendQuestion, SettingsWish, SizeQuestion
 from service.engine.results import Assumption, Origin, Scalar
 from service.engine.rules import EngineRules
 from service.engine.service_level import Replica
 
 KV_REQUEST_SOURCE = "every request is held at its full length, input and output together"
+PREFIX_SOURCE = "shared prefixes are not counted on: every request holds its own cache"
+GIVEN_POOL_SOURCE = "the pool is given, so gpu_memory_utilization does not size it"
 LENGTHS_SOURCE = "requests that are all alike would keep in step; real ones do not"
+WHOLE_CONTEXT_SOURCE = "requests of the longest context served; an eighth of it, at most 512 tokens, is output"
 KERNELS_SOURCE = "aiconfigurator-core 0.12, kernels measured on this GPU (github.com/ai-dynamo/aiconfigurator)"
 CALIBRATION_SOURCE = "fitted on published serving runs; service/performance/data/calibration.yaml"
 
@@ -20,14 +25,12 @@ def size_assumptions(
     question: SizeQuestion, resolved: Resolved, plan: MemoryPlan, replica: Replica | None
 ) -> tuple[Assumption, ...]:
     """Return what a sizing rests on."""
-    headroom = question.headroom
     return (
         *_shared(question.model, question.gpu, question.rules, resolved, plan),
         *_load(question.load),
         *_limits(question.limits),
         *_time(replica),
-        _stated_or_default("headroom_fraction", headroom.headroom_fraction, 0.0, "nothing is kept free unless asked"),
-        _stated_or_default("spare_replicas", headroom.spare_replicas, 0, "no spare unless asked"),
+        *_headroom(question.headroom),
     )
 
 
@@ -36,18 +39,18 @@ def capacity_assumptions(
 ) -> tuple[Assumption, ...]:
     """Return what a capacity rests on."""
     lengths = (
-        (_note("context_tokens", plan.context_tokens, "default", "requests of the longest context served"),)
+        (_note("context_tokens", plan.context_tokens, "default", WHOLE_CONTEXT_SOURCE),)
         if question.input_tokens is None and question.output_tokens is None
         else (
-            _note("input_tokens", question.input_tokens or 0, "request", None),
-            _note("output_tokens", question.output_tokens or 0, "request", None),
+            _length("input_tokens", question.input_tokens),
+            _length("output_tokens", question.output_tokens),
         )
     )
     return (
         *_shared(question.model, question.gpu, question.rules, resolved, plan),
         *lengths,
-        *_lengths(question.load),
-        *_drafts(question.load),
+        *_amount(question.load),
+        *_spread(question.load),
         *_limits(question.limits),
         *_time(replica),
     )
@@ -58,8 +61,12 @@ def recommend_assumptions(question: RecommendQuestion) -> tuple[Assumption, ...]
     return (
         _note("model_config", question.model.id, "catalog", question.model.source),
         _rules_note(question.rules),
+        *_wishes(question.settings, question.rules),
+        *resolved_drafts(question.model, question.settings)[1],
+        *_adapters(question.settings),
         *_load(question.load),
         *_limits(question.limits),
+        *_headroom(question.headroom),
         _stated_or_default("objective", question.objective, "cost", "cheapest first unless asked otherwise"),
     )
 
@@ -85,25 +92,79 @@ def _shared(
             "default" if resolved.shorten_to_fit else "request",
             "the model's longest context, shortened to what the pool holds" if resolved.shorten_to_fit else None,
         ),
-        *_adapters(plan),
-        _note("block_size", plan.kv_cache.block_size, "default", "the engine's own choice for this model"),
+        *_pool(plan),
+        *_adapters(plan.settings),
         *(_note(name, value, "measured", rules.measured_source) for name, value in measured.items()),
     )
 
 
 def _rules_note(rules: EngineRules) -> Assumption:
     """Return which version's rules apply; without a stated version an older one must fit as well."""
+    if rules.is_version_stated:
+        return _note("rules_version", rules.rules_version, "request", rules.source)
     older = rules.also_holds_for
     also = f"; engine_version is not stated, so the smaller pool of this and {older.rules_version}" if older else ""
     return _note("rules_version", rules.rules_version, "default", rules.source + also)
 
 
+def _pool(plan: MemoryPlan) -> tuple[Assumption, ...]:
+    """Return the blocks of the cache, and its size where it was given."""
+    size, given = plan.kv_cache.block_size, plan.settings.kv_cache_memory_bytes
+    is_own = size != plan.settings.block_size
+    return (
+        _note("block_size", size, "default", "the engine's own choice for this model")
+        if is_own
+        else _note("block_size", size, "request", None),
+        *((_note("kv_cache_memory_bytes", given, "request", GIVEN_POOL_SOURCE),) if given is not None else ()),
+    )
+
+
+def _wishes(wish: SettingsWish, rules: EngineRules) -> Iterator[Assumption]:
+    """Yield the engine settings of every option: as stated, or left to the engine, which decides by GPU."""
+    stated: dict[str, Scalar] = {
+        "weight_format": wish.weight_format,
+        "kv_cache_dtype": wish.kv_cache_dtype,
+        "gpu_memory_utilization": wish.gpu_memory_utilization,
+        "kv_cache_memory_bytes": wish.kv_cache_memory_bytes,
+        "max_model_len": wish.max_model_len,
+        "max_num_batched_tokens": wish.max_num_batched_tokens,
+        "max_num_seqs": wish.max_num_seqs,
+        "block_size": wish.block_size,
+    }
+    for name, value in stated.items():
+        if value is not None:
+            yield _note(name, value, "request", None)
+    unstated = ", ".join(name for name, value in stated.items() if value is None)
+    if unstated:
+        yield _note("engine_settings", unstated, "default", f"by checkpoint and GPU, as /size lists; {rules.source}")
+
+
+def _headroom(headroom: Headroom) -> tuple[Assumption, ...]:
+    return (
+        _stated_or_default("headroom_fraction", headroom.headroom_fraction, 0.0, "nothing is kept free unless asked"),
+        _stated_or_default("spare_replicas", headroom.spare_replicas, 0, "no spare unless asked"),
+    )
+
+
+def _length(name: str, tokens: int | None) -> Assumption:
+    if tokens is None:
+        return _note(name, 0, "default", "not stated, so only the other length counts")
+    return _note(name, tokens, "request", None)
+
+
 def _load(load: Load) -> tuple[Assumption, ...]:
-    notes = [
+    return (
         _note("input_tokens", load.input_tokens, "request", None),
         _note("output_tokens", load.output_tokens, "request", None),
         _note("tokens_held_per_request", load.input_tokens + load.output_tokens, "default", KV_REQUEST_SOURCE),
-    ]
+        *_amount(load),
+        *_spread(load),
+    )
+
+
+def _amount(load: Load) -> list[Assumption]:
+    """Return how many requests there are, and how they arrive."""
+    notes = []
     if load.concurrent_requests is not None:
         notes.append(_note("concurrent_requests", load.concurrent_requests, "request", None))
     if load.request_rate_per_s is not None:
@@ -112,29 +173,20 @@ def _load(load: Load) -> tuple[Assumption, ...]:
             notes.append(_stated_or_default("burstiness", load.burstiness, 1.0, "arrivals are Poisson unless asked"))
         else:
             notes.append(_note("request_duration_s", load.request_duration_s, "request", "Little's law"))
-    notes += _lengths(load)
-    notes += _drafts(load)
-    notes.append(
-        _stated_or_default(
-            "prefix_cache_hit_fraction",
-            load.prefix_cache_hit_fraction,
-            0.0,
-            "shared prefixes are not counted on: every request holds its own cache",
-        )
-    )
-    return tuple(notes)
+    return notes
 
 
-def _lengths(load: Load) -> list[Assumption]:
-    """Return how lengths spread, which decides percentiles more than means."""
+def _spread(load: Load) -> list[Assumption]:
+    """Return how lengths spread, which decides percentiles more than means, and what of them is spared."""
     return [
         _stated_or_default("length_distribution", load.length_distribution, "uniform", LENGTHS_SOURCE),
         _stated_or_default("length_variation_fraction", load.length_variation_fraction, 0.1, LENGTHS_SOURCE),
+        *_drafts(load),
+        _stated_or_default("prefix_cache_hit_fraction", load.prefix_cache_hit_fraction, 0.0, PREFIX_SOURCE),
     ]
 
 
-def _adapters(plan: MemoryPlan) -> tuple[Assumption, ...]:
-    settings = plan.settings
+def _adapters(settings: EngineSettings | SettingsWish) -> tuple[Assumption, ...]:
     if not settings.max_loras:
         return ()
     return (

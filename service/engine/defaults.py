@@ -72,7 +72,7 @@ def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules,
         _note("max_num_seqs", wish.max_num_seqs, max_num_seqs, rules),
     ]
     kv_cache_dtype, kv_note = _kv_cache_dtype(model, checkpoint, wish)
-    method, draft_notes = _drafts(model, wish)
+    method, draft_notes = resolved_drafts(model, wish)
     settings = EngineSettings(
         gpu_memory_utilization=_or(wish.gpu_memory_utilization, utilization),
         kv_cache_dtype=kv_cache_dtype,
@@ -142,7 +142,7 @@ def _kv_cache_dtype(model: ModelFacts, checkpoint: Checkpoint, wish: SettingsWis
     return dtype, Assumption(name="kv_cache_dtype", value=dtype, origin="default", source="auto: the model's dtype")
 
 
-def _drafts(model: ModelFacts, wish: SettingsWish) -> tuple[SpeculativeMethod | None, tuple[Assumption, ...]]:
+def resolved_drafts(model: ModelFacts, wish: SettingsWish) -> tuple[SpeculativeMethod | None, tuple[Assumption, ...]]:
     """Return who drafts: as stated, the checkpoint's own modules, or else an EAGLE-3 head; None without drafts."""
     if not wish.num_speculative_tokens:
         return None, ()

@@ -62,6 +62,7 @@ class EngineRules:
     source: str
     measured_source: str
     for_mixtures: "EngineRules | None" = None  # of models with experts or recurrent state
+    is_version_stated: bool = True  # or the newest, because nobody states a version
     also_holds_for: "EngineRules | None" = None  # an older row whose pool may be smaller, when nobody states a version
 
 

@@ -224,3 +224,46 @@ def test_docs_need_no_cdn(client: TestClient) -> None:
     assert client.get("/docs/assets/swagger-ui-bundle.js").status_code == 200
     assert client.get("/docs/assets/swagger-ui.css").status_code == 200
     assert json.loads(client.get("/openapi.json").text)["info"]["title"] == "Sizer"
+
+
+def assumed(client: TestClient, path: str, **change: Any) -> dict[str, tuple[Any, str]]:
+    """Return value and origin of every assumption of an answer, by name."""
+    question = {key: value for key, value in SIZE.items() if path != "/recommend" or key != "gpu"} | change
+    stated = {key: value for key, value in question.items() if value is not None}
+    response = client.get(path, params=stated)
+    assert response.status_code == 200, response.text
+    return {it["name"]: (it["value"], it["origin"]) for it in response.json()["assumptions"]}
+
+
+def test_what_was_stated_is_not_listed_as_a_default(client: TestClient) -> None:
+    listed = assumed(client, "/size", block_size=32, engine_version="0.33.0", kv_cache_memory_bytes=20_000_000_000)
+
+    assert listed["block_size"] == (32, "request")
+    assert listed["rules_version"] == ("vllm-0.33", "request")
+    assert listed["kv_cache_memory_bytes"] == (20_000_000_000, "request")
+    assert assumed(client, "/size")["rules_version"] == ("vllm-0.33", "default")
+
+
+def test_a_capacity_lists_its_load_too(client: TestClient) -> None:
+    asked = {"model": "llama-3.1-8b", "concurrent_requests": None, "request_rate_per_s": 2, "output_tokens": None}
+
+    listed = assumed(client, "/capacity", **asked)
+
+    assert listed["request_rate_per_s"] == (2, "request")
+    assert listed["burstiness"] == (1, "default")
+    assert listed["prefix_cache_hit_fraction"] == (0, "default")
+    assert listed["output_tokens"] == (0, "default")
+
+
+def test_a_recommendation_lists_settings_and_headroom(client: TestClient) -> None:
+    drafts = {"num_speculative_tokens": 2, "speculative_acceptance_fraction": 0.5}
+    asked = {"model": "llama-3.1-8b", "gpus": "h100", "max_num_seqs": 64, "max_loras": 2, **drafts}
+
+    listed = assumed(client, "/recommend", **asked)
+
+    assert listed["max_num_seqs"] == (64, "request")
+    assert "gpu_memory_utilization" in listed["engine_settings"][0]
+    assert listed["max_lora_rank"] == (16, "default")
+    assert listed["speculative_method"] == ("eagle3", "default")
+    assert listed["headroom_fraction"] == (0, "default")
+    assert listed["spare_replicas"] == (0, "default")
