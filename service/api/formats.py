@@ -127,6 +127,11 @@ def _lines(answer: SizeAnswer | CapacityAnswer | RecommendAnswer) -> list[str]:
         "activation": memory.activation_bytes,
         "total": memory.total_bytes,
     }
+    if isinstance(answer, SizeAnswer) and answer.pools is not None:
+        pools = answer.pools
+        shape = (
+            f"{pools.prefill_replicas} prefill replicas of TP{pools.prefill_tensor_parallel_size}, {shape} for decode"
+        )
     ledger = ", ".join(f"{name} {size / GIB:.2f}" for name, size in parts.items())
     requests = answer.per_replica.max_concurrent_requests
     return [

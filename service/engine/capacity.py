@@ -88,7 +88,7 @@ def capacity(question: CapacityQuestion) -> Capacity:
         assumptions=capacity_assumptions(question, resolved, plan, replica),
         warnings=(
             *time_warnings(replica, is_timed=question.timers is not None and plan.holds_one_request),
-            *extra_warnings(plan),
+            *extra_warnings(plan, question.settings),
         ),
         rules_version=question.rules.rules_version,
     )

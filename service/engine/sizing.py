@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from service.engine.advice import binding_constraint, levers, one_step_less, one_step_more, would_fit
-from service.engine.arguments import NAMED_METHODS, engine_args
+from service.engine.arguments import engine_args, names_drafter, unnamed_settings
 from service.engine.assumptions import size_assumptions
 from service.engine.costs import Fleet, cheapest
 from service.engine.deployments import (
@@ -20,11 +20,16 @@ from service.engine.deployments import (
 from service.engine.disaggregation import Disaggregated, disaggregated, later
 from service.engine.inputs import Limits
 from service.engine.plan import MemoryPlan, model_weights
-from service.engine.questions import SizeQuestion
+from service.engine.questions import SettingsWish, SizeQuestion
 from service.engine.replicas import ReplicaCapacity
 from service.engine.results import Cost, PerReplica, Saturation, Sizing
 from service.engine.service_level import Replica, at_concurrency, saturation_rate
 
+POOLS_WARNING = (
+    "gpus, cost, ttft_s and end_to_end_s are of both pools; layout, memory, at_load, saturation and engine_args are of "
+    "the decode pool: set the prefill pool's sizes under pools, and the engine's own transfer of caches, beside them"
+)
+UNNAMED = {"weight_format": ": the catalog has no such checkpoint, so convert the model's own first"}
 NO_TIME_WARNING = "sized from memory alone: nobody can tell the time of a step on this GPU"
 
 
@@ -66,6 +71,7 @@ def _size_pools(question: SizeQuestion) -> Sizing:
         one_gpu_step_less=None,
         one_gpu_step_more=None,
         levers=(),
+        warnings=(*decode.warnings, POOLS_WARNING),
         cost=_cost_of_both(question, found) if feasible else None,
     )
 
@@ -118,7 +124,7 @@ def _size_whole(question: SizeQuestion) -> Sizing:
         assumptions=size_assumptions(question, resolved, plan, replica),
         warnings=(
             *time_warnings(replica, is_timed=question.timers is not None and plan.holds_one_request),
-            *extra_warnings(plan),
+            *extra_warnings(plan, question.settings),
         ),
         rules_version=question.rules.rules_version,
     )
@@ -168,15 +174,17 @@ def time_warnings(replica: Replica | None, *, is_timed: bool) -> tuple[str, ...]
     return (f"latency is a roofline estimate, expected within {percent} %: {replica.timer.basis_note}",)
 
 
-def extra_warnings(plan: MemoryPlan) -> tuple[str, ...]:
-    """Return what a reader of a deployment with drafts or adapters must add."""
+def extra_warnings(plan: MemoryPlan, wish: SettingsWish) -> tuple[str, ...]:
+    """Return what a reader of a deployment must add, with drafts, adapters or settings that no flag names."""
     drafts = "engine_args do not name the drafter; add the engine's own speculative decoding options"
     spread = "decode_context_parallel_size counts in memory; step times are those without it"
     adapters = "adapters count in memory; what their kernels add to a step is not known"
     settings = plan.settings
-    is_unnamed = bool(settings.num_speculative_tokens) and settings.speculative_method not in NAMED_METHODS
+    is_unnamed = bool(settings.num_speculative_tokens) and not names_drafter(plan)
+    unnamed = tuple(f"engine_args have no flag for {it}{UNNAMED.get(it, '')}" for it in unnamed_settings(plan, wish))
     return (
-        (drafts,) * is_unnamed
+        unnamed
+        + (drafts,) * is_unnamed
         + (adapters,) * bool(settings.max_loras)
         + (spread,) * (plan.layout.decode_context_parallel_size > 1)
     )

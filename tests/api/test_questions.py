@@ -267,3 +267,73 @@ def test_a_recommendation_lists_settings_and_headroom(client: TestClient) -> Non
     assert listed["speculative_method"] == ("eagle3", "default")
     assert listed["headroom_fraction"] == (0, "default")
     assert listed["spare_replicas"] == (0, "default")
+
+
+def flags_and_warnings(client: TestClient, **change: Any) -> tuple[str, str]:
+    """Return the engine's flags, and the warnings, each as one text."""
+    response = client.post("/size", json={**SIZE, "model": "llama-3.1-8b", "input_tokens": 1000, **change})
+    assert response.status_code == 200, response.text
+    return " ".join(response.json()["engine_args"]), " ".join(response.json()["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("change", "flags"),
+    [
+        ({"weight_format": "fp16"}, "--dtype float16"),
+        ({"kv_cache_dtype": "bf16"}, "--kv-cache-dtype bfloat16"),
+        ({"engine": "sglang", "kv_cache_dtype": "bf16"}, "--kv-cache-dtype bf16"),
+        ({"engine": "sglang", "block_size": 64}, "--page-size 64"),
+        ({"engine": "sglang", "max_loras": 2}, "--enable-lora --max-loras-per-batch 2 --max-lora-rank 16"),
+        ({"engine": "tensorrt-llm", "kv_cache_dtype": "fp8"}, "--kv_cache_dtype fp8"),
+    ],
+)
+def test_what_was_sized_is_in_the_flags(client: TestClient, change: dict[str, Any], flags: str) -> None:
+    found, warnings = flags_and_warnings(client, **change)
+
+    assert flags in found
+    assert "no flag" not in warnings
+
+
+@pytest.mark.parametrize(
+    ("change", "warning"),
+    [
+        ({"weight_format": "mxfp4"}, "no flag for weight_format"),
+        ({"engine": "sglang", "kv_cache_memory_bytes": 20_000_000_000}, "no flag for kv_cache_memory_bytes"),
+        ({"engine": "tensorrt-llm", "data_parallel_size": 2}, "no flag for data_parallel_size"),
+        ({"engine": "tensorrt-llm", "max_loras": 2}, "no flag for max_loras"),
+        (
+            {
+                "engine": "sglang",
+                "speculative_method": "ngram",
+                "num_speculative_tokens": 2,
+                "speculative_acceptance_fraction": 0.5,
+            },
+            "do not name the drafter",
+        ),
+    ],
+)
+def test_what_no_flag_names_is_a_warning(client: TestClient, change: dict[str, Any], warning: str) -> None:
+    assert warning in flags_and_warnings(client, **change)[1]
+
+
+def test_a_pasted_checkpoint_is_loaded_as_it_is(client: TestClient) -> None:
+    config = {**LLAMA_8B, "quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic"}}
+    question = {key: value for key, value in SIZE.items() if key != "model"} | {"input_tokens": 1000}
+
+    as_it_is = client.post("/size", json={**question, "model_config": config}).json()
+    quantized = client.post("/size", json={**question, "model_config": LLAMA_8B, "weight_format": "fp8"}).json()
+
+    assert as_it_is["weight_format"] == "fp8"
+    assert "--quantization" not in as_it_is["engine_args"]
+    assert "--quantization" in quantized["engine_args"]
+
+
+def test_pools_say_which_of_them_an_answer_is_of(client: TestClient) -> None:
+    asked = {key: value for key, value in SIZE.items() if key != "concurrent_requests"} | {"model": "llama-3.1-8b"}
+    asked |= {"request_rate_per_s": 2, "disaggregated": "true"}
+
+    answer = client.get("/size", params=asked).json()
+    lines = client.get("/size", params={**asked, "format": "text"}).text
+
+    assert any("decode pool" in it for it in answer["warnings"])
+    assert "prefill replicas of TP1" in lines
