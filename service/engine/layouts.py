@@ -118,7 +118,7 @@ def _check_context_parallel(architecture: Architecture, layout: Layout) -> None:
             raise _context_refusal(
                 f"{dcp} needs {dcp} ranks for each of the model's {key_values} key-value heads, and a divisor of the "
                 f"{queries // key_values} query heads of each; tensor_parallel_size is {tp}",
-                "1" if most <= 1 else f"1 to {most}",
+                f"1, or tensor_parallel_size of at least {dcp * key_values}" if most <= 1 else f"1 to {most}",
             )
 
 
@@ -176,17 +176,25 @@ def candidate_layouts(
         elif wish.expert_parallel is None and is_legal(architecture, quantization, spread):
             layouts.append(spread)  # experts that cannot be cut can still be dealt out whole
     if not layouts:
-        _explain(architecture, quantization, wish)
+        _explain(architecture, quantization, wish, _most_ranks(architecture, quantization, gpu, wish))
     return tuple(sorted(layouts, key=lambda it: (it.gpus_per_replica, it.pipeline_parallel_size)))
 
 
-def _explain(architecture: Architecture, quantization: Quantization, wish: LayoutWish) -> None:
+def _most_ranks(architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: LayoutWish) -> int:
+    """Return the stated tensor-parallel size, or the largest over which caches could have been spread."""
+    if wish.tensor_parallel_size is not None or wish.decode_context_parallel_size is None:
+        return wish.tensor_parallel_size or 1
+    others = candidate_layouts(architecture, quantization, gpu, replace(wish, decode_context_parallel_size=None))
+    return max(it.tensor_parallel_size for it in others)
+
+
+def _explain(architecture: Architecture, quantization: Quantization, wish: LayoutWish, ranks: int) -> None:
     """Raise the refusal of exactly the layout that was asked for."""
     check_layout(
         architecture,
         quantization,
         Layout(
-            tensor_parallel_size=wish.tensor_parallel_size or wish.decode_context_parallel_size or 1,
+            tensor_parallel_size=ranks,
             pipeline_parallel_size=wish.pipeline_parallel_size or 1,
             data_parallel_size=wish.data_parallel_size or 1,
             expert_parallel=bool(wish.expert_parallel),
