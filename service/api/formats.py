@@ -69,7 +69,7 @@ def _scalar(answer: Answer, path: str) -> str:
 
 
 def _no_such_field(path: str, node: Any) -> ProblemError:
-    names = ", ".join(node) if isinstance(node, dict) else None
+    names = ", ".join(node) if isinstance(node, dict) else "the path of a value that is neither null nor a list"
     detail = f"the answer has no single value at {path[:100]!r}"
     return ProblemError(422, "no-such-field", detail, [FieldProblem(field="field", detail=detail, accepted=names)])
 

@@ -119,12 +119,13 @@ def test_one_field_comes_as_plain_text(client: TestClient) -> None:
     assert client.get("/size", params={**SIZE, "field": "kv_cache.block_size"}).text == "16\n"
 
 
-@pytest.mark.parametrize("field", ["no_such", "kv_cache", "levers", "cost.nothing"])
+@pytest.mark.parametrize("field", ["no_such", "kv_cache", "levers", "cost.nothing", "pools", "pools.decode_replicas"])
 def test_a_field_that_is_not_one_number_is_refused(client: TestClient, field: str) -> None:
     response = client.get("/size", params={**SIZE, "field": field})
 
     assert response.status_code == 422
     assert response.json()["errors"][0]["field"] == "field"
+    assert response.json()["errors"][0]["accepted"]
 
 
 def test_csv_yaml_text_and_gauges(client: TestClient) -> None:
