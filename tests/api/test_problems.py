@@ -13,6 +13,16 @@ GOOD: dict[str, Any] = {
     "input_tokens": 5500,
     "output_tokens": 500,
 }
+LLAMA: dict[str, Any] = {
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+}
 JSON = {"content-type": "application/json"}
 
 
@@ -262,6 +272,20 @@ def test_a_config_that_cannot_be_sized_names_the_field(client: TestClient, confi
 
     assert error["field"].startswith("model_config.")
     assert error["accepted"]
+
+
+@pytest.mark.parametrize(
+    ("change", "accepted"),
+    [({"quantization_config": "fp8"}, "an object"), ({"vocab_size": 10**18}, "a whole number from 0 to 1099511627776")],
+)
+def test_a_config_field_is_neither_ignored_nor_misexplained(
+    client: TestClient, change: dict[str, Any], accepted: str
+) -> None:
+    question = {key: value for key, value in GOOD.items() if key != "model"} | {"model_config": {**LLAMA, **change}}
+
+    error = problem(client.post("/size", json=question), 422)["errors"][0]
+
+    assert (error["field"], error["accepted"]) == (f"model_config.{next(iter(change))}", accepted)
 
 
 def test_an_unknown_layer_type_is_refused_by_name(client: TestClient) -> None:

@@ -79,15 +79,16 @@ def stated_quantization(config: Mapping[str, object]) -> Mapping[str, object] | 
     """Return a config's quantization: at the top, in its language model's part, or pasted from beside it.
 
     Without a `quant_method` the engine loads the checkpoint unquantized, and so do we.
+
+    Raises:
+        MissingConfigFieldError: what is stated is no object.
     """
     for name in ("quantization_config", "compression_config"):
-        stated = config.get(name)
-        if stated is None:
-            stated = text_reader(config).own(name)
-        if is_mapping(stated) and ("quant_method" in stated or "quantization" in stated):
+        inside = {name: text_reader(config).own(name)}
+        stated = ConfigReader(config).mapping(name) or ConfigReader(inside).mapping(name)
+        if stated is not None and ("quant_method" in stated or "quantization" in stated):
             return {**stated, "quant_method": "mxfp4"} if _is_kimi_k3(config, stated) else stated
-    beside = config.get("hf_quant_config")
-    return beside if is_mapping(beside) else None
+    return ConfigReader(config).mapping("hf_quant_config")
 
 
 def _is_kimi_k3(config: Mapping[str, object], stated: Mapping[str, object]) -> bool:

@@ -62,7 +62,7 @@ class ConfigReader:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_COUNT:
-            raise _missing(names[0], "a whole number of at least 0", found=value)
+            raise _missing(names[0], f"a whole number from 0 to {MAX_COUNT}", found=value)
         return value
 
     def positive(self, *names: str, default: int | None = None) -> int:
@@ -89,7 +89,7 @@ class ConfigReader:
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_COUNT:
-            raise _missing(names[0], "a number of at least 0", found=value)
+            raise _missing(names[0], f"a number from 0 to {MAX_COUNT}", found=value)
         return float(value)
 
     def flag(self, *names: str, default: bool = False) -> bool:
