@@ -480,12 +480,13 @@ def _growth(samples: _Samples) -> float:
     """Return how many more requests wait every second: answers per second x the rise of the wait over time."""
     by_arrival = sorted(zip(samples.arrived, samples.ttft_s, strict=True))
     quarter = len(by_arrival) // 4
-    if not quarter or by_arrival[-1][0] <= by_arrival[0][0]:
+    first_s, last_s = min(samples.finished), max(samples.finished)
+    if not quarter or by_arrival[-1][0] <= by_arrival[0][0] or last_s <= first_s:
         return 0.0
     early, late = by_arrival[:quarter], by_arrival[-quarter:]
     rise_s = sum(wait for _, wait in late) / quarter - sum(wait for _, wait in early) / quarter
     apart_s = sum(at for at, _ in late) / quarter - sum(at for at, _ in early) / quarter
-    answered_per_s = (len(by_arrival) - 1) / (max(samples.finished) - min(samples.finished))
+    answered_per_s = (len(by_arrival) - 1) / (last_s - first_s)
     return max(answered_per_s * rise_s / apart_s, 0.0)
 
 

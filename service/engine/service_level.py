@@ -24,6 +24,9 @@ FEWEST_MEASURED: Final = 64
 MOST_MEASURED: Final = 256
 OPEN_WARM_UP: Final = 64
 OPEN_MEASURED: Final = 320
+# Prompts that take more iterations than this are sampled less often, down to so many.
+MOST_CHUNKS: Final = 32
+FEWEST_LONG: Final = 24
 IN_FLIGHT_ROUNDS: Final = 12
 # Beyond this many users per slot a closed loop only queues, and its queue is known without simulating it.
 MOST_USERS_PER_SLOT: Final = 2
@@ -90,9 +93,13 @@ def at_concurrency(replica: Replica, concurrent_requests: int) -> ScheduleResult
 def at_rate(replica: Replica, request_rate_per_s: float) -> ScheduleResult:
     """Return what users see who come at a rate. [1/s]."""
     rate = request_rate_per_s / replica.streams
+    # Prompts of many iterations each: fewer of them tell as much, and take as long.
+    chunks = mean_length(replica.traffic.inputs) / replica.plan.settings.max_num_batched_tokens
+    fewer = max(chunks / MOST_CHUNKS, 1.0)
+    warm_up, measured = ceil(OPEN_WARM_UP / fewer), max(ceil(OPEN_MEASURED / fewer), FEWEST_LONG)
     found = simulate(
         replica.timer,
-        open_loop(replica.traffic, rate, OPEN_WARM_UP, OPEN_MEASURED, _in_flight(replica, request_rate_per_s)),
+        open_loop(replica.traffic, rate, warm_up, measured, _in_flight(replica, request_rate_per_s)),
         pool=block_pool(replica),
         settings=scheduler_settings(replica),
     )
@@ -313,17 +320,13 @@ def highest_rate(replica: Replica, limits: Limits) -> Reach:
 
 def rate_search(replica: Replica, limits: Limits) -> Iterator[Reach]:
     """Yield each step of the search for the highest rate."""
-    if limits.ttft_s is None and limits.tpot_s is None:
-        most = saturation_rate(replica)
-        yield Reach(load=most, fails_at=most, violates="throughput" if most else None)
-        return
-    hopeless = HOPELESS * estimated_rate(replica, max(replica.slots, 1))
+    hopeless = HOPELESS * estimated_rate(replica, MOST_USERS_PER_SLOT * max(replica.slots, 1))
     low, high = -RATE_OCTAVES * RATE_STEPS_PER_OCTAVE, RATE_OCTAVES * RATE_STEPS_PER_OCTAVE
     why: Violation | None = None
     while high - low > 1:
         middle = (low + high) // 2
         rate = _rate(middle)
-        reason: Violation | None = "throughput" if rate > hopeless else _unmet(at_rate(replica, rate), rate, limits)
+        reason: Violation | None = "throughput" if rate > hopeless else _unmet(replica, rate, limits)
         if reason is None:
             low = middle
         else:
@@ -332,12 +335,16 @@ def rate_search(replica: Replica, limits: Limits) -> Iterator[Reach]:
         yield Reach(load=reached, fails_at=_rate(high), violates=why)
 
 
-def _unmet(found: ScheduleResult, request_rate_per_s: float, limits: Limits) -> Violation | None:
+def _unmet(replica: Replica, request_rate_per_s: float, limits: Limits) -> Violation | None:
     """Return the limit that an open loop breaks; a queue that grows breaks the last one."""
-    broken = violated(found, limits)
-    if broken is None and found.queue_growth_per_s > GROWING * request_rate_per_s:
-        return "throughput"
-    return broken
+    if limits.ttft_s is not None or limits.tpot_s is not None:
+        found = at_rate(replica, request_rate_per_s)
+        broken = violated(found, limits)
+        if broken is not None:
+            return broken
+        if found.queue_growth_per_s > GROWING * request_rate_per_s:
+            return "throughput"
+    return "throughput" if request_rate_per_s > saturation_rate(replica) else None
 
 
 def _rate(step: int) -> float:

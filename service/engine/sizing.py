@@ -160,7 +160,9 @@ def saturation(capacity: ReplicaCapacity, replica: Replica | None, replicas: int
     return Saturation(
         concurrent_requests=replicas * capacity.max_concurrent_requests,
         request_rate_per_s=None if rate is None else replicas * rate,
-        queue_diverges_at_requests_per_s=None if replica is None else replicas * saturation_rate(replica),
+        queue_diverges_at_requests_per_s=None
+        if replica is None
+        else replicas * max(saturation_rate(replica), rate or 0),
     )
 
 

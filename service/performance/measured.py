@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,6 +32,7 @@ SAME_MATRICES: Final[Mapping[str, str]] = {
 }
 # What the library says where a matrix format was never measured on a GPU, whatever the model.
 NO_MATRICES: Final = "GEMM perf data missing for quant"
+PATH: Final = re.compile(r"/\S*/")  # where the library's tables lie on this machine is nobody's business
 SHORT_PROMPT_TOKENS: Final = 128.0  # whose attention is negligible
 MILLISECONDS_PER_S: Final = 1e3
 # Through the smallest model there is, a system's tables are read ahead of the first question.
@@ -144,7 +146,7 @@ def _compiled(
             return _tables(handle)
     except Exception as error:
         # The library documents no closed set of refusals: ValueError, KeyError and its own all mean "no data".
-        raise NotMeasuredError(f"{type(error).__name__}: {str(error)[:200]}") from error
+        raise NotMeasuredError(f"{type(error).__name__}: {PATH.sub('', str(error))[:200]}") from error
 
 
 def _tables(handle: Any) -> StepTables:

@@ -259,3 +259,32 @@ def test_every_lever_saves_what_it_says_and_pace_is_kept_by_smaller_batches(ques
         assert again.latency is not None
         assert question.limits.tpot_s is not None
         assert again.latency.tpot_s.p95 <= 1.25 * question.limits.tpot_s
+
+
+@PROBED
+@given(st.sampled_from(MODELS), st.sampled_from(GPUS), st.floats(0.05, 300), st.sampled_from([200, 2_000]))
+def test_no_limit_never_needs_more_gpus_than_a_loose_one(model: str, gpu: str, rate: float, output_tokens: int) -> None:
+    load = arrivals(rate, 200, output_tokens)
+
+    assert gpus(size(asked(model, gpu, load, Limits()))) <= gpus(size(asked(model, gpu, load, Limits(ttft_s=1_000))))
+
+
+def test_requests_that_all_end_in_one_step_are_answered() -> None:
+    found = size(asked("llama-3.1-8b-instruct", "h100-sxm-80gb", arrivals(1e6, 1, 1), Limits(ttft_s=1.0)))
+
+    assert found.feasible
+    assert found.at_load is not None
+    assert found.at_load.queue_growth_per_s == 0.0
+
+
+def test_why_kernels_do_not_speak_names_no_place_on_this_machine() -> None:
+    facts, part = CATALOG.model("llama-3.3-70b"), CATALOG.gpu("h100-sxm-80gb")
+    checkpoint = next(it for it in facts.checkpoints if it.weight_format == "int4")
+
+    timer = TIMERS.timer(
+        Deployed(model=facts, checkpoint=checkpoint, gpu=part, layout=Layout(), kv_cache_dtype="bf16", rules=RULES)
+    )
+
+    assert timer is not None
+    assert "int4_wo" in timer.basis_note
+    assert "/" not in timer.basis_note
