@@ -37,8 +37,20 @@ class CacheGroup:
 
 def group_of(specs: tuple[CacheSpec, ...]) -> CacheGroup:
     """Return the group of these layers."""
-    by_rule = {(it.kind, it.block_size, it.window, it.pages_per_request): it for it in specs}
+    by_rule = {_growth(it): it for it in specs}
     return CacheGroup(specs=specs, kinds=tuple(by_rule.values()))
+
+
+def _growth(spec: CacheSpec) -> tuple[object, ...]:
+    """Return what decides how blocks grow with a request's length."""
+    return spec.kind, spec.block_size, spec.window, spec.pages_per_request
+
+
+def counted(groups: Sequence[CacheGroup]) -> tuple[tuple[CacheGroup, int], ...]:
+    """Return groups whose blocks grow alike once, with their number."""
+    numbers = Counter(frozenset(_growth(it) for it in group.kinds) for group in groups)
+    first = {frozenset(_growth(it) for it in group.kinds): group for group in reversed(groups)}
+    return tuple((first[growth], number) for growth, number in numbers.items())
 
 
 def cache_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:

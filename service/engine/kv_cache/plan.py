@@ -22,7 +22,7 @@ from service.engine.arithmetic import ceil_div
 from service.engine.drafts import draft_of, reserved_tokens, retained_tokens
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout
-from service.engine.kv_cache.groups import CacheGroup, cache_groups
+from service.engine.kv_cache.groups import CacheGroup, cache_groups, counted
 from service.engine.kv_cache.specs import (
     DEFAULT_BLOCK_SIZE,
     ELEMENT_BYTES,
@@ -47,6 +47,7 @@ class CacheShape:
     """Everything about the cache that does not depend on lengths or on the pool's size."""
 
     groups: tuple[CacheGroup, ...]  # of the fullest pipeline stage
+    groups_alike: tuple[tuple[CacheGroup, int], ...]  # those whose blocks grow alike once, with their number
     block_size: int  # [tokens]
     bytes_per_block: int
     bytes_per_token: int
@@ -57,7 +58,7 @@ class CacheShape:
 
     def blocks_per_request(self, num_tokens: int, in_flight_tokens: int) -> int:
         """Return the blocks, over all groups, that one request may hold at once."""
-        return sum(group.blocks_for(num_tokens, in_flight_tokens) for group in self.groups)
+        return sum(number * group.blocks_for(num_tokens, in_flight_tokens) for group, number in self.groups_alike)
 
 
 def plan_kv_cache(
@@ -195,6 +196,7 @@ def cache_shape(
     per_rank = [spec for group in groups for spec in group.specs]
     return CacheShape(
         groups=groups,
+        groups_alike=counted(groups),
         block_size=sharding.block_size,
         bytes_per_block=_bytes_per_block(groups),
         bytes_per_token=_token_bytes(unsharded, windows=False),
