@@ -15,9 +15,10 @@ from service.engine.config.quantization import standard_quantization
 from service.engine.drafts import draft_of
 from service.engine.errors import EngineError
 from service.engine.inputs import EngineName, EngineSettings, Gpu, KvCacheDtype, Layout, WeightFormat
-from service.engine.kv_cache import plan_kv_cache
+from service.engine.kv_cache import plan_kv_cache, plan_separate_pools
 from service.engine.ledger import memory_per_gpu, rules_of_model
 from service.engine.models import Checkpoint, ModelFacts
+from service.engine.plan import keeps_separate_pools
 from service.engine.results import MemoryPerGpu
 from service.engine.rules import EngineRules, batch_defaults, default_utilization
 from service.engine.weights import rank_weights
@@ -243,7 +244,8 @@ def _printed_terms(startup: Startup, memory: MemoryPerGpu) -> tuple[int, int]:
 
 
 def _tokens(startup: Startup, memory: MemoryPerGpu) -> int:
-    return plan_kv_cache(
+    pooled = keeps_separate_pools(startup.architecture, startup.rules)
+    return (plan_separate_pools if pooled else plan_kv_cache)(
         startup.architecture,
         layout=startup.layout,
         settings=startup.settings,

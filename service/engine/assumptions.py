@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from service.engine.defaults import Resolved, resolved_drafts
 from service.engine.inputs import EngineSettings, Gpu, Headroom, Limits, Load
+from service.engine.kv_cache.pools import MAMBA_FULL_MEMORY_RATIO, STATES_PER_REQUEST, SWA_FULL_TOKENS_RATIO
 from service.engine.load import mean_length
 from service.engine.models import ModelFacts
-from service.engine.plan import MemoryPlan
+from service.engine.plan import MemoryPlan, keeps_separate_pools
 from service.engine.questions import CapacityQuestion, RecommendQuestion, SettingsWish, SizeQuestion
 from service.engine.results import Assumption, Origin, Scalar
 from service.engine.rules import EngineRules
@@ -15,6 +16,8 @@ from service.engine.service_level import Replica
 KV_REQUEST_SOURCE = "every request is held at its full length, input and output together"
 PREFIX_SOURCE = "shared prefixes are not counted on: every request holds its own cache"
 GIVEN_POOL_SOURCE = "the pool is given, so gpu_memory_utilization does not size it"
+POOLS_SOURCE = "SGLang server_args.py: how pools of separate kinds of layers share the memory"
+STATES_SOURCE = "SGLang kv_cache_configurator.py: 3, and 2 more with extra_buffer, the default since mid-2026"
 LENGTHS_SOURCE = "requests that are all alike would keep in step; real ones do not"
 WHOLE_CONTEXT_SOURCE = "requests of the longest context served; an eighth of it, at most 512 tokens, is output"
 KERNELS_SOURCE = "aiconfigurator-core 0.12, kernels measured on this GPU (github.com/ai-dynamo/aiconfigurator)"
@@ -116,7 +119,19 @@ def _pool(plan: MemoryPlan) -> tuple[Assumption, ...]:
         if is_own
         else _note("block_size", size, "request", None),
         *((_note("kv_cache_memory_bytes", given, "request", GIVEN_POOL_SOURCE),) if given is not None else ()),
+        *_ratios(plan),
     )
+
+
+def _ratios(plan: MemoryPlan) -> Iterator[Assumption]:
+    """Yield how separate pools share the memory, where the engine keeps any."""
+    if not keeps_separate_pools(plan.model.architecture, plan.rules):
+        return
+    if plan.kv_cache.state_bytes_per_request:
+        yield _note("mamba_full_memory_ratio", float(MAMBA_FULL_MEMORY_RATIO), "default", POOLS_SOURCE)
+        yield _note("states_per_request", STATES_PER_REQUEST, "default", STATES_SOURCE)
+    if any(group.window_tokens for group in plan.kv_cache.groups):
+        yield _note("swa_full_tokens_ratio", float(SWA_FULL_TOKENS_RATIO), "default", POOLS_SOURCE)
 
 
 def _wishes(wish: SettingsWish, rules: EngineRules) -> Iterator[Assumption]:

@@ -3,11 +3,21 @@
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from service.engine.architecture import DraftHead
+from service.engine.architecture import Architecture, DraftHead
 from service.engine.arithmetic import ceil_div
 from service.engine.drafts import draft_of
 from service.engine.inputs import EngineSettings, Gpu, Layout
-from service.engine.kv_cache import plan_kv_cache, requests_fitting
+from service.engine.kv_cache import (
+    Growing,
+    bytes_to_hold_one,
+    has_separate_pools,
+    plan_kv_cache,
+    plan_separate_pools,
+    requests_fitting,
+    requests_held,
+    separate_pools,
+    shape_of,
+)
 from service.engine.ledger import memory_per_gpu
 from service.engine.models import Checkpoint, ModelFacts
 from service.engine.results import KvCache, MemoryPerGpu, ModelWeights
@@ -44,8 +54,12 @@ class MemoryPlan:
     @property
     def shortfall_bytes(self) -> int:
         """Return the bytes missing per GPU before one request of the asked length fits."""
-        missing_cache = max(self.kv_cache.bytes_per_request - self.memory.kv_cache_bytes, 0)
-        return self.memory.shortfall_bytes + (0 if self.holds_one_request else missing_cache)
+        if self.holds_one_request:
+            return self.memory.shortfall_bytes
+        needed = self.kv_cache.bytes_per_request
+        if keeps_separate_pools(self.model.architecture, self.rules):
+            needed = bytes_to_hold_one(self.model.architecture, self.layout, self.settings, max(self.context_tokens, 1))
+        return self.memory.shortfall_bytes + max(needed - self.memory.kv_cache_bytes, 0)
 
 
 @lru_cache(maxsize=4096)
@@ -89,8 +103,10 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
         rules=rules,
     )
 
+    pooled = keeps_separate_pools(model.architecture, rules)
+
     def cache(max_model_len: int) -> KvCache:
-        return plan_kv_cache(
+        return (plan_separate_pools if pooled else plan_kv_cache)(
             model.architecture,
             layout=layout,
             settings=replace(settings, max_model_len=max_model_len),
@@ -116,7 +132,14 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
         memory=memory,
         kv_cache=kv_cache,
         context_tokens=context,
-        requests_in_cache=requests_fitting(
+        requests_in_cache=requests_held(
+            separate_pools(model.architecture, layout, settings, memory.kv_cache_bytes),
+            settings=settings,
+            num_gpu_blocks=kv_cache.num_gpu_blocks,
+            context_tokens=max(context, 1),
+        )
+        if pooled
+        else requests_fitting(
             model.architecture,
             layout=layout,
             settings=settings,
@@ -124,6 +147,19 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
             context_tokens=max(context, 1),
         ),
     )
+
+
+def keeps_separate_pools(architecture: Architecture, rules: EngineRules) -> bool:
+    """Return whether the engine keeps a pool for each kind of layer, as SGLang does."""
+    return rules.engine == "sglang" and has_separate_pools(architecture)
+
+
+def cache_growth(plan: MemoryPlan) -> Growing:
+    """Return how the plan's blocks fill as a request grows."""
+    architecture = plan.model.architecture
+    if keeps_separate_pools(architecture, plan.rules):
+        return separate_pools(architecture, plan.layout, plan.settings, plan.memory.kv_cache_bytes)
+    return shape_of(architecture, plan.layout, plan.settings)
 
 
 def model_weights(plan: MemoryPlan) -> ModelWeights:

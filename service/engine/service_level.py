@@ -12,9 +12,9 @@ from typing import Final, Literal
 
 from service.engine.drafting import tokens_per_step
 from service.engine.inputs import Limits
-from service.engine.kv_cache.plan import in_flight_tokens, shape_of
+from service.engine.kv_cache.plan import in_flight_tokens
 from service.engine.load import Traffic, mean_length, open_loop, steady_users
-from service.engine.plan import MemoryPlan
+from service.engine.plan import MemoryPlan, cache_growth
 from service.engine.scheduler import BlockPool, ScheduleResult, SchedulerSettings, simulate
 from service.engine.steps import StepTimer
 
@@ -163,7 +163,7 @@ def made_per_step(replica: Replica) -> float:
 def block_pool(replica: Replica) -> BlockPool:
     """Return the cache of one stream, as the scheduler sees it."""
     plan = replica.plan
-    shape = shape_of(plan.model.architecture, plan.layout, plan.settings)
+    shape = cache_growth(plan)
     # Blocks in flight are shared by all requests of a step; windows hold their own tokens.
     reserve = shape.blocks_per_request(plan.context_tokens, in_flight_tokens(plan.settings))
     steady = shape.blocks_per_request(plan.context_tokens, 0)

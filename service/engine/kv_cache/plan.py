@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import lcm
+from typing import Protocol
 
 from service.engine.architecture import (
     Architecture,
@@ -40,6 +41,13 @@ SOFTMAX = (GroupedQueryAttention, LatentAttention, CompressedAttention)
 RECURRENT = (GatedDeltaNet, KimiDeltaAttention, Mamba1, Mamba2, ShortConvolution)
 # Asynchronous scheduling plans the next step before the last one is settled.
 STEPS_IN_FLIGHT = 2
+
+
+class Growing(Protocol):
+    """How a cache fills as a request grows."""
+
+    def blocks_per_request(self, num_tokens: int, in_flight_tokens: int) -> int:
+        """Return the blocks that one request may hold at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +113,7 @@ def plan_kv_cache(
         num_gpu_blocks=num_blocks,
         tokens=int(concurrency * settings.max_model_len),
         max_concurrency=concurrency,
-        estimated_max_model_len=_longest_fitting(shape, settings.max_model_len, in_flight, num_blocks - 1),
+        estimated_max_model_len=longest_fitting(shape, settings.max_model_len, in_flight, num_blocks - 1),
         groups=tuple(_described(group, settings.max_model_len, in_flight) for group in shape.groups),
     )
 
@@ -130,6 +138,11 @@ def requests_fitting(
     shape = shape_of(architecture, layout, settings)
     if not shape.bytes_per_block:
         return settings.max_num_seqs
+    return requests_held(shape, settings=settings, num_gpu_blocks=num_gpu_blocks, context_tokens=context_tokens)
+
+
+def requests_held(shape: Growing, *, settings: EngineSettings, num_gpu_blocks: int, context_tokens: int) -> int:
+    """Return how many requests of this context so many blocks hold at once, as `requests_fitting` does."""
     context_tokens = max(context_tokens, min(context_tokens + reserved_tokens(settings), settings.max_model_len))
     steady = shape.blocks_per_request(context_tokens, 0)
     peak = shape.blocks_per_request(context_tokens, in_flight_tokens(settings))
@@ -296,7 +309,7 @@ def _inflated(sharding: Sharding, architecture: Architecture) -> Sharding:
     return replace(sharding, block_size=block_size)
 
 
-def _longest_fitting(shape: CacheShape, longest: int, in_flight: int, usable_blocks: int) -> int:
+def longest_fitting(shape: Growing, longest: int, in_flight: int, usable_blocks: int) -> int:
     """Return the longest single request that fits, found by bisection. [tokens]."""
     if shape.blocks_per_request(longest, in_flight) <= usable_blocks:
         return longest

@@ -1,0 +1,142 @@
+"""SGLang's pools against its own start-up logs: tokens, states and requests as printed."""
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from service.catalog.engine_rules import rules_for
+from service.catalog.snapshot import Snapshot
+from service.engine.inputs import EngineSettings, KvCacheDtype, Layout
+from service.engine.kv_cache import plan_kv_cache, plan_separate_pools, separate_pools
+from service.engine.kv_cache.pools import STATES_PER_REQUEST, bytes_to_hold_one, has_separate_pools
+from service.engine.plan import memory_plan
+
+GIB = 1 << 30
+TP2 = Layout(tensor_parallel_size=2)
+
+
+def settings(**changes: Any) -> EngineSettings:
+    given = {"max_model_len": 262_144, "max_num_batched_tokens": 4_096, "max_num_seqs": 64, "kv_cache_dtype": "bf16"}
+    return EngineSettings(gpu_memory_utilization=0.85, **{**given, **changes})
+
+
+# model, cache dtype, swa_full_tokens_ratio, full_layer_tokens, swa_layer_tokens, "SWAKVPool mem usage" [GiB];
+# github.com/mattbucci/2x-3090-GA102-300-A1-sglang-inference, benchmarks/sprint-2026-06-kv-decode, TP 2
+WINDOWS: dict[str, tuple[str, KvCacheDtype, Fraction, int, int, float]] = {
+    "Gemma 4 26B-A4B, default": ("gemma-4-26b-a4b-it", "bf16", Fraction(8, 10), 117_840, 94_272, 10.11),
+    "Gemma 4 26B-A4B, 1/16": ("gemma-4-26b-a4b-it", "bf16", Fraction(1, 16), 652_652, 40_790, 10.11),
+    "Gemma 4 31B, 1/20": ("gemma-4-31b-it", "fp8", Fraction(1, 20), 347_053, 17_352, 9.93),
+}
+
+
+@pytest.mark.parametrize(("model", "dtype", "ratio", "full", "windowed", "gib"), WINDOWS.values(), ids=WINDOWS)
+def test_windowed_layers_have_a_pool_of_their_own(
+    catalog: Snapshot, model: str, dtype: KvCacheDtype, ratio: Fraction, full: int, windowed: int, gib: float
+) -> None:
+    architecture = catalog.model(model).architecture
+    pools = separate_pools(architecture, TP2, settings(kv_cache_dtype=dtype), round(gib * GIB), ratio)
+
+    # The pool is printed to 0.01 GiB: a thousandth.
+    assert pools.tokens == pytest.approx(full, rel=1.1e-3)
+    assert pools.window_tokens == pytest.approx(windowed, rel=1.1e-3)
+
+
+def test_states_take_nine_nineteenths(catalog: Snapshot) -> None:
+    # Qwen3.5-9B on two RTX 4090: "max_mamba_cache_size: 186, conv_state size: 0.10GB, ssm_state size: 4.38GB",
+    # "#tokens: 327310, K size: 2.50 GB, V size: 2.50 GB". One state more is allocated than handed out.
+    architecture = catalog.model("qwen3.5-9b").architecture
+    pools = separate_pools(architecture, TP2, settings(), round((4.48 * 186 / 187 + 5.0) * GIB))
+
+    assert pools.num_states == 186
+    assert 187 * pools.state_bytes / GIB == pytest.approx(4.48, abs=0.01)
+    assert pools.tokens == pytest.approx(327_310, rel=3e-3)
+    assert pools.page_size == 1
+
+
+def test_states_bound_requests_whatever_their_length(catalog: Snapshot) -> None:
+    plans = [sized(catalog, "qwen3.5-9b", tokens) for tokens in (16, 2_048)]
+    architecture = catalog.model("qwen3.5-9b").architecture
+    pools = separate_pools(architecture, TP2, plans[0].settings, plans[0].memory.kv_cache_bytes)
+
+    # extra_buffer under overlap scheduling: 3 + 2 states of each request (`_calculate_mamba_ratio`).
+    assert STATES_PER_REQUEST == 5
+    assert [plan.requests_in_cache for plan in plans] == [pools.num_states // 5] * 2
+
+
+def test_drafts_keep_states_of_running_requests(catalog: Snapshot) -> None:
+    # "intermediate states: (max_mamba_cache_size / ratio) * D * per_req", D = 4 for three steps: 1 + 4/5.
+    architecture = catalog.model("qwen3.5-9b").architecture
+    plain, drafted = (
+        separate_pools(
+            architecture,
+            TP2,
+            settings(num_speculative_tokens=count, speculative_method="mtp" if count else None, max_num_seqs=4_096),
+            20 * GIB,
+        )
+        for count in (0, 3)
+    )
+
+    assert drafted.num_states == pytest.approx(plain.num_states / 1.8, abs=1)
+    assert drafted.state_bytes == plain.state_bytes
+    assert drafted.tokens < plain.tokens
+
+
+@pytest.mark.parametrize("model", ["gemma-3-27b-it", "llama-3.1-8b"])
+def test_other_models_keep_every_token_in_every_layer(catalog: Snapshot, model: str) -> None:
+    # `is_hybrid_swa_model` lists neither.
+    architecture = catalog.model(model).architecture
+    cache = plan_separate_pools(architecture, layout=Layout(), settings=settings(), available_bytes=20 * GIB)
+
+    assert cache.bytes_per_token == cache.bytes_per_token_within_windows == cache.bytes_per_block
+    assert cache.tokens == 20 * GIB // cache.bytes_per_token
+
+
+def test_equal_layers_hold_what_shared_pages_hold(catalog: Snapshot) -> None:
+    architecture = catalog.model("llama-3.1-8b").architecture
+    own, shared = (
+        plan(architecture, layout=Layout(), settings=settings(max_model_len=8_192), available_bytes=20 * GIB)
+        for plan in (plan_separate_pools, plan_kv_cache)
+    )
+
+    assert 0 <= own.tokens - shared.tokens < 16
+
+
+def test_deepseek_v4_keeps_the_shared_plan(catalog: Snapshot) -> None:
+    assert not has_separate_pools(catalog.model("deepseek-v4-pro").architecture)
+    assert has_separate_pools(catalog.model("deepseek-v3").architecture)
+
+
+@pytest.mark.parametrize("model", ["qwen3.5-9b", "gpt-oss-20b", "gemma-4-26b-a4b-it", "llama-3.1-8b"])
+@pytest.mark.parametrize("tokens", [1, 3_000, 100_000])
+def test_one_request_fits_in_what_it_is_said_to_need(catalog: Snapshot, model: str, tokens: int) -> None:
+    architecture, asked = catalog.model(model).architecture, settings(max_model_len=100_000)
+    needed = bytes_to_hold_one(architecture, TP2, asked, tokens)
+
+    def holds(available_bytes: int) -> bool:
+        pools = separate_pools(architecture, TP2, asked, available_bytes)
+        return pools.blocks_per_request(tokens, 2 * 4_096) <= pools.num_pages - 1
+
+    assert holds(needed + pools_slack(architecture))
+    assert not holds(round(needed * 0.98) - pools_slack(architecture))
+
+
+def pools_slack(architecture: Any) -> int:
+    """Return the bytes that rounding to whole states and tokens may cost."""
+    pools = separate_pools(architecture, TP2, settings(), GIB)
+    return 2 * pools.state_bytes + 4 * (pools.full_bytes_per_token + pools.window_bytes_per_token)
+
+
+def sized(catalog: Snapshot, model: str, tokens: int) -> Any:
+    facts, rules = catalog.model(model), rules_for("sglang")
+    return memory_plan(
+        facts,
+        next(it for it in facts.checkpoints if it.is_default),
+        catalog.gpu("rtx-4090"),
+        TP2,
+        settings(max_model_len=4_096),
+        rules,
+        input_tokens=tokens,
+        output_tokens=16,
+        shorten_to_fit=False,
+    )
