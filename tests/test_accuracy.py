@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from service.api.examples import LLAMA_CONFIG
 from service.calibration.accuracy import BEGIN, END, report, write_readme
 from service.catalog.snapshot import Snapshot
-from tests.api.test_questions import LLAMA_8B
 
 ROOT = Path(__file__).resolve().parents[1]
 # What vLLM 0.33 computes for Llama 3.1 8B on one rank, 40 GiB of cache and 131,072 tokens.
 ROW = {
     "config": "llama",
-    "config_json": LLAMA_8B,
+    "config_json": LLAMA_CONFIG,
     "tp": 1,
     "cache_dtype": "auto",
     "max_model_len": 131_072,

@@ -8,8 +8,8 @@ import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
+from service.api.examples import LLAMA_CONFIG
 from service.cli import app
-from tests.api.test_questions import LLAMA_8B
 
 runner = CliRunner()
 QUESTION = ["--model", "llama-3.1-8b", "--gpu", "h100", "--concurrent-requests", "8", "--input-tokens", "1000"]
@@ -65,7 +65,7 @@ def test_the_other_questions(command: str, arguments: list[str]) -> None:
 
 def test_a_config_file_may_be_named(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
-    path.write_text(json.dumps(LLAMA_8B), encoding="utf-8")
+    path.write_text(json.dumps(LLAMA_CONFIG), encoding="utf-8")
 
     result = runner.invoke(app, ["size", *QUESTION[2:], "--output-tokens", "100", "--model-config", str(path)])
 

@@ -13,7 +13,6 @@ from service.engine.kv_cache import (
     has_separate_pools,
     plan_kv_cache,
     plan_separate_pools,
-    requests_fitting,
     requests_held,
     separate_pools,
     shape_of,
@@ -133,15 +132,7 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
         kv_cache=kv_cache,
         context_tokens=context,
         requests_in_cache=requests_held(
-            separate_pools(model.architecture, layout, settings, memory.kv_cache_bytes),
-            settings=settings,
-            num_gpu_blocks=kv_cache.num_gpu_blocks,
-            context_tokens=max(context, 1),
-        )
-        if pooled
-        else requests_fitting(
-            model.architecture,
-            layout=layout,
+            _growth(model.architecture, layout, settings, rules, memory.kv_cache_bytes),
             settings=settings,
             num_gpu_blocks=kv_cache.num_gpu_blocks,
             context_tokens=max(context, 1),
@@ -156,10 +147,15 @@ def keeps_separate_pools(architecture: Architecture, rules: EngineRules) -> bool
 
 def cache_growth(plan: MemoryPlan) -> Growing:
     """Return how the plan's blocks fill as a request grows."""
-    architecture = plan.model.architecture
-    if keeps_separate_pools(architecture, plan.rules):
-        return separate_pools(architecture, plan.layout, plan.settings, plan.memory.kv_cache_bytes)
-    return shape_of(architecture, plan.layout, plan.settings)
+    return _growth(plan.model.architecture, plan.layout, plan.settings, plan.rules, plan.memory.kv_cache_bytes)
+
+
+def _growth(
+    architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules, kv_cache_bytes: int
+) -> Growing:
+    if keeps_separate_pools(architecture, rules):
+        return separate_pools(architecture, layout, settings, kv_cache_bytes)
+    return shape_of(architecture, layout, settings)
 
 
 def model_weights(plan: MemoryPlan) -> ModelWeights:

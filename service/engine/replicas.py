@@ -137,7 +137,7 @@ def fewest_replicas(
     wanted = planned_rate(load, headroom) if by_rate else with_headroom(concurrency_of(load), headroom)
     needed = 0
     for reach in rate_search(replica, limits) if by_rate else user_search(replica, limits):
-        fewest = replicas_for(wanted, reach.fails_at) if reach.fails_at else inf
+        fewest = replicas_for(wanted, reach.fails_at)
         needed = replicas_for(wanted, reach.load) if reach.load else 0
         if fewest > at_most:
             return None

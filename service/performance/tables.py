@@ -25,9 +25,7 @@ class Curve:
         knots, values = self.knots, self.values
         if x <= knots[0]:
             return values[0]
-        right = bisect_right(knots, x)
-        if right == len(knots):
-            right -= 1
+        right = min(bisect_right(knots, x), len(knots) - 1)
         left = right - 1
         slope = (values[right] - values[left]) / (knots[right] - knots[left])
         return values[left] + slope * (x - knots[left])
@@ -43,15 +41,10 @@ class Surface:
 
     def at(self, row: float, column: float) -> float:
         """Return the value at (row, column), held constant below the first knots."""
-        # Called a thousand times for each answer: comparisons cost a third of `min` and `max`.
         rows, columns = self.rows, self.columns
-        row = max(row, rows[0])
-        column = max(column, columns[0])
-        below, right = bisect_right(rows, row), bisect_right(columns, column)
-        if below == len(rows):
-            below -= 1
-        if right == len(columns):
-            right -= 1
+        row, column = max(row, rows[0]), max(column, columns[0])
+        below = min(bisect_right(rows, row), len(rows) - 1)
+        right = min(bisect_right(columns, column), len(columns) - 1)
         share = (row - rows[below - 1]) / (rows[below] - rows[below - 1])
         part = (column - columns[right - 1]) / (columns[right] - columns[right - 1])
         upper, lower = self.values[below - 1], self.values[below]

@@ -6,22 +6,14 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from service.api.examples import LLAMA_CONFIG
+
 GOOD: dict[str, Any] = {
     "model": "llama-3.3-70b",
     "gpu": "h100",
     "concurrent_requests": 64,
     "input_tokens": 5500,
     "output_tokens": 500,
-}
-LLAMA: dict[str, Any] = {
-    "architectures": ["LlamaForCausalLM"],
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "vocab_size": 128256,
-    "max_position_embeddings": 131072,
 }
 JSON = {"content-type": "application/json"}
 
@@ -281,7 +273,9 @@ def test_a_config_that_cannot_be_sized_names_the_field(client: TestClient, confi
 def test_a_config_field_is_neither_ignored_nor_misexplained(
     client: TestClient, change: dict[str, Any], accepted: str
 ) -> None:
-    question = {key: value for key, value in GOOD.items() if key != "model"} | {"model_config": {**LLAMA, **change}}
+    question = {key: value for key, value in GOOD.items() if key != "model"} | {
+        "model_config": {**LLAMA_CONFIG, **change}
+    }
 
     error = problem(client.post("/size", json=question), 422)["errors"][0]
 

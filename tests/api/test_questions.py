@@ -9,6 +9,8 @@ import pytest
 import yaml
 from starlette.testclient import TestClient
 
+from service.api.examples import LLAMA_CONFIG
+
 SIZE: dict[str, Any] = {
     "model": "llama-3.3-70b",
     "gpu": "h100",
@@ -38,16 +40,6 @@ INFEASIBLE: dict[str, Any] = {
     "concurrent_requests": 1,
     "input_tokens": 9,
     "output_tokens": 9,
-}
-LLAMA_8B: dict[str, Any] = {
-    "architectures": ["LlamaForCausalLM"],
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "vocab_size": 128256,
-    "max_position_embeddings": 131072,
 }
 
 
@@ -87,7 +79,7 @@ def test_the_answer_has_the_blocks_of_the_contract(client: TestClient) -> None:
 def test_a_config_may_be_pasted(client: TestClient) -> None:
     question = {key: value for key, value in SIZE.items() if key != "model"}
 
-    pasted = client.post("/size", json={**question, "model_config": LLAMA_8B}).json()
+    pasted = client.post("/size", json={**question, "model_config": LLAMA_CONFIG}).json()
     named = client.post("/size", json={**question, "model": "llama-3.1-8b"}).json()
 
     assert pasted["model"] == "pasted-config"
@@ -98,7 +90,9 @@ def test_a_config_may_be_pasted(client: TestClient) -> None:
 def test_stated_weight_bytes_replace_the_derived_ones(client: TestClient) -> None:
     question = {key: value for key, value in SIZE.items() if key != "model"}
 
-    answer = client.post("/size", json={**question, "model_config": LLAMA_8B, "weight_bytes": 20_000_000_000}).json()
+    answer = client.post(
+        "/size", json={**question, "model_config": LLAMA_CONFIG, "weight_bytes": 20_000_000_000}
+    ).json()
 
     assert answer["weights"]["weight_bytes"] == 20_000_000_000
 
@@ -106,7 +100,7 @@ def test_stated_weight_bytes_replace_the_derived_ones(client: TestClient) -> Non
 def test_stated_parameters_are_counted_in_the_checkpoint_s_format(client: TestClient) -> None:
     question = {key: value for key, value in SIZE.items() if key != "model"}
 
-    answer = client.post("/size", json={**question, "model_config": LLAMA_8B, "num_parameters": 10**10}).json()
+    answer = client.post("/size", json={**question, "model_config": LLAMA_CONFIG, "num_parameters": 10**10}).json()
 
     assert answer["weights"]["weight_bytes"] == 2 * 10**10
 
@@ -318,11 +312,11 @@ def test_what_no_flag_names_is_a_warning(client: TestClient, change: dict[str, A
 
 
 def test_a_pasted_checkpoint_is_loaded_as_it_is(client: TestClient) -> None:
-    config = {**LLAMA_8B, "quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic"}}
+    config = {**LLAMA_CONFIG, "quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic"}}
     question = {key: value for key, value in SIZE.items() if key != "model"} | {"input_tokens": 1000}
 
     as_it_is = client.post("/size", json={**question, "model_config": config}).json()
-    quantized = client.post("/size", json={**question, "model_config": LLAMA_8B, "weight_format": "fp8"}).json()
+    quantized = client.post("/size", json={**question, "model_config": LLAMA_CONFIG, "weight_format": "fp8"}).json()
 
     assert as_it_is["weight_format"] == "fp8"
     assert "--quantization" not in as_it_is["engine_args"]

@@ -123,28 +123,20 @@ def in_flight_tokens(settings: EngineSettings) -> int:
     return STEPS_IN_FLIGHT * settings.max_num_batched_tokens
 
 
-def requests_fitting(
-    architecture: Architecture, *, layout: Layout, settings: EngineSettings, num_gpu_blocks: int, context_tokens: int
-) -> int:
-    """Return how many requests of this context the pool holds at once.
+def requests_held(shape: Growing, *, settings: EngineSettings, num_gpu_blocks: int, context_tokens: int) -> int:
+    """Return how many requests of this context so many blocks hold at once.
 
     One block is never handed out (the engine keeps a null block). A window holds its own tokens;
     the tokens in flight are shared by all requests of a step, so they are reserved once.
 
         requests = floor((blocks - 1 - in-flight reserve) / blocks per request)
 
-    Drafted tokens take slots of their own, up to the longest context.
+    Drafted tokens take slots of their own, up to the longest context. Without a cache, slots alone count.
     """
-    shape = shape_of(architecture, layout, settings)
-    if not shape.bytes_per_block:
-        return settings.max_num_seqs
-    return requests_held(shape, settings=settings, num_gpu_blocks=num_gpu_blocks, context_tokens=context_tokens)
-
-
-def requests_held(shape: Growing, *, settings: EngineSettings, num_gpu_blocks: int, context_tokens: int) -> int:
-    """Return how many requests of this context so many blocks hold at once, as `requests_fitting` does."""
     context_tokens = max(context_tokens, min(context_tokens + reserved_tokens(settings), settings.max_model_len))
     steady = shape.blocks_per_request(context_tokens, 0)
+    if not steady:
+        return settings.max_num_seqs
     peak = shape.blocks_per_request(context_tokens, in_flight_tokens(settings))
     usable = num_gpu_blocks - 1
     if peak > usable:
