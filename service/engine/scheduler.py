@@ -17,10 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
+from typing import Literal
 
+from service.engine.inputs import Limits
 from service.engine.results import Distribution
 from service.engine.steps import StepTimer
 
+LatencyLimit = Literal["ttft", "tpot"]
 # Kernels are nearly linear in context meanwhile.
 LONGEST_SKIP = 512
 
@@ -159,10 +162,47 @@ class _Samples:
     output_tokens: int = 0
 
 
+class _Watch:
+    """Tells as soon as it is certain that a percentile of the measured requests breaks a limit."""
+
+    def __init__(self, load: SimulatedLoad, limits: Limits) -> None:
+        measured = load.requests[load.first_measured : load.last_measured]
+        self.ttft_s = inf if limits.ttft_s is None else limits.ttft_s
+        self.tpot_s = inf if limits.tpot_s is None else limits.tpot_s
+        self.ttft_left = _too_many(len(measured), limits.percentile)
+        self.tpot_left = _too_many(sum(it.output_tokens > 1 for it in measured), limits.percentile)
+
+    def answered(self, ttft_s: float, tpot_s: float) -> LatencyLimit | None:
+        """Return the limit that is broken for certain, now that one more request was answered."""
+        if ttft_s > self.ttft_s:
+            self.ttft_left -= 1
+            if not self.ttft_left:
+                return "ttft"
+        if tpot_s > self.tpot_s:
+            self.tpot_left -= 1
+            if not self.tpot_left:
+                return "tpot"
+        return None
+
+
+def _too_many(count: int, percent: float) -> int:
+    """Return how many values beyond a limit put the percentile, by nearest rank, beyond it."""
+    return count - min(int(percent / 100 * count), count - 1)
+
+
 class _Simulation:
     """The state of one engine; one iteration at a time, or many equal ones at once."""
 
-    def __init__(self, timer: StepTimer, load: SimulatedLoad, pool: BlockPool, settings: SchedulerSettings) -> None:
+    def __init__(
+        self,
+        timer: StepTimer,
+        load: SimulatedLoad,
+        pool: BlockPool,
+        settings: SchedulerSettings,
+        watch: _Watch | None = None,
+    ) -> None:
+        self.watch = watch
+        self.broken: LatencyLimit | None = None
         self.timer, self.pool, self.settings, self.load = timer, pool, settings, load
         self.now_s = 0.0
         self.step_index = 0
@@ -194,8 +234,8 @@ class _Simulation:
             self.users.extend([0.0] * min(load.concurrency, len(load.requests)))
 
     def run(self) -> None:
-        """Serve until every measured request is answered."""
-        while self.measured_left:
+        """Serve until every measured request is answered, or too many of them break a limit."""
+        while self.measured_left and self.broken is None:
             self._admit_arrivals()
             chunks = self._chunks()
             if chunks:
@@ -428,10 +468,14 @@ class _Simulation:
         samples.output_tokens += run.output_tokens
         samples.arrived.append(run.arrival_s)
         samples.finished.append(self.now_s)
-        samples.ttft_s.append(run.first_token_s - run.arrival_s)
+        ttft_s, tpot_s = run.first_token_s - run.arrival_s, 0.0
+        samples.ttft_s.append(ttft_s)
         samples.end_to_end_s.append(self.now_s - run.arrival_s)
         if run.output_tokens > 1:
-            samples.tpot_s.append((self.now_s - run.first_token_s) / (run.output_tokens - 1))
+            tpot_s = (self.now_s - run.first_token_s) / (run.output_tokens - 1)
+            samples.tpot_s.append(tpot_s)
+        if self.watch is not None:
+            self.broken = self.broken or self.watch.answered(ttft_s, tpot_s)
 
 
 def simulate(timer: StepTimer, load: SimulatedLoad, *, pool: BlockPool, settings: SchedulerSettings) -> ScheduleResult:
@@ -445,6 +489,27 @@ def simulate(timer: StepTimer, load: SimulatedLoad, *, pool: BlockPool, settings
     """
     simulation = _Simulation(timer, load, pool, settings)
     simulation.run()
+    return _result(simulation, load)
+
+
+def simulate_within(
+    timer: StepTimer, load: SimulatedLoad, *, pool: BlockPool, settings: SchedulerSettings, limits: Limits
+) -> ScheduleResult | LatencyLimit:
+    """Return what `simulate` does where limits are kept at their percentile, or a limit that is not: sooner.
+
+    Args:
+        timer: seconds of one iteration.
+        load: the requests, open or closed loop.
+        pool: the cache of one rank.
+        settings: budget and caps of a batch.
+        limits: latency at a percentile.
+    """
+    simulation = _Simulation(timer, load, pool, settings, _Watch(load, limits))
+    simulation.run()
+    return simulation.broken or _result(simulation, load)
+
+
+def _result(simulation: _Simulation, load: SimulatedLoad) -> ScheduleResult:
     samples = simulation.samples
     rate = _rate(load, samples)
     return ScheduleResult(

@@ -8,17 +8,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil, inf
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from service.engine.drafting import tokens_per_step
 from service.engine.inputs import Limits
 from service.engine.kv_cache.plan import in_flight_tokens
 from service.engine.load import Traffic, mean_length, open_loop, steady_users
 from service.engine.plan import MemoryPlan, cache_growth
-from service.engine.scheduler import BlockPool, ScheduleResult, SchedulerSettings, simulate
+from service.engine.scheduler import (
+    BlockPool,
+    ScheduleResult,
+    SchedulerSettings,
+    SimulatedLoad,
+    simulate,
+    simulate_within,
+)
 from service.engine.steps import StepTimer
 
 Violation = Literal["ttft", "tpot", "throughput"]
+Load = TypeVar("Load", int, float)
 
 FEWEST_MEASURED: Final = 64
 MOST_MEASURED: Final = 256
@@ -37,6 +45,8 @@ RATE_OCTAVES: Final = 14
 FINE_SEARCH: Final = 32
 # An estimate this many times beyond a limit, or this far below it, needs no simulation.
 HOPELESS, SAFE = 1.6, 0.4
+# Results of one replica that are kept.
+MOST_KEPT: Final = 256
 # A queue that grows by more than this share of arrivals never empties.
 GROWING: Final = 0.05
 
@@ -48,6 +58,7 @@ class Replica:
     plan: MemoryPlan
     timer: StepTimer
     traffic: Traffic
+    most_requests_per_s: float = inf  # within the limit on TTFT alone, where a cap keeps pace
 
     @property
     def streams(self) -> int:
@@ -62,12 +73,24 @@ class Replica:
 
 
 @lru_cache(maxsize=8192)
-def replica_of(plan: MemoryPlan, timer: StepTimer, traffic: Traffic) -> Replica:
+def replica_of(plan: MemoryPlan, timer: StepTimer, traffic: Traffic, most_requests_per_s: float = inf) -> Replica:
     """Return the one replica of these parts, so that what is found about it is found once."""
-    return Replica(plan=plan, timer=timer, traffic=traffic)
+    return Replica(plan=plan, timer=timer, traffic=traffic, most_requests_per_s=most_requests_per_s)
 
 
-@lru_cache(maxsize=2048)
+class _Found:
+    """What was found about one replica, by load: users of a closed loop, or arrivals per second."""
+
+    def __init__(self) -> None:
+        self.by_users: dict[int, ScheduleResult] = {}
+        self.by_rate: dict[float, ScheduleResult] = {}
+
+
+@lru_cache(maxsize=1024)
+def _found(_replica: Replica) -> _Found:
+    return _Found()
+
+
 def at_concurrency(replica: Replica, concurrent_requests: int) -> ScheduleResult:
     """Return what so many users see who always have one request in flight.
 
@@ -75,35 +98,111 @@ def at_concurrency(replica: Replica, concurrent_requests: int) -> ScheduleResult
         replica: the replica; its fullest stream is simulated.
         concurrent_requests: users of the whole replica; those beyond its slots wait. [count]
     """
-    users = ceil(concurrent_requests / replica.streams)
-    slots = max(ceil(replica.slots / replica.streams), 1)
-    most = MOST_USERS_PER_SLOT * slots
-    simulated = min(users, most)
-    measured = min(max(2 * simulated, FEWEST_MEASURED), MOST_MEASURED)
-    found = simulate(
-        replica.timer,
-        steady_users(replica.traffic, simulated, measured, slots),
-        pool=block_pool(replica),
-        settings=scheduler_settings(replica),
-    )
-    return _whole(found if users == simulated else _queueing(found, users, simulated), replica.streams)
+    known = _found(replica).by_users
+    result = known.get(concurrent_requests)
+    if result is None:
+        users, simulated = _users_of_stream(replica, concurrent_requests)
+        found = simulate(
+            replica.timer,
+            _users_load(replica, simulated),
+            pool=block_pool(replica),
+            settings=scheduler_settings(replica),
+        )
+        result = _whole(found if users == simulated else _queueing(found, users, simulated), replica.streams)
+        _keep(known, concurrent_requests, result)
+    return result
 
 
-@lru_cache(maxsize=2048)
 def at_rate(replica: Replica, request_rate_per_s: float) -> ScheduleResult:
     """Return what users see who come at a rate. [1/s]."""
-    rate = request_rate_per_s / replica.streams
-    # Prompts of many iterations each: fewer of them tell as much, and take as long.
+    known = _found(replica).by_rate
+    result = known.get(request_rate_per_s)
+    if result is None:
+        found = simulate(
+            replica.timer,
+            _arrivals_load(replica, request_rate_per_s),
+            pool=block_pool(replica),
+            settings=scheduler_settings(replica),
+        )
+        result = _whole(found, replica.streams)
+        _keep(known, request_rate_per_s, result)
+    return result
+
+
+@lru_cache(maxsize=16384)
+def broken_by_users(replica: Replica, concurrent_requests: int, limits: Limits) -> Violation | None:
+    """Return the limit that users within the slots see broken; a broken one is told before all are served."""
+    known = _found(replica).by_users
+    result = known.get(concurrent_requests)
+    if result is not None:
+        return violated(result, limits)
+    found = simulate_within(
+        replica.timer,
+        _users_load(replica, _users_of_stream(replica, concurrent_requests)[1]),
+        pool=block_pool(replica),
+        settings=scheduler_settings(replica),
+        limits=limits,
+    )
+    if not isinstance(found, ScheduleResult):
+        return found
+    _keep(known, concurrent_requests, _whole(found, replica.streams))
+    return None
+
+
+@lru_cache(maxsize=16384)
+def broken_by_rate(replica: Replica, request_rate_per_s: float, limits: Limits) -> Violation | None:
+    """Return the limit that arrivals see broken, or their queue that grows; a broken limit is told at once."""
+    known = _found(replica).by_rate
+    result = known.get(request_rate_per_s)
+    if result is None:
+        found = simulate_within(
+            replica.timer,
+            _arrivals_load(replica, request_rate_per_s),
+            pool=block_pool(replica),
+            settings=scheduler_settings(replica),
+            limits=limits,
+        )
+        if not isinstance(found, ScheduleResult):
+            return found
+        result = _whole(found, replica.streams)
+        _keep(known, request_rate_per_s, result)
+    grows = result.queue_growth_per_s > GROWING * request_rate_per_s
+    return violated(result, limits) or ("throughput" if grows else None)
+
+
+def _keep(known: dict[Load, ScheduleResult], load: Load, result: ScheduleResult) -> None:
+    if len(known) >= MOST_KEPT:
+        known.clear()
+    known[load] = result
+
+
+def _users_of_stream(replica: Replica, concurrent_requests: int) -> tuple[int, int]:
+    """Return the users of the fullest stream, and how many of them need simulating."""
+    users = ceil(concurrent_requests / replica.streams)
+    return users, min(users, MOST_USERS_PER_SLOT * _slots_of_stream(replica))
+
+
+def _slots_of_stream(replica: Replica) -> int:
+    return max(ceil(replica.slots / replica.streams), 1)
+
+
+def _users_load(replica: Replica, users: int) -> SimulatedLoad:
+    measured = min(max(2 * users, FEWEST_MEASURED), MOST_MEASURED)
+    return steady_users(replica.traffic, users, measured, _slots_of_stream(replica))
+
+
+def _arrivals_load(replica: Replica, request_rate_per_s: float) -> SimulatedLoad:
+    """Return one stream's arrivals. Of prompts of many iterations each, fewer tell as much and take as long."""
     chunks = mean_length(replica.traffic.inputs) / replica.plan.settings.max_num_batched_tokens
     fewer = max(chunks / MOST_CHUNKS, 1.0)
     warm_up, measured = ceil(OPEN_WARM_UP / fewer), max(ceil(OPEN_MEASURED / fewer), FEWEST_LONG)
-    found = simulate(
-        replica.timer,
-        open_loop(replica.traffic, rate, warm_up, measured, _in_flight(replica, request_rate_per_s)),
-        pool=block_pool(replica),
-        settings=scheduler_settings(replica),
+    return open_loop(
+        replica.traffic,
+        request_rate_per_s / replica.streams,
+        warm_up,
+        measured,
+        _in_flight(replica, request_rate_per_s),
     )
-    return _whole(found, replica.streams)
 
 
 def _in_flight(replica: Replica, request_rate_per_s: float) -> int:
@@ -227,7 +326,7 @@ def user_search(replica: Replica, limits: Limits) -> Iterator[Reach]:
                 return "tpot"
             if share < SAFE and limits.ttft_s is None:
                 return None
-        return violated(at_concurrency(replica, users), limits)
+        return broken_by_users(replica, users, limits)
 
     for reach in _largest(fails):
         yield replace(reach, violates=None) if reach.violates == "throughput" else reach
@@ -319,32 +418,50 @@ def highest_rate(replica: Replica, limits: Limits) -> Reach:
 
 
 def rate_search(replica: Replica, limits: Limits) -> Iterator[Reach]:
-    """Yield each step of the search for the highest rate."""
-    hopeless = HOPELESS * estimated_rate(replica, MOST_USERS_PER_SLOT * max(replica.slots, 1))
-    low, high = -RATE_OCTAVES * RATE_STEPS_PER_OCTAVE, RATE_OCTAVES * RATE_STEPS_PER_OCTAVE
-    why: Violation | None = None
+    """Yield each step of the search for the highest rate: down the grid in octaves, in quarters, then between."""
+    saturated = saturation_rate(replica)
+    bottom = -RATE_OCTAVES * RATE_STEPS_PER_OCTAVE
+    low, high = bottom, -bottom
+    why: Violation | None = "throughput"
+
+    def fails(step: int) -> Violation | None:
+        rate = _rate(step)
+        if rate > saturated:
+            return "throughput"
+        if rate > replica.most_requests_per_s:
+            return "throughput" if limits.ttft_s is None else "ttft"
+        return _unmet(replica, rate, limits)
+
+    def reach() -> Reach:
+        return Reach(load=0.0 if low == bottom else _rate(low), fails_at=_rate(high), violates=why)
+
+    for stride in (RATE_STEPS_PER_OCTAVE, RATE_STEPS_PER_OCTAVE // 4):
+        for step in range(high - stride, low, -stride):
+            reason = fails(step)
+            if reason is None:
+                low = step
+                break
+            high, why = step, reason
+            yield reach()
     while high - low > 1:
         middle = (low + high) // 2
-        rate = _rate(middle)
-        reason: Violation | None = "throughput" if rate > hopeless else _unmet(replica, rate, limits)
+        reason = fails(middle)
         if reason is None:
             low = middle
         else:
             high, why = middle, reason
-        reached = 0.0 if low == -RATE_OCTAVES * RATE_STEPS_PER_OCTAVE else _rate(low)
-        yield Reach(load=reached, fails_at=_rate(high), violates=why)
+        yield reach()
 
 
 def _unmet(replica: Replica, request_rate_per_s: float, limits: Limits) -> Violation | None:
-    """Return the limit that an open loop breaks; a queue that grows breaks the last one."""
-    if limits.ttft_s is not None or limits.tpot_s is not None:
-        found = at_rate(replica, request_rate_per_s)
-        broken = violated(found, limits)
-        if broken is not None:
-            return broken
-        if found.queue_growth_per_s > GROWING * request_rate_per_s:
-            return "throughput"
-    return "throughput" if request_rate_per_s > saturation_rate(replica) else None
+    """Return the limit that an open loop below saturation breaks."""
+    if limits.ttft_s is None and limits.tpot_s is None:
+        return None
+    if limits.tpot_s is not None:
+        users = replica.streams * _in_flight(replica, request_rate_per_s)
+        if tpot_estimate_s(replica, users) > HOPELESS * limits.tpot_s:
+            return "tpot"
+    return broken_by_rate(replica, request_rate_per_s, limits)
 
 
 def _rate(step: int) -> float:
