@@ -58,7 +58,9 @@ class Question(BaseModel):
 
     model: Text | None = Field(default=None, description="catalog id, Hugging Face id or alias, in any case")
     concurrent_requests: Annotated[int, Field(ge=1, le=MAX_REQUESTS)] | None = Field(
-        default=None, description="requests in flight at once; or state request_rate_per_s"
+        default=None,
+        description="requests in flight at once, of users who send the next one when one is answered: the faster the "
+        "service, the more they ask of it; where demand is given, state request_rate_per_s instead",
     )
     request_rate_per_s: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = Field(
         default=None, description="arrivals per second; or state concurrent_requests"
@@ -103,7 +105,9 @@ class Question(BaseModel):
         default=None, description="most tokens of one step; default: the engine's own for the GPU [tokens]"
     )
     max_num_seqs: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
-        default=None, description="most requests of one step; default: the engine's own for the GPU"
+        default=None,
+        description="most requests of one step; default: the engine's own for the GPU, or fewer where arrivals need "
+        "fewer GPUs within tpot_s so",
     )
     block_size: BlockSize | None = Field(
         default=None, description="tokens of one cache block; default: the engine's own for the model [tokens]"

@@ -8,9 +8,8 @@ from service.engine.errors import EngineError
 from service.engine.inputs import Limits
 from service.engine.plan import MemoryPlan
 from service.engine.questions import SettingsWish, SizeQuestion
-from service.engine.replicas import is_by_rate
 from service.engine.results import BindingConstraint, Change, GpuStep, Lever
-from service.engine.service_level import Replica, at_concurrency, most_users
+from service.engine.service_level import Replica, at_concurrency
 
 
 def binding_constraint(chosen: Deployment, smaller: Deployment | None) -> BindingConstraint:
@@ -68,28 +67,10 @@ def changes_to_try(question: SizeQuestion) -> tuple[tuple[Change, SettingsWish],
     return tuple(tries)
 
 
-def smaller_batches(question: SizeQuestion, chosen: Deployment) -> tuple[tuple[Change, SettingsWish], ...]:
-    """Return the cap on running requests that keeps pace at any rate; none where pace does not bind.
-
-    Beyond the load at which time per output token breaks its limit, a full engine without a cap takes
-    more requests in and slows all of them down; with the cap they wait for the first token instead.
-    """
-    replica, wish = chosen.replica, question.settings
-    if replica is None or wish.max_num_seqs is not None or not is_by_rate(question.load):
-        return ()
-    if question.limits.tpot_s is None or chosen.capacity.binds != "tpot":
-        return ()
-    paced = most_users(replica, replace(question.limits, ttft_s=None))
-    cap = int(paced.load) // replica.streams
-    if cap < 1 or paced.load >= replica.slots:
-        return ()
-    return ((Change(name="max_num_seqs", value=cap), replace(wish, max_num_seqs=cap)),)
-
-
 def levers(question: SizeQuestion, chosen: Deployment) -> tuple[Lever, ...]:
     """Return the single changes that would save GPUs, or make an infeasible question feasible."""
     found: list[Lever] = []
-    for change, wish in (*changes_to_try(question), *smaller_batches(question, chosen)):
+    for change, wish in changes_to_try(question):
         fewer = chosen.gpus - 1 if chosen.is_feasible else None
         try:
             candidates = deployments(replace(question, settings=wish), fewer)

@@ -6,18 +6,18 @@ from service.engine.advice import looser_limits, missing_memory
 from service.engine.arguments import engine_args
 from service.engine.assumptions import capacity_assumptions
 from service.engine.costs import Fleet, cheapest
-from service.engine.defaults import Resolved, resolve
-from service.engine.deployments import latency_of, load_state, require_time, schedule_at, timed
+from service.engine.defaults import Resolved, resolve, with_max_num_seqs
+from service.engine.deployments import latency_of, load_state, paced_replicas, require_time, schedule_at, timed
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.inputs import Layout, Load
 from service.engine.layouts import candidate_layouts
 from service.engine.plan import MemoryPlan, memory_plan, model_weights
 from service.engine.questions import CapacityQuestion
-from service.engine.replicas import ReplicaCapacity, is_by_rate, needs_time, replica_capacity
+from service.engine.replicas import ReplicaCapacity, as_paced, is_by_rate, needs_time, replica_capacity
 from service.engine.results import Capacity, CapacityRow, CurvePoint, PerReplica
 from service.engine.scheduler import ScheduleResult
 from service.engine.service_level import Replica, at_concurrency, highest_rate
-from service.engine.sizing import extra_warnings, output_tokens, saturation, time_warnings
+from service.engine.sizing import as_deployed, extra_warnings, output_tokens, saturation, time_warnings
 
 TABLE_CONTEXT_TOKENS = (2_048, 8_192, 32_768, 131_072)
 OUTPUT_SHARE = 8  # of a context, where the caller states no lengths
@@ -36,11 +36,12 @@ def capacity(question: CapacityQuestion) -> Capacity:
     """
     context = (question.input_tokens or 0) + (question.output_tokens or 0)
     resolved = resolve(question.model, question.gpu, question.settings, question.rules, context)
-    plan = _best_plan(question, resolved)
+    plan, replica, is_paced = _paced(question, resolved, _best_plan(question, resolved))
     replicas = question.gpu_count // plan.layout.gpus_per_replica
     load = _lengths(question, plan)
-    replica = timed(plan, question.timers, load)
     carried = replica_capacity(plan, replica, replace(load, request_rate_per_s=None), question.limits)
+    if is_paced:
+        carried = as_paced(carried)
     rate = None if replica is None else replicas * highest_rate(replica, question.limits).load
     requests = replicas * carried.max_concurrent_requests
     feasible = requests > 0
@@ -85,7 +86,7 @@ def capacity(question: CapacityQuestion) -> Capacity:
             question.offers,
         ),
         engine_args=engine_args(question.rules.engine, plan, question.settings),
-        assumptions=capacity_assumptions(question, resolved, plan, replica),
+        assumptions=capacity_assumptions(question, as_deployed(resolved, plan), plan, replica),
         warnings=(
             *time_warnings(replica, is_timed=question.timers is not None and plan.holds_one_request),
             *extra_warnings(plan, question.settings),
@@ -112,21 +113,37 @@ def _best_plan(question: CapacityQuestion, resolved: Resolved) -> MemoryPlan:
             accepted=f"at least {smallest}",
         )
     plans = [_plan(question, resolved, layout) for layout in fitting]
-    return max(plans, key=lambda it: _merits(question, it))
+    return max(plans, key=lambda it: _merits(question, resolved, it))
 
 
-def _merits(question: CapacityQuestion, plan: MemoryPlan) -> tuple[float, int, int]:
+def _merits(question: CapacityQuestion, resolved: Resolved, plan: MemoryPlan) -> tuple[float, int, int]:
     """Return what makes a layout better: the load of all replicas, then less missing memory, then fewer GPUs."""
     load = _lengths(question, plan)
     replica = None
     if needs_time(load, question.limits):
-        replica = timed(plan, question.timers, load)
+        _, replica, _ = _paced(question, resolved, plan)
         require_time(plan, question.timers, replica)
-    carried = replica_capacity(plan, replica, load, question.limits)
-    one = carried.max_request_rate_per_s if is_by_rate(load) else None
     replicas = question.gpu_count // plan.layout.gpus_per_replica
-    amount = replicas * (carried.max_concurrent_requests if one is None else one)
-    return amount, -plan.shortfall_bytes, -plan.layout.gpus_per_replica
+    if replica is not None and is_by_rate(load):
+        amount = highest_rate(replica, question.limits).load
+    else:
+        amount = replica_capacity(plan, replica, load, question.limits).max_concurrent_requests
+    return replicas * amount, -plan.shortfall_bytes, -plan.layout.gpus_per_replica
+
+
+def _paced(question: CapacityQuestion, resolved: Resolved, plan: MemoryPlan) -> tuple[MemoryPlan, Replica | None, bool]:
+    """Return a plan with its step times, capped where a limit on TPOT is kept at higher rates so."""
+    load, limits = _lengths(question, plan), question.limits
+    replica = timed(plan, question.timers, load)
+    if replica is None or question.settings.max_num_seqs is not None:
+        return plan, replica, False
+
+    def planned(cap: int) -> MemoryPlan:
+        return _plan(question, with_max_num_seqs(resolved, cap), plan.layout)
+
+    paced = paced_replicas(replica, question.timers, load, limits, planned)
+    best = max((replica, *paced), key=lambda it: highest_rate(it, limits).load)
+    return best.plan, best, best is not replica
 
 
 def _lengths(question: CapacityQuestion, plan: MemoryPlan) -> Load:

@@ -1,6 +1,6 @@
 """Every value the caller left open, resolved once, and named in the answer with its origin."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
@@ -98,6 +98,22 @@ def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules,
             *notes,
             *draft_notes,
         ),
+    )
+
+
+def with_max_num_seqs(resolved: Resolved, cap: int) -> Resolved:
+    """Return settings with a cap on running requests that Sizer chose, and the note that says so."""
+    own = resolved.settings.max_num_seqs
+    chosen = Assumption(
+        name="max_num_seqs",
+        value=cap,
+        origin="default",
+        source=f"chosen: batches this small keep tpot_s, and more wait for ttft_s; the engine's own cap is {own}",
+    )
+    return replace(
+        resolved,
+        settings=replace(resolved.settings, max_num_seqs=cap),
+        assumptions=tuple(chosen if it.name == "max_num_seqs" else it for it in resolved.assumptions),
     )
 
 

@@ -1,10 +1,11 @@
 """Ways to carry a load on one GPU type: one deployment per legal layout."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil, inf
 from typing import Final
 
-from service.engine.defaults import Resolved, resolve
+from service.engine.defaults import Resolved, resolve, with_max_num_seqs
 from service.engine.drafting import drafting
 from service.engine.drafts import drafter_fraction
 from service.engine.errors import InvalidQuestionError
@@ -15,19 +16,30 @@ from service.engine.plan import MemoryPlan, memory_plan
 from service.engine.questions import SizeQuestion
 from service.engine.replicas import (
     ReplicaCapacity,
+    as_paced,
     concurrency_of,
     fewest_replicas,
     is_by_rate,
     memory_capacity,
     needs_time,
+    pacing_caps,
     planned_rate,
     replica_capacity,
     replicas_for,
     with_headroom,
+    without_pace,
 )
 from service.engine.results import Latency, LoadState
 from service.engine.scheduler import ScheduleResult
-from service.engine.service_level import Replica, at_concurrency, at_rate, estimated_rate, hoped_users, replica_of
+from service.engine.service_level import (
+    Replica,
+    at_concurrency,
+    at_rate,
+    estimated_rate,
+    highest_rate,
+    hoped_users,
+    replica_of,
+)
 from service.engine.steps import StepTimers, deployed
 
 # Kernels may be so many times faster than the quick estimate.
@@ -43,11 +55,13 @@ class Deployment:
     load: Load
     limits: Limits
     replicas: int  # spares included
+    is_paced: bool = False  # `max_num_seqs` is chosen to keep the limit on TPOT
 
     @property
     def capacity(self) -> ReplicaCapacity:
         """Return what one replica carries."""
-        return replica_capacity(self.plan, self.replica, self.load, self.limits)
+        carried = replica_capacity(self.plan, self.replica, self.load, self.limits)
+        return as_paced(carried) if self.is_paced else carried
 
     @property
     def layout(self) -> Layout:
@@ -177,17 +191,64 @@ def _deployment(
         plan: a replica's memory.
         better_than: GPUs of what is known, and GPUs of its replicas.
     """
+    load, limits = question.load, question.limits
     replica = None
-    if needs_time(question.load, question.limits):
-        replica = timed(plan, question.timers, question.load)
+    if needs_time(load, limits):
+        replica = timed(plan, question.timers, load)
         require_time(plan, question.timers, replica)
     spares = question.headroom.spare_replicas
     at_most = _replicas_below(better_than, plan.layout.gpus_per_replica) - spares
-    needed = fewest_replicas(plan, replica, question.load, question.headroom, question.limits, at_most)
+    needed = fewest_replicas(plan, replica, load, question.headroom, limits, at_most)
+    chosen, is_paced = replica, False
+    chosen, is_paced = replica, False
+    if replica is not None and _may_pace(question, replica, needed - 1 if needed else at_most):
+        for paced in paced_replicas(replica, question.timers, load, limits, _capped_plans(question, plan.layout)):
+            below = needed - 1 if needed else at_most
+            fewer = fewest_replicas(paced.plan, paced, load, question.headroom, limits, below)
+            if fewer:
+                needed, chosen, is_paced = fewer, paced, True
     if needed is None:
         return None
-    replicas = needed + spares if needed else 0
-    return Deployment(plan=plan, replica=replica, load=question.load, limits=question.limits, replicas=replicas)
+    return Deployment(
+        plan=plan if chosen is None else chosen.plan,
+        replica=chosen,
+        load=load,
+        limits=limits,
+        replicas=needed + spares if needed else 0,
+        is_paced=is_paced,
+    )
+
+
+def _may_pace(question: SizeQuestion, replica: Replica, at_most: float) -> bool:
+    """Return whether so few replicas would do, were time per output token left alone."""
+    load, limits = question.load, question.limits
+    if limits.tpot_s is None or question.settings.max_num_seqs is not None or not is_by_rate(load):
+        return False
+    return bool(fewest_replicas(replica.plan, replica, load, question.headroom, without_pace(limits), at_most))
+
+
+def _capped_plans(question: SizeQuestion, layout: Layout) -> Callable[[int], MemoryPlan]:
+    resolved = resolve_size(question)
+    return lambda cap: _plan(question, with_max_num_seqs(resolved, cap), layout)
+
+
+def paced_replicas(
+    replica: Replica, timers: StepTimers | None, load: Load, limits: Limits, planned: Callable[[int], MemoryPlan]
+) -> Iterator[Replica]:
+    """Yield a replica with each cap on running requests that keeps pace, none of which carries more than without limit.
+
+    Args:
+        replica: the replica with the engine's own cap.
+        timers: what times a plan.
+        load: arrivals.
+        limits: latency at a percentile.
+        planned: the same replica's plan with another `max_num_seqs`.
+    """
+    for cap in pacing_caps(replica, load, limits):
+        paced = timed(planned(cap), timers, load)
+        if paced is not None:
+            most = highest_rate(replica, without_pace(limits)).load
+            yield replica_of(paced.plan, paced.timer, paced.traffic, most)
 
 
 def _replicas_below(better_than: tuple[float, int], per_replica: int) -> float:

@@ -1,13 +1,24 @@
 """What one replica carries, and how many replicas a load takes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, inf
+from typing import Final
 
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Headroom, Limits, Load
 from service.engine.plan import MemoryPlan
 from service.engine.results import BindingConstraint
-from service.engine.service_level import Replica, at_rate, highest_rate, most_users, rate_search, user_search
+from service.engine.service_level import (
+    Replica,
+    at_rate,
+    highest_rate,
+    most_users,
+    rate_search,
+    user_search,
+)
+
+# Of the users that keep pace in a closed loop; prompts that come in bursts slow a full batch further.
+CAP_SHARES: Final = (1.0, 0.8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +80,34 @@ def _by_rate(replica: Replica, limits: Limits, memory: ReplicaCapacity) -> Repli
     return ReplicaCapacity(
         max_concurrent_requests=users, max_request_rate_per_s=reach.load, binds=reach.violates or "throughput"
     )
+
+
+def pacing_caps(replica: Replica, load: Load, limits: Limits) -> tuple[int, ...]:
+    """Return the values of `max_num_seqs` that may keep time per output token within its limit at any rate.
+
+        max_num_seqs <= most users of a closed loop within tpot_s / data_parallel_size
+
+    Beyond that load an engine without the cap takes more requests in and slows all of them down; with it
+    they wait for their first token instead. Users of a closed loop wait for slots of their own, and what
+    waits for a pool that only decodes has waited before: neither is capped.
+    """
+    is_users = load.concurrent_requests is not None or load.request_duration_s is not None
+    if limits.tpot_s is None or is_users or load.phase != "both":
+        return ()
+    users = int(most_users(replica, replace(limits, ttft_s=None)).load)
+    ranks = replica.plan.layout.data_parallel_size
+    caps = dict.fromkeys(int(share * users / ranks) for share in CAP_SHARES)
+    return tuple(cap for cap in caps if 1 <= cap < replica.slots // ranks)
+
+
+def without_pace(limits: Limits) -> Limits:
+    """Return limits that leave time per output token alone."""
+    return replace(limits, tpot_s=None)
+
+
+def as_paced(carried: ReplicaCapacity) -> ReplicaCapacity:
+    """Return what a replica carries whose cap keeps pace: what fills the cap is the limit behind it."""
+    return replace(carried, binds="tpot") if carried.binds in ("throughput", "max_num_seqs") else carried
 
 
 def needs_time(load: Load, limits: Limits) -> bool:

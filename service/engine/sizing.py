@@ -6,6 +6,7 @@ from service.engine.advice import binding_constraint, levers, one_step_less, one
 from service.engine.arguments import engine_args, names_drafter, unnamed_settings
 from service.engine.assumptions import size_assumptions
 from service.engine.costs import Fleet, cheapest
+from service.engine.defaults import Resolved, with_max_num_seqs
 from service.engine.deployments import (
     Deployment,
     best,
@@ -121,13 +122,19 @@ def _size_whole(question: SizeQuestion) -> Sizing:
         levers=found,
         cost=_cost(question, chosen),
         engine_args=engine_args(question.rules.engine, plan, question.settings),
-        assumptions=size_assumptions(question, resolved, plan, replica),
+        assumptions=size_assumptions(question, as_deployed(resolved, plan), plan, replica),
         warnings=(
             *time_warnings(replica, is_timed=question.timers is not None and plan.holds_one_request),
             *extra_warnings(plan, question.settings),
         ),
         rules_version=question.rules.rules_version,
     )
+
+
+def as_deployed(resolved: Resolved, plan: MemoryPlan) -> Resolved:
+    """Return settings with the cap on running requests that was chosen for a plan."""
+    cap = plan.settings.max_num_seqs
+    return resolved if cap == resolved.settings.max_num_seqs else with_max_num_seqs(resolved, cap)
 
 
 def per_replica(capacity: ReplicaCapacity, replica: Replica | None) -> PerReplica:
