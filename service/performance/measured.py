@@ -1,9 +1,11 @@
 """Step times from kernels that aiconfigurator-core measured."""
 
+import ctypes
 import json
 import logging
 import re
 import tempfile
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +50,11 @@ SMALL_CONFIG: Final[Mapping[str, Any]] = {
     "vocab_size": 128256,
 }
 
+
+# The library drops a system's tables with the last engine that was compiled from them, and reads them again
+# for the next one, up to a second each time. Engines of the systems asked for last stay, 20 to 40 MB each.
+MOST_SYSTEMS: Final = 12
+_held: "OrderedDict[tuple[str, EngineName], Any]" = OrderedDict()
 
 # Each refusal costs as much as an answer; there are as many as GPUs x engines x formats.
 _known_missing: dict[tuple[str, EngineName, str], str] = {}
@@ -143,10 +150,28 @@ def _compiled(
                 moe_ep_size=experts if layout.expert_parallel else 1,
                 **modes,
             )
-            return _tables(handle)
+            tables = _tables(handle)
+            _hold(gpu_id, engine, handle)
+            return tables
     except Exception as error:
         # The library documents no closed set of refusals: ValueError, KeyError and its own all mean "no data".
         raise NotMeasuredError(f"{type(error).__name__}: {PATH.sub('', str(error))[:200]}") from error
+
+
+def _hold(gpu_id: str, engine: EngineName, handle: Any) -> None:
+    """Keep the tables of a system in memory, in place of those not asked for the longest."""
+    _held.setdefault((gpu_id, engine), handle)
+    _held.move_to_end((gpu_id, engine))
+    if len(_held) > MOST_SYSTEMS:
+        _held.popitem(last=False)
+    _return_freed_memory()
+
+
+def _return_freed_memory() -> None:
+    """Give back to the system what reading tables took and freed: glibc keeps it, some 10 MB for each of them."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries do so on their own
+    if trim is not None:
+        trim(0)
 
 
 def _tables(handle: Any) -> StepTables:
