@@ -236,8 +236,9 @@ class _Simulation:
     def run(self) -> None:
         """Serve until every measured request is answered, or too many of them break a limit."""
         while self.measured_left and self.broken is None:
-            self._admit_arrivals()
-            chunks = self._chunks()
+            if self._next_arrival_s() <= self.now_s:
+                self._admit_arrivals()
+            chunks = self._chunks() if self.waiting or self.prefilling else None
             if chunks:
                 self._mixed_step(chunks)
             elif self.num_decoding:
@@ -314,8 +315,6 @@ class _Simulation:
 
     def _chunks(self) -> list[tuple[_Run, int]]:
         """Return the prompts to compute in this step: (request, tokens)."""
-        if not self.waiting and not self.prefilling:
-            return []
         budget = self.settings.max_num_batched_tokens - self.num_decoding * self.settings.tokens_scheduled
         chunks: list[tuple[_Run, int]] = []
         for run in self.prefilling:

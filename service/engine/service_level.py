@@ -7,7 +7,7 @@ each stream has its share of the users, of the cache and of `max_num_seqs`.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import ceil, inf
+from math import ceil, floor, inf, log2
 from typing import Final, Literal, TypeVar
 
 from service.engine.drafting import tokens_per_step
@@ -26,7 +26,7 @@ from service.engine.scheduler import (
 from service.engine.steps import StepTimer
 
 Violation = Literal["ttft", "tpot", "throughput"]
-Load = TypeVar("Load", int, float)
+Asked = TypeVar("Asked")
 
 FEWEST_MEASURED: Final = 64
 MOST_MEASURED: Final = 256
@@ -45,8 +45,8 @@ RATE_OCTAVES: Final = 14
 FINE_SEARCH: Final = 32
 # An estimate this many times beyond a limit, or this far below it, needs no simulation.
 HOPELESS, SAFE = 1.6, 0.4
-# Results of one replica that are kept.
-MOST_KEPT: Final = 256
+# Results that are kept, of users and of arrivals: about 7 kB each.
+MOST_KEPT: Final = 1024
 # A queue that grows by more than this share of arrivals never empties.
 GROWING: Final = 0.05
 
@@ -72,23 +72,15 @@ class Replica:
         return per_rank * self.plan.layout.data_parallel_size
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def replica_of(plan: MemoryPlan, timer: StepTimer, traffic: Traffic, most_requests_per_s: float = inf) -> Replica:
     """Return the one replica of these parts, so that what is found about it is found once."""
     return Replica(plan=plan, timer=timer, traffic=traffic, most_requests_per_s=most_requests_per_s)
 
 
-class _Found:
-    """What was found about one replica, by load: users of a closed loop, or arrivals per second."""
-
-    def __init__(self) -> None:
-        self.by_users: dict[int, ScheduleResult] = {}
-        self.by_rate: dict[float, ScheduleResult] = {}
-
-
-@lru_cache(maxsize=1024)
-def _found(_replica: Replica) -> _Found:
-    return _Found()
+# What was found about replicas, by load: users of a closed loop, or arrivals per second.
+_by_users: dict[tuple[Replica, int], ScheduleResult] = {}
+_by_rate: dict[tuple[Replica, float], ScheduleResult] = {}
 
 
 def at_concurrency(replica: Replica, concurrent_requests: int) -> ScheduleResult:
@@ -98,8 +90,7 @@ def at_concurrency(replica: Replica, concurrent_requests: int) -> ScheduleResult
         replica: the replica; its fullest stream is simulated.
         concurrent_requests: users of the whole replica; those beyond its slots wait. [count]
     """
-    known = _found(replica).by_users
-    result = known.get(concurrent_requests)
+    result = _by_users.get((replica, concurrent_requests))
     if result is None:
         users, simulated = _users_of_stream(replica, concurrent_requests)
         found = simulate(
@@ -109,14 +100,13 @@ def at_concurrency(replica: Replica, concurrent_requests: int) -> ScheduleResult
             settings=scheduler_settings(replica),
         )
         result = _whole(found if users == simulated else _queueing(found, users, simulated), replica.streams)
-        _keep(known, concurrent_requests, result)
+        _keep(_by_users, (replica, concurrent_requests), result)
     return result
 
 
 def at_rate(replica: Replica, request_rate_per_s: float) -> ScheduleResult:
     """Return what users see who come at a rate. [1/s]."""
-    known = _found(replica).by_rate
-    result = known.get(request_rate_per_s)
+    result = _by_rate.get((replica, request_rate_per_s))
     if result is None:
         found = simulate(
             replica.timer,
@@ -125,15 +115,14 @@ def at_rate(replica: Replica, request_rate_per_s: float) -> ScheduleResult:
             settings=scheduler_settings(replica),
         )
         result = _whole(found, replica.streams)
-        _keep(known, request_rate_per_s, result)
+        _keep(_by_rate, (replica, request_rate_per_s), result)
     return result
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=8192)
 def broken_by_users(replica: Replica, concurrent_requests: int, limits: Limits) -> Violation | None:
     """Return the limit that users within the slots see broken; a broken one is told before all are served."""
-    known = _found(replica).by_users
-    result = known.get(concurrent_requests)
+    result = _by_users.get((replica, concurrent_requests))
     if result is not None:
         return violated(result, limits)
     found = simulate_within(
@@ -145,15 +134,14 @@ def broken_by_users(replica: Replica, concurrent_requests: int, limits: Limits) 
     )
     if not isinstance(found, ScheduleResult):
         return found
-    _keep(known, concurrent_requests, _whole(found, replica.streams))
+    _keep(_by_users, (replica, concurrent_requests), _whole(found, replica.streams))
     return None
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=8192)
 def broken_by_rate(replica: Replica, request_rate_per_s: float, limits: Limits) -> Violation | None:
     """Return the limit that arrivals see broken, or their queue that grows; a broken limit is told at once."""
-    known = _found(replica).by_rate
-    result = known.get(request_rate_per_s)
+    result = _by_rate.get((replica, request_rate_per_s))
     if result is None:
         found = simulate_within(
             replica.timer,
@@ -165,15 +153,15 @@ def broken_by_rate(replica: Replica, request_rate_per_s: float, limits: Limits) 
         if not isinstance(found, ScheduleResult):
             return found
         result = _whole(found, replica.streams)
-        _keep(known, request_rate_per_s, result)
+        _keep(_by_rate, (replica, request_rate_per_s), result)
     grows = result.queue_growth_per_s > GROWING * request_rate_per_s
     return violated(result, limits) or ("throughput" if grows else None)
 
 
-def _keep(known: dict[Load, ScheduleResult], load: Load, result: ScheduleResult) -> None:
+def _keep(known: dict[Asked, ScheduleResult], asked: Asked, result: ScheduleResult) -> None:
     if len(known) >= MOST_KEPT:
         known.clear()
-    known[load] = result
+    known[asked] = result
 
 
 def _users_of_stream(replica: Replica, concurrent_requests: int) -> tuple[int, int]:
@@ -258,7 +246,7 @@ def made_per_step(replica: Replica) -> float:
     return tokens_per_step(drafted, replica.traffic.speculative_acceptance_fraction) if drafted else 1.0
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def block_pool(replica: Replica) -> BlockPool:
     """Return the cache of one stream, as the scheduler sees it."""
     plan = replica.plan
@@ -301,7 +289,7 @@ def violated(found: ScheduleResult, limits: Limits) -> Violation | None:
     return None
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def most_users(replica: Replica, limits: Limits) -> Reach:
     """Return the most concurrent requests within limits that the replica holds.
 
@@ -332,7 +320,7 @@ def user_search(replica: Replica, limits: Limits) -> Iterator[Reach]:
         yield replace(reach, violates=None) if reach.violates == "throughput" else reach
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=8192)
 def tpot_estimate_s(replica: Replica, concurrent_requests: int) -> float:
     """Return the mean time per output token of users in flight, without simulating them. [s].
 
@@ -373,7 +361,7 @@ def _largest(fails: Callable[[int], Violation | None]) -> Iterator[Reach]:
         yield Reach(load=low, fails_at=high, violates=why)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def hoped_users(replica: Replica, limits: Limits, hope: float) -> int:
     """Return users that a quickly timed replica would not exceed within limits, were it faster by a factor."""
     alone = replica.timer.mixed_s(
@@ -399,7 +387,7 @@ def estimated_rate(replica: Replica, users: int) -> float:
     return users / (max(mean_length(replica.traffic.outputs), 1.0) * tpot_estimate_s(replica, users))
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def saturation_rate(replica: Replica) -> float:
     """Return the rate at which the queue grows without end: the throughput with every slot taken. [1/s]."""
     if replica.slots < 1:
@@ -407,7 +395,7 @@ def saturation_rate(replica: Replica) -> float:
     return at_concurrency(replica, replica.slots).requests_per_s
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def highest_rate(replica: Replica, limits: Limits) -> Reach:
     """Return the highest arrival rate within limits; without limits, the one at which the queue diverges.
 
@@ -421,7 +409,7 @@ def rate_search(replica: Replica, limits: Limits) -> Iterator[Reach]:
     """Yield each step of the search for the highest rate: down the grid in octaves, in quarters, then between."""
     saturated = saturation_rate(replica)
     bottom = -RATE_OCTAVES * RATE_STEPS_PER_OCTAVE
-    low, high = bottom, -bottom
+    low, high = bottom, _octave_above(saturated)
     why: Violation | None = "throughput"
 
     def fails(step: int) -> Violation | None:
@@ -435,6 +423,7 @@ def rate_search(replica: Replica, limits: Limits) -> Iterator[Reach]:
     def reach() -> Reach:
         return Reach(load=0.0 if low == bottom else _rate(low), fails_at=_rate(high), violates=why)
 
+    yield reach()
     for stride in (RATE_STEPS_PER_OCTAVE, RATE_STEPS_PER_OCTAVE // 4):
         for step in range(high - stride, low, -stride):
             reason = fails(step)
@@ -462,6 +451,12 @@ def _unmet(replica: Replica, request_rate_per_s: float, limits: Limits) -> Viola
         if tpot_estimate_s(replica, users) > HOPELESS * limits.tpot_s:
             return "tpot"
     return broken_by_rate(replica, request_rate_per_s, limits)
+
+
+def _octave_above(request_rate_per_s: float) -> int:
+    """Return the first step in whole octaves above a rate, at most the last one."""
+    octave = floor(log2(request_rate_per_s)) + 1 if request_rate_per_s else -RATE_OCTAVES
+    return RATE_STEPS_PER_OCTAVE * min(max(octave, -RATE_OCTAVES), RATE_OCTAVES)
 
 
 def _rate(step: int) -> float:

@@ -25,7 +25,7 @@ class Curve:
         knots, values = self.knots, self.values
         if x <= knots[0]:
             return values[0]
-        right = min(bisect_right(knots, x), len(knots) - 1)
+        right = bisect_right(knots, x, 1, len(knots) - 1)
         left = right - 1
         slope = (values[right] - values[left]) / (knots[right] - knots[left])
         return values[left] + slope * (x - knots[left])
@@ -42,14 +42,16 @@ class Surface:
     def at(self, row: float, column: float) -> float:
         """Return the value at (row, column), held constant below the first knots."""
         rows, columns = self.rows, self.columns
-        row, column = max(row, rows[0]), max(column, columns[0])
-        below = min(bisect_right(rows, row), len(rows) - 1)
-        right = min(bisect_right(columns, column), len(columns) - 1)
-        share = (row - rows[below - 1]) / (rows[below] - rows[below - 1])
-        part = (column - columns[right - 1]) / (columns[right] - columns[right - 1])
+        below = bisect_right(rows, row, 1, len(rows) - 1)
+        right = bisect_right(columns, column, 1, len(columns) - 1)
+        above, left = rows[below - 1], columns[right - 1]
+        # Written out, as simulations ask for nothing more often.
+        share = (row - above) / (rows[below] - above) if row > above else 0.0
+        part = (column - left) / (columns[right] - left) if column > left else 0.0
         upper, lower = self.values[below - 1], self.values[below]
-        high = upper[right - 1] + part * (upper[right] - upper[right - 1])
-        low = lower[right - 1] + part * (lower[right] - lower[right - 1])
+        high, low = upper[right - 1], lower[right - 1]
+        high += part * (upper[right] - high)
+        low += part * (lower[right] - low)
         return high + share * (low - high)
 
 
