@@ -20,7 +20,7 @@ from service.engine.recommend import recommend
 from service.engine.sizing import size
 from service.engine.steps import StepTimers
 
-MOST_ANSWERS = 1024
+MOST_ANSWERS = 256
 # How an answer is written does not change it.
 WRITING = frozenset({"format", "field"})
 

@@ -61,7 +61,7 @@ class MemoryPlan:
         return self.memory.shortfall_bytes + max(needed - self.memory.kv_cache_bytes, 0)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a deployment
     model: ModelFacts,
     checkpoint: Checkpoint,

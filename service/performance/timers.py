@@ -16,7 +16,7 @@ from service.performance.tables import StepTables, TabledSteps, calibrated
 
 MEASURED: Final = "measured-kernels"
 ROOFLINE: Final = "roofline"
-MAX_TIMERS: Final = 8192
+MAX_TIMERS: Final = 4096
 PAUSE_S: Final = 0.05
 # Read ahead in this order: the systems most questions are about come first. Each takes about a second and 20-40 MB.
 COMMON_SYSTEMS: Final = (
