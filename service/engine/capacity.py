@@ -13,10 +13,11 @@ from service.engine.inputs import Layout, Load
 from service.engine.layouts import candidate_layouts
 from service.engine.plan import MemoryPlan, memory_plan, model_weights
 from service.engine.questions import CapacityQuestion
+from service.engine.reach import highest_rate
 from service.engine.replicas import ReplicaCapacity, as_paced, is_by_rate, needs_time, replica_capacity
 from service.engine.results import Capacity, CapacityRow, CurvePoint, PerReplica
 from service.engine.scheduler import ScheduleResult
-from service.engine.service_level import Replica, at_concurrency, highest_rate
+from service.engine.service_level import Replica, at_concurrency
 from service.engine.sizing import as_deployed, extra_warnings, output_tokens, saturation, time_warnings
 
 TABLE_CONTEXT_TOKENS = (2_048, 8_192, 32_768, 131_072)

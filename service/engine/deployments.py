@@ -14,6 +14,7 @@ from service.engine.layouts import candidate_layouts
 from service.engine.load import traffic_of
 from service.engine.plan import MemoryPlan, memory_plan
 from service.engine.questions import SizeQuestion
+from service.engine.reach import estimated_rate, highest_rate, hoped_users
 from service.engine.replicas import (
     ReplicaCapacity,
     as_paced,
@@ -31,15 +32,7 @@ from service.engine.replicas import (
 )
 from service.engine.results import Latency, LoadState
 from service.engine.scheduler import ScheduleResult
-from service.engine.service_level import (
-    Replica,
-    at_concurrency,
-    at_rate,
-    estimated_rate,
-    highest_rate,
-    hoped_users,
-    replica_of,
-)
+from service.engine.service_level import Replica, at_concurrency, at_rate, replica_of
 from service.engine.steps import StepTimers, deployed
 
 # Kernels may be so many times faster than the quick estimate.

@@ -7,15 +7,9 @@ from typing import Final
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Headroom, Limits, Load
 from service.engine.plan import MemoryPlan
+from service.engine.reach import highest_rate, most_users, rate_search, user_search
 from service.engine.results import BindingConstraint
-from service.engine.service_level import (
-    Replica,
-    at_rate,
-    highest_rate,
-    most_users,
-    rate_search,
-    user_search,
-)
+from service.engine.service_level import Replica, at_rate
 
 # Of the users that keep pace in a closed loop; prompts that come in bursts slow a full batch further.
 CAP_SHARES: Final = (1.0, 0.8)

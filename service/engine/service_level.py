@@ -1,13 +1,13 @@
-"""What users of one replica see at a load, and the largest load within limits.
+"""What users of one replica see at a load.
 
 A replica of data- and pipeline-parallel ranks serves that many streams of requests side by side;
 each stream has its share of the users, of the cache and of `max_num_seqs`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import ceil, floor, inf, log2
+from math import ceil, inf
 from typing import Final, Literal, TypeVar
 
 from service.engine.drafting import tokens_per_step
@@ -38,13 +38,6 @@ FEWEST_LONG: Final = 24
 IN_FLIGHT_ROUNDS: Final = 12
 # Beyond this many users per slot a closed loop only queues, and its queue is known without simulating it.
 MOST_USERS_PER_SLOT: Final = 2
-# Rates are searched on a grid of 2^(1/32), about 2 %, from 2^-14 to 2^14 per second.
-RATE_STEPS_PER_OCTAVE: Final = 32
-RATE_OCTAVES: Final = 14
-# Loads above this are searched in steps of about 3 %.
-FINE_SEARCH: Final = 32
-# An estimate this many times beyond a limit, or this far below it, needs no simulation.
-HOPELESS, SAFE = 1.6, 0.4
 # Results that are kept, of users and of arrivals: about 7 kB each.
 MOST_KEPT: Final = 1024
 # A queue that grows by more than this share of arrivals never empties.
@@ -189,11 +182,11 @@ def _arrivals_load(replica: Replica, request_rate_per_s: float) -> SimulatedLoad
         request_rate_per_s / replica.streams,
         warm_up,
         measured,
-        _in_flight(replica, request_rate_per_s),
+        in_flight(replica, request_rate_per_s),
     )
 
 
-def _in_flight(replica: Replica, request_rate_per_s: float) -> int:
+def in_flight(replica: Replica, request_rate_per_s: float) -> int:
     """Return about how many requests of a rate one stream has in flight: n = rate x output x tpot(n)."""
     most = max(replica.slots, 1)
     users = 1
@@ -271,15 +264,6 @@ def _knots(longest_tokens: int, block_size: int) -> Sequence[int]:
     return knots
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
-    """How far a search for the largest load has come; at its end `load` is that load."""
-
-    load: float  # carried for certain: users, or requests per second; 0 when not even the smallest one is
-    fails_at: float  # the smallest load known to fail
-    violates: Violation | None  # what it fails by; None: nothing but room for more
-
-
 def violated(found: ScheduleResult, limits: Limits) -> Violation | None:
     """Return the limit that a result breaks at the asked percentile."""
     if limits.ttft_s is not None and found.ttft_s.percentile(limits.percentile) > limits.ttft_s:
@@ -287,37 +271,6 @@ def violated(found: ScheduleResult, limits: Limits) -> Violation | None:
     if limits.tpot_s is not None and found.tpot_s.percentile(limits.percentile) > limits.tpot_s:
         return "tpot"
     return None
-
-
-@lru_cache(maxsize=2048)
-def most_users(replica: Replica, limits: Limits) -> Reach:
-    """Return the most concurrent requests within limits that the replica holds.
-
-    The search visits the same loads whatever the limits are, so that a looser one never finds less.
-    """
-    *_, last = user_search(replica, limits)
-    return last
-
-
-def user_search(replica: Replica, limits: Limits) -> Iterator[Reach]:
-    """Yield each step of the search for the most users."""
-    if limits.ttft_s is None and limits.tpot_s is None:
-        yield Reach(load=replica.slots, fails_at=replica.slots + 1, violates=None)
-        return
-
-    def fails(users: int) -> Violation | None:
-        if users > replica.slots:
-            return "throughput"
-        if limits.tpot_s is not None:
-            share = tpot_estimate_s(replica, users) / limits.tpot_s
-            if share > HOPELESS:
-                return "tpot"
-            if share < SAFE and limits.ttft_s is None:
-                return None
-        return broken_by_users(replica, users, limits)
-
-    for reach in _largest(fails):
-        yield replace(reach, violates=None) if reach.violates == "throughput" else reach
 
 
 @lru_cache(maxsize=8192)
@@ -342,122 +295,9 @@ def tpot_estimate_s(replica: Replica, concurrent_requests: int) -> float:
     return alone / made_per_step(replica) + decoding / max(outputs, 1.0) * prompt
 
 
-def _largest(fails: Callable[[int], Violation | None]) -> Iterator[Reach]:
-    """Yield the way to the largest passing number below the first failing power of two."""
-    low, high = 0, 1
-    why = fails(high)
-    while why is None:
-        low, high = high, 2 * high
-        yield Reach(load=low, fails_at=inf, violates=None)
-        why = fails(high)
-    yield Reach(load=low, fails_at=high, violates=why)
-    while high - low > max(1, low // FINE_SEARCH):
-        middle = (low + high) // 2
-        reason = fails(middle)
-        if reason is None:
-            low = middle
-        else:
-            high, why = middle, reason
-        yield Reach(load=low, fails_at=high, violates=why)
-
-
-@lru_cache(maxsize=2048)
-def hoped_users(replica: Replica, limits: Limits, hope: float) -> int:
-    """Return users that a quickly timed replica would not exceed within limits, were it faster by a factor."""
-    alone = replica.timer.mixed_s(
-        mean_length(replica.traffic.inputs), mean_length(replica.traffic.inputs) / 2, 0.0, 0.0
-    )
-    new_fraction = 0.0 if replica.traffic.arrives_read else 1 - replica.traffic.prefix_cache_hit_fraction
-    if limits.ttft_s is not None and alone * new_fraction > hope * limits.ttft_s:
-        return 0
-    if limits.tpot_s is None:
-        return replica.slots
-    low, high = 0, replica.slots + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if tpot_estimate_s(replica, middle) > hope * limits.tpot_s:
-            high = middle
-        else:
-            low = middle
-    return low
-
-
-def estimated_rate(replica: Replica, users: int) -> float:
-    """Return the throughput of so many users, without simulating them. [1/s]."""
-    return users / (max(mean_length(replica.traffic.outputs), 1.0) * tpot_estimate_s(replica, users))
-
-
 @lru_cache(maxsize=2048)
 def saturation_rate(replica: Replica) -> float:
     """Return the rate at which the queue grows without end: the throughput with every slot taken. [1/s]."""
     if replica.slots < 1:
         return 0.0
     return at_concurrency(replica, replica.slots).requests_per_s
-
-
-@lru_cache(maxsize=2048)
-def highest_rate(replica: Replica, limits: Limits) -> Reach:
-    """Return the highest arrival rate within limits; without limits, the one at which the queue diverges.
-
-    The search visits the same rates whatever the limits are, so that a looser one never finds less.
-    """
-    *_, last = rate_search(replica, limits)
-    return last
-
-
-def rate_search(replica: Replica, limits: Limits) -> Iterator[Reach]:
-    """Yield each step of the search for the highest rate: down the grid in octaves, in quarters, then between."""
-    saturated = saturation_rate(replica)
-    bottom = -RATE_OCTAVES * RATE_STEPS_PER_OCTAVE
-    low, high = bottom, _octave_above(saturated)
-    why: Violation | None = "throughput"
-
-    def fails(step: int) -> Violation | None:
-        rate = _rate(step)
-        if rate > saturated:
-            return "throughput"
-        if rate > replica.most_requests_per_s:
-            return "throughput" if limits.ttft_s is None else "ttft"
-        return _unmet(replica, rate, limits)
-
-    def reach() -> Reach:
-        return Reach(load=0.0 if low == bottom else _rate(low), fails_at=_rate(high), violates=why)
-
-    yield reach()
-    for stride in (RATE_STEPS_PER_OCTAVE, RATE_STEPS_PER_OCTAVE // 4):
-        for step in range(high - stride, low, -stride):
-            reason = fails(step)
-            if reason is None:
-                low = step
-                break
-            high, why = step, reason
-            yield reach()
-    while high - low > 1:
-        middle = (low + high) // 2
-        reason = fails(middle)
-        if reason is None:
-            low = middle
-        else:
-            high, why = middle, reason
-        yield reach()
-
-
-def _unmet(replica: Replica, request_rate_per_s: float, limits: Limits) -> Violation | None:
-    """Return the limit that an open loop below saturation breaks."""
-    if limits.ttft_s is None and limits.tpot_s is None:
-        return None
-    if limits.tpot_s is not None:
-        users = replica.streams * _in_flight(replica, request_rate_per_s)
-        if tpot_estimate_s(replica, users) > HOPELESS * limits.tpot_s:
-            return "tpot"
-    return broken_by_rate(replica, request_rate_per_s, limits)
-
-
-def _octave_above(request_rate_per_s: float) -> int:
-    """Return the first step in whole octaves above a rate, at most the last one."""
-    octave = floor(log2(request_rate_per_s)) + 1 if request_rate_per_s else -RATE_OCTAVES
-    return RATE_STEPS_PER_OCTAVE * min(max(octave, -RATE_OCTAVES), RATE_OCTAVES)
-
-
-def _rate(step: int) -> float:
-    return float(2 ** (step / RATE_STEPS_PER_OCTAVE))
