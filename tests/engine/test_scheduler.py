@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.engine.inputs import Limits
 from service.engine.load import (
     EmpiricalLength,
     FixedLength,
@@ -18,7 +19,8 @@ from service.engine.load import (
     open_loop,
     steady_users,
 )
-from service.engine.scheduler import BlockPool, Request, SchedulerSettings, SimulatedLoad, simulate
+from service.engine.scheduler import BlockPool, Request, SchedulerSettings, SimulatedLoad, simulate, simulate_within
+from service.engine.service_level import violated
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +196,37 @@ def test_the_same_seed_is_the_same_answer() -> None:
     first, second = (simulate(LinearSteps(), load, pool=ROOMY, settings=SETTINGS) for _ in range(2))
 
     assert first == second
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    lengths,
+    lengths,
+    st.floats(0.05, 20),
+    st.sampled_from([None, 0.02, 0.1, 0.5, 2.0]),
+    st.sampled_from([None, 0.0101, 0.012, 0.02, 0.1]),
+    st.sampled_from([50.0, 90.0, 95.0, 99.0]),
+)
+def test_a_simulation_that_stops_at_a_broken_limit_judges_as_a_whole_one(
+    inputs: FixedLength,
+    outputs: FixedLength,
+    rate: float,
+    ttft_s: float | None,
+    tpot_s: float | None,
+    percentile: float,
+) -> None:
+    load = open_loop(Traffic(inputs=inputs, outputs=outputs), rate, 8, 64)
+    few = SchedulerSettings(max_num_batched_tokens=2_048, max_num_seqs=8)
+    limits = Limits(ttft_s=ttft_s, tpot_s=tpot_s, percentile=percentile)
+
+    whole = simulate(LinearSteps(), load, pool=ROOMY, settings=few)
+    stopped = simulate_within(LinearSteps(), load, pool=ROOMY, settings=few, limits=limits)
+
+    if violated(whole, limits) is None:
+        assert stopped == whole
+    else:
+        broken = Limits(percentile=percentile, **{f"{stopped}_s": getattr(limits, f"{stopped}_s")})
+        assert violated(whole, broken) == stopped
 
 
 def test_a_request_with_everything_cached_still_takes_one_step() -> None:

@@ -293,6 +293,24 @@ def test_pace_is_kept_by_smaller_batches_and_every_lever_saves_what_it_says(ques
     assert found.binding_constraint in ("tpot", "ttft")  # what a full batch keeps waiting may break the other limit
     assert size(replace(question, settings=SettingsWish(max_num_seqs=cap))).gpus == found.gpus
     assert size(replace(question, settings=SettingsWish(max_num_seqs=1_024))).gpus > found.gpus
+    carried = capacity(
+        CapacityQuestion(
+            model=question.model,
+            gpu=question.gpu,
+            gpu_count=found.gpus,
+            load=replace(question.load, request_rate_per_s=None),
+            input_tokens=question.load.input_tokens,
+            output_tokens=question.load.output_tokens,
+            limits=question.limits,
+            layout=LayoutWish(tensor_parallel_size=found.layout.tensor_parallel_size, pipeline_parallel_size=1),
+            settings=SettingsWish(),
+            rules=RULES,
+            timers=TIMERS,
+        )
+    )
+    assert carried.requests_per_s is not None
+    assert carried.requests_per_s >= (question.load.request_rate_per_s or 0)
+    assert carried.binding_constraint == "tpot"
     assert found.levers
 
     for lever in found.levers:
