@@ -1,5 +1,6 @@
 """Speed, reported and never asserted: `make bench`."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -104,6 +105,18 @@ def test_size_with_limits_at_another_load(benchmark: Any, catalog: Snapshot, tim
     requests = iter(range(1, 10**9))
 
     benchmark(lambda: size(timed_question(catalog, timers, 1 + next(requests) % 900)))
+
+
+def test_size_with_limits_at_another_rate(benchmark: Any, catalog: Snapshot, timers: KernelTimers) -> None:
+    rates = iter(range(1, 10**9))
+
+    def answer() -> object:
+        question = timed_question(catalog, timers, 1)
+        rate = replace(question.load, concurrent_requests=None, request_rate_per_s=1 + 0.37 * (next(rates) % 200))
+        return size(replace(question, load=rate))
+
+    answer()
+    benchmark(answer)
 
 
 def test_size_with_limits_at_other_lengths(benchmark: Any, catalog: Snapshot, timers: KernelTimers) -> None:
