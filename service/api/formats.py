@@ -2,6 +2,7 @@
 
 import csv
 import io
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -140,6 +141,7 @@ def _lines(answer: SizeAnswer | CapacityAnswer | RecommendAnswer) -> list[str]:
         f"per GPU [GiB]: {ledger}",
         f"requests at once: {requests} per replica; cache: {answer.kv_cache.tokens} tokens",
         *_latency_lines(answer),
+        *((f"engine args: {shlex.join(answer.engine_args)}",) if answer.feasible else ()),
         *(f"would fit: {it}" for it in answer.would_fit),
         *(f"warning: {it}" for it in answer.warnings),
     ]

@@ -133,6 +133,7 @@ def test_csv_yaml_text_and_gauges(client: TestClient) -> None:
     assert rows[0]["gpus"] == str(as_json["gpus"])
     assert document == as_json
     assert f"{as_json['gpus']} x h100-sxm-80gb" in lines
+    assert f"engine args: {' '.join(as_json['engine_args'])}\n" in lines
     assert gauges.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert gauges.text.endswith("\n")
     assert f'sizer_gpus{{model="llama-3.3-70b-instruct",gpu="h100-sxm-80gb"}} {as_json["gpus"]}' in gauges.text
