@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,13 @@ def referee_rows(name: str) -> list[dict[str, Any]]:
         pytest.skip(f"the referee's {name} is not on this machine", allow_module_level=True)
     with path.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Insist that every test has a name of its own: parallel workers run a name once, and say nothing."""
+    twice = sorted(name for name, count in Counter(it.nodeid for it in items).items() if count > 1)
+    if twice:
+        raise pytest.UsageError(f"tests share a name: {', '.join(twice)}")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
