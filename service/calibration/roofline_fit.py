@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.errors import NotInCatalogError
@@ -93,6 +92,8 @@ def _measured(
 
 
 def _row(generation: str, samples: Sequence[Kernels]) -> dict[str, Any]:
+    from scipy.optimize import least_squares  # noqa: PLC0415 - 40 MB that no server needs
+
     chosen = samples[:: max(len(samples) // MOST_SAMPLES, 1)]
     scales = np.array([it[0] for it in BOUNDS.values()])
     measured = [_logs(it.tables) for it in chosen]

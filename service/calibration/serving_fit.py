@@ -13,7 +13,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from service.calibration.serving import Measured, Run, measured_pairs
 from service.engine.steps import Deployed, deployed
@@ -134,6 +133,8 @@ def fitted(cases: Sequence[Case], names: Sequence[str], start: Factors) -> Facto
 
     Minimises the sum of rho(log(predicted / measured)) with rho quadratic up to about 10 %.
     """
+    from scipy.optimize import least_squares  # noqa: PLC0415 - 40 MB that no server needs
+
     scales = np.array([BOUNDS[name][0] for name in names])
     low = np.array([BOUNDS[name][1] for name in names]) / scales
     high = np.array([BOUNDS[name][2] for name in names]) / scales
