@@ -142,7 +142,9 @@ def _paced(question: CapacityQuestion, resolved: Resolved, plan: MemoryPlan) -> 
     def planned(cap: int) -> MemoryPlan:
         return _plan(question, with_max_num_seqs(resolved, cap), plan.layout)
 
-    paced = paced_replicas(replica, question.timers, load, limits, planned)
+    paced = tuple(paced_replicas(replica, question.timers, load, limits, planned))
+    if not paced:
+        return plan, replica, False
     best = max((replica, *paced), key=lambda it: highest_rate(it, limits).load)
     return best.plan, best, best is not replica
 

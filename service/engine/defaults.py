@@ -108,7 +108,7 @@ def with_max_num_seqs(resolved: Resolved, cap: int) -> Resolved:
         name="max_num_seqs",
         value=cap,
         origin="default",
-        source=f"chosen: batches this small keep tpot_s, and more wait for ttft_s; the engine's own cap is {own}",
+        source=f"chosen: batches of so many keep tpot_s, and further requests wait; the engine's own cap is {own}",
     )
     return replace(
         resolved,

@@ -18,6 +18,7 @@ from service.engine.reach import estimated_rate, highest_rate, hoped_users
 from service.engine.replicas import (
     ReplicaCapacity,
     as_paced,
+    can_pace,
     concurrency_of,
     fewest_replicas,
     is_by_rate,
@@ -193,7 +194,6 @@ def _deployment(
     at_most = _replicas_below(better_than, plan.layout.gpus_per_replica) - spares
     needed = fewest_replicas(plan, replica, load, question.headroom, limits, at_most)
     chosen, is_paced = replica, False
-    chosen, is_paced = replica, False
     if replica is not None and _may_pace(question, replica, needed - 1 if needed else at_most):
         for paced in paced_replicas(replica, question.timers, load, limits, _capped_plans(question, plan.layout)):
             below = needed - 1 if needed else at_most
@@ -215,7 +215,7 @@ def _deployment(
 def _may_pace(question: SizeQuestion, replica: Replica, at_most: float) -> bool:
     """Return whether so few replicas would do, were time per output token left alone."""
     load, limits = question.load, question.limits
-    if limits.tpot_s is None or question.settings.max_num_seqs is not None or not is_by_rate(load):
+    if question.settings.max_num_seqs is not None or not can_pace(load, limits):
         return False
     return bool(fewest_replicas(replica.plan, replica, load, question.headroom, without_pace(limits), at_most))
 

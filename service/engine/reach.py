@@ -41,10 +41,7 @@ class Reach:
 
 @lru_cache(maxsize=2048)
 def most_users(replica: Replica, limits: Limits) -> Reach:
-    """Return the most concurrent requests within limits that the replica holds.
-
-    The search visits the same loads whatever the limits are, so that a looser one never finds less.
-    """
+    """Return the most concurrent requests within limits that the replica holds."""
     *_, last = user_search(replica, limits)
     return last
 
@@ -79,14 +76,26 @@ def _largest(fails: Callable[[int], Violation | None]) -> Iterator[Reach]:
         yield Reach(load=low, fails_at=inf, violates=None)
         why = fails(high)
     yield Reach(load=low, fails_at=high, violates=why)
-    while high - low > max(1, low // FINE_SEARCH):
+    for passes, above, reason in _halved(low, high, why, fails, lambda users: max(1, users // FINE_SEARCH)):
+        yield Reach(load=passes, fails_at=above, violates=reason)
+
+
+def _halved(
+    low: int,
+    high: int,
+    why: Violation | None,
+    fails: Callable[[int], Violation | None],
+    finest: Callable[[int], int],
+) -> Iterator[tuple[int, int, Violation | None]]:
+    """Yield (largest that passes, smallest that fails, why it fails), halving the gap until it is fine enough."""
+    while high - low > finest(low):
         middle = (low + high) // 2
         reason = fails(middle)
         if reason is None:
             low = middle
         else:
             high, why = middle, reason
-        yield Reach(load=low, fails_at=high, violates=why)
+        yield low, high, why
 
 
 @lru_cache(maxsize=2048)
@@ -117,10 +126,7 @@ def estimated_rate(replica: Replica, users: int) -> float:
 
 @lru_cache(maxsize=2048)
 def highest_rate(replica: Replica, limits: Limits) -> Reach:
-    """Return the highest arrival rate within limits; without limits, the one at which the queue diverges.
-
-    The search visits the same rates whatever the limits are, so that a looser one never finds less.
-    """
+    """Return the highest arrival rate within limits; without limits, the one at which the queue diverges."""
     *_, last = rate_search(replica, limits)
     return last
 
@@ -140,10 +146,10 @@ def rate_search(replica: Replica, limits: Limits) -> Iterator[Reach]:
             return "throughput" if limits.ttft_s is None else "ttft"
         return _unmet(replica, rate, limits)
 
-    def reach() -> Reach:
-        return Reach(load=0.0 if low == bottom else _rate(low), fails_at=_rate(high), violates=why)
+    def reach(passes: int, above: int, reason: Violation | None) -> Reach:
+        return Reach(load=0.0 if passes == bottom else _rate(passes), fails_at=_rate(above), violates=reason)
 
-    yield reach()
+    yield reach(low, high, why)
     for stride in (RATE_STEPS_PER_OCTAVE, RATE_STEPS_PER_OCTAVE // 4):
         for step in range(high - stride, low, -stride):
             reason = fails(step)
@@ -151,15 +157,9 @@ def rate_search(replica: Replica, limits: Limits) -> Iterator[Reach]:
                 low = step
                 break
             high, why = step, reason
-            yield reach()
-    while high - low > 1:
-        middle = (low + high) // 2
-        reason = fails(middle)
-        if reason is None:
-            low = middle
-        else:
-            high, why = middle, reason
-        yield reach()
+            yield reach(low, high, why)
+    for found in _halved(low, high, why, fails, lambda _: 1):
+        yield reach(*found)
 
 
 def _unmet(replica: Replica, request_rate_per_s: float, limits: Limits) -> Violation | None:

@@ -76,17 +76,25 @@ def _by_rate(replica: Replica, limits: Limits, memory: ReplicaCapacity) -> Repli
     )
 
 
+def can_pace(load: Load, limits: Limits) -> bool:
+    """Return whether a cap on running requests may keep a limit on time per output token.
+
+    Users of a closed loop wait for slots of their own, and what waits for a pool that only decodes has
+    waited before: neither is capped.
+    """
+    is_users = load.concurrent_requests is not None or load.request_duration_s is not None
+    return limits.tpot_s is not None and not is_users and load.phase == "both"
+
+
 def pacing_caps(replica: Replica, load: Load, limits: Limits) -> tuple[int, ...]:
     """Return the values of `max_num_seqs` that may keep time per output token within its limit at any rate.
 
         max_num_seqs <= most users of a closed loop within tpot_s / data_parallel_size
 
     Beyond that load an engine without the cap takes more requests in and slows all of them down; with it
-    they wait for their first token instead. Users of a closed loop wait for slots of their own, and what
-    waits for a pool that only decodes has waited before: neither is capped.
+    they wait for their first token instead.
     """
-    is_users = load.concurrent_requests is not None or load.request_duration_s is not None
-    if limits.tpot_s is None or is_users or load.phase != "both":
+    if not can_pace(load, limits):
         return ()
     users = int(most_users(replica, replace(limits, ttft_s=None)).load)
     ranks = replica.plan.layout.data_parallel_size

@@ -17,6 +17,7 @@ from service.engine.load import Traffic, mean_length, open_loop, steady_users
 from service.engine.plan import MemoryPlan, cache_growth
 from service.engine.scheduler import (
     BlockPool,
+    LatencyLimit,
     ScheduleResult,
     SchedulerSettings,
     SimulatedLoad,
@@ -86,12 +87,7 @@ def at_concurrency(replica: Replica, concurrent_requests: int) -> ScheduleResult
     result = _by_users.get((replica, concurrent_requests))
     if result is None:
         users, simulated = _users_of_stream(replica, concurrent_requests)
-        found = simulate(
-            replica.timer,
-            _users_load(replica, simulated),
-            pool=block_pool(replica),
-            settings=scheduler_settings(replica),
-        )
+        found = _simulated(replica, _users_load(replica, simulated))
         result = _whole(found if users == simulated else _queueing(found, users, simulated), replica.streams)
         _keep(_by_users, (replica, concurrent_requests), result)
     return result
@@ -101,12 +97,7 @@ def at_rate(replica: Replica, request_rate_per_s: float) -> ScheduleResult:
     """Return what users see who come at a rate. [1/s]."""
     result = _by_rate.get((replica, request_rate_per_s))
     if result is None:
-        found = simulate(
-            replica.timer,
-            _arrivals_load(replica, request_rate_per_s),
-            pool=block_pool(replica),
-            settings=scheduler_settings(replica),
-        )
+        found = _simulated(replica, _arrivals_load(replica, request_rate_per_s))
         result = _whole(found, replica.streams)
         _keep(_by_rate, (replica, request_rate_per_s), result)
     return result
@@ -118,13 +109,7 @@ def broken_by_users(replica: Replica, concurrent_requests: int, limits: Limits) 
     result = _by_users.get((replica, concurrent_requests))
     if result is not None:
         return violated(result, limits)
-    found = simulate_within(
-        replica.timer,
-        _users_load(replica, _users_of_stream(replica, concurrent_requests)[1]),
-        pool=block_pool(replica),
-        settings=scheduler_settings(replica),
-        limits=limits,
-    )
+    found = _within(replica, _users_load(replica, _users_of_stream(replica, concurrent_requests)[1]), limits)
     if not isinstance(found, ScheduleResult):
         return found
     _keep(_by_users, (replica, concurrent_requests), _whole(found, replica.streams))
@@ -136,19 +121,22 @@ def broken_by_rate(replica: Replica, request_rate_per_s: float, limits: Limits) 
     """Return the limit that arrivals see broken, or their queue that grows; a broken limit is told at once."""
     result = _by_rate.get((replica, request_rate_per_s))
     if result is None:
-        found = simulate_within(
-            replica.timer,
-            _arrivals_load(replica, request_rate_per_s),
-            pool=block_pool(replica),
-            settings=scheduler_settings(replica),
-            limits=limits,
-        )
+        found = _within(replica, _arrivals_load(replica, request_rate_per_s), limits)
         if not isinstance(found, ScheduleResult):
             return found
         result = _whole(found, replica.streams)
         _keep(_by_rate, (replica, request_rate_per_s), result)
     grows = result.queue_growth_per_s > GROWING * request_rate_per_s
     return violated(result, limits) or ("throughput" if grows else None)
+
+
+def _simulated(replica: Replica, load: SimulatedLoad) -> ScheduleResult:
+    return simulate(replica.timer, load, pool=block_pool(replica), settings=scheduler_settings(replica))
+
+
+def _within(replica: Replica, load: SimulatedLoad, limits: Limits) -> ScheduleResult | LatencyLimit:
+    pool, settings = block_pool(replica), scheduler_settings(replica)
+    return simulate_within(replica.timer, load, pool=pool, settings=settings, limits=limits)
 
 
 def _keep(known: dict[Asked, ScheduleResult], asked: Asked, result: ScheduleResult) -> None:

@@ -4,6 +4,7 @@ import ctypes
 import json
 import logging
 import re
+import sys
 import tempfile
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -151,11 +152,11 @@ def _compiled(
                 **modes,
             )
             tables = _tables(handle)
-            _hold(gpu_id, engine, handle)
-            return tables
     except Exception as error:
         # The library documents no closed set of refusals: ValueError, KeyError and its own all mean "no data".
         raise NotMeasuredError(f"{type(error).__name__}: {PATH.sub('', str(error))[:200]}") from error
+    _hold(gpu_id, engine, handle)
+    return tables
 
 
 def _hold(gpu_id: str, engine: EngineName, handle: Any) -> None:
@@ -169,9 +170,10 @@ def _hold(gpu_id: str, engine: EngineName, handle: Any) -> None:
 
 def _return_freed_memory() -> None:
     """Give back to the system what reading tables took and freed: glibc keeps it, some 10 MB for each of them."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries do so on their own
-    if trim is not None:
-        trim(0)
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries do so on their own
+        if trim is not None:
+            trim(0)
 
 
 def _tables(handle: Any) -> StepTables:
