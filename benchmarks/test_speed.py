@@ -8,13 +8,13 @@ import pytest
 from service.catalog.engine_rules import rules_for
 from service.catalog.holder import seeded_snapshot
 from service.catalog.snapshot import Snapshot
-from service.engine.defaults import resolve
+from service.engine.answers.recommend import recommend
+from service.engine.answers.size import size
+from service.engine.fleet.questions import RecommendQuestion, SettingsWish, SizeQuestion
+from service.engine.fleet.settings import resolve
 from service.engine.inputs import Headroom, Layout, LayoutWish, Limits, Load
-from service.engine.kv_cache import plan_kv_cache
-from service.engine.plan import memory_plan
-from service.engine.questions import RecommendQuestion, SettingsWish, SizeQuestion
-from service.engine.recommend import recommend
-from service.engine.sizing import size
+from service.engine.memory.plan import memory_plan
+from service.engine.memory.shared_pool import plan_kv_cache
 from service.performance.timers import KernelTimers
 
 RULES = rules_for("vllm")

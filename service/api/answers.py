@@ -2,29 +2,23 @@
 
 from pydantic import BaseModel, ConfigDict
 
-from service.engine.inputs import EngineName, KvCacheDtype, Layout, WeightFormat
-from service.engine.results import (
-    Assumption,
-    BindingConstraint,
+from service.engine.answers.results import (
     Capacity,
     CapacityRow,
-    Cost,
     CurvePoint,
     GpuStep,
-    KvCache,
-    Latency,
-    LoadState,
-    MemoryPerGpu,
-    ModelWeights,
     Option,
     PerReplica,
     Pools,
     Recommendation,
     Rejection,
     Saturation,
-    Scalar,
     Sizing,
 )
+from service.engine.fleet.results import Assumption, BindingConstraint, Cost, Scalar
+from service.engine.inputs import EngineName, KvCacheDtype, Layout, WeightFormat
+from service.engine.memory.results import KvCache, MemoryPerGpu, ModelWeights
+from service.engine.time.results import Latency, LoadState
 
 
 class Answer(BaseModel):

@@ -15,10 +15,10 @@ from service.api.questions import (
     SizeQuery,
 )
 from service.catalog.snapshot import Snapshot
-from service.engine.capacity import capacity
-from service.engine.recommend import recommend
-from service.engine.sizing import size
-from service.engine.steps import StepTimers
+from service.engine.answers.capacity import capacity
+from service.engine.answers.recommend import recommend
+from service.engine.answers.size import size
+from service.engine.time.steps import StepTimers
 
 MOST_ANSWERS = 256
 # How an answer is written does not change it.

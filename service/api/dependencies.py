@@ -11,7 +11,7 @@ from sqlmodel import Session
 from service.api.problems import MAX_ERRORS, FieldProblem, ProblemError
 from service.catalog.holder import CatalogHolder
 from service.catalog.snapshot import Snapshot
-from service.engine.steps import StepTimers
+from service.engine.time.steps import StepTimers
 from service.settings import Settings
 
 

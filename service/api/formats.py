@@ -12,8 +12,8 @@ from starlette.responses import Response
 from service.api.answers import Answer, CapacityAnswer, RecommendAnswer, SizeAnswer
 from service.api.problems import FieldProblem, ProblemError
 from service.api.questions import Question
+from service.engine.answers.results import Option
 from service.engine.arithmetic import GIB
-from service.engine.results import Option
 
 JSON = "application/json"
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"

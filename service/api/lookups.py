@@ -17,12 +17,12 @@ from service.api.questions import (
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.arithmetic import ceil_div
-from service.engine.config import parse_architecture
-from service.engine.config.quantization import parse_quantization, stated_quantization
+from service.engine.facts import Checkpoint, ModelFacts
+from service.engine.families import parse_architecture
+from service.engine.fleet.questions import CapacityQuestion, RecommendQuestion, SizeQuestion
+from service.engine.formats.quantization import parse_quantization, stated_quantization
 from service.engine.inputs import Gpu, WeightFormat
-from service.engine.models import Checkpoint, ModelFacts
-from service.engine.questions import CapacityQuestion, RecommendQuestion, SizeQuestion
-from service.engine.steps import StepTimers
+from service.engine.time.steps import StepTimers
 
 PASTED_ID = "pasted-config"
 PASTED_SOURCE = "model_config of the request"

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
+from service.engine.fleet.questions import Objective, SettingsWish
 from service.engine.inputs import (
     EngineName,
     Headroom,
@@ -15,7 +16,6 @@ from service.engine.inputs import (
     SpeculativeMethod,
     WeightFormat,
 )
-from service.engine.questions import Objective, SettingsWish
 
 MAX_TOKENS = 100_000_000
 MAX_REQUESTS = 10_000_000

@@ -16,7 +16,9 @@ from statistics import median
 from service.calibration.startups import Skipped, Startup, is_recent, logged_cache_gib, resolve_startup
 from service.catalog.engine_rules import KIB, constants
 from service.catalog.snapshot import Snapshot
-from service.engine.activation import (
+from service.engine.arithmetic import GIB
+from service.engine.engines.rules import gib, has_unified_memory
+from service.engine.memory.activation import (
     ELEMENT_BYTES,
     activation_bytes,
     forward_bytes,
@@ -24,9 +26,7 @@ from service.engine.activation import (
     sampled_logits,
     workspace_bytes,
 )
-from service.engine.arithmetic import GIB
-from service.engine.ledger import expert_layers, largest_captured_batch, non_torch_bytes
-from service.engine.rules import gib, has_unified_memory
+from service.engine.memory.ledger import expert_layers, largest_captured_batch, non_torch_bytes
 
 STARTUPS = "vllm_startups.jsonl"
 SIGNIFICANT_DIGITS = 2

@@ -5,18 +5,18 @@ from importlib import resources
 from typing import Any
 
 from service.calibration.startups import Skipped
-from service.engine.architecture import Architecture
-from service.engine.config import parse_architecture
-from service.engine.config.quantization import (
+from service.engine.errors import EngineError
+from service.engine.families import parse_architecture
+from service.engine.formats.quantization import (
     Quantization,
     parse_quantization,
     standard_quantization,
     stated_quantization,
 )
-from service.engine.errors import EngineError
 from service.engine.inputs import EngineSettings, Layout
-from service.engine.kv_cache import plan_kv_cache
-from service.engine.weights import rank_weights
+from service.engine.layers.architecture import Architecture
+from service.engine.memory.shared_pool import plan_kv_cache
+from service.engine.memory.weights import rank_weights
 
 MODELOPT_FOUR_BITS = "modelopt_fp4"  # as the serving engine names the method
 QUANTIZED_DTYPES = frozenset({"uint8", "float8_e4m3fn"})

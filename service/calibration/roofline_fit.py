@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from service.catalog.engine_rules import rules_for
 from service.catalog.errors import NotInCatalogError
 from service.catalog.snapshot import Snapshot
-from service.engine.defaults import resolve
 from service.engine.errors import EngineError
+from service.engine.fleet.layouts import check_layout
+from service.engine.fleet.questions import SettingsWish
+from service.engine.fleet.settings import resolve
 from service.engine.inputs import EngineName, Gpu, Layout, WeightFormat
-from service.engine.layouts import check_layout
-from service.engine.questions import SettingsWish
-from service.engine.steps import Deployed
+from service.engine.time.steps import Deployed
 from service.performance.measured import SYSTEMS, NotMeasuredError
 from service.performance.roofline import Efficiencies, Workload, roofline_tables
 from service.performance.tables import StepTables

@@ -9,17 +9,17 @@ from service.calibration.startups import Skipped
 from service.catalog.engine_rules import rules_for
 from service.catalog.errors import NotInCatalogError
 from service.catalog.snapshot import Snapshot
-from service.engine.architecture import MoeMlp
-from service.engine.defaults import resolve
 from service.engine.errors import EngineError
+from service.engine.facts import ModelFacts
+from service.engine.fleet.questions import SettingsWish
+from service.engine.fleet.settings import resolve
 from service.engine.inputs import EngineName, Gpu, KvCacheDtype, Layout, WeightFormat
-from service.engine.load import FixedLength, Length, Traffic, UniformLength, burst_of_users, open_loop
-from service.engine.models import ModelFacts
-from service.engine.plan import MemoryPlan, memory_plan
-from service.engine.questions import SettingsWish
-from service.engine.scheduler import ScheduleResult, SimulatedLoad, simulate
-from service.engine.service_level import Replica, block_pool, scheduler_settings
-from service.engine.steps import StepTimer, StepTimers, deployed
+from service.engine.layers.architecture import MoeMlp
+from service.engine.memory.plan import MemoryPlan, memory_plan
+from service.engine.time.replica import Replica, block_pool, scheduler_settings
+from service.engine.time.scheduler import ScheduleResult, SimulatedLoad, simulate
+from service.engine.time.steps import StepTimer, StepTimers, deployed
+from service.engine.time.traffic import FixedLength, Length, Traffic, UniformLength, burst_of_users, open_loop
 
 ENGINES: Final[Mapping[str, EngineName]] = {"vllm": "vllm", "tensorrt-llm": "tensorrt-llm", "sglang": "sglang"}
 FORMATS: Final[Mapping[str, WeightFormat]] = {

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.calibration.serving import Measured, Run, measured_pairs
-from service.engine.steps import Deployed, deployed
+from service.engine.time.steps import Deployed, deployed
 from service.performance.measured import NotMeasuredError
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.tables import Factors, StepTables, TabledSteps, calibrated

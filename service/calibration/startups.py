@@ -8,20 +8,21 @@ from service.calibration.stand_ins import SAME_SHAPE
 from service.catalog.engine_rules import rules_for, version_numbers
 from service.catalog.errors import NotInCatalogError
 from service.catalog.snapshot import Snapshot
-from service.engine.activation import lasting_bytes
-from service.engine.architecture import Architecture
 from service.engine.arithmetic import GIB
-from service.engine.config.quantization import standard_quantization
-from service.engine.drafts import draft_of
+from service.engine.engines.rules import EngineRules, batch_defaults, default_utilization
 from service.engine.errors import EngineError
+from service.engine.facts import Checkpoint, ModelFacts
+from service.engine.formats.quantization import standard_quantization
 from service.engine.inputs import EngineName, EngineSettings, Gpu, KvCacheDtype, Layout, WeightFormat
-from service.engine.kv_cache import plan_kv_cache, plan_separate_pools
-from service.engine.ledger import memory_per_gpu, rules_of_model
-from service.engine.models import Checkpoint, ModelFacts
-from service.engine.plan import keeps_separate_pools
-from service.engine.results import MemoryPerGpu
-from service.engine.rules import EngineRules, batch_defaults, default_utilization
-from service.engine.weights import rank_weights
+from service.engine.layers.architecture import Architecture
+from service.engine.memory.activation import lasting_bytes
+from service.engine.memory.drafts import draft_of
+from service.engine.memory.ledger import memory_per_gpu, rules_of_model
+from service.engine.memory.plan import keeps_separate_pools
+from service.engine.memory.results import MemoryPerGpu
+from service.engine.memory.separate_pools import plan_separate_pools
+from service.engine.memory.shared_pool import plan_kv_cache
+from service.engine.memory.weights import rank_weights
 
 FORMATS: tuple[tuple[str, WeightFormat], ...] = (
     ("nvfp4", "nvfp4"),

@@ -9,9 +9,7 @@ from typing import Annotated
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.engine.errors import InvalidQuestionError
-from service.engine.inputs import EngineName
-from service.engine.rules import (
+from service.engine.engines.rules import (
     BatchDefaults,
     EngineRules,
     GraphAccounting,
@@ -19,6 +17,8 @@ from service.engine.rules import (
     UtilizationReserve,
     gib,
 )
+from service.engine.errors import InvalidQuestionError
+from service.engine.inputs import EngineName
 
 KIB = 1024
 Amount = Annotated[float, Field(ge=0)]

@@ -10,12 +10,12 @@ from rapidfuzz import fuzz, process
 from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
 from service.catalog.errors import InvalidCatalogError, NotInCatalogError
 from service.catalog.store import CatalogEntries
-from service.engine.config import parse_architecture
-from service.engine.config.quantization import parse_quantization
 from service.engine.errors import EngineError
+from service.engine.facts import Checkpoint, ModelFacts
+from service.engine.families import parse_architecture
+from service.engine.fleet.questions import Offer
+from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import Gpu
-from service.engine.models import Checkpoint, ModelFacts
-from service.engine.questions import Offer
 
 MAX_SUGGESTIONS: Final = 3
 SUGGESTION_SCORE: Final = 55  # below it a suggestion confuses more than it helps [per cent]

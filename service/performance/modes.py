@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import assert_never
 
-from service.engine.config.quantization import Quantization
+from service.engine.formats.quantization import Quantization
 from service.engine.inputs import EngineName, Gpu, KvCacheDtype
 
 # A projection that every attention layer has, and an expert: what a checkpoint may leave in the model's dtype.

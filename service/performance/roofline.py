@@ -13,7 +13,10 @@ from typing import Final, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.architecture import (
+from service.engine.formats.quantization import Quantization, Scheme
+from service.engine.formats.stored import matrix_bytes
+from service.engine.inputs import Gpu, KvCacheDtype, Layout
+from service.engine.layers.architecture import (
     Architecture,
     Attention,
     CompressedAttention,
@@ -29,11 +32,8 @@ from service.engine.architecture import (
     NoMlp,
     ShortConvolution,
 )
-from service.engine.config.quantization import Quantization, Scheme
-from service.engine.inputs import Gpu, KvCacheDtype, Layout
-from service.engine.kv_cache.specs import DEFAULT_BLOCK_SIZE, Sharding, state_bytes
-from service.engine.weights.formats import matrix_bytes
-from service.engine.weights.matrices import embedding_matrices, layer_matrices
+from service.engine.memory.matrices import embedding_matrices, layer_matrices
+from service.engine.memory.specs import DEFAULT_BLOCK_SIZE, Sharding, state_bytes
 from service.performance.tables import ATTENDED, CONTEXTS, REQUESTS, TOKENS, StepTables
 
 Floats = NDArray[np.float64]

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from threading import Event, RLock, Thread
 from typing import Final
 
-from service.engine.architecture import MoeMlp
 from service.engine.inputs import Gpu
-from service.engine.steps import Deployed
+from service.engine.layers.architecture import MoeMlp
+from service.engine.time.steps import Deployed
 from service.performance.calibration import efficiencies_for, factors_of, row_for
 from service.performance.measured import NotMeasuredError, has_system, measured_tables, read_system
 from service.performance.modes import quantization_modes

@@ -10,8 +10,8 @@ from service.catalog.seed_files import seed_entries
 from service.catalog.snapshot import Snapshot, build_snapshot
 from service.catalog.store import current_revision, raise_revision, read_catalog
 from service.catalog.tables import GpuRow, ModelRow, OfferRow
-from service.engine.config.reader import text_reader
-from service.engine.weights import num_parameters
+from service.engine.config_reader import text_reader
+from service.engine.memory.weights import num_parameters
 
 PROVIDERS = {"aws", "gcp", "azure", "lambda", "runpod", "coreweave"}
 GPUS = [

@@ -8,14 +8,14 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.catalog.snapshot import Snapshot
-from service.engine.config import parse_architecture
-from service.engine.config.quantization import UNQUANTIZED
-from service.engine.drafts import draft_head
 from service.engine.errors import InvalidQuestionError, UnsupportedLayoutError
+from service.engine.families import parse_architecture
+from service.engine.fleet.layouts import check_layout
+from service.engine.formats.quantization import UNQUANTIZED
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout, SpeculativeMethod
-from service.engine.kv_cache import plan_kv_cache
-from service.engine.layouts import check_layout
-from service.engine.weights import rank_weights
+from service.engine.memory.drafts import draft_head
+from service.engine.memory.shared_pool import plan_kv_cache
+from service.engine.memory.weights import rank_weights
 
 POOL = 40 << 30
 STEP_3_5 = {

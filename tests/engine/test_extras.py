@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.engine.drafting import tokens_per_step
+from service.engine.time.drafting import tokens_per_step
 
 ASKED: dict[str, Any] = {
     "model": "llama-3.1-8b",

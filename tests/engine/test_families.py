@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from service.engine.config import parse_architecture
-from service.engine.config.quantization import parse_quantization, stated_quantization
 from service.engine.errors import UnsupportedLayoutError, UnsupportedModelError
+from service.engine.families import parse_architecture
+from service.engine.fleet.layouts import check_layout
+from service.engine.formats.quantization import parse_quantization, stated_quantization
 from service.engine.inputs import EngineSettings, Layout
-from service.engine.kv_cache import cache_shape, plan_kv_cache
-from service.engine.layouts import check_layout
-from service.engine.weights import num_active_parameters, num_parameters, rank_weights
+from service.engine.memory.shared_pool import cache_shape, plan_kv_cache
+from service.engine.memory.weights import num_active_parameters, num_parameters, rank_weights
 
 FILES = sorted((Path(__file__).parent / "families").glob("*.json"))
 FAMILIES: dict[str, dict[str, Any]] = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FILES}

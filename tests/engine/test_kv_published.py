@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from service.catalog.snapshot import Snapshot
-from service.engine.config import parse_architecture
+from service.engine.families import parse_architecture
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout
-from service.engine.kv_cache import cache_shape, plan_kv_cache, steady_bytes
-from service.engine.results import KvCache
+from service.engine.memory.results import KvCache
+from service.engine.memory.shared_pool import cache_shape, plan_kv_cache, steady_bytes
 
 GIB = 1 << 30
 PAGED_ATTENTION = "arXiv:2309.06180 section 3: 2 x layers x heads x width x bytes"

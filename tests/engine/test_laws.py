@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.holder import seeded_snapshot
-from service.engine.capacity import capacity
-from service.engine.config import parse_architecture
-from service.engine.config.quantization import parse_quantization
-from service.engine.config.registry import ARCHITECTURES
+from service.engine.answers.capacity import capacity
+from service.engine.answers.size import size
 from service.engine.errors import EngineError
+from service.engine.families import parse_architecture
+from service.engine.families.registry import ARCHITECTURES
+from service.engine.fleet.questions import CapacityQuestion, SettingsWish, SizeQuestion
+from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import Headroom, Layout, LayoutWish, Limits, Load
-from service.engine.kv_cache import cache_shape
-from service.engine.questions import CapacityQuestion, SettingsWish, SizeQuestion
-from service.engine.results import MemoryPerGpu
-from service.engine.sizing import size
+from service.engine.memory.results import MemoryPerGpu
+from service.engine.memory.shared_pool import cache_shape
 
 CATALOG = seeded_snapshot()
 SIZABLE = sorted(entry.id for entry in CATALOG.entries.models if CATALOG.refusal(entry.id) is None)

@@ -10,13 +10,13 @@ from service.calibration.ledger_fit import fit, text_of
 from service.calibration.startups import Comparison, compare_startup
 from service.catalog.engine_rules import all_rules, constants, rules_for
 from service.catalog.snapshot import Snapshot
-from service.engine.activation import activation_bytes, encoder_tokens, kept_bytes
+from service.engine.engines.rules import EngineRules, batch_defaults, default_utilization
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import EngineSettings, Gpu, Layout
-from service.engine.kv_cache import plan_kv_cache
-from service.engine.ledger import memory_per_gpu, rules_of_model
-from service.engine.rules import EngineRules, batch_defaults, default_utilization
-from service.engine.weights import rank_weights
+from service.engine.memory.activation import activation_bytes, encoder_tokens, kept_bytes
+from service.engine.memory.ledger import memory_per_gpu, rules_of_model
+from service.engine.memory.shared_pool import plan_kv_cache
+from service.engine.memory.weights import rank_weights
 from tests.conftest import REFEREE, referee_rows
 
 GIB = 1 << 30

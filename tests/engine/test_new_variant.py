@@ -15,12 +15,12 @@ class MadeUpAttention:
 
 
 RecurrentMixer ='''
-FORGETFUL = {"service/engine/kv_cache/specs.py", "service/engine/weights/matrices.py", "service/engine/layouts.py"}
+FORGETFUL = {"service/engine/memory/specs.py", "service/engine/memory/matrices.py", "service/engine/fleet/layouts.py"}
 
 
 def test_every_module_that_must_know_a_variant_is_named_by_the_type_check(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "service", tmp_path / "service", ignore=shutil.ignore_patterns("__pycache__", "data"))
-    module = tmp_path / "service" / "engine" / "architecture.py"
+    module = tmp_path / "service" / "engine" / "layers" / "architecture.py"
     text = module.read_text(encoding="utf-8").replace("\nRecurrentMixer =", VARIANT, 1)
     module.write_text(
         text.replace("Attention = GroupedQ", "Attention = MadeUpAttention | GroupedQ", 1), encoding="utf-8"

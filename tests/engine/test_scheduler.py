@@ -7,7 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.engine.inputs import Limits
-from service.engine.load import (
+from service.engine.time.replica import violated
+from service.engine.time.scheduler import (
+    BlockPool,
+    Request,
+    SchedulerSettings,
+    SimulatedLoad,
+    simulate,
+    simulate_within,
+)
+from service.engine.time.traffic import (
     EmpiricalLength,
     FixedLength,
     LogNormalLength,
@@ -19,8 +28,6 @@ from service.engine.load import (
     open_loop,
     steady_users,
 )
-from service.engine.scheduler import BlockPool, Request, SchedulerSettings, SimulatedLoad, simulate, simulate_within
-from service.engine.service_level import violated
 
 
 @dataclass(frozen=True, eq=False)

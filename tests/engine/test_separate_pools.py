@@ -8,9 +8,15 @@ import pytest
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout
-from service.engine.kv_cache import plan_kv_cache, plan_separate_pools, separate_pools
-from service.engine.kv_cache.pools import STATES_PER_REQUEST, bytes_to_hold_one, has_separate_pools
-from service.engine.plan import memory_plan
+from service.engine.memory.plan import memory_plan
+from service.engine.memory.separate_pools import (
+    STATES_PER_REQUEST,
+    bytes_to_hold_one,
+    has_separate_pools,
+    plan_separate_pools,
+    separate_pools,
+)
+from service.engine.memory.shared_pool import plan_kv_cache
 
 GIB = 1 << 30
 TP2 = Layout(tensor_parallel_size=2)

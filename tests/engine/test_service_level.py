@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.holder import seeded_snapshot
-from service.engine.capacity import capacity
+from service.engine.answers.capacity import capacity
+from service.engine.answers.results import Sizing
+from service.engine.answers.size import size
 from service.engine.errors import EngineError
+from service.engine.fleet.questions import CapacityQuestion, SettingsWish, SizeQuestion
 from service.engine.inputs import Gpu, Headroom, Layout, LayoutWish, Limits, Load
-from service.engine.questions import CapacityQuestion, SettingsWish, SizeQuestion
-from service.engine.results import Sizing
-from service.engine.sizing import size
-from service.engine.steps import Deployed
+from service.engine.time.steps import Deployed
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.tables import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.performance.timers import KernelTimers, workload

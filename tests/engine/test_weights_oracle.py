@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from service.calibration.oracle import oracle_configs, row_quantization
-from service.engine.config import parse_architecture
 from service.engine.errors import UnsupportedModelError
+from service.engine.families import parse_architecture
 from service.engine.inputs import Layout
-from service.engine.weights import rank_weights
+from service.engine.memory.weights import rank_weights
 from tests.conftest import referee_rows
 
 ROWS = [row for row in referee_rows("vllm_kv_oracle.jsonl") if "param_bytes" in (row.get("weights") or {})]

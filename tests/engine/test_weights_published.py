@@ -4,7 +4,7 @@ import pytest
 
 from service.catalog.snapshot import Snapshot
 from service.engine.inputs import Layout
-from service.engine.weights import num_active_parameters, num_parameters, rank_weights
+from service.engine.memory.weights import num_active_parameters, num_parameters, rank_weights
 
 # model, parameters, where it is printed
 EXACT = {

@@ -19,7 +19,7 @@ from service.api.formats import respond
 from service.api.problems import problem_responses
 from service.api.questions import CapacityBody, CapacityQuery, RecommendBody, RecommendQuery, SizeBody, SizeQuery
 from service.catalog.snapshot import Snapshot
-from service.engine.steps import StepTimers
+from service.engine.time.steps import StepTimers
 
 router = APIRouter(tags=["questions"], dependencies=[Depends(stated_once)])
 PROBLEMS = problem_responses(

@@ -1,0 +1,255 @@
+"""Everything an answer rests on, with origin and source: so that it can be trusted or disputed."""
+
+from collections.abc import Iterator
+
+from service.engine.engines.rules import EngineRules
+from service.engine.facts import ModelFacts
+from service.engine.fleet.questions import CapacityQuestion, RecommendQuestion, SettingsWish, SizeQuestion
+from service.engine.fleet.results import Assumption, Origin, Scalar
+from service.engine.fleet.settings import Resolved, resolved_drafts
+from service.engine.inputs import EngineSettings, Gpu, Headroom, Limits, Load
+from service.engine.memory.plan import MemoryPlan, keeps_separate_pools
+from service.engine.memory.separate_pools import MAMBA_FULL_MEMORY_RATIO, STATES_PER_REQUEST, SWA_FULL_TOKENS_RATIO
+from service.engine.time.replica import Replica
+from service.engine.time.traffic import mean_length
+
+KV_REQUEST_SOURCE = "every request is held at its full length, input and output together"
+PREFIX_SOURCE = "shared prefixes are not counted on: every request holds its own cache"
+GIVEN_POOL_SOURCE = "the pool is given, so gpu_memory_utilization does not size it"
+POOLS_SOURCE = "SGLang server_args.py: how pools of separate kinds of layers share the memory"
+STATES_SOURCE = "SGLang kv_cache_configurator.py: 3, and 2 more with extra_buffer, the default since mid-2026"
+LENGTHS_SOURCE = "requests that are all alike would keep in step; real ones do not"
+WHOLE_CONTEXT_SOURCE = "requests of the longest context served; an eighth of it, at most 512 tokens, is output"
+KERNELS_SOURCE = "aiconfigurator-core 0.12, kernels measured on this GPU (github.com/ai-dynamo/aiconfigurator)"
+CALIBRATION_SOURCE = "fitted on published serving runs; service/performance/data/calibration.yaml"
+
+
+def size_assumptions(
+    question: SizeQuestion, resolved: Resolved, plan: MemoryPlan, replica: Replica | None
+) -> tuple[Assumption, ...]:
+    """Return what a sizing rests on."""
+    return (
+        *_shared(question.model, question.gpu, question.rules, resolved, plan),
+        *_load(question.load),
+        *_limits(question.limits),
+        *_time(replica),
+        *_headroom(question.headroom),
+    )
+
+
+def capacity_assumptions(
+    question: CapacityQuestion, resolved: Resolved, plan: MemoryPlan, replica: Replica | None
+) -> tuple[Assumption, ...]:
+    """Return what a capacity rests on."""
+    lengths = (
+        (_note("context_tokens", plan.context_tokens, "default", WHOLE_CONTEXT_SOURCE),)
+        if question.input_tokens is None and question.output_tokens is None
+        else (
+            _length("input_tokens", question.input_tokens),
+            _length("output_tokens", question.output_tokens),
+        )
+    )
+    return (
+        *_shared(question.model, question.gpu, question.rules, resolved, plan),
+        *lengths,
+        *_amount(question.load),
+        *_spread(question.load),
+        *_limits(question.limits),
+        *_time(replica),
+    )
+
+
+def recommend_assumptions(question: RecommendQuestion) -> tuple[Assumption, ...]:
+    """Return what every option of a recommendation rests on."""
+    return (
+        _note("model_config", question.model.id, "catalog", question.model.source),
+        _rules_note(question.rules),
+        *_wishes(question.settings, question.rules),
+        *resolved_drafts(question.model, question.settings)[1],
+        *_adapters(question.settings),
+        *_load(question.load),
+        *_limits(question.limits),
+        *_headroom(question.headroom),
+        _stated_or_default("objective", question.objective, "cost", "cheapest first unless asked otherwise"),
+    )
+
+
+def _shared(
+    model: ModelFacts, gpu: Gpu, rules: EngineRules, resolved: Resolved, plan: MemoryPlan
+) -> tuple[Assumption, ...]:
+    memory = plan.memory
+    measured = {
+        "activation_bytes": memory.activation_bytes,
+        "cuda_graph_bytes": memory.cuda_graph_bytes,
+        "non_torch_bytes": memory.non_torch_bytes,
+    }
+    return (
+        _note("model_config", model.id, "catalog", model.source),
+        _note("checkpoint", resolved.checkpoint.hf_id, "catalog", resolved.checkpoint.source),
+        _note("gpu_memory_bytes", gpu.memory_bytes, "catalog", gpu.source),
+        _rules_note(rules),
+        *resolved.assumptions,
+        _note(
+            "max_model_len",
+            plan.settings.max_model_len,
+            "default" if resolved.shorten_to_fit else "request",
+            "the model's longest context, shortened to what the pool holds" if resolved.shorten_to_fit else None,
+        ),
+        *_pool(plan),
+        *_adapters(plan.settings),
+        *(_note(name, value, "measured", rules.measured_source) for name, value in measured.items()),
+    )
+
+
+def _rules_note(rules: EngineRules) -> Assumption:
+    """Return which version's rules apply; without a stated version an older one must fit as well."""
+    if rules.is_version_stated:
+        return _note("rules_version", rules.rules_version, "request", rules.source)
+    older = rules.also_holds_for
+    also = f"; engine_version is not stated, so the smaller pool of this and {older.rules_version}" if older else ""
+    return _note("rules_version", rules.rules_version, "default", rules.source + also)
+
+
+def _pool(plan: MemoryPlan) -> tuple[Assumption, ...]:
+    """Return the blocks of the cache, and its size where it was given."""
+    size, given = plan.kv_cache.block_size, plan.settings.kv_cache_memory_bytes
+    is_own = size != plan.settings.block_size
+    return (
+        _note("block_size", size, "default", "the engine's own choice for this model")
+        if is_own
+        else _note("block_size", size, "request", None),
+        *((_note("kv_cache_memory_bytes", given, "request", GIVEN_POOL_SOURCE),) if given is not None else ()),
+        *_ratios(plan),
+    )
+
+
+def _ratios(plan: MemoryPlan) -> Iterator[Assumption]:
+    """Yield how separate pools share the memory, where the engine keeps any."""
+    if not keeps_separate_pools(plan.model.architecture, plan.rules):
+        return
+    if plan.kv_cache.state_bytes_per_request:
+        yield _note("mamba_full_memory_ratio", float(MAMBA_FULL_MEMORY_RATIO), "default", POOLS_SOURCE)
+        yield _note("states_per_request", STATES_PER_REQUEST, "default", STATES_SOURCE)
+    if any(group.window_tokens for group in plan.kv_cache.groups):
+        yield _note("swa_full_tokens_ratio", float(SWA_FULL_TOKENS_RATIO), "default", POOLS_SOURCE)
+
+
+def _wishes(wish: SettingsWish, rules: EngineRules) -> Iterator[Assumption]:
+    """Yield the engine settings of every option: as stated, or left to the engine, which decides by GPU."""
+    stated: dict[str, Scalar] = {
+        "weight_format": wish.weight_format,
+        "kv_cache_dtype": wish.kv_cache_dtype,
+        "gpu_memory_utilization": wish.gpu_memory_utilization,
+        "kv_cache_memory_bytes": wish.kv_cache_memory_bytes,
+        "max_model_len": wish.max_model_len,
+        "max_num_batched_tokens": wish.max_num_batched_tokens,
+        "max_num_seqs": wish.max_num_seqs,
+        "block_size": wish.block_size,
+    }
+    for name, value in stated.items():
+        if value is not None:
+            yield _note(name, value, "request", None)
+    unstated = ", ".join(name for name, value in stated.items() if value is None)
+    if unstated:
+        yield _note("engine_settings", unstated, "default", f"by checkpoint and GPU, as /size lists; {rules.source}")
+
+
+def _headroom(headroom: Headroom) -> tuple[Assumption, ...]:
+    return (
+        _stated_or_default("headroom_fraction", headroom.headroom_fraction, 0.0, "nothing is kept free unless asked"),
+        _stated_or_default("spare_replicas", headroom.spare_replicas, 0, "no spare unless asked"),
+    )
+
+
+def _length(name: str, tokens: int | None) -> Assumption:
+    if tokens is None:
+        return _note(name, 0, "default", "not stated, so only the other length counts")
+    return _note(name, tokens, "request", None)
+
+
+def _load(load: Load) -> tuple[Assumption, ...]:
+    return (
+        _note("input_tokens", load.input_tokens, "request", None),
+        _note("output_tokens", load.output_tokens, "request", None),
+        _note("tokens_held_per_request", load.input_tokens + load.output_tokens, "default", KV_REQUEST_SOURCE),
+        *_amount(load),
+        *_spread(load),
+    )
+
+
+def _amount(load: Load) -> list[Assumption]:
+    """Return how many requests there are, and how they arrive."""
+    notes = []
+    if load.concurrent_requests is not None:
+        notes.append(_note("concurrent_requests", load.concurrent_requests, "request", None))
+    if load.request_rate_per_s is not None:
+        notes.append(_note("request_rate_per_s", load.request_rate_per_s, "request", None))
+        if load.request_duration_s is None:
+            notes.append(_stated_or_default("burstiness", load.burstiness, 1.0, "arrivals are Poisson unless asked"))
+        else:
+            notes.append(_note("request_duration_s", load.request_duration_s, "request", "Little's law"))
+    return notes
+
+
+def _spread(load: Load) -> list[Assumption]:
+    """Return how lengths spread, which decides percentiles more than means, and what of them is spared."""
+    return [
+        _stated_or_default("length_distribution", load.length_distribution, "uniform", LENGTHS_SOURCE),
+        _stated_or_default("length_variation_fraction", load.length_variation_fraction, 0.1, LENGTHS_SOURCE),
+        *_drafts(load),
+        _stated_or_default("prefix_cache_hit_fraction", load.prefix_cache_hit_fraction, 0.0, PREFIX_SOURCE),
+    ]
+
+
+def _adapters(settings: EngineSettings | SettingsWish) -> tuple[Assumption, ...]:
+    if not settings.max_loras:
+        return ()
+    return (
+        _note("max_loras", settings.max_loras, "request", None),
+        _stated_or_default("max_lora_rank", settings.max_lora_rank, 16, "the engine's default"),
+    )
+
+
+def _drafts(load: Load) -> list[Assumption]:
+    if not load.speculative_acceptance_fraction:
+        return []
+    return [_note("speculative_acceptance_fraction", load.speculative_acceptance_fraction, "request", None)]
+
+
+def _limits(limits: Limits) -> tuple[Assumption, ...]:
+    if limits.ttft_s is None and limits.tpot_s is None:
+        return ()
+    stated = (("ttft_s", limits.ttft_s), ("tpot_s", limits.tpot_s))
+    return (
+        *(_note(name, value, "request", None) for name, value in stated if value is not None),
+        _stated_or_default("percentile", limits.percentile, 95.0, "limits hold for 95 of 100 requests unless asked"),
+    )
+
+
+def _time(replica: Replica | None) -> tuple[Assumption, ...]:
+    """Return where step times come from."""
+    if replica is None:
+        return ()
+    timer = replica.timer
+    prompt_tokens = round(mean_length(replica.traffic.inputs))
+    measured = timer.basis == "measured-kernels"
+    return (
+        _note(
+            "step_times",
+            timer.basis,
+            "measured" if measured else "default",
+            KERNELS_SOURCE if measured else timer.basis_note,
+        ),
+        _note("request_overhead_s", timer.request_overhead_s(prompt_tokens), "measured", CALIBRATION_SOURCE),
+        _note(
+            "steps_planned_ahead", timer.steps_planned_ahead, "default", "asynchronous scheduling, by engine version"
+        ),
+    )
+
+
+def _note(name: str, value: Scalar, origin: Origin, source: str | None) -> Assumption:
+    return Assumption(name=name, value=value, origin=origin, source=source)
+
+
+def _stated_or_default(name: str, value: Scalar, default: Scalar, why: str) -> Assumption:
+    return _note(name, value, "default", why) if value == default else _note(name, value, "request", None)

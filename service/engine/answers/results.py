@@ -1,0 +1,211 @@
+"""What the engine returns: every block of an answer, in base units."""
+
+from dataclasses import dataclass
+
+from service.engine.fleet.results import Assumption, BindingConstraint, Cost, Scalar
+from service.engine.inputs import EngineName, KvCacheDtype, Layout, WeightFormat
+from service.engine.memory.results import KvCache, MemoryPerGpu, ModelWeights
+from service.engine.time.results import Latency, LoadState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerReplica:
+    """What one replica carries."""
+
+    max_concurrent_requests: int
+    requests_per_s: float | None
+    output_tokens_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saturation:
+    """The load of the whole deployment at which a limit breaks, and at which the queue grows without end."""
+
+    concurrent_requests: int
+    request_rate_per_s: float | None
+    queue_diverges_at_requests_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuStep:
+    """What one step more or fewer GPUs would do."""
+
+    gpus: int
+    feasible: bool
+    violates: BindingConstraint | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One setting to change, by its own name."""
+
+    name: str
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lever:
+    """A change the caller could make, and the GPUs it would save."""
+
+    change: Change
+    gpus: int
+    saves_gpus: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pools:
+    """Prefill and decode on GPUs of their own."""
+
+    prefill_replicas: int
+    prefill_gpus_per_replica: int
+    prefill_tensor_parallel_size: int
+    decode_replicas: int
+    decode_gpus_per_replica: int
+    decode_tensor_parallel_size: int
+    kv_transfer_bytes_per_gpu: int  # of one mean prompt
+    interconnect_bytes_per_s: float  # one direction, per GPU
+    kv_transfer_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizing:
+    """The answer to: this model, this load, this GPU; how many?"""
+
+    feasible: bool
+    gpus: int  # 0 when infeasible
+    replicas: int
+    gpus_per_replica: int
+    model: str
+    gpu: str
+    engine: EngineName
+    weight_format: WeightFormat
+    kv_cache_dtype: KvCacheDtype
+    layout: Layout
+    pools: Pools | None  # with `disaggregated`; every block but the pools' counts then speaks of the decode pool
+    binding_constraint: BindingConstraint
+    shortfall_bytes: int
+    would_fit: tuple[str, ...]  # sentences: what would make it fit; empty when feasible
+    weights: ModelWeights
+    memory_per_gpu: MemoryPerGpu
+    kv_cache: KvCache
+    per_replica: PerReplica
+    latency: Latency | None
+    at_load: LoadState | None
+    saturation: Saturation
+    one_gpu_step_less: GpuStep | None
+    one_gpu_step_more: GpuStep | None
+    levers: tuple[Lever, ...]
+    cost: Cost | None
+    engine_args: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
+    warnings: tuple[str, ...]
+    rules_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityRow:
+    """What the GPUs carry at one context length."""
+
+    context_tokens: int
+    max_concurrent_requests: int
+    ttft_s: float | None
+    tpot_s: float | None
+    requests_per_s: float | None
+    output_tokens_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """What users of the GPUs see at one load."""
+
+    concurrent_requests: int
+    requests_per_s: float
+    output_tokens_per_s: float
+    ttft_mean_s: float
+    ttft_p95_s: float
+    tpot_mean_s: float
+    tpot_p95_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """The answer to: this model on these GPUs; how much load?"""
+
+    feasible: bool
+    max_concurrent_requests: int
+    requests_per_s: float | None
+    max_model_len_fitting: int
+    gpus: int
+    replicas: int
+    gpus_per_replica: int
+    model: str
+    gpu: str
+    engine: EngineName
+    weight_format: WeightFormat
+    kv_cache_dtype: KvCacheDtype
+    layout: Layout
+    binding_constraint: BindingConstraint
+    shortfall_bytes: int
+    would_fit: tuple[str, ...]
+    weights: ModelWeights
+    memory_per_gpu: MemoryPerGpu
+    kv_cache: KvCache
+    per_replica: PerReplica
+    latency: Latency | None
+    at_load: LoadState | None
+    saturation: Saturation
+    curve: tuple[CurvePoint, ...]  # latency against load, from one user to past saturation
+    table: tuple[CapacityRow, ...]
+    cost: Cost | None
+    engine_args: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
+    warnings: tuple[str, ...]
+    rules_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One way to serve the load."""
+
+    rank: int
+    gpu: str
+    gpus: int
+    replicas: int
+    gpus_per_replica: int
+    tensor_parallel_size: int
+    pipeline_parallel_size: int
+    weight_format: WeightFormat
+    kv_cache_dtype: KvCacheDtype
+    usd_per_hour: float | None
+    usd_per_million_output_tokens: float | None
+    ttft_p95_s: float | None
+    tpot_p95_s: float | None
+    requests_per_s: float | None
+    utilization_fraction: float
+    provider: str | None
+    instance_type: str | None
+    on_pareto_front: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """What was left out of a recommendation, and why."""
+
+    gpu: str
+    weight_format: WeightFormat | None
+    kv_cache_dtype: KvCacheDtype | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """The answer to: this model, this load; which GPU, layout and precision?"""
+
+    feasible: bool
+    model: str
+    engine: EngineName
+    options: tuple[Option, ...]
+    rejected: tuple[Rejection, ...]
+    assumptions: tuple[Assumption, ...]
+    warnings: tuple[str, ...]
+    rules_version: str

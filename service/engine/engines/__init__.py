@@ -1,0 +1,1 @@
+"""The rules of the serving engines, by version."""

@@ -1,0 +1,1 @@
+"""Readers of config fields, shared by families."""

@@ -1,0 +1,63 @@
+"""The longest context that the engine derives from a config."""
+
+from collections.abc import Mapping
+
+from service.engine.config_reader import ConfigReader, is_mapping
+
+LENGTH_NAMES = (
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+    "seq_length",
+    "model_max_length",
+    "max_target_positions",
+    "max_sequence_length",
+    "max_seq_length",
+    "seq_len",
+)
+# What the engine assumes when a config states no length at all. [tokens]
+UNSTATED_LENGTH = 2048
+UNBOUNDED_LENGTH = 1 << 31  # and what it accepts then
+# Rope types whose config already states the scaled length.
+ALREADY_SCALED = frozenset(
+    {"su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling", "mrope", "default"}
+)
+
+
+def context_lengths(reader: ConfigReader) -> tuple[int, int]:
+    """Return the longest context a model accepts, and the one it starts with unasked. [tokens].
+
+    The smallest stated length, times the factor of a rope scaling that is not already in it.
+    LongRoPE models start at their original length, to keep short prompts accurate.
+
+    Sources:
+        vLLM 0.33 `config/model.py` (`_get_and_verify_max_len`) and
+        `transformers_utils/model_arch_config_convertor.py` (`derive_max_model_len_and_key`).
+    """
+    stated = [reader.positive(name) for name in LENGTH_NAMES if reader.raw(name) is not None]
+    length = reader.optional("model_max_length") or min(stated, default=UNSTATED_LENGTH)
+    if not stated:
+        return UNBOUNDED_LENGTH, UNSTATED_LENGTH
+    model_type = str(reader.raw("model_type") or "")
+    if "gemma3" in model_type:
+        return length, length
+    factor = 1.0
+    unasked: int | None = None
+    for parameters in _rope_parameters(reader):
+        rope = ConfigReader(parameters)
+        kind = str(rope.raw("rope_type", "type") or "default")
+        if kind == "longrope":
+            unasked = reader.optional("original_max_position_embeddings") or None
+        elif kind not in ALREADY_SCALED:
+            factor = rope.number("factor", default=factor) or 1.0
+    longest = max(int(length * factor), 1)
+    return longest, min(unasked or longest, longest)
+
+
+def _rope_parameters(reader: ConfigReader) -> list[Mapping[str, object]]:
+    """Return every set of rope parameters: one, or one per layer type."""
+    stated = reader.raw("rope_scaling", "rope_parameters")
+    if not is_mapping(stated):
+        return []
+    nested = [value for value in stated.values() if is_mapping(value)]
+    return nested or [stated]

@@ -1,0 +1,1 @@
+"""Replicas, layouts and prices."""

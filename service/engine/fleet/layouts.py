@@ -1,0 +1,309 @@
+"""Which parallel layouts the serving engine would start, by the divisions it insists on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import assert_never
+
+from service.engine.errors import UnsupportedLayoutError
+from service.engine.formats.quantization import Quantization
+from service.engine.inputs import Gpu, Layout, LayoutWish
+from service.engine.layers.architecture import (
+    Architecture,
+    Attention,
+    CompressedAttention,
+    DenseMlp,
+    Encoder,
+    GatedDeltaNet,
+    GroupedQueryAttention,
+    KimiDeltaAttention,
+    LatentAttention,
+    Mamba1,
+    Mamba2,
+    MoeMlp,
+    NoAttention,
+    NoMlp,
+    ShortConvolution,
+)
+
+# More stages than nodes of a rack row are not a deployment anyone runs; the search ends here.
+MAX_NODES = 8
+MAX_TENSOR_PARALLEL_SIZE = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divisions:
+    """Sizes that tensor parallelism must divide, and the name a person knows them by."""
+
+    exact: tuple[tuple[str, int], ...]  # must be divisible by TP
+    key_value_heads: tuple[int, ...]  # divisible by TP, or TP by them
+    num_experts: int  # 0 without experts
+    blocks: tuple[tuple[str, int, int, bool], ...]  # name, size, block, exempt under expert parallelism
+
+
+def check_layout(architecture: Architecture, quantization: Quantization, layout: Layout) -> None:
+    """Raise UnsupportedLayoutError, saying which size does not divide, if the engine would refuse to start.
+
+    Sources:
+        vLLM 0.33 ModelConfig.verify_with_parallel_config (heads, pipeline stages),
+        distributed.utils.divide (matrices, heads of towers), validate_fp8_block_shape and
+        validate_fp8_block_shape_moe (quantization blocks).
+    """
+    tp = layout.tensor_parallel_size
+    divisions = _divisions(architecture, quantization)
+    for name, size in divisions.exact:
+        if size % tp:
+            raise _refusal(f"tensor_parallel_size {tp} does not divide the model's {size} {name}", size)
+    for heads in divisions.key_value_heads:
+        if heads % tp and tp % heads:
+            raise _refusal(
+                f"tensor_parallel_size {tp} neither divides the model's {heads} key-value heads nor is divided by them",
+                heads,
+            )
+    for name, size, block, exempt in divisions.blocks:
+        if tp > 1 and (size // tp) % block and not (exempt and layout.expert_parallel):
+            raise UnsupportedLayoutError(
+                f"tensor_parallel_size {tp} leaves {size // tp} of the {size} {name} on a rank, "
+                f"which the quantization block of {block} does not divide",
+                field="tensor_parallel_size",
+                accepted="a smaller tensor_parallel_size" + (", or expert_parallel=true" if exempt else ""),
+            )
+    _check_stages(architecture, divisions, layout)
+    _check_context_parallel(architecture, layout)
+
+
+def _check_stages(architecture: Architecture, divisions: Divisions, layout: Layout) -> None:
+    """Raise UnsupportedLayoutError if stages or experts do not fit the model."""
+    if layout.pipeline_parallel_size > len(architecture.layers):
+        raise UnsupportedLayoutError(
+            f"pipeline_parallel_size {layout.pipeline_parallel_size} exceeds the {len(architecture.layers)} layers",
+            field="pipeline_parallel_size",
+            accepted=f"1 to {len(architecture.layers)}",
+        )
+    ranks = layout.tensor_parallel_size * layout.data_parallel_size
+    if layout.expert_parallel and divisions.num_experts < ranks:
+        raise UnsupportedLayoutError(
+            f"expert_parallel over {ranks} ranks needs at least as many experts; the model has {divisions.num_experts}",
+            field="expert_parallel",
+            accepted="expert_parallel=false" if not divisions.num_experts else f"at most {divisions.num_experts} ranks",
+        )
+
+
+def _check_context_parallel(architecture: Architecture, layout: Layout) -> None:
+    """Raise UnsupportedLayoutError if the engine cannot spread the tokens of one cache over these ranks.
+
+    Latents are the same on every rank, so any number of ranks that divides TP may hold them in turn.
+    Keys and values of heads only where TP replicates them. Windows never.
+
+    Source:
+        vLLM 0.33 `config/parallel.py`, `ModelConfig.verify_with_parallel_config`,
+        `SlidingWindowSpec.max_memory_usage_bytes`.
+    """
+    dcp, tp = layout.decode_context_parallel_size, layout.tensor_parallel_size
+    if dcp == 1:
+        return
+    if tp % dcp:
+        raise _context_refusal(f"{dcp} does not divide tensor_parallel_size {tp}", f"a divisor of {tp}")
+    mixers = {mixer for layer in architecture.layers for mixer in layer.mixers}
+    if any(isinstance(it, CompressedAttention) or _is_local(it) for it in mixers):
+        raise _context_refusal(f"{dcp} is not possible with sliding windows or chunks", "1")
+    if any(isinstance(it, LatentAttention) and not it.keeps_heads for it in mixers):
+        return
+    heads = {_query_and_key_value_heads(it) for it in mixers} - {None}
+    if not heads:
+        raise _context_refusal(f"{dcp} needs attention whose cache grows", "1")
+    for queries, key_values in sorted(it for it in heads if it is not None):
+        most = tp // key_values
+        if tp <= key_values or dcp > most or queries // key_values % dcp:
+            raise _context_refusal(
+                f"{dcp} needs {dcp} ranks for each of the model's {key_values} key-value heads, and a divisor of the "
+                f"{queries // key_values} query heads of each; tensor_parallel_size is {tp}",
+                f"1, or tensor_parallel_size of at least {dcp * key_values}" if most <= 1 else f"1 to {most}",
+            )
+
+
+def _is_local(mixer: Attention) -> bool:
+    return isinstance(mixer, GroupedQueryAttention) and bool(mixer.sliding_window or mixer.attention_chunk_size)
+
+
+def _query_and_key_value_heads(mixer: Attention) -> tuple[int, int] | None:
+    match mixer:
+        case GroupedQueryAttention():
+            return mixer.num_attention_heads, mixer.num_key_value_heads
+        case LatentAttention():
+            return mixer.num_attention_heads, mixer.num_attention_heads
+        case _:
+            return None
+
+
+def _context_refusal(detail: str, accepted: str) -> UnsupportedLayoutError:
+    field = "decode_context_parallel_size"
+    return UnsupportedLayoutError(f"{field} {detail}", field=field, accepted=accepted)
+
+
+def _refusal(detail: str, size: int) -> UnsupportedLayoutError:
+    sizes = ", ".join(str(tp) for tp in (1, 2, 3, 4, 5, 6, 7, 8, 16, 32) if size % tp == 0)
+    return UnsupportedLayoutError(detail, field="tensor_parallel_size", accepted=f"a divisor, such as {sizes}")
+
+
+def is_legal(architecture: Architecture, quantization: Quantization, layout: Layout) -> bool:
+    """Return whether the engine would start this layout."""
+    try:
+        check_layout(architecture, quantization, layout)
+    except UnsupportedLayoutError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=4096)
+def candidate_layouts(
+    architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: LayoutWish
+) -> tuple[Layout, ...]:
+    """Return the legal layouts to consider, smallest first.
+
+    Tensor parallelism stays inside one fast domain (a server, or the NVLink domain of a rack);
+    more servers are joined by pipeline stages, as vLLM's parallelism guide advises, or by tensor
+    parallelism when the caller asks for it by number.
+
+    Raises:
+        UnsupportedLayoutError: the caller fixed a layout that the engine would refuse.
+    """
+    layouts: list[Layout] = []
+    for layout in _wished_layouts(gpu, wish):
+        spread = replace(layout, expert_parallel=True)
+        if is_legal(architecture, quantization, layout):
+            layouts.append(layout)
+        elif wish.expert_parallel is None and is_legal(architecture, quantization, spread):
+            layouts.append(spread)  # experts that cannot be cut can still be dealt out whole
+    if not layouts:
+        _explain(architecture, quantization, wish, _most_ranks(architecture, quantization, gpu, wish))
+    return tuple(sorted(layouts, key=lambda it: (it.gpus_per_replica, it.pipeline_parallel_size)))
+
+
+def _most_ranks(architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: LayoutWish) -> int:
+    """Return the stated tensor-parallel size, or the largest over which caches could have been spread."""
+    if wish.tensor_parallel_size is not None or wish.decode_context_parallel_size is None:
+        return wish.tensor_parallel_size or 1
+    others = candidate_layouts(architecture, quantization, gpu, replace(wish, decode_context_parallel_size=None))
+    return max(it.tensor_parallel_size for it in others)
+
+
+def _explain(architecture: Architecture, quantization: Quantization, wish: LayoutWish, ranks: int) -> None:
+    """Raise the refusal of exactly the layout that was asked for."""
+    check_layout(
+        architecture,
+        quantization,
+        Layout(
+            tensor_parallel_size=ranks,
+            pipeline_parallel_size=wish.pipeline_parallel_size or 1,
+            data_parallel_size=wish.data_parallel_size or 1,
+            expert_parallel=bool(wish.expert_parallel),
+            decode_context_parallel_size=wish.decode_context_parallel_size or 1,
+        ),
+    )
+
+
+def _wished_layouts(gpu: Gpu, wish: LayoutWish) -> Iterator[Layout]:
+    for tensor_parallel_size in _tensor_parallel_sizes(gpu, wish):
+        for pipeline_parallel_size in _pipeline_parallel_sizes(gpu, tensor_parallel_size, wish):
+            yield Layout(
+                tensor_parallel_size=tensor_parallel_size,
+                pipeline_parallel_size=pipeline_parallel_size,
+                data_parallel_size=wish.data_parallel_size or 1,
+                expert_parallel=bool(wish.expert_parallel),
+                decode_context_parallel_size=wish.decode_context_parallel_size or 1,
+            )
+
+
+def _tensor_parallel_sizes(gpu: Gpu, wish: LayoutWish) -> tuple[int, ...]:
+    if wish.tensor_parallel_size is not None:
+        return (wish.tensor_parallel_size,)
+    domain = min(max(gpu.gpus_per_node, gpu.scale_up_domain_gpus), MAX_TENSOR_PARALLEL_SIZE)
+    return tuple(1 << power for power in range(domain.bit_length()) if 1 << power <= domain)
+
+
+def _pipeline_parallel_sizes(gpu: Gpu, tensor_parallel_size: int, wish: LayoutWish) -> tuple[int, ...]:
+    if wish.pipeline_parallel_size is not None:
+        return (wish.pipeline_parallel_size,)
+    if tensor_parallel_size >= gpu.gpus_per_node:
+        return (1, 2, 3, 4, 6, MAX_NODES)
+    return (1,)
+
+
+@lru_cache(maxsize=1024)
+def _divisions(architecture: Architecture, quantization: Quantization) -> Divisions:
+    """Collect every size that tensor parallelism must divide."""
+    exact = _tower_divisions(architecture.encoder)
+    key_value_heads: set[int] = set()
+    blocks: set[tuple[str, int, int, bool]] = set()
+    num_experts = 0
+    for layer in architecture.layers:
+        for mixer in layer.mixers:
+            exact |= _mixer_divisions(mixer)
+            if isinstance(mixer, GroupedQueryAttention):
+                key_value_heads.add(mixer.num_key_value_heads)
+        match layer.mlp:
+            case DenseMlp(intermediate_size=size):
+                exact.add(("feed-forward columns", size))
+                blocks |= _block_divisions(quantization, "feed-forward columns", size, exempt=False)
+            case MoeMlp(moe_intermediate_size=size):
+                num_experts = max(num_experts, layer.mlp.num_experts)
+                blocks |= _block_divisions(quantization, "expert columns", size, exempt=True)
+                if layer.mlp.shared_expert_intermediate_size:
+                    exact.add(("shared expert columns", layer.mlp.shared_expert_intermediate_size))
+            case NoMlp():
+                pass
+            case _ as never:
+                assert_never(never)
+    return Divisions(
+        exact=tuple(sorted(exact)),
+        key_value_heads=tuple(sorted(key_value_heads)),
+        num_experts=num_experts,
+        blocks=tuple(sorted(blocks)),
+    )
+
+
+def _tower_divisions(encoder: Encoder | None) -> set[tuple[str, int]]:
+    """Return the same of a tower and of any beside it."""
+    if encoder is None:
+        return set()
+    sizes = _tower_divisions(encoder.beside)
+    if encoder.num_heads is not None and not encoder.is_whole_where_uneven:
+        sizes.add(("attention heads of the vision or audio tower", encoder.num_heads))
+    if encoder.intermediate_size:
+        sizes.add(("feed-forward columns of the vision tower", encoder.intermediate_size))
+    return sizes
+
+
+def _block_divisions(
+    quantization: Quantization, name: str, size: int, *, exempt: bool
+) -> set[tuple[str, int, int, bool]]:
+    """Return the block that a rank's columns must fill, for schemes with two-dimensional blocks or groups."""
+    if quantization.scheme in ("fp8-block", "int4-group") and quantization.block:
+        return {(name, size, quantization.block, exempt)}
+    if quantization.scheme == "nvfp4":
+        return {(name, size, quantization.block, exempt)}
+    return set()
+
+
+def _mixer_divisions(mixer: Attention) -> set[tuple[str, int]]:
+    match mixer:
+        case CompressedAttention():
+            return {("attention heads", mixer.num_attention_heads), ("output groups", mixer.o_groups)}
+        case GroupedQueryAttention() | LatentAttention():
+            return {("attention heads", mixer.num_attention_heads)}
+        case GatedDeltaNet():
+            groups = {("groups of the linear norm", mixer.num_norm_groups)} if mixer.num_norm_groups else set()
+            return {("linear key heads", mixer.num_key_heads), ("linear value heads", mixer.num_value_heads)} | groups
+        case KimiDeltaAttention():
+            return {("linear heads", mixer.num_heads)}
+        case Mamba2():
+            return {("state-space heads", mixer.num_heads)}
+        case Mamba1():
+            return {("state-space channels", mixer.intermediate_size)}
+        case ShortConvolution():
+            return {("convolution channels", mixer.hidden_size)}
+        case NoAttention():
+            return set()
+        case _ as never:
+            assert_never(never)

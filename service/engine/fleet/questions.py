@@ -1,0 +1,111 @@
+"""The three questions, with everything the engine needs to answer them as values."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from service.engine.engines.rules import EngineRules
+from service.engine.facts import ModelFacts
+from service.engine.inputs import (
+    Gpu,
+    Headroom,
+    KvCacheDtype,
+    LayoutWish,
+    Limits,
+    Load,
+    SpeculativeMethod,
+    WeightFormat,
+)
+from service.engine.time.steps import StepTimers
+
+Objective = Literal["cost", "gpus", "latency"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsWish:
+    """The engine settings that the caller stated; None means the engine's own default."""
+
+    weight_format: WeightFormat | None = None
+    kv_cache_dtype: KvCacheDtype | None = None
+    gpu_memory_utilization: float | None = None
+    kv_cache_memory_bytes: int | None = None
+    max_model_len: int | None = None
+    max_num_batched_tokens: int | None = None
+    max_num_seqs: int | None = None
+    block_size: int | None = None
+    num_speculative_tokens: int = 0
+    speculative_method: SpeculativeMethod | None = None
+    max_loras: int = 0
+    max_lora_rank: int = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What one provider asks for one instance type."""
+
+    id: str
+    provider: str
+    instance_type: str
+    region: str
+    gpu: str
+    gpu_count: int
+    usd_per_hour: float
+    as_of: str  # ISO date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeQuestion:
+    """This model, this load, this GPU type: how many?"""
+
+    model: ModelFacts
+    gpu: Gpu
+    load: Load
+    limits: Limits
+    layout: LayoutWish
+    headroom: Headroom
+    settings: SettingsWish
+    rules: EngineRules
+    offers: tuple[Offer, ...] = ()
+    timers: StepTimers | None = None  # None: memory alone
+    disaggregated: bool = False  # prefill and decode on GPUs of their own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityQuestion:
+    """This model on these GPUs: how much load?"""
+
+    model: ModelFacts
+    gpu: Gpu
+    gpu_count: int
+    load: Load  # latency at its concurrency or rate, even beyond saturation; its lengths are those below
+    input_tokens: int | None  # both None: requests of the longest context served
+    output_tokens: int | None
+    limits: Limits
+    layout: LayoutWish
+    settings: SettingsWish
+    rules: EngineRules
+    offers: tuple[Offer, ...] = ()
+    timers: StepTimers | None = None  # None: memory alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecommendQuestion:
+    """This model, this load: which GPU, layout and precision?"""
+
+    model: ModelFacts
+    gpus: tuple[Gpu, ...]  # after allow and deny lists
+    load: Load
+    limits: Limits
+    headroom: Headroom
+    settings: SettingsWish
+    layout: LayoutWish
+    rules: EngineRules
+    offers: tuple[Offer, ...]
+    weight_formats: tuple[WeightFormat, ...] = ()  # empty: the model's own checkpoint formats
+    kv_cache_dtypes: tuple[KvCacheDtype, ...] = ()  # empty: auto
+    providers: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    max_gpus: int | None = None
+    max_usd_per_hour: float | None = None
+    objective: Objective = "cost"
+    limit: int = 10
+    timers: StepTimers | None = None  # None: memory alone

@@ -1,0 +1,167 @@
+"""How layers share the pool: vLLM 0.33's groups of layers with one block table each.
+
+Source: vLLM 0.33 `v1/core/kv_cache_planning.py` (`get_kv_cache_groups` and what it calls).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from service.engine.arithmetic import ceil_div
+from service.engine.errors import UnsupportedModelError
+from service.engine.memory.specs import CacheSpec
+
+GROWING_KINDS = frozenset({"full_attention", "mla_attention"})
+# Above this ratio of the largest to the smallest layer count, padding would waste too much.
+PADDING_RATIO = 1.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheGroup:
+    """Layers that share one block table; a block holds one page of each."""
+
+    specs: tuple[CacheSpec, ...]  # one per layer
+    kinds: tuple[CacheSpec, ...]  # one spec for each rule of how blocks grow
+
+    @property
+    def bytes_per_block(self) -> int:
+        """Return the bytes of one block of all layers."""
+        return sum(spec.block_stride_bytes for spec in self.specs)
+
+    def blocks_for(self, num_tokens: int, in_flight_tokens: int) -> int:
+        """Return the blocks that a request of this length may hold at once."""
+        if len(self.kinds) == 1:  # nearly always, and this is asked often
+            return self.kinds[0].blocks_for(num_tokens, in_flight_tokens)
+        return max(spec.blocks_for(num_tokens, in_flight_tokens) for spec in self.kinds)
+
+
+def group_of(specs: tuple[CacheSpec, ...]) -> CacheGroup:
+    """Return the group of these layers."""
+    by_rule = {_growth(it): it for it in specs}
+    return CacheGroup(specs=specs, kinds=tuple(by_rule.values()))
+
+
+def _growth(spec: CacheSpec) -> tuple[object, ...]:
+    """Return what decides how blocks grow with a request's length."""
+    return spec.kind, spec.block_size, spec.window, spec.pages_per_request
+
+
+def counted(groups: Sequence[CacheGroup]) -> tuple[tuple[CacheGroup, int], ...]:
+    """Return groups whose blocks grow alike once, with their number."""
+    numbers = Counter(frozenset(_growth(it) for it in group.kinds) for group in groups)
+    first = {frozenset(_growth(it) for it in group.kinds): group for group in reversed(groups)}
+    return tuple((first[growth], number) for growth, number in numbers.items())
+
+
+def cache_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
+    """Return the groups of a model's layers, in the engine's order.
+
+    One group when all layers are alike, or grow alike; otherwise page sizes are made equal and
+    every kind is cut into groups of the same number of layers.
+    """
+    if not specs:
+        return ()
+    if len(set(specs)) == 1 or _need_the_same_slots(specs):
+        return (group_of(tuple(specs)),)
+    if any(spec.kind == "sliding_window_mla" for spec in specs):
+        return _packed_groups(specs)
+    return _groups_of_equal_size(_with_one_page_size(specs))
+
+
+def _need_the_same_slots(specs: Sequence[CacheSpec]) -> bool:
+    """Return whether all layers need the same blocks for the same tokens."""
+    first = specs[0]
+    if len({spec.block_size for spec in specs}) > 1:
+        return False
+    if first.kind in GROWING_KINDS:
+        return all(spec.kind in GROWING_KINDS for spec in specs)
+    if first.kind == "mamba":
+        return all(
+            (it.kind, it.pages_per_request, it.page_size_bytes)
+            == (first.kind, first.pages_per_request, first.page_size_bytes)
+            for it in specs
+        )
+    return all((it.kind, it.window) == (first.kind, first.window) for it in specs)
+
+
+def _packed_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
+    """Return groups whose pages of different sizes stand side by side in one block.
+
+    Layers that need the same slots form a bucket. A bucket with as many layers of every page size
+    repeats a pattern, and is cut into groups of as many repeats as waste least.
+    """
+    buckets: list[list[CacheSpec]] = []
+    for spec in specs:
+        for bucket in buckets:
+            if _need_the_same_slots([*bucket, spec]):
+                bucket.append(spec)
+                break
+        else:
+            buckets.append([spec])
+    sizes = [Counter(spec.page_size_bytes for spec in bucket) for bucket in buckets]
+    balanced = [len(set(counts.values())) == 1 for counts in sizes]
+    repeats = [max(counts.values()) for counts in sizes]
+    floor = max(
+        (n for n, even, counts in zip(repeats, balanced, sizes, strict=True) if even and len(counts) > 1), default=0
+    )
+    if floor == 0:
+        return tuple(group_of(tuple(bucket)) for bucket in buckets)
+    per_group = _least_padding([n for n, even in zip(repeats, balanced, strict=True) if even], floor)
+    groups: list[CacheGroup] = []
+    for bucket, even, count in zip(buckets, balanced, repeats, strict=True):
+        num_groups = ceil_div(count, per_group) if even else 1
+        by_size: dict[int, list[CacheSpec]] = {}
+        for spec in bucket:
+            by_size.setdefault(spec.page_size_bytes, []).append(spec)
+        groups += [
+            group_of(tuple(spec for layers in by_size.values() for spec in layers[index::num_groups]))
+            for index in range(num_groups)
+        ]
+    return tuple(groups)
+
+
+def _least_padding(counts: Sequence[int], floor: int) -> int:
+    """Return the group size, at least `floor`, that pads these counts least; the larger of equals."""
+    return min(range(floor, max(counts) + 1), key=lambda size: (sum(-count % size for count in counts), -size))
+
+
+def _with_one_page_size(specs: Sequence[CacheSpec]) -> list[CacheSpec]:
+    """Return the layers with pages of one size: longer blocks where that divides, padding elsewhere.
+
+    Raises:
+        UnsupportedModelError: a latent page that neither divides nor may be padded.
+    """
+    largest = max(spec.page_size_bytes for spec in specs)
+    unified: list[CacheSpec] = []
+    for spec in specs:
+        page = spec.page_size_bytes
+        if page == largest:
+            unified.append(spec)
+        elif spec.kind == "mamba":
+            unified.append(replace(spec, page_size_padded=largest))
+        elif largest % page == 0:
+            unified.append(replace(spec, block_size=spec.block_size * (largest // page)))
+        elif spec.kind == "mla_attention":
+            raise UnsupportedModelError(
+                f"a latent page of {page} bytes cannot share a pool with pages of {largest} bytes",
+                field="model_config",
+                accepted="layers whose pages divide one another",
+            )
+        else:
+            unified.append(replace(spec, page_size_padded=largest))
+    return unified
+
+
+def _groups_of_equal_size(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
+    """Return groups with as many layers each as the rarest kind has (or the commonest, when they are close)."""
+    buckets: dict[CacheSpec, int] = {}
+    for spec in specs:
+        buckets[spec] = buckets.get(spec, 0) + 1
+    fewest, most = min(buckets.values()), max(buckets.values())
+    group_size = most if most < fewest * PADDING_RATIO else fewest
+    groups: list[CacheGroup] = []
+    for spec, layers in buckets.items():
+        num_groups = ceil_div(layers, group_size)
+        # Layers are dealt out in turn, so that pipeline stages get even shares.
+        groups += [group_of((spec,) * len(range(index, layers, num_groups))) for index in range(num_groups)]
+    return tuple(groups)

@@ -1,0 +1,179 @@
+"""The ledger of one GPU: everything that is not the cache, and what is left for it.
+
+Constants are fitted on published start-up logs; `service/catalog/data/engine_rules.yaml` states the
+source, sample and error of each.
+"""
+
+from functools import lru_cache
+
+from service.engine.engines.rules import EngineRules, has_unified_memory
+from service.engine.inputs import EngineSettings, Gpu, Layout
+from service.engine.layers.architecture import Architecture, GatedDeltaNet, Mamba1, Mamba2, MoeMlp, ShortConvolution
+from service.engine.memory.activation import activation_bytes
+from service.engine.memory.results import MemoryPerGpu
+
+# The engine captures graphs for batches up to twice the sequences, at most this many.
+LARGEST_GRAPH_BATCH = 512
+RECURRENT = (GatedDeltaNet, Mamba1, Mamba2, ShortConvolution)
+
+
+def memory_per_gpu(
+    *,
+    architecture: Architecture,
+    rank_weight_bytes: int,
+    gpu: Gpu,
+    layout: Layout,
+    settings: EngineSettings,
+    rules: EngineRules,
+) -> MemoryPerGpu:
+    """Return the ledger; its terms add up to the byte. [bytes].
+
+        total = reserved + weights + activation + graphs + non-torch + cache - shortfall
+
+    With `kv_cache_memory_bytes` the cache is given, and `reserved` is what remains; `budget_left`
+    states each engine's own formula otherwise. Rules that also hold for an older version (nobody
+    stated one) give the smaller of the two pools.
+
+    Args:
+        architecture: the model.
+        rank_weight_bytes: weights of the fullest rank. [bytes]
+        gpu: memory as the driver reports it.
+        layout: how one replica is spread.
+        settings: utilization, batch limits and the like.
+        rules: the engine version's defaults and measured terms.
+    """
+    ledgers = [
+        _ledger(architecture, rank_weight_bytes, gpu, layout, settings, rules_of_model(architecture, row))
+        for row in (rules, rules.also_holds_for)
+        if row is not None
+    ]
+    return min(ledgers, key=lambda it: it.kv_cache_bytes - it.shortfall_bytes)
+
+
+def rules_of_model(architecture: Architecture, rules: EngineRules) -> EngineRules:
+    """Return the version's rules for this model: some versions run experts and recurrent state differently."""
+    return rules.for_mixtures if rules.for_mixtures is not None and _is_mixture(architecture) else rules
+
+
+@lru_cache(maxsize=2048)
+def _is_mixture(architecture: Architecture) -> bool:
+    """Return whether a model has experts, or layers that keep a state instead of keys and values."""
+    mixers = {mixer for layer in architecture.layers for mixer in layer.mixers}
+    return expert_layers(architecture) > 0 or any(isinstance(it, RECURRENT) for it in mixers)
+
+
+def _ledger(
+    architecture: Architecture,
+    rank_weight_bytes: int,
+    gpu: Gpu,
+    layout: Layout,
+    settings: EngineSettings,
+    rules: EngineRules,
+) -> MemoryPerGpu:
+    activation = activation_bytes(architecture, layout, settings, rules)
+    graphs = cuda_graph_bytes(architecture, settings, rules)
+    non_torch = non_torch_bytes(gpu, layout, rules)
+    fixed = rank_weight_bytes + activation + graphs + non_torch
+    if settings.kv_cache_memory_bytes is None:
+        cache = budget_left(gpu, settings, rules, rank_weight_bytes, activation, graphs, non_torch)
+    else:
+        cache = settings.kv_cache_memory_bytes
+    kept = max(cache, 0)
+    reserved = gpu.memory_bytes - fixed - kept
+    shortfall = max(-reserved, -cache, 0)
+    return MemoryPerGpu(
+        total_bytes=gpu.memory_bytes,
+        reserved_bytes=reserved + shortfall,
+        weight_bytes=rank_weight_bytes,
+        activation_bytes=activation,
+        cuda_graph_bytes=graphs,
+        non_torch_bytes=non_torch,
+        kv_cache_bytes=kept,
+        shortfall_bytes=shortfall,
+    )
+
+
+def budget_left(
+    gpu: Gpu, settings: EngineSettings, rules: EngineRules, weights: int, activation: int, graphs: int, non_torch: int
+) -> int:
+    """Return what the engine's budget leaves for the cache; negative when nothing is left. [bytes].
+
+        vLLM          floor(gpu_memory_utilization x total) - weights - activation - non-torch (- graphs)
+        SGLang        floor(mem_fraction_static x (total - non-torch)) - weights
+        TensorRT-LLM  floor(free_gpu_memory_fraction x (total - weights - activation - graphs - non-torch))
+
+    vLLM subtracts its own estimate of the graphs since 0.20 and captures them beside the budget
+    before. SGLang never measures activations: its fraction is of the memory that is free before
+    weights are loaded, and what the fraction leaves out serves activations and graphs; the pool is
+    split between full and sliding-window layers, or between cache and state, afterwards.
+    TensorRT-LLM loads the engine, allocates execution context, runtime and decoder buffers, and
+    takes its fraction of whatever is then free.
+
+    Sources:
+        vLLM 0.33 `v1/worker/gpu_worker.py` (`determine_available_memory`), pull request 30515;
+        SGLang `model_executor/model_runner_kv_cache_mixin.py` (`_profile_available_bytes`);
+        TensorRT-LLM documentation, "Memory Usage of TensorRT-LLM", and `KvCacheConfig`.
+    """
+    share = settings.gpu_memory_utilization
+    on_device = gpu.memory_bytes - weights - activation - graphs - non_torch
+    match rules.memory_share:
+        case "total":
+            inside = graphs if rules.graph_accounting == "inside" else 0
+            left = int(share * gpu.memory_bytes) - weights - activation - non_torch - inside
+        case "static":
+            left = int(share * (gpu.memory_bytes - non_torch)) - weights
+        case "free":
+            return int(share * on_device) if on_device > 0 else on_device
+    # Graphs and activations beside the budget still need room on the device.
+    return min(left, on_device)
+
+
+def non_torch_bytes(gpu: Gpu, layout: Layout, rules: EngineRules) -> int:
+    """Return what the driver, libraries and communication take outside the framework's allocator. [bytes].
+
+        non-torch = context and libraries (+ buffers of NCCL and custom all-reduce, when ranks have peers)
+                    (+ what the host takes, where it shares the memory)
+
+    Since 0.11.1 vLLM sets up communication before it looks at what is free, so that its buffers lie
+    beside the budget; what libraries allocate for it later still counts.
+
+    Source:
+        vLLM 0.33 `v1/worker/gpu_worker.py` (`init_device`), pull request 25359.
+    """
+    peers = rules.non_torch_bytes_with_peers if layout.tensor_parallel_size > 1 or layout.expert_parallel else 0
+    host = rules.non_torch_bytes_unified if has_unified_memory(gpu) else 0
+    return rules.non_torch_base_bytes + peers + host
+
+
+def cuda_graph_bytes(architecture: Architecture, settings: EngineSettings, rules: EngineRules) -> int:
+    """Return the memory of captured graphs, or the engine's estimate where that counts. [bytes].
+
+        graphs = base + largest captured batch x (s + dense layers x a + expert layers x b)
+
+    The largest captured batch is twice `max_num_seqs`, at most 512 and at most the token budget.
+
+    Source:
+        vLLM 0.33 `config/vllm.py` (`_set_cudagraph_sizes`), `v1/worker/gpu/cudagraph_utils.py`
+        (`profile_cudagraph_memory`).
+    """
+    if settings.enforce_eager:
+        return 0
+    sizes = largest_captured_batch(settings)
+    experts = expert_layers(architecture)
+    per_size = (
+        rules.graph_bytes_per_size
+        + (len(architecture.layers) - experts) * rules.graph_bytes_per_dense_layer_and_size
+        + experts * rules.graph_bytes_per_expert_layer_and_size
+    )
+    return rules.graph_base_bytes + int(sizes * per_size)
+
+
+def largest_captured_batch(settings: EngineSettings) -> int:
+    """Return the tokens of the largest batch that is captured as a graph. [tokens]."""
+    return min(2 * settings.max_num_seqs, LARGEST_GRAPH_BATCH, settings.max_num_batched_tokens)
+
+
+@lru_cache(maxsize=2048)
+def expert_layers(architecture: Architecture) -> int:
+    """Return how many layers hold experts."""
+    return sum(isinstance(layer.mlp, MoeMlp) for layer in architecture.layers)

@@ -1,0 +1,255 @@
+"""SGLang's cache: a pool for each kind of layer, sized once, where vLLM shares one pool of equal pages.
+
+    rest        = what the weights leave of `mem_fraction_static`
+    states      = floor(rest x r / (1 + r) / (state bytes x (1 + drafted / slots)))    r = mamba_full_memory_ratio
+    full tokens = floor(what is left / (full bytes + s x window bytes))                s = swa_full_tokens_ratio
+    window      = floor(s x full tokens)
+    requests    = min over pools of size / what one request holds
+
+Sources:
+    SGLang `python/sglang/srt/mem_cache/kv_cache_configurator.py` (`_handle_max_mamba_cache`,
+    `_calculate_mamba_ratio`), `python/sglang/srt/model_executor/pool_configurator.py`,
+    `python/sglang/srt/configs/model_config.py` (`is_hybrid_swa_model`),
+    `python/sglang/srt/managers/schedule_batch.py` (`maybe_evict_swa`).
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil
+from typing import Final
+
+from service.engine.arithmetic import ceil_div
+from service.engine.inputs import EngineSettings, Layout
+from service.engine.layers.architecture import Architecture, CompressedAttention, LatentAttention
+from service.engine.memory.drafts import draft_of, reserved_tokens
+from service.engine.memory.results import KvCache, KvCacheGroup
+from service.engine.memory.shared_pool import CacheShape, cache_shape, in_flight_tokens, longest_fitting
+from service.engine.memory.specs import SPARSE_BLOCK_SIZE, CacheSpec
+
+MAMBA_FULL_MEMORY_RATIO: Final = Fraction(9, 10)  # `--mamba-full-memory-ratio`: bytes of states to bytes of the rest
+SWA_FULL_TOKENS_RATIO: Final = Fraction(8, 10)  # `--swa-full-tokens-ratio`: tokens of windowed to full layers
+PAGE_SIZE: Final = 1  # `--page-size` [tokens]
+# A running request's own state, two that the prefix cache may hold for it, and two buffers to write checkpoints
+# while the next step runs (`extra_buffer`; builds before mid-2026 default to `no_buffer`, without the last two).
+STATES_PER_REQUEST: Final = 5
+# Slots behind the window are given back once per window of decoded tokens.
+WINDOWS_HELD: Final = 2
+# Architectures with a pool of their own for windowed layers; elsewhere every layer keeps every token.
+WINDOW_POOL_FAMILIES: Final = ("Llama4For", "GptOssFor", "MiMoV2", "Step3p5", "Step3p7", "Gemma4", "Laguna", "Mellum")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeparatePools:
+    """The pools of one rank; a request is counted in pages of the full pool, by the scarcest pool it draws on."""
+
+    page_size: int  # [tokens]
+    num_pages: int  # of the layers that keep every token
+    full_bytes_per_token: int
+    window_tokens: int  # slots of the windowed layers; 0 without such a pool
+    window_bytes_per_token: int
+    longest_window: int  # [tokens]
+    num_states: int
+    state_bytes: int  # of one request, all layers; 0 without recurrent layers
+
+    @property
+    def tokens(self) -> int:
+        """Return `max_total_num_tokens`, as the engine prints it."""
+        return self.num_pages * self.page_size
+
+    def held_in_windows(self, num_tokens: int, in_flight_tokens: int) -> int:
+        """Return the slots of the windowed pool that a request of this length may hold at once. [tokens]."""
+        return min(num_tokens, WINDOWS_HELD * self.longest_window + in_flight_tokens) if self.window_tokens else 0
+
+    def blocks_per_request(self, num_tokens: int, in_flight_tokens: int) -> int:
+        """Return the pages that stand for one request: its share of the scarcest pool, of all pages.
+
+        pages = max(tokens / page, pages x slots / window slots, (pages - 1) / requests that the states hold)
+        """
+        pages = ceil_div(num_tokens, self.page_size)
+        if self.window_tokens:
+            held = self.held_in_windows(num_tokens, in_flight_tokens)
+            pages = max(pages, ceil_div(self.num_pages * held, self.window_tokens))
+        if self.state_bytes:
+            requests = self.num_states // STATES_PER_REQUEST
+            pages = max(pages, (self.num_pages - 1) // requests if requests else self.num_pages)
+        return max(pages, 1)
+
+
+@lru_cache(maxsize=4096)
+def has_separate_pools(architecture: Architecture) -> bool:
+    """Return whether the rules here cover a model: with tokens that grow, and no compressed past (DeepSeek V4)."""
+    mixers = {mixer for layer in architecture.layers for mixer in layer.mixers}
+    compressed = any(isinstance(it, CompressedAttention) for it in mixers)
+    return not compressed and cache_shape(architecture, Layout(), "auto", None).bytes_per_token_within_windows > 0
+
+
+def has_window_pool(architecture: Architecture) -> bool:
+    """Return whether windowed layers have a pool of their own (`is_hybrid_swa_model`)."""
+    return architecture.name.startswith(WINDOW_POOL_FAMILIES)
+
+
+@lru_cache(maxsize=4096)
+def separate_pools(
+    architecture: Architecture,
+    layout: Layout,
+    settings: EngineSettings,
+    available_bytes: int,
+    swa_full_tokens_ratio: Fraction = SWA_FULL_TOKENS_RATIO,
+) -> SeparatePools:
+    """Return the pools of one rank of the fullest pipeline stage.
+
+    Args:
+        architecture: the model.
+        layout: how one replica is spread.
+        settings: cache dtype, page size and drafts.
+        available_bytes: of all pools together. [bytes]
+        swa_full_tokens_ratio: slots of windowed layers to those of full ones. [fraction]
+    """
+    specs = _rank_specs(architecture, layout, settings)
+    page = _page_size(architecture, settings)
+    windows = [spec for spec in specs if spec.window] if has_window_pool(architecture) else []
+    full_bytes = sum(ceil_div(it.token_bytes, it.context_ranks) for it in specs) - sum(it.token_bytes for it in windows)
+    window_bytes = sum(spec.token_bytes for spec in windows)
+    state_bytes = sum(spec.state_bytes for spec in specs)
+    drafted = settings.num_speculative_tokens + 1 if settings.num_speculative_tokens else 0
+    num_states = _num_states(available_bytes, state_bytes, drafted)
+    # States of drafted tokens are kept for running requests alone, beside the pool.
+    per_drafting = min(settings.max_num_seqs, num_states // STATES_PER_REQUEST) * drafted
+    left = max(available_bytes - state_bytes * (num_states + per_drafting), 0)
+    tokens = int(left / (full_bytes + swa_full_tokens_ratio * window_bytes)) if full_bytes + window_bytes else 0
+    num_pages = tokens // page
+    return SeparatePools(
+        page_size=page,
+        num_pages=num_pages,
+        full_bytes_per_token=full_bytes,
+        window_tokens=int(swa_full_tokens_ratio * num_pages * page) // page * page if windows else 0,
+        window_bytes_per_token=window_bytes,
+        longest_window=max((spec.window for spec in windows), default=0),
+        num_states=num_states,
+        state_bytes=state_bytes,
+    )
+
+
+def plan_separate_pools(
+    architecture: Architecture,
+    *,
+    layout: Layout,
+    settings: EngineSettings,
+    available_bytes: int,
+    input_tokens: int = 0,
+    output_tokens: int = 0,
+) -> KvCache:
+    """Return the pools of one GPU; `tokens` is SGLang's `max_total_num_tokens`.
+
+    Args:
+        architecture: the model.
+        layout: how one replica is spread.
+        settings: cache dtype, page size, lengths and scheduling limits.
+        available_bytes: of all pools together. [bytes]
+        input_tokens: mean prompt of the asked load. [tokens]
+        output_tokens: mean completion of the asked load. [tokens]
+    """
+    pools = separate_pools(architecture, layout, settings, available_bytes)
+    shape = _shape(architecture, layout, settings)
+    in_flight = in_flight_tokens(settings)
+    asked = min(max(input_tokens + output_tokens, 1) + reserved_tokens(settings), settings.max_model_len)
+    has_windows = pools.window_bytes_per_token > 0
+    growing = shape.bytes_per_token if has_windows else shape.bytes_per_token_within_windows
+    return KvCache(
+        bytes_per_token=growing,
+        bytes_per_token_within_windows=shape.bytes_per_token_within_windows,
+        bytes_per_token_per_gpu=pools.full_bytes_per_token,
+        state_bytes_per_request=shape.state_bytes_per_request,
+        bytes_per_request=_request_bytes(pools, asked, in_flight),
+        block_size=pools.page_size,
+        bytes_per_block=pools.page_size * pools.full_bytes_per_token
+        + int(SWA_FULL_TOKENS_RATIO * pools.page_size * pools.window_bytes_per_token),
+        num_gpu_blocks=pools.num_pages,
+        tokens=pools.tokens,
+        max_concurrency=pools.num_pages / pools.blocks_per_request(settings.max_model_len, in_flight),
+        estimated_max_model_len=longest_fitting(pools, settings.max_model_len, in_flight, pools.num_pages - 1),
+        groups=_described(_rank_specs(architecture, layout, settings), pools, settings.max_model_len, in_flight),
+    )
+
+
+def bytes_to_hold_one(architecture: Architecture, layout: Layout, settings: EngineSettings, num_tokens: int) -> int:
+    """Return the least memory of all pools together in which one request of this length fits. [bytes].
+
+        max((1 + r) x tokens x (full bytes + s x window bytes), (1 + r) / r x states of a request)
+
+    with tokens = max(length, window slots / s), and without the factor of r where nothing recurs.
+    """
+    pools = separate_pools(architecture, layout, settings, 0)
+    page, in_flight = pools.page_size, in_flight_tokens(settings)
+    tokens = min(num_tokens + reserved_tokens(settings), max(settings.max_model_len, num_tokens))
+    if pools.window_bytes_per_token:
+        held = min(tokens, WINDOWS_HELD * pools.longest_window + in_flight)
+        tokens = max(tokens, ceil(held / SWA_FULL_TOKENS_RATIO))
+    # One page more than asked is free when a request starts.
+    per_token = pools.full_bytes_per_token + SWA_FULL_TOKENS_RATIO * pools.window_bytes_per_token
+    growing = (ceil_div(tokens, page) + 1) * page * per_token
+    if not pools.state_bytes:
+        return ceil(growing)
+    drafted = settings.num_speculative_tokens + 1 if settings.num_speculative_tokens else 0
+    states = pools.state_bytes * (STATES_PER_REQUEST + drafted)
+    return ceil(max(growing, states / MAMBA_FULL_MEMORY_RATIO) * (1 + MAMBA_FULL_MEMORY_RATIO))
+
+
+def _num_states(available_bytes: int, state_bytes: int, drafted: int) -> int:
+    """Return `max_mamba_cache_size`: states that fit their share, with those of drafted tokens beside them."""
+    if not state_bytes:
+        return 0
+    share = MAMBA_FULL_MEMORY_RATIO / (1 + MAMBA_FULL_MEMORY_RATIO)
+    return int(available_bytes * share / (state_bytes * (1 + Fraction(drafted, STATES_PER_REQUEST))))
+
+
+def _request_bytes(pools: SeparatePools, num_tokens: int, in_flight_tokens: int) -> int:
+    tokens = ceil_div(num_tokens, pools.page_size) * pools.page_size
+    held = pools.held_in_windows(tokens, in_flight_tokens)
+    states = STATES_PER_REQUEST * pools.state_bytes
+    return tokens * pools.full_bytes_per_token + held * pools.window_bytes_per_token + states
+
+
+def _page_size(architecture: Architecture, settings: EngineSettings) -> int:
+    """Return the page: one token unless asked otherwise, or what the sparse kernels want. [tokens]."""
+    mixers = {mixer for layer in architecture.layers for mixer in layer.mixers}
+    is_sparse = any(isinstance(it, LatentAttention) and it.is_sparse for it in mixers)
+    return max(settings.block_size or PAGE_SIZE, SPARSE_BLOCK_SIZE if is_sparse else PAGE_SIZE)
+
+
+def _shape(architecture: Architecture, layout: Layout, settings: EngineSettings) -> CacheShape:
+    """Return the layers' sizes; convolutions keep no inputs of drafted tokens in the state itself."""
+    return cache_shape(
+        architecture,
+        layout,
+        settings.kv_cache_dtype,
+        None,
+        is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
+        draft=draft_of(architecture, settings),
+    )
+
+
+def _rank_specs(architecture: Architecture, layout: Layout, settings: EngineSettings) -> list[CacheSpec]:
+    return [spec for group in _shape(architecture, layout, settings).groups for spec in group.specs]
+
+
+def _described(
+    specs: list[CacheSpec], pools: SeparatePools, max_model_len: int, in_flight: int
+) -> tuple[KvCacheGroup, ...]:
+    """Return the layers by kind and size, with what a request of the longest context holds in each."""
+    kinds = Counter((it.kind, it.token_bytes, it.state_bytes, it.window if pools.window_tokens else 0) for it in specs)
+    pages = ceil_div(max_model_len, pools.page_size)
+    held = ceil_div(pools.held_in_windows(max_model_len, in_flight), pools.page_size)
+    return tuple(
+        KvCacheGroup(
+            kind=kind,
+            num_layers=count,
+            block_size=pools.page_size,
+            page_size_bytes=state_bytes or token_bytes * pools.page_size,
+            blocks_per_request=STATES_PER_REQUEST if state_bytes else (held if window else pages),
+            window_tokens=window or None,
+        )
+        for (kind, token_bytes, state_bytes, window), count in kinds.items()
+    )
