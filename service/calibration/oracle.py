@@ -14,7 +14,7 @@ from service.engine.formats.quantization import (
     stated_quantization,
 )
 from service.engine.inputs import EngineSettings, Layout
-from service.engine.layers.architecture import Architecture
+from service.engine.layers import Architecture
 from service.engine.memory.shared_pool import plan_kv_cache
 from service.engine.memory.weights import rank_weights
 

@@ -14,7 +14,7 @@ from service.engine.facts import ModelFacts
 from service.engine.fleet.questions import SettingsWish
 from service.engine.fleet.settings import resolve
 from service.engine.inputs import EngineName, Gpu, KvCacheDtype, Layout, WeightFormat
-from service.engine.layers.architecture import MoeMlp
+from service.engine.layers import MoeMlp
 from service.engine.memory.plan import MemoryPlan, memory_plan
 from service.engine.time.replica import Replica, block_pool, scheduler_settings
 from service.engine.time.scheduler import ScheduleResult, SimulatedLoad, simulate

@@ -14,7 +14,7 @@ from service.engine.errors import EngineError
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.formats.quantization import standard_quantization
 from service.engine.inputs import EngineName, EngineSettings, Gpu, KvCacheDtype, Layout, WeightFormat
-from service.engine.layers.architecture import Architecture
+from service.engine.layers import Architecture
 from service.engine.memory.activation import lasting_bytes
 from service.engine.memory.drafts import draft_of
 from service.engine.memory.ledger import memory_per_gpu, rules_of_model

@@ -12,7 +12,7 @@ from service.catalog.errors import ConflictError
 from service.catalog.hub import PublishedModel, UnusableHubAnswerError
 from service.engine.families import parse_architecture
 from service.engine.formats.quantization import Quantization, parse_quantization
-from service.engine.layers.architecture import Architecture
+from service.engine.layers import Architecture
 from service.engine.memory.weights import num_parameters
 
 QUANTIZATION_FIELDS: Final = ("quantization_config", "compression_config", "hf_quant_config")

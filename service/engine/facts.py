@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from service.engine.formats.quantization import Quantization
 from service.engine.inputs import KvCacheDtype, WeightFormat
-from service.engine.layers.architecture import Architecture
+from service.engine.layers import Architecture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

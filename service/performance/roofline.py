@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from service.engine.formats.quantization import Quantization, Scheme
 from service.engine.formats.stored import matrix_bytes
 from service.engine.inputs import Gpu, KvCacheDtype, Layout
-from service.engine.layers.architecture import (
+from service.engine.layers import (
     Architecture,
     Attention,
     CompressedAttention,

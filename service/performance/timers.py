@@ -6,7 +6,7 @@ from threading import Event, RLock, Thread
 from typing import Final
 
 from service.engine.inputs import Gpu
-from service.engine.layers.architecture import MoeMlp
+from service.engine.layers import MoeMlp
 from service.engine.time.steps import Deployed
 from service.performance.calibration import efficiencies_for, factors_of, row_for
 from service.performance.measured import NotMeasuredError, has_system, measured_tables, read_system

@@ -19,7 +19,7 @@ from service.engine.families.parts.recurrent import shared_blocks
 from service.engine.families.parts.restated import restated
 from service.engine.families.parts.wrapped_towers import parse_towers
 from service.engine.families.registry import attention_rule, language_model
-from service.engine.layers.architecture import Architecture, DecoderLayer
+from service.engine.layers import Architecture, DecoderLayer
 
 HYPER_CONNECTED = ("DeepseekV4", "HYV4")
 DTYPES = {"bfloat16": "bfloat16", "float16": "float16", "half": "float16", "float32": "bfloat16", "float": "bfloat16"}

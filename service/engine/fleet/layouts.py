@@ -8,7 +8,7 @@ from typing import assert_never
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.formats.quantization import Quantization
 from service.engine.inputs import Gpu, Layout, LayoutWish
-from service.engine.layers.architecture import (
+from service.engine.layers import (
     Architecture,
     Attention,
     CompressedAttention,

@@ -9,7 +9,7 @@ from functools import lru_cache
 from service.engine.arithmetic import ceil_div
 from service.engine.engines.rules import EngineRules
 from service.engine.inputs import EngineSettings, Layout
-from service.engine.layers.architecture import (
+from service.engine.layers import (
     Architecture,
     CompressedAttention,
     DenseMlp,

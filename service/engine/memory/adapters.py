@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Layout
-from service.engine.layers.architecture import Architecture, DenseMlp, GroupedQueryAttention
+from service.engine.layers import Architecture, DenseMlp, GroupedQueryAttention
 from service.engine.memory.matrices import layer_matrices
 
 ELEMENT_BYTES = 2  # adapters have the model's dtype

@@ -9,7 +9,7 @@ from dataclasses import replace
 from service.engine.arithmetic import ceil_div, round_up
 from service.engine.formats.matrix import Matrix
 from service.engine.inputs import Layout
-from service.engine.layers.architecture import DraftHead, GroupedQueryAttention
+from service.engine.layers import DraftHead, GroupedQueryAttention
 from service.engine.memory.matrices import VOCABULARY_PADDING, layer_matrices
 
 INDEX_BYTES = 8  # of one entry of the map between vocabularies

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import EngineSettings, SpeculativeMethod
-from service.engine.layers.architecture import (
+from service.engine.layers import (
     Architecture,
     DecoderLayer,
     DenseMlp,

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from service.engine.engines.rules import EngineRules, has_unified_memory
 from service.engine.inputs import EngineSettings, Gpu, Layout
-from service.engine.layers.architecture import Architecture, GatedDeltaNet, Mamba1, Mamba2, MoeMlp, ShortConvolution
+from service.engine.layers import Architecture, GatedDeltaNet, Mamba1, Mamba2, MoeMlp, ShortConvolution
 from service.engine.memory.activation import activation_bytes
 from service.engine.memory.results import MemoryPerGpu
 

@@ -10,7 +10,7 @@ from typing import assert_never
 from service.engine.arithmetic import ceil_div, round_up
 from service.engine.formats.matrix import CACHE_SCALES, LATENT_CACHE_SCALES, Matrix
 from service.engine.inputs import Layout
-from service.engine.layers.architecture import (
+from service.engine.layers import (
     Architecture,
     Attention,
     CompressedAttention,

@@ -7,7 +7,7 @@ from service.engine.arithmetic import ceil_div
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, Layout
-from service.engine.layers.architecture import Architecture, DraftHead
+from service.engine.layers import Architecture, DraftHead
 from service.engine.memory.adapters import adapter_bytes
 from service.engine.memory.drafts import draft_of
 from service.engine.memory.ledger import memory_per_gpu

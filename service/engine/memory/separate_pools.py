@@ -22,7 +22,7 @@ from typing import Final
 
 from service.engine.arithmetic import ceil_div
 from service.engine.inputs import EngineSettings, Layout
-from service.engine.layers.architecture import Architecture, CompressedAttention, LatentAttention
+from service.engine.layers import Architecture, CompressedAttention, LatentAttention
 from service.engine.memory.drafts import draft_of, reserved_tokens
 from service.engine.memory.results import KvCache, KvCacheGroup
 from service.engine.memory.shared_pool import CacheShape, cache_shape, in_flight_tokens, longest_fitting

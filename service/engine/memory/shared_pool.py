@@ -9,7 +9,7 @@ from typing import Protocol
 from service.engine.arithmetic import ceil_div
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout
-from service.engine.layers.architecture import (
+from service.engine.layers import (
     Architecture,
     CompressedAttention,
     DecoderLayer,

@@ -11,7 +11,7 @@ from math import lcm
 from typing import Literal, assert_never
 
 from service.engine.arithmetic import ceil_div, round_up
-from service.engine.layers.architecture import (
+from service.engine.layers import (
     Attention,
     CompressedAttention,
     GatedDeltaNet,

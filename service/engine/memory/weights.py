@@ -9,7 +9,7 @@ from service.engine.formats.matrix import CACHE_SCALES, Matrix
 from service.engine.formats.quantization import UNQUANTIZED, Quantization
 from service.engine.formats.stored import matrix_bytes
 from service.engine.inputs import Layout
-from service.engine.layers.architecture import Architecture, DecoderLayer, DraftHead, MoeMlp
+from service.engine.layers import Architecture, DecoderLayer, DraftHead, MoeMlp
 from service.engine.memory.draft_weights import draft_matrices
 from service.engine.memory.matrices import embedding_matrices, layer_matrices
 from service.engine.memory.shared_pool import pipeline_stages

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from service.engine.config_reader import ConfigReader, is_list, is_mapping, unknown_kind
 from service.engine.errors import MissingConfigFieldError
-from service.engine.layers.architecture import Attention, BlockSelector, GroupedQueryAttention, NoAttention
+from service.engine.layers import Attention, BlockSelector, GroupedQueryAttention, NoAttention
 
 Mixers = tuple[tuple[Attention, ...], ...]
 FULL_KINDS = frozenset({"full_attention", "attention", "global_attention", "full"})

@@ -7,7 +7,7 @@ Source:
 from service.engine.config_reader import ConfigReader, unknown_kind
 from service.engine.errors import MissingConfigFieldError
 from service.engine.families.parts.attention import Mixers, num_hidden_layers
-from service.engine.layers.architecture import CompressedAttention, SparseIndexer
+from service.engine.layers import CompressedAttention, SparseIndexer
 
 INDEXED_RATIO = 4
 KNOWN_RATIOS = frozenset({0, 1, INDEXED_RATIO, 128})

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from service.engine.config_reader import ConfigReader, unknown_kind
-from service.engine.layers.architecture import (
+from service.engine.layers import (
     Architecture,
     Attention,
     CompressedAttention,

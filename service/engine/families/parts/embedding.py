@@ -7,7 +7,7 @@ from typing import Final
 
 from service.engine.config_reader import ConfigReader
 from service.engine.families.parts.attention import hidden_size
-from service.engine.layers.architecture import AlternatingUpdates, Attention, GroupedQueryAttention, PerLayerEmbeddings
+from service.engine.layers import AlternatingUpdates, Attention, GroupedQueryAttention, PerLayerEmbeddings
 
 TIED_BY_DEFAULT = (
     "Gemma",

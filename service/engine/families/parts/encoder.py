@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from service.engine.config_reader import ConfigReader, is_mapping, text_reader
-from service.engine.layers.architecture import Encoder
+from service.engine.layers import Encoder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from service.engine.config_reader import ConfigReader, is_list, is_mapping, unkn
 from service.engine.families.parts.attention import hidden_size
 from service.engine.families.parts.embedding import BIASED_THROUGHOUT
 from service.engine.families.parts.recurrent import nemotron_kinds
-from service.engine.layers.architecture import DenseMlp, Mlp, MoeMlp, NoMlp
+from service.engine.layers import DenseMlp, Mlp, MoeMlp, NoMlp
 
 EXPERT_COUNT_NAMES = ("num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts")
 TOP_K_NAMES = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_top_k", "moe_k")

@@ -12,7 +12,7 @@ from typing import Final
 
 from service.engine.config_reader import ConfigReader, is_list, is_mapping, unknown_kind
 from service.engine.families.parts.tower_parts import blocks, merging_side, perceptron, siglip, tower_heads
-from service.engine.layers.architecture import Encoder
+from service.engine.layers import Encoder
 
 # Width, layers, heads and feed-forward columns by the name of the transformer.
 RADIO_SIZES: Final[Mapping[str, tuple[int, int, int, int]]] = MappingProxyType(

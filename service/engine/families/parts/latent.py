@@ -9,7 +9,7 @@ from dataclasses import replace
 from service.engine.config_reader import ConfigReader, unknown_kind
 from service.engine.errors import MissingConfigFieldError
 from service.engine.families.parts.attention import Mixers, full_only, num_hidden_layers
-from service.engine.layers.architecture import KimiDeltaAttention, LatentAttention, SparseIndexer
+from service.engine.layers import KimiDeltaAttention, LatentAttention, SparseIndexer
 
 # What the DeepSeek config class supplies when the field is left out altogether.
 DEFAULT_Q_LORA_RANK = 1536

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from service.engine.config_reader import ConfigReader, is_mapping
-from service.engine.layers.architecture import Encoder
+from service.engine.layers import Encoder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

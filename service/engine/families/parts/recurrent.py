@@ -11,7 +11,7 @@ from service.engine.config_reader import ConfigReader, unknown_kind
 from service.engine.errors import MissingConfigFieldError
 from service.engine.families.parts.attention import FULL_KINDS, Mixers, base_attention, hidden_size, num_hidden_layers
 from service.engine.families.parts.latent import latent_attention
-from service.engine.layers.architecture import (
+from service.engine.layers import (
     Attention,
     GatedDeltaNet,
     GroupedQueryAttention,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from service.engine.config_reader import ConfigReader, unknown_kind
 from service.engine.families.parts.encoder import parse_encoder
 from service.engine.families.parts.tower_parts import audio_part, blocks, perceptron, qwen25, tower_heads, with_whole
-from service.engine.layers.architecture import Encoder
+from service.engine.layers import Encoder
 
 WIDTH_NAMES = ("d_model", "hidden_size")
 

@@ -7,7 +7,7 @@ Sources:
 from dataclasses import replace
 
 from service.engine.config_reader import ConfigReader, is_list, unknown_kind
-from service.engine.layers.architecture import Encoder
+from service.engine.layers import Encoder
 
 LEAST_RATIO = 0.0625  # the smallest sensible share of patches kept on a side
 

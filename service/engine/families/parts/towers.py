@@ -22,7 +22,7 @@ from service.engine.families.parts.tower_parts import (
     tower_heads,
     used_layers,
 )
-from service.engine.layers.architecture import Encoder
+from service.engine.layers import Encoder
 
 
 def _kimi_k3(vision: ConfigReader, text: ConfigReader) -> Encoder:

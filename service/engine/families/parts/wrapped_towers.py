@@ -38,7 +38,7 @@ from service.engine.families.parts.tower_parts import (
     with_whole,
 )
 from service.engine.families.parts.towers import parse_tower
-from service.engine.layers.architecture import Encoder
+from service.engine.layers import Encoder
 
 Rule = Callable[[ConfigReader, ConfigReader], Encoder]
 
