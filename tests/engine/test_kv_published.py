@@ -7,8 +7,9 @@ import pytest
 from service.catalog.snapshot import Snapshot
 from service.engine.families import parse_architecture
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout
+from service.engine.memory.cache_shape import cache_shape, steady_bytes
 from service.engine.memory.results import KvCache
-from service.engine.memory.shared_pool import cache_shape, plan_kv_cache, steady_bytes
+from service.engine.memory.shared_pool import plan_kv_cache
 
 GIB = 1 << 30
 PAGED_ATTENTION = "arXiv:2309.06180 section 3: 2 x layers x heads x width x bytes"

@@ -17,8 +17,8 @@ from service.engine.families.registry import ARCHITECTURES
 from service.engine.fleet.questions import CapacityQuestion, SettingsWish, SizeQuestion
 from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import Headroom, Layout, LayoutWish, Limits, Load
+from service.engine.memory.cache_shape import cache_shape
 from service.engine.memory.results import MemoryPerGpu
-from service.engine.memory.shared_pool import cache_shape
 
 CATALOG = seeded_snapshot()
 SIZABLE = sorted(entry.id for entry in CATALOG.entries.models if CATALOG.refusal(entry.id) is None)

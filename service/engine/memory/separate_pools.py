@@ -22,11 +22,11 @@ from typing import Final
 
 from service.engine.arithmetic import ceil_div
 from service.engine.inputs import EngineSettings, Layout
-from service.engine.layers import Architecture, CompressedAttention, LatentAttention
+from service.engine.layers import Architecture, CacheSpec
+from service.engine.memory.cache_shape import CacheShape, cache_shape
 from service.engine.memory.drafts import draft_of, reserved_tokens
 from service.engine.memory.results import KvCache, KvCacheGroup
-from service.engine.memory.shared_pool import CacheShape, cache_shape, in_flight_tokens, longest_fitting
-from service.engine.memory.specs import SPARSE_BLOCK_SIZE, CacheSpec
+from service.engine.memory.shared_pool import in_flight_tokens, longest_fitting
 
 MAMBA_FULL_MEMORY_RATIO: Final = Fraction(9, 10)  # `--mamba-full-memory-ratio`: bytes of states to bytes of the rest
 SWA_FULL_TOKENS_RATIO: Final = Fraction(8, 10)  # `--swa-full-tokens-ratio`: tokens of windowed to full layers
@@ -80,9 +80,8 @@ class SeparatePools:
 @lru_cache(maxsize=4096)
 def has_separate_pools(architecture: Architecture) -> bool:
     """Return whether the rules here cover a model: with tokens that grow, and no compressed past (DeepSeek V4)."""
-    mixers = {mixer for layer in architecture.layers for mixer in layer.mixers}
-    compressed = any(isinstance(it, CompressedAttention) for it in mixers)
-    return not compressed and cache_shape(architecture, Layout(), "auto", None).bytes_per_token_within_windows > 0
+    have_rules = all(mixer.page_size is not None for mixer in architecture.mixers)
+    return have_rules and cache_shape(architecture, Layout(), "auto", None).bytes_per_token_within_windows > 0
 
 
 def has_window_pool(architecture: Architecture) -> bool:
@@ -213,10 +212,8 @@ def _request_bytes(pools: SeparatePools, num_tokens: int, in_flight_tokens: int)
 
 
 def _page_size(architecture: Architecture, settings: EngineSettings) -> int:
-    """Return the page: one token unless asked otherwise, or what the sparse kernels want. [tokens]."""
-    mixers = {mixer for layer in architecture.layers for mixer in layer.mixers}
-    is_sparse = any(isinstance(it, LatentAttention) and it.is_sparse for it in mixers)
-    return max(settings.block_size or PAGE_SIZE, SPARSE_BLOCK_SIZE if is_sparse else PAGE_SIZE)
+    """Return `--page-size`: one token unless asked otherwise, or what the layers' kernels want. [tokens]."""
+    return max(settings.block_size or PAGE_SIZE, *(mixer.page_size or PAGE_SIZE for mixer in architecture.mixers))
 
 
 def _shape(architecture: Architecture, layout: Layout, settings: EngineSettings) -> CacheShape:
