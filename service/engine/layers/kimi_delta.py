@@ -79,6 +79,14 @@ class KimiDeltaAttention(RecurrentMixer):
         """Return the heads."""
         return (Divisor(name="linear heads", size=self.num_heads),)
 
-    def live(self, _tensor_parallel_size: int) -> LiveElements:
-        """Return none. [elements]."""
-        return LiveElements(per_token=0)
+    def live(self, tensor_parallel_size: int) -> LiveElements:
+        """Return the fused projection, the gate, the decay and the output, which the profiling run holds. [elements].
+
+        It stops before the recurrence; what that needs later comes out of what the budget leaves.
+
+        Source:
+            vLLM 0.33 `model_executor/layers/mamba/gdn/kimi_gdn_linear_attn.py` (`forward`, `_forward` without
+            metadata), `models/kimi_k3/nvidia/kda.py`.
+        """
+        gates = self.num_heads + self.head_dim * tensor_parallel_size  # the narrow decay is whole on every rank
+        return LiveElements(per_token=6 * self.num_heads * self.head_dim + gates)

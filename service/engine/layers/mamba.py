@@ -89,9 +89,14 @@ class Mamba2(RecurrentMixer):
         """Return the heads."""
         return (Divisor(name="state-space heads", size=self.num_heads),)
 
-    def live(self, _tensor_parallel_size: int) -> LiveElements:
-        """Return none. [elements]."""
-        return LiveElements(per_token=0)
+    def live(self, tensor_parallel_size: int) -> LiveElements:
+        """Return the projection, the output, and two copies of what is convolved, which the profiling run holds.
+
+        Source:
+            vLLM 0.33 `model_executor/layers/mamba/mamba_mixer2.py` (`forward`, `conv_ssm_forward` without metadata).
+        """
+        projected = self.channels + self.convolved(tensor_parallel_size) + self.num_heads
+        return LiveElements(per_token=projected + self.channels + 2 * self.convolved(tensor_parallel_size))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,8 +154,12 @@ class Mamba1(RecurrentMixer):
         return (Divisor(name="state-space channels", size=self.intermediate_size),)
 
     def live(self, _tensor_parallel_size: int) -> LiveElements:
-        """Return none. [elements]."""
-        return LiveElements(per_token=0)
+        """Return inputs and gate, and a copy of the inputs, which the profiling run holds.
+
+        Source:
+            vLLM 0.33 `model_executor/layers/mamba/mamba_mixer.py` (`forward_impl` without metadata).
+        """
+        return LiveElements(per_token=3 * self.intermediate_size)
 
 
 def _convolution(prefix: str, channels: int, kernel_size: int, *, has_bias: bool) -> Matrix:

@@ -64,5 +64,9 @@ class ShortConvolution(RecurrentMixer):
         return (Divisor(name="convolution channels", size=self.hidden_size),)
 
     def live(self, _tensor_parallel_size: int) -> LiveElements:
-        """Return none. [elements]."""
-        return LiveElements(per_token=0)
+        """Return the input and both gates, and the gated input before and after, which the profiling run holds.
+
+        Source:
+            vLLM 0.33 `model_executor/layers/mamba/short_conv.py` (`forward_cuda` without metadata).
+        """
+        return LiveElements(per_token=5 * self.hidden_size)
