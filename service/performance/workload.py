@@ -116,7 +116,7 @@ def workload_of(
             for (routing, peak), it in sums.experts.items()
         ),
         mixers=tuple(_mixers(architecture, layout.tensor_parallel_size, cache_bytes(kv_cache_dtype, HALF_BYTES))),
-        num_layers=sum(not layer.is_empty for layer in architecture.layers),
+        num_layers=len(architecture.layers),
         hidden_size=architecture.hidden_size,
         attention_ranks=layout.data_parallel_size if whole.gpus_per_replica > 1 else 1,
     )

@@ -31,11 +31,6 @@ class DecoderLayer:
         """Return its mixers and its feed-forward part."""
         return (*self.mixers, self.mlp)
 
-    @property
-    def is_empty(self) -> bool:
-        """Return whether nothing runs in it."""
-        return not self.mixers and self.mlp.is_empty
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Architecture:

@@ -1,16 +1,14 @@
-"""Layers that draft and ranks that share one cache, against vLLM 0.33's own planner."""
+"""Layers that draft, against vLLM 0.33's own planner."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
 from service.catalog.snapshot import Snapshot
-from service.engine.errors import InvalidQuestionError, UnsupportedLayoutError
+from service.engine.errors import InvalidQuestionError
 from service.engine.families import parse_architecture
-from service.engine.fleet.layouts import check_layout
 from service.engine.formats.quantization import UNQUANTIZED
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout, SpeculativeMethod
 from service.engine.memory.drafts import draft_head
@@ -93,20 +91,6 @@ STEP_ROWS = {
     (1, 3): (786_432, 54_613, 342_696, 4_856_342_016),
     (4, 6): (196_608, 218_453, 1_370_790, 1_365_173_760),
     (8, 12): (98_304, 436_906, 2_741_580, 783_312_384),
-}
-
-# model, TP, decode-context ranks, cache, longest context: bytes per block, blocks and tokens by the same planner
-SPREAD: dict[tuple[str, int, int, KvCacheDtype, int], tuple[int, int, int]] = {
-    ("deepseek-v3", 8, 1, "bf16", 10_001): (1_124_352, 38_199, 610_268),
-    ("deepseek-v3", 8, 2, "bf16", 10_001): (1_124_352, 38_199, 1_220_537),
-    ("deepseek-v3", 8, 4, "bf16", 10_001): (1_124_352, 38_199, 2_433_300),
-    ("deepseek-v3", 8, 8, "bf16", 10_001): (1_124_352, 38_199, 4_835_799),
-    ("deepseek-v3", 8, 8, "fp8", 8_192): (2_248_704, 19_099, 9_778_688),
-    ("deepseek-v3.2", 8, 4, "fp8", 8_192): (3_076_352, 13_961, 3_574_016),
-    ("kimi-k2-instruct", 16, 16, "bf16", 8_192): (1_124_352, 38_199, 9_778_944),
-    ("qwen3-235b-a22b", 8, 2, "bf16", 8_192): (770_048, 55_775, 1_784_800),
-    ("qwen3-30b-a3b", 8, 2, "bf16", 8_192): (393_216, 109_226, 3_495_232),
-    ("qwen3-next-80b-a3b-instruct", 8, 4, "bf16", 8_192): (2_359_296, 18_204, 7_456_358),
 }
 
 
@@ -224,132 +208,3 @@ def test_the_flags_name_the_models_own_drafter(client: TestClient) -> None:
     stated = json.loads(flags[flags.index("--speculative-config") + 1])
     assert stated == {"method": "mtp", "num_speculative_tokens": 1}
     assert not any("drafter" in warning for warning in answer["warnings"])
-
-
-# Llama 3.1 8B, blocks of 16: ceil of the tokens of a request and of what vLLM 0.33 adds in `_request_remaining_blocks`,
-# the drafted tokens and as many lookahead slots, never beyond the longest context.
-@pytest.mark.parametrize(
-    ("method", "tokens", "blocks"),
-    [(None, 1_024, 64), ("ngram", 1_024, 65), ("eagle3", 1_024, 65), ("eagle3", 1_034, 65), ("eagle3", 1_035, 66),
-     ("eagle3", 8_192, 512)],
-)  # fmt: skip
-def test_drafted_tokens_take_slots(
-    catalog: Snapshot, method: SpeculativeMethod | None, tokens: int, blocks: int
-) -> None:
-    cache = plan_kv_cache(
-        catalog.model("llama-3.1-8b").architecture,
-        layout=Layout(),
-        settings=settings("bf16", drafted=3 if method else 0, method=method),
-        available_bytes=POOL,
-        input_tokens=tokens - 200,
-        output_tokens=200,
-    )
-
-    assert cache.bytes_per_request == blocks * cache.bytes_per_block
-
-
-@pytest.mark.parametrize(("case", "expected"), SPREAD.items(), ids=lambda it: "-".join(map(str, it)))
-def test_ranks_hold_the_tokens_of_one_cache_in_turn(
-    catalog: Snapshot, case: tuple[str, int, int, KvCacheDtype, int], expected: tuple[int, int, int]
-) -> None:
-    model, tp, dcp, dtype, longest = case
-    architecture = catalog.model(model).architecture
-    layout = Layout(tensor_parallel_size=tp, decode_context_parallel_size=dcp)
-
-    cache = plan_kv_cache(
-        architecture, layout=layout, settings=settings(dtype, max_model_len=longest), available_bytes=POOL
-    )
-
-    assert (cache.bytes_per_block, cache.num_gpu_blocks, cache.tokens) == expected
-
-
-# model, TP, decode-context ranks: vLLM 0.33 refuses to start each
-@pytest.mark.parametrize(
-    ("model", "tp", "dcp"),
-    [
-        ("deepseek-v3", 8, 3),  # "tp_size=8 must be divisible by dcp_size=3."
-        ("qwen3-30b-a3b", 4, 2),  # "... to be greater than the model's total number of KV heads (4)"
-        ("qwen3-235b-a22b", 8, 4),  # "exceeds the maximum supported value (2)"
-        ("gpt-oss-120b", 16, 2),  # "DCP not support sliding window."
-        ("deepseek-v4-flash", 4, 4),  # the same
-    ],
-)
-def test_a_cache_that_cannot_be_spread_is_refused(catalog: Snapshot, model: str, tp: int, dcp: int) -> None:
-    facts = catalog.model(model)
-    quantization = replace(facts.checkpoints[0].quantization, block=0)  # heads alone decide here
-    layout = Layout(tensor_parallel_size=tp, decode_context_parallel_size=dcp)
-
-    with pytest.raises(UnsupportedLayoutError) as refused:
-        check_layout(facts.architecture, quantization, layout)
-
-    assert refused.value.field == "decode_context_parallel_size"
-
-
-def test_sparse_latents_are_spread_in_the_packed_format_only(catalog: Snapshot) -> None:
-    # vLLM 0.33: "DCP for FlashMLA sparse requires an fp8_ds_mla kv-cache; the bf16 sparse path is not supported"
-    layout = Layout(tensor_parallel_size=8, decode_context_parallel_size=4)
-
-    with pytest.raises(UnsupportedLayoutError, match="kv_cache_dtype=fp8"):
-        plan_kv_cache(
-            catalog.model("deepseek-v3.2").architecture,
-            layout=layout,
-            settings=settings("bf16"),
-            available_bytes=POOL,
-        )
-
-
-def capacity(client: TestClient, **extra: Any) -> dict[str, Any]:
-    asked: dict[str, Any] = {"model": "deepseek-v3", "gpu": "h200", "tensor_parallel_size": 8, "max_model_len": 8_192}
-    response = client.get("/capacity", params={**asked, **extra})
-    assert response.status_code == 200, response.text
-    answer: dict[str, Any] = response.json()
-    return answer
-
-
-def test_spread_caches_are_stated_never_searched(client: TestClient) -> None:
-    plain, spread = capacity(client), capacity(client, decode_context_parallel_size=8)
-
-    assert plain["layout"]["decode_context_parallel_size"] == 1
-    assert spread["kv_cache"]["num_gpu_blocks"] == plain["kv_cache"]["num_gpu_blocks"]
-    assert spread["kv_cache"]["tokens"] == pytest.approx(8 * plain["kv_cache"]["tokens"], rel=1e-6)
-    flags = spread["engine_args"]
-    assert flags[flags.index("--decode-context-parallel-size") + 1] == "8"
-    assert any("decode_context_parallel_size" in warning for warning in spread["warnings"])
-
-
-def test_other_engines_have_no_rule_for_spread_caches(client: TestClient) -> None:
-    response = client.get(
-        "/capacity",
-        params={"model": "deepseek-v3", "gpu": "h200", "engine": "sglang", "tensor_parallel_size": 8,
-                "decode_context_parallel_size": 8},
-    )  # fmt: skip
-
-    assert response.status_code == 422
-    assert "decode_context_parallel_size" in response.text
-
-
-# model, TP, DP: parameters of one rank with experts dealt out over both, as vLLM 0.33 instantiates them (bytes). Shared
-# experts, and first dense layers of sparse attention, are whole where ranks take different tokens to the experts.
-DEALT_OUT = {
-    ("deepseek-v3", 1, 8): 100_840_747_360,
-    ("deepseek-v3", 2, 4): 93_146_443_872,
-    ("glm-5", 2, 4): 205_947_792_384,
-    ("glm-4.5-air", 2, 2): 57_095_096_832,
-    ("qwen3-next-80b-a3b-instruct", 2, 2): 41_221_321_088,
-    ("qwen3-30b-a3b", 2, 2): 16_049_401_856,
-    ("nemotron-3-super-120b-a12b", 2, 2): 66_478_731_264,
-}
-
-
-@pytest.mark.parametrize(("case", "expected"), DEALT_OUT.items(), ids=str)
-def test_attention_is_whole_on_every_data_parallel_rank(
-    catalog: Snapshot, case: tuple[str, int, int], expected: int
-) -> None:
-    model, tp, dp = case
-    facts = catalog.model(model)
-    quantization = next(it for it in facts.checkpoints if it.is_default).quantization
-    layout = Layout(tensor_parallel_size=tp, data_parallel_size=dp, expert_parallel=True)
-
-    weights = rank_weights(facts.architecture, layout=layout, quantization=quantization)
-
-    assert weights.param_bytes == expected

@@ -13,7 +13,6 @@ from service.catalog.snapshot import Snapshot
 from service.engine.engines.rules import EngineRules, batch_defaults, default_utilization
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import EngineSettings, Gpu, Layout
-from service.engine.memory.activation import activation_bytes, encoder_tokens, kept_bytes
 from service.engine.memory.ledger import memory_per_gpu, rules_of_model
 from service.engine.memory.shared_pool import plan_kv_cache
 from service.engine.memory.weights import rank_weights
@@ -196,48 +195,6 @@ def test_the_first_versions_of_the_second_runner_estimate_no_graphs_for_dense_mo
     assert rules_of_model(catalog.model("qwen3-8b").architecture, rules).graph_accounting == "outside"
     for model in ("qwen3-30b-a3b", "qwen3.6-27b"):  # experts; recurrent state
         assert rules_of_model(catalog.model(model).architecture, rules).graph_accounting == "inside"
-
-
-# model, batched tokens, items, tokens of each; the line "Encoder cache will be initialized with a budget of ...,
-# and profiled with ... items of the maximum feature size" of public logs (vLLM 0.11 to 0.23).
-PROFILED = {
-    "Qwen3.6 27B, 65,536": ("qwen3.6-27b", 65_536, 4, 16_384),
-    "Qwen3.6 35B-A3B, 4,096": ("qwen3.6-35b-a3b", 4_096, 1, 16_384),
-    "Gemma 4 26B-A4B, 2,048": ("gemma-4-26b-a4b-it", 2_048, 1, 2_496),
-    "Gemma 4 26B-A4B, 16,384": ("gemma-4-26b-a4b-it", 16_384, 6, 2_496),
-    "Gemma 3 27B, 8,192": ("gemma-3-27b-it", 8_192, 31, 260),
-}
-
-
-@pytest.mark.parametrize(("model", "batched", "items", "each"), PROFILED.values(), ids=PROFILED)
-def test_a_vision_tower_is_profiled_with_its_largest_item(
-    catalog: Snapshot, model: str, batched: int, items: int, each: int
-) -> None:
-    architecture = catalog.model(model).architecture
-
-    assert encoder_tokens(architecture, with_batch(batched)) == items * each
-    assert encoder_tokens(replace(architecture, encoder=None), with_batch(batched)) == 0
-
-
-def test_ranks_share_a_tower_and_deep_stacks_add_outputs(catalog: Snapshot) -> None:
-    architecture, rules, settings = catalog.model("qwen3-vl-8b-instruct").architecture, rules_for("vllm"), with_batch(8)
-    assert architecture.encoder is not None
-    without = replace(architecture, encoder=replace(architecture.encoder, outputs=1))
-    alone, four = (activation_bytes(architecture, Layout(tensor_parallel_size=tp), settings, rules) for tp in (1, 4))
-
-    # Qwen3-VL-8B: 16,384 tokens, 4,096 wide, and three deep stacks beside the output.
-    assert alone - activation_bytes(without, Layout(), settings, rules) == 16_384 * 4_096 * 3 * 2
-    # 4 patches x (2 x 4,304 + 3 x 1,152) split, 4 x 2 x 1,152 whole.
-    assert alone - four == 16_384 * 2 * (4 * 12_064 - 12_064)
-
-
-def test_the_first_version_with_qwen3_vl_kept_room_for_the_longest_video(catalog: Snapshot) -> None:
-    # Public log of vLLM 0.11.0, Qwen3-VL-30B-A3B on four RTX 3090: "Encoder cache will be initialized with a budget
-    # of 153600 tokens", 14.77 GiB of weights, 2.31 GiB for the cache; four vectors of 2,048 for each token.
-    architecture, settings = catalog.model("qwen3-vl-30b-a3b-instruct").architecture, with_batch(2_048)
-    kept = [kept_bytes(architecture, settings, rules_for("vllm", version)) for version in ("0.11.0", "0.11.1")]
-
-    assert kept[0] - kept[1] == (153_600 - 16_384) * 4 * 2_048 * 2
 
 
 def with_batch(tokens: int) -> EngineSettings:

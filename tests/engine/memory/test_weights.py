@@ -87,3 +87,30 @@ def test_loaded_weights_are_what_start_ups_print(
     loaded = rank_weights(facts.architecture, layout=Layout(), quantization=own.quantization).loaded_bytes
 
     assert loaded / (1 << 30) == pytest.approx(loaded_gib, rel=0.01), printed
+
+
+# model, TP, DP: parameters of one rank with experts dealt out over both, as vLLM 0.33 instantiates them (bytes). Shared
+# experts, and first dense layers of sparse attention, are whole where ranks take different tokens to the experts.
+DEALT_OUT = {
+    ("deepseek-v3", 1, 8): 100_840_747_360,
+    ("deepseek-v3", 2, 4): 93_146_443_872,
+    ("glm-5", 2, 4): 205_947_792_384,
+    ("glm-4.5-air", 2, 2): 57_095_096_832,
+    ("qwen3-next-80b-a3b-instruct", 2, 2): 41_221_321_088,
+    ("qwen3-30b-a3b", 2, 2): 16_049_401_856,
+    ("nemotron-3-super-120b-a12b", 2, 2): 66_478_731_264,
+}
+
+
+@pytest.mark.parametrize(("case", "expected"), DEALT_OUT.items(), ids=str)
+def test_attention_is_whole_on_every_data_parallel_rank(
+    catalog: Snapshot, case: tuple[str, int, int], expected: int
+) -> None:
+    model, tp, dp = case
+    facts = catalog.model(model)
+    quantization = next(it for it in facts.checkpoints if it.is_default).quantization
+    layout = Layout(tensor_parallel_size=tp, data_parallel_size=dp, expert_parallel=True)
+
+    weights = rank_weights(facts.architecture, layout=layout, quantization=quantization)
+
+    assert weights.param_bytes == expected

@@ -7,7 +7,7 @@ import pytest
 from service.catalog.snapshot import Snapshot
 from service.engine.families import parse_architecture
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout
-from service.engine.memory.cache_shape import cache_shape, steady_bytes
+from service.engine.memory.cache_shape import cache_shape, hybrid_block_size, steady_bytes
 from service.engine.memory.results import KvCache
 from service.engine.memory.shared_pool import plan_kv_cache
 
@@ -125,3 +125,30 @@ def test_readings_on_paper(layers: int, heads: int, width: int, tokens: int, exp
     shape = cache_shape(parse_architecture(config), Layout(), "bf16", None)
 
     assert steady_bytes(shape, tokens) == expected
+
+
+# state bytes, token bytes, block that kernels accept, grid, block: the oracle's rows of Qwen3-Next-80B-A3B in bf16 and
+# fp8, and of Kimi-Linear-48B-A3B, whose latents want whole 128s
+INFLATED = {
+    "Qwen3-Next, bf16": (1_097_728, 2_048, 16, 64, 576),
+    "Qwen3-Next, fp8": (1_097_728, 1_024, 16, 64, 1_088),
+    "Kimi Linear": (2_170_880, 1_152, 128, 0, 1_920),
+}
+
+
+@pytest.mark.parametrize(("state", "token", "block", "grid", "inflated"), INFLATED.values(), ids=INFLATED)
+def test_blocks_are_inflated_until_a_page_holds_a_state(
+    state: int, token: int, block: int, grid: int, inflated: int
+) -> None:
+    assert hybrid_block_size(block, token, state, checkpoint_grid=grid) == inflated
+
+
+def test_the_stage_with_the_largest_blocks_counts(catalog: Snapshot) -> None:
+    architecture = catalog.model("llama-3.1-8b").architecture
+    whole, uneven = (
+        cache_shape(architecture, Layout(pipeline_parallel_size=stages), "bf16", None) for stages in (1, 3)
+    )
+
+    # 32 layers over three stages are 10, 11 and 11.
+    assert (len(whole.groups[0].specs), len(uneven.groups[0].specs)) == (32, 11)
+    assert uneven.bytes_per_token == whole.bytes_per_token == 131_072
