@@ -14,7 +14,7 @@ from service.engine.layers import (
     Role,
     Routing,
     Sharding,
-    Sharing,
+    Spread,
     Work,
 )
 
@@ -76,8 +76,8 @@ class OneKeyAttention(Mixer):
         return self.page_tokens
 
     @property
-    def sharing(self) -> Sharing:
-        return Sharing(queries=self.num_heads, key_values=1, needs_packing=True)
+    def spread(self) -> Spread:
+        return Spread(queries=self.num_heads, key_values=1, needs_packing=True)
 
     def matrices(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
         width = self.num_heads // layout.tensor_parallel_size * self.head_dim

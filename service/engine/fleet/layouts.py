@@ -89,10 +89,10 @@ def _check_context_parallel(architecture: Architecture, layout: Layout) -> None:
         return
     if tp % dcp:
         raise _context_refusal(f"{dcp} does not divide tensor_parallel_size {tp}", f"a divisor of {tp}")
-    sharings = [mixer.sharing for mixer in architecture.mixers]
-    if any(sharing.is_local for sharing in sharings):
+    spreads = [mixer.spread for mixer in architecture.mixers]
+    if any(spread.is_local for spread in spreads):
         raise _context_refusal(f"{dcp} is not possible with sliding windows or chunks", "1")
-    heads = {(sharing.queries, sharing.key_values) for sharing in sharings if sharing.key_values}
+    heads = {(spread.queries, spread.key_values) for spread in spreads if spread.key_values}
     if not heads:
         raise _context_refusal(f"{dcp} needs attention whose cache grows", "1")
     for queries, key_values in sorted(heads):

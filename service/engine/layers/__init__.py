@@ -10,7 +10,7 @@ from service.engine.layers.base import (
     Part,
     Role,
     Routing,
-    Sharing,
+    Spread,
     Work,
 )
 from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Sharding, SpecKind, heads_per_rank
@@ -68,10 +68,10 @@ __all__ = [
     "Routing",
     "Sharding",
     "SharedBlocks",
-    "Sharing",
     "ShortConvolution",
     "SparseIndexer",
     "SpecKind",
+    "Spread",
     "Work",
     "heads_per_rank",
     "hyper_connections",

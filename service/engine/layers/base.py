@@ -44,7 +44,7 @@ class Divisor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sharing:
+class Spread:
     """How ranks may hold the tokens of one cache in turn (decode-context parallelism).
 
     Each head of keys and values needs as many ranks, and its queries must divide over them. A latent
@@ -163,7 +163,7 @@ class Mixer(Part):
 
     @property
     @abstractmethod
-    def sharing(self) -> Sharing:
+    def spread(self) -> Spread:
         """Return how ranks may hold its cached tokens in turn."""
 
     @abstractmethod

@@ -25,7 +25,7 @@ from service.engine.layers.base import (
     LiveElements,
     Mixer,
     Role,
-    Sharing,
+    Spread,
     Work,
 )
 from service.engine.layers.cache import CacheSpec, Sharding, SpecKind, heads_per_rank
@@ -107,9 +107,9 @@ class CompressedAttention(Mixer):
         return None
 
     @property
-    def sharing(self) -> Sharing:
+    def spread(self) -> Spread:
         """Return that windows cannot be spread."""
-        return Sharing(queries=self.num_attention_heads, key_values=1, is_local=True)
+        return Spread(queries=self.num_attention_heads, key_values=1, is_local=True)
 
     def matrices(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
         """Return the attention's own; down-projections, compressors and indexer are whole on every rank."""

@@ -25,7 +25,7 @@ from service.engine.layers.base import (
     LiveElements,
     Mixer,
     Role,
-    Sharing,
+    Spread,
     Work,
 )
 from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Sharding, SpecKind, heads_per_rank
@@ -140,9 +140,9 @@ class GroupedQueryAttention(Mixer):
         return ANY_PAGE
 
     @property
-    def sharing(self) -> Sharing:
+    def spread(self) -> Spread:
         """Return the heads: only ranks that would replicate keys and values can share them."""
-        return Sharing(
+        return Spread(
             queries=self.num_attention_heads,
             key_values=self.num_key_value_heads,
             is_local=bool(self.sliding_window or self.attention_chunk_size),

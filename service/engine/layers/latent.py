@@ -26,7 +26,7 @@ from service.engine.layers.base import (
     LiveElements,
     Mixer,
     Role,
-    Sharing,
+    Spread,
     Work,
 )
 from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Sharding, heads_per_rank
@@ -168,13 +168,13 @@ class LatentAttention(Mixer):
         return SPARSE_BLOCK_SIZE if self.is_sparse else ANY_PAGE
 
     @property
-    def sharing(self) -> Sharing:
+    def spread(self) -> Spread:
         """Return that one latent serves all queries; sparse kernels share only the packed cache.
 
         Source: vLLM 0.33 `v1/attention/backends/mla/flashmla_sparse.py`.
         """
         heads = self.num_attention_heads
-        return Sharing(queries=heads, key_values=heads if self.keeps_heads else 1, needs_packing=self.is_sparse)
+        return Spread(queries=heads, key_values=heads if self.keeps_heads else 1, needs_packing=self.is_sparse)
 
     def matrices(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
         """Return the down-projections (whole on every rank) and up-projections (split by heads)."""

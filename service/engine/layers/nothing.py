@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from service.engine.formats.matrix import Matrix
 from service.engine.inputs import Layout
-from service.engine.layers.base import ANY_PAGE, Divisor, FeedForward, LiveElements, Mixer, Role, Routing, Sharing, Work
+from service.engine.layers.base import ANY_PAGE, Divisor, FeedForward, LiveElements, Mixer, Role, Routing, Spread, Work
 from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Sharding
 
 
@@ -47,9 +47,9 @@ class NoAttention(Mixer):
         return ANY_PAGE
 
     @property
-    def sharing(self) -> Sharing:
+    def spread(self) -> Spread:
         """Return that there is nothing to share."""
-        return Sharing()
+        return Spread()
 
     def matrices(self, _hidden_size: int, _layout: Layout, _prefix: str) -> list[Matrix]:
         """Return none."""

@@ -12,7 +12,7 @@ Source:
 from abc import abstractmethod
 
 from service.engine.formats.elements import HALF_BYTES
-from service.engine.layers.base import ANY_PAGE, Mixer, Role, Sharing, Work
+from service.engine.layers.base import ANY_PAGE, Mixer, Role, Spread, Work
 from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Sharding
 
 
@@ -71,9 +71,9 @@ class RecurrentMixer(Mixer):
         return ANY_PAGE
 
     @property
-    def sharing(self) -> Sharing:
+    def spread(self) -> Spread:
         """Return that there are no tokens to share."""
-        return Sharing()
+        return Spread()
 
     @property
     def adapted_matrices(self) -> tuple[str, ...] | None:

@@ -132,7 +132,7 @@ def _specs(layers: Sequence[DecoderLayer], sharding: Sharding) -> list[CacheSpec
 
 def _check_context_parallel(architecture: Architecture, sharding: Sharding) -> None:
     """Raise UnsupportedLayoutError where kernels would read a cache they cannot spread."""
-    needs_packing = any(mixer.sharing.needs_packing for mixer in architecture.mixers)
+    needs_packing = any(mixer.spread.needs_packing for mixer in architecture.mixers)
     if sharding.context_ranks > 1 and needs_packing and not sharding.is_packed:
         raise UnsupportedLayoutError(
             "decode_context_parallel_size of sparse latent attention needs the packed cache of kv_cache_dtype=fp8",

@@ -111,7 +111,7 @@ def _one_layer(architecture: Architecture, layer: DecoderLayer, *, norms: int) -
 
 def _attention(architecture: Architecture) -> Mixer:
     """Return the attention of the draft: like the model's, rather one without a window."""
-    drafting = [(mixer.sharing.is_local, mixer.draft_attention) for mixer in architecture.mixers]
+    drafting = [(mixer.spread.is_local, mixer.draft_attention) for mixer in architecture.mixers]
     choices = [(is_local, attention) for is_local, attention in drafting if attention is not None]
     if not choices:
         raise _refusal(

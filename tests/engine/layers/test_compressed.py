@@ -47,7 +47,7 @@ def test_down_projections_and_compressors_are_whole_on_every_rank() -> None:
 
 
 def test_windows_cannot_be_spread_and_pools_of_their_own_have_no_rule() -> None:
-    assert PAST.sharing.is_local
+    assert PAST.spread.is_local
     assert PAST.page_size is None
 
 

@@ -41,4 +41,4 @@ def test_a_recurrence_is_no_attention(layer: RecurrentMixer) -> None:
     assert layer.is_recurrent
     assert not layer.is_attention
     assert not layer.is_empty
-    assert layer.sharing.key_values == 0
+    assert layer.spread.key_values == 0
