@@ -12,7 +12,7 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import Literal
 
-from service.engine.config_reader import ConfigReader, is_list, is_mapping, text_reader
+from service.engine.config_reader import ConfigReader, is_list, is_mapping
 from service.engine.errors import UnsupportedModelError
 from service.engine.inputs import KvCacheDtype, WeightFormat
 
@@ -73,29 +73,6 @@ class Quantization:
 
 
 UNQUANTIZED = Quantization(scheme="none")
-
-
-def stated_quantization(config: Mapping[str, object]) -> Mapping[str, object] | None:
-    """Return a config's quantization: at the top, in its language model's part, or pasted from beside it.
-
-    Without a `quant_method` the engine loads the checkpoint unquantized, and so do we.
-
-    Raises:
-        MissingConfigFieldError: what is stated is no object.
-    """
-    for name in ("quantization_config", "compression_config"):
-        inside = {name: text_reader(config).own(name)}
-        stated = ConfigReader(config).mapping(name) or ConfigReader(inside).mapping(name)
-        if stated is not None and ("quant_method" in stated or "quantization" in stated):
-            return {**stated, "quant_method": "mxfp4"} if _is_kimi_k3(config, stated) else stated
-    return ConfigReader(config).mapping("hf_quant_config")
-
-
-def _is_kimi_k3(config: Mapping[str, object], stated: Mapping[str, object]) -> bool:
-    """Return whether four-bit experts go through the MXFP4 loader (vLLM 0.33 `models/config.py`, Kimi K3)."""
-    names = config.get("architectures")
-    is_k3 = is_list(names) and "KimiK3ForConditionalGeneration" in names
-    return is_k3 and stated.get("format") == "mxfp4-pack-quantized"
 
 
 def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
