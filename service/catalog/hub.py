@@ -96,7 +96,7 @@ class Hub:
             return PublishedModel(
                 hf_id=hf_id,
                 config=config,
-                quantization=stated_quantization(config) or self._quantization_beside(client, hf_id),
+                quantization=stated_quantization(self._with_file_beside(client, hf_id, config)),
                 counts=counts,
                 config_url=url,
             )
@@ -104,11 +104,15 @@ class Hub:
     def _url(self, hf_id: str, file: str) -> str:
         return urljoin(self._base, f"{quote(hf_id)}/resolve/main/{quote(file)}")
 
-    def _quantization_beside(self, client: httpx2.Client, hf_id: str) -> dict[str, Any] | None:
+    def _with_file_beside(self, client: httpx2.Client, hf_id: str, config: dict[str, Any]) -> dict[str, Any]:
+        """Return a config with the quantization that stands in a file beside it, which counts where it states none."""
+        if config.get("quantization_config") is not None:
+            return config
         try:
-            return _json_object(self._get(client, self._url(hf_id, QUANTIZATION_FILE)), QUANTIZATION_FILE)
+            beside = _json_object(self._get(client, self._url(hf_id, QUANTIZATION_FILE)), QUANTIZATION_FILE)
         except NotOnHubError:
-            return None
+            return config
+        return {**config, "hf_quant_config": beside}
 
     def _counts(self, client: httpx2.Client, hf_id: str) -> Counts | None:
         """Return what the hub has counted in the headers, else what they say; None without such files.

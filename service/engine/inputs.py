@@ -61,6 +61,7 @@ class EngineSettings:
     is_checkpoints_cache_dtype: bool = False  # the checkpoint itself declares this dtype of the cache
     enable_prefix_caching: bool = True
     enforce_eager: bool = False
+    is_text_only: bool = False  # towers for images and sound are not loaded
     max_loras: int = 0  # adapters in one batch; 0 without LoRA
     max_lora_rank: int = 16
     num_speculative_tokens: int = 0  # drafted per step

@@ -102,12 +102,11 @@ def _shared(
 
 
 def _rules_note(rules: EngineRules) -> Assumption:
-    """Return which version's rules apply; without a stated version an older one must fit as well."""
+    """Return which version's rules apply: the stated one's, else the newest."""
     if rules.is_version_stated:
         return _note("rules_version", rules.rules_version, "request", rules.source)
-    older = rules.also_holds_for
-    also = f"; engine_version is not stated, so the smaller pool of this and {older.rules_version}" if older else ""
-    return _note("rules_version", rules.rules_version, "default", rules.source + also)
+    newest = f"{rules.source}; engine_version is not stated, so the newest rules apply"
+    return _note("rules_version", rules.rules_version, "default", newest)
 
 
 def _pool(plan: MemoryPlan) -> tuple[Assumption, ...]:

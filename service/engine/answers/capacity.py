@@ -6,6 +6,7 @@ from service.engine.answers.advice import looser_limits, missing_memory
 from service.engine.answers.assumptions import capacity_assumptions
 from service.engine.answers.results import Capacity, CapacityRow, CurvePoint, PerReplica
 from service.engine.answers.size import as_deployed, extra_warnings, output_tokens, saturation, time_warnings
+from service.engine.engines.device import device_of
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.arguments import engine_args
 from service.engine.fleet.costs import Fleet, cheapest
@@ -103,7 +104,11 @@ def _best_plan(question: CapacityQuestion, resolved: Resolved) -> MemoryPlan:
         UnsupportedLayoutError: no legal layout is as small as the GPUs given.
     """
     layouts = candidate_layouts(
-        question.model.architecture, resolved.checkpoint.quantization, question.gpu, question.layout
+        question.model.architecture,
+        resolved.checkpoint.quantization,
+        question.gpu,
+        question.layout,
+        device_of(question.gpu, question.rules),
     )
     fitting = [it for it in layouts if it.gpus_per_replica <= question.gpu_count]
     if not fitting:

@@ -128,11 +128,17 @@ def _embedded_patches(outer: ConfigReader, text: ConfigReader) -> Encoder:
     )
 
 
+def _sees_both_ways(text: ConfigReader) -> bool:
+    """Return whether tokens of one image attend to each other."""
+    return text.raw("use_bidirectional_attention") == "vision"
+
+
 _GEMMA4: Final = Family(
     classes=("Gemma4ForCausalLM",),
     attention=_attention,
     feed_forward=FeedForward(
-        experts=Experts(dense_beside=_dense_beside, has_expert_norms=True), dense_layers=_dense_layers
+        experts=Experts(dense_beside=_dense_beside, has_expert_norms=True, has_plain_activation=False),
+        dense_layers=_dense_layers,
     ),
     head_norms=on_heads,
     norms_per_layer=4,
@@ -148,11 +154,13 @@ FAMILIES: Final = (
         tower=_towers,
         # A video of 32 frames: 70 tokens and up to 8 around them for each.
         largest_item=Item(tokens=2_496, patches_per_token=9),
+        sees_images_both_ways=_sees_both_ways,
     ),
     Family(
         classes=("Gemma4UnifiedForConditionalGeneration",),
         wraps=always("Gemma4ForCausalLM"),
         tower=_embedded_patches,
+        sees_images_both_ways=_sees_both_ways,
         has_window_pool=True,
     ),
 )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import ceil, inf
 from typing import Final
 
+from service.engine.engines.device import device_of
 from service.engine.errors import InvalidQuestionError
 from service.engine.fleet.layouts import candidate_layouts
 from service.engine.fleet.questions import SizeQuestion
@@ -115,7 +116,11 @@ def deployments(question: SizeQuestion, at_most_gpus: int | None = None, hope: f
 
 def _layouts(question: SizeQuestion, resolved: Resolved) -> tuple[Layout, ...]:
     return candidate_layouts(
-        question.model.architecture, resolved.checkpoint.quantization, question.gpu, question.layout
+        question.model.architecture,
+        resolved.checkpoint.quantization,
+        question.gpu,
+        question.layout,
+        device_of(question.gpu, question.rules),
     )
 
 

@@ -4,11 +4,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
+from service.engine.engines.device import Device, device_of
 from service.engine.engines.rules import EngineRules, batch_defaults, default_utilization
 from service.engine.errors import InvalidQuestionError
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.fleet.questions import SettingsWish
 from service.engine.fleet.results import Assumption, Origin, Scalar
+from service.engine.fleet.starts import check_start, check_weight_format, needs_float16, own_cache_dtype
 from service.engine.formats.quantization import standard_quantization
 from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, SpeculativeMethod, WeightFormat
 from service.engine.memory.drafts import check_drafts, default_method
@@ -21,7 +23,6 @@ DRAFT_SOURCES: dict[SpeculativeMethod, str] = {
     "eagle3": "one more layer with the model's heads and an output head of 32,000 tokens: its weights and cache count",
     "ngram": "drafts are looked up in the text itself: no weights and no cache",
 }
-KV_DTYPE_OF_MODEL: dict[str, KvCacheDtype] = {"bfloat16": "bf16", "float16": "fp16"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,9 @@ def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules,
     Raises:
         InvalidQuestionError: `max_model_len` exceeds what the model accepts, or requests exceed either.
     """
-    checkpoint, format_assumption = _checkpoint(model, wish)
+    device = device_of(gpu, rules)
+    check_weight_format(gpu, device, wish.weight_format)
+    checkpoint, format_assumption = _checkpoint(model, wish, in_float16=needs_float16(model.architecture, gpu, device))
     max_num_batched_tokens, max_num_seqs = batch_defaults(rules, gpu)
     utilization = default_utilization(rules, gpu)
     longest = model.architecture.max_position_embeddings
@@ -71,7 +74,7 @@ def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules,
         _note("max_num_batched_tokens", wish.max_num_batched_tokens, max_num_batched_tokens, rules),
         _note("max_num_seqs", wish.max_num_seqs, max_num_seqs, rules),
     ]
-    kv_cache_dtype, kv_note = _kv_cache_dtype(model, checkpoint, wish)
+    kv_cache_dtype, kv_note = _kv_cache_dtype(model, checkpoint, wish, device)
     method, draft_notes = resolved_drafts(model, wish)
     settings = EngineSettings(
         gpu_memory_utilization=_or(wish.gpu_memory_utilization, utilization),
@@ -87,6 +90,7 @@ def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules,
         max_loras=wish.max_loras,
         max_lora_rank=wish.max_lora_rank,
     )
+    check_start(model, checkpoint, device, settings, wish.kv_cache_dtype)
     return Resolved(
         settings=settings,
         checkpoint=checkpoint,
@@ -117,9 +121,14 @@ def with_max_num_seqs(resolved: Resolved, cap: int) -> Resolved:
     )
 
 
-def _checkpoint(model: ModelFacts, wish: SettingsWish) -> tuple[Checkpoint, Assumption]:
+def _checkpoint(model: ModelFacts, wish: SettingsWish, *, in_float16: bool) -> tuple[Checkpoint, Assumption]:
     """Return the checkpoint of the wished format, the model's own, or the format's standard recipe."""
     own = next(it for it in model.checkpoints if it.is_default)
+    if wish.weight_format is None and own.weight_format == "bf16" and in_float16:
+        source = "the GPU has no bfloat16, and the engine falls back to float16"
+        return _standard_checkpoint("fp16"), Assumption(
+            name="weight_format", value="fp16", origin="default", source=source
+        )
     if wish.weight_format is None:
         return own, Assumption(name="weight_format", value=own.weight_format, origin="catalog", source=own.source)
     published = [it for it in model.checkpoints if it.weight_format == wish.weight_format]
@@ -144,7 +153,9 @@ def _standard_checkpoint(weight_format: WeightFormat) -> Checkpoint:
     )
 
 
-def _kv_cache_dtype(model: ModelFacts, checkpoint: Checkpoint, wish: SettingsWish) -> tuple[KvCacheDtype, Assumption]:
+def _kv_cache_dtype(
+    model: ModelFacts, checkpoint: Checkpoint, wish: SettingsWish, device: Device
+) -> tuple[KvCacheDtype, Assumption]:
     """Return what the cache stores: the wish, what the checkpoint declares, or the model's own dtype."""
     if wish.kv_cache_dtype not in (None, "auto"):
         return wish.kv_cache_dtype, Assumption(
@@ -154,8 +165,8 @@ def _kv_cache_dtype(model: ModelFacts, checkpoint: Checkpoint, wish: SettingsWis
         return checkpoint.kv_cache_dtype, Assumption(
             name="kv_cache_dtype", value=checkpoint.kv_cache_dtype, origin="catalog", source=checkpoint.source
         )
-    dtype = KV_DTYPE_OF_MODEL.get(model.architecture.dtype, "bf16")
-    return dtype, Assumption(name="kv_cache_dtype", value=dtype, origin="default", source="auto: the model's dtype")
+    dtype, source = own_cache_dtype(model.architecture, checkpoint, device)
+    return dtype, Assumption(name="kv_cache_dtype", value=dtype, origin="default", source=source)
 
 
 def resolved_drafts(model: ModelFacts, wish: SettingsWish) -> tuple[SpeculativeMethod | None, tuple[Assumption, ...]]:

@@ -21,9 +21,10 @@ from math import ceil
 from typing import Final
 
 from service.engine.arithmetic import ceil_div
+from service.engine.engines.plans import NEWEST
 from service.engine.inputs import EngineSettings, Layout
 from service.engine.layers import Architecture, CacheSpec
-from service.engine.memory.cache_shape import CacheShape, cache_shape
+from service.engine.memory.cache_shape import CacheAsk, CacheShape, cache_shape
 from service.engine.memory.drafts import draft_of, reserved_tokens
 from service.engine.memory.results import KvCache, KvCacheGroup
 from service.engine.memory.shared_pool import in_flight_tokens, longest_fitting
@@ -150,7 +151,7 @@ def plan_separate_pools(
     """
     pools = separate_pools(architecture, layout, settings, available_bytes)
     shape = _shape(architecture, layout, settings)
-    in_flight = in_flight_tokens(settings)
+    in_flight = in_flight_tokens(settings, layout, NEWEST)
     asked = min(max(input_tokens + output_tokens, 1) + reserved_tokens(settings), settings.max_model_len)
     has_windows = pools.window_bytes_per_token > 0
     growing = shape.bytes_per_token if has_windows else shape.bytes_per_token_within_windows
@@ -179,7 +180,7 @@ def bytes_to_hold_one(architecture: Architecture, layout: Layout, settings: Engi
     with tokens = max(length, window slots / s), and without the factor of r where nothing recurs.
     """
     pools = separate_pools(architecture, layout, settings, 0)
-    page, in_flight = pools.page_size, in_flight_tokens(settings)
+    page, in_flight = pools.page_size, in_flight_tokens(settings, layout, NEWEST)
     tokens = min(num_tokens + reserved_tokens(settings), max(settings.max_model_len, num_tokens))
     if pools.window_bytes_per_token:
         held = min(tokens, WINDOWS_HELD * pools.longest_window + in_flight)
@@ -216,14 +217,8 @@ def _page_size(architecture: Architecture, settings: EngineSettings) -> int:
 
 def _shape(architecture: Architecture, layout: Layout, settings: EngineSettings) -> CacheShape:
     """Return the layers' sizes; convolutions keep no inputs of drafted tokens in the state itself."""
-    return cache_shape(
-        architecture,
-        layout,
-        settings.kv_cache_dtype,
-        None,
-        is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
-        draft=draft_of(architecture, settings),
-    )
+    ask = CacheAsk(is_checkpoints_dtype=settings.is_checkpoints_cache_dtype, draft=draft_of(architecture, settings))
+    return cache_shape(architecture, layout, settings.kv_cache_dtype, None, ask=ask)
 
 
 def _rank_specs(architecture: Architecture, layout: Layout, settings: EngineSettings) -> list[CacheSpec]:

@@ -1,0 +1,114 @@
+"""What the serving engine refuses to start on a GPU, whatever the layout, and what it takes instead.
+
+    dtype     bfloat16 from compute capability 8.0; where nobody states one, float16 stands in below
+    cache     an fp8 cache where the kernel of the layer compiles it; a 16-bit one in the model's own dtype
+    kernels   one at least for every layer
+
+Sources:
+    vLLM 0.33 `platforms/cuda.py` (`check_if_supports_dtype`, `get_attn_backend_cls`), `config/model.py`
+    (`_resolve_auto_dtype`, `_FLOAT16_NOT_SUPPORTED_MODELS`), `config/vllm.py` (`_reject_mismatched_float_kv_cache`),
+    `model_executor/models/config.py` (`GlmMoeDsaForCausalLM`), `models/deepseek_v4/attention.py`.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from service.engine.engines.device import Device
+from service.engine.engines.kernels import refuses_bfloat16
+from service.engine.errors import RefusedStartError
+from service.engine.facts import Checkpoint, ModelFacts
+from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, WeightFormat
+from service.engine.layers import Architecture
+from service.engine.memory.kernels import asked_cache, kernels_of
+
+HALF_FORMATS: Final[Mapping[str, KvCacheDtype]] = MappingProxyType({"bfloat16": "bf16", "float16": "fp16"})
+# Families that the engine does not run in float16, and loads in float32 on GPUs without bfloat16.
+WITHOUT_FLOAT16: Final = ("Gemma2", "Gemma3", "Glm4For")
+
+
+def check_weight_format(gpu: Gpu, device: Device, weight_format: WeightFormat | None) -> None:
+    """Raise RefusedStartError if a stated format is not one that the engine runs on a GPU."""
+    if weight_format == "bf16" and refuses_bfloat16(device):
+        raise RefusedStartError(
+            f"{device.engine} runs bfloat16 from compute capability 8.0; {gpu.name} has {gpu.compute_capability}",
+            field="weight_format",
+            accepted="fp16, or a GPU of compute capability 8.0 or newer",
+        )
+
+
+def needs_float16(architecture: Architecture, gpu: Gpu, device: Device) -> bool:
+    """Return whether the engine falls back to float16, because nobody states a dtype and the GPU has no bfloat16.
+
+    Raises:
+        RefusedStartError: the model does not run in float16 either.
+    """
+    if architecture.dtype != "bfloat16" or not refuses_bfloat16(device):
+        return False
+    if architecture.name.startswith(WITHOUT_FLOAT16):
+        raise RefusedStartError(
+            f"{device.engine} does not run {architecture.name} in float16, and {gpu.name}, of compute capability "
+            f"{gpu.compute_capability}, has no bfloat16; in float32 there is no rule",
+            field="gpu",
+            accepted="a GPU of compute capability 8.0 or newer",
+        )
+    return True
+
+
+def own_cache_dtype(architecture: Architecture, checkpoint: Checkpoint, device: Device) -> tuple[KvCacheDtype, str]:
+    """Return what an engine stores in the cache when neither caller nor checkpoint says so, and why."""
+    if reads_fp8_only(architecture):
+        return "fp8", "the only cache that the engine has for this model"
+    is_glm = architecture.prefers_fp8_cache and device.plan.glm_sparse_is_fp8
+    if is_glm and device.is_vllm_on_cuda and device.generation == 10:
+        return "fp8", "the engine's own choice for this model on GPUs of compute capability 10"
+    return _half_dtype(architecture, checkpoint, device), "auto: the model's dtype"
+
+
+def reads_fp8_only(architecture: Architecture) -> bool:
+    """Return whether the model's kernels refuse a cache of 16 bits."""
+    return any(need.reads_fp8_only for mixer in architecture.mixers for need in mixer.kernel_needs)
+
+
+def check_start(
+    model: ModelFacts, checkpoint: Checkpoint, device: Device, settings: EngineSettings, stated: KvCacheDtype | None
+) -> None:
+    """Raise RefusedStartError, naming the rule and what would be accepted, if the engine would refuse to start.
+
+    Args:
+        model: the model.
+        checkpoint: the weight format that is loaded.
+        device: the GPU's generation and the engine's version.
+        settings: the engine's settings, resolved.
+        stated: the cache's dtype as the caller stated it.
+    """
+    if not device.is_vllm_on_cuda:
+        return
+    architecture = model.architecture
+    own = _half_dtype(architecture, checkpoint, device)
+    if stated in ("bf16", "fp16") and reads_fp8_only(architecture):
+        raise _cache_refusal(f"{stated}: {device.engine} has only an fp8 cache for this model", "auto or fp8")
+    if stated in ("bf16", "fp16") and stated != own and device.plan.refuses_other_floats:
+        raise _cache_refusal(f"{stated} is not the model's dtype; {device.engine} insists on it", f"auto, {own} or fp8")
+    kernels_of(
+        architecture,
+        asked_cache(
+            architecture,
+            settings.kv_cache_dtype,
+            is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
+            is_text_only=settings.is_text_only,
+            ranks=1,
+        ),
+        device,
+    )
+
+
+def _half_dtype(architecture: Architecture, checkpoint: Checkpoint, device: Device) -> KvCacheDtype:
+    """Return the model's dtype as it is served."""
+    if checkpoint.weight_format == "fp16" or (architecture.dtype == "bfloat16" and refuses_bfloat16(device)):
+        return "fp16"
+    return "bf16" if checkpoint.weight_format == "bf16" else HALF_FORMATS.get(architecture.dtype, "bf16")
+
+
+def _cache_refusal(detail: str, accepted: str) -> RefusedStartError:
+    return RefusedStartError(f"kv_cache_dtype={detail}", field="kv_cache_dtype", accepted=accepted)
