@@ -102,6 +102,7 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         has_window_pool=family.has_window_pool,
         sees_images_both_ways=_sees_images_both_ways(reader, family, config),
         prefers_fp8_cache=family.prefers_fp8_cache,
+        runs_in_float16=family.runs_in_float16,
         measured_as=family.measured_as,
     )
 

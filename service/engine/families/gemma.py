@@ -36,6 +36,7 @@ _GEMMA3: Final = Family(
     norms_per_layer=4,
     ties_embeddings=True,
     rotary=with_plain,
+    runs_in_float16=False,
 )
 FAMILIES: Final = (
     Family(classes=("GemmaForCausalLM",), model_types=("gemma",), attention=full_only, ties_embeddings=True),
@@ -45,6 +46,7 @@ FAMILIES: Final = (
         attention=patterned(2, 4096),
         norms_per_layer=4,
         ties_embeddings=True,
+        runs_in_float16=False,
     ),
     Family(classes=("VaultGemmaForCausalLM",), attention=patterned(2, 4096), ties_embeddings=True),
     _GEMMA3,

@@ -36,6 +36,7 @@ FAMILIES: Final = (
         feed_forward=_FIRST_DENSE,
         biases=_BIASES,
         norms_per_layer=4,
+        runs_in_float16=False,
     ),
     Family(
         classes=("Glm4MoeForCausalLM",),

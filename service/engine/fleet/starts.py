@@ -7,7 +7,7 @@
 Sources:
     vLLM 0.33 `platforms/cuda.py` (`check_if_supports_dtype`, `get_attn_backend_cls`), `config/model.py`
     (`_resolve_auto_dtype`, `_FLOAT16_NOT_SUPPORTED_MODELS`), `config/vllm.py` (`_reject_mismatched_float_kv_cache`),
-    `model_executor/models/config.py` (`GlmMoeDsaForCausalLM`), `models/deepseek_v4/attention.py`.
+    `model_executor/models/config.py` (cache dtypes by model), `models/deepseek_v4/attention.py`.
 """
 
 from collections.abc import Mapping
@@ -23,8 +23,6 @@ from service.engine.layers import Architecture
 from service.engine.memory.kernels import asked_cache, kernels_of
 
 HALF_FORMATS: Final[Mapping[str, KvCacheDtype]] = MappingProxyType({"bfloat16": "bf16", "float16": "fp16"})
-# Families that the engine does not run in float16, and loads in float32 on GPUs without bfloat16.
-WITHOUT_FLOAT16: Final = ("Gemma2", "Gemma3", "Glm4For")
 
 
 def check_weight_format(gpu: Gpu, device: Device, weight_format: WeightFormat | None) -> None:
@@ -45,7 +43,7 @@ def needs_float16(architecture: Architecture, gpu: Gpu, device: Device) -> bool:
     """
     if architecture.dtype != "bfloat16" or not refuses_bfloat16(device):
         return False
-    if architecture.name.startswith(WITHOUT_FLOAT16):
+    if not architecture.runs_in_float16:
         raise RefusedStartError(
             f"{device.engine} does not run {architecture.name} in float16, and {gpu.name}, of compute capability "
             f"{gpu.compute_capability}, has no bfloat16; in float32 there is no rule",

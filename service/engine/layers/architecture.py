@@ -52,6 +52,7 @@ class Architecture:
     has_attention_residuals: bool = False  # each part of a layer attends over earlier layers' outputs (Kimi K3)
     residual_streams: int = 1  # hyper-connections mix several, with fp32 weights of their own
     mixes_streams: bool = True  # into each other as well, not only in and out of a layer's parts
+    runs_in_float16: bool = True  # else the engine refuses to, and loads it in float32 on GPUs without bfloat16
     sees_images_both_ways: bool = False  # tokens of one image attend to each other, later ones too
     prefers_fp8_cache: bool = False  # on GPUs whose sparse kernels read it plain, unless stated (GLM)
     shared_blocks: SharedBlocks | None = None

@@ -81,6 +81,7 @@ class Family:
     tower: TowerRule | None = None
     largest_item: Item | None = None
     sees_images_both_ways: Callable[[ConfigReader], bool] = never  # where `is_mm_prefix_lm` is not stated
+    runs_in_float16: bool = True
     prefers_fp8_cache: bool = False  # on GPUs whose sparse kernels read it plain
     draft: Draft | None = None
     requantizes: QuantizationRule | None = None  # what its loader takes a stated quantization for
