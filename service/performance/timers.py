@@ -145,6 +145,8 @@ def measured_step_tables(key: Deployed) -> StepTables:
     if not key.model.config_json:
         raise NotMeasuredError("the model's config is not known")
     config = _without_storage(json.loads(key.model.config_json))
+    if (same_matrices := key.model.architecture.measured_as) is not None:  # under a name that the library knows
+        config |= {"architectures": [same_matrices[0]], "model_type": same_matrices[1]}
     first: NotMeasuredError | None = None
     for modes in quantization_modes(key.checkpoint.quantization, key.gpu, key.rules.engine, key.kv_cache_dtype):
         try:

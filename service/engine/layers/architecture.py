@@ -56,6 +56,8 @@ class Architecture:
     alternating_updates: AlternatingUpdates | None = None
     extra_parameters: int = 0  # learnt positions and the like, on every rank
     encoder: Encoder | None = None
+    has_window_pool: bool = False  # SGLang keeps its windowed layers in a pool of their own
+    measured_as: tuple[str, str] | None = None  # class and model type with the same matrices that kernels are known for
     mtp: "DraftHead | None" = None  # multi-token prediction modules of the checkpoint, loaded only to draft
     # What the layers are made of, each kind once, in the order of first use.
     mixers: tuple[Mixer, ...] = field(init=False, repr=False)

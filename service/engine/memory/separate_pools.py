@@ -36,8 +36,6 @@ PAGE_SIZE: Final = 1  # `--page-size` [tokens]
 STATES_PER_REQUEST: Final = 5
 # Slots behind the window are given back once per window of decoded tokens.
 WINDOWS_HELD: Final = 2
-# Architectures with a pool of their own for windowed layers; elsewhere every layer keeps every token.
-WINDOW_POOL_FAMILIES: Final = ("Llama4For", "GptOssFor", "MiMoV2", "Step3p5", "Step3p7", "Gemma4", "Laguna", "Mellum")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +83,8 @@ def has_separate_pools(architecture: Architecture) -> bool:
 
 
 def has_window_pool(architecture: Architecture) -> bool:
-    """Return whether windowed layers have a pool of their own (`is_hybrid_swa_model`)."""
-    return architecture.name.startswith(WINDOW_POOL_FAMILIES)
+    """Return whether windowed layers have a pool of their own (`is_hybrid_swa_model`); else they keep every token."""
+    return architecture.has_window_pool
 
 
 @lru_cache(maxsize=4096)
