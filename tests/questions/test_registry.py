@@ -149,7 +149,7 @@ def test_a_question_without_an_answer_fails_the_type_check(tmp_path: Path) -> No
     path.write_text(forgetful, encoding="utf-8")
 
     checked = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--no-incremental", str(path)],
+        [sys.executable, "-m", "mypy", str(path)],
         check=False, capture_output=True, text=True, cwd=Path(__file__).resolve().parents[2],
     )  # fmt: skip
 
