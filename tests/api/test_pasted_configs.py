@@ -4,8 +4,9 @@ from time import perf_counter
 from typing import Any
 
 import pytest
-from service.api.examples import LLAMA_CONFIG
 from starlette.testclient import TestClient
+
+from service.questions.examples import LLAMA_CONFIG
 
 LOAD: dict[str, Any] = {"gpu": "h100", "concurrent_requests": 8, "input_tokens": 1000, "output_tokens": 200}
 QUANTIZATIONS: dict[str, tuple[dict[str, Any], str]] = {
