@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from service.api.examples import LLAMA_CONFIG
+from service.questions.examples import LLAMA_CONFIG
 
 LOAD: dict[str, Any] = {"gpu": "h100", "concurrent_requests": 8, "input_tokens": 1000, "output_tokens": 200}
 QUANTIZATIONS: dict[str, tuple[dict[str, Any], str]] = {

@@ -82,8 +82,8 @@ def levers(question: SizeQuestion, chosen: Deployment) -> tuple[Lever, ...]:
         other = best(candidates, question.limits)
         if other.is_feasible and (not chosen.is_feasible or other.gpus < chosen.gpus):
             saved = chosen.gpus - other.gpus if chosen.is_feasible else 0
-            found.append(Lever(change=change, gpus=other.gpus, saves_gpus=saved))
-    return tuple(sorted(found, key=lambda it: (it.gpus, it.change.name)))
+            found.append(Lever(change={change.name: change.value}, gpus=other.gpus, saves_gpus=saved))
+    return tuple(sorted(found, key=lambda it: (it.gpus, *it.change)))
 
 
 def would_fit(chosen: Deployment, limits: Limits, found: tuple[Lever, ...]) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ def would_fit(chosen: Deployment, limits: Limits, found: tuple[Lever, ...]) -> t
         sentences = [*looser_limits(chosen.replica, limits)]
     else:
         sentences = [*missing_memory(chosen.plan)]
-    sentences += [f"{it.change.name}={it.change.value} fits on {it.gpus} GPUs" for it in found]
+    sentences += [f"{name}={value} fits on {it.gpus} GPUs" for it in found for name, value in it.change.items()]
     return tuple(sentences)
 
 
