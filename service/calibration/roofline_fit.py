@@ -20,7 +20,8 @@ from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.settings import resolve
 from service.engine.inputs import EngineName, Gpu, Layout, WeightFormat
 from service.engine.time.steps import Deployed
-from service.performance.measured import SYSTEMS, NotMeasuredError
+from service.performance.kernels import NotMeasuredError
+from service.performance.measured import SYSTEMS
 from service.performance.roofline import Efficiencies, Workload, roofline_tables
 from service.performance.tables import StepTables
 from service.performance.timers import measured_step_tables, workload

@@ -19,8 +19,8 @@ from service.engine.layers import MoeMlp
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.batching import block_pool, scheduler_settings
 from service.engine.time.lengths import FixedLength, Length, UniformLength
-from service.engine.time.samples import ScheduleResult
-from service.engine.time.scheduler import simulate
+from service.engine.time.samples import ScheduleResult, whole
+from service.engine.time.simulation import Machine
 from service.engine.time.steps import StepTimers, Timing, deployed
 from service.engine.time.traffic import Sender, SimulatedLoad, Traffic
 
@@ -183,7 +183,7 @@ def _load(row: Mapping[str, Any], plan: MemoryPlan, streams: int) -> SimulatedLo
     rate = row.get("request_rate_per_s") or row.get("request_rate")
     if rate is not None:
         count = int(row.get("num_prompts") or OPEN_REQUESTS)
-        return Sender().open_loop(traffic, float(rate) / streams, 0, count)
+        return Sender().burst(traffic, float(rate) / streams, count)
     if row.get("concurrency"):
         users = max(int(row["concurrency"]) // streams, 1)
         return Sender().burst_of_users(traffic, users, PROMPTS_PER_USER * users)
@@ -201,7 +201,8 @@ def _length(nominal_tokens: int, basis: str) -> Length:
 def scheduled(run: Run, timing: Timing) -> ScheduleResult:
     """Return the simulated schedule of one of a run's streams."""
     fixed = Traffic(inputs=FixedLength(tokens=int(run.row["isl"])), outputs=FixedLength(tokens=int(run.row["osl"])))
-    return simulate(timing, run.load, pool=block_pool(run.plan), settings=scheduler_settings(run.plan, fixed))
+    machine = Machine(timing, block_pool(run.plan), scheduler_settings(run.plan, fixed))
+    return whole(machine.simulated(run.load))
 
 
 def compare_run(run: Run, timers: StepTimers) -> list[Measured]:

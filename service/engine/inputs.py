@@ -8,6 +8,7 @@ EngineName = Literal["vllm", "sglang", "tensorrt-llm"]
 KvCacheDtype = Literal["auto", "bf16", "fp16", "fp8"]
 SpeculativeMethod = Literal["mtp", "eagle", "eagle3", "ngram"]
 Phase = Literal["both", "prefill", "decode"]
+Arrival = Literal["steady", "burst", "poisson"]
 LengthDistribution = Literal["fixed", "uniform", "lognormal"]
 WeightFormat = Literal["bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
 
@@ -81,6 +82,8 @@ class Load:
     length_variation_fraction: float = 0.1  # uniform: to either side; log-normal: standard deviation over mean
     burstiness: float = 1.0  # of arrivals: 1 is Poisson, below comes in bursts, above is more even
     speculative_acceptance_fraction: float = 0.0  # chance that a drafted token is accepted
+    num_prompts: int | None = None  # of a benchmark, the first and the last included; None: a steady state
+    arrival: Arrival | None = None  # how prompts come; None: steady, or as a benchmark of the same terms sends them
     phase: Phase = "both"  # which part of a request a replica serves
 
 

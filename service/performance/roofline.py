@@ -34,7 +34,8 @@ from service.engine.layers import (
 )
 from service.engine.memory.matrices import embedding_matrices, layer_matrices
 from service.engine.memory.specs import DEFAULT_BLOCK_SIZE, Sharding, state_bytes
-from service.performance.tables import ATTENDED, CONTEXTS, REQUESTS, TOKENS, StepTables
+from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
+from service.performance.tables import StepTables
 
 Floats = NDArray[np.float64]
 

@@ -4,13 +4,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS, Records
 from service.engine.time.steps import RequestOverhead
 
-# Powers of two: kernels waste part of a tile between them, which measurements show as steps of up to 40 %.
-TOKENS = tuple(float(1 << power) for power in range(15))
-REQUESTS = tuple(float(1 << power) for power in range(11))
-CONTEXTS = tuple(float(1 << power) for power in (4, 8, 10, 12, 14, 16, 17))  # attention is nearly linear
-ATTENDED = tuple(float(1 << power) for power in range(6, 17))
 # Below this, weights are streamed for the whole batch anyway; above it, time grows with every token.
 SMALL_BATCH_TOKENS = 1024.0
 
@@ -134,6 +130,15 @@ class TabledSteps:
             # An iteration with prompts does everything that one without them does.
             seconds = max(seconds, self.step_overhead_s + self.sequence_overhead_s * requests + decode)
         return seconds
+
+    def write(self, records: Records) -> None:
+        """Write tables and constants into an array of one record, as simulations read them."""
+        records["requests"], records["contexts"] = self.decode.rows, self.decode.columns
+        records["decode_s"] = self.decode.values
+        records["batch_tokens"], records["tokens_s"] = self.tokens.knots, self.tokens.values
+        records["attended"], records["attention_s"] = self.attention.knots, self.attention.values
+        records["step_overhead_s"], records["mixed_overhead_s"] = self.step_overhead_s, self.mixed_overhead_s
+        records["sequence_overhead_s"] = self.sequence_overhead_s
 
 
 def calibrated(tables: StepTables, floor: StepTables, factors: Factors) -> TabledSteps:

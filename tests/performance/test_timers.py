@@ -8,9 +8,9 @@ from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.fleet.settings import own_checkpoint
 from service.engine.inputs import Layout
+from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.engine.time.steps import Deployed
 from service.performance.roofline import FLOOR, roofline_tables
-from service.performance.tables import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.performance.timers import KernelTimers, workload
 
 RULES = rules_for("vllm")

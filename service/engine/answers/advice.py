@@ -11,7 +11,6 @@ from service.engine.fleet.results import BindingConstraint
 from service.engine.fleet.settings import own_checkpoint
 from service.engine.inputs import Limits
 from service.engine.memory.plan import MemoryPlan
-from service.engine.time.demand import Users
 from service.engine.time.replica import Replica
 
 
@@ -98,7 +97,7 @@ def would_fit(chosen: Deployment, limits: Limits, saving: tuple[Lever, ...]) -> 
 
 def looser_limits(replica: Replica, limits: Limits) -> tuple[str, ...]:
     """Return the limits that one request alone would meet on the fastest layout."""
-    alone = replica.seen(Users(1))
+    alone = replica.alone()
     layout = replica.plan.layout
     where = f"on {layout.gpus_per_replica} GPUs (tensor_parallel_size {layout.tensor_parallel_size})"
     seen = {"ttft_s": alone.ttft_s.percentile(limits.percentile), "tpot_s": alone.tpot_s.percentile(limits.percentile)}

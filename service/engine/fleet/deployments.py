@@ -1,6 +1,8 @@
 """Ways to carry a load on one GPU type: one deployment per legal layout."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 from math import ceil, inf
 from typing import Final
 
@@ -11,8 +13,8 @@ from service.engine.fleet.settings import Resolved, resolve
 from service.engine.inputs import Layout, Limits, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import Carried, carried, deciding_replica, fewest_replicas, hoped
-from service.engine.time.demand import Demand, Users, demand_of, kind_of, wanted_of
-from service.engine.time.replica import Replica, timed
+from service.engine.time.demand import Demand, demand_of, kind_of, wanted_of
+from service.engine.time.replica import Replica, measured_for, timed
 from service.engine.time.samples import ScheduleResult
 from service.engine.time.steps import StepTimers
 
@@ -69,7 +71,10 @@ class Deployment:
         """Return what users of one replica see when all share the load evenly; None where nobody times it."""
         if self.replica is None or not self.replicas:
             return None
-        return self.replica.seen(demand_of(self.load).per_replica(self.replicas))
+        share = demand_of(self.load).per_replica(self.replicas)
+        if self.load.num_prompts is None:
+            return self.replica.seen(share, measured_for(self.limits))
+        return self.replica.benchmarked(share, ceil(self.load.num_prompts / self.replicas))
 
     def with_times(self, timers: StepTimers | None) -> "Deployment":
         """Return the same deployment with its times, where only memory decided so far."""
@@ -96,26 +101,41 @@ def deployments(question: SizeQuestion, at_most_gpus: int | None = None, hope: f
         hope: how many times faster than the quick estimate kernels may be.
     """
     resolved = resolve_size(question)
-    plans = _plans(question, resolved)
-    by_hope = sorted((_hoped(question, plan, hope), index) for index, plan in enumerate(plans))
+    layouts = legal_layouts(resolved, question.layout)
     best_so_far = NOBODY if at_most_gpus is None else (at_most_gpus + 1, 0)
     kept: list[Deployment] = []
-    for count, index in by_hope:
+    for count, plan in _by_hope(question, resolved, layouts, hope):
         if best_so_far != NOBODY and count >= best_so_far:
-            continue
-        deployment = _deployment(question, resolved, plans[index], best_so_far)
+            break
+        deployment = _deployment(question, resolved, plan, best_so_far)
         if deployment is None:
             continue
         kept.append(deployment)
         if deployment.is_feasible:
             best_so_far = (deployment.gpus, deployment.layout.gpus_per_replica)
     # What takes too many GPUs does carry the load: nothing was found to be impossible.
-    is_known = len(kept) == len(plans) or any(deployment.is_feasible for deployment in kept)
+    is_known = len(kept) == len(layouts) or any(deployment.is_feasible for deployment in kept)
     return tuple(kept) if is_known else ()
 
 
-def _plans(question: SizeQuestion, resolved: Resolved) -> list[MemoryPlan]:
-    return [_plan(question, resolved, layout) for layout in legal_layouts(resolved, question.layout)]
+def _by_hope(
+    question: SizeQuestion, resolved: Resolved, layouts: Sequence[Layout], hope: float
+) -> Iterator[tuple[Count, MemoryPlan]]:
+    """Yield plans by the count that may be hoped for, the smallest first; who stops early plans only what came.
+
+    No deployment has fewer GPUs than one of its replicas: with that a layout waits until it is its turn.
+    """
+    waiting: list[tuple[Count, int, MemoryPlan | None]] = [
+        ((float(layout.gpus_per_replica), layout.gpus_per_replica), index, None) for index, layout in enumerate(layouts)
+    ]
+    heapify(waiting)
+    while waiting:
+        count, index, plan = heappop(waiting)
+        if plan is not None:
+            yield count, plan
+            continue
+        planned_now = _plan(question, resolved, layouts[index])
+        heappush(waiting, (_hoped(question, planned_now, hope), index, planned_now))
 
 
 def _plan(question: SizeQuestion, resolved: Resolved, layout: Layout) -> MemoryPlan:
@@ -138,7 +158,9 @@ def fewest_gpus(question: SizeQuestion, hope: float = HOPED) -> float:
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
-    return min(_hoped(question, plan, hope)[0] for plan in _plans(question, resolve_size(question)))
+    resolved = resolve_size(question)
+    (fewest, _), _ = next(_by_hope(question, resolved, legal_layouts(resolved, question.layout), hope))
+    return fewest
 
 
 def _hoped(question: SizeQuestion, plan: MemoryPlan, hope: float) -> Count:
@@ -148,7 +170,7 @@ def _hoped(question: SizeQuestion, plan: MemoryPlan, hope: float) -> Count:
         return inf, per_replica
     of_one = hoped(plan, question.timers, question.load, question.limits, hope)
     if of_one is None:
-        return 0.0, per_replica
+        return float(per_replica), per_replica
     if not of_one:
         return inf, per_replica
     replicas = wanted_of(question.load, question.headroom).replicas(of_one) + question.headroom.spare_replicas
@@ -188,7 +210,7 @@ def _paced(question: SizeQuestion, resolved: Resolved, replica: Replica, at_most
     wanted, limits, layout = wanted_of(question.load, question.headroom), question.limits, replica.plan.layout
     if not may_pace(resolved, question.load, limits):
         return None
-    if not fewest_replicas(replica.plan, replica, wanted, without_pace(limits), at_most):
+    if not replica.are_enough(at_most, wanted, without_pace(limits)):
         return None
     fewest = None
     for capped, paced in paced_replicas(resolved, replica, limits, lambda other: _plan(question, other, layout)):
@@ -239,7 +261,7 @@ def _excess(deployment: Deployment, limits: Limits) -> float:
     """Return how many times a single request alone takes what the tighter limit allows."""
     if deployment.replica is None:
         return 0.0
-    alone = deployment.replica.seen(Users(1))
+    alone = deployment.replica.alone()
     ttft = alone.ttft_s.percentile(limits.percentile) / limits.ttft_s if limits.ttft_s else 0.0
     tpot = alone.tpot_s.percentile(limits.percentile) / limits.tpot_s if limits.tpot_s else 0.0
     return max(ttft, tpot)

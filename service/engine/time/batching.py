@@ -7,11 +7,13 @@ each stream has its share of the users, of the cache and of `max_num_seqs`.
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 
 from service.engine.memory.plan import MemoryPlan, cache_growth
 from service.engine.memory.shared_pool import in_flight_tokens
 from service.engine.time.drafting import tokens_per_step
+from service.engine.time.records import PACE, Records, new_records
 from service.engine.time.steps import Timing
 from service.engine.time.traffic import Traffic
 
@@ -53,7 +55,7 @@ class BlockPool:
         return self.blocks[left] + slope * (tokens - knots[left])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Serving:
     """What serves and what is served: all that the pace of a replica depends on, but for its cache."""
 
@@ -62,6 +64,18 @@ class Serving:
     settings: SchedulerSettings  # of one stream
     streams: int  # data-parallel ranks x pipeline stages
     slots: int  # requests that run at once, by cache and by `max_num_seqs`
+
+    @cached_property
+    def estimated(self) -> tuple[Records, Records]:
+        """Return its step times, and the means of its traffic, as compiled estimates read them."""
+        traffic, settings, records = self.traffic, self.settings, new_records(1, PACE)
+        inputs = traffic.inputs.mean()
+        new_tokens = 0.0 if traffic.arrives_read else max(inputs * (1 - traffic.prefix_cache_hit_fraction), 1.0)
+        records["input_tokens"], records["output_tokens"] = inputs, traffic.outputs.mean()
+        records["new_tokens"], records["max_num_batched_tokens"] = new_tokens, settings.max_num_batched_tokens
+        records["tokens_per_step"], records["streams"] = settings.tokens_per_step, self.streams
+        records["slots"] = self.slots
+        return self.timing.records, records
 
     @property
     def slots_of_stream(self) -> int:

@@ -8,7 +8,7 @@ from service.engine.inputs import Limits, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.demand import Arrivals, Demand, kind_of
 from service.engine.time.estimate import hoped_users
-from service.engine.time.replica import Replica, quickly_timed, timed
+from service.engine.time.replica import Replica, measured_for, quickly_timed, timed
 from service.engine.time.results import Binding
 from service.engine.time.steps import StepTimers
 
@@ -100,7 +100,7 @@ def hoped(plan: MemoryPlan, timers: StepTimers | None, load: Load, limits: Limit
     serving = quickly_timed(plan, timers, load)
     if serving is None:
         return None
-    users = timers.simulations.hopes.get_or((serving, limits, hope), lambda: hoped_users(serving, limits, hope))
+    users = hoped_users(serving, limits, hope)
     return kind_of(load).hoped(serving, users, hope) if users else 0.0
 
 
@@ -127,7 +127,7 @@ def fewest_replicas(
 ) -> int | None:
     """Return the replicas that carry a demand within limits; 0 where no number does, None if more than a bound.
 
-    The same number as from `carried`; the search for it ends as soon as the number is known.
+    At least the number from `carried`, and one that keeps the limits at exactly its share of the demand.
 
     Args:
         plan: a replica's memory.
@@ -151,12 +151,10 @@ def fewest_replicas(
             )
         needed = wanted.replicas(held)
         return needed if needed <= at_most else None
-    needed = 0
-    for bracket in replica.brackets(type(wanted), limits):
-        fewest = wanted.replicas(bracket.fails_at)
-        needed = wanted.replicas(bracket.load) if bracket.load else 0
-        if fewest > at_most:
-            return None
-        if needed == fewest:
-            break
+    if at_most < inf and not replica.are_enough(at_most, wanted, limits):
+        return None
+    most = replica.most(type(wanted), limits).load
+    needed = wanted.replicas(most) if most else 0
+    while needed and needed <= at_most and replica.breaks(wanted.per_replica(needed), limits, measured_for(limits)):
+        needed += 1  # between two loads of the search, chance may break a limit that both keep
     return needed if needed <= at_most else None

@@ -14,13 +14,9 @@ from service.engine.time.results import Violation
 from service.engine.time.samples import ScheduleResult
 from service.engine.time.traffic import Sender, SimulatedLoad
 
-FEWEST_MEASURED: Final = 64
-MOST_MEASURED: Final = 256
-OPEN_WARM_UP: Final = 64
-OPEN_MEASURED: Final = 256
-# Prompts that take more iterations than this are sampled less often, down to so many.
-MOST_CHUNKS: Final = 32
-FEWEST_LONG: Final = 24
+# Requests that come before the measured ones, for each of those.
+WARM_UP_FRACTION: Final = 1 / 8
+LONG_WARM_UP_FRACTION: Final = 1.0
 # Beyond this many users per slot a closed loop only queues, and its queue is known without simulating it.
 MOST_USERS_PER_SLOT: Final = 2
 # A queue that grows by more than this share of arrivals never empties.
@@ -93,8 +89,19 @@ class Demand(ABC):
         """Return what is broken beyond a bound that is known from elsewhere; None within it."""
 
     @abstractmethod
-    def simulated(self, serving: Serving, sender: Sender) -> SimulatedLoad:
-        """Return what one stream sees of it."""
+    def simulated(self, serving: Serving, sender: Sender, measured: int, *, has_settled: bool = True) -> SimulatedLoad:
+        """Return what one stream sees of it.
+
+        Args:
+            serving: what serves it.
+            sender: what draws requests.
+            measured: requests that are measured. [count]
+            has_settled: a short warm-up is enough. [yes or no]
+        """
+
+    @abstractmethod
+    def benchmark(self, serving: Serving, sender: Sender, num_prompts: int) -> SimulatedLoad:
+        """Return what one stream sees of a benchmark with so many prompts."""
 
     @abstractmethod
     def seen(self, result: ScheduleResult, serving: Serving) -> ScheduleResult:
@@ -152,11 +159,22 @@ class Users(Demand):
         """Return nothing: users have no bound but the slots."""
         return None
 
-    def simulated(self, serving: Serving, sender: Sender) -> SimulatedLoad:
-        """Return the users of the fullest stream, as far as they need simulating."""
+    def simulated(
+        self,
+        serving: Serving,
+        sender: Sender,
+        measured: int,
+        *,
+        has_settled: bool = True,  # noqa: ARG002 - users begin in their steady state
+    ) -> SimulatedLoad:
+        """Return the users of the fullest stream, as far as they need simulating; each is measured once at least."""
         users = self._simulated_users(serving)
-        measured = min(max(2 * users, FEWEST_MEASURED), MOST_MEASURED)
-        return sender.steady_users(serving.traffic, users, measured, serving.slots_of_stream)
+        return sender.steady_users(serving.traffic, users, max(measured, users), serving.slots_of_stream)
+
+    def benchmark(self, serving: Serving, sender: Sender, num_prompts: int) -> SimulatedLoad:
+        """Return users who all begin at once, each with the next prompt as soon as the last is answered."""
+        count = ceil(num_prompts / serving.streams)
+        return sender.burst_of_users(serving.traffic, self._users_of_stream(serving), count)
 
     def seen(self, result: ScheduleResult, serving: Serving) -> ScheduleResult:
         """Return the steady state of more users than were simulated: all of them wait longer, by Little's law.
@@ -224,17 +242,21 @@ class Arrivals(Demand):
             return None
         return "throughput" if limits.ttft_s is None else "ttft"
 
-    def simulated(self, serving: Serving, sender: Sender) -> SimulatedLoad:
-        """Return one stream's arrivals. Of prompts of many iterations each, fewer tell as much and take as long."""
-        chunks = serving.traffic.inputs.mean() / serving.settings.max_num_batched_tokens
-        fewer = max(chunks / MOST_CHUNKS, 1.0)
+    def simulated(self, serving: Serving, sender: Sender, measured: int, *, has_settled: bool = True) -> SimulatedLoad:
+        """Return one stream's arrivals, behind those that are in flight when they begin."""
+        warm_up = WARM_UP_FRACTION if has_settled else LONG_WARM_UP_FRACTION
         return sender.open_loop(
             serving.traffic,
             self.request_rate_per_s / serving.streams,
-            ceil(OPEN_WARM_UP / fewer),
-            max(ceil(OPEN_MEASURED / fewer), FEWEST_LONG),
+            ceil(warm_up * measured),
+            measured,
             in_flight(serving, self.request_rate_per_s),
         )
+
+    def benchmark(self, serving: Serving, sender: Sender, num_prompts: int) -> SimulatedLoad:
+        """Return arrivals at an engine that has nothing to do when the first one comes."""
+        rate = self.request_rate_per_s / serving.streams
+        return sender.burst(serving.traffic, rate, ceil(num_prompts / serving.streams))
 
     def seen(self, result: ScheduleResult, serving: Serving) -> ScheduleResult:
         """Return all streams together."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from service.engine.memory.drafts import drafter_fraction
 from service.engine.memory.plan import MemoryPlan
+from service.engine.time.records import Records
 from service.engine.time.steps import StepTimer, Timing
 
 
@@ -57,6 +58,11 @@ class DraftingSteps:
             prefill_tokens, attended_tokens, verified * requests, context_tokens / verified if requests else 0.0
         )
         return mixed_s + (self._draft_s(requests, context_tokens) if requests else 0.0)
+
+    def write(self, records: Records) -> None:
+        """Write the times without drafts, and what drafts make of them."""
+        self.steps.write(records)
+        records["drafted_tokens"], records["drafter_fraction"] = self.num_speculative_tokens, self.drafter_fraction
 
     def _draft_s(self, requests: float, context_tokens: float) -> float:
         return self.num_speculative_tokens * self.steps.decode_s(requests, context_tokens) * self.drafter_fraction

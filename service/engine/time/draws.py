@@ -1,52 +1,54 @@
-"""Random numbers that are the same for the same seed, everywhere."""
+"""Random numbers of a seed, kept: every load begins with the same ones, so that curves over loads are smooth."""
 
-from itertools import accumulate
-from math import log, sqrt
-from statistics import NormalDist
+from collections.abc import Callable
+from typing import Final
 
-_MULTIPLIER, _INCREMENT, _MODULUS = 6364136223846793005, 1442695040888963407, 1 << 64
-MOST_EVEN = 1e6  # a stream of arrivals this even comes by the clock
+import numpy as np
+from numpy.typing import NDArray
+
+from service.engine.time.kept import Kept
+
+Floats = NDArray[np.float64]
+
+PROMPTS, COMPLETIONS, UNDER_WAY, GAPS = 0, 1, 2, 3  # what they are for
+MOST_EVEN: Final = 1e6  # a stream of arrivals this even comes by the clock
+FEWEST: Final = 4_096
+MOST_KEPT: Final = 64  # streams of numbers, about 32 kB each
 
 
 class Draws:
-    """Uniform numbers in (0, 1) of a linear congruential generator.
+    """Streams of random numbers, one for each seed and purpose; a longer one begins as a shorter one does."""
 
-    x = 6364136223846793005 x + 1442695040888963407 mod 2^64; the upper 53 bits are used.
+    def __init__(self) -> None:
+        """Start with nothing drawn."""
+        self._streams: Kept[Floats] = Kept(MOST_KEPT)
 
-    Sources:
-        D. E. Knuth, The Art of Computer Programming 2, section 3.3.4 (MMIX).
-    """
+    def uniform(self, seed: int, purpose: int, count: int) -> Floats:
+        """Return numbers from 0 to 1."""
+        return self._stream((seed, purpose, "uniform"), count, lambda random, many: random.random(many))
 
-    def __init__(self, seed: int) -> None:
-        self._state = (2 * seed + 1) * _MULTIPLIER % _MODULUS
+    def normal(self, seed: int, purpose: int, count: int) -> Floats:
+        """Return standard normal numbers."""
+        return self._stream((seed, purpose, "normal"), count, lambda random, many: random.standard_normal(many))
 
-    def uniform(self) -> float:
-        """Return the next number in (0, 1)."""
-        self._state = (self._state * _MULTIPLIER + _INCREMENT) % _MODULUS
-        return ((self._state >> 11) + 0.5) / (1 << 53)
+    def arrivals(self, seed: int, burstiness: float, count: int) -> Floats:
+        """Return arrivals at a mean rate of one: gaps are Gamma(shape) / shape, or by the clock where that is even."""
 
-    def gap(self, shape: float) -> float:
-        """Return a gap between arrivals of mean 1: Gamma(shape) / shape.
+        def drawn(random: np.random.Generator, many: int) -> Floats:
+            if burstiness > MOST_EVEN:
+                return np.arange(1.0, many + 1)
+            if burstiness == 1.0:
+                return np.cumsum(random.standard_exponential(many))
+            return np.cumsum(random.standard_gamma(burstiness, many) / burstiness)
 
-        Sources:
-            G. Marsaglia and W. W. Tsang, A simple method for generating gamma variables (2000).
-        """
-        if shape == 1.0:
-            return -log(self.uniform())
-        if shape > MOST_EVEN:
-            return 1.0
-        boost = float(self.uniform() ** (1 / shape)) if shape < 1 else 1.0
-        d: float = (shape if shape >= 1 else shape + 1) - 1 / 3
-        c = 1 / sqrt(9 * d)
-        normal = NormalDist()
-        while True:
-            x = normal.inv_cdf(self.uniform())
-            v = (1 + c * x) * (1 + c * x) * (1 + c * x)
-            if v > 0 and log(self.uniform()) < 0.5 * x * x + d - d * v + d * log(v):
-                return boost * d * v / shape
+        return self._stream((seed, GAPS, burstiness), count, drawn)
 
-
-def arrivals_at_mean_one(seed: int, burstiness: float, count: int) -> tuple[float, ...]:
-    """Return so many arrivals at a mean rate of one per second. [s]."""
-    draws = Draws(seed)
-    return tuple(accumulate(draws.gap(burstiness) for _ in range(count)))
+    def _stream(
+        self, key: tuple[int, int, str | float], count: int, drawn: Callable[[np.random.Generator, int], Floats]
+    ) -> Floats:
+        stream = self._streams.get(key)
+        if stream is None or len(stream) < count:
+            random = np.random.Generator(np.random.PCG64(key[:2]))
+            stream = drawn(random, max(FEWEST, 1 << (count - 1).bit_length()))
+            self._streams.put(key, stream)
+        return stream[:count]

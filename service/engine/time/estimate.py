@@ -1,11 +1,8 @@
 """What can be told of a replica without simulating it: its pace, and the loads it may hope to carry."""
 
-from typing import Final
-
 from service.engine.inputs import Limits
 from service.engine.time.batching import Serving
 
-IN_FLIGHT_ROUNDS: Final = 12
 # An estimate this many times beyond a limit, or this far below it, needs no simulation.
 HOPELESS, SAFE = 1.6, 0.4
 
@@ -13,22 +10,14 @@ HOPELESS, SAFE = 1.6, 0.4
 def pace_s(serving: Serving, users: int) -> float:
     """Return the mean time per output token of users in flight. [s].
 
-        tpot = decode(n, context) + n / output x prompt
+        tpot = decode(n, context) + (n - 1) / output x prompt
 
-    n requests decode side by side; for each token they make, the engine also reads its share of the
-    prompts that take their places.
+    n requests decode side by side; for each token that one of them makes, the engine also reads its
+    share of the prompts that take the others' places.
     """
-    traffic, settings, steps = serving.traffic, serving.settings, serving.timing.steps
-    inputs, outputs = traffic.inputs.mean(), traffic.outputs.mean()
-    decoding = users / serving.streams
-    alone = steps.decode_s(decoding, inputs + outputs / 2)
-    if traffic.arrives_read:
-        return alone / settings.tokens_per_step
-    new_tokens = max(inputs * (1 - traffic.prefix_cache_hit_fraction), 1.0)
-    budget = settings.max_num_batched_tokens
-    batch = min(max(new_tokens, min(decoding * new_tokens, budget) / 2), budget)
-    prompt = steps.mixed_s(batch, inputs / 2, 0.0, 0.0) * new_tokens / batch
-    return alone / settings.tokens_per_step + decoding / max(outputs, 1.0) * prompt
+    from service.engine.time import pace  # noqa: PLC0415 - loading the compiler takes half a second
+
+    return float(pace.pace_s(*serving.estimated, users))
 
 
 def throughput(serving: Serving, users: int) -> float:
@@ -38,33 +27,20 @@ def throughput(serving: Serving, users: int) -> float:
 
 def in_flight(serving: Serving, request_rate_per_s: float) -> int:
     """Return about how many requests of a rate one stream has in flight: n = rate x output x tpot(n)."""
-    most = max(serving.slots, 1)
-    users = 1
-    for _ in range(IN_FLIGHT_ROUNDS):
-        lives_s = serving.traffic.outputs.mean() * pace_s(serving, users)
-        users = min(max(round(request_rate_per_s * lives_s), 1), most)
-    return users // serving.streams
+    from service.engine.time import pace  # noqa: PLC0415 - as above
+
+    return int(pace.users_in_flight(*serving.estimated, request_rate_per_s)) // serving.streams
 
 
 def hoped_users(serving: Serving, limits: Limits, hope: float) -> int:
     """Return users that a quickly timed replica would not exceed within limits, were it faster by a factor."""
-    users = _hoped_at_pace(serving, limits, hope)
+    from service.engine.time import pace  # noqa: PLC0415 - as above
+
     traffic = serving.traffic
     alone_s = serving.timing.steps.mixed_s(traffic.inputs.mean(), traffic.inputs.mean() / 2, 0.0, 0.0)
     new_fraction = 0.0 if traffic.arrives_read else 1 - traffic.prefix_cache_hit_fraction
-    is_too_slow = limits.ttft_s is not None and alone_s * new_fraction > hope * limits.ttft_s
-    return 0 if is_too_slow else users
-
-
-def _hoped_at_pace(serving: Serving, limits: Limits, hope: float) -> int:
-    """Return the most users whose estimated time per output token is within its limit and a factor."""
+    if limits.ttft_s is not None and alone_s * new_fraction > hope * limits.ttft_s:
+        return 0
     if limits.tpot_s is None:
         return serving.slots
-    low, high = 0, serving.slots + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if pace_s(serving, middle) > hope * limits.tpot_s:
-            high = middle
-        else:
-            low = middle
-    return low
+    return int(pace.users_at_pace(*serving.estimated, hope * limits.tpot_s))

@@ -5,7 +5,7 @@ They are the same whatever the limits are, so that a looser limit never finds le
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import floor, inf, log2
+from math import ceil, floor, inf, log2
 from typing import Final
 
 from service.engine.time.results import Bracket, Violation
@@ -29,6 +29,8 @@ class Grid:
     most: float  # more than this is not carried, whatever the limits
     amount: Callable[[int], float]  # users, or requests per second, of a number
     following: Callable[[int, int | None], int | None]  # the number to try next; None where the gap is fine enough
+    finest: Callable[[int], int]  # the smallest gap that is looked into, above a number
+    at_least: Callable[[float], int]  # the first number that is so much load, or more
 
     def bracket(self, passes: int, fails: int | None, violates: Violation | None) -> Bracket:
         """Return how far a search has come."""
@@ -49,6 +51,8 @@ def user_grid(slots: int, *, is_limited: bool) -> Grid:
         most=slots,
         amount=lambda users: users,
         following=_following_users,
+        finest=_finest_users,
+        at_least=ceil,
     )
 
 
@@ -56,7 +60,11 @@ def _following_users(passes: int, fails: int | None) -> int | None:
     """Return twice as many users while all pass, then half of the gap until it is a thirty-second."""
     if fails is None:
         return max(2 * passes, 1)
-    return (passes + fails) // 2 if fails - passes > max(1, passes // FINE_SEARCH) else None
+    return (passes + fails) // 2 if fails - passes > _finest_users(passes) else None
+
+
+def _finest_users(users: int) -> int:
+    return max(1, users // FINE_SEARCH)
 
 
 def rate_grid(saturation_rate: float) -> Grid:
@@ -69,6 +77,8 @@ def rate_grid(saturation_rate: float) -> Grid:
         most=saturation_rate,
         amount=lambda step: float(2 ** (step / RATE_STEPS_PER_OCTAVE)),
         following=_following_rate,
+        finest=lambda _: 1,
+        at_least=lambda rate: ceil(RATE_STEPS_PER_OCTAVE * log2(rate)),
     )
 
 

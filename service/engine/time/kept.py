@@ -12,15 +12,16 @@ Value = TypeVar("Value")
 
 
 class Kept(Generic[Value]):
-    """At most so many values; the one not asked for the longest goes first. Safe to share between threads."""
+    """Values up to a size; the one not asked for the longest goes first. Safe to share between threads."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, size_of: Callable[[Value], int] | None = None) -> None:
         """Start empty.
 
         Args:
-            most: values to keep. [count]
+            most: values to keep, or their size. [count, or as `size_of` says]
+            size_of: the size of a value; None: 1.
         """
-        self._values: LRUCache[Hashable, Value] = LRUCache(maxsize=most)
+        self._values: LRUCache[Hashable, Value] = LRUCache(maxsize=most, getsizeof=size_of)
         self._lock = Lock()
 
     def get(self, key: Hashable) -> Value | None:
@@ -29,9 +30,12 @@ class Kept(Generic[Value]):
             return self._values.get(hashkey(key))
 
     def put(self, key: Hashable, value: Value) -> None:
-        """Keep a value."""
+        """Keep a value; one that is larger than all there may be is not kept."""
         with self._lock:
-            self._values[hashkey(key)] = value
+            try:
+                self._values[hashkey(key)] = value
+            except ValueError:
+                return
 
     def get_or(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """Return what is kept under a key, made now where nothing is; threads that ask at once may both make it."""

@@ -2,8 +2,14 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import exp, log
-from statistics import NormalDist
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.engine.time.draws import Draws
+
+Integers = NDArray[np.int64]
 
 
 class Length(ABC):
@@ -12,8 +18,15 @@ class Length(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def at(self, quantile: float) -> int:
-        """Return the length at a quantile of the distribution, at least 1. [tokens]."""
+    def drawn(self, draws: Draws, seed: int, purpose: int, count: int) -> Integers:
+        """Return so many lengths, each at least 1; more of them begin with the same ones. [tokens].
+
+        Args:
+            draws: random numbers.
+            seed: which of them.
+            purpose: prompts or completions.
+            count: how many lengths.
+        """
 
     @abstractmethod
     def mean(self) -> float:
@@ -26,9 +39,9 @@ class FixedLength(Length):
 
     tokens: int
 
-    def at(self, quantile: float) -> int:  # noqa: ARG002 - alike at every quantile
+    def drawn(self, draws: Draws, seed: int, purpose: int, count: int) -> Integers:  # noqa: ARG002 - no chance in it
         """Return the one length there is."""
-        return max(self.tokens, 1)
+        return np.full(count, max(self.tokens, 1))
 
     def mean(self) -> float:
         """Return the one length there is."""
@@ -46,10 +59,11 @@ class UniformLength(Length):
     shortest_tokens: int
     longest_tokens: int
 
-    def at(self, quantile: float) -> int:
-        """Return the bound below, and its share of the way to the one above."""
+    def drawn(self, draws: Draws, seed: int, purpose: int, count: int) -> Integers:
+        """Return the bound below, and a share of the way to the one above."""
         width = self.longest_tokens - self.shortest_tokens + 1
-        return max(self.shortest_tokens + int(quantile * width), 1)
+        lengths: Integers = self.shortest_tokens + (width * draws.uniform(seed, purpose, count)).astype(np.int64)
+        return np.maximum(lengths, 1)
 
     def mean(self) -> float:
         """Return the middle of the bounds."""
@@ -63,15 +77,15 @@ class LogNormalLength(Length):
     mean_tokens: float
     variation: float
 
-    def at(self, quantile: float) -> int:
-        """Return exp(mu + sigma x normal quantile), with the mean as stated.
+    def drawn(self, draws: Draws, seed: int, purpose: int, count: int) -> Integers:
+        """Return exp(mu + sigma x normal), with the mean as stated.
 
         sigma^2 = ln(1 + variation^2),  mu = ln(mean) - sigma^2 / 2
         """
         spread = log(1 + self.variation * self.variation)
-        if spread <= 0:
-            return max(round(self.mean_tokens), 1)
-        return max(round(self.mean_tokens * exp(NormalDist().inv_cdf(quantile) * spread**0.5 - spread / 2)), 1)
+        lengths = self.mean_tokens * np.exp(draws.normal(seed, purpose, count) * spread**0.5 - spread / 2)
+        rounded: Integers = np.maximum(np.rint(lengths), 1).astype(np.int64)
+        return rounded
 
     def mean(self) -> float:
         """Return the mean as stated."""
@@ -84,10 +98,11 @@ class EmpiricalLength(Length):
 
     tokens: tuple[int, ...]
 
-    def at(self, quantile: float) -> int:
-        """Return the entry at this place of the sorted list."""
-        ordered = sorted(self.tokens)
-        return max(ordered[min(int(quantile * len(ordered)), len(ordered) - 1)], 1)
+    def drawn(self, draws: Draws, seed: int, purpose: int, count: int) -> Integers:
+        """Return entries of the list."""
+        ordered = np.array(sorted(self.tokens))
+        entries: Integers = ordered[(len(ordered) * draws.uniform(seed, purpose, count)).astype(np.int64)]
+        return np.maximum(entries, 1)
 
     def mean(self) -> float:
         """Return the mean of the entries."""

@@ -37,6 +37,10 @@ class Latency:
     tpot_s: Distribution
     itl_s: Distribution  # between two tokens of a request; longer where prompts are read in between
     end_to_end_s: Distribution
+    requests_simulated: int
+    percentile: float  # asked for, of which one more sample of as many requests may differ by a standard error
+    ttft_standard_error_s: float
+    tpot_standard_error_s: float
     basis: str  # measured-kernels, roofline
     basis_note: str  # why the better basis does not speak; empty where it does
     expected_error_fraction: float  # of that basis, as the accuracy report measured it

@@ -7,7 +7,7 @@ from service.engine.time.results import Bracket, Violation
 from service.engine.time.samples import ScheduleResult
 from service.engine.time.traffic import Sender
 
-MOST_RESULTS: Final = 2048  # about 7 kB each
+MOST_RESULT_BYTES: Final = 32_000_000  # about 50 kB each
 MOST_VERDICTS: Final = 16384
 MOST_SEARCHES: Final = 4096
 
@@ -18,7 +18,6 @@ class Simulations:
     def __init__(self) -> None:
         """Start with nothing simulated."""
         self.sender = Sender()
-        self.hopes: Kept[int] = Kept(MOST_SEARCHES)
-        self.results: Kept[ScheduleResult] = Kept(MOST_RESULTS)
+        self.results: Kept[ScheduleResult] = Kept(MOST_RESULT_BYTES, lambda result: result.nbytes)
         self.verdicts: Kept[Violation | None] = Kept(MOST_VERDICTS)
         self.searches: Kept[Bracket] = Kept(MOST_SEARCHES)

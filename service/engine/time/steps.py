@@ -1,12 +1,14 @@
 """What the scheduler asks of step times, and how the times of a deployment are found."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import Gpu, KvCacheDtype, Layout
 from service.engine.memory.plan import MemoryPlan
+from service.engine.time.records import STEPS, Records, new_records
 from service.engine.time.results import Basis
 from service.engine.time.simulations import Simulations
 
@@ -39,6 +41,10 @@ class StepTimer(Protocol):
         """
         ...
 
+    def write(self, records: Records) -> None:
+        """Write the tables and constants into an array of one record of `records.STEPS`, as simulations read them."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOverhead:
@@ -52,7 +58,7 @@ class RequestOverhead:
         return self.base_s + self.s_per_prompt_token * tokens
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Timing:
     """The times of one deployment: of its steps, of what a request waits outside them, and where both come from.
 
@@ -71,6 +77,15 @@ class Timing:
     def __hash__(self) -> int:
         """Return the hash of all parts."""
         return self._hash
+
+    @cached_property
+    def records(self) -> Records:
+        """Return the times as compiled code reads them, in an array of one record."""
+        records = new_records(1, STEPS)
+        self.steps.write(records)
+        records["request_overhead_s"] = self.request_overhead.base_s
+        records["tokenizer_s_per_token"] = self.request_overhead.s_per_prompt_token
+        return records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

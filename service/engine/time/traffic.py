@@ -1,33 +1,25 @@
 """What is simulated: requests with lengths and arrivals, drawn from a seed."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+import numpy as np
+
 from service.engine.inputs import Load
-from service.engine.time.draws import Draws, arrivals_at_mean_one
+from service.engine.time.draws import COMPLETIONS, PROMPTS, UNDER_WAY, Draws
 from service.engine.time.kept import Kept
 from service.engine.time.lengths import FixedLength, Length, LogNormalLength, UniformLength
+from service.engine.time.records import REQUEST, Records, new_records
 
-MOST_KEPT: Final = 64  # lists of requests or arrivals, each of some hundred
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """The lengths of one request."""
-
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int = 0  # of the prompt, computed before the simulation starts
+MOST_KEPT_BYTES: Final = 16_000_000  # of requests drawn, 100 kB for a few thousand
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulatedLoad:
     """Requests in order of arrival; those before and after the measured ones only keep the engine busy."""
 
-    requests: tuple[Request, ...]
+    requests: Records  # of `records.REQUEST`; shared, and never written to
     concurrency: int | None  # users of a closed loop, who send the next request when the last is answered
-    arrivals_s: tuple[float, ...] = ()  # of an open loop, one for each request
     request_rate_per_s: float | None = None  # of an open loop
     first_measured: int = 0
     measured: int | None = None  # None: all of the rest
@@ -83,16 +75,17 @@ class Sender:
 
     def __init__(self) -> None:
         """Start with nothing drawn."""
-        self._requests: Kept[tuple[Request, ...]] = Kept(MOST_KEPT)
-        self._arrivals: Kept[tuple[float, ...]] = Kept(MOST_KEPT)
-
-    def requests(self, traffic: Traffic, count: int) -> tuple[Request, ...]:
-        """Return requests that come at once; the same seed draws the same lengths."""
-        return self._requests.get_or((traffic, count), lambda: _drawn(traffic, count))
+        self._draws = Draws()
+        self._requests: Kept[Records] = Kept(MOST_KEPT_BYTES, lambda requests: int(requests.nbytes))
 
     def burst_of_users(self, traffic: Traffic, concurrency: int, count: int) -> SimulatedLoad:
         """Return what benchmarks send: users who all start at once, and every request measured."""
-        return SimulatedLoad(requests=self.requests(traffic, count), concurrency=concurrency)
+        return SimulatedLoad(requests=self._drawn(traffic, count), concurrency=concurrency)
+
+    def burst(self, traffic: Traffic, request_rate_per_s: float, count: int) -> SimulatedLoad:
+        """Return what benchmarks send at a rate: an idle engine to begin with, and every request measured."""
+        requests = self._arriving(traffic, 0, count, 0)
+        return SimulatedLoad(requests=requests, concurrency=None, request_rate_per_s=request_rate_per_s)
 
     def steady_users(self, traffic: Traffic, concurrency: int, measured: int, slots: int) -> SimulatedLoad:
         """Return users of a closed loop in its steady state.
@@ -107,10 +100,15 @@ class Sender:
             slots: first requests that are under way, each at a random point, so that users meet by chance,
                 as they do; those of further users wait. [count]
         """
-        requests = self.requests(traffic, concurrency + measured + concurrency)
         running = min(slots, concurrency)
+
+        def made() -> Records:
+            requests = self._made(traffic, concurrency + measured + concurrency)
+            self._put_under_way(traffic, requests[:running])
+            return requests
+
         return SimulatedLoad(
-            requests=(*_under_way(traffic, requests[:running]), *requests[running:]),
+            requests=self._requests.get_or((traffic, "users", concurrency, measured, running), made),
             concurrency=concurrency,
             first_measured=concurrency,
             measured=measured,
@@ -133,43 +131,41 @@ class Sender:
         The same seed draws the same lengths and the same gaps, scaled, at every rate: curves over the
         rate are smooth.
         """
-        count = warm_up + measured
-        requests = self.requests(traffic, count + under_way)
-        arrivals_s = self._arrivals.get_or(
-            (traffic.seed, traffic.burstiness, count),
-            lambda: arrivals_at_mean_one(traffic.seed + 2, traffic.burstiness, count),
-        )
         return SimulatedLoad(
-            requests=(*_under_way(traffic, requests[count:]), *requests[:count]),
+            requests=self._arriving(traffic, under_way, warm_up + measured, under_way),
             concurrency=None,
-            arrivals_s=(*[0.0] * under_way, *(at / request_rate_per_s for at in arrivals_s)),
             request_rate_per_s=request_rate_per_s,
             first_measured=under_way + warm_up,
             measured=measured,
         )
 
+    def _drawn(self, traffic: Traffic, count: int) -> Records:
+        """Return requests that come at once."""
+        return self._requests.get_or((traffic, count), lambda: self._made(traffic, count))
 
-def _drawn(traffic: Traffic, count: int) -> tuple[Request, ...]:
-    draws = Draws(traffic.seed)
-    return tuple(
-        _request(traffic, traffic.inputs.at(draws.uniform()), traffic.outputs.at(draws.uniform())) for _ in range(count)
-    )
+    def _arriving(self, traffic: Traffic, before: int, count: int, under_way: int) -> Records:
+        """Return requests that arrive at a mean rate of one per second, behind some that are under way."""
 
+        def made() -> Records:
+            drawn = self._made(traffic, count + before)
+            requests = np.concatenate((drawn[count:], drawn[:count]))
+            self._put_under_way(traffic, requests[:under_way])
+            requests["arrival"][before:] = self._draws.arrivals(traffic.seed, traffic.burstiness, count)
+            return requests
 
-def _request(traffic: Traffic, input_tokens: int, output_tokens: int) -> Request:
-    return Request(
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        cached_tokens=input_tokens - 1 if traffic.arrives_read else 0,
-    )
+        return self._requests.get_or((traffic, "arrivals", before, count), made)
 
+    def _made(self, traffic: Traffic, count: int) -> Records:
+        requests = new_records(count, REQUEST)
+        requests["input_tokens"] = traffic.inputs.drawn(self._draws, traffic.seed, PROMPTS, count)
+        requests["output_tokens"] = traffic.outputs.drawn(self._draws, traffic.seed, COMPLETIONS, count)
+        if traffic.arrives_read:
+            requests["cached_tokens"] = requests["input_tokens"] - 1
+        return requests
 
-def _under_way(traffic: Traffic, whole: Sequence[Request]) -> list[Request]:
-    """Return requests that began before the simulation, each at a random point of its answer."""
-    draws = Draws(traffic.seed + 1)
-    started = []
-    for request in whole:
-        left = max(round(request.output_tokens * draws.uniform()), 1)
-        so_far = request.input_tokens + request.output_tokens - left
-        started.append(Request(input_tokens=so_far, output_tokens=left, cached_tokens=so_far - 1))
-    return started
+    def _put_under_way(self, traffic: Traffic, requests: Records) -> None:
+        """Let requests have begun before the simulation, each at a random point of its answer."""
+        shares = self._draws.uniform(traffic.seed, UNDER_WAY, len(requests)) if len(requests) else 0.0
+        left = np.maximum(np.rint(requests["output_tokens"] * shares), 1).astype(np.int64)
+        so_far = requests["input_tokens"] + requests["output_tokens"] - left
+        requests["input_tokens"], requests["output_tokens"], requests["cached_tokens"] = so_far, left, so_far - 1

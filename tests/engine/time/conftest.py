@@ -14,6 +14,7 @@ from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.batching import BlockPool, SchedulerSettings
 from service.engine.time.lengths import FixedLength
+from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS, Records
 from service.engine.time.replica import Replica, replica_of
 from service.engine.time.results import Basis
 from service.engine.time.simulations import Simulations
@@ -46,6 +47,11 @@ class LinearSteps:
         context_tokens: float,  # noqa: ARG002 - the protocol's
     ) -> float:
         return self.step_s + prefill_tokens * self.prefill_token_s + requests * self.decode_request_s
+
+    def write(self, records: Records) -> None:
+        records["requests"], records["contexts"], records["batch_tokens"] = REQUESTS, CONTEXTS, TOKENS
+        records["attended"], records["attention_s"] = ATTENDED, self.prefill_token_s
+        records["step_overhead_s"], records["sequence_overhead_s"] = self.step_s, self.decode_request_s
 
 
 def timing(steps: StepTimer | None = None, *, http_s: float = 0.0, tokenizer_s_per_token: float = 0.0) -> Timing:

@@ -53,8 +53,8 @@ def test_the_fullest_share_of_so_many_replicas_needs_no_more_of_them(demand: Dem
 def test_users_beyond_twice_the_slots_are_not_simulated_but_wait(replica: Replica) -> None:
     serving = replica.serving
 
-    assert Users(10).simulated(serving, Sender()).concurrency == 10
-    assert Users(1_000).simulated(serving, Sender()).concurrency == 128
+    assert Users(10).simulated(serving, Sender(), 256).concurrency == 10
+    assert Users(1_000).simulated(serving, Sender(), 256).concurrency == 128
     held, queued = replica.seen(Users(128)), replica.seen(Users(1_128))
     assert queued.requests_per_s == held.requests_per_s
     assert queued.ttft_s.mean - held.ttft_s.mean == pytest.approx(1_000 / held.requests_per_s)

@@ -1,27 +1,33 @@
-"""Random numbers: the same everywhere, and spread as they should be."""
+"""Random numbers: the same for a seed, and spread as they should be."""
 
-from statistics import fmean, pvariance
-
+import numpy as np
 import pytest
 
-from service.engine.time.draws import Draws, arrivals_at_mean_one
-
-
-def test_the_first_number_of_a_seed_is_knuths() -> None:
-    # x = 6364136223846793005 x + 1442695040888963407 mod 2^64 from x = 3 x 6364136223846793005: seed 1, by hand.
-    x = (3 * 6364136223846793005 * 6364136223846793005 + 1442695040888963407) % (1 << 64)
-
-    assert Draws(1).uniform() == ((x >> 11) + 0.5) / (1 << 53)
+from service.engine.time.draws import PROMPTS, UNDER_WAY, Draws
 
 
 @pytest.mark.parametrize("shape", [0.3, 1.0, 4.0])
 def test_gaps_have_the_mean_and_variance_of_a_gamma(shape: float) -> None:
-    draws = Draws(7)
-    gaps = [draws.gap(shape) for _ in range(20_000)]
+    gaps = np.diff(Draws().arrivals(7, shape, 20_000))
 
-    assert fmean(gaps) == pytest.approx(1.0, rel=0.03)
-    assert pvariance(gaps) == pytest.approx(1 / shape, rel=0.08)
+    assert gaps.mean() == pytest.approx(1.0, rel=0.03)
+    assert gaps.var() == pytest.approx(1 / shape, rel=0.08)
 
 
 def test_arrivals_by_the_clock_are_a_second_apart() -> None:
-    assert arrivals_at_mean_one(1, 1e9, 4) == (1.0, 2.0, 3.0, 4.0)
+    assert Draws().arrivals(1, 1e9, 4).tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_more_numbers_begin_with_the_same_ones_whatever_was_asked_before() -> None:
+    fresh, used = Draws(), Draws()
+    used.uniform(1, PROMPTS, 10)
+
+    assert (used.uniform(1, PROMPTS, 10_000) == fresh.uniform(1, PROMPTS, 10_000)).all()
+    assert (used.uniform(1, PROMPTS, 10) == fresh.uniform(1, PROMPTS, 10_000)[:10]).all()
+
+
+def test_seeds_and_purposes_draw_other_numbers() -> None:
+    draws = Draws()
+    streams = [draws.uniform(seed, purpose, 100) for seed in (1, 2) for purpose in (PROMPTS, UNDER_WAY)]
+
+    assert len({stream.tobytes() for stream in streams}) == 4

@@ -7,7 +7,7 @@ import pytest
 from service.catalog.snapshot import Snapshot
 from service.engine.inputs import Layout, Limits, Load
 from service.engine.time.demand import Arrivals, Users
-from service.engine.time.replica import Replica, quickly_timed, timed
+from service.engine.time.replica import MEASURED, Replica, quickly_timed, timed
 from service.engine.time.results import Bracket
 from tests.engine.time.conftest import HandTimers, LinearSteps, plan_of, replica_on
 
@@ -34,7 +34,7 @@ def test_the_most_users_within_a_limit_keep_it_and_a_few_more_do_not(replica: Re
     bracket = replica.most(Users, limits)
 
     assert replica.seen(Users(int(bracket.load))).violates(limits) is None
-    assert replica.breaks(Users(int(bracket.fails_at)), limits) == bracket.violates == "tpot"
+    assert replica.breaks(Users(int(1.1 * bracket.fails_at)), limits, MEASURED) == bracket.violates == "tpot"
 
 
 def test_a_limit_below_a_single_prompt_lets_nobody_in(replica: Replica) -> None:
@@ -47,8 +47,8 @@ def test_a_limit_below_a_single_prompt_lets_nobody_in(replica: Replica) -> None:
 def test_a_bound_on_arrivals_is_kept_and_named(replica: Replica) -> None:
     bounded = replace(replica, most_requests_per_s=0.5)
 
-    assert bounded.breaks(Arrivals(0.6), Limits(ttft_s=5.0)) == "ttft"
-    assert bounded.breaks(Arrivals(0.6), Limits(tpot_s=5.0)) == "throughput"
+    assert bounded.breaks(Arrivals(0.6), Limits(ttft_s=5.0), MEASURED) == "ttft"
+    assert bounded.breaks(Arrivals(0.6), Limits(tpot_s=5.0), MEASURED) == "throughput"
     assert bounded.most(Arrivals, Limits(ttft_s=5.0)).load <= 0.5
 
 

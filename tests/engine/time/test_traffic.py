@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-import pytest
+import numpy as np
 
 from service.engine.inputs import Load
 from service.engine.time.lengths import FixedLength, LogNormalLength, UniformLength
@@ -21,14 +21,15 @@ def test_lengths_spread_around_their_means_as_stated() -> None:
 
 def test_a_prefill_pool_makes_one_token_and_a_decode_pool_reads_none() -> None:
     assert traffic_of(replace(LOAD, phase="prefill")).outputs == FixedLength(tokens=1)
-    decoded = Sender().requests(traffic_of(replace(LOAD, phase="decode")), 3)
-    assert all(request.cached_tokens == request.input_tokens - 1 for request in decoded)
+    decoded = Sender().burst_of_users(traffic_of(replace(LOAD, phase="decode")), 1, 3).requests
+    assert (decoded["cached_tokens"] == decoded["input_tokens"] - 1).all()
 
 
 def test_fewer_requests_are_the_first_of_more() -> None:
     asked = traffic_of(LOAD)
 
-    assert Sender().requests(asked, 50)[:20] == Sender().requests(asked, 20)
+    many, few = (Sender().burst_of_users(asked, 1, count).requests for count in (50, 20))
+    assert (many[:20] == few).all()
 
 
 def test_a_benchmark_measures_every_request_and_a_steady_loop_only_those_in_the_middle() -> None:
@@ -37,12 +38,14 @@ def test_a_benchmark_measures_every_request_and_a_steady_loop_only_those_in_the_
 
     assert (burst.first_measured, burst.last_measured) == (0, 40)
     assert (steady.first_measured, steady.last_measured, len(steady.requests)) == (4, 44, 48)
-    assert all(request.cached_tokens == request.input_tokens - 1 for request in steady.requests[:4])
+    under_way = steady.requests[:4]
+    assert (under_way["cached_tokens"] == under_way["input_tokens"] - 1).all()
 
 
 def test_twice_the_rate_is_the_same_arrivals_in_half_the_time() -> None:
     slow, fast = (Sender().open_loop(traffic(), rate, 5, 20, 3) for rate in (1.0, 2.0))
 
-    assert slow.arrivals_s[:3] == fast.arrivals_s[:3] == (0.0, 0.0, 0.0)
-    assert fast.arrivals_s[3:] == pytest.approx([at / 2 for at in slow.arrivals_s[3:]])
-    assert slow.requests == fast.requests
+    assert (slow.request_rate_per_s, fast.request_rate_per_s) == (1.0, 2.0)
+    assert (slow.requests == fast.requests).all()
+    assert (slow.requests["arrival"][:3] == 0).all()
+    assert (np.diff(slow.requests["arrival"][3:]) > 0).all()
