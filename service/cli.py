@@ -25,9 +25,14 @@ from service.catalog.errors import NotInCatalogError
 from service.catalog.holder import CatalogHolder, seeded_snapshot
 from service.catalog.seed import seed_catalog
 from service.engine.errors import EngineError
+from service.engine.time.ready import make_ready
 from service.main import create_app
+from service.performance.kernels import InProcess, KernelTables
+from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
+from service.performance.warming import build_tables
 from service.settings import Settings
+from service.warm import asked_most, whole_catalog
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="How many GPUs does this LLM workload need?")
 QUESTION_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -61,6 +66,19 @@ def seed() -> None:
     with Session(make_engine(Settings().database_url)) as session, session.begin():
         changed = seed_catalog(session)
     typer.echo(f"seeded: {changed} entries changed")
+
+
+@app.command("warm")
+def warm_command(
+    *, popular: Annotated[bool, typer.Option(help="popular models alone, not the whole catalog")] = False
+) -> None:
+    """Compile what is compiled, and build step times from measured kernels, so that no question waits for either."""
+    settings = Settings()
+    make_ready()
+    snapshot = CatalogHolder(make_engine(settings.database_url), None, settings.snapshot_poll_seconds).snapshot
+    wanted = asked_most(snapshot) if popular else whole_catalog(snapshot)
+    built = build_tables(KernelTables(TableFiles(settings.tables_path), InProcess()), wanted)
+    typer.echo(f"built: {built} tables")
 
 
 @app.command("size", context_settings=QUESTION_SETTINGS)
@@ -154,7 +172,7 @@ def _answer(arguments: list[str], kind: str) -> None:
 
 
 def _answered(kind: str, fields: dict[str, Any], holder: CatalogHolder) -> str:
-    snapshot, timers = holder.snapshot, KernelTimers()
+    snapshot, timers = holder.snapshot, KernelTimers(KernelTables(TableFiles(Settings().tables_path), InProcess()))
     if kind == "size":
         asked = SizeBody.model_validate(fields)
         return _written(sized(asked, snapshot, timers), asked)

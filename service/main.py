@@ -14,8 +14,13 @@ from service.api.questions import CapacityBody, RecommendBody, SizeBody
 from service.api.routers import catalog, health, questions
 from service.catalog.database import make_engine
 from service.catalog.holder import CatalogHolder
+from service.performance.builder import Builder
+from service.performance.kernels import KernelTables
+from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
+from service.performance.warming import Warming
 from service.settings import Settings
+from service.warm import asked_most
 
 VERSION = "0.1.0"
 DESCRIPTION = (
@@ -34,8 +39,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             make_engine(settings.database_url), settings.snapshot_path, settings.snapshot_poll_seconds
         )
         app.state.catalog = holder
-        app.state.timers = KernelTimers()
-        app.state.timers.warm_up()
+        tables = KernelTables(TableFiles(settings.tables_path), Builder())
+        app.state.timers = KernelTimers(tables)
+        warming = Warming(tables, asked_most(holder.snapshot))
         holder.start_polling()
         logging.getLogger("uvicorn.error").info(
             "catalog revision %d: %d models, %d GPUs",
@@ -45,6 +51,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         )
         yield
         holder.close()
+        warming.close()
         app.state.timers.close()
 
     app = FastAPI(
