@@ -1,11 +1,13 @@
 """Request bodies: the fields of a question, their ranges, and their way into engine inputs."""
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from service.engine.fleet.questions import Objective, StatedSettings
 from service.engine.inputs import (
+    Arrival,
     EngineName,
     Headroom,
     KvCacheDtype,
@@ -263,6 +265,36 @@ class CapacityQuery(Question):
     )
     input_tokens: Tokens | None = Field(default=None, description="mean prompt length [tokens]")
     output_tokens: Tokens | None = Field(default=None, description="mean completion length [tokens]")
+    num_prompts: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
+        default=None,
+        description="latency and rates are those a benchmark of so many prompts prints, ramp and drain included",
+    )
+    arrival: Arrival | None = Field(
+        default=None,
+        description="steady (default), or how a benchmark's prompts come: burst, concurrent_requests users who begin "
+        "at once (default with num_prompts); poisson, at request_rate_per_s",
+    )
+
+    def load(self, input_tokens: int, output_tokens: int) -> Load:
+        """Return the load, with the benchmark that sends it."""
+        load = super().load(input_tokens, output_tokens)
+        return replace(load, num_prompts=self.num_prompts, arrival=self.arrival)
+
+    @model_validator(mode="after")
+    def _benchmark(self) -> Self:
+        if self.arrival in ("burst", "poisson") and self.num_prompts is None:
+            raise ValueError(f"arrival={self.arrival} is of a benchmark, and num_prompts is not stated")
+        if self.num_prompts is None:
+            return self
+        if self.arrival == "steady":
+            raise ValueError("a steady state has no first and last prompt; accepted: arrival or num_prompts")
+        if self.concurrent_requests is None and self.request_rate_per_s is None:
+            raise ValueError("num_prompts needs concurrent_requests or request_rate_per_s")
+        if (self.arrival == "burst" and self.concurrent_requests is None) or (
+            self.arrival == "poisson" and self.request_rate_per_s is None
+        ):
+            raise ValueError("users come in a burst, and request_rate_per_s as poisson; accepted: either pair")
+        return self
 
 
 class RecommendQuery(_Loaded):
