@@ -1,27 +1,25 @@
 """`sizer`: the service's commands. Questions take the same field names as over HTTP."""
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 import uvicorn
 from pydantic import ValidationError
 from sqlmodel import Session
+from typer.core import TyperCommand
 
-from service.api.answers import CapacityAnswer, RecommendAnswer, SizeAnswer
-from service.api.computed import capacity_found, recommended, sized
-from service.api.formats import respond
 from service.api.openapi import rendered
-from service.api.problems import ProblemError
-from service.api.questions import CapacityBody, Question, RecommendBody, SizeBody
 from service.calibration.accuracy import report, write_readme
-from service.calibration.calibrate import SERVING, calibrate, written
+from service.calibration.calibrate import SERVING, calibrate
+from service.calibration.calibrate import written as calibration_written
 from service.calibration.ledger_fit import STARTUPS, fit, text_of
 from service.calibration.roofline_fit import fit_roofline
 from service.catalog.database import make_engine, migrate
-from service.catalog.errors import NotInCatalogError
 from service.catalog.holder import CatalogHolder, seeded_snapshot
 from service.catalog.seed import seed_catalog
 from service.engine.errors import EngineError
@@ -31,11 +29,24 @@ from service.performance.kernels import InProcess, KernelTables
 from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
 from service.performance.warming import build_tables
+from service.questions.asked import Desk, Question
+from service.questions.fields import lists_of
+from service.questions.formats import written
+from service.questions.misread import misread, unknown_field
+from service.questions.reading import read_json
+from service.questions.refusals import Fault, RefusalError, stated_twice
+from service.questions.registry import QUESTIONS
 from service.settings import Settings
 from service.warm import asked_most, whole_catalog
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="How many GPUs does this LLM workload need?")
-QUESTION_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, rich_markup_mode=None, help="How many GPUs does this LLM workload need?"
+)
+QUESTION_SETTINGS = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "token_normalize_func": lambda name: name.replace("_", "-"),
+}
 USAGE_ERROR = 2
 INFEASIBLE = 3
 
@@ -49,7 +60,14 @@ def serve(
     """Serve the API."""
     # uvloop starves connections at a hundred clients; the standard loop does not.
     uvicorn.run(
-        "service.main:create_app", factory=True, host=host, port=port, workers=workers, loop="asyncio", http="httptools"
+        "service.main:create_app",
+        factory=True,
+        host=host,
+        port=port,
+        workers=workers,
+        loop="asyncio",
+        http="httptools",
+        server_header=False,
     )
 
 
@@ -81,24 +99,6 @@ def warm_command(
     typer.echo(f"built: {built} tables")
 
 
-@app.command("size", context_settings=QUESTION_SETTINGS)
-def size_command(context: typer.Context) -> None:
-    """Answer how many GPUs: sizer size --model qwen3-32b --gpu h100 --concurrent-requests 32 ..."""
-    _answer(context.args, "size")
-
-
-@app.command("capacity", context_settings=QUESTION_SETTINGS)
-def capacity_command(context: typer.Context) -> None:
-    """Answer how much load: sizer capacity --model qwen3-32b --gpu h100 --gpu-count 2."""
-    _answer(context.args, "capacity")
-
-
-@app.command("recommend", context_settings=QUESTION_SETTINGS)
-def recommend_command(context: typer.Context) -> None:
-    """Answer which GPU: sizer recommend --model qwen3-32b --concurrent-requests 32 ..."""
-    _answer(context.args, "recommend")
-
-
 @app.command("export-openapi")
 def export_openapi(path: Annotated[Path, typer.Argument(help="file to write")]) -> None:
     """Write the contract."""
@@ -112,10 +112,10 @@ def accuracy(
     readme: Annotated[Path | None, typer.Option(help="README whose table is written")] = None,
 ) -> None:
     """Compare the engine with measurements, and say what was left out and why."""
-    found = report(data, seeded_snapshot())
-    typer.echo(found.text(), nl=False)
+    compared = report(data, seeded_snapshot())
+    typer.echo(compared.text(), nl=False)
     if readme is not None:
-        write_readme(readme, found)
+        write_readme(readme, compared)
 
 
 @app.command("fit-ledger")
@@ -144,74 +144,123 @@ def fit_serving(
     """Derive the factors of step times from published runs; print errors on groups fitted on and left out."""
     if not (data / SERVING).is_file():
         raise typer.BadParameter(f"{data / SERVING} is not there")
-    found = calibrate(data, seeded_snapshot(), datetime.now(UTC).date())
-    typer.echo(found.text, nl=False)
+    fitted = calibrate(data, seeded_snapshot(), datetime.now(UTC).date())
+    typer.echo(fitted.text, nl=False)
     if write is not None:
-        written(found.rows, write)
+        calibration_written(fitted.rows, write)
 
 
-def _answer(arguments: list[str], kind: str) -> None:
-    """Print the answer to a question; a refusal goes to standard error with exit code 2."""
-    try:
-        fields = _fields(arguments)
-        settings = Settings()
-        holder = CatalogHolder(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
-        typer.echo(_answered(kind, fields, holder), nl=False)
-    except ValidationError as error:
-        for it in error.errors():
-            name = ".".join(str(part) for part in it["loc"]) or "question"
-            typer.echo(f"{name}: {it['msg']}", err=True)
-        raise typer.Exit(USAGE_ERROR) from error
-    except NotInCatalogError as error:
-        hint = f"; did you mean {', '.join(error.suggestions)}?" if error.suggestions else ""
-        typer.echo(f"{error}{hint}", err=True)
-        raise typer.Exit(USAGE_ERROR) from error
-    except (EngineError, ProblemError) as error:
-        typer.echo(error.detail, err=True)
-        raise typer.Exit(INFEASIBLE if getattr(error, "kind", "") == "infeasible" else USAGE_ERROR) from error
+class QuestionCommand(TyperCommand):
+    """A command whose every option has a value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options, but for a last one without a value."""
+        last = args[-1] if args else ""
+        if last.startswith("--") and "=" not in last and last not in ctx.help_option_names:
+            _refuse(f"{last} has no value")
+        return super().parse_args(ctx, args)
 
 
-def _answered(kind: str, fields: dict[str, Any], holder: CatalogHolder) -> str:
-    snapshot, timers = holder.snapshot, KernelTimers(KernelTables(TableFiles(Settings().tables_path), InProcess()))
-    if kind == "size":
-        asked = SizeBody.model_validate(fields)
-        return _written(sized(asked, snapshot, timers), asked)
-    if kind == "capacity":
-        given = CapacityBody.model_validate(fields)
-        return _written(capacity_found(given, snapshot, timers), given)
-    wanted = RecommendBody.model_validate(fields)
-    return _written(recommended(wanted, snapshot, timers), wanted)
+def add_question(to: typer.Typer, question: Question) -> None:
+    """Add the command that asks a question, with an option for each of its fields."""
+
+    def ask(context: typer.Context, **stated: list[str] | None) -> None:
+        fields = _fields(question, {name: values for name, values in stated.items() if values}, context.args)
+        _answer(question, fields)
+
+    options = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=type_) for name, type_ in _options(question)
+    ]
+    first = Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    ask.__signature__ = Signature([first, *options])  # type: ignore[attr-defined]
+    ask.__annotations__ = {option.name: option.annotation for option in (first, *options)}
+    to.command(question.name, cls=QuestionCommand, help=_help(question), context_settings=QUESTION_SETTINGS)(ask)
 
 
-def _written(answer: SizeAnswer | CapacityAnswer | RecommendAnswer, question: Question) -> str:
-    return bytes(respond(answer, question).body).decode()
+def _options(question: Question) -> Iterator[tuple[str, Any]]:
+    """Yield a type of option for each field, which help shows with its words, its units and what it accepts."""
+    shapes = question.body.model_json_schema()["properties"]
+    for name in question.fields:
+        default = shapes[name].get("default")
+        words = shapes[name]["description"] + ("" if default is None else f" (default: {json.dumps(default)})")
+        flag = "--" + name.replace("_", "-")
+        yield name, Annotated[list[str] | None, typer.Option(flag, help=words, metavar=_accepted(shapes[name]))]
 
 
-def _fields(arguments: list[str]) -> dict[str, Any]:
-    """Return `--field-name value` pairs as fields; a model config is read from a file."""
-    fields: dict[str, Any] = {}
-    pending = list(arguments)
-    while pending:
-        option = pending.pop(0)
-        if not option.startswith("--"):
-            raise _usage(f"{option!r} is not an option; write --field value")
-        name, given, value = option[2:].partition("=")
-        if not given:
-            if not pending:
-                raise _usage(f"--{name} has no value")
-            value = pending.pop(0)
-        fields[name.replace("-", "_")] = value
-    path = fields.get("model_config")
-    if path is not None:
-        try:
-            fields["model_config"] = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise _usage(f"--model-config {path}: not a readable JSON file") from error
+def _accepted(shape: Mapping[str, Any]) -> str:
+    """Return what an option accepts, from the JSON schema of its field."""
+    shape = next((choice for choice in shape.get("anyOf", ()) if choice["type"] != "null"), shape)
+    if "enum" in shape:
+        return "|".join(str(value) for value in shape["enum"])
+    names = {"boolean": "true|false", "array": "NAME,...", "object": "FILE"}
+    return names.get(shape["type"], str(shape["type"]).upper())
+
+
+def _help(question: Question) -> str:
+    """Return what a command answers, with one question as it is typed."""
+    example = next(iter(question.examples.values()))["value"]
+    typed = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in example.items())
+    return f"{question.summary}\n\nsizer {question.name} {typed}"
+
+
+def _fields(question: Question, stated: Mapping[str, list[str]], rest: Sequence[str]) -> dict[str, Any]:
+    """Return options as fields; a model config is read from a file."""
+    for word in rest[:1]:
+        if not word.startswith("--"):
+            _refuse(f"{word!r} is not an option; write --field value")
+        name = word.removeprefix("--").partition("=")[0].replace("-", "_")
+        _refuse(_said(unknown_field(name, question.fields, f"a name that sizer {question.name} --help lists")))
+    lists = lists_of(question.body)
+    twice = [name for name, values in stated.items() if len(values) > 1 and name not in lists]
+    if twice:
+        _refuse(*map(_said, stated_twice(twice).faults))
+    fields: dict[str, Any] = {name: values if name in lists else values[0] for name, values in stated.items()}
+    if "model_config" in fields:
+        fields["model_config"] = _config(Path(fields["model_config"]))
     return fields
 
 
-def _usage(detail: str) -> ProblemError:
-    return ProblemError(USAGE_ERROR, "usage", detail)
+def _config(path: Path) -> Any:
+    try:
+        config, twice = read_json(path.read_bytes())
+    except (OSError, ValueError):
+        _refuse(f"--model-config {path}: not a readable JSON file")
+    if twice:
+        _refuse(*map(_said, stated_twice(twice).faults))
+    return config
+
+
+def _answer(question: Question, fields: Mapping[str, Any]) -> None:
+    """Print the answer to a question; a refusal goes to standard error with exit code 2, 3 where there is no number."""
+    try:
+        asked = question.body.model_validate(fields)
+        settings = Settings()
+        holder = CatalogHolder(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
+        timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), InProcess()))
+        answer = Desk(timers).answer(question, asked, holder.snapshot)
+        typer.echo(written(answer, asked).text, nl=False)
+    except ValidationError as error:
+        _refuse(*map(_said, misread(error.errors(), question.fields).faults))
+    except EngineError as error:
+        _refuse(_said(Fault(error.field, error.detail, error.accepted)))
+    except RefusalError as error:
+        told = map(_said, error.faults) if error.faults and error.kind != "not-in-catalog" else (error.detail,)
+        _refuse(*told, code=INFEASIBLE if error.kind == "infeasible" else USAGE_ERROR)
+
+
+def _said(fault: Fault) -> str:
+    accepted = "" if fault.accepted is None or "accepted: " in fault.detail else f"; accepted: {fault.accepted}"
+    return f"{fault.field}: {fault.detail}{accepted}"
+
+
+def _refuse(*lines: str, code: int = USAGE_ERROR) -> NoReturn:
+    for line in lines:
+        typer.echo(line, err=True)
+    raise typer.Exit(code)
+
+
+for asked_for in QUESTIONS:
+    add_question(app, asked_for)
 
 
 def main() -> None:

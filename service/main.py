@@ -1,17 +1,18 @@
 """Composition root: wires settings, catalog, routers and error handlers."""
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
 from service.api import problems
 from service.api.docs import install_docs
+from service.api.headers import SecurityHeaders
 from service.api.media import JsonBodies
 from service.api.openapi import install_openapi
-from service.api.questions import CapacityBody, RecommendBody, SizeBody
-from service.api.routers import catalog, health, questions
+from service.api.routers import catalog, health
+from service.api.routers.questions import questions_router
 from service.catalog.database import make_engine
 from service.catalog.holder import CatalogHolder
 from service.performance.builder import Builder
@@ -19,6 +20,8 @@ from service.performance.kernels import KernelTables
 from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
 from service.performance.warming import Warming
+from service.questions.asked import Desk, Question
+from service.questions.registry import QUESTIONS
 from service.settings import Settings
 from service.warm import asked_most
 
@@ -29,7 +32,7 @@ DESCRIPTION = (
 )
 
 
-def create_app(settings: Settings | None = None) -> FastAPI:
+def create_app(settings: Settings | None = None, questions: Sequence[Question] = QUESTIONS) -> FastAPI:
     """Return the service. Nothing happens on import; everything happens here and at start-up."""
     settings = settings or Settings()
 
@@ -39,9 +42,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             make_engine(settings.database_url), settings.snapshot_path, settings.snapshot_poll_seconds
         )
         app.state.catalog = holder
-        tables = KernelTables(TableFiles(settings.tables_path), Builder())
-        app.state.timers = KernelTimers(tables)
-        warming = Warming(tables, asked_most(holder.snapshot))
+        timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), Builder()))
+        app.state.desk = Desk(timers)
+        warming = Warming(timers.tables, asked_most(holder.snapshot))
         holder.start_polling()
         logging.getLogger("uvicorn.error").info(
             "catalog revision %d: %d models, %d GPUs",
@@ -52,7 +55,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         yield
         holder.close()
         warming.close()
-        app.state.timers.close()
+        timers.close()
 
     app = FastAPI(
         title="Sizer",
@@ -65,21 +68,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.settings = settings
-    app.state.known_fields = {
-        "/size": _fields(SizeBody),
-        "/capacity": _fields(CapacityBody),
-        "/recommend": _fields(RecommendBody),
-        **dict.fromkeys(("/catalog/models", "/catalog/gpus", "/catalog/offers"), tuple(catalog.Page.model_fields)),
-    }
+    app.state.questions = {question.name: question for question in questions}
     problems.install(app)
-    app.include_router(questions.router)
-    app.include_router(catalog.router)
-    app.include_router(health.router)
+    for router in (questions_router(questions), catalog.router, health.router):
+        app.include_router(router, max_body_size=settings.max_body_bytes)
     install_docs(app)
     install_openapi(app)
     app.add_middleware(JsonBodies, max_body_bytes=settings.max_body_bytes)
+    app.add_middleware(SecurityHeaders)
     return app
-
-
-def _fields(model: type[SizeBody] | type[CapacityBody] | type[RecommendBody]) -> tuple[str, ...]:
-    return tuple(info.alias or name for name, info in model.model_fields.items())

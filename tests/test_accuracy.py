@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from service.api.examples import LLAMA_CONFIG
 from service.calibration.accuracy import BEGIN, END, report, write_readme
 from service.catalog.snapshot import Snapshot
+from service.questions.examples import LLAMA_CONFIG
 
 ROOT = Path(__file__).resolve().parents[1]
 # What vLLM 0.33 computes for Llama 3.1 8B on one rank, 40 GiB of cache and 131,072 tokens.

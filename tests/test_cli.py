@@ -8,8 +8,10 @@ import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from service.api.examples import LLAMA_CONFIG
 from service.cli import app
+from service.questions.asked import Question
+from service.questions.examples import LLAMA_CONFIG
+from service.questions.registry import QUESTIONS
 
 runner = CliRunner()
 QUESTION = ["--model", "llama-3.1-8b", "--gpu", "h100", "--concurrent-requests", "8", "--input-tokens", "1000"]
@@ -88,6 +90,72 @@ def test_mistakes_are_explained_with_exit_code_2(arguments: list[str], words: st
 
     assert result.exit_code == 2
     assert words in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([*QUESTION, "--output-tokens", "1", "--ttft", "1"], "did you mean ttft_s?"),
+        ([*QUESTION, "--output-tokens", "1", "--xyzzy=1"], "sizer size --help"),
+        ([*QUESTION, "--output-tokens", "1", "--gpu", "h200"], "gpu: stated more than once"),
+        ([*QUESTION, "--output-tokens", "1_000"], "a whole number"),
+        ([*QUESTION, "--output-tokens", "1", "--engine-version", "0.1"], "engine_version"),
+    ],
+)
+def test_mistakes_name_the_field_and_what_is_accepted(arguments: list[str], words: str) -> None:
+    result = runner.invoke(app, ["size", *arguments])
+
+    assert result.exit_code == 2
+    assert words in result.output
+
+
+def test_everything_that_is_missing_is_told_at_once() -> None:
+    result = runner.invoke(app, ["size"])
+
+    assert result.exit_code == 2
+    assert [line.split(":")[0] for line in result.output.splitlines()] == [
+        "model", "gpu", "concurrent_requests", "input_tokens", "output_tokens",
+    ]  # fmt: skip
+
+
+def test_lists_may_be_repeated_and_names_spelt_as_over_http() -> None:
+    asked = [
+        "--model",
+        "llama-3.1-8b",
+        "--concurrent_requests",
+        "8",
+        "--input_tokens",
+        "1000",
+        "--output_tokens",
+        "100",
+    ]
+
+    result = runner.invoke(app, ["recommend", *asked, "--gpus", "h100", "--gpus", "l40s", "--format", "csv"])
+
+    assert result.exit_code == 0, result.output
+    assert "l40s" in result.output
+
+
+def test_a_config_that_states_a_name_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text('{"hidden_size": 1, "hidden_size": 2}', encoding="utf-8")
+
+    result = runner.invoke(app, ["size", *QUESTION[2:], "--output-tokens", "1", "--model-config", str(path)])
+
+    assert (result.exit_code, result.output) == (2, "hidden_size: stated more than once; accepted: one value\n")
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
+def test_help_shows_every_field_with_its_words_units_and_choices(question: Question) -> None:
+    shown = " ".join(runner.invoke(app, [question.name, "--help"]).output.split())
+
+    for name, info in question.body.model_fields.items():
+        option = "--" + (info.alias or name).replace("_", "-")
+        assert f"{option} " in shown
+        assert " ".join(str(info.description).split()) in shown
+    assert "--weight-format bf16|fp16|fp8|int8|int4|mxfp4|nvfp4" in shown
+    assert "[s]" in shown
+    assert f"sizer {question.name} --model" in shown
 
 
 def test_an_infeasible_number_has_an_exit_code_of_its_own() -> None:

@@ -1,17 +1,22 @@
 """What routes share: the snapshot, the holder of it, settings, and a session for writes."""
 
 import hmac
+from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import Annotated
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Request, Security
+from fastapi.security import APIKeyHeader
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session
 
-from service.api.problems import MAX_ERRORS, FieldProblem, ProblemError
+from service.api.fields import repeatable_fields
+from service.api.problems import ProblemError
 from service.catalog.holder import CatalogHolder
 from service.catalog.snapshot import Snapshot
-from service.engine.time.steps import StepTimers
+from service.questions.asked import Desk
+from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, RefusalError, stated_twice
 from service.settings import Settings
 
 
@@ -27,10 +32,10 @@ async def get_snapshot(request: Request) -> Snapshot:
     return holder.snapshot
 
 
-async def get_timers(request: Request) -> StepTimers:
-    """Return the step timers, which every question shares."""
-    timers: StepTimers = request.app.state.timers
-    return timers
+async def get_desk(request: Request) -> Desk:
+    """Return where questions are answered."""
+    desk: Desk = request.app.state.desk
+    return desk
 
 
 async def get_settings(request: Request) -> Settings:
@@ -39,38 +44,42 @@ async def get_settings(request: Request) -> Settings:
     return settings
 
 
-LISTS = frozenset({"gpus", "exclude_gpus", "providers", "regions", "weight_formats", "kv_cache_dtypes"})
-
-
 async def stated_once(request: Request) -> None:
-    """Refuse what would be ignored: a field stated twice in a query string, or beside a body."""
-    names = [name for name, _ in request.query_params.multi_items()]
-    if request.method == "POST" and names:
+    """Refuse what would be ignored: a field stated twice, or in a query string beside a body."""
+    stated = Counter(name for name, _ in request.query_params.multi_items())
+    if request.method == "POST" and stated:
         detail = "a POST reads its body alone, and the query string would be ignored"
         accepted = "every field in the JSON body, or GET with a query string"
-    else:
-        names = [name for name in dict.fromkeys(names) if names.count(name) > 1 and name not in LISTS]
-        detail, accepted = "stated more than once", "one value"
-    if names:
-        problems = [FieldProblem(field=name[:100], detail=detail, accepted=accepted) for name in names[:MAX_ERRORS]]
-        raise ProblemError(422, "invalid-request", detail, problems)
+        faults = (Fault(name[:MOST_NAME_SHOWN], detail, accepted) for name in islice(stated, MOST_FAULTS))
+        raise RefusalError("invalid-request", detail, *faults)
+    twice = [name for name, count in stated.items() if count > 1]
+    if twice:
+        lists = repeatable_fields(request)
+        twice = [name for name in twice if name not in lists]
+    twice += getattr(request.state, "stated_twice", ())
+    if twice:
+        raise stated_twice(twice)
 
 
 HolderDep = Annotated[CatalogHolder, Depends(get_holder)]
-TimersDep = Annotated[StepTimers, Depends(get_timers)]
+DeskDep = Annotated[Desk, Depends(get_desk)]
 SnapshotDep = Annotated[Snapshot, Depends(get_snapshot)]
 SettingsDep = Annotated[Settings, Depends(get_settings)]
 
 
-async def require_key(settings: SettingsDep, x_api_key: Annotated[str | None, Header()] = None) -> None:
+KEY_HEADER = APIKeyHeader(name="X-API-Key", scheme_name="apiKey", description="needed to write", auto_error=False)
+
+
+async def require_key(settings: SettingsDep, key: Annotated[str | None, Security(KEY_HEADER)]) -> None:
     """Let only holders of a configured key write."""
     keys = settings.accepted_keys()
     if not keys:
         raise ProblemError(403, "read-only", "this service has no API key configured, so its catalog is read-only")
-    given = (x_api_key or "").encode("utf-8", "surrogateescape")
-    matches = [hmac.compare_digest(given, key.encode()) for key in keys]
+    given = (key or "").encode("utf-8", "surrogateescape")
+    matches = [hmac.compare_digest(given, accepted.encode()) for accepted in keys]
     if not any(matches):
-        raise ProblemError(401, "unauthorized", "writing needs a valid key in the X-API-Key header")
+        challenge = {"WWW-Authenticate": "APIKey"}
+        raise ProblemError(401, "unauthorized", "writing needs a valid key in the X-API-Key header", headers=challenge)
 
 
 def get_session(holder: HolderDep) -> Iterator[Session]:

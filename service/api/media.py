@@ -1,15 +1,23 @@
-"""Refuses bodies that are not JSON, or too large, before anything reads them; with the fix."""
+"""Bodies: refuses what is not JSON, or too large, before anything reads it; reads JSON and what it states twice."""
 
-from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.problems import FIX_FORM, problem_response
+from service.questions.reading import read_json
 
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
 class JsonBodies:
-    """ASGI middleware: a body in another media type gets 415, one above the cap 413."""
+    """ASGI middleware: a body in another media type gets 415, one whose stated length is above the cap 413.
+
+    FastAPI's own cap, on the routers, counts bodies that state no length; to one that does it answers in plain text.
+    """
 
     def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:
         """Wrap an application."""
@@ -18,32 +26,39 @@ class JsonBodies:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer it."""
-        if scope["type"] != "http" or scope["method"] not in WITH_BODY:
-            await self._app(scope, receive, send)
-            return
+        respond = self._refusal(scope) if scope["type"] == "http" else None
+        await (respond or self._app)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> Response | None:
         headers = dict(scope["headers"])
         media_type = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
-        if media_type and media_type != b"application/json":
-            response = problem_response(415, "unsupported-media-type", f"the body is not JSON; {FIX_FORM}")
-            await response(scope, receive, send)
-            return
+        if scope["method"] in WITH_BODY and media_type and media_type != b"application/json":
+            return problem_response(415, "unsupported-media-type", f"the body is not JSON; {FIX_FORM}")
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length[:20]) > self._max_body_bytes:
             detail = f"the body is larger than the {self._max_body_bytes} bytes this service reads"
-            await problem_response(413, "body-too-large", detail)(scope, receive, send)
-            return
-        await self._app(scope, self._counted(receive), send)
+            return problem_response(413, "body-too-large", detail)
+        return None
 
-    def _counted(self, receive: Receive) -> Receive:
-        """Return a receiver that gives up on a body without a stated length that grows above the cap."""
-        seen = 0
 
-        async def counted() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > self._max_body_bytes:
-                raise HTTPException(413)
-            return message
+class JsonRequest(Request):
+    """A request that remembers which names its JSON states more than once."""
 
-        return counted
+    async def json(self) -> Any:
+        """Return the body's value; keep the names in `state.stated_twice`."""
+        if not hasattr(self, "_json"):
+            self._json, self.state.stated_twice = read_json(await self.body())
+        return self._json
+
+
+class JsonRoute(APIRoute):
+    """A route whose body is read as `JsonRequest` does."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler, given such a request."""
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            return await handler(JsonRequest(request.scope, request.receive))
+
+        return handle

@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from service.api.problems import FieldProblem, Problem
 
 UNUSED_SCHEMAS = ("HTTPValidationError", "ValidationError")
+CONTRACT_NAMES = {"Lever": "LeverAnswer"}  # blocks of the engine that clients know by another name
 
 
 def install_openapi(app: FastAPI) -> None:
@@ -32,10 +33,19 @@ def _document(app: FastAPI) -> dict[str, Any]:
         shape.pop("$defs", None)
         components[model.__name__] = shape
     schema["components"]["schemas"] = dict(sorted(components.items()))
-    schema["components"]["securitySchemes"] = {
-        "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "needed to write"}
-    }
-    return schema
+    return _renamed(schema)
+
+
+def _renamed(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the document with the names that the contract had first."""
+    text = json.dumps(schema)
+    for name, contract_name in CONTRACT_NAMES.items():
+        text = text.replace(f'"#/components/schemas/{name}"', f'"#/components/schemas/{contract_name}"')
+    renamed: dict[str, Any] = json.loads(text)
+    components = renamed["components"]["schemas"]
+    for name, contract_name in CONTRACT_NAMES.items():
+        components[contract_name] = components.pop(name) | {"title": contract_name}
+    return renamed
 
 
 def rendered(app: FastAPI) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import quote, urljoin, urlsplit
 import httpx2
 
 from service.catalog.safetensors import Counts, UnreadableWeightsError, header_counts, stated_counts, weight_files
-from service.engine.formats.quantization import stated_quantization
+from service.engine.families import stated_quantization
 
 MAX_BYTES = 5 * 1024 * 1024
 MAX_REDIRECTS = 3

@@ -30,11 +30,6 @@ SYSTEMS: Final[Mapping[str, str]] = {
     "arc-pro-b60": "b60",
 }
 BACKENDS: Final[Mapping[EngineName, str]] = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "trtllm"}
-SAME_MATRICES: Final[Mapping[str, str]] = {
-    "MistralForCausalLM": "LlamaForCausalLM",
-    "SmolLM3ForCausalLM": "LlamaForCausalLM",
-    "AquilaForCausalLM": "LlamaForCausalLM",
-}
 # What the library says where a matrix format was never measured on a GPU, whatever the model.
 NO_MATRICES: Final = "GEMM perf data missing for quant"
 PATH: Final = re.compile(r"/\S*/")  # where the library's tables lie on this machine is nobody's business
@@ -62,7 +57,7 @@ def build(kernels: Kernels) -> StepTables | Refusal:
     Where experts were measured dealt out whole but not split, or the other way, those stand in: a rank
     holds the same bytes either way.
     """
-    config = _known_architecture(json.loads(kernels.config_json))
+    config = json.loads(kernels.config_json)
     first: Refusal | None = None
     for modes in kernels.modes:
         for expert_parallel in dict.fromkeys((kernels.layout.expert_parallel, not kernels.layout.expert_parallel)):
@@ -73,14 +68,6 @@ def build(kernels: Kernels) -> StepTables | Refusal:
             if NO_MATRICES in found.reason:
                 break
     return first or Refusal("no kernels match the weight format")
-
-
-def _known_architecture(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the config under the name of an architecture with the same matrices that the library knows."""
-    names = config.get("architectures")
-    if isinstance(names, list) and names and names[0] in SAME_MATRICES:
-        return {**config, "architectures": [SAME_MATRICES[names[0]]], "model_type": "llama"}
-    return config
 
 
 def _compiled(

@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import Final
 
 from service.engine.inputs import Gpu
-from service.engine.layers import MoeMlp
 from service.engine.time.kept import Kept
 from service.engine.time.results import Basis
 from service.engine.time.simulations import Simulations
@@ -15,9 +14,10 @@ from service.performance.calibration import SOURCE, efficiencies_for, factors_of
 from service.performance.kernels import KernelTables, NotMeasuredError, in_process
 from service.performance.measured import SYSTEMS, has_system
 from service.performance.modes import quantization_modes
-from service.performance.roofline import FLOOR, Workload, roofline_tables, workload_of
+from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.stored import Kernels
 from service.performance.tables import StepTables, calibrated
+from service.performance.workload import Workload, workload_of
 
 MEASURED: Final = "measured-kernels"
 ROOFLINE: Final = "roofline"
@@ -127,7 +127,7 @@ def kernels_of(key: Deployed) -> Kernels:
     if not key.model.config_json:
         raise NotMeasuredError("the model's config is not known")
     return Kernels(
-        config_json=_config_without_storage(key.model.config_json),
+        config_json=_config_as_measured(key.model.config_json, key.model.architecture.measured_as),
         system=SYSTEMS[key.gpu.id],
         layout=key.layout,
         engine=key.rules.engine,
@@ -136,8 +136,12 @@ def kernels_of(key: Deployed) -> Kernels:
 
 
 @lru_cache(maxsize=1024)
-def _config_without_storage(config_json: str) -> str:
-    return json.dumps(_without_storage(json.loads(config_json)), sort_keys=True)
+def _config_as_measured(config_json: str, same_matrices: tuple[str, str] | None) -> str:
+    """Return a config without its storage, under the name of a class with the same matrices that the library knows."""
+    config = _without_storage(json.loads(config_json))
+    if same_matrices is not None:
+        config |= {"architectures": [same_matrices[0]], "model_type": same_matrices[1]}
+    return json.dumps(config, sort_keys=True)
 
 
 def _without_storage(config: Mapping[str, object]) -> dict[str, object]:
@@ -151,7 +155,7 @@ def _without_storage(config: Mapping[str, object]) -> dict[str, object]:
 
 def kernel_class(key: Deployed) -> str:
     """Return which kernels dominate: dense or experts, and how weights are stored; as in calibration.yaml."""
-    has_experts = any(isinstance(layer.mlp, MoeMlp) for layer in key.model.architecture.layers)
+    has_experts = key.model.architecture.has_experts
     scheme = key.checkpoint.quantization.scheme
     stored = "bf16" if scheme == "none" else scheme.split("-")[0]
     return f"{'experts' if has_experts else 'dense'}-{stored}"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from service.api.examples import LLAMA_CONFIG
+from service.questions.examples import LLAMA_CONFIG
 
 GOOD: dict[str, Any] = {
     "model": "llama-3.3-70b",
@@ -41,6 +41,10 @@ def problem(response: Any, status: int) -> dict[str, Any]:
         ("format", "xml", "'json'"),
         ("percentile", 100, "less than 100"),
         ("block_size", 17, "16"),
+        ("input_tokens", "1_000", "a whole number"),
+        ("ttft_s", "1_0.5", "a number"),
+        ("request_rate_per_s", 5e-324, "at least 4e-07"),
+        ("request_rate_per_s", 1e-13, "at least 4e-07"),
         ("expert_parallel", "perhaps", "true or false"),
     ],
 )
@@ -67,6 +71,52 @@ def test_an_unknown_name_gets_suggestions(client: TestClient, field: str, value:
     assert "did you mean" in document["detail"]
     assert suggestion in document["errors"][0]["accepted"]
     assert document["errors"][0]["field"] == field
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "accepted"),
+    [
+        ("concurrent_requests", True, "a whole number"),
+        ("ttft_s", True, "a number"),
+        ("max_loras", False, "a whole number"),
+        ("block_size", True, "16"),
+        ("max_lora_rank", True, "16"),
+    ],
+)
+def test_a_boolean_is_no_number(client: TestClient, field: str, value: object, accepted: str) -> None:
+    error = problem(client.post("/size", json={**GOOD, field: value}), 422)["errors"][0]
+
+    assert error["field"] == field
+    assert accepted in error["accepted"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "field", "suggestion"),
+    [
+        ({"gpus": ["h100", "h10"]}, "gpus", "h100-sxm-80gb"),
+        ({"exclude_gpus": ["h10"]}, "exclude_gpus", "h100-sxm-80gb"),
+        ({"model": "llama-9"}, "model", "llama-"),
+    ],
+)
+def test_the_field_of_an_unknown_name_is_the_one_that_was_asked(
+    client: TestClient, asked: dict[str, Any], field: str, suggestion: str
+) -> None:
+    question = {key: value for key, value in GOOD.items() if key != "gpu"}
+
+    error = problem(client.post("/recommend", json={**question, **asked}), 404)["errors"][0]
+
+    assert error["field"] == field
+    assert suggestion in error["accepted"]
+
+
+@pytest.mark.parametrize("value", [[""], "", ["h100", " "], "h100,,l40s"])
+def test_a_blank_name_is_not_every_gpu(client: TestClient, value: object) -> None:
+    question = {key: value for key, value in GOOD.items() if key != "gpu"}
+
+    error = problem(client.post("/recommend", json={**question, "gpus": value}), 422)["errors"][0]
+
+    assert error["field"].startswith("gpus.")
+    assert error["accepted"] == "text of at least 1 character"
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -123,6 +173,52 @@ def test_a_spread_cache_that_no_layout_has_is_named(client: TestClient, spread: 
     assert (error["field"], error["accepted"]) == ("decode_context_parallel_size", accepted)
 
 
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ('{"gpu": "h100", "gpu": "h200"}', "gpu"),
+        ('{"gpu": "h100", "model_config": {"hidden_size": 1, "hidden_size": 2}}', "hidden_size"),
+    ],
+)
+def test_json_that_states_a_name_twice_is_not_half_ignored(client: TestClient, body: str, field: str) -> None:
+    document = problem(client.post("/size", content=body, headers=JSON), 422)
+
+    assert document["detail"] == "stated more than once"
+    assert [(error["field"], error["accepted"]) for error in document["errors"]] == [(field, "one value")]
+
+
+def test_a_page_of_a_list_is_stated_once(client: TestClient) -> None:
+    response = client.get("/catalog/gpus", params=[("page_size", "1"), ("page_size", "2")])
+
+    assert problem(response, 422)["errors"][0]["field"] == "page_size"
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        {f"k{number}": 1 for number in range(80_000)},
+        {"\U0001f600" * 90 + str(number): 1 for number in range(100)},
+        {"x" * 100_000: 1},
+    ],
+    ids=["very many", "wide", "long"],
+)
+def test_unknown_fields_are_refused_briefly(client: TestClient, unknown: dict[str, int]) -> None:
+    response = client.post("/size", json=unknown)
+
+    document = problem(response, 422)
+    assert len(response.content) <= 8192
+    assert document["errors"]
+    assert len(document["errors"]) <= 20
+
+
+def test_every_name_there_is_is_listed_once(client: TestClient) -> None:
+    errors = problem(client.get("/size", params={**GOOD, "xyzzy": 1, "plugh": 2}), 422)["errors"]
+
+    assert [error["field"] for error in errors] == ["xyzzy", "plugh"]
+    assert "decode_context_parallel_size" in errors[0]["accepted"]
+    assert errors[1]["accepted"] == "one of the names above"
+
+
 def test_lists_may_be_repeated(client: TestClient) -> None:
     question = {key: value for key, value in GOOD.items() if key != "gpu"}
 
@@ -150,10 +246,23 @@ def test_a_catalog_list_says_what_it_reads(client: TestClient) -> None:
     assert "page_size" in error["accepted"]
 
 
-def test_missing_fields_are_named(client: TestClient) -> None:
-    fields = {error["field"] for error in problem(client.post("/size", json={}), 422)["errors"]}
+@pytest.mark.parametrize(
+    ("path", "missing"),
+    [
+        ("/size", ["model", "gpu", "concurrent_requests", "input_tokens", "output_tokens"]),
+        ("/capacity", ["model", "gpu"]),
+        ("/recommend", ["model", "concurrent_requests", "input_tokens", "output_tokens"]),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_everything_that_is_missing_is_named_at_once(
+    client: TestClient, method: str, path: str, missing: list[str]
+) -> None:
+    response = client.get(path) if method == "GET" else client.post(path, json={})
 
-    assert {"gpu", "input_tokens", "output_tokens"} <= fields
+    errors = problem(response, 422)["errors"]
+    assert [error["field"] for error in errors] == missing
+    assert all(error["accepted"] for error in errors)
 
 
 @pytest.mark.parametrize(
@@ -214,6 +323,19 @@ def test_unreadable_bodies_are_refused(client: TestClient, body: bytes, status: 
 
 def test_a_body_without_a_length_is_capped_too(client: TestClient) -> None:
     response = client.post("/size", content=(b"x" * 100_000 for _ in range(20)), headers=JSON)
+
+    problem(response, 413)
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+def test_a_stated_length_above_the_cap_is_refused_before_reading(client: TestClient, method: str) -> None:
+    response = client.request(method, "/size", headers={**JSON, "content-length": "9" * 12})
+
+    assert "1048576 bytes" in problem(response, 413)["detail"]
+
+
+def test_a_catalog_write_is_capped_too(client: TestClient) -> None:
+    response = client.put("/catalog/gpus/x", content=(b"x" * 100_000 for _ in range(20)), headers=JSON)
 
     problem(response, 413)
 
@@ -306,3 +428,16 @@ def test_nothing_that_was_sent_comes_back_at_length(client: TestClient) -> None:
     response = client.get("/size", params={**GOOD, "model": "x" * 150})
 
     assert "x" * 120 not in response.text
+
+
+@pytest.mark.parametrize("path", ["/size", "/catalog/gpus/h10", "/nowhere"])
+def test_a_problem_is_not_kept_by_anybody(client: TestClient, path: str) -> None:
+    assert client.get(path).headers["cache-control"] == "no-store"
+
+
+def test_a_missing_key_is_challenged(client: TestClient) -> None:
+    for headers in ({}, {"X-API-Key": "wrong"}):
+        response = client.delete("/catalog/gpus/h100-sxm-80gb", headers=headers)
+
+        problem(response, 401)
+        assert response.headers["www-authenticate"] == "APIKey"

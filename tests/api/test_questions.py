@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from service.api.examples import LLAMA_CONFIG
+from service.questions.examples import LLAMA_CONFIG
 
 SIZE: dict[str, Any] = {
     "model": "llama-3.3-70b",
@@ -136,7 +137,10 @@ def test_csv_yaml_text_and_gauges(client: TestClient) -> None:
     assert f"engine args: {' '.join(as_json['engine_args'])}\n" in lines
     assert gauges.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert gauges.text.endswith("\n")
-    assert f'sizer_gpus{{model="llama-3.3-70b-instruct",gpu="h100-sxm-80gb"}} {as_json["gpus"]}' in gauges.text
+    read = {family.name: family.samples[0] for family in text_string_to_metric_families(gauges.text)}
+    assert read["sizer_gpus"].value == as_json["gpus"]
+    assert read["sizer_gpus"].labels == {"model": "llama-3.3-70b-instruct", "gpu": "h100-sxm-80gb"}
+    assert read["sizer_memory_per_gpu_total_bytes"].value == as_json["memory_per_gpu"]["total_bytes"]
 
 
 def test_csv_of_options_is_flat(client: TestClient) -> None:

@@ -8,16 +8,20 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import schemathesis
 import uvicorn
+from hypothesis import Phase
 from hypothesis import settings as hypothesis_settings
+from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
 from service.api.openapi import rendered
 from service.main import create_app
+from service.questions.asked import Question
+from service.questions.registry import QUESTIONS
 from service.settings import Settings
 from tests.conftest import service_settings
 
@@ -27,6 +31,7 @@ DOCUMENT: dict[str, Any] = json.loads(COMMITTED.read_text(encoding="utf-8"))
 OPERATIONS = [
     (method, path, operation) for path, item in DOCUMENT["paths"].items() for method, operation in item.items()
 ]
+UNITS = {"_per_s": "[1/s]", "_s": "[s]", "_tokens": "[tokens]", "_bytes": "[bytes]", "_fraction": "[fraction]"}
 
 
 def test_the_committed_contract_is_what_is_served(client: TestClient) -> None:
@@ -42,6 +47,39 @@ def test_every_operation_has_an_example_and_a_stable_id(method: str, path: str, 
     assert "example" in content or "examples" in content
     if "requestBody" in operation and path in ("/size", "/capacity", "/recommend"):
         assert operation["requestBody"]["content"]["application/json"]["examples"]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
+def test_every_field_of_a_question_has_words_a_unit_and_an_example_that_is_read(question: Question) -> None:
+    for name, info in question.body.model_fields.items():
+        assert info.description, name
+        unit = next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
+        assert unit in info.description, name
+        read: Any = Annotated[info.annotation, name, *info.metadata]
+        for example in info.examples or ():
+            TypeAdapter(read).validate_python(example)
+        assert info.examples or name == "pasted_config", name
+
+
+def test_blocks_keep_the_names_that_clients_know() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+
+    assert "Lever" not in schemas
+    assert schemas["SizeAnswer"]["properties"]["levers"]["items"] == {"$ref": "#/components/schemas/LeverAnswer"}
+    assert schemas["LeverAnswer"]["title"] == "LeverAnswer"
+
+
+def test_writing_is_locked_by_the_key_s_own_scheme() -> None:
+    assert DOCUMENT["components"]["securitySchemes"] == {
+        "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "needed to write"}
+    }
+    locked = {operation["operationId"] for _, _, operation in OPERATIONS if operation.get("security")}
+    assert locked == {
+        operation["operationId"]
+        for method, path, operation in OPERATIONS
+        if path.startswith("/catalog") and method != "get"
+    }
+    assert all(operation.get("security") in (None, [{"apiKey": []}]) for _, _, operation in OPERATIONS)
 
 
 @pytest.mark.parametrize("path", ["/size", "/capacity", "/recommend"])
@@ -101,7 +139,8 @@ def generated_requests(operation_id: str) -> Any:
     """Return a test of one operation, under a name of its own."""
 
     @schema.include(operation_id=operation_id).parametrize()
-    @hypothesis_settings(max_examples=15, deadline=None)
+    # Examples of single fields, put together, are whole questions that take their time; they are answered above.
+    @hypothesis_settings(max_examples=15, deadline=None, phases=(Phase.reuse, Phase.generate, Phase.shrink))
     def generated(case: schemathesis.Case[Any], live_url: str) -> None:
         response = case.call(base_url=live_url)
 

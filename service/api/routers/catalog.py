@@ -4,10 +4,11 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.api.dependencies import KeyDep, SessionDep, SettingsDep, SnapshotDep
+from service.api.dependencies import KeyDep, SessionDep, SettingsDep, SnapshotDep, stated_once
+from service.api.media import JsonRoute
 from service.api.problems import FieldProblem, ProblemError, problem_responses
 from service.catalog.entries import CatalogId, Entry, GpuEntry, HubId, ModelEntry, OfferEntry
 from service.catalog.errors import InvalidCatalogError, NotInCatalogError
@@ -26,7 +27,7 @@ from service.catalog.store import (
 )
 from service.engine.errors import EngineError
 
-router = APIRouter(prefix="/catalog", tags=["catalog"])
+router = APIRouter(prefix="/catalog", tags=["catalog"], dependencies=[Depends(stated_once)], route_class=JsonRoute)
 READ_PROBLEMS = problem_responses(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
 WRITE_PROBLEMS = problem_responses(
     HTTPStatus.BAD_REQUEST,
@@ -39,7 +40,6 @@ WRITE_PROBLEMS = problem_responses(
     HTTPStatus.UNPROCESSABLE_ENTITY,
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
-SECURED: dict[str, object] = {"security": [{"apiKey": []}]}
 EntryId = Annotated[CatalogId, Path(description="catalog id", examples=["h100-sxm-80gb"])]
 Named = TypeVar("Named", ModelEntry, GpuEntry, OfferEntry)
 
@@ -198,7 +198,6 @@ def _same_id(entry: ModelEntry | GpuEntry | OfferEntry, path_id: str) -> None:
     summary="Add or replace a GPU",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
-    openapi_extra=SECURED,
 )
 def write_gpu(entry_id: EntryId, entry: GpuEntry, session: SessionDep) -> Written:
     """Write a GPU; every figure names its source and the day it was looked at."""
@@ -213,7 +212,6 @@ def write_gpu(entry_id: EntryId, entry: GpuEntry, session: SessionDep) -> Writte
     summary="Add or replace a model",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
-    openapi_extra=SECURED,
 )
 def write_model(entry_id: EntryId, entry: ModelEntry, session: SessionDep) -> Written:
     """Write a model; its config must be one that can be sized."""
@@ -231,7 +229,6 @@ def write_model(entry_id: EntryId, entry: ModelEntry, session: SessionDep) -> Wr
     summary="Add or replace an offer",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
-    openapi_extra=SECURED,
 )
 def write_offer(entry_id: EntryId, entry: OfferEntry, session: SessionDep) -> Written:
     """Write a list price with its date."""
@@ -252,7 +249,6 @@ def _deleted(kind: str, entry_id: str, session: SessionDep, *, found: bool) -> W
     summary="Delete a GPU and its offers",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
-    openapi_extra=SECURED,
 )
 def remove_gpu(entry_id: EntryId, session: SessionDep) -> Written:
     """Delete a GPU; its offers go with it."""
@@ -265,7 +261,6 @@ def remove_gpu(entry_id: EntryId, session: SessionDep) -> Written:
     summary="Delete a model",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
-    openapi_extra=SECURED,
 )
 def remove_model(entry_id: EntryId, session: SessionDep) -> Written:
     """Delete a model with its checkpoints."""
@@ -278,7 +273,6 @@ def remove_model(entry_id: EntryId, session: SessionDep) -> Written:
     summary="Delete an offer",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
-    openapi_extra=SECURED,
 )
 def remove_offer(entry_id: EntryId, session: SessionDep) -> Written:
     """Delete an offer."""
@@ -295,7 +289,6 @@ def remove_offer(entry_id: EntryId, session: SessionDep) -> Written:
         **problem_responses(HTTPStatus.BAD_GATEWAY),
         **_example({"entry": {"id": "llama-3.1-8b-instruct"}, "warnings": [], "catalog_revision": 2}),
     },
-    openapi_extra=SECURED,
 )
 def import_model(wanted: ImportRequest, settings: SettingsDep, snapshot: SnapshotDep, session: SessionDep) -> Imported:
     """Fetch a model's config and counts, and keep them; nothing downloaded is executed."""

@@ -82,8 +82,8 @@ def levers(question: SizeQuestion, chosen: Deployment) -> tuple[Lever, ...]:
         other = best(candidates, question.limits)
         if other.is_feasible and (not chosen.is_feasible or other.gpus < chosen.gpus):
             saved = chosen.gpus - other.gpus if chosen.is_feasible else 0
-            saving.append(Lever(change=change, gpus=other.gpus, saves_gpus=saved))
-    return tuple(sorted(saving, key=lambda lever: (lever.gpus, lever.change.name)))
+            saving.append(Lever(change={change.name: change.value}, gpus=other.gpus, saves_gpus=saved))
+    return tuple(sorted(saving, key=lambda lever: (lever.gpus, *lever.change)))
 
 
 def would_fit(chosen: Deployment, limits: Limits, saving: tuple[Lever, ...]) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ def would_fit(chosen: Deployment, limits: Limits, saving: tuple[Lever, ...]) -> 
     if chosen.is_feasible:
         return ()
     sentences = looser_limits(chosen.replica, limits) if chosen.replica is not None else missing_memory(chosen.plan)
-    changes = (f"{lever.change.name}={lever.change.value} fits on {lever.gpus} GPUs" for lever in saving)
+    changes = (f"{name}={value} fits on {it.gpus} GPUs" for it in saving for name, value in it.change.items())
     return (*sentences, *changes)
 
 

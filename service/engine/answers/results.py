@@ -1,5 +1,6 @@
 """What the engine returns: every block of an answer, in base units."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from service.engine.fleet.results import Assumption, BindingConstraint, Cost, Scalar
@@ -47,7 +48,7 @@ class Change:
 class Lever:
     """A change the caller could make, and the GPUs it would save."""
 
-    change: Change
+    change: Mapping[str, Scalar]  # one setting, by its own name
     gpus: int
     saves_gpus: int
 

@@ -29,7 +29,7 @@ def test_levers_are_true(asked: Asked) -> None:
 
     assert sized.levers
     for lever in sized.levers:
-        change: dict[str, Any] = {lever.change.name: lever.change.value}
+        change: dict[str, Any] = dict(lever.change)
         changed = replace(question.settings, **change)
         assert size(replace(question, settings=changed)).gpus == lever.gpus == sized.gpus - lever.saves_gpus
 

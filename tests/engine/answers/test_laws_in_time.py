@@ -270,7 +270,7 @@ def test_pace_is_kept_by_smaller_batches_and_every_lever_saves_what_it_says(ques
     assert found.levers
 
     for lever in found.levers:
-        change: dict[str, Any] = {lever.change.name: lever.change.value}
+        change: dict[str, Any] = {**lever.change}
         changed = replace(question.settings, **change)
         again = size(replace(question, settings=changed))
 

@@ -1,0 +1,102 @@
+"""What every answer is: the engine's result with the catalog revision. Each block is written once, in the engine."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_args, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, create_model
+
+Row = Mapping[str, Any]
+REVISION = "catalog_revision"
+REVISION_STANDS_BEFORE = "rules_version"
+
+
+class Result(Protocol):
+    """What the engine returns for a question: a dataclass that says whether there is a number to read."""
+
+    @property
+    def feasible(self) -> bool:
+        """Return whether the question has an answer to act on."""
+
+
+ResultT = TypeVar("ResultT", bound=Result)
+
+
+class Answer(ABC, Generic[ResultT]):
+    """An answer of one question; `class ToyAnswer(Answer[Toy])` has the fields of the dataclass `Toy`.
+
+    `body` is what the contract shows of it. No field has a default, so that generated clients see every one as present.
+    """
+
+    body: ClassVar[type[BaseModel]]
+
+    def __init_subclass__(cls) -> None:
+        """Make the body of the result's fields."""
+        super().__init_subclass__()
+        (result,) = get_args(cls.__orig_bases__[0])  # type: ignore[attr-defined]
+        cls.body = _body_of(cls, result)
+
+    def __init__(self, result: ResultT, catalog_revision: int) -> None:
+        """Keep the result, and the answer as JSON."""
+        self.result = result
+        stated = {name: getattr(result, name) for name in self.body.model_fields if name != REVISION}
+        self.json = self.body(**stated, catalog_revision=catalog_revision).model_dump_json()
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Return the answer as JSON values."""
+        document: dict[str, Any] = json.loads(self.json)
+        return document
+
+    @property
+    def is_feasible(self) -> bool:
+        """Return whether there is a number to read."""
+        return self.result.feasible
+
+    @abstractmethod
+    def rows(self) -> Sequence[Row]:
+        """Return what a spreadsheet wants: flat rows with the same columns."""
+
+    @abstractmethod
+    def lines(self) -> Sequence[str]:
+        """Return the answer as a person reads it in a terminal."""
+
+    def gauges(self) -> Iterator[tuple[str, float]]:
+        """Yield every number with its path, as a monitor reads it."""
+        return numbers(self.document)
+
+    def labels(self) -> dict[str, str]:
+        """Return what a monitor tells the answers apart by."""
+        document = self.document
+        return {name: document[name] for name in ("model", "gpu") if name in document}
+
+
+def _body_of(answer: type, result: type) -> type[BaseModel]:
+    """Return the model of a body: the result's fields, and the revision before the rules' version, or last."""
+    types = get_type_hints(result)
+    blocks: dict[str, Any] = {field.name: (types[field.name], ...) for field in fields(result)}
+    last = {name: blocks.pop(name) for name in (REVISION_STANDS_BEFORE,) if name in blocks}
+    body: type[BaseModel] = create_model(
+        answer.__name__,
+        __config__=ConfigDict(frozen=True, protected_namespaces=()),
+        __doc__=answer.__doc__,
+        __module__=answer.__module__,
+        **(blocks | {REVISION: (int, ...)} | last),
+    )
+    return body
+
+
+def flat(document: Row, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every scalar with its dotted path; lists are left to their own formats."""
+    for name, value in document.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{name}.")
+        elif not isinstance(value, list):
+            yield f"{prefix}{name}", value
+
+
+def numbers(document: Row) -> Iterator[tuple[str, float]]:
+    """Yield every number with its dotted path; true is 1."""
+    return ((path, float(value)) for path, value in flat(document) if isinstance(value, int | float))

@@ -1,0 +1,138 @@
+"""`/capacity`: this model on these GPUs; how much load?"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from service.engine.answers.capacity import capacity
+from service.engine.answers.results import Capacity
+from service.engine.fleet.questions import CapacityQuestion
+from service.engine.inputs import Arrival, StatedLayout
+from service.questions.answers import Answer, Row
+from service.questions.asked import Asked, Question
+from service.questions.examples import MEMORY_PER_GPU
+from service.questions.lines import deployment_lines, shape_of
+from service.questions.parts.deployment import InLayout, WithSettings
+from service.questions.parts.gpu import OnGpu
+from service.questions.parts.load import AnyLoad, WithinLimits
+from service.questions.parts.model import NamedModel, PastedModel
+from service.questions.parts.part import absent, contradiction
+from service.questions.sources import Sources
+from service.questions.values import WHOLE, Gpus, Tokens
+
+IN_EVERY_ROW = ("model", "gpu", "gpus", "weight_format", "kv_cache_dtype")
+
+
+class CapacityAnswer(Answer[Capacity]):
+    """How much load the GPUs carry, and the engine's own start-up numbers."""
+
+    def rows(self) -> Sequence[Row]:
+        """Return one row for each context length."""
+        document = self.document
+        shared = {name: document[name] for name in IN_EVERY_ROW}
+        return [{**shared, **row} for row in document["table"]]
+
+    def lines(self) -> Sequence[str]:
+        """Return the deployment."""
+        return [*deployment_lines(self.result, shape_of(self.result))]
+
+
+class CapacityQuery(Asked, WithSettings, InLayout, WithinLimits, AnyLoad, OnGpu, NamedModel):
+    """This model on these GPUs: how much load?"""
+
+    gpu_count: Gpus | None = Field(
+        default=None, description="GPUs at hand; default: one replica of the layout, or 1", examples=[8]
+    )
+    input_tokens: Tokens | None = Field(default=None, description="mean prompt length [tokens]", examples=[1000])
+    output_tokens: Tokens | None = Field(default=None, description="mean completion length [tokens]", examples=[200])
+    num_prompts: Annotated[int, Field(ge=1, le=100_000), WHOLE] | None = Field(
+        default=None,
+        description="latency and rates are those a benchmark of so many prompts prints, ramp and drain included",
+        examples=[640],
+    )
+    arrival: Arrival | None = Field(
+        default=None,
+        description="steady (default), or how a benchmark's prompts come: burst, concurrent_requests users who begin "
+        "at once (default with num_prompts); poisson, at request_rate_per_s",
+        examples=["burst"],
+    )
+
+    @field_validator("num_prompts")
+    @classmethod
+    def _of_some_load(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value is not None and absent(info, "concurrent_requests") and absent(info, "request_rate_per_s"):
+            sentence = "num_prompts needs concurrent_requests or request_rate_per_s"
+            raise contradiction("num_prompts", sentence, "either beside it")
+        return value
+
+    @field_validator("arrival")
+    @classmethod
+    def _of_a_benchmark(cls, value: Arrival | None, info: ValidationInfo) -> Arrival | None:
+        if value == "steady" and not absent(info, "num_prompts"):
+            raise contradiction("arrival", "a steady state has no first and last prompt", "arrival or num_prompts")
+        if value in ("burst", "poisson") and absent(info, "num_prompts"):
+            raise contradiction("arrival", f"arrival={value} is of a benchmark", "num_prompts beside it")
+        needed = {"burst": "concurrent_requests", "poisson": "request_rate_per_s"}.get(value or "")
+        if needed is not None and absent(info, needed):
+            raise contradiction("arrival", f"arrival={value} is of {needed}", f"{needed} beside it")
+        return value
+
+    def answer(self, sources: Sources) -> CapacityAnswer:
+        """Return the requests that fit, and how they are served."""
+        return CapacityAnswer(capacity(self.looked_up(sources)), sources.catalog.revision)
+
+    def looked_up(self, sources: Sources) -> CapacityQuestion:
+        """Return the engine's question.
+
+        Raises:
+            RefusalError: the catalog lacks what was named.
+            EngineError: the model, or the engine's version, has no rules.
+        """
+        gpu, wish = self.gpu_facts(sources), self.layout_wish()
+        input_tokens, output_tokens = self.input_tokens or 0, self.output_tokens or 0
+        return CapacityQuestion(
+            model=self.model_facts(sources),
+            gpu=gpu,
+            gpu_count=_one_replica(wish) if self.gpu_count is None else self.gpu_count,
+            load=replace(
+                self.load_of(input_tokens, output_tokens, self.speculative_acceptance_fraction),
+                num_prompts=self.num_prompts,
+                arrival=self.arrival,
+            ),
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            limits=self.limits(),
+            layout=wish,
+            settings=self.settings_wish(),
+            rules=self.rules(),
+            offers=sources.catalog.offers,
+            timers=sources.timers,
+        )
+
+
+def _one_replica(wish: StatedLayout) -> int:
+    """Return the GPUs of one replica of a wished layout: TP x PP x DP, each 1 where nothing was wished."""
+    return (wish.tensor_parallel_size or 1) * (wish.pipeline_parallel_size or 1) * (wish.data_parallel_size or 1)
+
+
+class CapacityBody(PastedModel, CapacityQuery):
+    """`CapacityQuery`, or the same with a pasted config."""
+
+
+CAPACITY = Question(
+    name="capacity",
+    summary="How much load do these GPUs carry?",
+    description="Return the requests that fit, the engine's start-up numbers, and a table of context lengths.",
+    query=CapacityQuery,
+    body=CapacityBody,
+    answer=CapacityAnswer,
+    abridged={"feasible": True, "max_concurrent_requests": 30, "gpus": 1, "memory_per_gpu": MEMORY_PER_GPU},
+    examples={
+        "by name": {
+            "summary": "Qwen2.5 7B on one H100",
+            "value": {"model": "qwen2.5-7b-instruct", "gpu": "h100", "gpu_count": 1},
+        },
+    },
+)

@@ -1,0 +1,128 @@
+"""Any answer in several formats, from its JSON, rows, lines and gauges; or one number of it."""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from prometheus_client import generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from service.questions.answers import Answer, Row
+from service.questions.parts.writing import Format, Writing
+from service.questions.refusals import Fault, RefusalError
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# Formats that machines read one number from: there an infeasible question is refused.
+NUMBERS_ONLY = frozenset({"prometheus"})
+MOST_PATH_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An answer as it leaves the service."""
+
+    text: str
+    media_type: str
+
+
+def written(answer: Answer[Any], how: Writing) -> Written:
+    """Return the answer in the format asked for.
+
+    Raises:
+        RefusalError: one number was asked for and the question has no feasible answer, because a
+            machine that reads 0 scales to zero; or the answer has no such number.
+    """
+    if not answer.is_feasible and (how.field is not None or how.format in NUMBERS_ONLY):
+        detail = (
+            "the question has no feasible answer, so there is no number to read; ask with format=json for the reason"
+        )
+        raise RefusalError("infeasible", detail)
+    if how.field is not None:
+        return Written(_scalar(answer.document, how.field) + "\n", "text/plain")
+    return WRITERS[how.format](answer)
+
+
+def _json(answer: Answer[Any]) -> Written:
+    return Written(answer.json + "\n", "application/json")
+
+
+def _yaml(answer: Answer[Any]) -> Written:
+    return Written(yaml.safe_dump(answer.document, sort_keys=False, allow_unicode=True), "application/yaml")
+
+
+def _csv(answer: Answer[Any]) -> Written:
+    return Written(table(answer.rows()), "text/csv")
+
+
+def _text(answer: Answer[Any]) -> Written:
+    return Written("\n".join(answer.lines()) + "\n", "text/plain")
+
+
+def _prometheus(answer: Answer[Any]) -> Written:
+    text = generate_latest(_Gauges(answer.gauges(), answer.labels())).decode()
+    return Written(text, "text/plain; version=0.0.4; charset=utf-8")
+
+
+WRITERS: Mapping[Format, Callable[[Answer[Any]], Written]] = {
+    "json": _json,
+    "yaml": _yaml,
+    "csv": _csv,
+    "text": _text,
+    "prometheus": _prometheus,
+}
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return rows as CSV under the names of the first one's columns; nothing where there are none."""
+    buffer = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(buffer, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    return buffer.getvalue()
+
+
+def _cell(value: object) -> object:
+    """Return a cell that a spreadsheet does not run as a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+
+
+def _scalar(document: Row, path: str) -> str:
+    """Return one scalar of the answer as text, by its dotted path."""
+    node: Any = document
+    for part in path.split("."):
+        if isinstance(node, list) and part.isdigit() and int(part) < len(node):
+            node = node[int(part)]
+        elif isinstance(node, dict) and part in node:
+            node = node[part]
+        else:
+            raise _no_such_field(path, node)
+    if isinstance(node, dict | list) or node is None:
+        raise _no_such_field(path, node)
+    return str(node).lower() if isinstance(node, bool) else str(node)
+
+
+def _no_such_field(path: str, node: object) -> RefusalError:
+    names = ", ".join(node) if isinstance(node, dict) else "the path of a value that is neither null nor a list"
+    detail = f"the answer has no single value at {path[:MOST_PATH_SHOWN]!r}"
+    return RefusalError("no-such-field", detail, Fault("field", detail, names))
+
+
+class _Gauges(Collector):
+    """The numbers of one answer, as prometheus-client collects them."""
+
+    def __init__(self, numbers: Iterable[tuple[str, float]], labels: Mapping[str, str]) -> None:
+        self._numbers = tuple(numbers)
+        self._labels = labels
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield one gauge for each number."""
+        for path, value in self._numbers:
+            name = "sizer_" + path.replace(".", "_")
+            gauge = GaugeMetricFamily(name, f"{path} of the answer", labels=tuple(self._labels))
+            gauge.add_metric(tuple(self._labels.values()), value)
+            yield gauge

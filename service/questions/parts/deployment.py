@@ -1,0 +1,167 @@
+"""How the model is deployed: precision, engine, layout and engine settings; None leaves the choice to us."""
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints, ValidationInfo, field_validator
+
+from service.catalog.engine_rules import rules_for
+from service.engine.engines.rules import EngineRules
+from service.engine.fleet.questions import StatedSettings
+from service.engine.inputs import EngineName, KvCacheDtype, SpeculativeMethod, StatedLayout, WeightFormat
+from service.questions.parts.part import Part, contradiction
+from service.questions.values import NUMBER, WHOLE, BlockSize, Bytes, LoraRank, Parallel, Share, Tokens
+
+
+class Precision(Part):
+    """What weights and caches are stored in."""
+
+    weight_format: WeightFormat | None = Field(
+        default=None, description="default: the model's own checkpoint", examples=["fp8"]
+    )
+    kv_cache_dtype: KvCacheDtype | None = Field(default=None, description="default: auto", examples=["fp8"])
+
+
+class OnEngine(Part):
+    """Whose rules apply."""
+
+    engine: EngineName = Field(default="vllm", description="serving engine whose rules apply", examples=["sglang"])
+    engine_version: Annotated[str, StringConstraints(max_length=40)] | None = Field(
+        default=None, description="engine version, such as 0.33.0; default: the newest known", examples=["0.33.0"]
+    )
+
+    def rules(self) -> EngineRules:
+        """Return the rules of the engine's version.
+
+        Raises:
+            EngineError: no rules are known for the version.
+        """
+        return rules_for(self.engine, self.engine_version)
+
+
+class InLayout(OnEngine):
+    """How a replica is spread over GPUs."""
+
+    tensor_parallel_size: Parallel | None = Field(
+        default=None, description="GPUs that share every layer; default: as few as carry the load", examples=[2]
+    )
+    pipeline_parallel_size: Parallel | None = Field(
+        default=None,
+        description="groups of GPUs that share the layers out; default: 1, more across nodes",
+        examples=[2],
+    )
+    data_parallel_size: Parallel | None = Field(
+        default=None, description="copies of the attention layers in one replica; default: 1", examples=[8]
+    )
+    expert_parallel: bool | None = Field(
+        default=None,
+        description="whole experts on each GPU, not a part of every expert; default: false",
+        examples=[True],
+    )
+    decode_context_parallel_size: Parallel | None = Field(
+        default=None,
+        description="tensor-parallel ranks over which vLLM spreads the tokens of one cache; default: 1",
+        examples=[8],
+    )
+
+    @field_validator("decode_context_parallel_size")
+    @classmethod
+    def _spread_by_vllm(cls, value: int | None, info: ValidationInfo) -> int | None:
+        engine = info.data.get("engine", "vllm")
+        if engine != "vllm" and (value or 1) > 1:
+            sentence = f"decode_context_parallel_size has no rule for {engine}"
+            raise contradiction("decode_context_parallel_size", sentence, "1, or engine=vllm")
+        return value
+
+    def layout_wish(self) -> StatedLayout:
+        """Return the parts of the layout that were fixed."""
+        return StatedLayout(
+            tensor_parallel_size=self.tensor_parallel_size,
+            pipeline_parallel_size=self.pipeline_parallel_size,
+            data_parallel_size=self.data_parallel_size,
+            expert_parallel=self.expert_parallel,
+            decode_context_parallel_size=self.decode_context_parallel_size,
+        )
+
+
+class WithSettings(Precision):
+    """The engine's own settings, by the names it gives them."""
+
+    max_model_len: Tokens | None = Field(
+        default=None, description="longest context the engine serves [tokens]", examples=[32_768]
+    )
+    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False), NUMBER] | None = Field(
+        default=None, description="share of GPU memory the engine may take [fraction]", examples=[0.9]
+    )
+    kv_cache_memory_bytes: Bytes | None = Field(
+        default=None,
+        description="the cache pool of one GPU, given instead of derived [bytes]",
+        examples=[20_000_000_000],
+    )
+    max_num_batched_tokens: Annotated[int, Field(ge=1, le=10_000_000), WHOLE] | None = Field(
+        default=None,
+        description="most tokens of one step; default: the engine's own for the GPU [tokens]",
+        examples=[8192],
+    )
+    max_num_seqs: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] | None = Field(
+        default=None,
+        description="most requests of one step; default: the engine's own for the GPU, or fewer where arrivals need "
+        "fewer GPUs within tpot_s so",
+        examples=[256],
+    )
+    block_size: BlockSize | None = Field(
+        default=None,
+        description="tokens of one cache block; default: the engine's own for the model [tokens]",
+        examples=[16],
+    )
+    max_loras: Annotated[int, Field(ge=0, le=1024), WHOLE] = Field(
+        default=0, description="LoRA adapters in one batch, whose buffers take memory; 0: none", examples=[4]
+    )
+    max_lora_rank: LoraRank = Field(default=16, description="highest rank of an adapter", examples=[32])
+    num_speculative_tokens: Annotated[int, Field(ge=0, le=16), WHOLE] = Field(
+        default=0, description="tokens drafted per step; 0: none [tokens]", examples=[3]
+    )
+    speculative_method: SpeculativeMethod | None = Field(
+        default=None,
+        description="who drafts; default: mtp where the model has prediction modules, else eagle3",
+        examples=["eagle3"],
+    )
+    speculative_acceptance_fraction: Share | None = Field(
+        default=None,
+        validate_default=True,
+        description="chance that a drafted token is accepted; stated with num_speculative_tokens [fraction]",
+        examples=[0.6],
+    )
+
+    @field_validator("speculative_method")
+    @classmethod
+    def _method_of_drafts(cls, value: SpeculativeMethod | None, info: ValidationInfo) -> SpeculativeMethod | None:
+        if value is not None and info.data.get("num_speculative_tokens") == 0:
+            sentence = "speculative_method goes with num_speculative_tokens"
+            raise contradiction("speculative_method", sentence, "both, or neither")
+        return value
+
+    @field_validator("speculative_acceptance_fraction")
+    @classmethod
+    def _acceptance_of_drafts(cls, value: float | None, info: ValidationInfo) -> float | None:
+        drafted = info.data.get("num_speculative_tokens")
+        if drafted is not None and (drafted > 0) != (value is not None):
+            sentence = "num_speculative_tokens and speculative_acceptance_fraction go together"
+            raise contradiction("num_speculative_tokens", sentence, "both, or neither")
+        return value
+
+    def settings_wish(self) -> StatedSettings:
+        """Return the engine settings that were stated."""
+        return StatedSettings(
+            weight_format=self.weight_format,
+            kv_cache_dtype=self.kv_cache_dtype,
+            gpu_memory_utilization=self.gpu_memory_utilization,
+            kv_cache_memory_bytes=self.kv_cache_memory_bytes,
+            max_model_len=self.max_model_len,
+            max_num_batched_tokens=self.max_num_batched_tokens,
+            max_num_seqs=self.max_num_seqs,
+            block_size=self.block_size,
+            num_speculative_tokens=self.num_speculative_tokens,
+            speculative_method=self.speculative_method,
+            max_loras=self.max_loras,
+            max_lora_rank=self.max_lora_rank,
+        )

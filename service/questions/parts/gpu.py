@@ -1,0 +1,22 @@
+"""The GPU a question is about."""
+
+from pydantic import Field
+
+from service.engine.inputs import Gpu
+from service.questions.parts.part import Part
+from service.questions.sources import Sources
+from service.questions.values import Text
+
+
+class OnGpu(Part):
+    """One type of GPU."""
+
+    gpu: Text = Field(description="GPU id or alias, such as h100", examples=["h100"])
+
+    def gpu_facts(self, sources: Sources) -> Gpu:
+        """Return the GPU to compute with.
+
+        Raises:
+            RefusalError: the catalog has no such GPU.
+        """
+        return sources.gpu(self.gpu, field="gpu")

@@ -1,0 +1,152 @@
+"""`/recommend`: this model, this load; which GPU, layout and precision?"""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from service.engine.answers.recommend import recommend
+from service.engine.answers.results import Option, Recommendation
+from service.engine.fleet.questions import Objective, RecommendQuestion
+from service.engine.inputs import Gpu
+from service.questions.answers import Answer, Row, numbers
+from service.questions.asked import Asked, Question
+from service.questions.parts.deployment import InLayout, WithSettings
+from service.questions.parts.load import SomeLoad, WithHeadroom, WithinLimits
+from service.questions.parts.model import NamedModel, PastedModel
+from service.questions.refusals import Fault, RefusalError
+from service.questions.sources import Sources
+from service.questions.values import NUMBER, WHOLE, CacheDtypes, Formats, Gpus, Texts
+
+
+class RecommendAnswer(Answer[Recommendation]):
+    """Ways to serve the load, best first, and what was left out."""
+
+    def rows(self) -> Sequence[Row]:
+        """Return one row for each option."""
+        return list(self.document["options"])
+
+    def lines(self) -> Sequence[str]:
+        """Return the options, best first."""
+        options, rejected = self.result.options, self.result.rejected
+        head = f"{self.result.model}: {len(options)} options, {len(rejected)} left out"
+        return [head, *(_line(option) for option in options)]
+
+    def gauges(self) -> Iterator[tuple[str, float]]:
+        """Yield the numbers of the best option, and how many there are."""
+        options = self.document["options"]
+        return numbers({"options_count": len(options), "best": options[0]})
+
+
+def _line(option: Option) -> str:
+    layout = f"TP{option.tensor_parallel_size} PP{option.pipeline_parallel_size}"
+    price = "no published price"
+    if option.usd_per_hour is not None:
+        price = f"{option.usd_per_hour:.2f} USD/h {option.instance_type}"
+    shape = f"{layout} x {option.replicas}, {option.weight_format}"
+    return f"{option.rank}. {option.gpus} x {option.gpu} ({shape}) {price}"
+
+
+class RecommendQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, SomeLoad, NamedModel):
+    """This model, this load: which GPU, layout and precision?"""
+
+    gpus: Texts | None = Field(default=None, description="consider only these GPUs", examples=[["h100", "l40s"]])
+    exclude_gpus: Texts | None = Field(default=None, description="leave these GPUs out", examples=[["t4"]])
+    providers: Texts | None = Field(
+        default=None, description="consider only offers of these providers", examples=[["aws"]]
+    )
+    regions: Texts | None = Field(
+        default=None, description="consider only offers in these regions", examples=[["us-east-1"]]
+    )
+    max_gpus: Gpus | None = Field(default=None, description="leave out what needs more GPUs", examples=[16])
+    max_usd_per_hour: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), NUMBER] | None = Field(
+        default=None, description="leave out what costs more [USD per hour]", examples=[50]
+    )
+    weight_formats: Formats | None = Field(
+        default=None, description="default: the formats the model is published in", examples=[["bf16", "fp8"]]
+    )
+    kv_cache_dtypes: CacheDtypes | None = Field(
+        default=None, description="default: kv_cache_dtype", examples=[["auto", "fp8"]]
+    )
+    objective: Objective = Field(
+        default="cost",
+        description="what comes first: the lowest price, the fewest GPUs, or the lowest latency",
+        examples=["gpus"],
+    )
+    limit: Annotated[int, Field(ge=1, le=1000), WHOLE] = Field(
+        default=10, description="options to return at most", examples=[3]
+    )
+
+    def answer(self, sources: Sources) -> RecommendAnswer:
+        """Return ways to carry the load, best first."""
+        return RecommendAnswer(recommend(self.looked_up(sources)), sources.catalog.revision)
+
+    def looked_up(self, sources: Sources) -> RecommendQuestion:
+        """Return the engine's question.
+
+        Raises:
+            RefusalError: the catalog lacks what was named, or the lists leave no GPU.
+            EngineError: the model, or the engine's version, has no rules.
+        """
+        return RecommendQuestion(
+            model=self.model_facts(sources),
+            gpus=self._gpus(sources),
+            load=self.load_of(self.input_tokens, self.output_tokens, self.speculative_acceptance_fraction),
+            limits=self.limits(),
+            headroom=self.headroom(),
+            settings=self.settings_wish(),
+            layout=self.layout_wish(),
+            rules=self.rules(),
+            offers=sources.catalog.offers,
+            timers=sources.timers,
+            weight_formats=tuple(self.weight_formats or ()),
+            kv_cache_dtypes=tuple(self.kv_cache_dtypes or ()),
+            providers=tuple(provider.lower() for provider in self.providers or ()),
+            regions=tuple(self.regions or ()),
+            max_gpus=self.max_gpus,
+            max_usd_per_hour=self.max_usd_per_hour,
+            objective=self.objective,
+            limit=self.limit,
+        )
+
+    def _gpus(self, sources: Sources) -> tuple[Gpu, ...]:
+        """Return the GPUs to consider; without a list, those that somebody rents out."""
+        excluded = {sources.gpu(name, field="exclude_gpus").id for name in self.exclude_gpus or ()}
+        catalog = sources.catalog
+        if self.gpus:
+            asked = [sources.gpu(name, field="gpus") for name in self.gpus]
+        else:
+            rented = {offer.gpu for offer in catalog.offers}
+            asked = [gpu for gpu in catalog.gpus.values() if gpu.id in rented] or list(catalog.gpus.values())
+        unique = {gpu.id: gpu for gpu in asked if gpu.id not in excluded}
+        if not unique:
+            detail = "exclude_gpus leaves no GPU to consider"
+            raise RefusalError(
+                "invalid-request", detail, Fault("exclude_gpus", detail, "a list that leaves one of gpus")
+            )
+        return tuple(unique.values())
+
+
+class RecommendBody(PastedModel, RecommendQuery):
+    """`RecommendQuery`, or the same with a pasted config."""
+
+
+RECOMMEND = Question(
+    name="recommend",
+    summary="Which GPU, layout and precision?",
+    description="Return ways to carry the load, best first, and what was left out and why.",
+    query=RecommendQuery,
+    body=RecommendBody,
+    answer=RecommendAnswer,
+    abridged={
+        "feasible": True,
+        "model": "qwen3-32b",
+        "options": [{"rank": 1, "gpu": "h100-sxm-80gb", "gpus": 1, "usd_per_hour": 2.99}],
+    },
+    examples={
+        "by name": {
+            "summary": "the cheapest way to serve 32 requests at once",
+            "value": {"model": "qwen3-32b", "concurrent_requests": 32, "input_tokens": 2000, "output_tokens": 500},
+        },
+    },
+)

@@ -1,0 +1,8 @@
+"""Every question there is; HTTP and the command line make their ways to ask from this."""
+
+from service.questions.asked import Question
+from service.questions.capacity import CAPACITY
+from service.questions.recommend import RECOMMEND
+from service.questions.size import SIZE
+
+QUESTIONS: tuple[Question, ...] = (SIZE, CAPACITY, RECOMMEND)

@@ -1,0 +1,163 @@
+"""`/size`: this model, this load, this GPU type; how many?"""
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from service.engine.answers.results import Sizing
+from service.engine.answers.size import size
+from service.engine.fleet.questions import SizeQuestion
+from service.questions.answers import Answer, Row, flat
+from service.questions.asked import Asked, Question
+from service.questions.examples import LLAMA_CONFIG, MEMORY_PER_GPU
+from service.questions.lines import deployment_lines, shape_of
+from service.questions.parts.deployment import InLayout, WithSettings
+from service.questions.parts.gpu import OnGpu
+from service.questions.parts.load import SomeLoad, WithHeadroom, WithinLimits
+from service.questions.parts.model import NamedModel, PastedModel
+from service.questions.sources import Sources
+
+
+class SizeAnswer(Answer[Sizing]):
+    """How many GPUs, and why."""
+
+    def rows(self) -> Sequence[Row]:
+        """Return the one sizing, flat."""
+        return [dict(flat(self.document))]
+
+    def lines(self) -> Sequence[str]:
+        """Return the deployment, with its prefill replicas where they have GPUs of their own."""
+        shape, pools = shape_of(self.result), self.result.pools
+        if pools is not None:
+            prefill = f"{pools.prefill_replicas} prefill replicas of TP{pools.prefill_tensor_parallel_size}"
+            shape = f"{prefill}, {shape} for decode"
+        return [*deployment_lines(self.result, shape)]
+
+
+class SizeQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, SomeLoad, OnGpu, NamedModel):
+    """This model, this load, this GPU type: how many?"""
+
+    disaggregated: bool = Field(
+        default=False,
+        description="prefill and decode on GPUs of their own; needs request_rate_per_s",
+        examples=[True],
+    )
+
+    def answer(self, sources: Sources) -> SizeAnswer:
+        """Return the fewest GPUs of one type that carry the load."""
+        return SizeAnswer(size(self.looked_up(sources)), sources.catalog.revision)
+
+    def looked_up(self, sources: Sources) -> SizeQuestion:
+        """Return the engine's question.
+
+        Raises:
+            RefusalError: the catalog lacks what was named.
+            EngineError: the model, or the engine's version, has no rules.
+        """
+        gpu = self.gpu_facts(sources)
+        return SizeQuestion(
+            model=self.model_facts(sources),
+            gpu=gpu,
+            load=self.load_of(self.input_tokens, self.output_tokens, self.speculative_acceptance_fraction),
+            limits=self.limits(),
+            layout=self.layout_wish(),
+            headroom=self.headroom(),
+            settings=self.settings_wish(),
+            rules=self.rules(),
+            offers=sources.catalog.offers,
+            timers=sources.timers,
+            disaggregated=self.disaggregated,
+        )
+
+
+class SizeBody(PastedModel, SizeQuery):
+    """`SizeQuery`, or the same with a pasted config."""
+
+
+SIZE = Question(
+    name="size",
+    summary="How many GPUs of this type?",
+    description="Return the fewest GPUs of one type that carry the load, the memory ledger, and every assumption.",
+    query=SizeQuery,
+    body=SizeBody,
+    answer=SizeAnswer,
+    abridged={"feasible": True, "gpus": 2, "replicas": 1, "gpus_per_replica": 2, "memory_per_gpu": MEMORY_PER_GPU},
+    examples={
+        "by name": {
+            "summary": "64 requests of 6,000 tokens on H100",
+            "value": {
+                "model": "llama-3.3-70b",
+                "gpu": "h100",
+                "concurrent_requests": 64,
+                "input_tokens": 5500,
+                "output_tokens": 500,
+                "weight_format": "fp8",
+            },
+        },
+        "by rate": {
+            "summary": "40 arrivals a second within limits, three tokens drafted a step",
+            "value": {
+                "model": "llama-3.1-8b",
+                "gpu": "h100",
+                "request_rate_per_s": 40,
+                "input_tokens": 1000,
+                "output_tokens": 200,
+                "ttft_s": 0.5,
+                "tpot_s": 0.04,
+                "percentile": 95,
+                "burstiness": 0.5,
+                "length_distribution": "lognormal",
+                "length_variation_fraction": 0.5,
+                "speculative_method": "eagle3",
+                "num_speculative_tokens": 3,
+                "speculative_acceptance_fraction": 0.6,
+            },
+        },
+        "with adapters": {
+            "summary": "four LoRA adapters in one batch, one replica to spare",
+            "value": {
+                "model": "llama-3.1-8b",
+                "gpu": "h100",
+                "concurrent_requests": 64,
+                "input_tokens": 1000,
+                "output_tokens": 200,
+                "max_loras": 4,
+                "max_lora_rank": 32,
+                "spare_replicas": 1,
+            },
+        },
+        "in pools": {
+            "summary": "prefill and decode on GPUs of their own",
+            "value": {
+                "model": "llama-3.1-8b",
+                "gpu": "h100",
+                "request_rate_per_s": 40,
+                "input_tokens": 1000,
+                "output_tokens": 200,
+                "disaggregated": True,
+            },
+        },
+        "with spread caches": {
+            "summary": "the tokens of one latent cache spread over eight ranks",
+            "value": {
+                "model": "deepseek-v3",
+                "gpu": "h200",
+                "concurrent_requests": 64,
+                "input_tokens": 5500,
+                "output_tokens": 500,
+                "tensor_parallel_size": 8,
+                "decode_context_parallel_size": 8,
+            },
+        },
+        "by config": {
+            "summary": "a model that is not in the catalog",
+            "value": {
+                "model_config": LLAMA_CONFIG,
+                "gpu": "l40s",
+                "concurrent_requests": 8,
+                "input_tokens": 2000,
+                "output_tokens": 500,
+            },
+        },
+    },
+)

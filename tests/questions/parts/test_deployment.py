@@ -1,0 +1,73 @@
+"""Precision, engine, layout and settings, and the rules between them."""
+
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from service.engine.errors import InvalidQuestionError
+from service.questions.parts.deployment import InLayout, OnEngine, WithSettings
+from service.questions.parts.part import Part
+
+DRAFTS: dict[str, Any] = {"num_speculative_tokens": 3, "speculative_acceptance_fraction": 0.6}
+
+
+@pytest.mark.parametrize(
+    ("part", "asked", "field"),
+    [
+        (InLayout, {"engine": "sglang", "decode_context_parallel_size": 2}, "decode_context_parallel_size"),
+        (WithSettings, {"num_speculative_tokens": 3}, "num_speculative_tokens"),
+        (WithSettings, {"speculative_acceptance_fraction": 0.5}, "num_speculative_tokens"),
+        (WithSettings, {"speculative_method": "eagle3"}, "speculative_method"),
+    ],
+)
+def test_fields_that_contradict_each_other_are_refused(part: type[Part], asked: dict[str, Any], field: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        part.model_validate(asked)
+
+    assert [error["ctx"]["field"] for error in refused.value.errors()] == [field]
+
+
+@pytest.mark.parametrize(
+    ("part", "asked"),
+    [
+        (InLayout, {"engine": "sglang", "decode_context_parallel_size": 1}),
+        (InLayout, {"decode_context_parallel_size": 8}),
+        (WithSettings, DRAFTS),
+        (WithSettings, {**DRAFTS, "speculative_method": "ngram"}),
+    ],
+)
+def test_fields_that_go_together_are_read(part: type[Part], asked: dict[str, Any]) -> None:
+    assert part.model_validate(asked).model_dump(exclude_unset=True) == asked
+
+
+def test_every_setting_reaches_the_engine_s_wish() -> None:
+    settings: dict[str, Any] = {
+        **DRAFTS, "weight_format": "fp8", "kv_cache_dtype": "fp8", "max_model_len": 4096, "gpu_memory_utilization": 0.9,
+        "kv_cache_memory_bytes": 10**9, "max_num_batched_tokens": 2048, "max_num_seqs": 64, "block_size": 32,
+        "max_loras": 2, "max_lora_rank": 64, "speculative_method": "mtp",
+    }  # fmt: skip
+    assert set(settings) == set(WithSettings.model_fields)
+
+    wish = asdict(WithSettings(**settings).settings_wish())
+
+    del settings["speculative_acceptance_fraction"]  # of the load: it changes no memory
+    assert wish == settings
+
+
+def test_every_size_reaches_the_engine_s_wish() -> None:
+    sizes = {
+        "tensor_parallel_size": 2, "pipeline_parallel_size": 3, "data_parallel_size": 4, "expert_parallel": True,
+        "decode_context_parallel_size": 2,
+    }  # fmt: skip
+
+    assert asdict(InLayout.model_validate(sizes).layout_wish()) == sizes
+
+
+def test_an_engine_has_the_rules_of_its_version() -> None:
+    assert OnEngine(engine_version="0.33.0").rules().rules_version == "vllm-0.33"
+    assert OnEngine(engine="sglang").rules().engine == "sglang"
+    with pytest.raises(InvalidQuestionError) as refused:
+        OnEngine(engine_version="latest").rules()
+    assert refused.value.field == "engine_version"

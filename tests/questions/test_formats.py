@@ -1,0 +1,127 @@
+"""Any answer in every format, made of its rows, lines and gauges alone."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.questions.answers import Answer, Row
+from service.questions.formats import WRITERS, table, written
+from service.questions.parts.writing import Format, Writing
+from service.questions.refusals import RefusalError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A block."""
+
+    word: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A result."""
+
+    feasible: bool
+    model: str
+    gpus: int
+    total_bytes: int
+    cells: tuple[Cell, ...]
+    best: Cell | None
+
+
+class TableAnswer(Answer[Table]):
+    """Cells."""
+
+    def rows(self) -> Sequence[Row]:
+        return list(self.document["cells"])
+
+    def lines(self) -> Sequence[str]:
+        return [f"{cell.word}: {cell.share}" for cell in self.result.cells]
+
+
+def table_answer(*, feasible: bool = True) -> TableAnswer:
+    cells = (Cell(word="=SUM(A1)", share=0.25), Cell(word='quoted "é"\nline', share=1e-9))
+    result = Table(feasible=feasible, model='a"b\\c\nd', gpus=3, total_bytes=85_520_809_984, cells=cells, best=cells[0])
+    return TableAnswer(result, 1)
+
+
+def test_every_format_of_the_contract_has_a_writer() -> None:
+    assert set(WRITERS) == set(get_args(Format))
+
+
+def test_json_and_yaml_hold_the_whole_answer() -> None:
+    answer = table_answer()
+
+    as_json, as_yaml = written(answer, Writing()), written(answer, Writing(format="yaml"))
+
+    assert json.loads(as_json.text) == yaml.safe_load(as_yaml.text) == answer.document
+    assert as_json.text.endswith("}\n")
+    assert (as_json.media_type, as_yaml.media_type) == ("application/json", "application/yaml")
+
+
+def test_csv_holds_the_rows_and_no_formula() -> None:
+    answer = written(table_answer(), Writing(format="csv"))
+
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [row["word"] for row in rows] == ["'=SUM(A1)", 'quoted "é"\nline']
+    assert [float(row["share"]) for row in rows] == [0.25, 1e-9]
+    assert table([]) == ""
+
+
+def test_text_holds_the_lines() -> None:
+    assert written(table_answer(), Writing(format="text")).text.startswith("=SUM(A1): 0.25\n")
+
+
+def test_gauges_are_read_back_by_a_prometheus_parser() -> None:
+    answer = written(table_answer(), Writing(format="prometheus"))
+
+    families = {family.name: family for family in text_string_to_metric_families(answer.text)}
+    samples = {name: family.samples[0].value for name, family in families.items()}
+    assert samples == {
+        "sizer_feasible": 1,
+        "sizer_gpus": 3,
+        "sizer_total_bytes": 85_520_809_984,
+        "sizer_best_share": 0.25,
+        "sizer_catalog_revision": 1,
+    }
+    assert all(family.type == "gauge" for family in families.values())
+    assert families["sizer_gpus"].samples[0].labels == {"model": 'a"b\\c\nd'}
+    assert answer.text.endswith("\n")
+    assert answer.media_type.startswith("text/plain; version=0.0.4")
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [("gpus", "3\n"), ("feasible", "true\n"), ("cells.1.share", "1e-09\n"), ("best.word", "=SUM(A1)\n")],
+)
+def test_one_field_is_read_by_its_path(field: str, text: str) -> None:
+    assert written(table_answer(), Writing(field=field)).text == text
+
+
+@pytest.mark.parametrize("field", ["no_such", "cells", "cells.2", "best", "gpus.0", "cells.x"])
+def test_a_path_without_a_single_value_is_refused(field: str) -> None:
+    with pytest.raises(RefusalError) as refused:
+        written(table_answer(), Writing(field=field))
+
+    assert (refused.value.kind, refused.value.faults[0].field) == ("no-such-field", "field")
+
+
+@pytest.mark.parametrize("how", [{"field": "gpus"}, {"format": "prometheus"}])
+def test_machines_read_no_number_of_an_infeasible_answer(how: dict[str, Any]) -> None:
+    with pytest.raises(RefusalError) as refused:
+        written(table_answer(feasible=False), Writing(**how))
+
+    assert (refused.value.kind, refused.value.faults) == ("infeasible", ())
+
+
+@pytest.mark.parametrize("how", ["json", "yaml", "csv", "text"])
+def test_people_read_an_infeasible_answer(how: Format) -> None:
+    assert written(table_answer(feasible=False), Writing(format=how)).text

@@ -1,0 +1,78 @@
+"""The lines of a deployment, whether it fits, is too large or too slow."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from service.engine.answers.results import Pools, Sizing
+from service.engine.time.results import Distribution, Latency, LoadState
+from service.questions.lines import deployment_lines, shape_of
+from service.questions.size import SizeAnswer, SizeQuery
+from service.questions.sources import Sources
+
+
+@pytest.fixture(scope="module")
+def sizing(sources: Sources) -> Sizing:
+    asked = SizeQuery(model="llama-3.1-8b", gpu="h100", concurrent_requests=8, input_tokens=1000, output_tokens=200)
+    return asked.answer(sources).result
+
+
+def lines(sizing: Sizing, **change: Any) -> list[str]:
+    changed = replace(sizing, **change)
+    return [*deployment_lines(changed, shape_of(changed))]
+
+
+def test_what_fits_is_told_with_its_flags(sizing: Sizing) -> None:
+    told = lines(sizing, engine_args=("--served-model-name", "two words"))
+
+    assert told[1] == f"layout: 1 replicas of TP1 PP1; binds: {sizing.binding_constraint}"
+    assert told[2].startswith("per GPU [GiB]: weights 14.96, cache ")
+    assert "engine args: --served-model-name 'two words'" in told
+
+
+@pytest.mark.parametrize(
+    ("short", "head"),
+    [
+        (5, "does not fit: llama-3.1-8b-instruct on h100-sxm-80gb, 5 bytes short per GPU"),
+        (0, "too slow: llama-3.1-8b-instruct on h100-sxm-80gb does not keep the limits at any load"),
+    ],
+)
+def test_what_is_not_feasible_is_told_with_what_would_be(sizing: Sizing, short: int, head: str) -> None:
+    told = lines(sizing, feasible=False, shortfall_bytes=short, would_fit=("a larger GPU",), warnings=("careful",))
+
+    assert told[0] == head
+    assert told[-2:] == ["would fit: a larger GPU", "warning: careful"]
+    assert not any(line.startswith("engine args") for line in told)
+
+
+def test_latency_is_told_where_it_is_known(sizing: Sizing) -> None:
+    seconds = Distribution(mean=0.1, p50=0.1, p95=0.2, p99=0.3)
+    latency = Latency(
+        ttft_s=seconds, tpot_s=seconds, itl_s=seconds, end_to_end_s=seconds, basis="roofline", basis_note="",
+        expected_error_fraction=0.25, requests_simulated=2_000, percentile=95.0, ttft_standard_error_s=0.01,
+        tpot_standard_error_s=0.001,
+    )  # fmt: skip
+    state = LoadState(
+        concurrent_requests=7.6, requests_per_s=2.5, output_tokens_per_s=500, queue_growth_per_s=0,
+        kv_cache_fraction=0.5, preemptions_per_request=0,
+    )  # fmt: skip
+
+    told = lines(sizing, latency=latency, at_load=state)
+
+    assert "load: 8 requests in flight, 2.5 per s" in told
+    assert "TTFT p50 0.1 s, p95 0.2 s; TPOT p50 0.1 s, p95 0.2 s" in told
+    assert "from roofline, expected within 25 %" in told
+    assert len(told) == len(lines(sizing, latency=None)) + 3
+
+
+def test_pools_are_told_apart(sizing: Sizing) -> None:
+    pools = Pools(
+        prefill_replicas=3, prefill_gpus_per_replica=2, prefill_tensor_parallel_size=2, decode_replicas=1,
+        decode_gpus_per_replica=1, decode_tensor_parallel_size=1, kv_transfer_bytes_per_gpu=1,
+        interconnect_bytes_per_s=1.0, kv_transfer_s=1.0,
+    )  # fmt: skip
+
+    told = SizeAnswer(replace(sizing, pools=pools), 1).lines()
+
+    assert told[1].startswith("layout: 3 prefill replicas of TP2, 1 replicas of TP1 PP1 for decode; binds: ")

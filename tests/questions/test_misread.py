@@ -1,0 +1,95 @@
+"""What a reader of fields found wrong reads the same over HTTP and on the command line."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from service.questions.misread import misread, unknown_field
+from service.questions.refusals import MOST_FAULTS, Fault, RefusalError
+from service.questions.size import SIZE
+
+GOOD: dict[str, Any] = {
+    "model": "llama-3.3-70b",
+    "gpu": "h100",
+    "concurrent_requests": 64,
+    "input_tokens": 5500,
+    "output_tokens": 500,
+}
+
+
+def refused(**asked: Any) -> RefusalError:
+    with pytest.raises(ValidationError) as error:
+        SIZE.body.model_validate(asked)
+    return misread(error.value.errors(), SIZE.fields)
+
+
+def test_everything_that_is_missing_is_told_at_once() -> None:
+    told = refused()
+
+    assert [fault.field for fault in told.faults] == [
+        "model", "gpu", "concurrent_requests", "input_tokens", "output_tokens",
+    ]  # fmt: skip
+    assert all(fault.accepted for fault in told.faults)
+    assert told.detail == "not understood: model, gpu, concurrent_requests, input_tokens, output_tokens"
+
+
+def test_what_is_missing_is_told_beside_what_is_wrong() -> None:
+    told = refused(gpu="h100", ttft_s=-1, output_tokens=True)
+
+    assert {fault.field for fault in told.faults} == {
+        "model", "concurrent_requests", "input_tokens", "output_tokens", "ttft_s",
+    }  # fmt: skip
+
+
+def test_a_field_that_is_itself_at_fault_is_not_missing() -> None:
+    told = refused(**{**GOOD, "concurrent_requests": "many"})
+
+    assert [(fault.field, fault.accepted) for fault in told.faults] == [("concurrent_requests", "a whole number")]
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"input_tokens": 1.5}, ("input_tokens", "a whole number")),
+        ({"percentile": 100}, ("percentile", "less than 100.0")),
+        ({"engine": "llama.cpp"}, ("engine", "'vllm', 'sglang' or 'tensorrt-llm'")),
+        ({"expert_parallel": "perhaps"}, ("expert_parallel", "true or false")),
+        ({"model": ""}, ("model", "text of at least 1 character")),
+        ({"engine_version": "9" * 41}, ("engine_version", "at most 40 characters")),
+        ({"model": "a\u0000b"}, ("model", "text matching ^[^\\x00-\\x1f\\x7f]*$")),
+        ({"request_rate_per_s": 1e-12}, ("request_rate_per_s", "at least 4e-07")),
+        ({"request_rate_per_s": 2}, ("concurrent_requests", "one of them")),
+        ({"ttft": 1}, ("ttft", "did you mean ttft_s?")),
+    ],
+)
+def test_every_broken_rule_names_the_field_and_what_is_accepted(change: dict[str, Any], fault: tuple[str, str]) -> None:
+    told = refused(**{**GOOD, **change})
+
+    assert (told.faults[0].field, told.faults[0].accepted) == fault
+    assert told.kind == "invalid-request"
+
+
+def test_every_name_there_is_is_listed_once() -> None:
+    told = refused(**GOOD, xyzzy=1, plugh=2)
+
+    assert told.faults[0].accepted == ", ".join(SIZE.fields)
+    assert told.faults[1].accepted == "one of the names above"
+
+
+def test_at_most_so_many_faults_are_told() -> None:
+    assert len(refused(**GOOD, **{f"xyzzy{number}": 1 for number in range(1000)}).faults) == MOST_FAULTS
+
+
+def test_a_field_of_bodies_is_not_called_unknown() -> None:
+    assert unknown_field("model_config", SIZE.fields, "") == Fault(
+        "model_config", "not in a query string", "a JSON body, by POST"
+    )
+
+
+def test_locations_lose_the_part_of_the_request() -> None:
+    errors = [{"loc": ("query", "gpus", 0), "type": "string_type", "msg": "Input should be a valid string"}]
+
+    assert misread(errors, ()).faults == (Fault("gpus.0", "should be a valid string", "text"),)
+    errors = [{"loc": ("body",), "type": "missing", "msg": "Field required"}]
+    assert misread(errors, ()).faults == (Fault("body", "missing", "a JSON object"),)

@@ -1,0 +1,70 @@
+"""`/recommend` as the engine's question, as rows and as lines."""
+
+from typing import Any
+
+import pytest
+
+from service.questions.recommend import RecommendAnswer, RecommendQuery
+from service.questions.refusals import RefusalError
+from service.questions.sources import Sources
+
+ASKED: dict[str, Any] = {
+    "model": "llama-3.1-8b",
+    "concurrent_requests": 8,
+    "input_tokens": 1000,
+    "output_tokens": 200,
+}
+
+
+@pytest.fixture(scope="module")
+def answer(sources: Sources) -> RecommendAnswer:
+    return RecommendQuery(**ASKED, gpus=["h100", "l40s"], limit=3).answer(sources)
+
+
+def considered(sources: Sources, **asked: Any) -> set[str]:
+    return {gpu.id for gpu in RecommendQuery(**ASKED, **asked).looked_up(sources).gpus}
+
+
+def test_without_a_list_every_gpu_is_considered_that_somebody_rents_out(sources: Sources) -> None:
+    rented = {offer.gpu for offer in sources.catalog.offers}
+
+    assert considered(sources) == rented
+    assert considered(sources, exclude_gpus=["h100"]) == rented - {"h100-sxm-80gb"}
+
+
+def test_lists_are_read_once_each(sources: Sources) -> None:
+    assert considered(sources, gpus="h100,H100,l40s") == {"h100-sxm-80gb", "l40s"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"gpus": ["h100", "h10"]}, "gpus"),
+        ({"exclude_gpus": ["h10"]}, "exclude_gpus"),
+        ({"gpus": ["h100"], "exclude_gpus": ["h100"]}, "exclude_gpus"),
+        ({"model": "llama-9"}, "model"),
+    ],
+)
+def test_the_field_that_was_asked_is_at_fault(sources: Sources, asked: dict[str, Any], field: str) -> None:
+    with pytest.raises(RefusalError) as refused:
+        RecommendQuery(**{**ASKED, **asked}).looked_up(sources)
+
+    assert refused.value.faults[0].field == field
+    assert refused.value.faults[0].accepted
+
+
+def test_there_is_a_row_and_a_line_for_each_option(answer: RecommendAnswer) -> None:
+    options = answer.result.options
+
+    assert [row["rank"] for row in answer.rows()] == [option.rank for option in options]
+    assert answer.lines()[0].startswith(f"llama-3.1-8b-instruct: {len(options)} options, ")
+    assert answer.lines()[1].startswith(f"1. {options[0].gpus} x {options[0].gpu} (TP")
+    assert answer.lines()[1].endswith(f"{options[0].usd_per_hour:.2f} USD/h {options[0].instance_type}")
+
+
+def test_gauges_are_of_the_best_option(answer: RecommendAnswer) -> None:
+    gauges = dict(answer.gauges())
+
+    assert gauges["options_count"] == len(answer.result.options)
+    assert gauges["best.gpus"] == answer.result.options[0].gpus
+    assert answer.labels() == {"model": "llama-3.1-8b-instruct"}

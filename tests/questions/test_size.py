@@ -1,0 +1,64 @@
+"""`/size` as the engine's question, as a row and as lines."""
+
+from typing import Any
+
+import pytest
+
+from service.questions.size import SizeAnswer, SizeBody, SizeQuery
+from service.questions.sources import Sources
+
+ASKED: dict[str, Any] = {
+    "model": "llama-3.1-8b",
+    "gpu": "h100",
+    "concurrent_requests": 64,
+    "input_tokens": 1000,
+    "output_tokens": 200,
+}
+
+
+@pytest.fixture(scope="module")
+def answer(sources: Sources) -> SizeAnswer:
+    return SizeQuery(**ASKED).answer(sources)
+
+
+def test_every_field_reaches_the_engine_s_question(sources: Sources) -> None:
+    asked = SizeQuery(
+        **{**ASKED, "concurrent_requests": None}, request_rate_per_s=4, disaggregated=True, spare_replicas=1,
+        headroom_fraction=0.25, ttft_s=0.5, tensor_parallel_size=2, max_num_seqs=32, engine="sglang",
+    )  # fmt: skip
+
+    question = asked.looked_up(sources)
+
+    assert (question.model.id, question.gpu.id) == ("llama-3.1-8b-instruct", "h100-sxm-80gb")
+    assert (question.load.request_rate_per_s, question.load.input_tokens, question.load.output_tokens) == (4, 1000, 200)
+    assert (question.headroom.spare_replicas, question.headroom.headroom_fraction) == (1, 0.25)
+    assert (question.limits.ttft_s, question.limits.tpot_s) == (0.5, None)
+    assert question.layout.tensor_parallel_size == 2
+    assert question.settings.max_num_seqs == 32
+    assert question.rules.engine == "sglang"
+    assert question.disaggregated
+    assert question.offers is sources.catalog.offers
+
+
+def test_a_body_is_a_query_with_a_model_that_may_be_pasted(sources: Sources, answer: SizeAnswer) -> None:
+    assert SizeBody(**ASKED).answer(sources).json == answer.json
+
+
+def test_the_row_holds_every_single_value_by_its_path(answer: SizeAnswer) -> None:
+    (row,) = answer.rows()
+
+    assert row["gpus"] == answer.result.gpus
+    assert row["memory_per_gpu.weight_bytes"] == answer.result.memory_per_gpu.weight_bytes
+    assert row["catalog_revision"] == 0
+    assert "engine_args" not in row
+
+
+def test_the_lines_say_how_many_of_what(answer: SizeAnswer) -> None:
+    assert answer.lines()[0] == "1 x h100-sxm-80gb for llama-3.1-8b-instruct (bf16, cache bf16)"
+    assert answer.labels() == {"model": "llama-3.1-8b-instruct", "gpu": "h100-sxm-80gb"}
+
+
+def test_examples_are_legal_questions(sources: Sources) -> None:
+    asked = SizeBody(**{**ASKED, "tensor_parallel_size": 2})
+
+    assert asked.answer(sources).result.layout.tensor_parallel_size == 2
