@@ -6,8 +6,11 @@ DATA ?= ../shared/data
 HOST ?= 127.0.0.1
 PORT ?= 8000
 
+# Simulations are compiled once, so that the first question does not wait for it.
+COMPILE := $(BIN)/python -c "from service.engine.time.ready import make_ready; make_ready()"
+
 .DEFAULT_GOAL := help
-.PHONY: help serve install test lint types imports check accuracy fit-ledger fit-serving bench openapi lock clean
+.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench way openapi lock clean
 
 help: ## Show the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-10s %s\n", $$1, $$2}'
@@ -17,12 +20,14 @@ $(VENV)/.runtime: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(COMPILE)
 	touch $@
 
 $(VENV)/.dev: requirements-dev.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(COMPILE)
 	touch $@ $(VENV)/.runtime
 
 install: $(VENV)/.runtime ## Create the virtual environment with locked dependencies
@@ -41,6 +46,9 @@ check: $(VENV)/.dev ## Everything but the tests
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
+warm: $(VENV)/.runtime ## Build the step times of every model on common GPUs ahead of any question (a quarter of an hour)
+	$(BIN)/sizer warm
+
 openapi: $(VENV)/.dev ## Write the contract to openapi/openapi.json
 	$(BIN)/sizer export-openapi openapi/openapi.json
 
@@ -50,11 +58,14 @@ accuracy: $(VENV)/.dev ## Compare the engine with measured data and write the RE
 fit-ledger: $(VENV)/.dev ## Derive the ledger's constants from logged start-ups: make fit-ledger DATA=DIR
 	$(BIN)/sizer fit-ledger --data $(DATA)
 
-fit-serving: $(VENV)/.dev ## Derive the factors of step times from published runs: make fit-serving DATA=DIR (a quarter of an hour)
+fit-serving: $(VENV)/.dev ## Derive the factors of step times from published runs: make fit-serving DATA=DIR (a few minutes)
 	$(BIN)/sizer fit-serving --data $(DATA) --write service/performance/data/calibration.yaml
 
 bench: $(VENV)/.dev ## Benchmarks, reported and never asserted
 	$(BIN)/pytest benchmarks --benchmark-only
+
+way: $(VENV)/.dev ## The calls of one question through the engine, room by room
+	$(BIN)/python -m benchmarks.way
 
 lock: ## Resolve the lock files again (needs uv)
 	uv pip compile --quiet --generate-hashes --no-annotate --no-header --universal --python-version 3.11 --group dev pyproject.toml -o requirements-dev.lock

@@ -23,8 +23,12 @@ from service.catalog.database import make_engine, migrate
 from service.catalog.holder import CatalogHolder, seeded_snapshot
 from service.catalog.seed import seed_catalog
 from service.engine.errors import EngineError
+from service.engine.time.ready import make_ready
 from service.main import create_app
+from service.performance.kernels import InProcess, KernelTables
+from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
+from service.performance.warming import build_tables
 from service.questions.asked import Desk, Question
 from service.questions.fields import lists_of
 from service.questions.formats import written
@@ -33,6 +37,7 @@ from service.questions.reading import read_json
 from service.questions.refusals import Fault, RefusalError, stated_twice
 from service.questions.registry import QUESTIONS
 from service.settings import Settings
+from service.warm import asked_most, whole_catalog
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, rich_markup_mode=None, help="How many GPUs does this LLM workload need?"
@@ -79,6 +84,19 @@ def seed() -> None:
     with Session(make_engine(Settings().database_url)) as session, session.begin():
         changed = seed_catalog(session)
     typer.echo(f"seeded: {changed} entries changed")
+
+
+@app.command("warm")
+def warm_command(
+    *, popular: Annotated[bool, typer.Option(help="popular models alone, not the whole catalog")] = False
+) -> None:
+    """Compile what is compiled, and build step times from measured kernels, so that no question waits for either."""
+    settings = Settings()
+    make_ready()
+    snapshot = CatalogHolder(make_engine(settings.database_url), None, settings.snapshot_poll_seconds).snapshot
+    wanted = asked_most(snapshot) if popular else whole_catalog(snapshot)
+    built = build_tables(KernelTables(TableFiles(settings.tables_path), InProcess()), wanted)
+    typer.echo(f"built: {built} tables")
 
 
 @app.command("export-openapi")
@@ -218,7 +236,8 @@ def _answer(question: Question, fields: Mapping[str, Any]) -> None:
         asked = question.body.model_validate(fields)
         settings = Settings()
         holder = CatalogHolder(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
-        answer = Desk(KernelTimers()).answer(question, asked, holder.snapshot)
+        timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), InProcess()))
+        answer = Desk(timers).answer(question, asked, holder.snapshot)
         typer.echo(written(answer, asked).text, nl=False)
     except ValidationError as error:
         _refuse(*map(_said, misread(error.errors(), question.fields).faults))

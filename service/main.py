@@ -15,10 +15,15 @@ from service.api.routers import catalog, health
 from service.api.routers.questions import questions_router
 from service.catalog.database import make_engine
 from service.catalog.holder import CatalogHolder
+from service.performance.builder import Builder
+from service.performance.kernels import KernelTables
+from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
+from service.performance.warming import Warming
 from service.questions.asked import Desk, Question
 from service.questions.registry import QUESTIONS
 from service.settings import Settings
+from service.warm import asked_most
 
 VERSION = "0.1.0"
 DESCRIPTION = (
@@ -37,9 +42,9 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
             make_engine(settings.database_url), settings.snapshot_path, settings.snapshot_poll_seconds
         )
         app.state.catalog = holder
-        timers = KernelTimers()
+        timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), Builder()))
         app.state.desk = Desk(timers)
-        timers.warm_up()
+        warming = Warming(timers.tables, asked_most(holder.snapshot))
         holder.start_polling()
         logging.getLogger("uvicorn.error").info(
             "catalog revision %d: %d models, %d GPUs",
@@ -49,6 +54,7 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
         )
         yield
         holder.close()
+        warming.close()
         timers.close()
 
     app = FastAPI(

@@ -22,6 +22,9 @@ class Settings(BaseSettings):
         default=Path("var/snapshot.json"), description="last good catalog, kept for a dead database"
     )
     snapshot_poll_seconds: float = Field(default=5.0, gt=0, description="how often the catalog revision is looked up")
+    tables_path: Path | None = Field(
+        default=Path("var/tables"), description="step times built from measured kernels; none: kept in memory alone"
+    )
     hub_url: str = Field(default="https://huggingface.co", description="where models are imported from, or a mirror")
     hub_allowed_hosts: str = Field(
         default="huggingface.co", description="comma-separated hosts that an import may talk to"

@@ -1,6 +1,7 @@
 """A model as the catalog or a pasted config states it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from service.engine.formats.quantization import Quantization
 from service.engine.inputs import KvCacheDtype, WeightFormat
@@ -29,3 +30,12 @@ class ModelFacts:
     source: str | None
     config_json: str = ""  # the published config, for step timers that read it
     weight_bytes: int | None = None  # stated by the caller where the config cannot tell
+
+
+@lru_cache(maxsize=1024)
+def text_only(model: ModelFacts) -> ModelFacts:
+    """Return a model as it is loaded to be sent text alone: without towers for images and sound."""
+    architecture = model.architecture
+    if architecture.encoder is None and not architecture.sees_images_both_ways:
+        return model
+    return replace(model, architecture=replace(architecture, encoder=None, sees_images_both_ways=False))

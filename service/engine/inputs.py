@@ -8,7 +8,9 @@ EngineName = Literal["vllm", "sglang", "tensorrt-llm"]
 KvCacheDtype = Literal["auto", "bf16", "fp16", "fp8"]
 SpeculativeMethod = Literal["mtp", "eagle", "eagle3", "ngram"]
 Phase = Literal["both", "prefill", "decode"]
+Arrival = Literal["steady", "burst", "poisson"]
 LengthDistribution = Literal["fixed", "uniform", "lognormal"]
+LoadedFormat = Literal["fp8"]  # that an engine makes while it loads
 WeightFormat = Literal["bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
 
 
@@ -66,6 +68,7 @@ class EngineSettings:
     max_lora_rank: int = 16
     num_speculative_tokens: int = 0  # drafted per step
     speculative_method: SpeculativeMethod | None = None  # who drafts them; None: no layer of its own
+    swa_full_tokens_ratio: float | None = None  # SGLang: slots of windowed layers to those of full ones [fraction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,8 @@ class Load:
     length_variation_fraction: float = 0.1  # uniform: to either side; log-normal: standard deviation over mean
     burstiness: float = 1.0  # of arrivals: 1 is Poisson, below comes in bursts, above is more even
     speculative_acceptance_fraction: float = 0.0  # chance that a drafted token is accepted
+    num_prompts: int | None = None  # of a benchmark, the first and the last included; None: a steady state
+    arrival: Arrival | None = None  # how prompts come; None: steady, or as a benchmark of the same terms sends them
     phase: Phase = "both"  # which part of a request a replica serves
 
 
@@ -95,7 +100,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayoutWish:
+class StatedLayout:
     """The parts of the layout that the caller fixed; None leaves the choice to us."""
 
     tensor_parallel_size: int | None = None

@@ -12,9 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from service.engine.families import EXAMPLE_CLASS
 from service.engine.inputs import EngineName, Layout
-from service.performance.tables import ATTENDED, CONTEXTS, REQUESTS, TOKENS, StepTables
+from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
+from service.performance.stored import Kernels, Refusal
+from service.performance.tables import StepTables
 
 SYSTEMS: Final[Mapping[str, str]] = {
     "h100-sxm-80gb": "h100_sxm",
@@ -34,31 +35,15 @@ NO_MATRICES: Final = "GEMM perf data missing for quant"
 PATH: Final = re.compile(r"/\S*/")  # where the library's tables lie on this machine is nobody's business
 SHORT_PROMPT_TOKENS: Final = 128.0  # whose attention is negligible
 MILLISECONDS_PER_S: Final = 1e3
-# Through the smallest model there is, a system's tables are read ahead of the first question.
-SMALL_CONFIG: Final[Mapping[str, Any]] = {
-    "architectures": [EXAMPLE_CLASS],
-    "model_type": "llama",
-    "hidden_size": 2048,
-    "intermediate_size": 8192,
-    "max_position_embeddings": 8192,
-    "num_attention_heads": 32,
-    "num_hidden_layers": 2,
-    "num_key_value_heads": 8,
-    "vocab_size": 128256,
-}
 
 
 # The library drops a system's tables with the last engine that was compiled from them, and reads them again
 # for the next one, up to a second each time. Engines of the systems asked for last stay, 20 to 40 MB each.
-MOST_SYSTEMS: Final = 12
+MOST_SYSTEMS: Final = 4
 _held: "OrderedDict[tuple[str, EngineName], Any]" = OrderedDict()
 
 # Each refusal costs as much as an answer; there are as many as GPUs x engines x formats.
-_known_missing: dict[tuple[str, EngineName, str], str] = {}
-
-
-class NotMeasuredError(Exception):
-    """No kernels were measured for this combination; the message says which."""
+_known_missing: dict[tuple[str, EngineName, str], Refusal] = {}
 
 
 def has_system(gpu_id: str) -> bool:
@@ -66,60 +51,31 @@ def has_system(gpu_id: str) -> bool:
     return gpu_id in SYSTEMS
 
 
-def read_system(gpu_id: str) -> None:
-    """Read a GPU's tables ahead of the first question."""
-    try:
-        measured_tables(SMALL_CONFIG, gpu_id=gpu_id, layout=Layout(), engine="vllm", modes={})
-    except NotMeasuredError:
-        logging.getLogger(__name__).info("no kernels were read for %s", gpu_id)
+def build(kernels: Kernels) -> StepTables | Refusal:
+    """Return tables for the first quantization mode that has data, or what the library says of the most faithful one.
 
-
-def measured_tables(
-    config: Mapping[str, Any],
-    *,
-    gpu_id: str,
-    layout: Layout,
-    engine: EngineName,
-    modes: Mapping[str, str],
-) -> StepTables:
-    """Return the tables of one model on one layout.
-
-    Args:
-        config: the published config, without its quantization.
-        gpu_id: a GPU of `SYSTEMS`.
-        layout: how one replica is spread; batches are those of one attention rank. Where experts were
-            measured dealt out whole but not split, or the other way, those stand in: a rank holds the
-            same bytes either way.
-        engine: whose kernels.
-        modes: aiconfigurator-core's quantization modes.
-
-    Raises:
-        NotMeasuredError: aiconfigurator-core has no data for the combination.
+    Where experts were measured dealt out whole but not split, or the other way, those stand in: a rank
+    holds the same bytes either way.
     """
-    asked = (gpu_id, engine, modes.get("gemm_quant_mode", ""))
-    if asked in _known_missing:
-        raise NotMeasuredError(_known_missing[asked])
-    first: NotMeasuredError | None = None
-    for expert_parallel in dict.fromkeys((layout.expert_parallel, not layout.expert_parallel)):
-        try:
-            return _compiled(
-                config,
-                gpu_id=gpu_id,
-                layout=replace(layout, expert_parallel=expert_parallel),
-                engine=engine,
-                modes=modes,
-            )
-        except NotMeasuredError as refusal:
-            if NO_MATRICES in str(refusal):
-                _known_missing[asked] = str(refusal)
-                raise
-            first = first or refusal
-    raise first or NotMeasuredError("no layout was tried")
+    config = json.loads(kernels.config_json)
+    first: Refusal | None = None
+    for modes in kernels.modes:
+        for expert_parallel in dict.fromkeys((kernels.layout.expert_parallel, not kernels.layout.expert_parallel)):
+            found = _compiled(config, kernels, replace(kernels.layout, expert_parallel=expert_parallel), modes)
+            if not isinstance(found, Refusal):
+                return found
+            first = first or found
+            if NO_MATRICES in found.reason:
+                break
+    return first or Refusal("no kernels match the weight format")
 
 
 def _compiled(
-    config: Mapping[str, Any], *, gpu_id: str, layout: Layout, engine: EngineName, modes: Mapping[str, str]
-) -> StepTables:
+    config: Mapping[str, Any], kernels: Kernels, layout: Layout, modes: Mapping[str, str]
+) -> StepTables | Refusal:
+    asked = (kernels.system, kernels.engine, modes.get("gemm_quant_mode", ""))
+    if asked in _known_missing:
+        return _known_missing[asked]
     # The library prints which tables it falls back to, at every load.
     logging.getLogger("aiconfigurator_core").setLevel(logging.CRITICAL)
     from aiconfigurator_core.sdk.engine import EngineHandle  # noqa: PLC0415 - 0.2 s that start-up need not wait for
@@ -130,8 +86,8 @@ def _compiled(
             Path(folder, "config.json").write_text(json.dumps(config), encoding="utf-8")
             handle = EngineHandle.compile(
                 folder,
-                SYSTEMS[gpu_id],
-                BACKENDS[engine],
+                kernels.system,
+                BACKENDS[kernels.engine],
                 tp_size=layout.tensor_parallel_size,
                 pp_size=layout.pipeline_parallel_size,
                 attention_dp_size=layout.data_parallel_size,
@@ -140,17 +96,19 @@ def _compiled(
                 **modes,
             )
             tables = _tables(handle)
-    except Exception as error:
-        # The library documents no closed set of refusals: ValueError, KeyError and its own all mean "no data".
-        raise NotMeasuredError(f"{type(error).__name__}: {PATH.sub('', str(error))[:200]}") from error
-    _hold(gpu_id, engine, handle)
+    except Exception as error:  # noqa: BLE001 - the library documents no closed set: each means "no data"
+        refusal = Refusal(f"{type(error).__name__}: {PATH.sub('', str(error))[:200]}")
+        if NO_MATRICES in refusal.reason:
+            _known_missing[asked] = refusal
+        return refusal
+    _hold(kernels.system, kernels.engine, handle)
     return tables
 
 
-def _hold(gpu_id: str, engine: EngineName, handle: Any) -> None:
+def _hold(system: str, engine: EngineName, handle: Any) -> None:
     """Keep the tables of a system in memory, in place of those not asked for the longest."""
-    _held.setdefault((gpu_id, engine), handle)
-    _held.move_to_end((gpu_id, engine))
+    _held.setdefault((system, engine), handle)
+    _held.move_to_end((system, engine))
     if len(_held) > MOST_SYSTEMS:
         _held.popitem(last=False)
     _return_freed_memory()

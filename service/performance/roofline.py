@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from service.engine.formats.elements import HALF_BYTES
 from service.engine.inputs import Gpu, Layout
-from service.performance.tables import ATTENDED, CONTEXTS, REQUESTS, TOKENS, StepTables
+from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
+from service.performance.tables import StepTables
 from service.performance.workload import Experts, Workload, peak_at
 
 Floats = NDArray[np.float64]

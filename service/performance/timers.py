@@ -1,95 +1,64 @@
 """Step timers for any model, GPU and layout: measured kernels, else the roofline, each built once."""
 
 import json
-from collections.abc import Iterable, Mapping
-from threading import Event, RLock, Thread
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from service.engine.inputs import Gpu
-from service.engine.time.steps import Deployed
-from service.performance.calibration import efficiencies_for, factors_of, row_for
-from service.performance.measured import NotMeasuredError, has_system, measured_tables, read_system
+from service.engine.time.kept import Kept
+from service.engine.time.results import Basis
+from service.engine.time.simulations import Simulations
+from service.engine.time.steps import Deployed, Timing
+from service.performance.calibration import SOURCE, efficiencies_for, factors_of, row_for
+from service.performance.kernels import KernelTables, NotMeasuredError, in_process
+from service.performance.measured import SYSTEMS, has_system
 from service.performance.modes import quantization_modes
 from service.performance.roofline import FLOOR, roofline_tables
-from service.performance.tables import StepTables, TabledSteps, calibrated
+from service.performance.stored import Kernels
+from service.performance.tables import StepTables, calibrated
 from service.performance.workload import Workload, workload_of
 
 MEASURED: Final = "measured-kernels"
 ROOFLINE: Final = "roofline"
+KERNELS_SOURCE: Final = "aiconfigurator-core 0.12, kernels measured on this GPU (github.com/ai-dynamo/aiconfigurator)"
 MAX_TIMERS: Final = 4096
-PAUSE_S: Final = 0.05
-# Read ahead in this order: the systems most questions are about come first. Each takes about a second and 20-40 MB.
-COMMON_SYSTEMS: Final = (
-    "h100-sxm-80gb",
-    "h200-sxm-141gb",
-    "b200-sxm-180gb",
-    "a100-sxm-80gb",
-    "l40s",
-    "gb200-nvl72",
-    "b300-sxm-288gb",
-    "gb300-nvl72",
-    "rtx-pro-6000-server",
-)
 # Keys of a config that describe how it is stored; the modes say it instead.
 STORAGE_KEYS: Final = frozenset({"quantization_config", "compression_config", "hf_quant_config"})
 
 
 class KernelTimers:
-    """Builds timers, and keeps them; implements `StepTimers`. Safe to share between threads."""
+    """Builds timers, and keeps them with what was simulated; implements `StepTimers`. Safe to share between threads."""
 
-    def __init__(self) -> None:
-        """Start without any."""
-        self._timers: dict[Deployed, TabledSteps] = {}
-        self._quick: dict[Deployed, TabledSteps] = {}
-        # aiconfigurator-core loads tables into module-level caches; one at a time.
-        self._lock = RLock()
-        self._closing = Event()
-        self._warm_up: Thread | None = None
+    def __init__(self, tables: KernelTables | None = None) -> None:
+        """Start without any.
+
+        Args:
+            tables: where measured kernels are found; None: built in this process, and kept in its memory.
+        """
+        self.simulations = Simulations()
+        self.tables = tables or in_process()
+        self._timers: Kept[Timing] = Kept(MAX_TIMERS)
+        self._quick: Kept[Timing] = Kept(MAX_TIMERS)
 
     def close(self) -> None:
-        """Stop reading ahead, and wait for the table being read: the library must not be cut off in mid-call."""
-        self._closing.set()
-        if self._warm_up is not None:
-            self._warm_up.join()
+        """Give back what building tables took."""
+        self.tables.close()
 
-    def timer(self, key: Deployed) -> TabledSteps | None:
-        """Return the timer of a deployment; the first call of a combination builds its tables."""
+    def timer(self, key: Deployed) -> Timing | None:
+        """Return the times of a deployment; the first call of a combination builds its tables."""
         if not _can_time(key.gpu):
             return None
-        found = self._timers.get(key)
-        if found is not None:
-            return found
-        with self._lock:
-            found = self._timers.get(key)
-            if found is None:
-                if len(self._timers) >= MAX_TIMERS:
-                    self._timers.clear()
-                found = self._timers[key] = build_timer(key)
-        return found
+        kept = self._timers.get(key)
+        if kept is not None:
+            return kept
+        return self._timers.get_or(key, lambda: build_timer(key, self.tables))
 
-    def quick(self, key: Deployed) -> TabledSteps | None:
-        """Return the roofline timer of a deployment: ready in milliseconds, and the same whenever it is asked for."""
+    def quick(self, key: Deployed) -> Timing | None:
+        """Return the roofline's times of a deployment: ready in milliseconds, the same whenever they are asked for."""
         if not _can_time(key.gpu):
             return None
-        found = self._quick.get(key)
-        if found is None:
-            if len(self._quick) >= MAX_TIMERS:
-                self._quick.clear()
-            found = self._quick[key] = roofline_timer(key, "a quick estimate")
-        return found
-
-    def warm_up(self, gpu_ids: Iterable[str] = COMMON_SYSTEMS) -> Thread:
-        """Read the kernels of common GPUs in a thread, until `close`; return the thread."""
-        self._warm_up = Thread(target=self._read, args=(tuple(gpu_ids),), name="warm-up", daemon=True)
-        self._warm_up.start()
-        return self._warm_up
-
-    def _read(self, gpu_ids: tuple[str, ...]) -> None:
-        for gpu_id in gpu_ids:
-            if self._closing.wait(PAUSE_S):  # questions that wait for the lock go first
-                return
-            with self._lock:
-                read_system(gpu_id)
+        return self._quick.get_or(key, lambda: roofline_timer(key, "a quick estimate"))
 
 
 def _can_time(gpu: Gpu) -> bool:
@@ -97,17 +66,17 @@ def _can_time(gpu: Gpu) -> bool:
     return bool(gpu.peak_flop_per_s)
 
 
-def build_timer(key: Deployed) -> TabledSteps:
-    """Return a new timer: measured kernels where there are any, else the roofline, which says why."""
+def build_timer(key: Deployed, tables: KernelTables) -> Timing:
+    """Return new times: measured kernels where there are any, else the roofline, which says why."""
     try:
-        tables = measured_step_tables(key)
+        measured = measured_step_tables(key, tables)
     except NotMeasuredError as refusal:
         return roofline_timer(key, str(refusal))
-    return _calibrated(key, tables, MEASURED, "")
+    return _calibrated(key, measured, MEASURED, "")
 
 
-def roofline_timer(key: Deployed, note: str) -> TabledSteps:
-    """Return a new timer from data sheets, and why it is not measured."""
+def roofline_timer(key: Deployed, note: str) -> Timing:
+    """Return new times from data sheets, and why they are not measured."""
     return _calibrated(key, estimated_step_tables(key), ROOFLINE, note)
 
 
@@ -121,39 +90,58 @@ def workload(key: Deployed) -> Workload:
     return workload_of(key.model.architecture, key.checkpoint.quantization, key.gpu, key.layout, key.kv_cache_dtype)
 
 
-def _calibrated(key: Deployed, tables: StepTables, basis: str, note: str) -> TabledSteps:
+def _calibrated(key: Deployed, tables: StepTables, basis: str, note: str) -> Timing:
     row = row_for(basis, key.rules.engine, key.rules.rules_version, key.gpu.architecture, kernel_class(key))
-    return calibrated(
-        tables,
-        roofline_tables(workload(key), key.gpu, key.layout, FLOOR),
-        factors_of(row),
-        steps_planned_ahead=key.rules.steps_planned_ahead,
-        basis=basis,
-        basis_note=note,
-        expected_error_fraction=row.expected_error_fraction,
+    factors = factors_of(row)
+    return Timing(
+        steps=calibrated(tables, roofline_tables(workload(key), key.gpu, key.layout, FLOOR), factors),
+        request_overhead=factors.request_overhead,
+        basis=Basis(
+            name=basis,
+            is_measured=basis == MEASURED,
+            source=KERNELS_SOURCE if basis == MEASURED else note,
+            note=note,
+            overhead_source=SOURCE,
+            expected_error_fraction=row.expected_error_fraction,
+        ),
     )
 
 
-def measured_step_tables(key: Deployed) -> StepTables:
+def measured_step_tables(key: Deployed, tables: KernelTables | None = None) -> StepTables:
     """Return measured tables for the first quantization mode that has data.
 
     Raises:
         NotMeasuredError: none has; the message is that of the most faithful one.
     """
+    return (tables or in_process()).of(kernels_of(key))
+
+
+def kernels_of(key: Deployed) -> Kernels:
+    """Return which measured kernels stand for a deployment.
+
+    Raises:
+        NotMeasuredError: none can.
+    """
     if not has_system(key.gpu.id):
         raise NotMeasuredError(f"no kernels were measured on {key.gpu.id}")
     if not key.model.config_json:
         raise NotMeasuredError("the model's config is not known")
-    config = _without_storage(json.loads(key.model.config_json))
-    if (same_matrices := key.model.architecture.measured_as) is not None:  # under a name that the library knows
+    return Kernels(
+        config_json=_config_as_measured(key.model.config_json, key.model.architecture.measured_as),
+        system=SYSTEMS[key.gpu.id],
+        layout=key.layout,
+        engine=key.rules.engine,
+        modes=tuple(quantization_modes(key.checkpoint.quantization, key.gpu, key.rules.engine, key.kv_cache_dtype)),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _config_as_measured(config_json: str, same_matrices: tuple[str, str] | None) -> str:
+    """Return a config without its storage, under the name of a class with the same matrices that the library knows."""
+    config = _without_storage(json.loads(config_json))
+    if same_matrices is not None:
         config |= {"architectures": [same_matrices[0]], "model_type": same_matrices[1]}
-    first: NotMeasuredError | None = None
-    for modes in quantization_modes(key.checkpoint.quantization, key.gpu, key.rules.engine, key.kv_cache_dtype):
-        try:
-            return measured_tables(config, gpu_id=key.gpu.id, layout=key.layout, engine=key.rules.engine, modes=modes)
-        except NotMeasuredError as refusal:
-            first = first or refusal
-    raise first or NotMeasuredError("no kernels match the weight format")
+    return json.dumps(config, sort_keys=True)
 
 
 def _without_storage(config: Mapping[str, object]) -> dict[str, object]:

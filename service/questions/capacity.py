@@ -1,13 +1,15 @@
 """`/capacity`: this model on these GPUs; how much load?"""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from service.engine.answers.capacity import capacity
 from service.engine.answers.results import Capacity
 from service.engine.fleet.questions import CapacityQuestion
-from service.engine.inputs import LayoutWish
+from service.engine.inputs import Arrival, StatedLayout
 from service.questions.answers import Answer, Row
 from service.questions.asked import Asked, Question
 from service.questions.examples import MEMORY_PER_GPU
@@ -16,8 +18,9 @@ from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.gpu import OnGpu
 from service.questions.parts.load import AnyLoad, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
+from service.questions.parts.part import absent, contradiction
 from service.questions.sources import Sources
-from service.questions.values import Gpus, Tokens
+from service.questions.values import WHOLE, Gpus, Tokens
 
 IN_EVERY_ROW = ("model", "gpu", "gpus", "weight_format", "kv_cache_dtype")
 
@@ -44,6 +47,37 @@ class CapacityQuery(Asked, WithSettings, InLayout, WithinLimits, AnyLoad, OnGpu,
     )
     input_tokens: Tokens | None = Field(default=None, description="mean prompt length [tokens]", examples=[1000])
     output_tokens: Tokens | None = Field(default=None, description="mean completion length [tokens]", examples=[200])
+    num_prompts: Annotated[int, Field(ge=1, le=100_000), WHOLE] | None = Field(
+        default=None,
+        description="latency and rates are those a benchmark of so many prompts prints, ramp and drain included",
+        examples=[640],
+    )
+    arrival: Arrival | None = Field(
+        default=None,
+        description="steady (default), or how a benchmark's prompts come: burst, concurrent_requests users who begin "
+        "at once (default with num_prompts); poisson, at request_rate_per_s",
+        examples=["burst"],
+    )
+
+    @field_validator("num_prompts")
+    @classmethod
+    def _of_some_load(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value is not None and absent(info, "concurrent_requests") and absent(info, "request_rate_per_s"):
+            sentence = "num_prompts needs concurrent_requests or request_rate_per_s"
+            raise contradiction("num_prompts", sentence, "either beside it")
+        return value
+
+    @field_validator("arrival")
+    @classmethod
+    def _of_a_benchmark(cls, value: Arrival | None, info: ValidationInfo) -> Arrival | None:
+        if value == "steady" and not absent(info, "num_prompts"):
+            raise contradiction("arrival", "a steady state has no first and last prompt", "arrival or num_prompts")
+        if value in ("burst", "poisson") and absent(info, "num_prompts"):
+            raise contradiction("arrival", f"arrival={value} is of a benchmark", "num_prompts beside it")
+        needed = {"burst": "concurrent_requests", "poisson": "request_rate_per_s"}.get(value or "")
+        if needed is not None and absent(info, needed):
+            raise contradiction("arrival", f"arrival={value} is of {needed}", f"{needed} beside it")
+        return value
 
     def answer(self, sources: Sources) -> CapacityAnswer:
         """Return the requests that fit, and how they are served."""
@@ -62,7 +96,11 @@ class CapacityQuery(Asked, WithSettings, InLayout, WithinLimits, AnyLoad, OnGpu,
             model=self.model_facts(sources),
             gpu=gpu,
             gpu_count=_one_replica(wish) if self.gpu_count is None else self.gpu_count,
-            load=self.load_of(input_tokens, output_tokens, self.speculative_acceptance_fraction),
+            load=replace(
+                self.load_of(input_tokens, output_tokens, self.speculative_acceptance_fraction),
+                num_prompts=self.num_prompts,
+                arrival=self.arrival,
+            ),
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
             limits=self.limits(),
@@ -74,7 +112,7 @@ class CapacityQuery(Asked, WithSettings, InLayout, WithinLimits, AnyLoad, OnGpu,
         )
 
 
-def _one_replica(wish: LayoutWish) -> int:
+def _one_replica(wish: StatedLayout) -> int:
     """Return the GPUs of one replica of a wished layout: TP x PP x DP, each 1 where nothing was wished."""
     return (wish.tensor_parallel_size or 1) * (wish.pipeline_parallel_size or 1) * (wish.data_parallel_size or 1)
 

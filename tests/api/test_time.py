@@ -124,3 +124,74 @@ def test_options_carry_their_latency(client: TestClient) -> None:
         assert 0 < option["tpot_p95_s"] <= 0.04 * 1.05
     prices = [option["usd_per_hour"] for option in answer["options"]]
     assert prices == sorted(prices)
+
+
+# InferenceX, Llama-3.1-70B fp8, vLLM on H100 SXM, TP4, 1,024 in and out, 10 prompts a user, all users at once; means:
+# https://github.com/ai-dynamo/aiconfigurator (systems/silicon_sample.csv, exported from InferenceX)
+BENCHMARK = {
+    "model": "llama-3.1-70b-instruct",
+    "gpu": "h100",
+    "gpu_count": 4,
+    "tensor_parallel_size": 4,
+    "weight_format": "fp8",
+    "kv_cache_dtype": "bf16",
+    "input_tokens": 922,
+    "output_tokens": 922,
+    "max_num_batched_tokens": 8_192,
+    "ttft_s": None,
+    "tpot_s": None,
+}
+
+
+def test_a_benchmark_is_answered_as_it_prints_ramp_and_drain_included(client: TestClient) -> None:
+    steady = answered(client, "/capacity", **BENCHMARK, concurrent_requests=64)
+    printed = answered(client, "/capacity", **BENCHMARK, concurrent_requests=64, num_prompts=640)
+
+    assert printed["latency"]["requests_simulated"] == 640
+    assert printed["latency"]["tpot_s"]["mean"] == pytest.approx(0.0195, rel=0.15)
+    # 64 users begin at once: a tenth of all prompts wait for each other, and the last ones run half alone.
+    assert printed["latency"]["ttft_s"]["p95"] > 5 * steady["latency"]["ttft_s"]["p95"]
+    assert printed["latency"]["ttft_s"]["p50"] == pytest.approx(steady["latency"]["ttft_s"]["p50"], rel=0.2)
+    assert 0.9 < printed["at_load"]["requests_per_s"] / steady["at_load"]["requests_per_s"] < 1
+
+
+def test_a_benchmark_at_a_rate_begins_with_an_idle_engine(client: TestClient) -> None:
+    printed = answered(client, "/capacity", **BENCHMARK, request_rate_per_s=2, num_prompts=500, arrival="poisson")
+
+    assert printed["latency"]["requests_simulated"] == 500
+    assert printed["at_load"]["requests_per_s"] == pytest.approx(2, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    "contradiction",
+    [
+        {"concurrent_requests": 4, "arrival": "burst"},
+        {"concurrent_requests": 4, "num_prompts": 40, "arrival": "poisson"},
+        {"concurrent_requests": 4, "num_prompts": 40, "arrival": "steady"},
+        {"request_rate_per_s": 4, "num_prompts": 40, "arrival": "burst"},
+        {"num_prompts": 40},
+    ],
+    ids=" ".join,
+)
+def test_a_benchmark_that_contradicts_itself_is_refused(client: TestClient, contradiction: dict[str, Any]) -> None:
+    response = client.post("/capacity", json={**BENCHMARK, **contradiction})
+
+    assert response.status_code == 422
+    assert response.headers["content-type"] == "application/problem+json"
+
+
+def test_the_error_of_a_percentile_is_stated_and_another_seed_stays_within_it(client: TestClient) -> None:
+    latency = answered(client, "/size", request_rate_per_s=20)["latency"]
+
+    assert latency["requests_simulated"] >= 2_000
+    assert latency["percentile"] == 95
+    assert 0 < latency["ttft_standard_error_s"] < 0.2 * latency["ttft_s"]["p95"]
+    assert 0 < latency["tpot_standard_error_s"] < 0.1 * latency["tpot_s"]["p95"]
+
+
+def test_tails_rest_on_larger_samples(client: TestClient) -> None:
+    latency = answered(client, "/size", request_rate_per_s=20, percentile=99)["latency"]
+
+    assert latency["requests_simulated"] >= 10_000
+    assert latency["ttft_s"]["p99"] <= 0.5
+    assert latency["tpot_s"]["p99"] <= 0.04

@@ -5,8 +5,9 @@ import pytest
 from service.catalog.snapshot import Snapshot
 from service.engine.formats.quantization import UNQUANTIZED
 from service.engine.inputs import Layout
+from service.engine.time.records import CONTEXTS, REQUESTS, TOKENS
 from service.performance.roofline import FLOOR, roofline_tables
-from service.performance.tables import CONTEXTS, REQUESTS, TOKENS, StepTables
+from service.performance.tables import StepTables
 from service.performance.workload import workload_of
 
 WEIGHT_BYTES = 2 * (8_030_261_248 - 128_256 * 4_096)  # Llama 3.1 8B without the table that a step does not read

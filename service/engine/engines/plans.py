@@ -48,6 +48,7 @@ class PlanRules:
     pads_expert_values: bool = False  # Hopper's kernels, to whole lines of 64 bytes
     pads_plain_experts: bool = True  # without quantization, on compute capability 10
     keeps_wide_routers: bool = True  # in fp32 where the model asks for it and no kernel mixes types
+    leaves_towers_out: bool = True  # `--language-model-only`
     interleaves_rotary: bool = True  # one rotary table for the three axes of images; before, four times as long
 
 
@@ -66,7 +67,7 @@ _VLLM: Final[tuple[tuple[Version, Mapping[str, Any]], ...]] = (
     ((0, 22), {"pads_expert_values": True}),
     ((0, 20, 2), {"counts_tokens_by_blocks": True}),
     ((0, 18), {"kernels_set_blocks": False}),
-    ((0, 17), {"keeps_wide_routers": False, "pads_expert_values": False}),
+    ((0, 17), {"keeps_wide_routers": False, "pads_expert_values": False, "leaves_towers_out": False}),
     ((0, 15), {"can_align_states": False, "flashinfer_runs_latents": False}),
     ((0, 11, 1), {"flashinfer_reads_fp8": False}),
 )

@@ -9,7 +9,7 @@ from service.engine.engines.device import REFERENCE, Device
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.formats.quantization import Quantization
 from service.engine.formats.storage import FINEST_SCALE_BLOCK, refined_block
-from service.engine.inputs import Gpu, Layout, LayoutWish
+from service.engine.inputs import Gpu, Layout, StatedLayout
 from service.engine.layers import Architecture, Divisor
 
 # More stages than nodes of a rack row are not a deployment anyone runs; the search ends here.
@@ -157,7 +157,7 @@ def is_legal(architecture: Architecture, quantization: Quantization, layout: Lay
 
 @lru_cache(maxsize=4096)
 def candidate_layouts(
-    architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: LayoutWish, device: Device = REFERENCE
+    architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: StatedLayout, device: Device = REFERENCE
 ) -> tuple[Layout, ...]:
     """Return the legal layouts to consider, smallest first.
 
@@ -176,7 +176,7 @@ def candidate_layouts(
 
 
 def _most_ranks(
-    architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: LayoutWish, device: Device
+    architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: StatedLayout, device: Device
 ) -> int:
     """Return the stated tensor-parallel size, or the largest over which caches could have been spread."""
     if wish.tensor_parallel_size is not None or wish.decode_context_parallel_size is None:
@@ -186,7 +186,7 @@ def _most_ranks(
     return max(it.tensor_parallel_size for it in others)
 
 
-def _asked(wish: LayoutWish, ranks: int) -> Layout:
+def _asked(wish: StatedLayout, ranks: int) -> Layout:
     """Return exactly the layout that was asked for."""
     return Layout(
         tensor_parallel_size=ranks,
@@ -197,7 +197,7 @@ def _asked(wish: LayoutWish, ranks: int) -> Layout:
     )
 
 
-def _wished_layouts(gpu: Gpu, wish: LayoutWish) -> Iterator[Layout]:
+def _wished_layouts(gpu: Gpu, wish: StatedLayout) -> Iterator[Layout]:
     for tensor_parallel_size in _tensor_parallel_sizes(gpu, wish):
         for pipeline_parallel_size in _pipeline_parallel_sizes(gpu, tensor_parallel_size, wish):
             yield Layout(
@@ -209,14 +209,14 @@ def _wished_layouts(gpu: Gpu, wish: LayoutWish) -> Iterator[Layout]:
             )
 
 
-def _tensor_parallel_sizes(gpu: Gpu, wish: LayoutWish) -> tuple[int, ...]:
+def _tensor_parallel_sizes(gpu: Gpu, wish: StatedLayout) -> tuple[int, ...]:
     if wish.tensor_parallel_size is not None:
         return (wish.tensor_parallel_size,)
     domain = min(max(gpu.gpus_per_node, gpu.scale_up_domain_gpus), MAX_TENSOR_PARALLEL_SIZE)
     return tuple(1 << power for power in range(domain.bit_length()) if 1 << power <= domain)
 
 
-def _pipeline_parallel_sizes(gpu: Gpu, tensor_parallel_size: int, wish: LayoutWish) -> tuple[int, ...]:
+def _pipeline_parallel_sizes(gpu: Gpu, tensor_parallel_size: int, wish: StatedLayout) -> tuple[int, ...]:
     if wish.pipeline_parallel_size is not None:
         return (wish.pipeline_parallel_size,)
     if tensor_parallel_size >= gpu.gpus_per_node:

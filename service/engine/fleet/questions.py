@@ -9,10 +9,11 @@ from service.engine.inputs import (
     Gpu,
     Headroom,
     KvCacheDtype,
-    LayoutWish,
     Limits,
     Load,
+    LoadedFormat,
     SpeculativeMethod,
+    StatedLayout,
     WeightFormat,
 )
 from service.engine.time.steps import StepTimers
@@ -21,7 +22,7 @@ Objective = Literal["cost", "gpus", "latency"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SettingsWish:
+class StatedSettings:
     """The engine settings that the caller stated; None means the engine's own default."""
 
     weight_format: WeightFormat | None = None
@@ -36,6 +37,11 @@ class SettingsWish:
     speculative_method: SpeculativeMethod | None = None
     max_loras: int = 0
     max_lora_rank: int = 16
+    quantization: LoadedFormat | None = None  # made of the checkpoint in 16 bits while it loads
+    enforce_eager: bool = False
+    enable_prefix_caching: bool | None = None
+    language_model_only: bool = False
+    swa_full_tokens_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +66,9 @@ class SizeQuestion:
     gpu: Gpu
     load: Load
     limits: Limits
-    layout: LayoutWish
+    layout: StatedLayout
     headroom: Headroom
-    settings: SettingsWish
+    settings: StatedSettings
     rules: EngineRules
     offers: tuple[Offer, ...] = ()
     timers: StepTimers | None = None  # None: memory alone
@@ -80,8 +86,8 @@ class CapacityQuestion:
     input_tokens: int | None  # both None: requests of the longest context served
     output_tokens: int | None
     limits: Limits
-    layout: LayoutWish
-    settings: SettingsWish
+    layout: StatedLayout
+    settings: StatedSettings
     rules: EngineRules
     offers: tuple[Offer, ...] = ()
     timers: StepTimers | None = None  # None: memory alone
@@ -96,8 +102,8 @@ class RecommendQuestion:
     load: Load
     limits: Limits
     headroom: Headroom
-    settings: SettingsWish
-    layout: LayoutWish
+    settings: StatedSettings
+    layout: StatedLayout
     rules: EngineRules
     offers: tuple[Offer, ...]
     weight_formats: tuple[WeightFormat, ...] = ()  # empty: the model's own checkpoint formats

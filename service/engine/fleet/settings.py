@@ -1,23 +1,29 @@
 """Every value the caller left open, resolved once, and named in the answer with its origin."""
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from service.engine.engines.device import Device, device_of
 from service.engine.engines.rules import EngineRules, batch_defaults, default_utilization
 from service.engine.errors import InvalidQuestionError
-from service.engine.facts import Checkpoint, ModelFacts
-from service.engine.fleet.questions import SettingsWish
-from service.engine.fleet.results import Assumption, Origin, Scalar
-from service.engine.fleet.starts import check_start, check_weight_format, needs_float16, own_cache_dtype
-from service.engine.formats.quantization import standard_quantization
-from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, SpeculativeMethod, WeightFormat
+from service.engine.facts import Checkpoint, ModelFacts, text_only
+from service.engine.fleet.checkpoints import loaded_checkpoint
+from service.engine.fleet.questions import StatedSettings
+from service.engine.fleet.results import Assumption, Origin
+from service.engine.fleet.starts import (
+    caches_prefixes,
+    check_prefix_caching,
+    check_start,
+    check_text_only,
+    own_cache_dtype,
+)
+from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, SpeculativeMethod
 from service.engine.memory.drafts import check_drafts, default_method
 
 Number = TypeVar("Number", int, float)
 
-DRAFT_SOURCES: dict[SpeculativeMethod, str] = {
+DRAFT_SOURCES: Final[Mapping[SpeculativeMethod, str]] = {
     "mtp": "the checkpoint's own prediction modules: their weights and caches count",
     "eagle": "one more layer with the model's heads: its weights and cache count",
     "eagle3": "one more layer with the model's heads and an output head of 32,000 tokens: its weights and cache count",
@@ -27,8 +33,12 @@ DRAFT_SOURCES: dict[SpeculativeMethod, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """Settings without a gap, the checkpoint that is loaded, and where each value came from."""
+    """What is deployed, but for its layout: settings without a gap, and where each value came from."""
 
+    model: ModelFacts
+    gpu: Gpu
+    rules: EngineRules
+    stated: StatedSettings
     settings: EngineSettings
     checkpoint: Checkpoint
     kv_cache_dtype: KvCacheDtype  # what "auto" means here
@@ -36,157 +46,164 @@ class Resolved:
     assumptions: tuple[Assumption, ...]
 
 
-def resolve(model: ModelFacts, gpu: Gpu, wish: SettingsWish, rules: EngineRules, context_tokens: int = 0) -> Resolved:
+def resolve(
+    model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: EngineRules, context_tokens: int = 0
+) -> Resolved:
     """Return the engine's settings with every default filled in and listed.
 
     Args:
         model: the model.
         gpu: the GPU type.
-        wish: what the caller stated.
+        stated: what the caller stated.
         rules: the engine version's defaults.
         context_tokens: input and output of one request of the asked load. [tokens]
 
     Raises:
         InvalidQuestionError: `max_model_len` exceeds what the model accepts, or requests exceed either.
     """
+    _check_lengths(model, stated, context_tokens)
     device = device_of(gpu, rules)
-    check_weight_format(gpu, device, wish.weight_format)
-    checkpoint, format_assumption = _checkpoint(model, wish, in_float16=needs_float16(model.architecture, gpu, device))
-    max_num_batched_tokens, max_num_seqs = batch_defaults(rules, gpu)
-    utilization = default_utilization(rules, gpu)
-    longest = model.architecture.max_position_embeddings
-    if wish.max_model_len is not None and wish.max_model_len > longest:
-        raise InvalidQuestionError(
-            f"max_model_len {wish.max_model_len} is longer than the {longest} tokens of the model's config",
-            field="max_model_len",
-            accepted=f"1 to {longest}",
-        )
-    if context_tokens > (wish.max_model_len or longest):
-        field = "input_tokens" if wish.max_model_len is None else "max_model_len"
-        raise InvalidQuestionError(
-            f"a request of {context_tokens} tokens, input and output, exceeds the {wish.max_model_len or longest} "
-            + ("tokens the model accepts" if wish.max_model_len is None else "tokens of max_model_len"),
-            field=field,
-            accepted=f"input_tokens + output_tokens of at most {wish.max_model_len or longest}",
-        )
-    notes = [
-        _note("gpu_memory_utilization", wish.gpu_memory_utilization, utilization, rules),
-        _note("max_num_batched_tokens", wish.max_num_batched_tokens, max_num_batched_tokens, rules),
-        _note("max_num_seqs", wish.max_num_seqs, max_num_seqs, rules),
-    ]
-    kv_cache_dtype, kv_note = _kv_cache_dtype(model, checkpoint, wish, device)
-    method, draft_notes = resolved_drafts(model, wish)
-    settings = EngineSettings(
-        gpu_memory_utilization=_or(wish.gpu_memory_utilization, utilization),
+    served = _served(model, stated, device)
+    checkpoint, format_note = loaded_checkpoint(served, gpu, device, stated)
+    kv_cache_dtype, kv_note = _kv_cache_dtype(served, checkpoint, stated, device)
+    settings, notes = _settings(served, gpu, stated, rules)
+    settings = replace(
+        settings,
         kv_cache_dtype=kv_cache_dtype,
         is_checkpoints_cache_dtype=checkpoint.kv_cache_dtype == kv_cache_dtype,
-        max_model_len=_or(wish.max_model_len, model.architecture.default_max_model_len),
-        max_num_batched_tokens=_or(wish.max_num_batched_tokens, max_num_batched_tokens),
-        max_num_seqs=_or(wish.max_num_seqs, max_num_seqs),
-        block_size=wish.block_size,
-        kv_cache_memory_bytes=wish.kv_cache_memory_bytes,
-        num_speculative_tokens=wish.num_speculative_tokens,
-        speculative_method=method,
-        max_loras=wish.max_loras,
-        max_lora_rank=wish.max_lora_rank,
     )
-    check_start(model, checkpoint, device, settings, wish.kv_cache_dtype)
+    check_start(served, checkpoint, device, settings, stated.kv_cache_dtype)
     return Resolved(
+        model=served,
+        gpu=gpu,
+        rules=rules,
+        stated=stated,
         settings=settings,
         checkpoint=checkpoint,
         kv_cache_dtype=kv_cache_dtype,
-        shorten_to_fit=wish.max_model_len is None,
-        assumptions=(
-            format_assumption,
-            kv_note,
-            *notes,
-            *draft_notes,
-        ),
+        shorten_to_fit=stated.max_model_len is None,
+        assumptions=(format_note, kv_note, *notes),
     )
 
 
-def with_max_num_seqs(resolved: Resolved, cap: int) -> Resolved:
-    """Return settings with a cap on running requests that Sizer chose, and the note that says so."""
-    own = resolved.settings.max_num_seqs
-    chosen = Assumption(
-        name="max_num_seqs",
-        value=cap,
-        origin="default",
-        source=f"chosen: batches of so many keep tpot_s, and further requests wait; the engine's own cap is {own}",
-    )
-    return replace(
-        resolved,
-        settings=replace(resolved.settings, max_num_seqs=cap),
-        assumptions=tuple(chosen if it.name == "max_num_seqs" else it for it in resolved.assumptions),
-    )
+def _served(model: ModelFacts, stated: StatedSettings, device: Device) -> ModelFacts:
+    """Return what is loaded of a model: all of it, or no towers for images and sound."""
+    if not stated.language_model_only:
+        return model
+    check_text_only(device)
+    return text_only(model)
 
 
-def _checkpoint(model: ModelFacts, wish: SettingsWish, *, in_float16: bool) -> tuple[Checkpoint, Assumption]:
-    """Return the checkpoint of the wished format, the model's own, or the format's standard recipe."""
-    own = next(it for it in model.checkpoints if it.is_default)
-    if wish.weight_format is None and own.weight_format == "bf16" and in_float16:
-        source = "the GPU has no bfloat16, and the engine falls back to float16"
-        return _standard_checkpoint("fp16"), Assumption(
-            name="weight_format", value="fp16", origin="default", source=source
+def _settings(
+    model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: EngineRules
+) -> tuple[EngineSettings, tuple[Assumption, ...]]:
+    """Return the engine's settings but for the dtype of its cache, and where each came from."""
+    utilization, utilization_note = _settled(
+        "gpu_memory_utilization", stated.gpu_memory_utilization, lambda: default_utilization(rules, gpu), rules
+    )
+    batched_tokens, batched_note = _settled(
+        "max_num_batched_tokens", stated.max_num_batched_tokens, lambda: batch_defaults(rules, gpu)[0], rules
+    )
+    seqs, seqs_note = _settled("max_num_seqs", stated.max_num_seqs, lambda: batch_defaults(rules, gpu)[1], rules)
+    method, draft_notes = resolved_drafts(model, stated)
+    keeps_prefixes, prefix_notes = _prefix_caching(model, stated, rules, device_of(gpu, rules))
+    settings = EngineSettings(
+        gpu_memory_utilization=utilization,
+        kv_cache_dtype="auto",
+        max_model_len=stated.max_model_len or model.architecture.default_max_model_len,
+        max_num_batched_tokens=batched_tokens,
+        max_num_seqs=seqs,
+        block_size=stated.block_size,
+        kv_cache_memory_bytes=stated.kv_cache_memory_bytes,
+        enable_prefix_caching=keeps_prefixes,
+        enforce_eager=stated.enforce_eager,
+        num_speculative_tokens=stated.num_speculative_tokens,
+        speculative_method=method,
+        max_loras=stated.max_loras,
+        max_lora_rank=stated.max_lora_rank,
+        swa_full_tokens_ratio=stated.swa_full_tokens_ratio,
+    )
+    notes = (utilization_note, batched_note, seqs_note, *prefix_notes, *_switches(stated), *draft_notes)
+    return settings, notes
+
+
+def _prefix_caching(
+    model: ModelFacts, stated: StatedSettings, rules: EngineRules, device: Device
+) -> tuple[bool, tuple[Assumption, ...]]:
+    """Return whether the engine keeps prefixes, as stated or by itself; named where states make it matter."""
+    name, asked = "enable_prefix_caching", stated.enable_prefix_caching
+    check_prefix_caching(model.architecture, device, asked)
+    if asked is not None:
+        return asked, (Assumption(name=name, value=asked, origin="request", source=None),)
+    own = caches_prefixes(model.architecture, device)
+    has_states = any(mixer.is_recurrent for mixer in model.architecture.mixers)
+    notes = (Assumption(name=name, value=own, origin="default", source=rules.source),) if has_states else ()
+    return own, notes
+
+
+def _switches(stated: StatedSettings) -> Iterator[Assumption]:
+    """Yield what was turned on."""
+    values = {"enforce_eager": stated.enforce_eager, "language_model_only": stated.language_model_only}
+    for name, is_on in values.items():
+        if is_on:
+            yield Assumption(name=name, value=True, origin="request", source=None)
+
+
+def _check_lengths(model: ModelFacts, stated: StatedSettings, context_tokens: int) -> None:
+    """Raise where the stated context is longer than the model's, or requests are longer than either."""
+    longest = model.architecture.max_position_embeddings
+    if stated.max_model_len is not None and stated.max_model_len > longest:
+        raise InvalidQuestionError(
+            f"max_model_len {stated.max_model_len} is longer than the {longest} tokens of the model's config",
+            field="max_model_len",
+            accepted=f"1 to {longest}",
         )
-    if wish.weight_format is None:
-        return own, Assumption(name="weight_format", value=own.weight_format, origin="catalog", source=own.source)
-    published = [it for it in model.checkpoints if it.weight_format == wish.weight_format]
-    if published:
-        return published[0], Assumption(
-            name="weight_format", value=wish.weight_format, origin="request", source=published[0].source
+    most = stated.max_model_len or longest
+    if context_tokens > most:
+        is_models = stated.max_model_len is None
+        raise InvalidQuestionError(
+            f"a request of {context_tokens} tokens, input and output, exceeds the {most} "
+            + ("tokens the model accepts" if is_models else "tokens of max_model_len"),
+            field="input_tokens" if is_models else "max_model_len",
+            accepted=f"input_tokens + output_tokens of at most {most}",
         )
-    recipe = _standard_checkpoint(wish.weight_format)
-    return recipe, Assumption(name="weight_format", value=wish.weight_format, origin="request", source=recipe.source)
-
-
-@lru_cache(maxsize=1024)
-def _standard_checkpoint(weight_format: WeightFormat) -> Checkpoint:
-    """Return the format's standard recipe for a model without a published checkpoint in it."""
-    return Checkpoint(
-        weight_format=weight_format,
-        quantization=standard_quantization(weight_format),
-        hf_id=None,
-        is_default=False,
-        kv_cache_dtype=None,
-        source="no checkpoint of this format is in the catalog; sized by the format's standard recipe",
-    )
 
 
 def _kv_cache_dtype(
-    model: ModelFacts, checkpoint: Checkpoint, wish: SettingsWish, device: Device
+    model: ModelFacts, checkpoint: Checkpoint, stated: StatedSettings, device: Device
 ) -> tuple[KvCacheDtype, Assumption]:
-    """Return what the cache stores: the wish, what the checkpoint declares, or the model's own dtype."""
-    if wish.kv_cache_dtype not in (None, "auto"):
-        return wish.kv_cache_dtype, Assumption(
-            name="kv_cache_dtype", value=wish.kv_cache_dtype, origin="request", source=None
-        )
+    """Return what the cache stores: as stated, as the checkpoint declares, or the model's own dtype."""
+    name = "kv_cache_dtype"
+    if stated.kv_cache_dtype not in (None, "auto"):
+        return stated.kv_cache_dtype, Assumption(name=name, value=stated.kv_cache_dtype, origin="request", source=None)
     if checkpoint.kv_cache_dtype not in (None, "auto"):
         return checkpoint.kv_cache_dtype, Assumption(
-            name="kv_cache_dtype", value=checkpoint.kv_cache_dtype, origin="catalog", source=checkpoint.source
+            name=name, value=checkpoint.kv_cache_dtype, origin="catalog", source=checkpoint.source
         )
     dtype, source = own_cache_dtype(model.architecture, checkpoint, device)
-    return dtype, Assumption(name="kv_cache_dtype", value=dtype, origin="default", source=source)
+    return dtype, Assumption(name=name, value=dtype, origin="default", source=source)
 
 
-def resolved_drafts(model: ModelFacts, wish: SettingsWish) -> tuple[SpeculativeMethod | None, tuple[Assumption, ...]]:
+def resolved_drafts(
+    model: ModelFacts, stated: StatedSettings
+) -> tuple[SpeculativeMethod | None, tuple[Assumption, ...]]:
     """Return who drafts: as stated, the checkpoint's own modules, or else an EAGLE-3 head; None without drafts."""
-    if not wish.num_speculative_tokens:
+    if not stated.num_speculative_tokens:
         return None, ()
-    method = wish.speculative_method or default_method(model.architecture)
-    check_drafts(model.architecture, method, wish.num_speculative_tokens)
-    origin: Origin = "request" if wish.speculative_method else "default"
+    method = stated.speculative_method or default_method(model.architecture)
+    check_drafts(model.architecture, method, stated.num_speculative_tokens)
+    origin: Origin = "request" if stated.speculative_method else "default"
     return method, (
-        Assumption(name="num_speculative_tokens", value=wish.num_speculative_tokens, origin="request", source=None),
+        Assumption(name="num_speculative_tokens", value=stated.num_speculative_tokens, origin="request", source=None),
         Assumption(name="speculative_method", value=method, origin=origin, source=DRAFT_SOURCES[method]),
     )
 
 
-def _or(value: Number | None, default: Number) -> Number:
-    return default if value is None else value
-
-
-def _note(name: str, value: Scalar, default: Scalar, rules: EngineRules) -> Assumption:
-    if value is None:
-        return Assumption(name=name, value=default, origin="default", source=rules.source)
-    return Assumption(name=name, value=value, origin="request", source=None)
+def _settled(
+    name: str, stated: Number | None, default: Callable[[], Number], rules: EngineRules
+) -> tuple[Number, Assumption]:
+    """Return a setting as stated, else the engine version's default, and where it came from."""
+    if stated is not None:
+        return stated, Assumption(name=name, value=stated, origin="request", source=None)
+    value = default()
+    return value, Assumption(name=name, value=value, origin="default", source=rules.source)

@@ -12,7 +12,7 @@ Sources:
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, get_args
 
 from service.engine.engines.device import Device
 from service.engine.engines.kernels import refuses_bfloat16
@@ -22,17 +22,49 @@ from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, WeightForma
 from service.engine.layers import Architecture
 from service.engine.memory.kernels import asked_cache, kernels_of
 
+FIRST_CAPABILITY: Final[Mapping[WeightFormat, float]] = MappingProxyType(
+    {"fp8": 7.5, "int8": 7.5, "int4": 7.5, "mxfp4": 8.0, "nvfp4": 8.0, "bf16": 8.0}
+)
 HALF_FORMATS: Final[Mapping[str, KvCacheDtype]] = MappingProxyType({"bfloat16": "bf16", "float16": "fp16"})
 
 
-def check_weight_format(gpu: Gpu, device: Device, weight_format: WeightFormat | None) -> None:
-    """Raise RefusedStartError if a stated format is not one that the engine runs on a GPU."""
+def check_weight_format(gpu: Gpu, device: Device, weight_format: WeightFormat, field: str = "weight_format") -> None:
+    """Raise RefusedStartError if no kernel of the engine runs a format on a GPU.
+
+    Args:
+        gpu: the GPU type.
+        device: its generation and the engine's version.
+        weight_format: what is loaded.
+        field: what the caller would change.
+    """
     if weight_format == "bf16" and refuses_bfloat16(device):
         raise RefusedStartError(
             f"{device.engine} runs bfloat16 from compute capability 8.0; {gpu.name} has {gpu.compute_capability}",
-            field="weight_format",
+            field=field,
             accepted="fp16, or a GPU of compute capability 8.0 or newer",
         )
+    if lacks_kernels(gpu, weight_format):
+        others = ", ".join(each for each in get_args(WeightFormat) if not lacks_kernels(gpu, each))
+        raise RefusedStartError(
+            f"{gpu.name} has no kernels for {weight_format} weights", field=field, accepted=f"{others}, or another GPU"
+        )
+
+
+def lacks_kernels(gpu: Gpu, weight_format: WeightFormat) -> bool:
+    """Return whether no kernel runs a format on a GPU.
+
+    fp8 needs compute capability 7.5 (weight-only before 8.9), int4 7.5, the 4-bit floats 8.0.
+    Other vendors' 4-bit floats need hardware that states a 4-bit peak.
+
+    Source:
+        vLLM quantization hardware table, docs.vllm.ai/en/latest/features/quantization.
+    """
+    if gpu.compute_capability is not None:
+        needed = FIRST_CAPABILITY.get(weight_format, 0.0)
+        return float(gpu.compute_capability) < needed
+    if weight_format == "nvfp4":
+        return True
+    return weight_format == "fp8" and "fp8" not in gpu.peak_flop_per_s
 
 
 def needs_float16(architecture: Architecture, gpu: Gpu, device: Device) -> bool:
@@ -66,6 +98,45 @@ def own_cache_dtype(architecture: Architecture, checkpoint: Checkpoint, device: 
 def reads_fp8_only(architecture: Architecture) -> bool:
     """Return whether the model's kernels refuse a cache of 16 bits."""
     return any(need.reads_fp8_only for mixer in architecture.mixers for need in mixer.kernel_needs)
+
+
+def caches_prefixes(architecture: Architecture, device: Device) -> bool:
+    """Return whether the engine keeps prefixes when nobody asks: vLLM, of models with states, since 0.28.
+
+    Source: vLLM 0.28 and 0.27 `config/model.py` (`is_prefix_caching_supported`).
+    """
+    return not device.is_vllm_on_cuda or device.plan.caches_states or not _has_states(architecture)
+
+
+def check_prefix_caching(architecture: Architecture, device: Device, stated: bool | None) -> None:  # noqa: FBT001 - three values
+    """Raise RefusedStartError where a version keeps states of prefixes in a way without a rule.
+
+    Before 0.28 state-space layers kept one at every block, and before 0.15 so did all layers with states.
+
+    Source: vLLM 0.15 to 0.27 `model_executor/models/config.py` (`MambaModelConfig`: `mamba_cache_mode`).
+    """
+    if not stated or not device.is_vllm_on_cuda or caches_prefixes(architecture, device):
+        return
+    if not device.plan.can_align_states or any(mixer.keeps_every_state for mixer in architecture.mixers):
+        raise RefusedStartError(
+            f"there is no rule for how {device.engine} keeps states of prefixes of {architecture.name}",
+            field="enable_prefix_caching",
+            accepted="false, or engine_version 0.28 or newer",
+        )
+
+
+def check_text_only(device: Device) -> None:
+    """Raise RefusedStartError where a version has no flag that leaves towers out."""
+    if device.is_vllm_on_cuda and not device.plan.leaves_towers_out:
+        raise RefusedStartError(
+            f"{device.engine} has no --language-model-only",
+            field="language_model_only",
+            accepted="false, or engine_version 0.17 or newer",
+        )
+
+
+def _has_states(architecture: Architecture) -> bool:
+    return any(mixer.is_recurrent for mixer in architecture.mixers)
 
 
 def check_start(

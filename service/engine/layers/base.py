@@ -204,6 +204,11 @@ class Mixer(Part):
         return None
 
     @property
+    def keeps_every_state(self) -> bool:
+        """Return whether engines that could kept a state at every block of a prefix, before they kept two in all."""
+        return False
+
+    @property
     def is_attention(self) -> bool:
         """Return whether the layer attends to cached tokens, its own or another layer's."""
         return self.role == "attention"

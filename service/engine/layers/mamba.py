@@ -65,6 +65,11 @@ class Mamba2(RecurrentMixer):
         return convolution + matrix * dtype_bytes(self.state_dtype, element_bytes)
 
     @property
+    def keeps_every_state(self) -> bool:
+        """Return true: vLLM up to 0.27 `models/interfaces.py` (`SupportsMambaPrefixCaching`)."""
+        return True
+
+    @property
     def checkpoint(self) -> Checkpoint | None:
         """Return that prefill can keep a state after any token."""
         return Checkpoint(kernel="mamba2", tokens=1)
@@ -122,6 +127,11 @@ class Mamba1(RecurrentMixer):
         """
         width = self.intermediate_size // sharding.tensor_parallel_size
         return (self.conv_kernel_size - 1 + self.state_size) * width * sharding.model_element_bytes
+
+    @property
+    def keeps_every_state(self) -> bool:
+        """Return true: vLLM up to 0.27 `models/interfaces.py` (`SupportsMambaPrefixCaching`)."""
+        return True
 
     @property
     def checkpoint(self) -> Checkpoint | None:

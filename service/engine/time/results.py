@@ -1,6 +1,10 @@
-"""What simulations return, in seconds."""
+"""What simulations and searches return, in seconds and requests."""
 
 from dataclasses import dataclass
+from typing import Literal
+
+Violation = Literal["ttft", "tpot", "throughput"]
+Binding = Literal["weights", "kv_cache", "max_num_seqs", "ttft", "tpot", "throughput"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +18,18 @@ class Distribution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """Where times come from, and how far they may be off."""
+
+    name: str  # measured-kernels, roofline
+    is_measured: bool
+    source: str  # who measured the steps, or why nobody did
+    note: str  # why the better basis does not speak; empty where it does
+    overhead_source: str  # who says what a request waits outside iterations
+    expected_error_fraction: float  # as the accuracy report measured it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
     """Latency at a stated load, and how far it may be off."""
 
@@ -21,6 +37,10 @@ class Latency:
     tpot_s: Distribution
     itl_s: Distribution  # between two tokens of a request; longer where prompts are read in between
     end_to_end_s: Distribution
+    requests_simulated: int
+    percentile: float  # asked for, of which one more sample of as many requests may differ by a standard error
+    ttft_standard_error_s: float
+    tpot_standard_error_s: float
     basis: str  # measured-kernels, roofline
     basis_note: str  # why the better basis does not speak; empty where it does
     expected_error_fraction: float  # of that basis, as the accuracy report measured it
@@ -36,3 +56,12 @@ class LoadState:
     queue_growth_per_s: float  # requests that wait more, every second; about 0 when the load is carried
     kv_cache_fraction: float  # most blocks in use at once
     preemptions_per_request: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bracket:
+    """How far a search for the largest load has come; at its end `load` is that load."""
+
+    load: float  # carried for certain: users, or requests per second; 0 when not even the smallest one is
+    fails_at: float  # the smallest load known to fail
+    violates: Violation | None  # what it fails by; None: nothing was seen to fail

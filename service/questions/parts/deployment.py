@@ -6,9 +6,10 @@ from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
 from service.catalog.engine_rules import rules_for
 from service.engine.engines.rules import EngineRules
-from service.engine.fleet.questions import SettingsWish
-from service.engine.inputs import EngineName, KvCacheDtype, LayoutWish, SpeculativeMethod, WeightFormat
+from service.engine.fleet.questions import StatedSettings
+from service.engine.inputs import EngineName, KvCacheDtype, SpeculativeMethod, StatedLayout, WeightFormat
 from service.questions.parts.part import Part, contradiction
+from service.questions.parts.switches import WithSwitches
 from service.questions.values import NUMBER, WHOLE, BlockSize, Bytes, LoraRank, Parallel, Share, Tokens
 
 
@@ -72,9 +73,9 @@ class InLayout(OnEngine):
             raise contradiction("decode_context_parallel_size", sentence, "1, or engine=vllm")
         return value
 
-    def layout_wish(self) -> LayoutWish:
+    def layout_wish(self) -> StatedLayout:
         """Return the parts of the layout that were fixed."""
-        return LayoutWish(
+        return StatedLayout(
             tensor_parallel_size=self.tensor_parallel_size,
             pipeline_parallel_size=self.pipeline_parallel_size,
             data_parallel_size=self.data_parallel_size,
@@ -83,7 +84,7 @@ class InLayout(OnEngine):
         )
 
 
-class WithSettings(Precision):
+class WithSettings(WithSwitches, Precision):
     """The engine's own settings, by the names it gives them."""
 
     max_model_len: Tokens | None = Field(
@@ -149,9 +150,9 @@ class WithSettings(Precision):
             raise contradiction("num_speculative_tokens", sentence, "both, or neither")
         return value
 
-    def settings_wish(self) -> SettingsWish:
+    def settings_wish(self) -> StatedSettings:
         """Return the engine settings that were stated."""
-        return SettingsWish(
+        return StatedSettings(
             weight_format=self.weight_format,
             kv_cache_dtype=self.kv_cache_dtype,
             gpu_memory_utilization=self.gpu_memory_utilization,
@@ -164,4 +165,9 @@ class WithSettings(Precision):
             speculative_method=self.speculative_method,
             max_loras=self.max_loras,
             max_lora_rank=self.max_lora_rank,
+            quantization=self.quantization,
+            enforce_eager=self.enforce_eager,
+            enable_prefix_caching=self.enable_prefix_caching,
+            language_model_only=self.language_model_only,
+            swa_full_tokens_ratio=self.swa_full_tokens_ratio,
         )

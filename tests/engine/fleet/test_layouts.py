@@ -12,7 +12,7 @@ from service.engine.engines.plans import plan_rules
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.layouts import candidate_layouts, check_layout, is_legal
 from service.engine.formats.quantization import Quantization
-from service.engine.inputs import Layout, LayoutWish
+from service.engine.inputs import Layout, StatedLayout
 from service.engine.layers import Architecture
 
 
@@ -130,7 +130,7 @@ def test_layouts_come_smallest_first_and_experts_are_dealt_out_only_when_asked(
     catalog: Snapshot, device: Device, sizes: list[int]
 ) -> None:
     architecture, blocks = in_fp8_blocks(catalog)
-    gpu, wish = catalog.gpu("h100"), LayoutWish(pipeline_parallel_size=1)
+    gpu, wish = catalog.gpu("h100"), StatedLayout(pipeline_parallel_size=1)
 
     layouts = candidate_layouts(architecture, blocks, gpu, wish, device)
     assert [it.tensor_parallel_size for it in layouts] == sizes

@@ -15,9 +15,9 @@ from service.engine.errors import EngineError, RefusedStartError
 from service.engine.families import parse_architecture
 from service.engine.families.registry import REGISTRY
 from service.engine.fleet.deployments import resolve_size
-from service.engine.fleet.questions import CapacityQuestion, SettingsWish, SizeQuestion
+from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
 from service.engine.formats.quantization import parse_quantization
-from service.engine.inputs import Headroom, Layout, LayoutWish, Limits, Load
+from service.engine.inputs import Headroom, Layout, Limits, Load, StatedLayout
 from service.engine.memory.cache_shape import cache_shape
 from service.engine.memory.results import MemoryPerGpu
 
@@ -35,9 +35,9 @@ def question(model: str, gpu: str, requests: int, input_tokens: int, **wish: Any
         gpu=CATALOG.gpu(gpu),
         load=Load(concurrent_requests=requests, request_rate_per_s=None, input_tokens=input_tokens, output_tokens=256),
         limits=Limits(),
-        layout=LayoutWish(),
+        layout=StatedLayout(),
         headroom=Headroom(),
-        settings=SettingsWish(**wish),
+        settings=StatedSettings(**wish),
         rules=RULES,
     )
 
@@ -119,7 +119,7 @@ def test_capacity_carries_what_size_returned_and_one_replica_less_does_not(asked
     sizing = size(asked)
     if not sizing.feasible:
         return
-    wish = LayoutWish(
+    wish = StatedLayout(
         tensor_parallel_size=sizing.layout.tensor_parallel_size,
         pipeline_parallel_size=sizing.layout.pipeline_parallel_size,
         data_parallel_size=sizing.layout.data_parallel_size,

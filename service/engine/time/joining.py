@@ -1,0 +1,65 @@
+"""Who is read in the next iteration: prompts under way, then those that wait; compiled."""
+
+from math import inf
+
+from service.engine.time.compiled import compiled
+from service.engine.time.records import Record, Records
+from service.engine.time.room import blocks_in_use, blocks_of
+
+
+@compiled
+def plan_chunks(engine: Record, state: Record, runs: Records, places: Records) -> None:
+    """Choose the prompts to compute in this step, and tokens of each."""
+    budget = engine.max_num_batched_tokens - state.num_decoding * engine.tokens_scheduled
+    for place in range(state.num_prefilling):
+        index = places[place].prefilling
+        tokens = min(runs[index].prompt_tokens - runs[index].computed_tokens, budget)
+        if tokens > 0:
+            budget -= _take(state, places, index, tokens)
+    if state.num_waiting > 0 and budget > 0:
+        _join(engine, state, runs, places, budget)
+
+
+@compiled
+def _take(state: Record, places: Records, index: int, tokens: int) -> int:
+    chunk = places[state.num_chunks]
+    chunk.chunk_of, chunk.chunk_tokens = index, tokens
+    state.num_chunks += 1
+    return tokens
+
+
+@compiled
+def _join(engine: Record, state: Record, runs: Records, places: Records, budget: int) -> None:
+    """Let waiting requests join while slots, blocks and budget last."""
+    reserves = engine.reserves_output
+    is_roomy = not reserves and state.num_decoding + state.num_prefilling + state.num_waiting < state.always_fit
+    free = inf
+    if reserves:
+        free = engine.num_blocks - state.reserved
+    elif not is_roomy:
+        free = engine.num_blocks - blocks_in_use(engine, state, runs, places, 1.0)
+    while state.num_waiting > 0 and budget > 0 and state.num_decoding + state.num_prefilling < engine.max_num_seqs:
+        index = places[state.first_waiting].waiting
+        run = runs[index]
+        if not is_roomy:
+            last_token = run.steps_left * engine.tokens_per_step if reserves else 0.0
+            needed = blocks_of(engine, run.prompt_tokens + last_token)
+            if needed > free and state.num_decoding + state.num_prefilling > 0:
+                break
+            free -= needed
+            if reserves:
+                run.reserved_blocks = needed
+                state.reserved += needed
+        budget -= _start_prefill(engine, state, run, places, index, budget)
+
+
+@compiled
+def _start_prefill(engine: Record, state: Record, run: Record, places: Records, index: int, budget: int) -> int:
+    """Take the first waiting request into the step; return the tokens it takes of the budget."""
+    state.first_waiting = (state.first_waiting + 1) & (len(places) - 1)
+    state.num_waiting -= 1
+    hit = max(int(run.prompt_tokens * engine.prefix_cache_hit_fraction), run.cached_tokens)
+    run.computed_tokens = min(hit, run.prompt_tokens - 1)
+    places[state.num_prefilling].prefilling = index
+    state.num_prefilling += 1
+    return _take(state, places, index, min(run.prompt_tokens - run.computed_tokens, budget))

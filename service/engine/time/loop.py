@@ -1,0 +1,210 @@
+"""Continuous batching, iteration by iteration, as the engine schedules it: compiled, over arrays.
+
+Running requests each take their tokens of the step's budget; what is left goes to prompts, first come
+first served, in chunks. A request joins when a slot and the blocks of its prompt are free; when a
+decoding request finds no block, the latest one is sent back to compute everything again. Like
+iterations are skipped over in one go.
+
+Sources:
+    vLLM 0.33, vllm/v1/core/sched/scheduler.py (Scheduler.schedule) and SchedulerConfig.
+    TensorRT-LLM, CapacitySchedulerPolicy.GUARANTEED_NO_EVICT.
+"""
+
+from collections.abc import Iterator
+from math import frexp, inf
+
+import numpy as np
+
+from service.engine.time.compiled import IS_PLAIN, compiled
+from service.engine.time.decoding import drop_preempted, finish, start_decoding
+from service.engine.time.interpolation import decode_step_s, mixed_step_s
+from service.engine.time.joining import plan_chunks
+from service.engine.time.records import BINS, BINS_PER_OCTAVE, LOWEST_OCTAVE, SERVED, TOO_LONG, Record, Records
+from service.engine.time.room import blocks_in_use, blocks_of, make_room, steps_with_room
+
+
+def as_compiled(*records: Records) -> Iterator[Records]:
+    """Yield arrays as `serve` takes them: in plain Python their rows need names."""
+    yield from (each.view(np.recarray) for each in records) if IS_PLAIN else records
+
+
+@compiled
+def serve(
+    requests: Records, steps_of: Records, engine_of: Records, state_of: Records, runs: Records, places: Records,
+    heap: Records,
+) -> None:  # fmt: skip
+    """Serve until every measured request is answered, or too many of them break a limit."""
+    steps, engine, state = steps_of[0], engine_of[0], state_of[0]
+    _begin(requests, steps, engine, state, runs, places)
+    while state.measured_left > 0 and state.ended == SERVED:
+        state.iterations += 1
+        if state.iterations > engine.most_iterations:
+            state.ended = TOO_LONG
+        if _next_arrival_s(engine, state, runs, places) <= state.now_s:
+            _admit_arrivals(requests, engine, state, runs, places)
+        state.num_chunks = 0
+        if state.num_waiting + state.num_prefilling > 0:
+            plan_chunks(engine, state, runs, places)
+        if state.num_chunks > 0:
+            _mixed_steps(steps, engine, state, runs, places, heap)
+        elif state.num_decoding > 0:
+            _decode_steps(steps, engine, state, runs, places, heap)
+        else:
+            state.step_s = 0.0
+            state.now_s = max(state.now_s, _next_arrival_s(engine, state, runs, places))
+
+
+@compiled
+def _begin(requests: Records, steps: Record, engine: Record, state: Record, runs: Records, places: Records) -> None:
+    longest = 0
+    for index in range(len(requests)):
+        request, run = requests[index], runs[index]
+        longest = max(longest, request.input_tokens + request.output_tokens)
+        overhead_s = steps.request_overhead_s + steps.tokenizer_s_per_token * request.input_tokens
+        run.came_s = request.arrival / engine.request_rate_per_s if engine.users == 0 else 0.0
+        run.known_s = run.came_s + overhead_s
+        run.first_token_s = -1.0
+        run.reserved_blocks = 0.0
+        run.is_decoding = False
+    state.always_fit = engine.num_blocks / max(blocks_of(engine, float(longest)), 1e-9)
+    state.measured_left = engine.last_measured - engine.first_measured
+    state.num_users = min(engine.users, len(requests))
+    for place in range(state.num_users):
+        places[place].user_s = 0.0
+
+
+# -- arrivals ------------------------------------------------------------------------------------
+
+
+@compiled
+def _next_arrival_s(engine: Record, state: Record, runs: Records, places: Records) -> float:
+    """Return when the scheduler first sees the next request: it plans one iteration ahead."""
+    if state.next_request >= len(runs):
+        return inf
+    known_s = runs[state.next_request].known_s + engine.steps_planned_ahead * state.step_s
+    if engine.users == 0:
+        return float(known_s)
+    if state.num_users == 0:
+        return inf
+    return float(places[state.first_user].user_s + known_s)
+
+
+@compiled
+def _admit_arrivals(requests: Records, engine: Record, state: Record, runs: Records, places: Records) -> None:
+    mask = len(places) - 1
+    while _next_arrival_s(engine, state, runs, places) <= state.now_s:
+        request, run = requests[state.next_request], runs[state.next_request]
+        if engine.users > 0:
+            run.came_s = places[state.first_user].user_s
+            state.first_user = (state.first_user + 1) & mask
+            state.num_users -= 1
+        run.prompt_tokens = request.input_tokens
+        run.output_tokens = request.output_tokens
+        run.cached_tokens = request.cached_tokens
+        run.steps_left = max(int(np.rint(request.output_tokens / engine.tokens_per_step)), 1)
+        places[(state.first_waiting + state.num_waiting) & mask].waiting = state.next_request
+        state.num_waiting += 1
+        state.next_request += 1
+
+
+# -- iterations ----------------------------------------------------------------------------------
+
+
+@compiled
+def _mixed_steps(steps: Record, engine: Record, state: Record, runs: Records, places: Records, heap: Records) -> None:
+    """Compute prompt chunks, and one token of every decoding request; like iterations in one go."""
+    many = _like_chunks(engine, state, runs, places, heap) if state.num_chunks == 1 else 1
+    tokens, pairs = 0, 0.0
+    for place in range(state.num_chunks):
+        chunk = places[place]
+        tokens += chunk.chunk_tokens
+        pairs += chunk.chunk_tokens * (runs[chunk.chunk_of].computed_tokens + 0.5 * (many * chunk.chunk_tokens))
+    decoding, context = float(state.num_decoding), 0.0
+    if decoding > 0:
+        context = state.context_sum / decoding + 0.5 * (many - 1) * engine.tokens_per_step
+    _pass(engine, state, mixed_step_s(steps, float(tokens), pairs / tokens, decoding, context), many)
+    for place in range(state.num_chunks):
+        chunk = places[place]
+        run = runs[chunk.chunk_of]
+        run.computed_tokens += many * chunk.chunk_tokens
+        if run.computed_tokens >= run.prompt_tokens:
+            start_decoding(state, runs, places, heap, chunk.chunk_of)
+    _drop_read(state, runs, places)
+    state.most_blocks = max(state.most_blocks, blocks_in_use(engine, state, runs, places, 0.0))
+    finish(engine, state, runs, places, heap)
+    if state.num_decoding > 0:
+        make_room(engine, state, runs, places)
+
+
+@compiled
+def _like_chunks(engine: Record, state: Record, runs: Records, places: Records, heap: Records) -> int:
+    """Return how many iterations in a row read as much of one long prompt while nothing else changes."""
+    run, tokens = runs[places[0].chunk_of], places[0].chunk_tokens
+    if tokens < engine.max_num_batched_tokens - state.num_decoding * engine.tokens_scheduled:
+        return 1  # what is left of the budget is for who comes next
+    left = (run.prompt_tokens - run.computed_tokens - 1) // tokens  # the last chunk is an iteration of its own
+    many = min(left, int(engine.skip_fraction * run.computed_tokens) // tokens)
+    if many > 1 and state.num_decoding > 0:
+        drop_preempted(state, runs, heap)
+        many = min(many, heap[0].last_step - state.step)
+        if state.num_decoding + state.num_prefilling >= state.always_fit:
+            many = steps_with_room(engine, state, runs, places, many)
+    return int(max(many, 1))
+
+
+@compiled
+def _drop_read(state: Record, runs: Records, places: Records) -> None:
+    """Let go of prompts that were read to their end."""
+    left = 0
+    for place in range(state.num_prefilling):
+        index = places[place].prefilling
+        if runs[index].computed_tokens < runs[index].prompt_tokens:
+            places[left].prefilling = index
+            left += 1
+    state.num_prefilling = left
+
+
+@compiled
+def _pass(engine: Record, state: Record, step_s: float, steps: int) -> None:
+    """Let time pass: every decoding request makes its tokens of each step."""
+    seconds = steps * step_s
+    state.now_s += seconds
+    state.step_s = step_s
+    state.step += steps
+    state.running_time += seconds * (state.num_decoding + state.num_prefilling)
+    if state.num_decoding > 0:
+        made = steps * state.num_decoding
+        state.context_sum += made * engine.tokens_per_step
+        place = gap_bin(step_s)
+        state.gap_tokens[place] += made
+        state.gap_time[place] += made * step_s
+
+
+@compiled
+def gap_bin(seconds: float) -> int:
+    """Return the bin of a gap between tokens."""
+    mantissa, exponent = frexp(seconds)
+    place = (exponent - LOWEST_OCTAVE) * BINS_PER_OCTAVE + int((mantissa - 0.5) * 2 * BINS_PER_OCTAVE)
+    return max(min(place, BINS - 1), 0)
+
+
+@compiled
+def _decode_steps(steps: Record, engine: Record, state: Record, runs: Records, places: Records, heap: Records) -> None:
+    """Skip to the next step in which something changes."""
+    drop_preempted(state, runs, heap)
+    decoding, grown = float(state.num_decoding), engine.tokens_per_step
+    context = state.context_sum / decoding
+    many = min(heap[0].last_step - state.step, max(engine.longest_skip, int(engine.skip_fraction * context)))
+    if state.num_prefilling > 0 or decoding >= max(state.always_fit, 2.0):  # one alone is never sent back
+        many = steps_with_room(engine, state, runs, places, many)
+    step_s = decode_step_s(steps, decoding, context + 0.5 * (many - 1) * grown)
+    state.step_s = step_s  # what a request that comes meanwhile sits out
+    until = _next_arrival_s(engine, state, runs, places) - state.now_s
+    # Behind requests that wait already, a new one changes nothing.
+    if until < many * step_s and state.num_waiting == 0:
+        many = max(min(many, int(until / step_s) + 1), 1)
+        step_s = decode_step_s(steps, decoding, context + 0.5 * (many - 1) * grown)
+    _pass(engine, state, step_s, many)
+    finish(engine, state, runs, places, heap)
+    if state.num_decoding > 0:
+        make_room(engine, state, runs, places)

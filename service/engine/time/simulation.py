@@ -1,0 +1,160 @@
+"""A load simulated on one engine: what goes into the compiled loop, and what comes out."""
+
+from math import inf
+from threading import local
+from typing import Final
+
+import numpy as np
+
+from service.engine.errors import InvalidQuestionError
+from service.engine.inputs import Limits
+from service.engine.time.batching import BlockPool, SchedulerSettings
+from service.engine.time.records import (
+    BREAKS_TPOT,
+    BREAKS_TTFT,
+    ENGINE,
+    ENTRY,
+    HEAP_SLACK,
+    PLACE,
+    RUN,
+    STATE,
+    TOO_LONG,
+    Records,
+    new_records,
+)
+from service.engine.time.results import Violation
+from service.engine.time.samples import ScheduleResult, schedule_result
+from service.engine.time.steps import Timing
+from service.engine.time.traffic import SimulatedLoad
+
+# A context may grow by this share in iterations that are taken for alike; kernels are nearly linear meanwhile.
+SKIP_FRACTION: Final = 1 / 8
+# So many tokens of decoding requests are nearly nothing, whatever their context.
+LONGEST_SKIP: Final = 512
+# The work of one simulation: about two seconds.
+MOST_ITERATIONS: Final = 10_000_000
+# Requests of one simulation: about 40 MB.
+MOST_REQUESTS: Final = 131_072
+
+
+class Machine:
+    """One engine ready to serve: its settings, cache and step times as records."""
+
+    def __init__(self, timing: Timing, pool: BlockPool, settings: SchedulerSettings) -> None:
+        """Write everything down that does not change with the load.
+
+        Args:
+            timing: seconds of one iteration, and of what a request waits outside them.
+            pool: the cache of one rank.
+            settings: budget and caps of a batch.
+        """
+        self.timing, self.pool, self.settings = timing, pool, settings
+        self._engine = _engine_of(pool, settings)
+        self.iterations = 0  # of the latest simulation
+
+    def take_each_step(self) -> None:
+        """Simulate one iteration at a time from now on: to see what taking like ones together changes."""
+        self._engine["skip_fraction"], self._engine["longest_skip"] = 0.0, 1
+
+    def simulated(self, load: SimulatedLoad, limits: Limits | None = None) -> ScheduleResult | Violation:
+        """Return what the measured requests of a load see, or a limit that they see broken, sooner.
+
+        Args:
+            load: the requests, open or closed loop.
+            limits: latency at a percentile; None: serve to the end.
+
+        Raises:
+            InvalidQuestionError: the simulation would take too long, or too many requests at once.
+        """
+        count = len(load.requests)
+        if count > MOST_REQUESTS:
+            raise too_much(f"it takes {count:,} requests, and at most {MOST_REQUESTS:,} are simulated")
+        from service.engine.time.loop import as_compiled, serve  # noqa: PLC0415 - loading the compiler takes half a second
+
+        engine = self._engine.copy()
+        engine["users"], engine["request_rate_per_s"] = load.concurrency or 0, load.request_rate_per_s or 1.0
+        engine["first_measured"], engine["last_measured"] = load.first_measured, load.last_measured
+        state, runs, places, heap = _workspace(count)
+        if limits is not None:
+            _write_limits(engine, state, load, limits)
+        serve(*as_compiled(load.requests, self.timing.records, engine, state, runs, places, heap))
+        self.iterations = int(state["iterations"][0])
+        ended = int(state["ended"][0])
+        if ended == TOO_LONG:
+            raise too_much(f"it takes more than {MOST_ITERATIONS:,} steps")
+        if ended in (BREAKS_TTFT, BREAKS_TPOT):
+            return "ttft" if ended == BREAKS_TTFT else "tpot"
+        return schedule_result(load, state[0], runs, self.pool.num_blocks)
+
+
+def too_much(reason: str) -> InvalidQuestionError:
+    """Return the refusal of a load that takes too long to simulate."""
+    return InvalidQuestionError(
+        f"this load is too much work to simulate: {reason}",
+        field="max_num_batched_tokens",
+        accepted="a larger max_num_batched_tokens, a smaller max_num_seqs, or shorter requests",
+    )
+
+
+def _engine_of(pool: BlockPool, settings: SchedulerSettings) -> Records:
+    engine, knots = new_records(1, ENGINE), len(pool.tokens)
+    for name in (
+        "max_num_batched_tokens",
+        "max_num_seqs",
+        "steps_planned_ahead",
+        "tokens_scheduled",
+        "reserves_output",
+        "tokens_per_step",
+        "prefix_cache_hit_fraction",
+    ):
+        engine[name] = getattr(settings, name)
+    engine["num_blocks"], engine["knots"] = pool.num_blocks, knots
+    engine["knot_tokens"][0, :knots], engine["knot_blocks"][0, :knots] = pool.tokens, pool.blocks
+    engine["skip_fraction"], engine["longest_skip"] = SKIP_FRACTION, LONGEST_SKIP
+    engine["most_iterations"] = MOST_ITERATIONS
+    engine["ttft_limit_s"] = engine["tpot_limit_s"] = inf
+    return engine
+
+
+def _write_limits(engine: Records, state: Records, load: SimulatedLoad, limits: Limits) -> None:
+    """Say how many measured requests may miss each limit before its percentile does."""
+    if limits.ttft_s is not None:
+        engine["ttft_limit_s"] = limits.ttft_s
+        state["ttft_left"] = _too_many(load.last_measured - load.first_measured, limits.percentile)
+    if limits.tpot_s is not None:
+        engine["tpot_limit_s"] = limits.tpot_s
+        longer = load.requests["output_tokens"][load.first_measured : load.last_measured] > 1
+        state["tpot_left"] = _too_many(int(np.count_nonzero(longer)), limits.percentile)
+
+
+def _too_many(count: int, percent: float) -> int:
+    """Return how many values beyond a limit put the percentile, by nearest rank, beyond it."""
+    return count - min(int(percent / 100 * count), count - 1)
+
+
+class _Workspace(local):
+    """Each thread's own records, as large as its largest simulation so far: new memory has its price."""
+
+    def __init__(self) -> None:
+        self.state = new_records(1, STATE)
+        self.room = 0
+        self.runs: Records = None
+        self.places: Records = None
+        self.heap: Records = None
+
+    def grow(self, count: int) -> None:
+        self.room = 1 << (count - 1).bit_length()
+        self.runs, self.places = new_records(self.room, RUN), new_records(self.room, PLACE)
+        self.heap = new_records(2 * self.room + HEAP_SLACK, ENTRY)
+
+
+_own = _Workspace()
+
+
+def _workspace(count: int) -> tuple[Records, Records, Records, Records]:
+    """Return records for so many requests; the state is zero, the rest holds what was there before."""
+    if count > _own.room:
+        _own.grow(count)
+    _own.state.fill(0)
+    ring = 1 << (count - 1).bit_length()
+    return _own.state, _own.runs[:count], _own.places[:ring], _own.heap[: 2 * count + HEAP_SLACK]

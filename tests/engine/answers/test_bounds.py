@@ -1,0 +1,102 @@
+"""What is left out unsimulated would not have won, and what is answered keeps its own limits."""
+
+import random
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from benchmarks.random_questions import Question, size_questions
+from service.catalog.engine_rules import rules_for
+from service.catalog.holder import seeded_snapshot
+from service.engine.answers.size import size
+from service.engine.errors import EngineError
+from service.engine.fleet.deployments import best, deployments
+from service.engine.fleet.questions import SizeQuestion, StatedSettings
+from service.engine.inputs import Headroom, Limits, Load, StatedLayout
+from service.performance.kernels import InProcess, KernelTables
+from service.performance.stored import TableFiles
+from service.performance.timers import KernelTimers
+
+CATALOG = seeded_snapshot()
+RULES = rules_for("vllm")
+SHARES = 4
+
+
+@cache
+def timers() -> KernelTimers:
+    return KernelTimers(KernelTables(TableFiles(Path(".pytest_cache/tables")), InProcess()))
+
+
+def question(asked: Question) -> SizeQuestion:
+    return SizeQuestion(
+        model=CATALOG.model(asked["model"]),
+        gpu=CATALOG.gpu(asked["gpu"]),
+        load=Load(
+            concurrent_requests=asked.get("concurrent_requests"),
+            request_rate_per_s=asked.get("request_rate_per_s"),
+            input_tokens=asked["input_tokens"],
+            output_tokens=asked["output_tokens"],
+        ),
+        limits=Limits(ttft_s=asked.get("ttft_s"), tpot_s=asked.get("tpot_s")),
+        layout=StatedLayout(),
+        headroom=Headroom(),
+        settings=StatedSettings(),
+        rules=RULES,
+        timers=timers(),
+    )
+
+
+def some_questions(seed: int, count: int) -> list[Question]:
+    """Return questions that the engine does not refuse."""
+    kept: list[Question] = []
+    drawn = size_questions(seed)
+    while len(kept) < count:
+        asked = next(drawn)
+        try:
+            best(deployments(question(asked)), question(asked).limits)
+        except EngineError:
+            continue
+        kept.append(asked)
+    return kept
+
+
+@pytest.mark.parametrize("seed", range(SHARES))
+def test_no_deployment_that_was_left_out_would_have_won(seed: int) -> None:
+    for asked in some_questions(100 + seed, 50):
+        chosen = best(deployments(question(asked)), question(asked).limits)
+        everything = best(deployments(question(asked), hope=1e9), question(asked).limits)
+
+        assert (chosen.gpus, chosen.layout) == (everything.gpus, everything.layout), asked
+
+
+@pytest.mark.parametrize("seed", range(SHARES))
+def test_no_answer_breaks_its_own_limit(seed: int) -> None:
+    answered = 0
+    for asked in some_questions(200 + seed, 75):
+        found = size(question(asked))
+        if not found.feasible:
+            continue
+        answered += 1
+        assert found.latency is not None
+        assert found.latency.requests_simulated >= 2_000
+        if "ttft_s" in asked:
+            assert found.latency.ttft_s.p95 <= asked["ttft_s"], asked
+        if "tpot_s" in asked:
+            assert found.latency.tpot_s.p95 <= asked["tpot_s"], asked
+
+    assert answered > 50
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_more_load_never_needs_fewer_gpus_and_a_looser_limit_never_more(seed: int) -> None:
+    draw = random.Random(seed)
+    for asked in some_questions(300 + seed, 30):
+        name = "concurrent_requests" if "concurrent_requests" in asked else "request_rate_per_s"
+        heavier = asked | {name: type(asked[name])(asked[name] * draw.uniform(1.0, 1.3)) + (name[0] == "c")}
+        limit = "ttft_s" if "ttft_s" in asked else "tpot_s"
+        looser = asked | {limit: asked[limit] * draw.uniform(1.0, 1.2)}
+        gpus = size(question(asked)).gpus or float("inf")
+
+        assert (size(question(heavier)).gpus or float("inf")) >= gpus, asked
+        assert (size(question(looser)).gpus or float("inf")) <= gpus, asked
