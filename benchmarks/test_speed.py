@@ -10,9 +10,9 @@ from service.catalog.holder import seeded_snapshot
 from service.catalog.snapshot import Snapshot
 from service.engine.answers.recommend import recommend
 from service.engine.answers.size import size
-from service.engine.fleet.questions import RecommendQuestion, SettingsWish, SizeQuestion
+from service.engine.fleet.questions import RecommendQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.settings import resolve
-from service.engine.inputs import Headroom, Layout, LayoutWish, Limits, Load
+from service.engine.inputs import Headroom, Layout, Limits, Load, StatedLayout
 from service.engine.memory.plan import memory_plan
 from service.engine.memory.shared_pool import plan_kv_cache
 from service.performance.timers import KernelTimers
@@ -39,7 +39,7 @@ def load(requests: int) -> Load:
 )
 def test_full_memory_plan(benchmark: Any, catalog: Snapshot, model: str) -> None:
     facts, gpu = catalog.model(model), catalog.gpu("h100")
-    resolved = resolve(facts, gpu, SettingsWish(), RULES)
+    resolved = resolve(facts, gpu, StatedSettings(), RULES)
     lengths = iter(range(1, 10**9))
 
     def plan() -> object:  # a length nobody asked for yet, so that no plan is remembered
@@ -60,7 +60,7 @@ def test_full_memory_plan(benchmark: Any, catalog: Snapshot, model: str) -> None
 
 def test_cache_plan(benchmark: Any, catalog: Snapshot) -> None:
     facts = catalog.model("llama-3.3-70b")
-    resolved = resolve(facts, catalog.gpu("h100"), SettingsWish(), RULES)
+    resolved = resolve(facts, catalog.gpu("h100"), StatedSettings(), RULES)
 
     benchmark(plan_kv_cache, facts.architecture, layout=Layout(), settings=resolved.settings, available_bytes=1 << 35)
 
@@ -75,9 +75,9 @@ def test_size(benchmark: Any, catalog: Snapshot) -> None:
                 gpu=catalog.gpu("h100"),
                 load=load(next(requests)),
                 limits=Limits(),
-                layout=LayoutWish(),
+                layout=StatedLayout(),
                 headroom=Headroom(),
-                settings=SettingsWish(),
+                settings=StatedSettings(),
                 rules=RULES,
                 offers=catalog.offers,
             )
@@ -92,9 +92,9 @@ def timed_question(catalog: Snapshot, timers: KernelTimers, requests: int, input
         gpu=catalog.gpu("h100"),
         load=Load(concurrent_requests=requests, request_rate_per_s=None, input_tokens=input_tokens, output_tokens=200),
         limits=Limits(ttft_s=0.5, tpot_s=0.04),
-        layout=LayoutWish(),
+        layout=StatedLayout(),
         headroom=Headroom(),
-        settings=SettingsWish(weight_format="fp8"),
+        settings=StatedSettings(weight_format="fp8"),
         rules=RULES,
         offers=catalog.offers,
         timers=timers,
@@ -153,9 +153,9 @@ def test_recommend_over_the_whole_catalog(benchmark: Any, catalog: Snapshot) -> 
                 gpus=tuple(catalog.gpus.values()),
                 load=load(next(requests)),
                 limits=Limits(),
-                layout=LayoutWish(),
+                layout=StatedLayout(),
                 headroom=Headroom(),
-                settings=SettingsWish(),
+                settings=StatedSettings(),
                 rules=RULES,
                 offers=catalog.offers,
             )

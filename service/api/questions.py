@@ -4,16 +4,16 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from service.engine.fleet.questions import Objective, SettingsWish
+from service.engine.fleet.questions import Objective, StatedSettings
 from service.engine.inputs import (
     EngineName,
     Headroom,
     KvCacheDtype,
-    LayoutWish,
     LengthDistribution,
     Limits,
     Load,
     SpeculativeMethod,
+    StatedLayout,
     WeightFormat,
 )
 
@@ -147,9 +147,9 @@ class Question(BaseModel):
         """Return the latency limits."""
         return Limits(ttft_s=self.ttft_s, tpot_s=self.tpot_s, percentile=self.percentile)
 
-    def layout_wish(self) -> LayoutWish:
+    def layout_wish(self) -> StatedLayout:
         """Return the parts of the layout that were fixed."""
-        return LayoutWish(
+        return StatedLayout(
             tensor_parallel_size=self.tensor_parallel_size,
             pipeline_parallel_size=self.pipeline_parallel_size,
             data_parallel_size=self.data_parallel_size,
@@ -157,9 +157,9 @@ class Question(BaseModel):
             decode_context_parallel_size=self.decode_context_parallel_size,
         )
 
-    def settings_wish(self) -> SettingsWish:
+    def settings_wish(self) -> StatedSettings:
         """Return the engine settings that were stated."""
-        return SettingsWish(
+        return StatedSettings(
             weight_format=self.weight_format,
             kv_cache_dtype=self.kv_cache_dtype,
             gpu_memory_utilization=self.gpu_memory_utilization,

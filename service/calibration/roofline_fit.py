@@ -16,7 +16,7 @@ from service.catalog.errors import NotInCatalogError
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import EngineError
 from service.engine.fleet.layouts import check_layout
-from service.engine.fleet.questions import SettingsWish
+from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.settings import resolve
 from service.engine.inputs import EngineName, Gpu, Layout, WeightFormat
 from service.engine.time.steps import Deployed
@@ -82,8 +82,8 @@ def _measured(
     rules, layout = rules_for(engine), Layout(tensor_parallel_size=ranks)
     try:
         model, gpu = catalog.model(model_id), catalog.gpu(gpu_id)
-        wish = SettingsWish(weight_format=weight_format, kv_cache_dtype="bf16")
-        checkpoint = resolve(model, gpu, wish, rules).checkpoint
+        stated = StatedSettings(weight_format=weight_format, kv_cache_dtype="bf16")
+        checkpoint = resolve(model, gpu, stated, rules).checkpoint
         check_layout(model.architecture, checkpoint.quantization, layout)
         key = Deployed(model=model, checkpoint=checkpoint, gpu=gpu, layout=layout, kv_cache_dtype="bf16", rules=rules)
         return Kernels(gpu=gpu, layout=layout, workload=workload(key), tables=measured_step_tables(key))

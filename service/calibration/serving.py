@@ -11,15 +11,18 @@ from service.catalog.errors import NotInCatalogError
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import EngineError
 from service.engine.facts import ModelFacts
-from service.engine.fleet.questions import SettingsWish
-from service.engine.fleet.settings import resolve
+from service.engine.fleet.planned import planned
+from service.engine.fleet.questions import StatedSettings
+from service.engine.fleet.settings import own_checkpoint, resolve
 from service.engine.inputs import EngineName, Gpu, KvCacheDtype, Layout, WeightFormat
 from service.engine.layers import MoeMlp
-from service.engine.memory.plan import MemoryPlan, memory_plan
-from service.engine.time.replica import Replica, block_pool, scheduler_settings
-from service.engine.time.scheduler import ScheduleResult, SimulatedLoad, simulate
-from service.engine.time.steps import StepTimer, StepTimers, deployed
-from service.engine.time.traffic import FixedLength, Length, Traffic, UniformLength, burst_of_users, open_loop
+from service.engine.memory.plan import MemoryPlan
+from service.engine.time.batching import block_pool, scheduler_settings
+from service.engine.time.lengths import FixedLength, Length, UniformLength
+from service.engine.time.samples import ScheduleResult
+from service.engine.time.scheduler import simulate
+from service.engine.time.steps import StepTimers, Timing, deployed
+from service.engine.time.traffic import Sender, SimulatedLoad, Traffic
 
 ENGINES: Final[Mapping[str, EngineName]] = {"vllm": "vllm", "tensorrt-llm": "tensorrt-llm", "sglang": "sglang"}
 FORMATS: Final[Mapping[str, WeightFormat]] = {
@@ -101,21 +104,12 @@ def _resolved(row: Mapping[str, Any], catalog: Snapshot) -> Run:
     model, gpu = _model(str(row["model"]), catalog), _gpu(str(row["gpu"]), catalog)
     rules = rules_for(engine, _version(row))
     input_tokens, output_tokens = int(row["isl"]), int(row["osl"])
-    resolved = resolve(model, gpu, _wish(row, model, engine, gpu), rules, input_tokens + output_tokens)
+    resolved = resolve(model, gpu, _stated(row, model, engine, gpu), rules, input_tokens + output_tokens)
     settings = replace(resolved.settings, max_model_len=input_tokens + output_tokens)
     if "InferenceX" in str(row.get("dataset")) and engine == "vllm":
         settings = replace(settings, max_num_batched_tokens=INFERENCEX_BATCHED_TOKENS)
-    plan = memory_plan(
-        model,
-        resolved.checkpoint,
-        gpu,
-        _layout(row, model),
-        settings,
-        rules,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        shorten_to_fit=False,
-    )
+    served = replace(resolved, settings=settings, shorten_to_fit=False)
+    plan = planned(served, _layout(row, model), input_tokens, output_tokens)
     if not plan.holds_one_request:
         raise _UnstatedError("by our ledger not one request fits")
     streams = plan.layout.data_parallel_size * plan.layout.pipeline_parallel_size
@@ -150,13 +144,13 @@ def _gpu(name: str, catalog: Snapshot) -> Gpu:
     raise _UnstatedError(f"the GPU {name!r} is not in the catalog")
 
 
-def _wish(row: Mapping[str, Any], model: ModelFacts, engine: EngineName, gpu: Gpu) -> SettingsWish:
+def _stated(row: Mapping[str, Any], model: ModelFacts, engine: EngineName, gpu: Gpu) -> StatedSettings:
     stated = FORMATS.get(str(row["weight_precision"]).lower())
     if stated is None:
         raise _UnstatedError(f"weight precision {row['weight_precision']} has no format")
-    own = next(it.weight_format for it in model.checkpoints if it.is_default)
+    own = own_checkpoint(model).weight_format
     is_own = stated == own or (own == "mxfp4" and stated in ("nvfp4", "fp8"))  # published in that form only
-    return SettingsWish(weight_format=None if is_own else stated, kv_cache_dtype=_cache_dtype(row, engine, gpu))
+    return StatedSettings(weight_format=None if is_own else stated, kv_cache_dtype=_cache_dtype(row, engine, gpu))
 
 
 def _cache_dtype(row: Mapping[str, Any], engine: EngineName, gpu: Gpu) -> KvCacheDtype:
@@ -189,13 +183,13 @@ def _load(row: Mapping[str, Any], plan: MemoryPlan, streams: int) -> SimulatedLo
     rate = row.get("request_rate_per_s") or row.get("request_rate")
     if rate is not None:
         count = int(row.get("num_prompts") or OPEN_REQUESTS)
-        return open_loop(traffic, float(rate) / streams, 0, count)
+        return Sender().open_loop(traffic, float(rate) / streams, 0, count)
     if row.get("concurrency"):
         users = max(int(row["concurrency"]) // streams, 1)
-        return burst_of_users(traffic, users, PROMPTS_PER_USER * users)
+        return Sender().burst_of_users(traffic, users, PROMPTS_PER_USER * users)
     at_once = max(min(plan.requests_in_cache, plan.settings.max_num_seqs), 1)
     count = min(OFFLINE_WAVES * at_once, MOST_OFFLINE_REQUESTS)
-    return burst_of_users(traffic, count, count)
+    return Sender().burst_of_users(traffic, count, count)
 
 
 def _length(nominal_tokens: int, basis: str) -> Length:
@@ -204,36 +198,30 @@ def _length(nominal_tokens: int, basis: str) -> Length:
     return FixedLength(tokens=nominal_tokens)
 
 
-def scheduled(run: Run, timer: StepTimer) -> ScheduleResult:
+def scheduled(run: Run, timing: Timing) -> ScheduleResult:
     """Return the simulated schedule of one of a run's streams."""
-    replica = Replica(
-        plan=run.plan,
-        timer=timer,
-        traffic=Traffic(
-            inputs=FixedLength(tokens=int(run.row["isl"])), outputs=FixedLength(tokens=int(run.row["osl"]))
-        ),
-    )
-    return simulate(timer, run.load, pool=block_pool(replica), settings=scheduler_settings(replica))
+    fixed = Traffic(inputs=FixedLength(tokens=int(run.row["isl"])), outputs=FixedLength(tokens=int(run.row["osl"])))
+    return simulate(timing, run.load, pool=block_pool(run.plan), settings=scheduler_settings(run.plan, fixed))
 
 
 def compare_run(run: Run, timers: StepTimers) -> list[Measured]:
     """Return every figure of a published run beside ours."""
-    timer = timers.timer(deployed(run.plan))
-    return [] if timer is None else measured_pairs(run, timer)
+    timing = timers.timer(deployed(run.plan))
+    return [] if timing is None else measured_pairs(run, timing)
 
 
-def measured_pairs(run: Run, timer: StepTimer) -> list[Measured]:
-    """Return every figure of a published run beside the one that a timer gives."""
-    found = scheduled(run, timer)
+def measured_pairs(run: Run, timing: Timing) -> list[Measured]:
+    """Return every figure of a published run beside the one that step times give."""
+    seen = scheduled(run, timing)
     reported = run.row["reported"]
     pairs: list[tuple[str, float, float]] = []
-    for name, sample in (("ttft", found.ttft_s), ("tpot", found.tpot_s)):
+    for name, sample in (("ttft", seen.ttft_s), ("tpot", seen.tpot_s)):
         for statistic, value in (reported.get(f"{name}_ms") or {}).items():
             if statistic in STATISTICS and value:
                 percent = STATISTICS[statistic]
                 ours = sample.mean if percent is None else sample.percentile(percent)
                 pairs.append((name, float(value) / MILLISECONDS_PER_S, ours))
-    tokens_per_s = run.streams * found.output_tokens_per_s
+    tokens_per_s = run.streams * seen.output_tokens_per_s
     if reported.get("output_tokens_per_s"):
         pairs.append(("throughput", float(reported["output_tokens_per_s"]), tokens_per_s))
     elif reported.get("output_tokens_per_s_per_gpu"):
@@ -246,7 +234,7 @@ def measured_pairs(run: Run, timer: StepTimer) -> list[Measured]:
             engine=run.plan.rules.engine,
             gpu=run.plan.gpu.id,
             group=run.group,
-            basis=timer.basis,
+            basis=timing.basis.name,
             quantity=name,
             measured=measured,
             predicted=predicted,

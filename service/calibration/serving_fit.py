@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.calibration.serving import Measured, Run, measured_pairs
-from service.engine.time.steps import Deployed, deployed
+from service.engine.time.results import Basis
+from service.engine.time.steps import Deployed, Timing, deployed
 from service.performance.measured import NotMeasuredError
 from service.performance.roofline import FLOOR, roofline_tables
-from service.performance.tables import Factors, StepTables, TabledSteps, calibrated
+from service.performance.tables import Factors, StepTables, calibrated
 from service.performance.timers import ROOFLINE, estimated_step_tables, kernel_class, workload
 from service.performance.timers import measured_step_tables as kernels_of
 
@@ -69,16 +70,19 @@ class Case:
     tables: StepTables
     floor: StepTables
 
-    def timer(self, factors: Factors) -> TabledSteps:
-        """Return the run's timer under factors."""
-        return calibrated(
-            self.tables,
-            self.floor,
-            factors,
-            steps_planned_ahead=self.run.plan.rules.steps_planned_ahead,
-            basis=self.key[0],
-            basis_note="",
-            expected_error_fraction=0.0,
+    def timing(self, factors: Factors) -> Timing:
+        """Return the run's times under factors."""
+        return Timing(
+            steps=calibrated(self.tables, self.floor, factors),
+            request_overhead=factors.request_overhead,
+            basis=Basis(
+                name=self.key[0],
+                is_measured=False,
+                source="",
+                note="",
+                overhead_source="",
+                expected_error_fraction=0.0,
+            ),
         )
 
 
@@ -118,13 +122,13 @@ def _tables(key: Deployed, basis: str) -> tuple[StepTables, StepTables] | None:
 
 def errors_of(cases: Sequence[Case], factors: Mapping[Key, Factors]) -> list[Measured]:
     """Return every figure beside its prediction, under the factors of each class."""
-    timers: dict[tuple[int, Key], TabledSteps] = {}
+    timings: dict[tuple[int, Key], Timing] = {}
     found: list[Measured] = []
     for case in cases:
         name = (id(case.tables), case.key)
-        if name not in timers:
-            timers[name] = case.timer(factors[case.key])
-        found += measured_pairs(case.run, timers[name])
+        if name not in timings:
+            timings[name] = case.timing(factors[case.key])
+        found += measured_pairs(case.run, timings[name])
     return found
 
 

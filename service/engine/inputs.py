@@ -94,7 +94,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayoutWish:
+class StatedLayout:
     """The parts of the layout that the caller fixed; None leaves the choice to us."""
 
     tensor_parallel_size: int | None = None

@@ -12,6 +12,7 @@ from service.performance.roofline import Efficiencies
 from service.performance.tables import Factors
 
 ANY = "*"
+SOURCE = "fitted on published serving runs; service/performance/data/calibration.yaml"
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 

@@ -4,6 +4,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from service.engine.time.steps import RequestOverhead
+
 # Powers of two: kernels waste part of a tile between them, which measurements show as steps of up to 40 %.
 TOKENS = tuple(float(1 << power) for power in range(15))
 REQUESTS = tuple(float(1 << power) for power in range(11))
@@ -13,7 +15,7 @@ ATTENDED = tuple(float(1 << power) for power in range(6, 17))
 SMALL_BATCH_TOKENS = 1024.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
     """A function of one variable, linear between rising knots and beyond the last one."""
 
@@ -31,7 +33,7 @@ class Curve:
         return values[left] + slope * (x - knots[left])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Surface:
     """A function of two variables, bilinear between rising knots and beyond the last ones."""
 
@@ -94,8 +96,13 @@ class Factors:
     request_overhead_s: float  # HTTP, whatever the prompt [s]
     tokenizer_s_per_token: float  # of a prompt [s]
 
+    @property
+    def request_overhead(self) -> RequestOverhead:
+        """Return what a request waits outside iterations."""
+        return RequestOverhead(base_s=self.request_overhead_s, s_per_prompt_token=self.tokenizer_s_per_token)
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TabledSteps:
     """Step times as sums of tabled parts and overheads; implements `StepTimer`.
 
@@ -105,22 +112,12 @@ class TabledSteps:
              + decode(requests, context) - decode(requests, shortest context)
     """
 
-    basis: str
-    basis_note: str
-    expected_error_fraction: float
     decode: Surface
     tokens: Curve
     attention: Curve
     step_overhead_s: float
     sequence_overhead_s: float
     mixed_overhead_s: float
-    base_request_overhead_s: float
-    tokenizer_s_per_token: float
-    steps_planned_ahead: int
-
-    def request_overhead_s(self, prompt_tokens: int) -> float:
-        """Return what a request waits before the scheduler knows it. [s]."""
-        return self.base_request_overhead_s + self.tokenizer_s_per_token * prompt_tokens
 
     def decode_s(self, requests: float, context_tokens: float) -> float:
         """Return the seconds of an iteration that only decodes. [s]."""
@@ -139,26 +136,13 @@ class TabledSteps:
         return seconds
 
 
-def calibrated(
-    tables: StepTables,
-    floor: StepTables,
-    factors: Factors,
-    *,
-    steps_planned_ahead: int,
-    basis: str,
-    basis_note: str,
-    expected_error_fraction: float,
-) -> TabledSteps:
-    """Return a timer: tables times their factors, never below the physical floor.
+def calibrated(tables: StepTables, floor: StepTables, factors: Factors) -> TabledSteps:
+    """Return step times: tables times their factors, never below the physical floor.
 
     Args:
         tables: seconds as measured or estimated.
         floor: bytes over bandwidth and FLOP over peak of the same parts.
         factors: what calibration found.
-        steps_planned_ahead: iterations that the engine plans before it looks for new requests.
-        basis: measured-kernels or roofline.
-        basis_note: why the better basis does not speak.
-        expected_error_fraction: of this basis, as the accuracy report measured. [fraction]
     """
     decode = [
         [max(factors.decode_factor * value, least) for value, least in zip(row, floor_row, strict=True)]
@@ -171,9 +155,6 @@ def calibrated(
     ]
     attention = [factors.large_prefill_factor * value for value in tables.attention]
     return TabledSteps(
-        basis=basis,
-        basis_note=basis_note,
-        expected_error_fraction=expected_error_fraction,
         decode=Surface(rows=REQUESTS, columns=CONTEXTS, values=rising_rows(decode)),
         tokens=Curve(knots=TOKENS, values=rising([max(*it) for it in zip(tokens, floor.tokens, strict=True)])),
         attention=Curve(
@@ -182,7 +163,4 @@ def calibrated(
         step_overhead_s=factors.step_overhead_s,
         sequence_overhead_s=factors.sequence_overhead_s,
         mixed_overhead_s=factors.mixed_overhead_s,
-        base_request_overhead_s=factors.request_overhead_s,
-        tokenizer_s_per_token=factors.tokenizer_s_per_token,
-        steps_planned_ahead=steps_planned_ahead,
     )

@@ -7,15 +7,19 @@ from typing import Final
 
 from service.engine.inputs import Gpu
 from service.engine.layers import MoeMlp
-from service.engine.time.steps import Deployed
-from service.performance.calibration import efficiencies_for, factors_of, row_for
+from service.engine.time.kept import Kept
+from service.engine.time.results import Basis
+from service.engine.time.simulations import Simulations
+from service.engine.time.steps import Deployed, Timing
+from service.performance.calibration import SOURCE, efficiencies_for, factors_of, row_for
 from service.performance.measured import NotMeasuredError, has_system, measured_tables, read_system
 from service.performance.modes import quantization_modes
 from service.performance.roofline import FLOOR, Workload, roofline_tables, workload_of
-from service.performance.tables import StepTables, TabledSteps, calibrated
+from service.performance.tables import StepTables, calibrated
 
 MEASURED: Final = "measured-kernels"
 ROOFLINE: Final = "roofline"
+KERNELS_SOURCE: Final = "aiconfigurator-core 0.12, kernels measured on this GPU (github.com/ai-dynamo/aiconfigurator)"
 MAX_TIMERS: Final = 4096
 PAUSE_S: Final = 0.05
 # Read ahead in this order: the systems most questions are about come first. Each takes about a second and 20-40 MB.
@@ -35,12 +39,13 @@ STORAGE_KEYS: Final = frozenset({"quantization_config", "compression_config", "h
 
 
 class KernelTimers:
-    """Builds timers, and keeps them; implements `StepTimers`. Safe to share between threads."""
+    """Builds timers, and keeps them with what was simulated; implements `StepTimers`. Safe to share between threads."""
 
     def __init__(self) -> None:
         """Start without any."""
-        self._timers: dict[Deployed, TabledSteps] = {}
-        self._quick: dict[Deployed, TabledSteps] = {}
+        self.simulations = Simulations()
+        self._timers: Kept[Timing] = Kept(MAX_TIMERS)
+        self._quick: Kept[Timing] = Kept(MAX_TIMERS)
         # aiconfigurator-core loads tables into module-level caches; one at a time.
         self._lock = RLock()
         self._closing = Event()
@@ -52,31 +57,21 @@ class KernelTimers:
         if self._warm_up is not None:
             self._warm_up.join()
 
-    def timer(self, key: Deployed) -> TabledSteps | None:
-        """Return the timer of a deployment; the first call of a combination builds its tables."""
+    def timer(self, key: Deployed) -> Timing | None:
+        """Return the times of a deployment; the first call of a combination builds its tables."""
         if not _can_time(key.gpu):
             return None
-        found = self._timers.get(key)
-        if found is not None:
-            return found
+        kept = self._timers.get(key)
+        if kept is not None:
+            return kept
         with self._lock:
-            found = self._timers.get(key)
-            if found is None:
-                if len(self._timers) >= MAX_TIMERS:
-                    self._timers.clear()
-                found = self._timers[key] = build_timer(key)
-        return found
+            return self._timers.get_or(key, lambda: build_timer(key))
 
-    def quick(self, key: Deployed) -> TabledSteps | None:
-        """Return the roofline timer of a deployment: ready in milliseconds, and the same whenever it is asked for."""
+    def quick(self, key: Deployed) -> Timing | None:
+        """Return the roofline's times of a deployment: ready in milliseconds, the same whenever they are asked for."""
         if not _can_time(key.gpu):
             return None
-        found = self._quick.get(key)
-        if found is None:
-            if len(self._quick) >= MAX_TIMERS:
-                self._quick.clear()
-            found = self._quick[key] = roofline_timer(key, "a quick estimate")
-        return found
+        return self._quick.get_or(key, lambda: roofline_timer(key, "a quick estimate"))
 
     def warm_up(self, gpu_ids: Iterable[str] = COMMON_SYSTEMS) -> Thread:
         """Read the kernels of common GPUs in a thread, until `close`; return the thread."""
@@ -97,8 +92,8 @@ def _can_time(gpu: Gpu) -> bool:
     return bool(gpu.peak_flop_per_s)
 
 
-def build_timer(key: Deployed) -> TabledSteps:
-    """Return a new timer: measured kernels where there are any, else the roofline, which says why."""
+def build_timer(key: Deployed) -> Timing:
+    """Return new times: measured kernels where there are any, else the roofline, which says why."""
     try:
         tables = measured_step_tables(key)
     except NotMeasuredError as refusal:
@@ -106,8 +101,8 @@ def build_timer(key: Deployed) -> TabledSteps:
     return _calibrated(key, tables, MEASURED, "")
 
 
-def roofline_timer(key: Deployed, note: str) -> TabledSteps:
-    """Return a new timer from data sheets, and why it is not measured."""
+def roofline_timer(key: Deployed, note: str) -> Timing:
+    """Return new times from data sheets, and why they are not measured."""
     return _calibrated(key, estimated_step_tables(key), ROOFLINE, note)
 
 
@@ -121,16 +116,20 @@ def workload(key: Deployed) -> Workload:
     return workload_of(key.model.architecture, key.checkpoint.quantization, key.gpu, key.layout, key.kv_cache_dtype)
 
 
-def _calibrated(key: Deployed, tables: StepTables, basis: str, note: str) -> TabledSteps:
+def _calibrated(key: Deployed, tables: StepTables, basis: str, note: str) -> Timing:
     row = row_for(basis, key.rules.engine, key.rules.rules_version, key.gpu.architecture, kernel_class(key))
-    return calibrated(
-        tables,
-        roofline_tables(workload(key), key.gpu, key.layout, FLOOR),
-        factors_of(row),
-        steps_planned_ahead=key.rules.steps_planned_ahead,
-        basis=basis,
-        basis_note=note,
-        expected_error_fraction=row.expected_error_fraction,
+    factors = factors_of(row)
+    return Timing(
+        steps=calibrated(tables, roofline_tables(workload(key), key.gpu, key.layout, FLOOR), factors),
+        request_overhead=factors.request_overhead,
+        basis=Basis(
+            name=basis,
+            is_measured=basis == MEASURED,
+            source=KERNELS_SOURCE if basis == MEASURED else note,
+            note=note,
+            overhead_source=SOURCE,
+            expected_error_fraction=row.expected_error_fraction,
+        ),
     )
 
 

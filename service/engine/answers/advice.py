@@ -6,11 +6,13 @@ from service.engine.answers.results import Change, GpuStep, Lever
 from service.engine.arithmetic import GIB
 from service.engine.errors import EngineError
 from service.engine.fleet.deployments import Deployment, best, deployments
-from service.engine.fleet.questions import SettingsWish, SizeQuestion
+from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.fleet.results import BindingConstraint
+from service.engine.fleet.settings import own_checkpoint
 from service.engine.inputs import Limits
 from service.engine.memory.plan import MemoryPlan
-from service.engine.time.replica import Replica, at_concurrency
+from service.engine.time.demand import Users
+from service.engine.time.replica import Replica
 
 
 def binding_constraint(chosen: Deployment, smaller: Deployment | None) -> BindingConstraint:
@@ -53,28 +55,27 @@ def one_step_more(chosen: Deployment) -> GpuStep | None:
     return GpuStep(gpus=chosen.gpus + chosen.layout.gpus_per_replica, feasible=True, violates=None)
 
 
-def changes_to_try(question: SizeQuestion) -> tuple[tuple[Change, SettingsWish], ...]:
+def changes_to_try(question: SizeQuestion) -> tuple[tuple[Change, StatedSettings], ...]:
     """Return the changes worth trying: narrower cache, narrower weights, each alone."""
-    wish = question.settings
-    tries: list[tuple[Change, SettingsWish]] = []
-    if wish.kv_cache_dtype != "fp8":
-        tries.append((Change(name="kv_cache_dtype", value="fp8"), replace(wish, kv_cache_dtype="fp8")))
-    own = next(it.weight_format for it in question.model.checkpoints if it.is_default)
-    loaded = wish.weight_format or own
+    stated = question.settings
+    tries: list[tuple[Change, StatedSettings]] = []
+    if stated.kv_cache_dtype != "fp8":
+        tries.append((Change(name="kv_cache_dtype", value="fp8"), replace(stated, kv_cache_dtype="fp8")))
+    loaded = stated.weight_format or own_checkpoint(question.model).weight_format
     if loaded in ("bf16", "fp16"):
-        tries.append((Change(name="weight_format", value="fp8"), replace(wish, weight_format="fp8")))
+        tries.append((Change(name="weight_format", value="fp8"), replace(stated, weight_format="fp8")))
     if loaded in ("bf16", "fp16", "fp8", "int8"):
-        tries.append((Change(name="weight_format", value="int4"), replace(wish, weight_format="int4")))
+        tries.append((Change(name="weight_format", value="int4"), replace(stated, weight_format="int4")))
     return tuple(tries)
 
 
 def levers(question: SizeQuestion, chosen: Deployment) -> tuple[Lever, ...]:
     """Return the single changes that would save GPUs, or make an infeasible question feasible."""
-    found: list[Lever] = []
-    for change, wish in changes_to_try(question):
+    saving: list[Lever] = []
+    for change, stated in changes_to_try(question):
         fewer = chosen.gpus - 1 if chosen.is_feasible else None
         try:
-            candidates = deployments(replace(question, settings=wish), fewer)
+            candidates = deployments(replace(question, settings=stated), fewer)
         except EngineError:
             continue  # the caller's layout is not legal for this format
         if not candidates:
@@ -82,25 +83,22 @@ def levers(question: SizeQuestion, chosen: Deployment) -> tuple[Lever, ...]:
         other = best(candidates, question.limits)
         if other.is_feasible and (not chosen.is_feasible or other.gpus < chosen.gpus):
             saved = chosen.gpus - other.gpus if chosen.is_feasible else 0
-            found.append(Lever(change=change, gpus=other.gpus, saves_gpus=saved))
-    return tuple(sorted(found, key=lambda it: (it.gpus, it.change.name)))
+            saving.append(Lever(change=change, gpus=other.gpus, saves_gpus=saved))
+    return tuple(sorted(saving, key=lambda lever: (lever.gpus, lever.change.name)))
 
 
-def would_fit(chosen: Deployment, limits: Limits, found: tuple[Lever, ...]) -> tuple[str, ...]:
+def would_fit(chosen: Deployment, limits: Limits, saving: tuple[Lever, ...]) -> tuple[str, ...]:
     """Return, for an infeasible question, sentences that say what would make it fit."""
     if chosen.is_feasible:
         return ()
-    if chosen.replica is not None:
-        sentences = [*looser_limits(chosen.replica, limits)]
-    else:
-        sentences = [*missing_memory(chosen.plan)]
-    sentences += [f"{it.change.name}={it.change.value} fits on {it.gpus} GPUs" for it in found]
-    return tuple(sentences)
+    sentences = looser_limits(chosen.replica, limits) if chosen.replica is not None else missing_memory(chosen.plan)
+    changes = (f"{lever.change.name}={lever.change.value} fits on {lever.gpus} GPUs" for lever in saving)
+    return (*sentences, *changes)
 
 
 def looser_limits(replica: Replica, limits: Limits) -> tuple[str, ...]:
     """Return the limits that one request alone would meet on the fastest layout."""
-    alone = at_concurrency(replica, 1)
+    alone = replica.seen(Users(1))
     layout = replica.plan.layout
     where = f"on {layout.gpus_per_replica} GPUs (tensor_parallel_size {layout.tensor_parallel_size})"
     seen = {"ttft_s": alone.ttft_s.percentile(limits.percentile), "tpot_s": alone.tpot_s.percentile(limits.percentile)}

@@ -3,15 +3,14 @@
 from collections.abc import Iterator
 
 from service.engine.engines.rules import EngineRules
-from service.engine.facts import ModelFacts
-from service.engine.fleet.questions import CapacityQuestion, RecommendQuestion, SettingsWish, SizeQuestion
+from service.engine.fleet.deployments import Deployment
+from service.engine.fleet.questions import CapacityQuestion, RecommendQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.results import Assumption, Origin, Scalar
 from service.engine.fleet.settings import Resolved, resolved_drafts
-from service.engine.inputs import EngineSettings, Gpu, Headroom, Limits, Load
+from service.engine.inputs import EngineSettings, Headroom, Limits, Load
 from service.engine.memory.plan import MemoryPlan, keeps_separate_pools
 from service.engine.memory.separate_pools import MAMBA_FULL_MEMORY_RATIO, STATES_PER_REQUEST, SWA_FULL_TOKENS_RATIO
 from service.engine.time.replica import Replica
-from service.engine.time.traffic import mean_length
 
 KV_REQUEST_SOURCE = "every request is held at its full length, input and output together"
 PREFIX_SOURCE = "shared prefixes are not counted on: every request holds its own cache"
@@ -20,29 +19,23 @@ POOLS_SOURCE = "SGLang server_args.py: how pools of separate kinds of layers sha
 STATES_SOURCE = "SGLang kv_cache_configurator.py: 3, and 2 more with extra_buffer, the default since mid-2026"
 LENGTHS_SOURCE = "requests that are all alike would keep in step; real ones do not"
 WHOLE_CONTEXT_SOURCE = "requests of the longest context served; an eighth of it, at most 512 tokens, is output"
-KERNELS_SOURCE = "aiconfigurator-core 0.12, kernels measured on this GPU (github.com/ai-dynamo/aiconfigurator)"
-CALIBRATION_SOURCE = "fitted on published serving runs; service/performance/data/calibration.yaml"
 
 
-def size_assumptions(
-    question: SizeQuestion, resolved: Resolved, plan: MemoryPlan, replica: Replica | None
-) -> tuple[Assumption, ...]:
+def size_assumptions(question: SizeQuestion, deployment: Deployment) -> tuple[Assumption, ...]:
     """Return what a sizing rests on."""
     return (
-        *_shared(question.model, question.gpu, question.rules, resolved, plan),
+        *_shared(deployment.resolved, deployment.plan),
         *_load(question.load),
         *_limits(question.limits),
-        *_time(replica),
+        *_time(deployment.replica),
         *_headroom(question.headroom),
     )
 
 
-def capacity_assumptions(
-    question: CapacityQuestion, resolved: Resolved, plan: MemoryPlan, replica: Replica | None
-) -> tuple[Assumption, ...]:
+def capacity_assumptions(question: CapacityQuestion, deployment: Deployment) -> tuple[Assumption, ...]:
     """Return what a capacity rests on."""
     lengths = (
-        (_note("context_tokens", plan.context_tokens, "default", WHOLE_CONTEXT_SOURCE),)
+        (_note("context_tokens", deployment.plan.context_tokens, "default", WHOLE_CONTEXT_SOURCE),)
         if question.input_tokens is None and question.output_tokens is None
         else (
             _length("input_tokens", question.input_tokens),
@@ -50,12 +43,12 @@ def capacity_assumptions(
         )
     )
     return (
-        *_shared(question.model, question.gpu, question.rules, resolved, plan),
+        *_shared(deployment.resolved, deployment.plan),
         *lengths,
         *_amount(question.load),
         *_spread(question.load),
         *_limits(question.limits),
-        *_time(replica),
+        *_time(deployment.replica),
     )
 
 
@@ -64,7 +57,7 @@ def recommend_assumptions(question: RecommendQuestion) -> tuple[Assumption, ...]
     return (
         _note("model_config", question.model.id, "catalog", question.model.source),
         _rules_note(question.rules),
-        *_wishes(question.settings, question.rules),
+        *_stated_settings(question.settings, question.rules),
         *resolved_drafts(question.model, question.settings)[1],
         *_adapters(question.settings),
         *_load(question.load),
@@ -74,10 +67,8 @@ def recommend_assumptions(question: RecommendQuestion) -> tuple[Assumption, ...]
     )
 
 
-def _shared(
-    model: ModelFacts, gpu: Gpu, rules: EngineRules, resolved: Resolved, plan: MemoryPlan
-) -> tuple[Assumption, ...]:
-    memory = plan.memory
+def _shared(resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
+    memory, model, gpu, rules = plan.memory, resolved.model, resolved.gpu, resolved.rules
     measured = {
         "activation_bytes": memory.activation_bytes,
         "cuda_graph_bytes": memory.cuda_graph_bytes,
@@ -134,22 +125,22 @@ def _ratios(plan: MemoryPlan) -> Iterator[Assumption]:
         yield _note("swa_full_tokens_ratio", float(SWA_FULL_TOKENS_RATIO), "default", POOLS_SOURCE)
 
 
-def _wishes(wish: SettingsWish, rules: EngineRules) -> Iterator[Assumption]:
+def _stated_settings(stated: StatedSettings, rules: EngineRules) -> Iterator[Assumption]:
     """Yield the engine settings of every option: as stated, or left to the engine, which decides by GPU."""
-    stated: dict[str, Scalar] = {
-        "weight_format": wish.weight_format,
-        "kv_cache_dtype": wish.kv_cache_dtype,
-        "gpu_memory_utilization": wish.gpu_memory_utilization,
-        "kv_cache_memory_bytes": wish.kv_cache_memory_bytes,
-        "max_model_len": wish.max_model_len,
-        "max_num_batched_tokens": wish.max_num_batched_tokens,
-        "max_num_seqs": wish.max_num_seqs,
-        "block_size": wish.block_size,
+    values: dict[str, Scalar] = {
+        "weight_format": stated.weight_format,
+        "kv_cache_dtype": stated.kv_cache_dtype,
+        "gpu_memory_utilization": stated.gpu_memory_utilization,
+        "kv_cache_memory_bytes": stated.kv_cache_memory_bytes,
+        "max_model_len": stated.max_model_len,
+        "max_num_batched_tokens": stated.max_num_batched_tokens,
+        "max_num_seqs": stated.max_num_seqs,
+        "block_size": stated.block_size,
     }
-    for name, value in stated.items():
+    for name, value in values.items():
         if value is not None:
             yield _note(name, value, "request", None)
-    unstated = ", ".join(name for name, value in stated.items() if value is None)
+    unstated = ", ".join(name for name, value in values.items() if value is None)
     if unstated:
         yield _note("engine_settings", unstated, "default", f"by checkpoint and GPU, as /size lists; {rules.source}")
 
@@ -201,7 +192,7 @@ def _spread(load: Load) -> list[Assumption]:
     ]
 
 
-def _adapters(settings: EngineSettings | SettingsWish) -> tuple[Assumption, ...]:
+def _adapters(settings: EngineSettings | StatedSettings) -> tuple[Assumption, ...]:
     if not settings.max_loras:
         return ()
     return (
@@ -230,20 +221,14 @@ def _time(replica: Replica | None) -> tuple[Assumption, ...]:
     """Return where step times come from."""
     if replica is None:
         return ()
-    timer = replica.timer
-    prompt_tokens = round(mean_length(replica.traffic.inputs))
-    measured = timer.basis == "measured-kernels"
+    timing, serving = replica.timing, replica.serving
+    basis = timing.basis
+    overhead_s = timing.request_overhead.of_prompt(round(serving.traffic.inputs.mean()))
+    ahead = serving.settings.steps_planned_ahead
     return (
-        _note(
-            "step_times",
-            timer.basis,
-            "measured" if measured else "default",
-            KERNELS_SOURCE if measured else timer.basis_note,
-        ),
-        _note("request_overhead_s", timer.request_overhead_s(prompt_tokens), "measured", CALIBRATION_SOURCE),
-        _note(
-            "steps_planned_ahead", timer.steps_planned_ahead, "default", "asynchronous scheduling, by engine version"
-        ),
+        _note("step_times", basis.name, "measured" if basis.is_measured else "default", basis.source),
+        _note("request_overhead_s", overhead_s, "measured", basis.overhead_source),
+        _note("steps_planned_ahead", ahead, "default", "asynchronous scheduling, by engine version"),
     )
 
 

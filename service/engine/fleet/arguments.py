@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import assert_never
 
-from service.engine.fleet.questions import SettingsWish
+from service.engine.fleet.questions import StatedSettings
+from service.engine.fleet.settings import own_checkpoint
 from service.engine.inputs import EngineName
 from service.engine.memory.plan import MemoryPlan
 
@@ -12,7 +13,7 @@ NAMED_METHODS = ("mtp", "ngram")  # drafts that need no other checkpoint
 DTYPES: Mapping[str, str] = {"bf16": "bfloat16", "fp16": "float16"}
 
 
-def engine_args(engine: EngineName, plan: MemoryPlan, wish: SettingsWish) -> Flags:
+def engine_args(engine: EngineName, plan: MemoryPlan, stated: StatedSettings) -> Flags:
     """Return the flags, by each engine's own names, that reproduce the plan.
 
     Sources:
@@ -20,27 +21,27 @@ def engine_args(engine: EngineName, plan: MemoryPlan, wish: SettingsWish) -> Fla
     """
     match engine:
         case "vllm":
-            return _vllm(plan, wish)
+            return _vllm(plan, stated)
         case "sglang":
-            return _sglang(plan, wish)
+            return _sglang(plan, stated)
         case "tensorrt-llm":
             return _tensorrt_llm(plan)
         case _ as never:
             assert_never(never)
 
 
-def unnamed_settings(plan: MemoryPlan, wish: SettingsWish) -> Flags:
+def unnamed_settings(plan: MemoryPlan, stated: StatedSettings) -> Flags:
     """Return the settings that were sized and that `engine_args` cannot name, by their names in a question."""
     engine, settings = plan.rules.engine, plan.settings
     is_vllm, is_tensorrt_llm = engine == "vllm", engine == "tensorrt-llm"
-    is_own_dtype = wish.kv_cache_dtype in (None, "auto", "fp8") or (
-        engine == "sglang" and wish.kv_cache_dtype == "bf16"
+    is_own_dtype = stated.kv_cache_dtype in (None, "auto", "fp8") or (
+        engine == "sglang" and stated.kv_cache_dtype == "bf16"
     )
     unnamed = {
         "weight_format": loading_flags(plan) is None,
         "kv_cache_dtype": not is_vllm and not is_own_dtype and plan.checkpoint.kv_cache_dtype == "fp8",
         "kv_cache_memory_bytes": not is_vllm and settings.kv_cache_memory_bytes is not None,
-        "block_size": is_tensorrt_llm and wish.block_size is not None,
+        "block_size": is_tensorrt_llm and stated.block_size is not None,
         "max_loras": is_tensorrt_llm and settings.max_loras > 0,
         "data_parallel_size": is_tensorrt_llm and plan.layout.data_parallel_size > 1,
     }
@@ -57,7 +58,7 @@ def loading_flags(plan: MemoryPlan) -> Flags | None:
     checkpoint, engine = plan.checkpoint, plan.rules.engine
     if checkpoint in plan.model.checkpoints:
         return ()
-    own = next(it.weight_format for it in plan.model.checkpoints if it.is_default)
+    own = own_checkpoint(plan.model).weight_format
     if own not in DTYPES or engine == "tensorrt-llm":
         return None
     if checkpoint.weight_format == "fp8":
@@ -66,7 +67,7 @@ def loading_flags(plan: MemoryPlan) -> Flags | None:
     return None if dtype is None else ("--dtype", dtype)
 
 
-def _vllm(plan: MemoryPlan, wish: SettingsWish) -> Flags:
+def _vllm(plan: MemoryPlan, stated: StatedSettings) -> Flags:
     layout, settings = plan.layout, plan.settings
     flags = ["--tensor-parallel-size", str(layout.tensor_parallel_size)]
     flags += _unless_one("--pipeline-parallel-size", layout.pipeline_parallel_size)
@@ -81,9 +82,9 @@ def _vllm(plan: MemoryPlan, wish: SettingsWish) -> Flags:
     flags += ["--max-num-seqs", str(settings.max_num_seqs)]
     flags += ["--max-num-batched-tokens", str(settings.max_num_batched_tokens)]
     flags += ["--kv-cache-dtype", "fp8"] if settings.kv_cache_dtype == "fp8" else []
-    if wish.kv_cache_dtype is not None and wish.kv_cache_dtype in DTYPES:  # else the checkpoint's own has its way
-        flags += ["--kv-cache-dtype", DTYPES[wish.kv_cache_dtype]]
-    flags += [] if wish.block_size is None else ["--block-size", str(wish.block_size)]
+    if stated.kv_cache_dtype is not None and stated.kv_cache_dtype in DTYPES:  # else the checkpoint's own has its way
+        flags += ["--kv-cache-dtype", DTYPES[stated.kv_cache_dtype]]
+    flags += [] if stated.block_size is None else ["--block-size", str(stated.block_size)]
     if settings.num_speculative_tokens and names_drafter(plan):
         method, drafted = settings.speculative_method, settings.num_speculative_tokens
         flags += ["--speculative-config", f'{{"method": "{method}", "num_speculative_tokens": {drafted}}}']
@@ -98,7 +99,7 @@ def _vllm(plan: MemoryPlan, wish: SettingsWish) -> Flags:
     return (*flags, *(loading_flags(plan) or ()))
 
 
-def _sglang(plan: MemoryPlan, wish: SettingsWish) -> Flags:
+def _sglang(plan: MemoryPlan, stated: StatedSettings) -> Flags:
     layout, settings = plan.layout, plan.settings
     flags = ["--tp-size", str(layout.tensor_parallel_size)]
     flags += _unless_one("--pp-size", layout.pipeline_parallel_size)
@@ -109,8 +110,8 @@ def _sglang(plan: MemoryPlan, wish: SettingsWish) -> Flags:
     flags += ["--max-running-requests", str(settings.max_num_seqs)]
     flags += ["--chunked-prefill-size", str(settings.max_num_batched_tokens)]
     flags += ["--kv-cache-dtype", "fp8_e4m3"] if settings.kv_cache_dtype == "fp8" else []
-    flags += ["--kv-cache-dtype", "bf16"] if wish.kv_cache_dtype == "bf16" else []
-    flags += [] if wish.block_size is None else ["--page-size", str(wish.block_size)]
+    flags += ["--kv-cache-dtype", "bf16"] if stated.kv_cache_dtype == "bf16" else []
+    flags += [] if stated.block_size is None else ["--page-size", str(stated.block_size)]
     if settings.max_loras:
         loras, rank = settings.max_loras, settings.max_lora_rank
         flags += ["--enable-lora", "--max-loras-per-batch", str(loras), "--max-lora-rank", str(rank)]

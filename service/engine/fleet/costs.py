@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from service.engine.arithmetic import ceil_div
 from service.engine.fleet.questions import Offer
 from service.engine.fleet.results import Cost
+from service.engine.memory.plan import MemoryPlan
 
 SECONDS_PER_HOUR = 3600
 
@@ -18,6 +19,16 @@ class Fleet:
     replicas: int
     gpus_per_replica: int
     gpus_per_node: int
+
+
+def fleet_of(plan: MemoryPlan, replicas: int) -> Fleet:
+    """Return the GPUs of so many replicas of a plan."""
+    return Fleet(
+        gpu=plan.gpu.id,
+        replicas=replicas,
+        gpus_per_replica=plan.layout.gpus_per_replica,
+        gpus_per_node=plan.gpu.gpus_per_node,
+    )
 
 
 def instances_needed(fleet: Fleet, offer: Offer) -> int:

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.formats.quantization import Quantization
-from service.engine.inputs import Gpu, Layout, LayoutWish
+from service.engine.inputs import Gpu, Layout, StatedLayout
 from service.engine.layers import (
     Architecture,
     Attention,
@@ -157,7 +157,7 @@ def is_legal(architecture: Architecture, quantization: Quantization, layout: Lay
 
 @lru_cache(maxsize=4096)
 def candidate_layouts(
-    architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: LayoutWish
+    architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: StatedLayout
 ) -> tuple[Layout, ...]:
     """Return the legal layouts to consider, smallest first.
 
@@ -180,7 +180,7 @@ def candidate_layouts(
     return tuple(sorted(layouts, key=lambda it: (it.gpus_per_replica, it.pipeline_parallel_size)))
 
 
-def _most_ranks(architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: LayoutWish) -> int:
+def _most_ranks(architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: StatedLayout) -> int:
     """Return the stated tensor-parallel size, or the largest over which caches could have been spread."""
     if wish.tensor_parallel_size is not None or wish.decode_context_parallel_size is None:
         return wish.tensor_parallel_size or 1
@@ -188,7 +188,7 @@ def _most_ranks(architecture: Architecture, quantization: Quantization, gpu: Gpu
     return max(it.tensor_parallel_size for it in others)
 
 
-def _explain(architecture: Architecture, quantization: Quantization, wish: LayoutWish, ranks: int) -> None:
+def _explain(architecture: Architecture, quantization: Quantization, wish: StatedLayout, ranks: int) -> None:
     """Raise the refusal of exactly the layout that was asked for."""
     check_layout(
         architecture,
@@ -203,7 +203,7 @@ def _explain(architecture: Architecture, quantization: Quantization, wish: Layou
     )
 
 
-def _wished_layouts(gpu: Gpu, wish: LayoutWish) -> Iterator[Layout]:
+def _wished_layouts(gpu: Gpu, wish: StatedLayout) -> Iterator[Layout]:
     for tensor_parallel_size in _tensor_parallel_sizes(gpu, wish):
         for pipeline_parallel_size in _pipeline_parallel_sizes(gpu, tensor_parallel_size, wish):
             yield Layout(
@@ -215,14 +215,14 @@ def _wished_layouts(gpu: Gpu, wish: LayoutWish) -> Iterator[Layout]:
             )
 
 
-def _tensor_parallel_sizes(gpu: Gpu, wish: LayoutWish) -> tuple[int, ...]:
+def _tensor_parallel_sizes(gpu: Gpu, wish: StatedLayout) -> tuple[int, ...]:
     if wish.tensor_parallel_size is not None:
         return (wish.tensor_parallel_size,)
     domain = min(max(gpu.gpus_per_node, gpu.scale_up_domain_gpus), MAX_TENSOR_PARALLEL_SIZE)
     return tuple(1 << power for power in range(domain.bit_length()) if 1 << power <= domain)
 
 
-def _pipeline_parallel_sizes(gpu: Gpu, tensor_parallel_size: int, wish: LayoutWish) -> tuple[int, ...]:
+def _pipeline_parallel_sizes(gpu: Gpu, tensor_parallel_size: int, wish: StatedLayout) -> tuple[int, ...]:
     if wish.pipeline_parallel_size is not None:
         return (wish.pipeline_parallel_size,)
     if tensor_parallel_size >= gpu.gpus_per_node:

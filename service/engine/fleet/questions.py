@@ -9,10 +9,10 @@ from service.engine.inputs import (
     Gpu,
     Headroom,
     KvCacheDtype,
-    LayoutWish,
     Limits,
     Load,
     SpeculativeMethod,
+    StatedLayout,
     WeightFormat,
 )
 from service.engine.time.steps import StepTimers
@@ -21,7 +21,7 @@ Objective = Literal["cost", "gpus", "latency"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SettingsWish:
+class StatedSettings:
     """The engine settings that the caller stated; None means the engine's own default."""
 
     weight_format: WeightFormat | None = None
@@ -60,9 +60,9 @@ class SizeQuestion:
     gpu: Gpu
     load: Load
     limits: Limits
-    layout: LayoutWish
+    layout: StatedLayout
     headroom: Headroom
-    settings: SettingsWish
+    settings: StatedSettings
     rules: EngineRules
     offers: tuple[Offer, ...] = ()
     timers: StepTimers | None = None  # None: memory alone
@@ -80,8 +80,8 @@ class CapacityQuestion:
     input_tokens: int | None  # both None: requests of the longest context served
     output_tokens: int | None
     limits: Limits
-    layout: LayoutWish
-    settings: SettingsWish
+    layout: StatedLayout
+    settings: StatedSettings
     rules: EngineRules
     offers: tuple[Offer, ...] = ()
     timers: StepTimers | None = None  # None: memory alone
@@ -96,8 +96,8 @@ class RecommendQuestion:
     load: Load
     limits: Limits
     headroom: Headroom
-    settings: SettingsWish
-    layout: LayoutWish
+    settings: StatedSettings
+    layout: StatedLayout
     rules: EngineRules
     offers: tuple[Offer, ...]
     weight_formats: tuple[WeightFormat, ...] = ()  # empty: the model's own checkpoint formats

@@ -5,10 +5,11 @@ Sources:
     vLLM 0.33 `v1/spec_decode/eagle.py`: the drafter runs once for each token it proposes.
 """
 
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 
-from service.engine.time.steps import StepTimer
+from service.engine.memory.drafts import drafter_fraction
+from service.engine.memory.plan import MemoryPlan
+from service.engine.time.steps import StepTimer, Timing
 
 
 def tokens_per_step(num_speculative_tokens: int, acceptance_fraction: float) -> float:
@@ -19,6 +20,9 @@ def tokens_per_step(num_speculative_tokens: int, acceptance_fraction: float) -> 
     Args:
         num_speculative_tokens: k, drafted tokens. [tokens]
         acceptance_fraction: a, chance that a drafted token is accepted, alike for each. [fraction]
+
+    >>> tokens_per_step(1, 0.5)
+    1.5
     """
     drafted, accepted = num_speculative_tokens, acceptance_fraction
     if accepted >= 1:
@@ -26,7 +30,7 @@ def tokens_per_step(num_speculative_tokens: int, acceptance_fraction: float) -> 
     return float((1 - accepted ** (drafted + 1)) / (1 - accepted))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DraftingSteps:
     """Step times of a model that verifies drafts; implements `StepTimer`.
 
@@ -36,53 +40,33 @@ class DraftingSteps:
     for each drafted token.
     """
 
-    timer: StepTimer
+    steps: StepTimer
     num_speculative_tokens: int
     drafter_fraction: float  # of the model's layers
-
-    @property
-    def basis(self) -> str:
-        """Return where the times come from."""
-        return self.timer.basis
-
-    @property
-    def basis_note(self) -> str:
-        """Return why the better basis does not speak."""
-        return self.timer.basis_note
-
-    @property
-    def expected_error_fraction(self) -> float:
-        """Return the error of the times without drafts. [fraction]."""
-        return self.timer.expected_error_fraction
-
-    @property
-    def steps_planned_ahead(self) -> int:
-        """Return the iterations a new request sits out. [count]."""
-        return self.timer.steps_planned_ahead
-
-    def request_overhead_s(self, prompt_tokens: int) -> float:
-        """Return what a request waits before the scheduler knows it. [s]."""
-        return self.timer.request_overhead_s(prompt_tokens)
 
     def decode_s(self, requests: float, context_tokens: float) -> float:
         """Return the seconds of an iteration that only decodes. [s]."""
         verified = self.num_speculative_tokens + 1
-        verify_s = self.timer.decode_s(verified * requests, context_tokens / verified)
+        verify_s = self.steps.decode_s(verified * requests, context_tokens / verified)
         return verify_s + self._draft_s(requests, context_tokens)
 
     def mixed_s(self, prefill_tokens: float, attended_tokens: float, requests: float, context_tokens: float) -> float:
         """Return the seconds of an iteration that reads prompts and decodes. [s]."""
         verified = self.num_speculative_tokens + 1
-        mixed_s = self.timer.mixed_s(
+        mixed_s = self.steps.mixed_s(
             prefill_tokens, attended_tokens, verified * requests, context_tokens / verified if requests else 0.0
         )
         return mixed_s + (self._draft_s(requests, context_tokens) if requests else 0.0)
 
     def _draft_s(self, requests: float, context_tokens: float) -> float:
-        return self.num_speculative_tokens * self.timer.decode_s(requests, context_tokens) * self.drafter_fraction
+        return self.num_speculative_tokens * self.steps.decode_s(requests, context_tokens) * self.drafter_fraction
 
 
-@lru_cache(maxsize=4096)
-def drafting(timer: StepTimer, num_speculative_tokens: int, drafter_fraction: float) -> StepTimer:
-    """Return the one timer of these parts."""
-    return DraftingSteps(timer=timer, num_speculative_tokens=num_speculative_tokens, drafter_fraction=drafter_fraction)
+def with_drafts(timing: Timing, plan: MemoryPlan) -> Timing:
+    """Return the times of a plan's model with the drafts of its settings; the same times without any."""
+    drafted = plan.settings.num_speculative_tokens
+    if not drafted:
+        return timing
+    fraction = drafter_fraction(plan.model.architecture, plan.settings)
+    steps = DraftingSteps(steps=timing.steps, num_speculative_tokens=drafted, drafter_fraction=fraction)
+    return replace(timing, steps=steps)

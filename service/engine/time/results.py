@@ -1,6 +1,10 @@
-"""What simulations return, in seconds."""
+"""What simulations and searches return, in seconds and requests."""
 
 from dataclasses import dataclass
+from typing import Literal
+
+Violation = Literal["ttft", "tpot", "throughput"]
+Binding = Literal["weights", "kv_cache", "max_num_seqs", "ttft", "tpot", "throughput"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,6 +15,18 @@ class Distribution:
     p50: float
     p95: float
     p99: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """Where times come from, and how far they may be off."""
+
+    name: str  # measured-kernels, roofline
+    is_measured: bool
+    source: str  # who measured the steps, or why nobody did
+    note: str  # why the better basis does not speak; empty where it does
+    overhead_source: str  # who says what a request waits outside iterations
+    expected_error_fraction: float  # as the accuracy report measured it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,3 +52,12 @@ class LoadState:
     queue_growth_per_s: float  # requests that wait more, every second; about 0 when the load is carried
     kv_cache_fraction: float  # most blocks in use at once
     preemptions_per_request: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bracket:
+    """How far a search for the largest load has come; at its end `load` is that load."""
+
+    load: float  # carried for certain: users, or requests per second; 0 when not even the smallest one is
+    fails_at: float  # the smallest load known to fail
+    violates: Violation | None  # what it fails by; None: nothing was seen to fail

@@ -1,43 +1,21 @@
-"""What the scheduler asks of step times."""
+"""What the scheduler asks of step times, and how the times of a deployment are found."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import Gpu, KvCacheDtype, Layout
 from service.engine.memory.plan import MemoryPlan
+from service.engine.time.results import Basis
+from service.engine.time.simulations import Simulations
 
 
 class StepTimer(Protocol):
     """Times the iterations of one model on one layout of one GPU type."""
 
     def __hash__(self) -> int:
-        """Return a hash by identity: what is found about a timer is kept."""
-        ...
-
-    @property
-    def basis(self) -> str:
-        """Return where the times come from: measured-kernels or roofline."""
-        ...
-
-    @property
-    def basis_note(self) -> str:
-        """Return why the better basis does not speak; empty where it does."""
-        ...
-
-    @property
-    def expected_error_fraction(self) -> float:
-        """Return the error that the accuracy report measured for this basis. [fraction]."""
-        ...
-
-    @property
-    def steps_planned_ahead(self) -> int:
-        """Return the iterations a new request sits out because they were planned before it came. [count]."""
-        ...
-
-    def request_overhead_s(self, prompt_tokens: int) -> float:
-        """Return what a request waits before the scheduler knows it: HTTP, and its tokenizer. [s]."""
+        """Return a hash by value: what was simulated with equal times is kept."""
         ...
 
     def decode_s(self, requests: float, context_tokens: float) -> float:
@@ -60,6 +38,39 @@ class StepTimer(Protocol):
             context_tokens: mean tokens each of those attends to. [tokens]
         """
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestOverhead:
+    """What a request waits before the scheduler knows it: HTTP, and its tokenizer."""
+
+    base_s: float
+    s_per_prompt_token: float
+
+    def of_prompt(self, tokens: int) -> float:
+        """Return the wait of a request with so long a prompt. [s]."""
+        return self.base_s + self.s_per_prompt_token * tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """The times of one deployment: of its steps, of what a request waits outside them, and where both come from.
+
+    What was simulated is kept under them, by value; their hundreds of numbers are hashed once.
+    """
+
+    steps: StepTimer
+    request_overhead: RequestOverhead
+    basis: Basis
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Hash all parts."""
+        object.__setattr__(self, "_hash", hash((self.steps, self.request_overhead, self.basis)))
+
+    def __hash__(self) -> int:
+        """Return the hash of all parts."""
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,16 +98,21 @@ def deployed(plan: MemoryPlan) -> Deployed:
 
 
 class StepTimers(Protocol):
-    """Finds the timer of a deployment."""
+    """Finds the times of a deployment, and keeps what was simulated with them."""
 
     def __hash__(self) -> int:
         """Return a hash by identity."""
         ...
 
-    def timer(self, key: Deployed) -> StepTimer | None:
-        """Return the timer of one replica's ranks; None where the GPU states too little to time anything."""
+    @property
+    def simulations(self) -> Simulations:
+        """Return what was simulated with these times."""
         ...
 
-    def quick(self, key: Deployed) -> StepTimer | None:
-        """Return a timer that is ready at once, and right within a factor of two; None as above."""
+    def timer(self, key: Deployed) -> Timing | None:
+        """Return the times of one replica's ranks; None where the GPU states too little to time anything."""
+        ...
+
+    def quick(self, key: Deployed) -> Timing | None:
+        """Return times that are ready at once, and right within a factor of two; None as above."""
         ...

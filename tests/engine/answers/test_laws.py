@@ -14,9 +14,9 @@ from service.engine.answers.size import size
 from service.engine.errors import EngineError
 from service.engine.families import parse_architecture
 from service.engine.families.registry import ARCHITECTURES
-from service.engine.fleet.questions import CapacityQuestion, SettingsWish, SizeQuestion
+from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
 from service.engine.formats.quantization import parse_quantization
-from service.engine.inputs import Headroom, Layout, LayoutWish, Limits, Load
+from service.engine.inputs import Headroom, Layout, Limits, Load, StatedLayout
 from service.engine.memory.results import MemoryPerGpu
 from service.engine.memory.shared_pool import cache_shape
 
@@ -34,9 +34,9 @@ def question(model: str, gpu: str, requests: int, input_tokens: int, **wish: Any
         gpu=CATALOG.gpu(gpu),
         load=Load(concurrent_requests=requests, request_rate_per_s=None, input_tokens=input_tokens, output_tokens=256),
         limits=Limits(),
-        layout=LayoutWish(),
+        layout=StatedLayout(),
         headroom=Headroom(),
-        settings=SettingsWish(**wish),
+        settings=StatedSettings(**wish),
         rules=RULES,
     )
 
@@ -105,7 +105,7 @@ def test_capacity_carries_what_size_returned_and_one_replica_less_does_not(asked
     sizing = size(asked)
     if not sizing.feasible:
         return
-    wish = LayoutWish(
+    wish = StatedLayout(
         tensor_parallel_size=sizing.layout.tensor_parallel_size,
         pipeline_parallel_size=sizing.layout.pipeline_parallel_size,
         data_parallel_size=sizing.layout.data_parallel_size,

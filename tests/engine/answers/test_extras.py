@@ -4,10 +4,6 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from hypothesis import given
-from hypothesis import strategies as st
-
-from service.engine.time.drafting import tokens_per_step
 
 ASKED: dict[str, Any] = {
     "model": "llama-3.1-8b",
@@ -23,21 +19,6 @@ def answered(client: TestClient, **extra: Any) -> dict[str, Any]:
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json()
     return answer
-
-
-@pytest.mark.parametrize(
-    ("drafted", "accepted", "tokens"),
-    [(0, 0.7, 1.0), (3, 0.0, 1.0), (3, 1.0, 4.0), (1, 0.5, 1.5), (2, 0.5, 1.75)],  # 1 + a + a^2 + ... by hand
-)
-def test_tokens_of_a_step(drafted: int, accepted: float, tokens: float) -> None:
-    assert tokens_per_step(drafted, accepted) == pytest.approx(tokens)
-
-
-@given(st.integers(1, 16), st.floats(0, 1), st.floats(0, 1))
-def test_more_accepted_drafts_are_more_tokens(drafted: int, one: float, other: float) -> None:
-    low, high = sorted((one, other))
-
-    assert 1 <= tokens_per_step(drafted, low) <= tokens_per_step(drafted, high) + 1e-9 <= drafted + 1 + 1e-6
 
 
 def test_drafts_quicken_few_users_and_take_a_layer_of_memory(client: TestClient) -> None:

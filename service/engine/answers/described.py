@@ -1,0 +1,130 @@
+"""What every answer about one deployment says: its shape, memory, latency, price, flags and warnings."""
+
+from typing import TypedDict
+
+from service.engine.answers.results import PerReplica, Saturation
+from service.engine.fleet.arguments import engine_args, names_drafter, unnamed_settings
+from service.engine.fleet.costs import cheapest, fleet_of
+from service.engine.fleet.deployments import Deployment
+from service.engine.fleet.figures import Figures
+from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
+from service.engine.fleet.results import Cost
+from service.engine.inputs import EngineName, KvCacheDtype, Layout, WeightFormat
+from service.engine.memory.plan import MemoryPlan, model_weights
+from service.engine.memory.results import KvCache, MemoryPerGpu, ModelWeights
+from service.engine.time.replica import Replica
+from service.engine.time.results import Latency, LoadState
+
+UNNAMED = {"weight_format": ": the catalog has no such checkpoint, so convert the model's own first"}
+NO_TIME_WARNING = "sized from memory alone: nobody can tell the time of a step on this GPU"
+
+
+class Described(TypedDict):
+    """The fields that `Sizing` and `Capacity` share, by name."""
+
+    feasible: bool
+    gpus: int
+    replicas: int
+    gpus_per_replica: int
+    model: str
+    gpu: str
+    engine: EngineName
+    weight_format: WeightFormat
+    kv_cache_dtype: KvCacheDtype
+    layout: Layout
+    shortfall_bytes: int
+    weights: ModelWeights
+    memory_per_gpu: MemoryPerGpu
+    kv_cache: KvCache
+    per_replica: PerReplica
+    latency: Latency | None
+    at_load: LoadState | None
+    saturation: Saturation
+    cost: Cost | None
+    engine_args: tuple[str, ...]
+    warnings: tuple[str, ...]
+    rules_version: str
+
+
+def described(question: SizeQuestion | CapacityQuestion, deployment: Deployment, told: Figures) -> Described:
+    """Return what is said of a deployment, whatever was asked.
+
+    Args:
+        question: what was asked.
+        deployment: the answer, with its times where anybody tells them.
+        told: its figures under load.
+    """
+    plan, replica, replicas = deployment.plan, deployment.replica, deployment.replicas
+    feasible = replicas * told.of_one.max_concurrent_requests > 0
+    is_timed = question.timers is not None and plan.holds_one_request
+    return Described(
+        feasible=feasible,
+        gpus=deployment.gpus,
+        replicas=replicas,
+        gpus_per_replica=plan.layout.gpus_per_replica,
+        model=question.model.id,
+        gpu=question.gpu.id,
+        engine=question.rules.engine,
+        weight_format=deployment.resolved.checkpoint.weight_format,
+        kv_cache_dtype=deployment.resolved.kv_cache_dtype,
+        layout=plan.layout,
+        shortfall_bytes=0 if feasible else plan.shortfall_bytes,
+        memory_per_gpu=plan.memory,
+        kv_cache=plan.kv_cache,
+        per_replica=_per_replica(told),
+        latency=told.latency,
+        at_load=told.at_load,
+        saturation=_saturation(told, replicas),
+        warnings=(*_time_warnings(replica, is_timed=is_timed), *_extra_warnings(plan, question.settings)),
+        engine_args=engine_args(question.rules.engine, plan, question.settings),
+        cost=cheapest(fleet_of(plan, replicas), question.offers) if replicas else None,
+        weights=model_weights(plan),
+        rules_version=question.rules.rules_version,
+    )
+
+
+def _per_replica(told: Figures) -> PerReplica:
+    """Return what one replica carries."""
+    return PerReplica(
+        max_concurrent_requests=told.of_one.max_concurrent_requests,
+        requests_per_s=told.rates.of_one if told.rates else None,
+        output_tokens_per_s=told.output_tokens_per_s,
+    )
+
+
+def _saturation(told: Figures, replicas: int) -> Saturation:
+    """Return the load at which limits break, and the rate at which the queue grows without end."""
+    return Saturation(
+        concurrent_requests=replicas * told.of_one.max_concurrent_requests,
+        request_rate_per_s=told.rates.of_all if told.rates else None,
+        queue_diverges_at_requests_per_s=told.queue_diverges_at_requests_per_s,
+    )
+
+
+def _time_warnings(replica: Replica | None, *, is_timed: bool) -> tuple[str, ...]:
+    """Return what a reader of the latency must know."""
+    if replica is None:
+        return (NO_TIME_WARNING,) if is_timed else ()
+    basis = replica.timing.basis
+    if not basis.note:
+        return ()
+    percent = round(100 * basis.expected_error_fraction)
+    return (f"latency is a {basis.name} estimate, expected within {percent} %: {basis.note}",)
+
+
+def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]:
+    """Return what a reader of a deployment must add, with drafts, adapters or settings that no flag names."""
+    drafts = "engine_args do not name the drafter; add the engine's own speculative decoding options"
+    spread = "decode_context_parallel_size counts in memory; step times are those without it"
+    adapters = "adapters count in memory; what their kernels add to a step is not known"
+    settings = plan.settings
+    is_unnamed = bool(settings.num_speculative_tokens) and not names_drafter(plan)
+    unnamed = tuple(
+        f"engine_args have no flag for {name}{UNNAMED.get(name, '')}" for name in unnamed_settings(plan, stated)
+    )
+    return (
+        unnamed
+        + (drafts,) * is_unnamed
+        + (adapters,) * bool(settings.max_loras)
+        + (spread,) * (plan.layout.decode_context_parallel_size > 1)
+    )

@@ -1,0 +1,110 @@
+"""One way to serve a load, as a recommendation lists it: its price, its latency, and what is better."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from service.engine.answers.results import Option
+from service.engine.fleet.costs import usd_per_million_tokens
+from service.engine.fleet.deployments import Deployment
+from service.engine.fleet.questions import RecommendQuestion
+from service.engine.fleet.results import Cost
+from service.engine.inputs import Gpu, KvCacheDtype, WeightFormat
+from service.engine.time.demand import users_of
+from service.engine.time.samples import ScheduleResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A deployment that carries the load within limits and budget."""
+
+    gpu: Gpu
+    weight_format: WeightFormat
+    kv_cache_dtype: KvCacheDtype
+    deployment: Deployment
+    cost: Cost | None
+
+    @property
+    def usd_per_hour(self) -> float:
+        """Return the price; infinite where nobody offers it."""
+        return inf if self.cost is None else self.cost.usd_per_hour
+
+
+def order(question: RecommendQuestion, candidate: Candidate) -> tuple[float, float, float, str, str, str]:
+    """Return what candidates are sorted by: the objective first, names last."""
+    price, gpus = candidate.usd_per_hour, float(candidate.deployment.gpus)
+    per_replica = float(candidate.deployment.layout.gpus_per_replica)
+    keys = (price, gpus, per_replica)
+    if question.objective == "gpus":
+        keys = (gpus, price, per_replica)
+    elif question.objective == "latency":
+        seen = _seen(question, candidate)
+        keys = (per_replica if seen is None else seen.end_to_end_s.percentile(95.0), price, gpus)
+    return (*keys, candidate.gpu.id, candidate.weight_format, candidate.kv_cache_dtype)
+
+
+def option_of(question: RecommendQuestion, candidate: Candidate, rank: int, others: Sequence[Candidate]) -> Option:
+    """Return a candidate as it is listed.
+
+    Args:
+        question: what was asked.
+        candidate: the one to list.
+        rank: its place, from 1.
+        others: all that could be listed.
+    """
+    deployment, cost = candidate.deployment, candidate.cost
+    seen = _seen(question, candidate)
+    rate = question.load.request_rate_per_s
+    if rate is None and seen is not None:
+        rate = deployment.replicas * seen.requests_per_s
+    usd = None if cost is None else cost.usd_per_hour
+    per_million = None
+    if usd is not None and rate is not None:
+        per_million = usd_per_million_tokens(usd, rate * question.load.output_tokens)
+    return Option(
+        rank=rank,
+        gpu=candidate.gpu.id,
+        gpus=deployment.gpus,
+        replicas=deployment.replicas,
+        gpus_per_replica=deployment.layout.gpus_per_replica,
+        tensor_parallel_size=deployment.layout.tensor_parallel_size,
+        pipeline_parallel_size=deployment.layout.pipeline_parallel_size,
+        weight_format=candidate.weight_format,
+        kv_cache_dtype=candidate.kv_cache_dtype,
+        usd_per_hour=usd,
+        usd_per_million_output_tokens=per_million,
+        ttft_p95_s=None if seen is None else seen.ttft_s.percentile(95.0),
+        tpot_p95_s=None if seen is None else seen.tpot_s.percentile(95.0),
+        requests_per_s=rate,
+        utilization_fraction=_utilization(question, deployment),
+        provider=None if cost is None else cost.provider,
+        instance_type=None if cost is None else cost.instance_type,
+        on_pareto_front=_is_on_pareto_front(candidate, others),
+    )
+
+
+def _seen(question: RecommendQuestion, candidate: Candidate) -> ScheduleResult | None:
+    """Return what users see at the asked load; None where nobody times it."""
+    return candidate.deployment.with_times(question.timers).seen()
+
+
+def _utilization(question: RecommendQuestion, deployment: Deployment) -> float:
+    """Return the asked load over what the replicas carry within limits."""
+    rate, of_one = question.load.request_rate_per_s, deployment.capacity
+    if rate is not None and of_one.max_request_rate_per_s:
+        return rate / (deployment.replicas * of_one.max_request_rate_per_s)
+    return users_of(question.load).amount / (deployment.replicas * of_one.max_concurrent_requests)
+
+
+def _is_on_pareto_front(candidate: Candidate, others: Sequence[Candidate]) -> bool:
+    """Return whether nothing else is at least as good in price, GPUs and bits of weight, and better in one."""
+    mine = _merits(candidate)
+    return not any(
+        all(theirs <= ours for theirs, ours in zip(_merits(other), mine, strict=True)) and _merits(other) != mine
+        for other in others
+    )
+
+
+def _merits(candidate: Candidate) -> tuple[float, float, float]:
+    bits = {"bf16": 16, "fp16": 16, "fp8": 8, "int8": 8}.get(candidate.weight_format, 4)
+    return candidate.usd_per_hour, float(candidate.deployment.gpus), -float(bits)

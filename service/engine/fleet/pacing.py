@@ -1,0 +1,86 @@
+"""Pacing: a cap on running requests that keeps time per output token, chosen where the caller states none.
+
+An engine without the cap takes more requests in and slows all of them down; with it they wait for
+their first token instead.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from service.engine.fleet.results import Assumption
+from service.engine.fleet.settings import Resolved
+from service.engine.inputs import Limits, Load
+from service.engine.memory.plan import MemoryPlan
+from service.engine.time.carried import Carried
+from service.engine.time.demand import Arrivals, Users
+from service.engine.time.replica import Replica
+
+# Of the users that keep pace in a closed loop; prompts that come in bursts slow a full batch further.
+CAP_SHARES: Final = (1.0, 0.8)
+
+
+def may_pace(resolved: Resolved, load: Load, limits: Limits) -> bool:
+    """Return whether a cap on running requests may keep a limit on time per output token.
+
+    Users of a closed loop wait for slots of their own, and what waits for a pool that only decodes has
+    waited before: neither is capped. Nor is an engine whose cap the caller stated.
+    """
+    is_users = load.concurrent_requests is not None or load.request_duration_s is not None
+    is_open = not is_users and load.phase == "both"
+    return limits.tpot_s is not None and is_open and resolved.stated.max_num_seqs is None
+
+
+def paced_replicas(
+    resolved: Resolved, replica: Replica, limits: Limits, plan_of: Callable[[Resolved], MemoryPlan]
+) -> Iterator[tuple[Resolved, Replica]]:
+    """Yield settings and a replica with each cap that keeps pace; none carries more than without a limit on pace.
+
+    Args:
+        resolved: its settings, with the engine's own cap.
+        replica: the replica with the engine's own cap.
+        limits: latency at a percentile.
+        plan_of: the same replica's memory under other settings.
+    """
+    for cap in _caps(replica, limits):
+        capped = _with_max_num_seqs(resolved, cap)
+        plan = plan_of(capped)
+        if plan.holds_one_request:
+            yield capped, replica.capped(plan, replica.most(Arrivals, without_pace(limits)).load)
+
+
+def _caps(replica: Replica, limits: Limits) -> tuple[int, ...]:
+    """Return the values of `max_num_seqs` that may keep time per output token within its limit at any rate.
+
+    max_num_seqs <= most users of a closed loop within tpot_s / data_parallel_size
+    """
+    users = int(replica.most(Users, replace(limits, ttft_s=None)).load)
+    ranks = replica.plan.layout.data_parallel_size
+    caps = dict.fromkeys(int(share * users / ranks) for share in CAP_SHARES)
+    return tuple(cap for cap in caps if 1 <= cap < replica.slots // ranks)
+
+
+def without_pace(limits: Limits) -> Limits:
+    """Return limits that leave time per output token alone."""
+    return replace(limits, tpot_s=None)
+
+
+def _with_max_num_seqs(resolved: Resolved, cap: int) -> Resolved:
+    """Return settings with a cap on running requests that Sizer chose, and the note that says so."""
+    own = resolved.settings.max_num_seqs
+    chosen = Assumption(
+        name="max_num_seqs",
+        value=cap,
+        origin="default",
+        source=f"chosen: batches of so many keep tpot_s, and further requests wait; the engine's own cap is {own}",
+    )
+    return replace(
+        resolved,
+        settings=replace(resolved.settings, max_num_seqs=cap),
+        assumptions=tuple(chosen if note.name == "max_num_seqs" else note for note in resolved.assumptions),
+    )
+
+
+def as_paced(of_one: Carried) -> Carried:
+    """Return what a replica carries whose cap keeps pace: what fills the cap is the limit behind it."""
+    return replace(of_one, binds="tpot") if of_one.binds in ("throughput", "max_num_seqs") else of_one

@@ -1,0 +1,122 @@
+"""Prefill and decode on GPUs of their own: each pool sized for its half of the work, the cache sent between them.
+
+A request is read by the prefill pool, its cache goes over the interconnect, and the decode pool
+makes every token, the first one included:
+
+    ttft = ttft(prefill) + cache bytes of the prompt on one GPU / interconnect + ttft(decode)
+    tpot = tpot(decode)
+
+Source:
+    Y. Zhong et al., DistServe: disaggregating prefill and decoding (2024), sections 3 and 4.
+"""
+
+from dataclasses import dataclass, replace
+
+from service.engine.errors import InvalidQuestionError
+from service.engine.fleet.deployments import Deployment, best, deployments
+from service.engine.fleet.questions import SizeQuestion
+from service.engine.inputs import Gpu, Limits
+from service.engine.time.demand import Arrivals, kind_of
+from service.engine.time.results import Distribution
+from service.engine.time.samples import ScheduleResult
+
+FIRST_TOKEN = 1
+SHORTEST_LIMIT_S = 1e-9  # of a limit that decoding and transfer have used up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolPair:
+    """Both pools; the decode pool answers for everything after the first token."""
+
+    prefill: Deployment
+    decode: Deployment
+    interconnect_bytes_per_s: float  # one direction, per GPU
+    read: ScheduleResult | None  # at the asked load; None when a pool cannot carry it
+    decoded: ScheduleResult | None
+
+    @property
+    def is_feasible(self) -> bool:
+        """Return whether both pools carry the load."""
+        return self.prefill.is_feasible and self.decode.is_feasible
+
+    @property
+    def sent_bytes(self) -> int:
+        """Return the cache of one mean prompt on one GPU."""
+        return self.prefill.plan.kv_cache.bytes_per_request
+
+    @property
+    def transfer_s(self) -> float:
+        """Return the seconds in which it is sent."""
+        return self.sent_bytes / self.interconnect_bytes_per_s
+
+    def ttft_s(self) -> Distribution | None:
+        """Return the sum of waits, of percentiles an upper bound; None when a pool cannot carry the load."""
+        if self.read is None or self.decoded is None:
+            return None
+        first, second = self.read.ttft_s.distribution(), self.decoded.ttft_s.distribution()
+        return Distribution(
+            mean=first.mean + self.transfer_s + second.mean,
+            p50=first.p50 + self.transfer_s + second.p50,
+            p95=first.p95 + self.transfer_s + second.p95,
+            p99=first.p99 + self.transfer_s + second.p99,
+        )
+
+    def end_to_end_s(self, decoding: Distribution) -> Distribution:
+        """Return the decode pool's whole time with the wait before it: all of them later by the mean."""
+        ttft_s = self.ttft_s()
+        if ttft_s is None or self.decoded is None:
+            return decoding
+        before_s = ttft_s.mean - self.decoded.ttft_s.mean
+        return Distribution(
+            mean=decoding.mean + before_s,
+            p50=decoding.p50 + before_s,
+            p95=decoding.p95 + before_s,
+            p99=decoding.p99 + before_s,
+        )
+
+
+def decode_question(question: SizeQuestion) -> SizeQuestion:
+    """Return the question of the decode pool: prompts come read, and only the pace is limited."""
+    limits = Limits(tpot_s=question.limits.tpot_s, percentile=question.limits.percentile)
+    return replace(question, disaggregated=False, limits=limits, load=replace(question.load, phase="decode"))
+
+
+def pools_for(question: SizeQuestion) -> PoolPair:
+    """Return the smallest pools that carry a rate within limits.
+
+    Raises:
+        InvalidQuestionError: the load is not a rate: users of a closed loop do not tell two pools apart.
+        EngineError: the question contradicts itself or names something without a rule.
+    """
+    if kind_of(question.load) is not Arrivals or question.timers is None:
+        raise InvalidQuestionError(
+            "pools of their own are sized for arrivals",
+            field="disaggregated",
+            accepted="disaggregated=true with request_rate_per_s and without request_duration_s",
+        )
+    decode = best(deployments(decode_question(question)), question.limits)
+    decoded = decode.seen()
+    decode_ttft_s = 0.0 if decoded is None else decoded.ttft_s.percentile(question.limits.percentile)
+    rate = interconnect_bytes_per_s(question.gpu, decode.gpus)
+    prefill = _prefill(question, decode_ttft_s, rate)
+    return PoolPair(prefill=prefill, decode=decode, interconnect_bytes_per_s=rate, read=prefill.seen(), decoded=decoded)
+
+
+def _prefill(question: SizeQuestion, decode_ttft_s: float, bytes_per_s: float) -> Deployment:
+    """Return the prefill pool, within what decoding and transfer leave of the limit on TTFT."""
+    asked = question.limits
+    load = replace(question.load, phase="prefill", output_tokens=FIRST_TOKEN)
+    unlimited = replace(question, load=load, limits=Limits(percentile=asked.percentile))
+    pool = best(deployments(unlimited), Limits())
+    if asked.ttft_s is None:
+        return pool
+    left_s = asked.ttft_s - decode_ttft_s - pool.plan.kv_cache.bytes_per_request / bytes_per_s
+    limits = Limits(ttft_s=max(left_s, SHORTEST_LIMIT_S), percentile=asked.percentile)
+    return best(deployments(replace(unlimited, limits=limits)), limits)
+
+
+def interconnect_bytes_per_s(gpu: Gpu, gpus: int) -> float:
+    """Return the rate between pools: the fast fabric while it joins them all, else the network. [bytes/s]."""
+    return (
+        gpu.scale_up_bytes_per_s if gpus < gpu.scale_up_domain_gpus > gpu.gpus_per_node else gpu.scale_out_bytes_per_s
+    )

@@ -1,0 +1,119 @@
+"""How one replica batches: the engine's settings and the cache of one stream, and the streams side by side.
+
+A replica of data- and pipeline-parallel ranks serves that many streams of requests side by side;
+each stream has its share of the users, of the cache and of `max_num_seqs`.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from service.engine.memory.plan import MemoryPlan, cache_growth
+from service.engine.memory.shared_pool import in_flight_tokens
+from service.engine.time.drafting import tokens_per_step
+from service.engine.time.steps import Timing
+from service.engine.time.traffic import Traffic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerSettings:
+    """The engine's settings that shape its batches."""
+
+    max_num_batched_tokens: int  # [tokens]
+    max_num_seqs: int
+    prefix_cache_hit_fraction: float = 0.0
+    reserves_output: bool = False  # a request joins only with room for its last token: no eviction
+    tokens_per_step: float = 1.0  # above 1 with speculative decoding: accepted drafts and the model's own
+    tokens_scheduled: int = 1  # of each decoding request, accepted or not
+    steps_planned_ahead: int = 0  # iterations a new request sits out because they were planned before it came
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockPool:
+    """The cache: how many blocks there are, and how many a request of a given length holds.
+
+    `tokens` and `blocks` are knots of a rising function, linear between them and beyond the last.
+    """
+
+    num_blocks: float
+    tokens: tuple[float, ...]
+    blocks: tuple[float, ...]
+
+    def of_request(self, tokens: float) -> float:
+        """Return the blocks of one request. [blocks].
+
+        >>> BlockPool(num_blocks=100, tokens=(16.0, 32.0), blocks=(1.0, 2.0)).of_request(24)
+        1.5
+        """
+        knots = self.tokens
+        right = min(max(bisect_right(knots, tokens), 1), len(knots) - 1)
+        left = right - 1
+        slope = (self.blocks[right] - self.blocks[left]) / (knots[right] - knots[left])
+        return self.blocks[left] + slope * (tokens - knots[left])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """What serves and what is served: all that the pace of a replica depends on, but for its cache."""
+
+    timing: Timing
+    traffic: Traffic
+    settings: SchedulerSettings  # of one stream
+    streams: int  # data-parallel ranks x pipeline stages
+    slots: int  # requests that run at once, by cache and by `max_num_seqs`
+
+    @property
+    def slots_of_stream(self) -> int:
+        """Return the requests that one stream runs at once, at least 1."""
+        return max(ceil(self.slots / self.streams), 1)
+
+
+def serving_of(plan: MemoryPlan, timing: Timing, traffic: Traffic) -> Serving:
+    """Return how a plan serves a traffic."""
+    layout = plan.layout
+    per_rank = min(plan.requests_in_cache, plan.settings.max_num_seqs)
+    return Serving(
+        timing=timing,
+        traffic=traffic,
+        settings=scheduler_settings(plan, traffic),
+        streams=layout.data_parallel_size * layout.pipeline_parallel_size,
+        slots=per_rank * layout.data_parallel_size,
+    )
+
+
+def scheduler_settings(plan: MemoryPlan, traffic: Traffic) -> SchedulerSettings:
+    """Return the engine's settings for one stream."""
+    settings, drafted = plan.settings, plan.settings.num_speculative_tokens
+    return SchedulerSettings(
+        max_num_batched_tokens=settings.max_num_batched_tokens,
+        max_num_seqs=max(settings.max_num_seqs // plan.layout.pipeline_parallel_size, 1),
+        prefix_cache_hit_fraction=traffic.prefix_cache_hit_fraction,
+        reserves_output=plan.rules.engine == "tensorrt-llm",
+        tokens_per_step=tokens_per_step(drafted, traffic.speculative_acceptance_fraction) if drafted else 1.0,
+        tokens_scheduled=drafted + 1,
+        steps_planned_ahead=plan.rules.steps_planned_ahead,
+    )
+
+
+def block_pool(plan: MemoryPlan) -> BlockPool:
+    """Return the cache of one stream, as the scheduler sees it."""
+    knots = _knots(plan.settings.max_model_len, plan.kv_cache.block_size)
+    shape = cache_growth(plan)
+    # Blocks in flight are shared by all requests of a step; windows hold their own tokens.
+    reserve = shape.blocks_per_request(plan.context_tokens, in_flight_tokens(plan.settings))
+    steady = shape.blocks_per_request(plan.context_tokens, 0)
+    usable = plan.kv_cache.num_gpu_blocks - 1 - (reserve - steady)
+    return BlockPool(
+        num_blocks=max(usable / plan.layout.pipeline_parallel_size, 1.0),
+        tokens=tuple(float(tokens) for tokens in knots),
+        blocks=tuple(float(shape.blocks_per_request(tokens, 0)) for tokens in knots),
+    )
+
+
+def _knots(longest_tokens: int, block_size: int) -> Sequence[int]:
+    """Return lengths in whole blocks, doubling, so that rounding up to blocks does not bend the line."""
+    knots = [block_size]
+    while knots[-1] < max(longest_tokens, 2 * block_size):
+        knots.append(2 * knots[-1])
+    return knots

@@ -1,0 +1,162 @@
+"""What one replica carries, and how many replicas a demand takes."""
+
+from dataclasses import dataclass
+from math import ceil, inf
+
+from service.engine.errors import InvalidQuestionError
+from service.engine.inputs import Limits, Load
+from service.engine.memory.plan import MemoryPlan
+from service.engine.time.demand import Arrivals, Demand, kind_of
+from service.engine.time.estimate import hoped_users
+from service.engine.time.replica import Replica, quickly_timed, timed
+from service.engine.time.results import Binding
+from service.engine.time.steps import StepTimers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """The load of one replica at which the first limit is reached."""
+
+    max_concurrent_requests: int
+    max_request_rate_per_s: float | None  # None: the load is users
+    binds: Binding
+
+
+def carried_in_memory(plan: MemoryPlan) -> Carried:
+    """Return the requests one replica holds at once, by cache and by the scheduler's own cap.
+
+    requests = data_parallel_size x min(requests_in_cache, max_num_seqs)
+    """
+    if not plan.weights_fit:
+        return Carried(max_concurrent_requests=0, max_request_rate_per_s=None, binds="weights")
+    per_rank = min(plan.requests_in_cache, plan.settings.max_num_seqs)
+    return Carried(
+        max_concurrent_requests=per_rank * plan.layout.data_parallel_size,
+        max_request_rate_per_s=None,
+        binds="kv_cache" if plan.requests_in_cache <= plan.settings.max_num_seqs else "max_num_seqs",
+    )
+
+
+def carried(plan: MemoryPlan, replica: Replica | None, kind: type[Demand], limits: Limits) -> Carried:
+    """Return what one replica carries within limits, in the terms of a load.
+
+    Users follow from a rate by Little's law, concurrency = rate x time in the system, through the
+    simulated schedule.
+
+    Args:
+        plan: the replica's memory.
+        replica: its times; None leaves memory alone to decide.
+        kind: users or arrivals.
+        limits: latency at a percentile.
+    """
+    memory = carried_in_memory(plan)
+    if replica is None or memory.max_concurrent_requests < 1:
+        return memory
+    bracket = replica.most(kind, limits)
+    broken = bracket.violates
+    if kind is Arrivals:
+        return Carried(
+            max_concurrent_requests=_users_of_rate(replica, bracket.load, limits, memory),
+            max_request_rate_per_s=bracket.load,
+            binds=broken or "throughput",
+        )
+    return Carried(
+        max_concurrent_requests=int(bracket.load),
+        max_request_rate_per_s=None,
+        binds=memory.binds if broken is None or broken == "throughput" else broken,
+    )
+
+
+def _users_of_rate(replica: Replica, request_rate_per_s: float, limits: Limits, memory: Carried) -> int:
+    """Return the requests in flight at the highest rate; without limits, all that memory holds."""
+    if not request_rate_per_s:
+        return 0
+    if limits.ttft_s is None and limits.tpot_s is None:
+        return memory.max_concurrent_requests
+    return max(ceil(request_rate_per_s * replica.seen(Arrivals(request_rate_per_s)).end_to_end_s.mean), 1)
+
+
+def needs_time(load: Load, limits: Limits) -> bool:
+    """Return whether the count of replicas depends on time, and not on memory alone."""
+    return kind_of(load) is Arrivals or limits.ttft_s is not None or limits.tpot_s is not None
+
+
+def hoped(plan: MemoryPlan, timers: StepTimers | None, load: Load, limits: Limits, hope: float) -> float | None:
+    """Return the amount that one replica would not exceed, were kernels faster than a quick estimate by a factor.
+
+    Args:
+        plan: the replica's memory.
+        timers: what times it; None leaves memory alone to decide.
+        load: users or arrivals.
+        limits: latency at a percentile.
+        hope: the factor.
+
+    Returns:
+        Users, or arrivals per second; 0 where it carries nothing, None where time decides and nobody tells it.
+    """
+    held = carried_in_memory(plan).max_concurrent_requests
+    if timers is None or not held or not needs_time(load, limits):
+        return held
+    serving = quickly_timed(plan, timers, load)
+    if serving is None:
+        return None
+    users = timers.simulations.hopes.get_or((serving, limits, hope), lambda: hoped_users(serving, limits, hope))
+    return kind_of(load).hoped(serving, users, hope) if users else 0.0
+
+
+def deciding_replica(plan: MemoryPlan, timers: StepTimers | None, load: Load, limits: Limits) -> Replica | None:
+    """Return one replica with its times, where they decide; None where memory alone does.
+
+    Raises:
+        InvalidQuestionError: time decides, and nobody tells it.
+    """
+    if not needs_time(load, limits):
+        return None
+    replica = timed(plan, timers, load)
+    if replica is None and timers is not None and plan.holds_one_request:
+        raise InvalidQuestionError(
+            f"{plan.gpu.id} states no peak FLOP/s, so its latency and throughput are unknown",
+            field="gpu",
+            accepted="a GPU with a stated peak, or a question without ttft_s, tpot_s and request_rate_per_s",
+        )
+    return replica
+
+
+def fewest_replicas(
+    plan: MemoryPlan, replica: Replica | None, wanted: Demand, limits: Limits, at_most: float = inf
+) -> int | None:
+    """Return the replicas that carry a demand within limits; 0 where no number does, None if more than a bound.
+
+    The same number as from `carried`; the search for it ends as soon as the number is known.
+
+    Args:
+        plan: a replica's memory.
+        replica: its times; None leaves memory alone to decide.
+        wanted: the demand, with the share kept free.
+        limits: latency at a percentile.
+        at_most: the largest number of interest. [replicas]
+
+    Raises:
+        InvalidQuestionError: arrivals are asked for, and nobody tells time.
+    """
+    held = carried_in_memory(plan).max_concurrent_requests
+    if held < 1:
+        return 0
+    if replica is None:
+        if isinstance(wanted, Arrivals):
+            raise InvalidQuestionError(
+                "how long arrivals stay is for step times to tell, and there are none",
+                field="request_rate_per_s",
+                accepted="concurrent_requests, or request_rate_per_s with request_duration_s",
+            )
+        needed = wanted.replicas(held)
+        return needed if needed <= at_most else None
+    needed = 0
+    for bracket in replica.brackets(type(wanted), limits):
+        fewest = wanted.replicas(bracket.fails_at)
+        needed = wanted.replicas(bracket.load) if bracket.load else 0
+        if fewest > at_most:
+            return None
+        if needed == fewest:
+            break
+    return needed if needed <= at_most else None

@@ -1,0 +1,286 @@
+"""How much is asked of replicas: users who always have one request in flight, or arrivals that come on their own."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import ceil
+from typing import ClassVar, Final, Protocol, Self
+
+from service.engine.errors import InvalidQuestionError
+from service.engine.inputs import Headroom, Limits, Load
+from service.engine.time.batching import Serving
+from service.engine.time.estimate import in_flight, throughput
+from service.engine.time.grid import Grid, rate_grid, user_grid
+from service.engine.time.results import Violation
+from service.engine.time.samples import ScheduleResult
+from service.engine.time.traffic import Sender, SimulatedLoad
+
+FEWEST_MEASURED: Final = 64
+MOST_MEASURED: Final = 256
+OPEN_WARM_UP: Final = 64
+OPEN_MEASURED: Final = 256
+# Prompts that take more iterations than this are sampled less often, down to so many.
+MOST_CHUNKS: Final = 32
+FEWEST_LONG: Final = 24
+# Beyond this many users per slot a closed loop only queues, and its queue is known without simulating it.
+MOST_USERS_PER_SLOT: Final = 2
+# A queue that grows by more than this share of arrivals never empties.
+GROWING: Final = 0.05
+
+
+class Carrier(Protocol):
+    """What a demand must know of the replica that is to carry it."""
+
+    @property
+    def serving(self) -> Serving:
+        """Return what serves, and what is served."""
+        ...
+
+    @property
+    def most_requests_per_s(self) -> float:
+        """Return a bound on arrivals that is known from elsewhere. [1/s]."""
+        ...
+
+    @property
+    def saturation_rate(self) -> float:
+        """Return the rate at which the queue grows without end. [1/s]."""
+        ...
+
+
+class Demand(ABC):
+    """Requests asked of one replica or of several: how many, and in which terms."""
+
+    __slots__ = ()
+    may_queue: ClassVar[bool]  # the queue may grow at any pace, so that pace alone tells of no limit kept
+
+    @classmethod
+    @abstractmethod
+    def of(cls, amount: float) -> Self:
+        """Return so much of it."""
+
+    @property
+    @abstractmethod
+    def amount(self) -> float:
+        """Return how much it is: users, or arrivals per second."""
+
+    @abstractmethod
+    def per_replica(self, replicas: int) -> Self:
+        """Return the share of the fullest of so many equal replicas."""
+
+    @abstractmethod
+    def planned(self, headroom: Headroom) -> Self:
+        """Return the demand to plan for, with the share that is kept free on top of it."""
+
+    def replicas(self, of_one: float) -> int:
+        """Return the replicas that carry this: ceil(amount / amount of one), at least 1."""
+        return max(ceil(self.amount / of_one), 1)
+
+    @classmethod
+    @abstractmethod
+    def grid(cls, carrier: Carrier, limits: Limits) -> Grid:
+        """Return the amounts that a search for the largest one visits."""
+
+    @classmethod
+    @abstractmethod
+    def hoped(cls, serving: Serving, users: int, hope: float) -> float:
+        """Return the amount that so many users are, were the replica faster than its estimate by a factor."""
+
+    @abstractmethod
+    def users_in_flight(self, serving: Serving) -> int:
+        """Return about how many requests are in flight at once."""
+
+    @abstractmethod
+    def beyond(self, carrier: Carrier, limits: Limits) -> Violation | None:
+        """Return what is broken beyond a bound that is known from elsewhere; None within it."""
+
+    @abstractmethod
+    def simulated(self, serving: Serving, sender: Sender) -> SimulatedLoad:
+        """Return what one stream sees of it."""
+
+    @abstractmethod
+    def seen(self, result: ScheduleResult, serving: Serving) -> ScheduleResult:
+        """Return what users of the whole replica see, given what one simulated stream shows."""
+
+    @abstractmethod
+    def broken(self, result: ScheduleResult, limits: Limits) -> Violation | None:
+        """Return the limit that a simulated schedule breaks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Users(Demand):
+    """Users of a closed loop, who always have one request in flight.
+
+    >>> Users(10).per_replica(3)
+    Users(concurrent_requests=4)
+    """
+
+    concurrent_requests: int
+    may_queue: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, amount: float) -> "Users":
+        """Return so many users. [count]."""
+        return cls(int(amount))
+
+    @property
+    def amount(self) -> float:
+        """Return the users. [count]."""
+        return self.concurrent_requests
+
+    def per_replica(self, replicas: int) -> "Users":
+        """Return the users of the fullest replica."""
+        return Users(ceil(self.concurrent_requests / replicas))
+
+    def planned(self, headroom: Headroom) -> "Users":
+        """Return ceil(users x (1 + headroom)), at least 1."""
+        return Users(max(ceil(self.concurrent_requests * (1 + headroom.headroom_fraction)), 1))
+
+    @classmethod
+    def grid(cls, carrier: Carrier, limits: Limits) -> Grid:
+        """Return numbers of users; without limits the slots decide."""
+        return user_grid(carrier.serving.slots, is_limited=limits.ttft_s is not None or limits.tpot_s is not None)
+
+    @classmethod
+    def hoped(cls, serving: Serving, users: int, hope: float) -> float:  # noqa: ARG003 - users are hoped for already
+        """Return the users themselves."""
+        return users
+
+    def users_in_flight(self, serving: Serving) -> int:  # noqa: ARG002 - whatever serves them
+        """Return all users: each has one request in flight."""
+        return self.concurrent_requests
+
+    def beyond(self, carrier: Carrier, limits: Limits) -> Violation | None:  # noqa: ARG002 - arrivals alone are bounded
+        """Return nothing: users have no bound but the slots."""
+        return None
+
+    def simulated(self, serving: Serving, sender: Sender) -> SimulatedLoad:
+        """Return the users of the fullest stream, as far as they need simulating."""
+        users = self._simulated_users(serving)
+        measured = min(max(2 * users, FEWEST_MEASURED), MOST_MEASURED)
+        return sender.steady_users(serving.traffic, users, measured, serving.slots_of_stream)
+
+    def seen(self, result: ScheduleResult, serving: Serving) -> ScheduleResult:
+        """Return the steady state of more users than were simulated: all of them wait longer, by Little's law.
+
+        wait = (users - simulated) / requests_per_s
+        """
+        users, simulated = self._users_of_stream(serving), self._simulated_users(serving)
+        if users > simulated:
+            result = result.waiting_longer((users - simulated) / result.requests_per_s)
+        return result.side_by_side(serving.streams)
+
+    def broken(self, result: ScheduleResult, limits: Limits) -> Violation | None:
+        """Return the latency limit that is broken."""
+        return result.violates(limits)
+
+    def _users_of_stream(self, serving: Serving) -> int:
+        return ceil(self.concurrent_requests / serving.streams)
+
+    def _simulated_users(self, serving: Serving) -> int:
+        return min(self._users_of_stream(serving), MOST_USERS_PER_SLOT * serving.slots_of_stream)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals(Demand):
+    """Requests that come on their own at a mean rate, whatever the engine does."""
+
+    request_rate_per_s: float
+    may_queue: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, amount: float) -> "Arrivals":
+        """Return so many arrivals. [1/s]."""
+        return cls(amount)
+
+    @property
+    def amount(self) -> float:
+        """Return the arrivals. [1/s]."""
+        return self.request_rate_per_s
+
+    def per_replica(self, replicas: int) -> "Arrivals":
+        """Return an even share of the arrivals."""
+        return Arrivals(self.request_rate_per_s / replicas)
+
+    def planned(self, headroom: Headroom) -> "Arrivals":
+        """Return rate x (1 + headroom)."""
+        return Arrivals(self.request_rate_per_s * (1 + headroom.headroom_fraction))
+
+    @classmethod
+    def grid(cls, carrier: Carrier, limits: Limits) -> Grid:  # noqa: ARG003 - the same whatever the limits
+        """Return rates up to saturation."""
+        return rate_grid(carrier.saturation_rate)
+
+    @classmethod
+    def hoped(cls, serving: Serving, users: int, hope: float) -> float:
+        """Return the throughput of so many users, faster by the factor. [1/s]."""
+        return hope * throughput(serving, users)
+
+    def users_in_flight(self, serving: Serving) -> int:
+        """Return about how many requests are in flight, over all streams."""
+        return serving.streams * in_flight(serving, self.request_rate_per_s)
+
+    def beyond(self, carrier: Carrier, limits: Limits) -> Violation | None:
+        """Return the limit on TTFT, or throughput without one: a cap keeps pace, and lets others wait."""
+        if self.request_rate_per_s <= carrier.most_requests_per_s:
+            return None
+        return "throughput" if limits.ttft_s is None else "ttft"
+
+    def simulated(self, serving: Serving, sender: Sender) -> SimulatedLoad:
+        """Return one stream's arrivals. Of prompts of many iterations each, fewer tell as much and take as long."""
+        chunks = serving.traffic.inputs.mean() / serving.settings.max_num_batched_tokens
+        fewer = max(chunks / MOST_CHUNKS, 1.0)
+        return sender.open_loop(
+            serving.traffic,
+            self.request_rate_per_s / serving.streams,
+            ceil(OPEN_WARM_UP / fewer),
+            max(ceil(OPEN_MEASURED / fewer), FEWEST_LONG),
+            in_flight(serving, self.request_rate_per_s),
+        )
+
+    def seen(self, result: ScheduleResult, serving: Serving) -> ScheduleResult:
+        """Return all streams together."""
+        return result.side_by_side(serving.streams)
+
+    def broken(self, result: ScheduleResult, limits: Limits) -> Violation | None:
+        """Return the latency limit that is broken, or that the queue grows."""
+        grows = result.queue_growth_per_s > GROWING * self.request_rate_per_s
+        return result.violates(limits) or ("throughput" if grows else None)
+
+
+def kind_of(load: Load) -> type[Demand]:
+    """Return the terms of a load: arrivals where their time in the system is for us to find, else users."""
+    return Arrivals if load.request_rate_per_s is not None and load.request_duration_s is None else Users
+
+
+def demand_of(load: Load) -> Demand:
+    """Return what a load asks for.
+
+    Raises:
+        InvalidQuestionError: no load was stated.
+    """
+    if load.request_rate_per_s is not None and load.request_duration_s is None:
+        return Arrivals(load.request_rate_per_s)
+    return users_of(load)
+
+
+def wanted_of(load: Load, headroom: Headroom) -> Demand:
+    """Return the demand to plan for, with the share that is kept free."""
+    return demand_of(load).planned(headroom)
+
+
+def users_of(load: Load) -> Users:
+    """Return the requests in flight: as asked, or by Little's law from rate and stated duration.
+
+        concurrent_requests = ceil(request_rate_per_s x request_duration_s)
+
+    Raises:
+        InvalidQuestionError: neither was stated.
+    """
+    if load.concurrent_requests is not None:
+        return Users(load.concurrent_requests)
+    if load.request_rate_per_s is None or load.request_duration_s is None:
+        raise InvalidQuestionError(
+            "no load was stated",
+            field="concurrent_requests",
+            accepted="concurrent_requests, or request_rate_per_s",
+        )
+    return Users(max(ceil(load.request_rate_per_s * load.request_duration_s), 1))

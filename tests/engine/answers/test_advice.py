@@ -1,0 +1,66 @@
+"""What binds, one step beside, and what a caller could change."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from service.engine.answers.advice import changes_to_try, looser_limits, missing_memory
+from service.engine.answers.size import size
+from service.engine.fleet.deployments import best, deployments
+from service.engine.inputs import Limits, StatedLayout
+from service.engine.time.demand import Users
+from tests.engine.conftest import Asked, users
+
+
+def test_one_step_less_would_not_carry_and_one_more_adds_a_replica(asked: Asked) -> None:
+    question = asked("llama-3.3-70b", load=users(600))
+    sized = size(question)
+
+    assert sized.one_gpu_step_less is not None
+    assert sized.one_gpu_step_more is not None
+    assert (sized.one_gpu_step_less.feasible, sized.one_gpu_step_less.violates) == (False, sized.binding_constraint)
+    assert sized.one_gpu_step_more.gpus == sized.gpus + sized.gpus_per_replica
+
+
+def test_levers_are_true(asked: Asked) -> None:
+    question = asked("llama-3.3-70b", load=users(600))
+    sized = size(question)
+
+    assert sized.levers
+    for lever in sized.levers:
+        change: dict[str, Any] = {lever.change.name: lever.change.value}
+        changed = replace(question.settings, **change)
+        assert size(replace(question, settings=changed)).gpus == lever.gpus == sized.gpus - lever.saves_gpus
+
+
+def test_what_is_narrow_already_is_not_tried(asked: Asked) -> None:
+    narrow = asked(settings=replace(asked().settings, kv_cache_dtype="fp8", weight_format="int4"))
+
+    assert changes_to_try(narrow) == ()
+    assert [change.name for change, _ in changes_to_try(asked())] == [
+        "kv_cache_dtype",
+        "weight_format",
+        "weight_format",
+    ]
+
+
+def test_a_limit_that_nobody_keeps_is_told_with_the_one_that_a_single_request_would(asked: Asked) -> None:
+    question = asked(limits=Limits(ttft_s=1e-4, tpot_s=10.0))
+    chosen = best(deployments(question), question.limits)
+    assert chosen.replica is not None
+    (sentence,) = looser_limits(chosen.replica, question.limits)
+
+    alone = chosen.replica.seen(Users(1)).ttft_s.percentile(95)
+    assert sentence.startswith(f"ttft_s of at least {alone:.3g}")
+
+
+def test_missing_memory_is_told_in_bytes_of_one_gpu(asked: Asked) -> None:
+    question = asked("llama-3.3-70b", "l4", layout=StatedLayout(tensor_parallel_size=1, pipeline_parallel_size=1))
+    sized = size(question)
+    plan = best(deployments(question), Limits()).plan
+
+    assert sized.would_fit[: len(missing_memory(plan))] == missing_memory(plan)
+    assert str(sized.shortfall_bytes) in sized.would_fit[0]
+    # 141 GB in 16 bits on 22 GiB.
+    assert sized.shortfall_bytes == pytest.approx(141.1e9 - 22 * 2**30, rel=0.05)

@@ -1,0 +1,56 @@
+"""What the given GPUs carry, told at several loads and lengths."""
+
+from dataclasses import replace
+
+import pytest
+
+from service.engine.answers.capacity import capacity
+from service.engine.inputs import Limits, StatedLayout
+from tests.engine.conftest import Asked, capacity_of, users
+
+
+def test_the_curve_doubles_from_one_user_to_twice_the_slots(asked: Asked) -> None:
+    question = asked(load=users(None), layout=StatedLayout(tensor_parallel_size=1, pipeline_parallel_size=1))
+    answer = capacity(replace(capacity_of(question, 2), settings=replace(question.settings, max_num_seqs=48)))
+
+    assert [point.concurrent_requests for point in answer.curve] == [
+        2 * users for users in (1, 2, 4, 8, 16, 32, 64, 96)
+    ]
+
+
+def test_longer_contexts_hold_fewer_requests(asked: Asked) -> None:
+    rows = capacity(capacity_of(asked(load=users(None)), 1)).table
+
+    assert [row.context_tokens for row in rows] == [2_048, 8_192, 32_768, 131_072]
+    held = [row.max_concurrent_requests for row in rows]
+    assert held == sorted(held, reverse=True)
+
+
+def test_latency_is_told_beyond_what_is_carried(asked: Asked) -> None:
+    question = capacity_of(asked(load=users(100_000), limits=Limits(ttft_s=0.5)), 1)
+    answer = capacity(question)
+
+    assert answer.latency is not None
+    assert answer.at_load is not None
+    assert answer.latency.ttft_s.mean > 100
+    assert answer.at_load.concurrent_requests == pytest.approx(100_000, rel=0.05)
+    assert answer.max_concurrent_requests < 1_000
+
+
+def test_limits_that_nobody_keeps_say_what_one_request_takes(asked: Asked) -> None:
+    answer = capacity(capacity_of(asked(limits=Limits(ttft_s=1e-4)), 1))
+
+    assert not answer.feasible
+    assert answer.requests_per_s == 0
+    assert answer.binding_constraint == "ttft"
+    assert "ttft_s of at least" in answer.would_fit[0]
+
+
+def test_weights_that_do_not_fit_say_what_is_missing(asked: Asked) -> None:
+    answer = capacity(capacity_of(asked("llama-3.3-70b", load=users(1)), 1))
+
+    # 141 GB of weights on 79 GiB.
+    assert not answer.feasible
+    assert answer.binding_constraint == "weights"
+    assert answer.shortfall_bytes > 141e9 - 79 * 2**30
+    assert "more memory on each of 1 GPUs" in answer.would_fit[0]

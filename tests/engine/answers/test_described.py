@@ -1,0 +1,56 @@
+"""What answers about one deployment share."""
+
+from dataclasses import fields, replace
+
+from service.engine.answers.capacity import capacity
+from service.engine.answers.described import NO_TIME_WARNING, Described
+from service.engine.answers.results import Capacity, Sizing
+from service.engine.answers.size import size
+from service.engine.inputs import Limits, StatedLayout
+from tests.engine.conftest import Asked, arrivals, capacity_of, users
+
+
+def test_both_answers_have_every_shared_field() -> None:
+    shared = set(Described.__annotations__)
+
+    assert shared <= {field.name for field in fields(Sizing)}
+    assert shared <= {field.name for field in fields(Capacity)}
+
+
+def test_both_answers_describe_the_same_gpus_alike(asked: Asked) -> None:
+    question = asked("qwen3-32b", load=arrivals(6.0), limits=Limits(ttft_s=1.0))
+    sized = size(question)
+    same = StatedLayout(tensor_parallel_size=sized.layout.tensor_parallel_size, pipeline_parallel_size=1)
+    carried = capacity(replace(capacity_of(question, sized.gpus), layout=same))
+
+    for name in (
+        "gpus",
+        "replicas",
+        "layout",
+        "memory_per_gpu",
+        "kv_cache",
+        "weights",
+        "latency",
+        "at_load",
+        "engine_args",
+    ):
+        assert getattr(sized, name) == getattr(carried, name), name
+
+
+def test_a_gpu_that_nobody_times_is_sized_from_memory_and_says_so(asked: Asked) -> None:
+    question = asked(load=users(64))
+    unknown = replace(question, gpu=replace(question.gpu, peak_flop_per_s={}))
+    sized = size(unknown)
+
+    assert sized.feasible
+    assert sized.latency is None
+    assert NO_TIME_WARNING in sized.warnings
+    assert (sized.per_replica.requests_per_s, sized.saturation.request_rate_per_s) == (None, None)
+
+
+def test_an_estimate_says_how_far_it_may_be_off(asked: Asked) -> None:
+    sized = size(asked(gpu="l4"))
+
+    assert sized.latency is not None
+    percent = round(100 * sized.latency.expected_error_fraction)
+    assert f"latency is a roofline estimate, expected within {percent} %: {sized.latency.basis_note}" in sized.warnings

@@ -1,0 +1,68 @@
+"""Which GPU, layout and precision: the order, and why something was left out."""
+
+from dataclasses import replace
+
+import pytest
+
+from service.catalog.snapshot import Snapshot
+from service.engine.answers.recommend import HOPELESS, recommend
+from service.engine.answers.results import Option
+from service.engine.answers.size import size
+from service.engine.fleet.questions import Objective
+from service.engine.inputs import Limits
+from tests.engine.conftest import Asked, arrivals, recommendation_of, users
+
+GPUS = ("h100", "l40s", "a100-sxm-80gb", "l4")
+KEYS = {
+    "cost": lambda option: (option.usd_per_hour, option.gpus),
+    "gpus": lambda option: (option.gpus, option.usd_per_hour),
+}
+
+
+@pytest.mark.parametrize("objective", ["cost", "gpus"])
+def test_options_are_ordered_by_the_objective(asked: Asked, catalog: Snapshot, objective: Objective) -> None:
+    answer = recommend(recommendation_of(asked("qwen3-32b"), catalog, *GPUS, objective=objective))
+
+    keys = [KEYS[objective](option) for option in answer.options]
+    assert len(keys) >= 3
+    assert keys == sorted(keys)
+    assert [option.rank for option in answer.options] == list(range(1, len(keys) + 1))
+
+
+def test_every_option_is_what_its_own_question_answers(asked: Asked, catalog: Snapshot) -> None:
+    question = asked("qwen3-32b", load=arrivals(4.0), limits=Limits(ttft_s=1.0, tpot_s=0.05))
+    answer = recommend(recommendation_of(question, catalog, *GPUS, limit=3))
+
+    def again(option: Option) -> tuple[int, int]:
+        settings = replace(question.settings, weight_format=option.weight_format)
+        sized = size(replace(question, gpu=catalog.gpu(option.gpu), settings=settings))
+        return sized.gpus, sized.layout.tensor_parallel_size
+
+    assert answer.options
+    assert [(option.gpus, option.tensor_parallel_size) for option in answer.options] == [
+        again(each) for each in answer.options
+    ]
+
+
+def test_a_shorter_list_is_the_beginning_of_a_longer_one(asked: Asked, catalog: Snapshot) -> None:
+    question = asked("qwen3-32b", load=users(32), limits=Limits(ttft_s=1.0))
+    short, long = (recommend(recommendation_of(question, catalog, *GPUS, limit=limit)) for limit in (2, 50))
+
+    assert [replace(option, on_pareto_front=False) for option in short.options] == [
+        replace(option, on_pareto_front=False) for option in long.options[:2]
+    ]
+
+
+def test_what_is_left_out_says_why(asked: Asked, catalog: Snapshot) -> None:
+    small = recommend(recommendation_of(asked("llama-3.3-70b"), catalog, "h100", "l4", max_gpus=3, limit=50))
+    slow = recommend(recommendation_of(asked("llama-3.3-70b", limits=Limits(tpot_s=1e-4)), catalog, "h100"))
+    cheap = recommend(recommendation_of(asked("llama-3.3-70b"), catalog, "h100", max_usd_per_hour=0.5))
+    nobody = recommend(recommendation_of(asked(), catalog, "h100", providers=("nobody",)))
+    old = recommend(recommendation_of(asked(), catalog, "t4", weight_formats=("mxfp4",)))
+
+    assert any("and max_gpus is 3" in rejection.reason for rejection in small.rejected)
+    assert {rejection.reason for rejection in slow.rejected} == {HOPELESS}
+    assert any("max_usd_per_hour is 0.5" in rejection.reason for rejection in cheap.rejected)
+    assert any("no published offer" in rejection.reason for rejection in nobody.rejected)
+    assert "has no kernels for mxfp4" in old.rejected[0].reason
+    assert not slow.feasible

@@ -1,0 +1,50 @@
+"""Prefill and decode on GPUs of their own."""
+
+from dataclasses import replace
+
+import pytest
+
+from service.catalog.snapshot import Snapshot
+from service.engine.errors import InvalidQuestionError
+from service.engine.fleet.pools import decode_question, interconnect_bytes_per_s, pools_for
+from service.engine.inputs import Limits
+from tests.engine.conftest import Asked, arrivals, users
+
+LIMITS = Limits(ttft_s=1.0, tpot_s=0.03)
+
+
+def test_the_first_token_waits_for_reading_sending_and_decoding(asked: Asked) -> None:
+    pair = pools_for(asked("qwen3-32b", load=arrivals(6.0, 4_000), limits=LIMITS))
+    ttft_s = pair.ttft_s()
+
+    assert pair.is_feasible
+    assert pair.read is not None
+    assert pair.decoded is not None
+    assert ttft_s is not None
+    assert pair.transfer_s == pair.sent_bytes / pair.interconnect_bytes_per_s
+    assert ttft_s.mean == pytest.approx(pair.read.ttft_s.mean + pair.transfer_s + pair.decoded.ttft_s.mean)
+    later = pair.end_to_end_s(pair.decoded.end_to_end_s.distribution())
+    assert later.mean == pytest.approx(pair.decoded.end_to_end_s.mean + pair.read.ttft_s.mean + pair.transfer_s)
+
+
+def test_the_decode_pool_reads_nothing_and_keeps_pace_alone(asked: Asked) -> None:
+    question = decode_question(asked(load=arrivals(6.0), limits=LIMITS, disaggregated=True))
+
+    assert (question.load.phase, question.limits.ttft_s, question.limits.tpot_s) == ("decode", None, 0.03)
+    assert not question.disaggregated
+
+
+def test_users_of_a_closed_loop_are_refused(asked: Asked) -> None:
+    with pytest.raises(InvalidQuestionError) as refusal:
+        pools_for(asked(load=users(8)))
+
+    assert refusal.value.field == "disaggregated"
+
+
+def test_caches_go_over_the_fast_fabric_only_where_it_joins_several_nodes(catalog: Snapshot) -> None:
+    gpu = catalog.gpu("h100")
+    rack = replace(gpu, gpus_per_node=4, scale_up_domain_gpus=72)
+
+    assert interconnect_bytes_per_s(gpu, 4) == gpu.scale_out_bytes_per_s
+    assert interconnect_bytes_per_s(rack, 4) == rack.scale_up_bytes_per_s
+    assert interconnect_bytes_per_s(rack, 72) == rack.scale_out_bytes_per_s

@@ -1,0 +1,78 @@
+"""Every value the caller left open is resolved and named."""
+
+from typing import Any
+
+import pytest
+
+from service.catalog.engine_rules import rules_for
+from service.catalog.snapshot import Snapshot
+from service.engine.errors import InvalidQuestionError
+from service.engine.fleet.questions import StatedSettings
+from service.engine.fleet.settings import STANDARD_CHECKPOINTS, Resolved, own_checkpoint, resolve
+
+
+def resolved(catalog: Snapshot, context_tokens: int = 0, model: str = "llama-3.1-8b", **stated: Any) -> Resolved:
+    return resolve(
+        catalog.model(model),
+        catalog.gpu("h100"),
+        StatedSettings(**stated),
+        rules_for("vllm"),
+        context_tokens,
+    )
+
+
+def origins(settled: Resolved) -> dict[str, str]:
+    return {note.name: note.origin for note in settled.assumptions}
+
+
+def test_defaults_are_the_engine_versions_own(catalog: Snapshot) -> None:
+    # vLLM 0.33: config/cache.py (0.92) and get_batch_defaults for GPUs of 70 GiB and more (8,192 and 1,024).
+    settings = resolved(catalog).settings
+
+    assert (settings.gpu_memory_utilization, settings.max_num_batched_tokens, settings.max_num_seqs) == (
+        0.92,
+        8_192,
+        1_024,
+    )
+    assert origins(resolved(catalog))["max_num_seqs"] == "default"
+
+
+def test_what_is_stated_is_kept_and_said_to_be(catalog: Snapshot) -> None:
+    settled = resolved(catalog, max_num_seqs=12, gpu_memory_utilization=0.8, weight_format="fp8", kv_cache_dtype="fp8")
+
+    assert (settled.settings.max_num_seqs, settled.settings.gpu_memory_utilization) == (12, 0.8)
+    assert {origins(settled)[name] for name in ("max_num_seqs", "gpu_memory_utilization", "weight_format")} == {
+        "request"
+    }
+    assert settled.checkpoint.weight_format == "fp8"
+
+
+def test_a_format_without_a_checkpoint_is_the_standard_recipe(catalog: Snapshot) -> None:
+    published = {each.weight_format for each in catalog.model("llama-3.1-8b").checkpoints}
+    missing = next(name for name in STANDARD_CHECKPOINTS if name not in published)
+
+    assert resolved(catalog, weight_format=missing).checkpoint is STANDARD_CHECKPOINTS[missing]
+    assert resolved(catalog).checkpoint is own_checkpoint(catalog.model("llama-3.1-8b"))
+
+
+@pytest.mark.parametrize(
+    ("context_tokens", "stated", "field"),
+    [
+        (200_000, {}, "input_tokens"),
+        (9_000, {"max_model_len": 8_192}, "max_model_len"),
+        (0, {"max_model_len": 10**6}, "max_model_len"),
+    ],
+)
+def test_lengths_beyond_the_model_are_refused(
+    catalog: Snapshot, context_tokens: int, stated: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidQuestionError) as refusal:
+        resolved(catalog, context_tokens, **stated)
+
+    assert refusal.value.field == field
+
+
+def test_drafts_are_named_with_who_makes_them(catalog: Snapshot) -> None:
+    notes = origins(resolved(catalog, num_speculative_tokens=2))
+
+    assert (notes["num_speculative_tokens"], notes["speculative_method"]) == ("request", "default")
