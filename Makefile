@@ -7,7 +7,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help serve install test lint types imports check accuracy fit-ledger fit-serving bench openapi lock clean
+.PHONY: help serve install test lint types imports check accuracy fit-ledger fit-serving bench way openapi lock clean
 
 help: ## Show the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-10s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ fit-serving: $(VENV)/.dev ## Derive the factors of step times from published run
 
 bench: $(VENV)/.dev ## Benchmarks, reported and never asserted
 	$(BIN)/pytest benchmarks --benchmark-only
+
+way: $(VENV)/.dev ## The calls of one question through the engine, room by room
+	$(BIN)/python -m benchmarks.way
 
 lock: ## Resolve the lock files again (needs uv)
 	uv pip compile --quiet --generate-hashes --no-annotate --no-header --universal --python-version 3.11 --group dev pyproject.toml -o requirements-dev.lock
