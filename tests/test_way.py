@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-MOST_CLIMBS = 15
+# A layout is planned when it is its turn to be timed, and not before: memory and time take turns.
+MOST_CLIMBS = 36
 
 
 @pytest.mark.parametrize("load", [["--users", "100"], ["--rate", "40"]], ids=lambda load: load[0])
@@ -22,4 +23,4 @@ def test_a_question_climbs_back_seldom(load: list[str]) -> None:
     assert climbs is not None
     assert 0 < int(climbs[1]) <= MOST_CLIMBS
     assert calls[0].split()[:2] == ["answers.size", "size,"]
-    assert any(line.split()[:1] == ["time.scheduler"] for line in calls)
+    assert any(line.split()[:1] == ["time.simulation"] for line in calls)
