@@ -15,7 +15,6 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from service.catalog.errors import ConflictError, NotInCatalogError
-from service.catalog.hub import HubError, NotOnHubError, UnusableHubAnswerError
 from service.engine.errors import (
     EngineError,
     InvalidQuestionError,
@@ -23,6 +22,7 @@ from service.engine.errors import (
     UnsupportedLayoutError,
     UnsupportedModelError,
 )
+from service.hub.errors import HubError, NotOnHubError, UnusableHubAnswerError
 
 logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
@@ -56,9 +56,17 @@ class Problem(BaseModel):
 class ProblemError(Exception):
     """A problem to answer with, raised at the edge."""
 
-    def __init__(self, status: int, kind: str, detail: str, errors: Sequence[FieldProblem] = ()) -> None:
-        """Keep what the problem document says."""
+    def __init__(
+        self,
+        status: int,
+        kind: str,
+        detail: str,
+        errors: Sequence[FieldProblem] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """Keep what the problem document says, and the headers that go with it."""
         super().__init__(detail)
+        self.headers = headers
         self.status = status
         self.kind = kind
         self.detail = detail
@@ -113,7 +121,7 @@ def install(app: FastAPI) -> None:
 
 
 async def _problem(_request: Request, error: ProblemError) -> Response:
-    return problem_response(error.status, error.kind, error.detail, error.errors)
+    return problem_response(error.status, error.kind, error.detail, error.errors, error.headers)
 
 
 async def _engine(_request: Request, error: EngineError) -> Response:
