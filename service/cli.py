@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 import uvicorn
 from pydantic import ValidationError
-from sqlmodel import Session
 
 from service.api.answers import CapacityAnswer, RecommendAnswer, SizeAnswer
 from service.api.computed import capacity_found, recommended, sized
@@ -20,9 +19,9 @@ from service.calibration.accuracy import report, write_readme
 from service.calibration.calibrate import SERVING, calibrate, written
 from service.calibration.ledger_fit import STARTUPS, fit, text_of
 from service.calibration.roofline_fit import fit_roofline
-from service.catalog.database import make_engine, migrate
+from service.catalog.database import make_engine, migrate, writing
 from service.catalog.errors import NotInCatalogError
-from service.catalog.holder import CatalogHolder, seeded_snapshot
+from service.catalog.keeper import CatalogKeeper, seeded_snapshot
 from service.catalog.seed import seed_catalog
 from service.engine.errors import EngineError
 from service.main import create_app
@@ -56,11 +55,13 @@ def migrate_command() -> None:
 
 
 @app.command()
-def seed() -> None:
-    """Load the seed files; a second run changes nothing."""
-    with Session(make_engine(Settings().database_url)) as session, session.begin():
-        changed = seed_catalog(session)
-    typer.echo(f"seeded: {changed} entries changed")
+def seed(
+    force: Annotated[bool, typer.Option("--force", help="replace what was written over the API, too")] = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Load the seed files; what was written over the API is left alone, and a second run changes nothing."""
+    with writing(make_engine(Settings().database_url)) as session, session.begin():
+        seeded = seed_catalog(session, force=force)
+    typer.echo(seeded.text())
 
 
 @app.command("size", context_settings=QUESTION_SETTINGS)
@@ -137,7 +138,7 @@ def _answer(arguments: list[str], kind: str) -> None:
     try:
         fields = _fields(arguments)
         settings = Settings()
-        holder = CatalogHolder(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
+        holder = CatalogKeeper(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
         typer.echo(_answered(kind, fields, holder), nl=False)
     except ValidationError as error:
         for it in error.errors():
@@ -153,7 +154,7 @@ def _answer(arguments: list[str], kind: str) -> None:
         raise typer.Exit(INFEASIBLE if getattr(error, "kind", "") == "infeasible" else USAGE_ERROR) from error
 
 
-def _answered(kind: str, fields: dict[str, Any], holder: CatalogHolder) -> str:
+def _answered(kind: str, fields: dict[str, Any], holder: CatalogKeeper) -> str:
     snapshot, timers = holder.snapshot, KernelTimers()
     if kind == "size":
         asked = SizeBody.model_validate(fields)

@@ -8,12 +8,15 @@ from fastapi import FastAPI
 
 from service.api import problems
 from service.api.docs import install_docs
+from service.api.importer import Importer
 from service.api.media import JsonBodies
 from service.api.openapi import install_openapi
+from service.api.probe import Probe
 from service.api.questions import CapacityBody, RecommendBody, SizeBody
 from service.api.routers import catalog, health, questions
+from service.api.writes import CatalogWriter
 from service.catalog.database import make_engine
-from service.catalog.holder import CatalogHolder
+from service.catalog.keeper import CatalogKeeper
 from service.performance.timers import KernelTimers
 from service.settings import Settings
 
@@ -30,21 +33,24 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        holder = CatalogHolder(
+        keeper = CatalogKeeper(
             make_engine(settings.database_url), settings.snapshot_path, settings.snapshot_poll_seconds
         )
-        app.state.catalog = holder
+        app.state.catalog = keeper
+        app.state.writer, app.state.importer, app.state.probe = CatalogWriter(keeper), Importer(settings), Probe(keeper)
         app.state.timers = KernelTimers()
         app.state.timers.warm_up()
-        holder.start_polling()
+        keeper.start_polling()
         logging.getLogger("uvicorn.error").info(
             "catalog revision %d: %d models, %d GPUs",
-            holder.snapshot.revision,
-            len(holder.snapshot.model_entries),
-            len(holder.snapshot.gpus),
+            keeper.snapshot.revision,
+            len(keeper.snapshot.model_entries),
+            len(keeper.snapshot.gpus),
         )
         yield
-        holder.close()
+        for user_of_threads in (app.state.writer, app.state.importer, app.state.probe):
+            user_of_threads.lane.close()
+        keeper.close()
         app.state.timers.close()
 
     app = FastAPI(

@@ -1,30 +1,49 @@
-"""What routes share: the snapshot, the holder of it, settings, and a session for writes."""
+"""What routes share: the snapshot, its keeper, settings, and who may write."""
 
 import hmac
-from collections.abc import Iterator
 from typing import Annotated
 
-from fastapi import Depends, Header, Request
-from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import Session
+from fastapi import Depends, Request, Security
+from fastapi.security import APIKeyHeader
 
+from service.api.importer import Importer
+from service.api.probe import Probe
 from service.api.problems import MAX_ERRORS, FieldProblem, ProblemError
-from service.catalog.holder import CatalogHolder
+from service.api.writes import CatalogWriter
+from service.catalog.keeper import CatalogKeeper
 from service.catalog.snapshot import Snapshot
 from service.engine.time.steps import StepTimers
 from service.settings import Settings
 
 
-async def get_holder(request: Request) -> CatalogHolder:
+async def get_keeper(request: Request) -> CatalogKeeper:
     """Return the keeper of the snapshot."""
-    holder: CatalogHolder = request.app.state.catalog
-    return holder
+    keeper: CatalogKeeper = request.app.state.catalog
+    return keeper
 
 
 async def get_snapshot(request: Request) -> Snapshot:
     """Return the snapshot in use; a question sees one catalog from start to end."""
-    holder: CatalogHolder = request.app.state.catalog
-    return holder.snapshot
+    keeper: CatalogKeeper = request.app.state.catalog
+    return keeper.snapshot
+
+
+async def get_writer(request: Request) -> CatalogWriter:
+    """Return who writes to the catalog."""
+    writer: CatalogWriter = request.app.state.writer
+    return writer
+
+
+async def get_importer(request: Request) -> Importer:
+    """Return who asks the hub."""
+    importer: Importer = request.app.state.importer
+    return importer
+
+
+async def get_probe(request: Request) -> Probe:
+    """Return who asks the database whether it is there."""
+    probe: Probe = request.app.state.probe
+    return probe
 
 
 async def get_timers(request: Request) -> StepTimers:
@@ -56,37 +75,28 @@ async def stated_once(request: Request) -> None:
         raise ProblemError(422, "invalid-request", detail, problems)
 
 
-HolderDep = Annotated[CatalogHolder, Depends(get_holder)]
+KeeperDep = Annotated[CatalogKeeper, Depends(get_keeper)]
+ImporterDep = Annotated[Importer, Depends(get_importer)]
+ProbeDep = Annotated[Probe, Depends(get_probe)]
+WriterDep = Annotated[CatalogWriter, Depends(get_writer)]
 TimersDep = Annotated[StepTimers, Depends(get_timers)]
 SnapshotDep = Annotated[Snapshot, Depends(get_snapshot)]
 SettingsDep = Annotated[Settings, Depends(get_settings)]
 
 
-async def require_key(settings: SettingsDep, x_api_key: Annotated[str | None, Header()] = None) -> None:
+KEY_HEADER = APIKeyHeader(name="X-API-Key", scheme_name="apiKey", description="needed to write", auto_error=False)
+
+
+async def require_key(settings: SettingsDep, key: Annotated[str | None, Security(KEY_HEADER)]) -> None:
     """Let only holders of a configured key write."""
     keys = settings.accepted_keys()
     if not keys:
         raise ProblemError(403, "read-only", "this service has no API key configured, so its catalog is read-only")
-    given = (x_api_key or "").encode("utf-8", "surrogateescape")
-    matches = [hmac.compare_digest(given, key.encode()) for key in keys]
+    given = (key or "").encode("utf-8", "surrogateescape")
+    matches = [hmac.compare_digest(given, accepted.encode()) for accepted in keys]
     if not any(matches):
-        raise ProblemError(401, "unauthorized", "writing needs a valid key in the X-API-Key header")
-
-
-def get_session(holder: HolderDep) -> Iterator[Session]:
-    """Yield one transaction per request; commit on success, roll back on any error.
-
-    The snapshot follows at once, so that a writer reads what it wrote.
-    """
-    try:
-        with Session(holder.engine) as session, session.begin():
-            yield session
-    except SQLAlchemyError as error:
-        raise ProblemError(
-            503, "database-unavailable", "the catalog database does not answer; nothing was written"
-        ) from error
-    holder.refresh()
+        challenge = {"WWW-Authenticate": "APIKey"}
+        raise ProblemError(401, "unauthorized", "writing needs a valid key in the X-API-Key header", headers=challenge)
 
 
 KeyDep = Depends(require_key)
-SessionDep = Annotated[Session, Depends(get_session, scope="function")]

@@ -32,9 +32,6 @@ def _document(app: FastAPI) -> dict[str, Any]:
         shape.pop("$defs", None)
         components[model.__name__] = shape
     schema["components"]["schemas"] = dict(sorted(components.items()))
-    schema["components"]["securitySchemes"] = {
-        "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "needed to write"}
-    }
     return schema
 
 

@@ -4,29 +4,16 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.api.dependencies import KeyDep, SessionDep, SettingsDep, SnapshotDep
+from service.api.dependencies import ImporterDep, KeyDep, SnapshotDep, WriterDep, stated_once
 from service.api.problems import FieldProblem, ProblemError, problem_responses
 from service.catalog.entries import CatalogId, Entry, GpuEntry, HubId, ModelEntry, OfferEntry
-from service.catalog.errors import InvalidCatalogError, NotInCatalogError
-from service.catalog.hub import Hub
-from service.catalog.imports import imported_model
-from service.catalog.snapshot import build_snapshot, model_facts
-from service.catalog.store import (
-    delete_gpu,
-    delete_model,
-    delete_offer,
-    put_gpu,
-    put_model,
-    put_offer,
-    raise_revision,
-    read_catalog,
-)
-from service.engine.errors import EngineError
+from service.catalog.errors import NotInCatalogError
+from service.catalog.store import delete_gpu, delete_model, delete_offer, put_gpu, put_model, put_offer
 
-router = APIRouter(prefix="/catalog", tags=["catalog"])
+router = APIRouter(prefix="/catalog", tags=["catalog"], dependencies=[Depends(stated_once)])
 READ_PROBLEMS = problem_responses(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
 WRITE_PROBLEMS = problem_responses(
     HTTPStatus.BAD_REQUEST,
@@ -39,7 +26,6 @@ WRITE_PROBLEMS = problem_responses(
     HTTPStatus.UNPROCESSABLE_ENTITY,
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
-SECURED: dict[str, object] = {"security": [{"apiKey": []}]}
 EntryId = Annotated[CatalogId, Path(description="catalog id", examples=["h100-sxm-80gb"])]
 Named = TypeVar("Named", ModelEntry, GpuEntry, OfferEntry)
 
@@ -176,16 +162,6 @@ async def get_offer(offer_id: Annotated[str, Path(max_length=200)], snapshot: Sn
     return entry
 
 
-def _commit(session: SessionDep) -> int:
-    """Raise the revision after checking that the catalog holds together as a whole."""
-    revision = raise_revision(session)
-    try:
-        build_snapshot(read_catalog(session))
-    except InvalidCatalogError as error:
-        raise ProblemError(409, "conflict", str(error)) from error
-    return revision
-
-
 def _same_id(entry: ModelEntry | GpuEntry | OfferEntry, path_id: str) -> None:
     if entry.id != path_id:
         detail = "the id in the body differs from the id in the path"
@@ -198,13 +174,12 @@ def _same_id(entry: ModelEntry | GpuEntry | OfferEntry, path_id: str) -> None:
     summary="Add or replace a GPU",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
-    openapi_extra=SECURED,
 )
-def write_gpu(entry_id: EntryId, entry: GpuEntry, session: SessionDep) -> Written:
+async def write_gpu(entry_id: EntryId, entry: GpuEntry, writer: WriterDep) -> Written:
     """Write a GPU; every figure names its source and the day it was looked at."""
     _same_id(entry, entry_id)
-    put_gpu(session, entry)
-    return Written(id=entry.id, catalog_revision=_commit(session))
+    _, revision = await writer.make(lambda session: put_gpu(session, entry))
+    return Written(id=entry.id, catalog_revision=revision)
 
 
 @router.put(
@@ -213,16 +188,12 @@ def write_gpu(entry_id: EntryId, entry: GpuEntry, session: SessionDep) -> Writte
     summary="Add or replace a model",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
-    openapi_extra=SECURED,
 )
-def write_model(entry_id: EntryId, entry: ModelEntry, session: SessionDep) -> Written:
+async def write_model(entry_id: EntryId, entry: ModelEntry, writer: WriterDep) -> Written:
     """Write a model; its config must be one that can be sized."""
     _same_id(entry, entry_id)
-    facts = model_facts(entry)
-    if isinstance(facts, EngineError):
-        raise facts
-    put_model(session, entry)
-    return Written(id=entry.id, catalog_revision=_commit(session))
+    _, revision = await writer.make(lambda session: put_model(session, entry), lambda result: result.model(entry.id))
+    return Written(id=entry.id, catalog_revision=revision)
 
 
 @router.put(
@@ -231,19 +202,12 @@ def write_model(entry_id: EntryId, entry: ModelEntry, session: SessionDep) -> Wr
     summary="Add or replace an offer",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
-    openapi_extra=SECURED,
 )
-def write_offer(entry_id: EntryId, entry: OfferEntry, session: SessionDep) -> Written:
+async def write_offer(entry_id: EntryId, entry: OfferEntry, writer: WriterDep) -> Written:
     """Write a list price with its date."""
     _same_id(entry, entry_id)
-    put_offer(session, entry)
-    return Written(id=entry.id, catalog_revision=_commit(session))
-
-
-def _deleted(kind: str, entry_id: str, session: SessionDep, *, found: bool) -> Written:
-    if not found:
-        raise NotInCatalogError(kind, entry_id, ())
-    return Written(id=entry_id, catalog_revision=_commit(session))
+    _, revision = await writer.make(lambda session: put_offer(session, entry))
+    return Written(id=entry.id, catalog_revision=revision)
 
 
 @router.delete(
@@ -252,11 +216,11 @@ def _deleted(kind: str, entry_id: str, session: SessionDep, *, found: bool) -> W
     summary="Delete a GPU and its offers",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
-    openapi_extra=SECURED,
 )
-def remove_gpu(entry_id: EntryId, session: SessionDep) -> Written:
+async def remove_gpu(entry_id: EntryId, writer: WriterDep) -> Written:
     """Delete a GPU; its offers go with it."""
-    return _deleted("gpu", entry_id, session, found=delete_gpu(session, entry_id))
+    _, revision = await writer.make(lambda session: delete_gpu(session, entry_id))
+    return Written(id=entry_id, catalog_revision=revision)
 
 
 @router.delete(
@@ -265,11 +229,11 @@ def remove_gpu(entry_id: EntryId, session: SessionDep) -> Written:
     summary="Delete a model",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
-    openapi_extra=SECURED,
 )
-def remove_model(entry_id: EntryId, session: SessionDep) -> Written:
+async def remove_model(entry_id: EntryId, writer: WriterDep) -> Written:
     """Delete a model with its checkpoints."""
-    return _deleted("model", entry_id, session, found=delete_model(session, entry_id))
+    _, revision = await writer.make(lambda session: delete_model(session, entry_id))
+    return Written(id=entry_id, catalog_revision=revision)
 
 
 @router.delete(
@@ -278,11 +242,11 @@ def remove_model(entry_id: EntryId, session: SessionDep) -> Written:
     summary="Delete an offer",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
-    openapi_extra=SECURED,
 )
-def remove_offer(entry_id: EntryId, session: SessionDep) -> Written:
+async def remove_offer(entry_id: EntryId, writer: WriterDep) -> Written:
     """Delete an offer."""
-    return _deleted("offer", entry_id, session, found=delete_offer(session, entry_id))
+    _, revision = await writer.make(lambda session: delete_offer(session, entry_id))
+    return Written(id=entry_id, catalog_revision=revision)
 
 
 @router.post(
@@ -295,11 +259,13 @@ def remove_offer(entry_id: EntryId, session: SessionDep) -> Written:
         **problem_responses(HTTPStatus.BAD_GATEWAY),
         **_example({"entry": {"id": "llama-3.1-8b-instruct"}, "warnings": [], "catalog_revision": 2}),
     },
-    openapi_extra=SECURED,
 )
-def import_model(wanted: ImportRequest, settings: SettingsDep, snapshot: SnapshotDep, session: SessionDep) -> Imported:
+async def import_model(
+    wanted: ImportRequest, importer: ImporterDep, snapshot: SnapshotDep, writer: WriterDep
+) -> Imported:
     """Fetch a model's config and counts, and keep them; nothing downloaded is executed."""
-    published = Hub(settings.hub_url, settings.allowed_hosts(), settings.hub_timeout_seconds).published(wanted.hf_id)
-    imported = imported_model(published, snapshot.entries.models, wanted.id, datetime.now(UTC).date())
-    put_model(session, imported.entry)
-    return Imported(entry=imported.entry, warnings=imported.warnings, catalog_revision=_commit(session))
+    today = datetime.now(UTC).date()
+    imported = await importer.imported(wanted.hf_id, snapshot.entries.models, wanted.id, today)
+    entry = imported.entry
+    _, revision = await writer.make(lambda session: put_model(session, entry), lambda result: result.model(entry.id))
+    return Imported(entry=entry, warnings=imported.warnings, catalog_revision=revision)
