@@ -15,18 +15,6 @@ from typing import Any, Final
 from service.engine.inputs import EngineName, Layout
 from service.performance.tables import ATTENDED, CONTEXTS, REQUESTS, TOKENS, StepTables
 
-SYSTEMS: Final[Mapping[str, str]] = {
-    "h100-sxm-80gb": "h100_sxm",
-    "h200-sxm-141gb": "h200_sxm",
-    "b200-sxm-180gb": "b200_sxm",
-    "b300-sxm-288gb": "b300_sxm",
-    "gb200-nvl72": "gb200",
-    "gb300-nvl72": "gb300",
-    "a100-sxm-80gb": "a100_sxm",
-    "l40s": "l40s",
-    "rtx-pro-6000-server": "rtx_pro_6000_server",
-    "arc-pro-b60": "b60",
-}
 BACKENDS: Final[Mapping[EngineName, str]] = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "trtllm"}
 SAME_MATRICES: Final[Mapping[str, str]] = {
     "MistralForCausalLM": "LlamaForCausalLM",
@@ -65,23 +53,18 @@ class NotMeasuredError(Exception):
     """No kernels were measured for this combination; the message says which."""
 
 
-def has_system(gpu_id: str) -> bool:
-    """Return whether kernels were measured on this GPU at all."""
-    return gpu_id in SYSTEMS
-
-
-def read_system(gpu_id: str) -> None:
-    """Read a GPU's tables ahead of the first question."""
+def read_system(system: str) -> None:
+    """Read a system's tables ahead of the first question."""
     try:
-        measured_tables(SMALL_CONFIG, gpu_id=gpu_id, layout=Layout(), engine="vllm", modes={})
+        measured_tables(SMALL_CONFIG, system=system, layout=Layout(), engine="vllm", modes={})
     except NotMeasuredError:
-        logging.getLogger(__name__).info("no kernels were read for %s", gpu_id)
+        logging.getLogger(__name__).info("no kernels were read for %s", system)
 
 
 def measured_tables(
     config: Mapping[str, Any],
     *,
-    gpu_id: str,
+    system: str,
     layout: Layout,
     engine: EngineName,
     modes: Mapping[str, str],
@@ -90,7 +73,7 @@ def measured_tables(
 
     Args:
         config: the published config, without its quantization.
-        gpu_id: a GPU of `SYSTEMS`.
+        system: what aiconfigurator-core calls the GPU; `measured_as` of the catalog.
         layout: how one replica is spread; batches are those of one attention rank. Where experts were
             measured dealt out whole but not split, or the other way, those stand in: a rank holds the
             same bytes either way.
@@ -100,7 +83,7 @@ def measured_tables(
     Raises:
         NotMeasuredError: aiconfigurator-core has no data for the combination.
     """
-    asked = (gpu_id, engine, modes.get("gemm_quant_mode", ""))
+    asked = (system, engine, modes.get("gemm_quant_mode", ""))
     if asked in _known_missing:
         raise NotMeasuredError(_known_missing[asked])
     first: NotMeasuredError | None = None
@@ -108,7 +91,7 @@ def measured_tables(
         try:
             return _compiled(
                 _known_architecture(config),
-                gpu_id=gpu_id,
+                system=system,
                 layout=replace(layout, expert_parallel=expert_parallel),
                 engine=engine,
                 modes=modes,
@@ -130,7 +113,7 @@ def _known_architecture(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _compiled(
-    config: Mapping[str, Any], *, gpu_id: str, layout: Layout, engine: EngineName, modes: Mapping[str, str]
+    config: Mapping[str, Any], *, system: str, layout: Layout, engine: EngineName, modes: Mapping[str, str]
 ) -> StepTables:
     # The library prints which tables it falls back to, at every load.
     logging.getLogger("aiconfigurator_core").setLevel(logging.CRITICAL)
@@ -142,7 +125,7 @@ def _compiled(
             Path(folder, "config.json").write_text(json.dumps(config), encoding="utf-8")
             handle = EngineHandle.compile(
                 folder,
-                SYSTEMS[gpu_id],
+                system,
                 BACKENDS[engine],
                 tp_size=layout.tensor_parallel_size,
                 pp_size=layout.pipeline_parallel_size,
@@ -155,14 +138,14 @@ def _compiled(
     except Exception as error:
         # The library documents no closed set of refusals: ValueError, KeyError and its own all mean "no data".
         raise NotMeasuredError(f"{type(error).__name__}: {PATH.sub('', str(error))[:200]}") from error
-    _hold(gpu_id, engine, handle)
+    _hold(system, engine, handle)
     return tables
 
 
-def _hold(gpu_id: str, engine: EngineName, handle: Any) -> None:
+def _hold(system: str, engine: EngineName, handle: Any) -> None:
     """Keep the tables of a system in memory, in place of those not asked for the longest."""
-    _held.setdefault((gpu_id, engine), handle)
-    _held.move_to_end((gpu_id, engine))
+    _held.setdefault((system, engine), handle)
+    _held.move_to_end((system, engine))
     if len(_held) > MOST_SYSTEMS:
         _held.popitem(last=False)
     _return_freed_memory()

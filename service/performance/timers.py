@@ -9,7 +9,7 @@ from service.engine.inputs import Gpu
 from service.engine.layers import MoeMlp
 from service.engine.time.steps import Deployed
 from service.performance.calibration import efficiencies_for, factors_of, row_for
-from service.performance.measured import NotMeasuredError, has_system, measured_tables, read_system
+from service.performance.measured import NotMeasuredError, measured_tables, read_system
 from service.performance.modes import quantization_modes
 from service.performance.roofline import FLOOR, Workload, roofline_tables, workload_of
 from service.performance.tables import StepTables, TabledSteps, calibrated
@@ -20,15 +20,15 @@ MAX_TIMERS: Final = 4096
 PAUSE_S: Final = 0.05
 # Read ahead in this order: the systems most questions are about come first. Each takes about a second and 20-40 MB.
 COMMON_SYSTEMS: Final = (
-    "h100-sxm-80gb",
-    "h200-sxm-141gb",
-    "b200-sxm-180gb",
-    "a100-sxm-80gb",
+    "h100_sxm",
+    "h200_sxm",
+    "b200_sxm",
+    "a100_sxm",
     "l40s",
-    "gb200-nvl72",
-    "b300-sxm-288gb",
-    "gb300-nvl72",
-    "rtx-pro-6000-server",
+    "gb200",
+    "b300_sxm",
+    "gb300",
+    "rtx_pro_6000_server",
 )
 # Keys of a config that describe how it is stored; the modes say it instead.
 STORAGE_KEYS: Final = frozenset({"quantization_config", "compression_config", "hf_quant_config"})
@@ -78,18 +78,18 @@ class KernelTimers:
             found = self._quick[key] = roofline_timer(key, "a quick estimate")
         return found
 
-    def warm_up(self, gpu_ids: Iterable[str] = COMMON_SYSTEMS) -> Thread:
+    def warm_up(self, systems: Iterable[str] = COMMON_SYSTEMS) -> Thread:
         """Read the kernels of common GPUs in a thread, until `close`; return the thread."""
-        self._warm_up = Thread(target=self._read, args=(tuple(gpu_ids),), name="warm-up", daemon=True)
+        self._warm_up = Thread(target=self._read, args=(tuple(systems),), name="warm-up", daemon=True)
         self._warm_up.start()
         return self._warm_up
 
-    def _read(self, gpu_ids: tuple[str, ...]) -> None:
-        for gpu_id in gpu_ids:
+    def _read(self, systems: tuple[str, ...]) -> None:
+        for system in systems:
             if self._closing.wait(PAUSE_S):  # questions that wait for the lock go first
                 return
             with self._lock:
-                read_system(gpu_id)
+                read_system(system)
 
 
 def _can_time(gpu: Gpu) -> bool:
@@ -140,7 +140,8 @@ def measured_step_tables(key: Deployed) -> StepTables:
     Raises:
         NotMeasuredError: none has; the message is that of the most faithful one.
     """
-    if not has_system(key.gpu.id):
+    system = key.gpu.measured_as
+    if system is None:
         raise NotMeasuredError(f"no kernels were measured on {key.gpu.id}")
     if not key.model.config_json:
         raise NotMeasuredError("the model's config is not known")
@@ -148,7 +149,7 @@ def measured_step_tables(key: Deployed) -> StepTables:
     first: NotMeasuredError | None = None
     for modes in quantization_modes(key.checkpoint.quantization, key.gpu, key.rules.engine, key.kv_cache_dtype):
         try:
-            return measured_tables(config, gpu_id=key.gpu.id, layout=key.layout, engine=key.rules.engine, modes=modes)
+            return measured_tables(config, system=system, layout=key.layout, engine=key.rules.engine, modes=modes)
         except NotMeasuredError as refusal:
             first = first or refusal
     raise first or NotMeasuredError("no kernels match the weight format")
