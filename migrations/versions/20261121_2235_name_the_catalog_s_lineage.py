@@ -17,5 +17,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    with op.batch_alter_table("catalog_revision", schema=None) as batch_op:
-        batch_op.drop_column("lineage")
+    op.drop_column("catalog_revision", "lineage")

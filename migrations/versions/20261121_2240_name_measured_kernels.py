@@ -17,5 +17,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    with op.batch_alter_table("gpus", schema=None) as batch_op:
-        batch_op.drop_column("measured_as")
+    # Not in a batch: SQLite would copy the table and drop the old one, and its offers with it.
+    op.drop_column("gpus", "measured_as")

@@ -22,6 +22,12 @@ EARLIER_GPU = """
               "memory_bandwidth_bytes_per_s":
                 {"value": 3350000000000, "source": {"url": "https://x.org", "checked_on": "2026-11-21"}}}')
 """
+EARLIER_OFFER = """
+    INSERT INTO offers (id, provider, instance_type, region, gpu_id, gpu_count, usd_per_hour, purchase, as_of, source_url,
+                        source_checked_on)
+    VALUES ('an-offer', 'aws', 'p5.48xlarge', 'us-east-1', 'h100-sxm-80gb', 8, 55.04, 'on-demand', '2026-11-01',
+            'https://x.org', '2026-11-21')
+"""
 
 
 def downgrade(engine: Engine, revision: str) -> None:
@@ -61,6 +67,7 @@ def test_rows_of_the_version_before_go_up_and_come_down(empty_database: Engine) 
     migrate(empty_database, FIRST)
     run(empty_database, EARLIER_GPU, id="h100-sxm-80gb")
     run(empty_database, "INSERT INTO catalog_revision (id, revision) VALUES (1, 5)")
+    run(empty_database, EARLIER_OFFER)
 
     migrate(empty_database)
     with reading(empty_database) as session:
@@ -71,6 +78,7 @@ def test_rows_of_the_version_before_go_up_and_come_down(empty_database: Engine) 
     assert gpu.measured_as == "h100_sxm"
     with empty_database.connect() as connection:
         row = connection.execute(text("SELECT * FROM gpus")).mappings().one()
+        assert connection.execute(text("SELECT count(*) FROM offers")).scalar_one() == 1
     assert row["id"] == "h100-sxm-80gb"
     assert "measured_as" not in row
 
