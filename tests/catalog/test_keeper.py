@@ -262,6 +262,21 @@ def test_a_file_made_anew_is_noticed_even_at_the_same_revision(
     keeper.write(lambda session: put_offer(session, offer()))
 
 
+def test_a_probe_tells_whether_the_catalog_in_use_is_current(database_url: str, stored: Engine, kept: Made) -> None:
+    keeper, other = kept(stored), kept(make_engine(database_url))
+    confirmed = [keeper.health.confirmed_at]
+    for usd_per_hour in (None, 3.0):
+        if usd_per_hour is not None:
+            entry = offer(usd_per_hour=usd_per_hour)
+            other.write(lambda session, entry=entry: put_offer(session, entry))  # type: ignore[misc]
+        time.sleep(1.1)  # until what is known is not believed any more
+        assert keeper.probe()
+        confirmed.append(keeper.health.confirmed_at)
+
+    assert confirmed[0] != confirmed[1]
+    assert confirmed[1] == confirmed[2]
+
+
 def test_a_stopped_postgresql_is_told_from_one_that_answers(
     postgres_server: PostgresServer, empty_postgres_url: str, kept: Made
 ) -> None:
