@@ -23,6 +23,14 @@ QUESTION = {
     "ttft_s": 2.0,
     "tpot_s": 0.05,
 }
+# Fields at their defaults: the same question to the engine, and another one to whoever keeps answers.
+RESTATED: tuple[dict[str, Any], ...] = (
+    {"percentile": 95},
+    {"engine": "vllm"},
+    {"spare_replicas": 0},
+    {"headroom_fraction": 0},
+    {"kv_cache_dtype": "auto"},
+)
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +63,9 @@ def resident_mb() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def asked_ms(client: TestClient) -> float:
+def asked_ms(client: TestClient, **restated: Any) -> float:
     began = time.perf_counter()
-    assert client.post("/size", json=QUESTION).status_code == 200
+    assert client.post("/size", json={**QUESTION, **restated}).status_code == 200
     return 1e3 * (time.perf_counter() - began)
 
 
@@ -89,6 +97,7 @@ def test_memory_after_writes(benchmark: Any, service: TestClient, capsys: pytest
 def test_question_after_a_price_change(benchmark: Any, service: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
     prices = Prices(service)
     asked_ms(service)
+    warm_ms = sorted(asked_ms(service, **restated) for restated in RESTATED)[len(RESTATED) // 2]
     after_ms: list[float] = []
 
     def changed_and_asked() -> None:
@@ -99,6 +108,6 @@ def test_question_after_a_price_change(benchmark: Any, service: TestClient, caps
     kept_ms = sorted(asked_ms(service) for _ in range(20))[10]
     with capsys.disabled():
         print(
-            f"\nthe same question: answer kept {kept_ms:.1f} ms, "
+            f"\nthe same question: answer kept {kept_ms:.1f} ms, computed anew {warm_ms:.1f} ms, "
             f"after a price change {sorted(after_ms)[10]:.1f} ms (worst {max(after_ms):.1f})"
         )
