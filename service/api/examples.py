@@ -4,8 +4,10 @@ from typing import Any
 
 from fastapi.openapi.models import Example
 
+from service.engine.families import EXAMPLE_CLASS
+
 LLAMA_CONFIG = {
-    "architectures": ["LlamaForCausalLM"],
+    "architectures": [EXAMPLE_CLASS],
     "hidden_size": 4096,
     "intermediate_size": 14336,
     "num_hidden_layers": 32,

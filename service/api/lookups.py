@@ -18,9 +18,9 @@ from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.arithmetic import ceil_div
 from service.engine.facts import Checkpoint, ModelFacts
-from service.engine.families import parse_architecture
+from service.engine.families import parse_architecture, stated_quantization
 from service.engine.fleet.questions import CapacityQuestion, RecommendQuestion, SizeQuestion
-from service.engine.formats.quantization import parse_quantization, stated_quantization
+from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import Gpu, WeightFormat
 from service.engine.time.steps import StepTimers
 

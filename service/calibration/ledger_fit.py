@@ -18,15 +18,15 @@ from service.catalog.engine_rules import KIB, constants
 from service.catalog.snapshot import Snapshot
 from service.engine.arithmetic import GIB
 from service.engine.engines.rules import gib, has_unified_memory
+from service.engine.formats.elements import HALF_BYTES
 from service.engine.memory.activation import (
-    ELEMENT_BYTES,
     activation_bytes,
     forward_bytes,
     kept_bytes,
     sampled_logits,
     workspace_bytes,
 )
-from service.engine.memory.ledger import expert_layers, largest_captured_batch, non_torch_bytes
+from service.engine.memory.ledger import largest_captured_batch, non_torch_bytes
 
 STARTUPS = "vllm_startups.jsonl"
 SIGNIFICANT_DIGITS = 2
@@ -130,7 +130,7 @@ def _hidden_copies(startup: Startup) -> float | None:
     if not logged or not _is_sorting(startup) or not _sampler_dominates(startup):
         return None
     sampler = constants()["logit_bytes_sorting"].value * sampled_logits(startup.architecture, startup.settings)
-    row_bytes = startup.architecture.hidden_size * startup.architecture.residual_streams * ELEMENT_BYTES
+    row_bytes = startup.architecture.hidden_size * startup.architecture.residual_streams * HALF_BYTES
     return float((logged * GIB - sampler) / (startup.settings.max_num_batched_tokens * row_bytes))
 
 
@@ -142,7 +142,7 @@ def _captured_gib(startup: Startup) -> float | None:
 
 
 def _graph_base_gib(startup: Startup) -> float | None:
-    return None if expert_layers(startup.architecture) else _captured_gib(startup)
+    return None if startup.architecture.num_expert_layers else _captured_gib(startup)
 
 
 def _graph_dense_kib(startup: Startup) -> float | None:
@@ -156,7 +156,7 @@ def _graph_dense_kib(startup: Startup) -> float | None:
 
 def _graph_expert_kib(startup: Startup) -> float | None:
     """(graphs - base - dense layers) / (layers of experts x largest captured batch)."""
-    captured, experts = _captured_gib(startup), expert_layers(startup.architecture)
+    captured, experts = _captured_gib(startup), startup.architecture.num_expert_layers
     if captured is None or not experts:
         return None
     sizes = largest_captured_batch(startup.settings)
@@ -214,7 +214,7 @@ def _non_torch_peers_gib(name: str) -> Sample:
 
 def _graph_estimate_kib(startup: Startup) -> float | None:
     """(estimate - base - layers) / largest captured batch, for dense models with graphs inside the budget."""
-    if startup.rules.graph_accounting != "inside" or expert_layers(startup.architecture):
+    if startup.rules.graph_accounting != "inside" or startup.architecture.num_expert_layers:
         return None
     estimate = _estimated_gib(startup)
     if estimate is None:

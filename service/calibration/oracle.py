@@ -6,13 +6,8 @@ from typing import Any
 
 from service.calibration.startups import Skipped
 from service.engine.errors import EngineError
-from service.engine.families import parse_architecture
-from service.engine.formats.quantization import (
-    Quantization,
-    parse_quantization,
-    standard_quantization,
-    stated_quantization,
-)
+from service.engine.families import parse_architecture, stated_quantization
+from service.engine.formats.quantization import Quantization, parse_quantization, standard_quantization
 from service.engine.inputs import EngineSettings, Layout
 from service.engine.layers import Architecture
 from service.engine.memory.shared_pool import plan_kv_cache

@@ -21,9 +21,10 @@ from service.engine.fleet.settings import resolve
 from service.engine.inputs import EngineName, Gpu, Layout, WeightFormat
 from service.engine.time.steps import Deployed
 from service.performance.measured import NotMeasuredError
-from service.performance.roofline import Efficiencies, Workload, roofline_tables
+from service.performance.roofline import Efficiencies, roofline_tables
 from service.performance.tables import StepTables
 from service.performance.timers import measured_step_tables, workload
+from service.performance.workload import Workload
 
 MODELS: Final = (
     "llama-3.1-8b", "llama-3.1-70b", "qwen3-32b", "gpt-oss-120b", "qwen3-30b-a3b", "deepseek-v3", "mixtral-8x22b",

@@ -14,7 +14,6 @@ from service.engine.facts import ModelFacts
 from service.engine.fleet.questions import SettingsWish
 from service.engine.fleet.settings import resolve
 from service.engine.inputs import EngineName, Gpu, KvCacheDtype, Layout, WeightFormat
-from service.engine.layers import MoeMlp
 from service.engine.memory.plan import MemoryPlan, memory_plan
 from service.engine.time.replica import Replica, block_pool, scheduler_settings
 from service.engine.time.scheduler import ScheduleResult, SimulatedLoad, simulate
@@ -172,7 +171,7 @@ def _cache_dtype(row: Mapping[str, Any], engine: EngineName, gpu: Gpu) -> KvCach
 def _layout(row: Mapping[str, Any], model: ModelFacts) -> Layout:
     tp, pp = int(row["tp"]), int(row.get("pp") or 1)
     dp = int(row.get("dp") or 1)
-    has_experts = any(isinstance(layer.mlp, MoeMlp) for layer in model.architecture.layers)
+    has_experts = model.architecture.has_experts
     if dp == 1 and has_experts and "attention DP" in str(row.get("notes")):
         return Layout(data_parallel_size=tp, pipeline_parallel_size=pp, expert_parallel=tp > 1)
     return Layout(

@@ -9,6 +9,7 @@ from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
 TEXT_CONFIG_KEYS = ("text_config", "llm_config", "language_config", "thinker_config", "language_model_config")
 MAX_COUNT = 1 << 40  # no published size comes near it; keeps arithmetic finite
 MAX_LAYERS = 1_000  # the deepest published decoders have below 200; keeps the work per question small
+MAX_ENTRIES = 4 * MAX_LAYERS  # of a list that tells layers apart; published ones have an entry a layer, or a few more
 
 
 class ConfigReader:
@@ -115,6 +116,7 @@ class ConfigReader:
         value = self.raw(name)
         if value is None:
             return None
+        _check_entries(name, value)
         if not is_list(value) or not all(isinstance(it, str) for it in value):
             raise _missing(name, "a list of strings", found=value)
         return tuple(str(it) for it in value)
@@ -124,6 +126,7 @@ class ConfigReader:
         value = self.raw(name)
         if value is None:
             return None
+        _check_entries(name, value)
         if not is_list(value) or not all(isinstance(it, int) and abs(it) <= MAX_COUNT for it in value):
             raise _missing(name, "a list of whole numbers", found=value)
         return tuple(it for it in value if isinstance(it, int))
@@ -160,18 +163,6 @@ def text_reader(config: Mapping[str, object]) -> ConfigReader:
     return ConfigReader(inner, config if inner is not config else None)
 
 
-def architecture_name(config: Mapping[str, object]) -> str:
-    """Return the class name under `architectures`.
-
-    Raises:
-        MissingConfigFieldError: the config does not name its architecture.
-    """
-    names = config.get("architectures")
-    if not is_list(names) or not names or not isinstance(names[0], str):
-        raise _missing("architectures", 'a list with one class name, such as ["LlamaForCausalLM"]', found=names)
-    return names[0]
-
-
 def unknown_kind(field: str, value: object, accepted: str) -> UnsupportedModelError:
     """Return the refusal of a layer kind or option without a rule."""
     return UnsupportedModelError(
@@ -179,6 +170,15 @@ def unknown_kind(field: str, value: object, accepted: str) -> UnsupportedModelEr
         field=f"model_config.{field}",
         accepted=accepted,
     )
+
+
+def _check_entries(name: str, value: object) -> None:
+    if is_list(value) and len(value) > MAX_ENTRIES:
+        raise UnsupportedModelError(
+            f"the config's {name} has {len(value)} entries",
+            field=f"model_config.{name}",
+            accepted=f"at most {MAX_ENTRIES} entries",
+        )
 
 
 def _missing(name: str, kind: str, found: object = None) -> MissingConfigFieldError:

@@ -10,7 +10,7 @@ from urllib.parse import quote, urljoin
 
 import httpx2
 
-from service.engine.formats.quantization import stated_quantization
+from service.engine.families import stated_quantization
 from service.hub.errors import HubError, NotOnHubError, RedirectedAwayError, UnusableHubAnswerError
 from service.hub.fetch import MAX_BYTES, NOT_IN_TIME, Fetcher, json_object
 from service.hub.safetensors import Counts, UnreadableWeightsError, header_counts, stated_counts, weight_files

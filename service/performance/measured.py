@@ -12,15 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from service.engine.families import EXAMPLE_CLASS
 from service.engine.inputs import EngineName, Layout
 from service.performance.tables import ATTENDED, CONTEXTS, REQUESTS, TOKENS, StepTables
 
 BACKENDS: Final[Mapping[EngineName, str]] = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "trtllm"}
-SAME_MATRICES: Final[Mapping[str, str]] = {
-    "MistralForCausalLM": "LlamaForCausalLM",
-    "SmolLM3ForCausalLM": "LlamaForCausalLM",
-    "AquilaForCausalLM": "LlamaForCausalLM",
-}
 # What the library says where a matrix format was never measured on a GPU, whatever the model.
 NO_MATRICES: Final = "GEMM perf data missing for quant"
 PATH: Final = re.compile(r"/\S*/")  # where the library's tables lie on this machine is nobody's business
@@ -28,7 +24,7 @@ SHORT_PROMPT_TOKENS: Final = 128.0  # whose attention is negligible
 MILLISECONDS_PER_S: Final = 1e3
 # Through the smallest model there is, a system's tables are read ahead of the first question.
 SMALL_CONFIG: Final[Mapping[str, Any]] = {
-    "architectures": ["LlamaForCausalLM"],
+    "architectures": [EXAMPLE_CLASS],
     "model_type": "llama",
     "hidden_size": 2048,
     "intermediate_size": 8192,
@@ -90,7 +86,7 @@ def measured_tables(
     for expert_parallel in dict.fromkeys((layout.expert_parallel, not layout.expert_parallel)):
         try:
             return _compiled(
-                _known_architecture(config),
+                config,
                 system=system,
                 layout=replace(layout, expert_parallel=expert_parallel),
                 engine=engine,
@@ -102,14 +98,6 @@ def measured_tables(
                 raise
             first = first or refusal
     raise first or NotMeasuredError("no layout was tried")
-
-
-def _known_architecture(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the config under the name of an architecture with the same matrices that the library knows."""
-    names = config.get("architectures")
-    if isinstance(names, list) and names and names[0] in SAME_MATRICES:
-        return {**config, "architectures": [SAME_MATRICES[names[0]]], "model_type": "llama"}
-    return config
 
 
 def _compiled(

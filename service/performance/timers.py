@@ -6,13 +6,13 @@ from threading import Event, RLock, Thread
 from typing import Final
 
 from service.engine.inputs import Gpu
-from service.engine.layers import MoeMlp
 from service.engine.time.steps import Deployed
 from service.performance.calibration import efficiencies_for, factors_of, row_for
 from service.performance.measured import NotMeasuredError, measured_tables, read_system
 from service.performance.modes import quantization_modes
-from service.performance.roofline import FLOOR, Workload, roofline_tables, workload_of
+from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.tables import StepTables, TabledSteps, calibrated
+from service.performance.workload import Workload, workload_of
 
 MEASURED: Final = "measured-kernels"
 ROOFLINE: Final = "roofline"
@@ -146,6 +146,8 @@ def measured_step_tables(key: Deployed) -> StepTables:
     if not key.model.config_json:
         raise NotMeasuredError("the model's config is not known")
     config = _without_storage(json.loads(key.model.config_json))
+    if (same_matrices := key.model.architecture.measured_as) is not None:  # under a name that the library knows
+        config |= {"architectures": [same_matrices[0]], "model_type": same_matrices[1]}
     first: NotMeasuredError | None = None
     for modes in quantization_modes(key.checkpoint.quantization, key.gpu, key.rules.engine, key.kv_cache_dtype):
         try:
@@ -166,7 +168,7 @@ def _without_storage(config: Mapping[str, object]) -> dict[str, object]:
 
 def kernel_class(key: Deployed) -> str:
     """Return which kernels dominate: dense or experts, and how weights are stored; as in calibration.yaml."""
-    has_experts = any(isinstance(layer.mlp, MoeMlp) for layer in key.model.architecture.layers)
+    has_experts = key.model.architecture.has_experts
     scheme = key.checkpoint.quantization.scheme
     stored = "bf16" if scheme == "none" else scheme.split("-")[0]
     return f"{'experts' if has_experts else 'dense'}-{stored}"

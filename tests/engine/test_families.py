@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from service.engine.errors import UnsupportedLayoutError, UnsupportedModelError
-from service.engine.families import parse_architecture
+from service.engine.families import parse_architecture, stated_quantization
 from service.engine.fleet.layouts import check_layout
-from service.engine.formats.quantization import parse_quantization, stated_quantization
+from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import EngineSettings, Layout
-from service.engine.memory.shared_pool import cache_shape, plan_kv_cache
+from service.engine.memory.cache_shape import cache_shape
+from service.engine.memory.shared_pool import plan_kv_cache
 from service.engine.memory.weights import num_active_parameters, num_parameters, rank_weights
 
 FILES = sorted((Path(__file__).parent / "families").glob("*.json"))

@@ -13,12 +13,12 @@ from service.engine.answers.capacity import capacity
 from service.engine.answers.size import size
 from service.engine.errors import EngineError
 from service.engine.families import parse_architecture
-from service.engine.families.registry import ARCHITECTURES
+from service.engine.families.registry import REGISTRY
 from service.engine.fleet.questions import CapacityQuestion, SettingsWish, SizeQuestion
 from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import Headroom, Layout, LayoutWish, Limits, Load
+from service.engine.memory.cache_shape import cache_shape
 from service.engine.memory.results import MemoryPerGpu
-from service.engine.memory.shared_pool import cache_shape
 
 CATALOG = seeded_snapshot()
 SIZABLE = sorted(entry.id for entry in CATALOG.entries.models if CATALOG.refusal(entry.id) is None)
@@ -192,7 +192,7 @@ field_names = st.sampled_from(
 
 @settings(max_examples=400, deadline=None)
 @given(
-    st.sampled_from(sorted(ARCHITECTURES)),
+    st.sampled_from(sorted(REGISTRY.families)),
     st.dictionaries(field_names, json_values | st.integers(0, 64), max_size=12),
 )
 def test_a_junk_config_is_refused_and_never_breaks(name: str, config: dict[str, Any]) -> None:

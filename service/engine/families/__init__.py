@@ -1,68 +1,163 @@
-"""From a published config.json to an `Architecture`."""
+"""From a published config.json to an `Architecture`, and to what it says of its quantization."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from service.engine.config_reader import architecture_name, text_reader
-from service.engine.families.parts.attention import hidden_size
+from service.engine.config_reader import ConfigReader, is_list, text_reader
+from service.engine.errors import MissingConfigFieldError
+from service.engine.families.llama import EXAMPLE_CLASS
+from service.engine.families.parts.biases import stated_biases
 from service.engine.families.parts.context import context_lengths
-from service.engine.families.parts.draft import parse_mtp
-from service.engine.families.parts.embedding import (
-    alternating_updates,
-    embedding_facts,
-    per_layer_embeddings,
-    with_details,
-)
-from service.engine.families.parts.feed_forward import PURELY_RECURRENT, mlp_layers
+from service.engine.families.parts.family import Family
+from service.engine.families.parts.kinds import each_softmax
 from service.engine.families.parts.profiling import profiled
-from service.engine.families.parts.recurrent import shared_blocks
-from service.engine.families.parts.restated import restated
-from service.engine.families.parts.wrapped_towers import parse_towers
-from service.engine.families.registry import attention_rule, language_model
-from service.engine.layers import Architecture, DecoderLayer
+from service.engine.families.parts.sizes import hidden_size
+from service.engine.families.registry import REGISTRY, Registry
+from service.engine.layers import Architecture, Attention, DecoderLayer, Encoder, GroupedQueryAttention, Mlp
 
-HYPER_CONNECTED = ("DeepseekV4", "HYV4")
+__all__ = ["EXAMPLE_CLASS", "REGISTRY", "parse_architecture", "stated_quantization"]
+
 DTYPES = {"bfloat16": "bfloat16", "float16": "float16", "half": "float16", "float32": "bfloat16", "float": "bfloat16"}
 
 
-def parse_architecture(config: Mapping[str, object]) -> Architecture:
+def parse_architecture(config: Mapping[str, object], registry: Registry = REGISTRY) -> Architecture:
     """Return what a config describes.
 
     Raises:
         UnsupportedModelError: an architecture, layer type or option without a rule, by its name.
         MissingConfigFieldError: a field that the rules need and the config does not state.
     """
-    name = architecture_name(config)
-    inner = language_model(config, name)
-    rule = attention_rule(inner)
-    reader = restated(text_reader(config), inner)
-    mixers = rule(reader)
-    mlps = mlp_layers(reader, inner, len(mixers))
-    facts = embedding_facts(reader, inner)
-    longest, unasked = context_lengths(reader)
-    architecture = Architecture(
+    name = _architecture_name(config)
+    outer = registry.family(name)
+    inner = registry.language_model(config, outer)
+    reader = text_reader(config)
+    if inner.restates is not None:
+        reader = reader.restated(inner.restates(reader))
+    architecture = _whole(reader, outer, _language_model(reader, inner, name, registry.unscaled_types), config)
+    return architecture if outer.draft is None else replace(architecture, mtp=outer.draft.read(reader, architecture))
+
+
+def _language_model(reader: ConfigReader, family: Family, name: str, unscaled_types: Collection[str]) -> Architecture:
+    """Return the language model alone."""
+    mixers = family.attention(reader) if family.attention is not None else ()
+    mlps = family.feed_forward(reader, len(mixers))
+    norms = family.norms_per_layer if isinstance(family.norms_per_layer, int) else family.norms_per_layer(reader)
+    ties_embeddings = _ties_embeddings(reader, family)
+    has_head_bias = reader.flag("lm_head_bias", default=family.has_head_bias)
+    extra_parameters = family.extra_parameters(reader)
+    longest, unasked = context_lengths(reader, unscaled_types)
+    return Architecture(
         name=name,
         dtype=DTYPES.get(str(reader.raw("dtype", "torch_dtype") or "bfloat16").removeprefix("torch."), "bfloat16"),
         hidden_size=hidden_size(reader),
         vocab_size=reader.positive("vocab_size", "padded_vocab_size"),
         max_position_embeddings=longest,
         default_max_model_len=unasked,
-        layers=tuple(
-            DecoderLayer(index=index, mixers=with_details(reader, inner, it), mlp=mlps[index])
-            for index, it in enumerate(mixers)
-        ),
-        ties_embeddings=facts.ties_embeddings,
-        norms_per_layer=facts.norms_per_layer,
-        norm_biases=facts.norm_biases,
-        has_head_bias=facts.has_head_bias,
-        residual_streams=reader.positive("hc_mult", default=1) if name.startswith(HYPER_CONNECTED) else 1,
-        mixes_streams=name.startswith("DeepseekV4"),
-        is_hybrid=name not in PURELY_RECURRENT,
+        layers=_layers(reader, family, mixers, mlps),
+        ties_embeddings=ties_embeddings,
+        norms_per_layer=norms,
+        norm_biases=family.has_norm_biases,
+        has_head_bias=has_head_bias,
         has_attention_residuals=reader.raw("attn_res_block_size") is not None,
-        shared_blocks=shared_blocks(reader, inner),
-        per_layer_embeddings=per_layer_embeddings(reader, name),
-        alternating_updates=alternating_updates(reader, name),
-        extra_parameters=facts.extra_parameters,
-        encoder=profiled(parse_towers(config, name), config, name),
+        shared_blocks=family.shared_blocks(reader) if family.shared_blocks is not None else None,
+        extra_parameters=extra_parameters,
     )
-    return replace(architecture, mtp=parse_mtp(reader, architecture))
+
+
+def _layers(
+    reader: ConfigReader, family: Family, mixers: tuple[tuple[Attention, ...], ...], mlps: tuple[Mlp, ...]
+) -> tuple[DecoderLayer, ...]:
+    """Return the layers, whose softmax attention has its family's biases and norms; few of them differ."""
+
+    def detailed(attention: GroupedQueryAttention) -> GroupedQueryAttention:
+        inputs, output = family.biases(reader, stated_biases(reader, attention))
+        return replace(
+            attention,
+            has_query_bias=inputs,
+            has_key_value_bias=inputs,
+            has_output_bias=output,
+            norm_elements=family.head_norms(reader, attention),
+        )
+
+    details = {layer: each_softmax(layer, detailed) for layer in dict.fromkeys(mixers)}
+    return tuple(
+        DecoderLayer(index=index, mixers=details[layer], mlp=mlps[index]) for index, layer in enumerate(mixers)
+    )
+
+
+def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Mapping[str, object]) -> Architecture:
+    """Return the language model with what its outermost class puts around it."""
+    per_layer, updates = family.per_layer_embeddings, family.alternating_updates
+    return replace(
+        model,
+        residual_streams=family.residual_streams(reader),
+        mixes_streams=family.mixes_streams,
+        is_hybrid=family.is_hybrid,
+        per_layer_embeddings=per_layer(reader) if per_layer is not None else None,
+        alternating_updates=updates(reader) if updates is not None else None,
+        encoder=_encoder(config, family),
+        has_window_pool=family.has_window_pool,
+        measured_as=family.measured_as,
+    )
+
+
+def _encoder(config: Mapping[str, object], family: Family) -> Encoder | None:
+    """Return everything a multimodal model has besides its language model, or None for a text model."""
+    encoder = family.tower(ConfigReader(config), text_reader(config)) if family.tower is not None else None
+    if encoder is None or family.largest_item is None:
+        return encoder
+    return profiled(encoder, config, family.largest_item)
+
+
+def _ties_embeddings(reader: ConfigReader, family: Family) -> bool:
+    """Return whether the head is the embedding table; a multimodal wrapper's word counts more than its inner config's.
+
+    Source: vLLM 0.33 `config/vllm.py` (`with_hf_config`).
+    """
+    outer = reader.outer("tie_word_embeddings")
+    if isinstance(outer, bool):
+        return outer
+    return reader.flag("tie_word_embeddings", default=family.ties_embeddings)
+
+
+def stated_quantization(config: Mapping[str, object]) -> Mapping[str, object] | None:
+    """Return a config's quantization: at the top, in its language model's part, or pasted from beside it.
+
+    Without a `quant_method` the engine loads the checkpoint unquantized, and so do we.
+
+    Raises:
+        MissingConfigFieldError: what is stated is no object.
+    """
+    for name in ("quantization_config", "compression_config"):
+        inside = {name: text_reader(config).own(name)}
+        stated = ConfigReader(config).mapping(name) or ConfigReader(inside).mapping(name)
+        if stated is not None and ("quant_method" in stated or "quantization" in stated):
+            return _as_loaded(config, stated)
+    return ConfigReader(config).mapping("hf_quant_config")
+
+
+def _as_loaded(config: Mapping[str, object], stated: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a quantization as the loader of the config's class takes it."""
+    names = config.get("architectures")
+    for name in names if is_list(names) else ():
+        family = REGISTRY.families.get(name) if isinstance(name, str) else None
+        if family is not None and family.requantizes is not None:
+            return family.requantizes(stated)
+    return stated
+
+
+def _architecture_name(config: Mapping[str, object]) -> str:
+    """Return the class name under `architectures`.
+
+    Raises:
+        MissingConfigFieldError: the config does not name its architecture.
+    """
+    names = config.get("architectures")
+    if is_list(names) and names and isinstance(names[0], str):
+        return names[0]
+    stated = f"the config's architectures is {str(names)[:80]!r}"
+    raise MissingConfigFieldError(
+        "the config does not state architectures" if names is None else stated,
+        field="model_config.architectures",
+        accepted=f'a list with one class name, such as ["{EXAMPLE_CLASS}"]',
+    )

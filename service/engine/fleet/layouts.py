@@ -1,34 +1,20 @@
 """Which parallel layouts the serving engine would start, by the divisions it insists on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import assert_never
+from typing import Final
 
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.formats.quantization import Quantization
 from service.engine.inputs import Gpu, Layout, LayoutWish
-from service.engine.layers import (
-    Architecture,
-    Attention,
-    CompressedAttention,
-    DenseMlp,
-    Encoder,
-    GatedDeltaNet,
-    GroupedQueryAttention,
-    KimiDeltaAttention,
-    LatentAttention,
-    Mamba1,
-    Mamba2,
-    MoeMlp,
-    NoAttention,
-    NoMlp,
-    ShortConvolution,
-)
+from service.engine.layers import Architecture, Divisor
 
 # More stages than nodes of a rack row are not a deployment anyone runs; the search ends here.
-MAX_NODES = 8
-MAX_TENSOR_PARALLEL_SIZE = 64
+MAX_NODES: Final = 8
+MAX_TENSOR_PARALLEL_SIZE: Final = 64
+# Quantization schemes whose kernels work on whole blocks of columns.
+BLOCKED_SCHEMES: Final = frozenset({"fp8-block", "int4-group", "nvfp4"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +22,7 @@ class Divisions:
     """Sizes that tensor parallelism must divide, and the name a person knows them by."""
 
     exact: tuple[tuple[str, int], ...]  # must be divisible by TP
-    key_value_heads: tuple[int, ...]  # divisible by TP, or TP by them
+    repeated: tuple[tuple[str, int], ...]  # divisible by TP, or TP by them
     num_experts: int  # 0 without experts
     blocks: tuple[tuple[str, int, int, bool], ...]  # name, size, block, exempt under expert parallelism
 
@@ -54,11 +40,10 @@ def check_layout(architecture: Architecture, quantization: Quantization, layout:
     for name, size in divisions.exact:
         if size % tp:
             raise _refusal(f"tensor_parallel_size {tp} does not divide the model's {size} {name}", size)
-    for heads in divisions.key_value_heads:
-        if heads % tp and tp % heads:
+    for name, size in divisions.repeated:
+        if size % tp and tp % size:
             raise _refusal(
-                f"tensor_parallel_size {tp} neither divides the model's {heads} key-value heads nor is divided by them",
-                heads,
+                f"tensor_parallel_size {tp} neither divides the model's {size} {name} nor is divided by them", size
             )
     for name, size, block, exempt in divisions.blocks:
         if tp > 1 and (size // tp) % block and not (exempt and layout.expert_parallel):
@@ -104,15 +89,13 @@ def _check_context_parallel(architecture: Architecture, layout: Layout) -> None:
         return
     if tp % dcp:
         raise _context_refusal(f"{dcp} does not divide tensor_parallel_size {tp}", f"a divisor of {tp}")
-    mixers = {mixer for layer in architecture.layers for mixer in layer.mixers}
-    if any(isinstance(it, CompressedAttention) or _is_local(it) for it in mixers):
+    spreads = [mixer.spread for mixer in architecture.mixers]
+    if any(spread.is_local for spread in spreads):
         raise _context_refusal(f"{dcp} is not possible with sliding windows or chunks", "1")
-    if any(isinstance(it, LatentAttention) and not it.keeps_heads for it in mixers):
-        return
-    heads = {_query_and_key_value_heads(it) for it in mixers} - {None}
+    heads = {(spread.queries, spread.key_values) for spread in spreads if spread.key_values}
     if not heads:
         raise _context_refusal(f"{dcp} needs attention whose cache grows", "1")
-    for queries, key_values in sorted(it for it in heads if it is not None):
+    for queries, key_values in sorted(heads):
         most = tp // key_values
         if tp <= key_values or dcp > most or queries // key_values % dcp:
             raise _context_refusal(
@@ -120,20 +103,6 @@ def _check_context_parallel(architecture: Architecture, layout: Layout) -> None:
                 f"{queries // key_values} query heads of each; tensor_parallel_size is {tp}",
                 f"1, or tensor_parallel_size of at least {dcp * key_values}" if most <= 1 else f"1 to {most}",
             )
-
-
-def _is_local(mixer: Attention) -> bool:
-    return isinstance(mixer, GroupedQueryAttention) and bool(mixer.sliding_window or mixer.attention_chunk_size)
-
-
-def _query_and_key_value_heads(mixer: Attention) -> tuple[int, int] | None:
-    match mixer:
-        case GroupedQueryAttention():
-            return mixer.num_attention_heads, mixer.num_key_value_heads
-        case LatentAttention():
-            return mixer.num_attention_heads, mixer.num_attention_heads
-        case _:
-            return None
 
 
 def _context_refusal(detail: str, accepted: str) -> UnsupportedLayoutError:
@@ -232,78 +201,22 @@ def _pipeline_parallel_sizes(gpu: Gpu, tensor_parallel_size: int, wish: LayoutWi
 
 @lru_cache(maxsize=1024)
 def _divisions(architecture: Architecture, quantization: Quantization) -> Divisions:
-    """Collect every size that tensor parallelism must divide."""
-    exact = _tower_divisions(architecture.encoder)
-    key_value_heads: set[int] = set()
-    blocks: set[tuple[str, int, int, bool]] = set()
-    num_experts = 0
-    for layer in architecture.layers:
-        for mixer in layer.mixers:
-            exact |= _mixer_divisions(mixer)
-            if isinstance(mixer, GroupedQueryAttention):
-                key_value_heads.add(mixer.num_key_value_heads)
-        match layer.mlp:
-            case DenseMlp(intermediate_size=size):
-                exact.add(("feed-forward columns", size))
-                blocks |= _block_divisions(quantization, "feed-forward columns", size, exempt=False)
-            case MoeMlp(moe_intermediate_size=size):
-                num_experts = max(num_experts, layer.mlp.num_experts)
-                blocks |= _block_divisions(quantization, "expert columns", size, exempt=True)
-                if layer.mlp.shared_expert_intermediate_size:
-                    exact.add(("shared expert columns", layer.mlp.shared_expert_intermediate_size))
-            case NoMlp():
-                pass
-            case _ as never:
-                assert_never(never)
+    """Collect every size that tensor parallelism cuts, and what must hold of it."""
+    divisors = {divisor for part in architecture.parts for divisor in part.divisors}
+    if architecture.encoder is not None:
+        divisors |= set(architecture.encoder.divisors)
+    routings = [part.routing for part in architecture.feed_forwards]
     return Divisions(
-        exact=tuple(sorted(exact)),
-        key_value_heads=tuple(sorted(key_value_heads)),
-        num_experts=num_experts,
-        blocks=tuple(sorted(blocks)),
+        exact=tuple(sorted((it.name, it.size) for it in divisors if it.rule == "exact")),
+        repeated=tuple(sorted((it.name, it.size) for it in divisors if it.rule == "repeated")),
+        num_experts=max((routing.num_experts for routing in routings if routing is not None), default=0),
+        blocks=_blocks(divisors, quantization),
     )
 
 
-def _tower_divisions(encoder: Encoder | None) -> set[tuple[str, int]]:
-    """Return the same of a tower and of any beside it."""
-    if encoder is None:
-        return set()
-    sizes = _tower_divisions(encoder.beside)
-    if encoder.num_heads is not None and not encoder.is_whole_where_uneven:
-        sizes.add(("attention heads of the vision or audio tower", encoder.num_heads))
-    if encoder.intermediate_size:
-        sizes.add(("feed-forward columns of the vision tower", encoder.intermediate_size))
-    return sizes
-
-
-def _block_divisions(
-    quantization: Quantization, name: str, size: int, *, exempt: bool
-) -> set[tuple[str, int, int, bool]]:
-    """Return the block that a rank's columns must fill, for schemes with two-dimensional blocks or groups."""
-    if quantization.scheme in ("fp8-block", "int4-group") and quantization.block:
-        return {(name, size, quantization.block, exempt)}
-    if quantization.scheme == "nvfp4":
-        return {(name, size, quantization.block, exempt)}
-    return set()
-
-
-def _mixer_divisions(mixer: Attention) -> set[tuple[str, int]]:
-    match mixer:
-        case CompressedAttention():
-            return {("attention heads", mixer.num_attention_heads), ("output groups", mixer.o_groups)}
-        case GroupedQueryAttention() | LatentAttention():
-            return {("attention heads", mixer.num_attention_heads)}
-        case GatedDeltaNet():
-            groups = {("groups of the linear norm", mixer.num_norm_groups)} if mixer.num_norm_groups else set()
-            return {("linear key heads", mixer.num_key_heads), ("linear value heads", mixer.num_value_heads)} | groups
-        case KimiDeltaAttention():
-            return {("linear heads", mixer.num_heads)}
-        case Mamba2():
-            return {("state-space heads", mixer.num_heads)}
-        case Mamba1():
-            return {("state-space channels", mixer.intermediate_size)}
-        case ShortConvolution():
-            return {("convolution channels", mixer.hidden_size)}
-        case NoAttention():
-            return set()
-        case _ as never:
-            assert_never(never)
+def _blocks(divisors: Iterable[Divisor], quantization: Quantization) -> tuple[tuple[str, int, int, bool], ...]:
+    """Return the blocks that a rank's columns must fill, for schemes with two-dimensional blocks or groups."""
+    if quantization.scheme not in BLOCKED_SCHEMES or not quantization.block:
+        return ()
+    filled = (it for it in divisors if it.fills_blocks)
+    return tuple(sorted((it.name, it.size, quantization.block, it.is_dealt_out) for it in filled))

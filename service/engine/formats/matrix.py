@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from service.engine.formats.elements import SINGLE_BYTES
+
 # Scales of the cache, which some quantized checkpoints bring along.
 CACHE_SCALES = "cache_scales"
 LATENT_CACHE_SCALES = "latent_cache_scales"
@@ -20,8 +22,35 @@ class Matrix:
     count: int = 1
     parts: int = 1
     is_linear: bool = True  # embeddings, norms and convolutions are never quantized
+    is_routed: bool = False  # of experts, of which a token passes a few
+    is_absorbed: bool = False  # multiplied into its neighbours once loaded, for which it is kept in two bytes
     element_bytes: int | None = None  # where it is not the model's dtype
     scale_bytes: int = 4  # of one quantization block
     scheme: str = ""  # where quantized checkpoints store it otherwise than the rest
     biases: int = 0  # elements, in the model's dtype
     in_mxfp4: "Matrix | None" = None  # itself as that scheme's kernels pad it
+
+    @property
+    def elements(self) -> int:
+        """Return the elements of all `count` of it, biases included."""
+        return self.count * (self.rows * self.columns + self.biases)
+
+    @property
+    def name(self) -> str:
+        """Return the last part of the module's name."""
+        return self.module.rsplit(".", 1)[-1]
+
+
+def vector(module: str, elements: int) -> Matrix:
+    """Return norms, biases and the like: never quantized, in the model's dtype."""
+    return Matrix(module=module, rows=elements, columns=1, is_linear=False)
+
+
+def single(module: str, elements: int) -> Matrix:
+    """Return a vector kept in single precision."""
+    return Matrix(module=module, rows=elements, columns=1, is_linear=False, element_bytes=SINGLE_BYTES)
+
+
+def cache_scales(prefix: str, kind: str = CACHE_SCALES) -> Matrix:
+    """Return the scales of keys and values, which `matrix_bytes` counts where a loader makes room for them."""
+    return Matrix(module=prefix + kind, rows=2, columns=1, is_linear=False, element_bytes=SINGLE_BYTES)

@@ -5,15 +5,14 @@ Sources:
     `utils/quant_utils.py` (`is_layer_skipped`).
 """
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from fnmatch import translate
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from service.engine.config_reader import ConfigReader, is_list, is_mapping, text_reader
+from service.engine.config_reader import ConfigReader, is_list, is_mapping, unknown_kind
 from service.engine.errors import UnsupportedModelError
+from service.engine.formats.modules import UnusablePatternError, check_patterns, kept, names_of
 from service.engine.inputs import KvCacheDtype, WeightFormat
 
 Scheme = Literal[
@@ -55,7 +54,7 @@ class Quantization:
         if not self.mixed:
             return self
         stated = _mixed_schemes(self.mixed)
-        for name in _names(module):
+        for name in names_of(module):
             parts = name.split(".")
             for end in range(len(parts), 0, -1):
                 found = stated.get(".".join(parts[:end]))
@@ -69,33 +68,10 @@ class Quantization:
             return True
         if self.experts_only and ".experts" not in module:
             return True
-        return any(_is_ignored(self.ignored, name) for name in _names(module))
+        return kept(self.ignored).names(module)
 
 
 UNQUANTIZED = Quantization(scheme="none")
-
-
-def stated_quantization(config: Mapping[str, object]) -> Mapping[str, object] | None:
-    """Return a config's quantization: at the top, in its language model's part, or pasted from beside it.
-
-    Without a `quant_method` the engine loads the checkpoint unquantized, and so do we.
-
-    Raises:
-        MissingConfigFieldError: what is stated is no object.
-    """
-    for name in ("quantization_config", "compression_config"):
-        inside = {name: text_reader(config).own(name)}
-        stated = ConfigReader(config).mapping(name) or ConfigReader(inside).mapping(name)
-        if stated is not None and ("quant_method" in stated or "quantization" in stated):
-            return {**stated, "quant_method": "mxfp4"} if _is_kimi_k3(config, stated) else stated
-    return ConfigReader(config).mapping("hf_quant_config")
-
-
-def _is_kimi_k3(config: Mapping[str, object], stated: Mapping[str, object]) -> bool:
-    """Return whether four-bit experts go through the MXFP4 loader (vLLM 0.33 `models/config.py`, Kimi K3)."""
-    names = config.get("architectures")
-    is_k3 = is_list(names) and "KimiK3ForConditionalGeneration" in names
-    return is_k3 and stated.get("format") == "mxfp4-pack-quantized"
 
 
 def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
@@ -140,9 +116,9 @@ def _unknown(name: str) -> UnsupportedModelError:
 
 
 def _fp8(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
-    block = reader.integers("weight_block_size")
+    block = _block(reader, "weight_block_size")
     if block:
-        return Quantization(scheme="fp8-block", block=block[0], ignored=ignored, weight_format="fp8")
+        return Quantization(scheme="fp8-block", block=block, ignored=ignored, weight_format="fp8")
     return Quantization(
         scheme="fp8-tensor",
         is_static=reader.raw("activation_scheme") == "static",
@@ -174,76 +150,61 @@ def _compressed_tensors(reader: ConfigReader, ignored: tuple[str, ...]) -> Quant
         ignored = (*ignored, "lm_head")
     weights = ConfigReader(ConfigReader(first or {}).mapping("weights") or {})
     bits, kind = weights.integer("num_bits", default=0), str(weights.raw("type") or "")
-    strategy = str(weights.raw("strategy") or "tensor")
-    kv_cache_dtype: KvCacheDtype | None = "fp8" if reader.raw("kv_cache_scheme") else None
     group = weights.raw("group_size")
     size = group if isinstance(group, int) and group > 0 else 0
+    stored = Quantization(
+        scheme="none",
+        ignored=ignored,
+        kv_cache_dtype="fp8" if reader.raw("kv_cache_scheme") else None,
+        is_compressed_tensors=True,
+    )
     if (bits, kind) == (8, "float"):
-        scheme: Scheme = {"block": "fp8-block", "channel": "fp8-channel"}.get(strategy, "fp8-tensor")  # type: ignore[assignment]
-        block = weights.integers("block_structure") if strategy == "block" else None
-        return Quantization(
-            scheme=scheme,
-            block=block[0] if block else 0,
-            ignored=ignored,
-            kv_cache_dtype=kv_cache_dtype,
-            is_compressed_tensors=True,
-            weight_format="fp8",
-        )
+        return _fp8_by_strategy(weights, stored)
     if (bits, kind) == (8, "int"):
-        return Quantization(
-            scheme="int8-channel",
-            ignored=ignored,
-            kv_cache_dtype=kv_cache_dtype,
-            is_compressed_tensors=True,
-            weight_format="int8",
-        )
+        return replace(stored, scheme="int8-channel", weight_format="int8")
     if (bits, kind) == (4, "int"):
-        return Quantization(
-            scheme="int4-group",
-            block=size,
-            has_zero_points=not weights.flag("symmetric", default=True),
-            ignored=ignored,
-            kv_cache_dtype=kv_cache_dtype,
-            is_compressed_tensors=True,
-            weight_format="int4",
-        )
+        has_zero_points = not weights.flag("symmetric", default=True)
+        return replace(stored, scheme="int4-group", block=size, has_zero_points=has_zero_points, weight_format="int4")
     if (bits, kind) == (4, "float"):
-        nvfp4 = size == 16
-        return Quantization(
-            scheme="nvfp4" if nvfp4 else "mxfp4",
-            block=size or 32,
-            ignored=ignored,
-            kv_cache_dtype=kv_cache_dtype,
-            is_compressed_tensors=True,
-            weight_format="nvfp4" if nvfp4 else "mxfp4",
-        )
+        four_bits: Literal["nvfp4", "mxfp4"] = "nvfp4" if size == 16 else "mxfp4"
+        return replace(stored, scheme=four_bits, block=size or 32, weight_format=four_bits)
     raise _unknown(f"compressed-tensors with {bits} bits of {kind or 'no type'}")
+
+
+def _fp8_by_strategy(weights: ConfigReader, stored: Quantization) -> Quantization:
+    """Return 8-bit floats with a scale per matrix, per channel or per block."""
+    match str(weights.raw("strategy") or "tensor"):
+        case "block":
+            block = _block(weights, "block_structure", inside="config_groups.weights.")
+            return replace(stored, scheme="fp8-block", block=block, weight_format="fp8")
+        case "channel":
+            return replace(stored, scheme="fp8-channel", weight_format="fp8")
+        case _:
+            return replace(stored, scheme="fp8-tensor", weight_format="fp8")
+
+
+def _block(reader: ConfigReader, name: str, inside: str = "") -> int:
+    """Return the rows of an fp8 block, or 0 where none is stated.
+
+    Raises:
+        UnsupportedModelError: a length that is not above 0.
+    """
+    block = reader.integers(name) or ()
+    if block and min(block) <= 0:
+        raise unknown_kind(f"quantization_config.{inside}{name}", list(block), "rows and columns above 0")
+    return block[0] if block else 0
 
 
 def _modelopt(reader: ConfigReader, algorithm: str, ignored: tuple[str, ...]) -> Quantization:
     cache = str(reader.raw("kv_cache_quant_algo") or reader.raw("kv_cache_scheme") or "")
     kv_cache_dtype: KvCacheDtype | None = "fp8" if cache.upper() not in ("", "NONE") else None
+    stored = Quantization(scheme="none", ignored=ignored, kv_cache_dtype=kv_cache_dtype)
     if algorithm.startswith("FP8_PER_CHANNEL"):
-        return Quantization(
-            scheme="fp8-channel", ignored=ignored, kv_cache_dtype=kv_cache_dtype, is_modelopt=True, weight_format="fp8"
-        )
+        return replace(stored, scheme="fp8-channel", is_modelopt=True, weight_format="fp8")
     if algorithm.startswith("FP8"):
-        return Quantization(
-            scheme="fp8-tensor",
-            is_static=True,
-            ignored=ignored,
-            kv_cache_dtype=kv_cache_dtype,
-            weight_format="fp8",
-        )
+        return replace(stored, scheme="fp8-tensor", is_static=True, weight_format="fp8")
     if algorithm in ("NVFP4", "NVFP4_AWQ"):
-        return Quantization(
-            scheme="nvfp4",
-            block=16,
-            ignored=ignored,
-            kv_cache_dtype=kv_cache_dtype,
-            is_modelopt=True,
-            weight_format="nvfp4",
-        )
+        return replace(stored, scheme="nvfp4", block=16, is_modelopt=True, weight_format="nvfp4")
     if algorithm == "MIXED_PRECISION":
         return _mixed(reader, kv_cache_dtype)
     raise _unknown(f"modelopt {algorithm}")
@@ -279,74 +240,28 @@ IGNORE_NAMES = ("ignore", "exclude_modules", *FP8_IGNORE_NAMES, "llm_int8_skip_m
 
 
 def _ignored(reader: ConfigReader, names: tuple[str, ...]) -> tuple[str, ...]:
-    for name in names:
-        value = reader.raw(name)
-        if is_list(value):
-            return tuple(str(it) for it in value)
-    return ()
+    """Return the first list of modules that keep the model's dtype.
+
+    Raises:
+        UnsupportedModelError: an expression in it cannot be run in linear time, or it is too long.
+    """
+    stated = ((name, reader.raw(name)) for name in names)
+    name, entries = next(((name, value) for name, value in stated if is_list(value)), ("", ()))
+    patterns = tuple(str(entry) for entry in entries)
+    try:
+        check_patterns(patterns)
+    except UnusablePatternError as refusal:
+        raise UnsupportedModelError(
+            f"the config's {name}: {refusal}",
+            field=f"model_config.quantization_config.{name}",
+            accepted="module names, wildcards, and re: expressions without lookaround and back-references",
+        ) from refusal
+    return patterns
 
 
 @lru_cache(maxsize=64)
 def _mixed_schemes(mixed: tuple[tuple[str, Scheme, int], ...]) -> dict[str, tuple[Scheme, int]]:
     return {module: (scheme, block) for module, scheme, block in mixed}
-
-
-# Names that checkpoints of other families give to the same modules.
-_OTHER_ROOTS = ("language_model.model.layers", "model.language_model.layers", "backbone.layers")
-_OTHER_PARTS = (
-    (".mlp.", ".block_sparse_moe."),
-    (".mlp.", ".mixer."),
-    (".mlp.", ".feed_forward."),
-    (".self_attn.", ".mixer."),
-    ("shared_experts", "shared_expert"),
-    ("experts.gate_up_proj", "experts.0.gate_proj"),
-    ("mlp.experts.gate_up_proj", "mixer.experts.0.up_proj"),
-    ("mlp.experts.down_proj", "mixer.experts.0.down_proj"),
-    ("mlp.shared_experts", "mixer.shared_experts"),
-    ("mlp.experts.gate_up_proj", "block_sparse_moe.experts.0.w1"),
-    ("mlp.experts.down_proj", "block_sparse_moe.experts.0.w2"),
-)
-
-
-@lru_cache(maxsize=65536)
-def _names(module: str) -> tuple[str, ...]:
-    """Return the module's name and what other families call it."""
-    if module == "lm_head":
-        return module, "language_model.lm_head"
-    parts = [module, *(module.replace(ours, theirs, 1) for ours, theirs in _OTHER_PARTS if ours in module)]
-    roots = [name.replace("model.layers", root, 1) for root in _OTHER_ROOTS for name in parts]
-    return *parts, *roots
-
-
-@lru_cache(maxsize=256)
-def _matchers(ignored: tuple[str, ...]) -> tuple[frozenset[str], re.Pattern[str] | None, tuple[re.Pattern[str], ...]]:
-    """Split patterns into exact names, wildcards (all in one) and expressions."""
-    expressions: list[re.Pattern[str]] = []
-    wildcards: list[str] = []
-    exact: set[str] = set()
-    for pattern in ignored:
-        if pattern.startswith("re:"):
-            try:
-                expressions.append(re.compile(pattern[3:]))
-            except re.error:
-                continue  # the engine would fail to load it; nothing is ignored by it
-        elif "*" in pattern:
-            wildcards.append(pattern)
-        else:
-            exact.add(pattern)
-    joined = re.compile("|".join(translate(it) for it in wildcards)) if wildcards else None
-    return frozenset(exact), joined, tuple(expressions)
-
-
-def _is_ignored(ignored: tuple[str, ...], module: str) -> bool:
-    exact, wildcards, expressions = _matchers(ignored)
-    parts = module.split(".")
-    prefixes = {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
-    if exact & prefixes or parts[-1] in exact:
-        return True
-    if wildcards is not None and any(wildcards.match(prefix) for prefix in prefixes):
-        return True
-    return any(pattern.match(module) for pattern in expressions)
 
 
 def standard_quantization(weight_format: WeightFormat) -> Quantization:

@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import assert_never
 
 from service.engine.arithmetic import ceil_div
+from service.engine.formats.elements import HALF_BYTES, SINGLE_BYTES
 from service.engine.formats.matrix import CACHE_SCALES, LATENT_CACHE_SCALES, Matrix
 from service.engine.formats.quantization import Quantization
 
-SCALE_BYTES = 4  # fp32
-HALF_BYTES = 2  # bf16, fp16
+SCALE_BYTES = SINGLE_BYTES
 NVFP4_GLOBAL_SCALES = 2  # one for weights, one for activations, per stored matrix
 
 

@@ -1,55 +1,80 @@
-"""What a model is made of."""
+"""What a model is made of: the one door to layer variants, and to the rules they answer."""
 
-from service.engine.layers.architecture import (
-    AlternatingUpdates,
-    Architecture,
-    Attention,
-    BlockSelector,
-    CompressedAttention,
-    DecoderLayer,
-    DenseMlp,
-    DraftHead,
-    Encoder,
-    GatedDeltaNet,
-    GroupedQueryAttention,
-    KimiDeltaAttention,
-    LatentAttention,
-    Mamba1,
-    Mamba2,
-    Mlp,
-    MoeMlp,
-    NoAttention,
-    NoMlp,
-    PerLayerEmbeddings,
-    RecurrentMixer,
-    SharedBlocks,
-    ShortConvolution,
-    SparseIndexer,
+from service.engine.layers.architecture import Architecture, DecoderLayer, DraftHead
+from service.engine.layers.base import (
+    FLOP_PER_MULTIPLICATION,
+    Divisor,
+    FeedForward,
+    LiveElements,
+    Mixer,
+    Part,
+    Role,
+    Routing,
+    Spread,
+    Work,
 )
+from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Sharding, SpecKind, heads_per_rank
+from service.engine.layers.compressed import CompressedAttention
+from service.engine.layers.delta_net import GatedDeltaNet
+from service.engine.layers.dense import DenseMlp
+from service.engine.layers.embeddings import PerLayerEmbeddings, vocabulary_rows
+from service.engine.layers.encoder import Encoder
+from service.engine.layers.experts import MoeMlp
+from service.engine.layers.grouped import BlockSelector, GroupedQueryAttention
+from service.engine.layers.kimi_delta import KimiDeltaAttention
+from service.engine.layers.latent import LatentAttention, SparseIndexer
+from service.engine.layers.mamba import Mamba1, Mamba2
+from service.engine.layers.nothing import NoAttention, NoMlp
+from service.engine.layers.recurrent import RecurrentMixer
+from service.engine.layers.shared_blocks import SharedBlocks
+from service.engine.layers.short_convolution import ShortConvolution
+from service.engine.layers.streams import AlternatingUpdates, hyper_connections, stream_joiner
+
+# Families say `Attention` and `Mlp` of any layer's parts.
+Attention = Mixer
+Mlp = FeedForward
 
 __all__ = [
+    "DEFAULT_BLOCK_SIZE",
+    "FLOP_PER_MULTIPLICATION",
     "AlternatingUpdates",
     "Architecture",
     "Attention",
     "BlockSelector",
+    "CacheSpec",
     "CompressedAttention",
     "DecoderLayer",
     "DenseMlp",
+    "Divisor",
     "DraftHead",
     "Encoder",
+    "FeedForward",
     "GatedDeltaNet",
     "GroupedQueryAttention",
     "KimiDeltaAttention",
     "LatentAttention",
+    "LiveElements",
     "Mamba1",
     "Mamba2",
+    "Mixer",
     "Mlp",
     "MoeMlp",
     "NoAttention",
     "NoMlp",
+    "Part",
     "PerLayerEmbeddings",
     "RecurrentMixer",
+    "Role",
+    "Routing",
+    "Sharding",
     "SharedBlocks",
     "ShortConvolution",
     "SparseIndexer",
+    "SpecKind",
+    "Spread",
+    "Work",
+    "heads_per_rank",
+    "hyper_connections",
+    "stream_joiner",
+    "vocabulary_rows",
 ]

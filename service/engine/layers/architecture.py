@@ -1,216 +1,21 @@
-"""What a model is made of, as its published config states it.
+"""A model as its published config states it: layers of mixers and feed-forward parts, and what stands around them.
 
-One closed union of frozen dataclasses per role (`Attention`, `Mlp`); every module that must
-know the variants dispatches with `match` and `assert_never`, so that a new variant fails the
-type check wherever it is forgotten.
+    layers = ((mixers, feed-forward part), ...), of which most are alike
+
+What a layer is made of answers for itself (`base.py`); the whole model only says which of them it has.
+
+Source:
+    Published `config.json` files, as `transformers` and vLLM 0.33 `model_executor/models/` read them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockSelector:
-    """What picks the cache blocks a query attends to (MiniMax M3); it keeps a small key of its own per token."""
-
-    num_heads: int
-    head_dim: int
-    block_size: int  # [tokens]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupedQueryAttention:
-    """Softmax attention with its own keys and values: MHA, GQA and MQA.
-
-    `sliding_window` and `attention_chunk_size` bound what a layer keeps; at most one is set.
-    """
-
-    num_attention_heads: int
-    num_key_value_heads: int
-    head_dim: int
-    v_head_dim: int
-    sliding_window: int | None = None  # [tokens]
-    attention_chunk_size: int | None = None  # [tokens]
-    has_query_bias: bool = False
-    has_key_value_bias: bool = False
-    has_output_bias: bool = False
-    norm_elements: int = 0  # query and key norms, not split over ranks
-    has_wide_norms: bool = False  # norms over all heads of query and key, split with them
-    has_head_gate: bool = False  # one gate per query head
-    has_output_gate: bool = False  # query projection is twice as wide
-    has_sinks: bool = False  # one learnt logit per query head
-    query_rank: int = 0  # queries come out of a projection this wide, which with keys and values no rank splits
-    selector: BlockSelector | None = None
-    keeps_model_dtype: bool = False  # its cache is of the model's dtype whatever is asked for
-    is_shared_block: bool = False  # has no weights but the projection behind a shared block
-    shares_cache_with: int | None = None  # index of the layer whose cache this one reads
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparseIndexer:
-    """The token selector of sparse attention; it keeps a small key of its own per token."""
-
-    num_heads: int
-    head_dim: int
-    top_k: int
-    q_lora_rank: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LatentAttention:
-    """Multi-head latent attention: one latent per token, replicated on every rank."""
-
-    num_attention_heads: int
-    q_lora_rank: int | None
-    kv_lora_rank: int
-    qk_nope_head_dim: int
-    qk_rope_head_dim: int
-    v_head_dim: int
-    has_output_gate: bool = False  # one gate per value element
-    has_sinks: bool = False  # one learnt fp32 logit per head
-    keeps_heads: bool = False  # keeps every head's key and value, not the latent (MiniCPM3)
-    is_sparse: bool = False  # attends to selected tokens only
-    indexer: SparseIndexer | None = None  # None in sparse layers that reuse another layer's selection
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompressedAttention:
-    """Latent attention with a compressed past (DeepSeek V4): a window, and one latent per `compress_ratio` tokens.
-
-    Layers of ratio 4 select compressed tokens with an indexer that has a compressor of its own.
-    """
-
-    num_attention_heads: int
-    head_dim: int
-    q_lora_rank: int
-    o_lora_rank: int
-    o_groups: int
-    sliding_window: int  # [tokens]
-    compress_ratio: int  # tokens behind one kept latent; 1 for a layer that only has its window
-    indexer: SparseIndexer | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatedDeltaNet:
-    """Linear attention with a decaying matrix state per value head (Qwen3-Next, Qwen3.5, OLMo Hybrid).
-
-    With a fixed decay it has no convolution either: lightning attention (Ring 2.5).
-    """
-
-    num_key_heads: int
-    num_value_heads: int
-    key_head_dim: int
-    value_head_dim: int
-    conv_kernel_size: int
-    state_dtype: str  # element type of the matrix state; "auto" follows the model
-    has_fixed_decay: bool = False
-    num_norm_groups: int = 0  # of the output's norm; a rank needs one at least
-    has_head_norms: bool = False  # on query and key
-    has_narrow_decay: bool = False  # learnt decay in the model's dtype, not in fp32
-    exports_states: bool = True  # prefill can keep states for prefix caching on the way
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KimiDeltaAttention:
-    """Linear attention whose matrix state decays per channel (Kimi Linear, Kimi K3)."""
-
-    num_heads: int
-    head_dim: int
-    conv_kernel_size: int
-    has_full_rank_gate: bool = False  # output gate of full width (Kimi K3), not of one head's
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mamba2:
-    """State-space mixer with one matrix state per head (Nemotron-H, Granite 4, Bamba)."""
-
-    num_heads: int
-    head_dim: int
-    state_size: int
-    num_groups: int
-    conv_kernel_size: int
-    state_dtype: str
-    has_bias: bool = False
-    has_conv_bias: bool = True
-    has_norm: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mamba1:
-    """State-space mixer with a diagonal state (Mamba, Jamba)."""
-
-    intermediate_size: int
-    state_size: int
-    conv_kernel_size: int
-    time_step_rank: int
-    has_bias: bool = False
-    has_conv_bias: bool = True
-    norm_elements: int = 0  # norms on time step, B and C, as Jamba has
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShortConvolution:
-    """Gated short convolution (LFM2): its state is the last few inputs."""
-
-    hidden_size: int
-    conv_kernel_size: int
-    has_bias: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoAttention:
-    """A block without token mixing (a feed-forward-only layer, or one pruned away)."""
-
-
-RecurrentMixer = GatedDeltaNet | KimiDeltaAttention | Mamba2 | Mamba1 | ShortConvolution
-Attention = GroupedQueryAttention | LatentAttention | CompressedAttention | RecurrentMixer | NoAttention
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DenseMlp:
-    """One feed-forward network; gated ones have three matrices, plain ones two."""
-
-    intermediate_size: int
-    is_gated: bool = True
-    has_bias: bool = False
-    has_output_bias: bool = False  # after the last matrix alone
-    is_whole: bool = False  # the engine does not split it over ranks
-    splits_tokens: bool = False  # whole where experts' ranks take different tokens; see `MoeMlp`
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoeMlp:
-    """A router over experts, with optional shared experts that always run."""
-
-    num_experts: int
-    num_experts_per_tok: int
-    moe_intermediate_size: int
-    shared_expert_intermediate_size: int = 0  # summed over shared experts
-    has_shared_gate: bool = False  # one logit that scales the shared expert
-    rank_padding: int = 1  # each rank's share of an MXFP4 expert is rounded up to a multiple of this
-    min_rank_columns: int = 0  # and to this at least, once experts are cut
-    latent_size: int = 0  # routed experts work in this width, projected in and out; 0 in the model's own
-    has_latent_norm: bool = False
-    dense_intermediate_size: int = 0  # a dense network beside the experts (Gemma 4, LongCat)
-    dense_count: int = 1  # such networks
-    image_expert_size: int = 0  # as many experts again of this width, for images (Ernie 4.5 VL)
-    has_expert_norms: bool = False  # around the experts, with scales of their own (Gemma 4)
-    num_idle_experts: int = 0  # that the router may pick and that pass a token on unchanged
-    is_gated: bool = True
-    has_bias: bool = False
-    has_router_bias: bool = False
-    has_wide_router: bool = False  # router kept in fp32
-    expert_scheme: str = ""  # how quantized checkpoints store experts, where not as the rest: mxfp4, nvfp4
-    hash_table_rows: int = 0  # tokens with fixed experts, as 32-bit numbers (DeepSeek V4's first layers)
-    has_score_correction: bool = False  # one fp32 bias per expert, for balance
-    splits_tokens: bool = False  # between ranks that hold whole experts and share attention: shared experts are whole
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoMlp:
-    """A layer without feed-forward part."""
-
-
-Mlp = DenseMlp | MoeMlp | NoMlp
+from service.engine.formats.elements import dtype_bytes
+from service.engine.layers.base import FeedForward, Mixer, Part
+from service.engine.layers.embeddings import PerLayerEmbeddings
+from service.engine.layers.encoder import Encoder
+from service.engine.layers.shared_blocks import SharedBlocks
+from service.engine.layers.streams import AlternatingUpdates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,54 +23,13 @@ class DecoderLayer:
     """One decoder layer: its token mixers (more than one where they run in parallel) and its feed-forward part."""
 
     index: int
-    mixers: tuple[Attention, ...]
-    mlp: Mlp
+    mixers: tuple[Mixer, ...]
+    mlp: FeedForward
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PerLayerEmbeddings:
-    """A second, narrow embedding for every layer, gated into the stream (Gemma 3n, small Gemma 4)."""
-
-    vocab_size: int
-    width: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlternatingUpdates:
-    """Copies of the stream, of which a layer computes one, and a low-rank residual beside it (Gemma 3n)."""
-
-    num_streams: int
-    residual_rank: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedBlocks:
-    """A few transformer blocks that many layers run in turn, each use with adapters of its own (Zamba 2)."""
-
-    num_blocks: int
-    num_uses: int
-    attention_width: int  # of the stream beside the embeddings
-    intermediate_size: int
-    adapter_rank: int
-    adapts_attention: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encoder:
-    """The vision or audio part of a multimodal model: weights, but no cache."""
-
-    split_parameters: int  # divided over tensor-parallel ranks
-    whole_parameters: int  # the same on every rank
-    num_heads: int | None = None  # that tensor parallelism must divide
-    intermediate_size: int = 0  # that it must divide as well, where a family's sizes are odd
-    is_whole_where_uneven: bool = False  # where it does not, every rank holds the whole tower instead
-    beside: "Encoder | None" = None  # a part with heads of its own, such as the tower for sound
-    max_tokens_per_item: int = 0  # what one image or video adds to a prompt at most [tokens]
-    # Alive at once in its widest layer, per prompt token; 0 where unknown.
-    split_elements_per_token: int = 0  # divided over tensor-parallel ranks
-    whole_elements_per_token: int = 0
-    unbounded_tokens: int = 0  # of the longest video, for versions that do not bound it by the context [tokens]
-    outputs: int = 1  # vectors as wide as the language model that one token yields: its own, and one per deep stack
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return its mixers and its feed-forward part."""
+        return (*self.mixers, self.mlp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -292,7 +56,46 @@ class Architecture:
     alternating_updates: AlternatingUpdates | None = None
     extra_parameters: int = 0  # learnt positions and the like, on every rank
     encoder: Encoder | None = None
+    has_window_pool: bool = False  # SGLang keeps its windowed layers in a pool of their own
+    measured_as: tuple[str, str] | None = None  # class and model type with the same matrices that kernels are known for
     mtp: "DraftHead | None" = None  # multi-token prediction modules of the checkpoint, loaded only to draft
+    # What the layers are made of, each kind once, in the order of first use.
+    mixers: tuple[Mixer, ...] = field(init=False, repr=False)
+    feed_forwards: tuple[FeedForward, ...] = field(init=False, repr=False)
+    num_expert_layers: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Collect the kinds of parts, about which most rules ask."""
+        mixers = dict.fromkeys(mixer for layer in self.layers for mixer in layer.mixers)
+        object.__setattr__(self, "mixers", tuple(mixers))
+        object.__setattr__(self, "feed_forwards", tuple(dict.fromkeys(layer.mlp for layer in self.layers)))
+        with_experts = {part for part in self.feed_forwards if part.has_experts}
+        object.__setattr__(self, "num_expert_layers", sum(layer.mlp in with_experts for layer in self.layers))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return all kinds of parts."""
+        return (*self.mixers, *self.feed_forwards)
+
+    @property
+    def element_bytes(self) -> int:
+        """Return the bytes of one unquantized weight or activation."""
+        return dtype_bytes(self.dtype)
+
+    @property
+    def has_attention(self) -> bool:
+        """Return whether any layer attends to cached tokens."""
+        return any(mixer.is_attention for mixer in self.mixers)
+
+    @property
+    def has_experts(self) -> bool:
+        """Return whether any layer deals its tokens over experts."""
+        return self.num_expert_layers > 0
+
+    @property
+    def is_mixture(self) -> bool:
+        """Return whether it has experts, or layers that carry a state instead of keys and values."""
+        return self.has_experts or any(mixer.is_recurrent for mixer in self.mixers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

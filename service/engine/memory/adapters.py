@@ -3,12 +3,10 @@
 from functools import lru_cache
 
 from service.engine.errors import InvalidQuestionError
+from service.engine.formats.elements import HALF_BYTES
 from service.engine.inputs import Layout
-from service.engine.layers import Architecture, DenseMlp, GroupedQueryAttention
+from service.engine.layers import Architecture, DecoderLayer
 from service.engine.memory.matrices import layer_matrices
-
-ELEMENT_BYTES = 2  # adapters have the model's dtype
-ADAPTED = ("q_proj", "o_proj", "gate_proj", "up_proj", "down_proj")  # fused matrices under the first one's name
 
 
 @lru_cache(maxsize=1024)
@@ -21,7 +19,7 @@ def adapter_bytes(architecture: Architecture, layout: Layout, max_loras: int, ma
     other way round.
 
     Args:
-        architecture: a dense model with plain attention.
+        architecture: a model whose layers all state which of their matrices adapters change.
         layout: how one replica is spread.
         max_loras: adapters in one batch. [count]
         max_lora_rank: highest rank among them.
@@ -34,14 +32,22 @@ def adapter_bytes(architecture: Architecture, layout: Layout, max_loras: int, ma
     """
     sides = 0
     for layer in architecture.layers:
-        plain = all(isinstance(it, GroupedQueryAttention) for it in layer.mixers)
-        if not plain or not isinstance(layer.mlp, DenseMlp):
+        adapted = _adapted(architecture, layer)
+        for matrix in layer_matrices(architecture, layer, layout):
+            if matrix.name in adapted:
+                sides += matrix.count * (matrix.parts * matrix.columns + matrix.rows)
+    return max_loras * max_lora_rank * HALF_BYTES * sides // layout.pipeline_parallel_size
+
+
+def _adapted(architecture: Architecture, layer: DecoderLayer) -> set[str]:
+    """Return the names of the layer's matrices that adapters change."""
+    adapted: set[str] = set()
+    for part in layer.parts:
+        if part.adapted_matrices is None:
             raise InvalidQuestionError(
                 f"adapters of {architecture.name} have no rule: only dense layers with plain attention do",
                 field="max_loras",
                 accepted="0",
             )
-        for matrix in layer_matrices(architecture, layer, layout):
-            if matrix.module.rsplit(".", 1)[-1] in ADAPTED:
-                sides += matrix.count * (matrix.parts * matrix.columns + matrix.rows)
-    return max_loras * max_lora_rank * ELEMENT_BYTES * sides // layout.pipeline_parallel_size
+        adapted.update(part.adapted_matrices)
+    return adapted

@@ -9,14 +9,7 @@ from functools import lru_cache
 
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import EngineSettings, SpeculativeMethod
-from service.engine.layers import (
-    Architecture,
-    DecoderLayer,
-    DenseMlp,
-    DraftHead,
-    GroupedQueryAttention,
-    MoeMlp,
-)
+from service.engine.layers import Architecture, DecoderLayer, DenseMlp, DraftHead, Mixer
 
 EAGLE3_VOCABULARY = 32_000  # of the published heads, such as yuhuili/EAGLE3-LLaMA3.1-Instruct-8B
 EAGLE3_STATES = 3  # of an early, a middle and a late layer
@@ -83,33 +76,15 @@ def _eagle(architecture: Architecture, method: SpeculativeMethod) -> DraftHead:
     the states of three layers, its attention reads them beside the embedding, and it has an output
     head of its own for the commonest tokens.
     """
-    mixers = [it for layer in architecture.layers for it in layer.mixers if isinstance(it, GroupedQueryAttention)]
-    if not mixers:
-        raise _refusal(
-            f"EAGLE heads of {architecture.name} do not follow from its config",
-            "mtp or ngram" if architecture.mtp else "ngram",
-        )
-    like = next((it for it in mixers if it.sliding_window is None and it.attention_chunk_size is None), mixers[0])
-    attention = GroupedQueryAttention(
-        num_attention_heads=like.num_attention_heads,
-        num_key_value_heads=like.num_key_value_heads,
-        head_dim=like.head_dim,
-        v_head_dim=like.head_dim,
+    start, is_third = len(architecture.layers), method == "eagle3"
+    layer = DecoderLayer(
+        index=start,
+        mixers=(_attention(architecture),),
+        mlp=DenseMlp(intermediate_size=_dense_width(architecture)),
     )
-    start = len(architecture.layers)
-    layer = DecoderLayer(index=start, mixers=(attention,), mlp=DenseMlp(intermediate_size=_dense_width(architecture)))
-    is_third = method == "eagle3"
+    # EAGLE's layer takes its input as it is.
     return DraftHead(
-        body=Architecture(
-            name=architecture.name,
-            dtype=architecture.dtype,
-            hidden_size=architecture.hidden_size,
-            vocab_size=architecture.vocab_size,
-            max_position_embeddings=architecture.max_position_embeddings,
-            default_max_model_len=architecture.default_max_model_len,
-            layers=(layer,),
-            norms_per_layer=2 if is_third else 1,  # EAGLE's layer takes its input as it is
-        ),
+        body=_one_layer(architecture, layer, norms=2 if is_third else 1),
         layer_modules=(f"model.layers.{start}.",),
         joined_states=EAGLE3_STATES if is_third else 2,
         num_norms=2 if is_third else 0,
@@ -120,15 +95,37 @@ def _eagle(architecture: Architecture, method: SpeculativeMethod) -> DraftHead:
     )
 
 
+def _one_layer(architecture: Architecture, layer: DecoderLayer, *, norms: int) -> Architecture:
+    """Return a model of this layer alone, in the widths of another."""
+    return Architecture(
+        name=architecture.name,
+        dtype=architecture.dtype,
+        hidden_size=architecture.hidden_size,
+        vocab_size=architecture.vocab_size,
+        max_position_embeddings=architecture.max_position_embeddings,
+        default_max_model_len=architecture.default_max_model_len,
+        layers=(layer,),
+        norms_per_layer=norms,
+    )
+
+
+def _attention(architecture: Architecture) -> Mixer:
+    """Return the attention of the draft: like the model's, rather one without a window."""
+    drafting = [(mixer.spread.is_local, mixer.draft_attention) for mixer in architecture.mixers]
+    choices = [(is_local, attention) for is_local, attention in drafting if attention is not None]
+    if not choices:
+        raise _refusal(
+            f"EAGLE heads of {architecture.name} do not follow from its config",
+            "mtp or ngram" if architecture.mtp else "ngram",
+        )
+    return next((attention for is_local, attention in choices if not is_local), choices[0][1])
+
+
 def _dense_width(architecture: Architecture) -> int:
     """Return the columns of the model's dense network, or of all experts that a token passes through."""
-    widths = [layer.mlp.intermediate_size for layer in architecture.layers if isinstance(layer.mlp, DenseMlp)]
-    active = [
-        mlp.num_experts_per_tok * mlp.moe_intermediate_size + mlp.shared_expert_intermediate_size
-        for mlp in (layer.mlp for layer in architecture.layers)
-        if isinstance(mlp, MoeMlp)
-    ]
-    return max(widths or active, default=4 * architecture.hidden_size)
+    parts = [part for part in architecture.feed_forwards if not part.is_empty]
+    dense = [part.active_columns for part in parts if not part.has_experts]
+    return max(dense or [part.active_columns for part in parts], default=4 * architecture.hidden_size)
 
 
 def _refusal(detail: str, accepted: str) -> InvalidQuestionError:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from service.engine.arithmetic import ceil_div
 from service.engine.errors import UnsupportedModelError
-from service.engine.memory.specs import CacheSpec
+from service.engine.layers import CacheSpec
 
 GROWING_KINDS = frozenset({"full_attention", "mla_attention"})
 # Above this ratio of the largest to the smallest layer count, padding would waste too much.

@@ -4,17 +4,14 @@ Constants are fitted on published start-up logs; `service/catalog/data/engine_ru
 source, sample and error of each.
 """
 
-from functools import lru_cache
-
 from service.engine.engines.rules import EngineRules, has_unified_memory
 from service.engine.inputs import EngineSettings, Gpu, Layout
-from service.engine.layers import Architecture, GatedDeltaNet, Mamba1, Mamba2, MoeMlp, ShortConvolution
+from service.engine.layers import Architecture
 from service.engine.memory.activation import activation_bytes
 from service.engine.memory.results import MemoryPerGpu
 
 # The engine captures graphs for batches up to twice the sequences, at most this many.
 LARGEST_GRAPH_BATCH = 512
-RECURRENT = (GatedDeltaNet, Mamba1, Mamba2, ShortConvolution)
 
 
 def memory_per_gpu(
@@ -52,14 +49,7 @@ def memory_per_gpu(
 
 def rules_of_model(architecture: Architecture, rules: EngineRules) -> EngineRules:
     """Return the version's rules for this model: some versions run experts and recurrent state differently."""
-    return rules.for_mixtures if rules.for_mixtures is not None and _is_mixture(architecture) else rules
-
-
-@lru_cache(maxsize=2048)
-def _is_mixture(architecture: Architecture) -> bool:
-    """Return whether a model has experts, or layers that keep a state instead of keys and values."""
-    mixers = {mixer for layer in architecture.layers for mixer in layer.mixers}
-    return expert_layers(architecture) > 0 or any(isinstance(it, RECURRENT) for it in mixers)
+    return rules.for_mixtures if rules.for_mixtures is not None and architecture.is_mixture else rules
 
 
 def _ledger(
@@ -159,7 +149,7 @@ def cuda_graph_bytes(architecture: Architecture, settings: EngineSettings, rules
     if settings.enforce_eager:
         return 0
     sizes = largest_captured_batch(settings)
-    experts = expert_layers(architecture)
+    experts = architecture.num_expert_layers
     per_size = (
         rules.graph_bytes_per_size
         + (len(architecture.layers) - experts) * rules.graph_bytes_per_dense_layer_and_size
@@ -171,9 +161,3 @@ def cuda_graph_bytes(architecture: Architecture, settings: EngineSettings, rules
 def largest_captured_batch(settings: EngineSettings) -> int:
     """Return the tokens of the largest batch that is captured as a graph. [tokens]."""
     return min(2 * settings.max_num_seqs, LARGEST_GRAPH_BATCH, settings.max_num_batched_tokens)
-
-
-@lru_cache(maxsize=2048)
-def expert_layers(architecture: Architecture) -> int:
-    """Return how many layers hold experts."""
-    return sum(isinstance(layer.mlp, MoeMlp) for layer in architecture.layers)

@@ -9,6 +9,7 @@ from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.layers import Architecture, DraftHead
 from service.engine.memory.adapters import adapter_bytes
+from service.engine.memory.cache_shape import shape_of
 from service.engine.memory.drafts import draft_of
 from service.engine.memory.ledger import memory_per_gpu
 from service.engine.memory.results import KvCache, MemoryPerGpu, ModelWeights
@@ -18,7 +19,7 @@ from service.engine.memory.separate_pools import (
     plan_separate_pools,
     separate_pools,
 )
-from service.engine.memory.shared_pool import Growing, plan_kv_cache, requests_held, shape_of
+from service.engine.memory.shared_pool import Growing, plan_kv_cache, requests_held
 from service.engine.memory.weights import num_active_parameters, num_parameters, rank_weights
 
 
@@ -87,37 +88,20 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
         shorten_to_fit: lower `max_model_len` to the longest request the pool holds, as the
             engine's `--max-model-len auto` does, but never below the asked request. [yes or no]
     """
-    weight_bytes = _rank_weight_bytes(model, checkpoint, layout, draft_of(model.architecture, settings))
-    if settings.max_loras:
-        weight_bytes += adapter_bytes(model.architecture, layout, settings.max_loras, settings.max_lora_rank)
+    architecture, context_tokens = model.architecture, input_tokens + output_tokens
     memory = memory_per_gpu(
-        architecture=model.architecture,
-        rank_weight_bytes=weight_bytes,
+        architecture=architecture,
+        rank_weight_bytes=_rank_weight_bytes(model, checkpoint, layout, settings),
         gpu=gpu,
         layout=layout,
         settings=settings,
         rules=rules,
     )
-
-    pooled = keeps_separate_pools(model.architecture, rules)
-
-    def cache(max_model_len: int) -> KvCache:
-        return (plan_separate_pools if pooled else plan_kv_cache)(
-            model.architecture,
-            layout=layout,
-            settings=replace(settings, max_model_len=max_model_len),
-            available_bytes=memory.kv_cache_bytes,
-            input_tokens=input_tokens,
-            output_tokens=output_tokens,
-        )
-
-    context = input_tokens + output_tokens
-    served_len = settings.max_model_len
-    kv_cache = cache(served_len)
-    if shorten_to_fit and kv_cache.estimated_max_model_len < served_len:
-        served_len = max(kv_cache.estimated_max_model_len, context)
-        kv_cache = cache(served_len)
-    settings = replace(settings, max_model_len=served_len)
+    pool = _Pool(architecture=architecture, layout=layout, rules=rules, available_bytes=memory.kv_cache_bytes)
+    kv_cache = pool.cache(settings, input_tokens, output_tokens)
+    if shorten_to_fit and kv_cache.estimated_max_model_len < settings.max_model_len:
+        settings = replace(settings, max_model_len=max(kv_cache.estimated_max_model_len, context_tokens))
+        kv_cache = pool.cache(settings, input_tokens, output_tokens)
     return MemoryPlan(
         model=model,
         checkpoint=checkpoint,
@@ -127,14 +111,46 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
         rules=rules,
         memory=memory,
         kv_cache=kv_cache,
-        context_tokens=context,
-        requests_in_cache=requests_held(
-            _growth(model.architecture, layout, settings, rules, memory.kv_cache_bytes),
+        context_tokens=context_tokens,
+        requests_in_cache=pool.requests_held(settings, kv_cache, max(context_tokens, 1)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Pool:
+    """What the ledger leaves of one GPU for the cache, and how the engine divides it."""
+
+    architecture: Architecture
+    layout: Layout
+    rules: EngineRules
+    available_bytes: int
+
+    def cache(self, settings: EngineSettings, input_tokens: int, output_tokens: int) -> KvCache:
+        """Return the pool's blocks, and what they hold."""
+        is_separate = keeps_separate_pools(self.architecture, self.rules)
+        return (plan_separate_pools if is_separate else plan_kv_cache)(
+            self.architecture,
+            layout=self.layout,
+            settings=settings,
+            available_bytes=self.available_bytes,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+        )
+
+    def growth(self, settings: EngineSettings) -> Growing:
+        """Return how blocks fill as a request grows."""
+        if keeps_separate_pools(self.architecture, self.rules):
+            return separate_pools(self.architecture, self.layout, settings, self.available_bytes)
+        return shape_of(self.architecture, self.layout, settings)
+
+    def requests_held(self, settings: EngineSettings, kv_cache: KvCache, context_tokens: int) -> int:
+        """Return how many requests of this context the pool holds at once."""
+        return requests_held(
+            self.growth(settings),
             settings=settings,
             num_gpu_blocks=kv_cache.num_gpu_blocks,
-            context_tokens=max(context, 1),
-        ),
-    )
+            context_tokens=context_tokens,
+        )
 
 
 def keeps_separate_pools(architecture: Architecture, rules: EngineRules) -> bool:
@@ -144,30 +160,34 @@ def keeps_separate_pools(architecture: Architecture, rules: EngineRules) -> bool
 
 def cache_growth(plan: MemoryPlan) -> Growing:
     """Return how the plan's blocks fill as a request grows."""
-    return _growth(plan.model.architecture, plan.layout, plan.settings, plan.rules, plan.memory.kv_cache_bytes)
-
-
-def _growth(
-    architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules, kv_cache_bytes: int
-) -> Growing:
-    if keeps_separate_pools(architecture, rules):
-        return separate_pools(architecture, layout, settings, kv_cache_bytes)
-    return shape_of(architecture, layout, settings)
+    pool = _Pool(
+        architecture=plan.model.architecture,
+        layout=plan.layout,
+        rules=plan.rules,
+        available_bytes=plan.memory.kv_cache_bytes,
+    )
+    return pool.growth(plan.settings)
 
 
 def model_weights(plan: MemoryPlan) -> ModelWeights:
     """Return the model's weights before sharding, in the loaded format."""
     architecture = plan.model.architecture
     return ModelWeights(
-        weight_bytes=_rank_weight_bytes(plan.model, plan.checkpoint, Layout()),
+        weight_bytes=_loaded_bytes(plan.model, plan.checkpoint, Layout()),
         num_parameters=num_parameters(architecture),
         num_active_parameters=num_active_parameters(architecture),
     )
 
 
-def _rank_weight_bytes(
-    model: ModelFacts, checkpoint: Checkpoint, layout: Layout, draft: DraftHead | None = None
-) -> int:
+def _rank_weight_bytes(model: ModelFacts, checkpoint: Checkpoint, layout: Layout, settings: EngineSettings) -> int:
+    """Return what the fullest rank loads: the model, layers that draft, and the buffers of adapters. [bytes]."""
+    loaded = _loaded_bytes(model, checkpoint, layout, draft_of(model.architecture, settings))
+    if not settings.max_loras:
+        return loaded
+    return loaded + adapter_bytes(model.architecture, layout, settings.max_loras, settings.max_lora_rank)
+
+
+def _loaded_bytes(model: ModelFacts, checkpoint: Checkpoint, layout: Layout, draft: DraftHead | None = None) -> int:
     """Return the loaded bytes of the fullest rank, by the caller's figure (of all weights) where one is stated."""
     if model.weight_bytes is not None:
         return ceil_div(model.weight_bytes, layout.tensor_parallel_size * layout.pipeline_parallel_size)

@@ -22,11 +22,11 @@ from typing import Final
 
 from service.engine.arithmetic import ceil_div
 from service.engine.inputs import EngineSettings, Layout
-from service.engine.layers import Architecture, CompressedAttention, LatentAttention
+from service.engine.layers import Architecture, CacheSpec
+from service.engine.memory.cache_shape import CacheShape, cache_shape
 from service.engine.memory.drafts import draft_of, reserved_tokens
 from service.engine.memory.results import KvCache, KvCacheGroup
-from service.engine.memory.shared_pool import CacheShape, cache_shape, in_flight_tokens, longest_fitting
-from service.engine.memory.specs import SPARSE_BLOCK_SIZE, CacheSpec
+from service.engine.memory.shared_pool import in_flight_tokens, longest_fitting
 
 MAMBA_FULL_MEMORY_RATIO: Final = Fraction(9, 10)  # `--mamba-full-memory-ratio`: bytes of states to bytes of the rest
 SWA_FULL_TOKENS_RATIO: Final = Fraction(8, 10)  # `--swa-full-tokens-ratio`: tokens of windowed to full layers
@@ -36,8 +36,6 @@ PAGE_SIZE: Final = 1  # `--page-size` [tokens]
 STATES_PER_REQUEST: Final = 5
 # Slots behind the window are given back once per window of decoded tokens.
 WINDOWS_HELD: Final = 2
-# Architectures with a pool of their own for windowed layers; elsewhere every layer keeps every token.
-WINDOW_POOL_FAMILIES: Final = ("Llama4For", "GptOssFor", "MiMoV2", "Step3p5", "Step3p7", "Gemma4", "Laguna", "Mellum")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,14 +78,13 @@ class SeparatePools:
 @lru_cache(maxsize=4096)
 def has_separate_pools(architecture: Architecture) -> bool:
     """Return whether the rules here cover a model: with tokens that grow, and no compressed past (DeepSeek V4)."""
-    mixers = {mixer for layer in architecture.layers for mixer in layer.mixers}
-    compressed = any(isinstance(it, CompressedAttention) for it in mixers)
-    return not compressed and cache_shape(architecture, Layout(), "auto", None).bytes_per_token_within_windows > 0
+    have_rules = all(mixer.page_size is not None for mixer in architecture.mixers)
+    return have_rules and cache_shape(architecture, Layout(), "auto", None).bytes_per_token_within_windows > 0
 
 
 def has_window_pool(architecture: Architecture) -> bool:
-    """Return whether windowed layers have a pool of their own (`is_hybrid_swa_model`)."""
-    return architecture.name.startswith(WINDOW_POOL_FAMILIES)
+    """Return whether windowed layers have a pool of their own (`is_hybrid_swa_model`); else they keep every token."""
+    return architecture.has_window_pool
 
 
 @lru_cache(maxsize=4096)
@@ -213,10 +210,8 @@ def _request_bytes(pools: SeparatePools, num_tokens: int, in_flight_tokens: int)
 
 
 def _page_size(architecture: Architecture, settings: EngineSettings) -> int:
-    """Return the page: one token unless asked otherwise, or what the sparse kernels want. [tokens]."""
-    mixers = {mixer for layer in architecture.layers for mixer in layer.mixers}
-    is_sparse = any(isinstance(it, LatentAttention) and it.is_sparse for it in mixers)
-    return max(settings.block_size or PAGE_SIZE, SPARSE_BLOCK_SIZE if is_sparse else PAGE_SIZE)
+    """Return `--page-size`: one token unless asked otherwise, or what the layers' kernels want. [tokens]."""
+    return max(settings.block_size or PAGE_SIZE, *(mixer.page_size or PAGE_SIZE for mixer in architecture.mixers))
 
 
 def _shape(architecture: Architecture, layout: Layout, settings: EngineSettings) -> CacheShape:

@@ -1,6 +1,6 @@
 """The longest context that the engine derives from a config."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from service.engine.config_reader import ConfigReader, is_mapping
 
@@ -24,11 +24,15 @@ ALREADY_SCALED = frozenset(
 )
 
 
-def context_lengths(reader: ConfigReader) -> tuple[int, int]:
+def context_lengths(reader: ConfigReader, unscaled_types: Collection[str]) -> tuple[int, int]:
     """Return the longest context a model accepts, and the one it starts with unasked. [tokens].
 
     The smallest stated length, times the factor of a rope scaling that is not already in it.
     LongRoPE models start at their original length, to keep short prompts accurate.
+
+    Args:
+        reader: the language model's part of a config.
+        unscaled_types: what is part of the model types whose configs state the scaled length already.
 
     Sources:
         vLLM 0.33 `config/model.py` (`_get_and_verify_max_len`) and
@@ -39,7 +43,7 @@ def context_lengths(reader: ConfigReader) -> tuple[int, int]:
     if not stated:
         return UNBOUNDED_LENGTH, UNSTATED_LENGTH
     model_type = str(reader.raw("model_type") or "")
-    if "gemma3" in model_type:
+    if any(part in model_type for part in unscaled_types):
         return length, length
     factor = 1.0
     unasked: int | None = None

@@ -1,4 +1,4 @@
-"""Multi-head latent attention of the DeepSeek line, with and without a sparse indexer.
+"""Multi-head latent attention, with and without an indexer that selects tokens.
 
 Sources:
     vLLM 0.33 `model_executor/models/deepseek_v2.py`, `models/deepseek_v32/attention.py`.
@@ -6,30 +6,18 @@ Sources:
 
 from dataclasses import replace
 
-from service.engine.config_reader import ConfigReader, unknown_kind
-from service.engine.errors import MissingConfigFieldError
-from service.engine.families.parts.attention import Mixers, full_only, num_hidden_layers
-from service.engine.layers import KimiDeltaAttention, LatentAttention, SparseIndexer
+from service.engine.config_reader import ConfigReader
+from service.engine.families.parts.attention import Mixers, alone, full_only, repeated
+from service.engine.families.parts.sizes import num_hidden_layers
+from service.engine.layers import LatentAttention, SparseIndexer
 
-# What the DeepSeek config class supplies when the field is left out altogether.
+# What the config class supplies when the field is left out altogether.
 DEFAULT_Q_LORA_RANK = 1536
 
 
 def latent(reader: ConfigReader) -> Mixers:
     """Return one latent per token in every layer."""
-    attention = latent_attention(reader)
-    return ((attention,),) * num_hidden_layers(reader)
-
-
-def latent_heads(reader: ConfigReader) -> Mixers:
-    """Return latent attention that keeps every head's key and value (vLLM 0.33 `model_executor/models/minicpm3.py`)."""
-    return ((replace(latent_attention(reader), keeps_heads=True),),) * num_hidden_layers(reader)
-
-
-def latent_twice(reader: ConfigReader) -> Mixers:
-    """Return LongCat's rule: two latents in every layer (vLLM 0.33 `model_executor/models/longcat_flash.py`)."""
-    attention = latent_attention(reader)
-    return ((attention, attention),) * num_hidden_layers(reader)
+    return repeated(reader, latent_attention(reader))
 
 
 def latent_if_stated(reader: ConfigReader) -> Mixers:
@@ -38,21 +26,18 @@ def latent_if_stated(reader: ConfigReader) -> Mixers:
 
 
 def sparse_latent(reader: ConfigReader) -> Mixers:
-    """Return latent attention over selected tokens; some layers reuse the selection of an earlier one.
+    """Return latent attention over selected tokens; some layers reuse the selection of an earlier one."""
+    return selecting(reader, latent_attention(reader))
+
+
+def selecting(reader: ConfigReader, attention: LatentAttention) -> Mixers:
+    """Return these latents over selected tokens.
 
     Without `indexer_types` or `index_topk_pattern`, layer i selects anew when
     max(i - offset + 1, 0) is a multiple of `index_topk_freq`.
     """
-    shared = replace(latent_attention(reader), is_sparse=True)
-    selecting = replace(
-        shared,
-        indexer=SparseIndexer(
-            num_heads=reader.positive("index_n_heads"),
-            head_dim=reader.positive("index_head_dim"),
-            top_k=reader.positive("index_topk"),
-            q_lora_rank=shared.q_lora_rank or 0,
-        ),
-    )
+    shared = replace(attention, is_sparse=True)
+    indexed = replace(shared, indexer=sparse_indexer(reader, shared.q_lora_rank or 0))
     layers = num_hidden_layers(reader)
     pattern = reader.raw("index_topk_pattern")
     every = reader.positive("index_topk_freq", default=1)
@@ -63,51 +48,17 @@ def sparse_latent(reader: ConfigReader) -> Mixers:
             return index < len(pattern) and pattern[index] == "S"
         return max(index - offset + 1, 0) % every != 0
 
-    return tuple((shared,) if reuses(index) else (selecting,) for index in range(layers))
+    return alone(shared if reuses(index) else indexed for index in range(layers))
 
 
-def hunyuan_v4(reader: ConfigReader) -> Mixers:
-    """Return Hunyuan V4's rule: sparse latents with sinks and a gate (vLLM 0.33 `models/hy_v4/nvidia/model.py`)."""
-    kinds = set(reader.strings("layer_types") or ()) - {"indexed_attention"}
-    if kinds:
-        raise unknown_kind("layer_types", min(kinds), "indexed_attention")
-    types = ["S" if kind == "shared" else "F" for kind in reader.strings("indexer_types") or ()]
-    stated = reader.restated({"index_topk_pattern": types}) if types else reader
-    return tuple(
-        tuple(replace(it, has_sinks=True, has_output_gate=True) for it in layer if isinstance(it, LatentAttention))
-        for layer in sparse_latent(stated)
+def sparse_indexer(reader: ConfigReader, q_lora_rank: int) -> SparseIndexer:
+    """Return the indexer that the config states."""
+    return SparseIndexer(
+        num_heads=reader.positive("index_n_heads"),
+        head_dim=reader.positive("index_head_dim"),
+        top_k=reader.positive("index_topk"),
+        q_lora_rank=q_lora_rank,
     )
-
-
-def kimi_linear(reader: ConfigReader) -> Mixers:
-    """Return Kimi Linear's rule: `linear_attn_config` lists the layers of either kind, counted from 1.
-
-    Source: vLLM 0.33 `models/kimi_k3/nvidia/model.py`, `transformers_utils/configs/kimi_linear.py`.
-    """
-    stated = ConfigReader(reader.mapping("linear_attn_config") or {})
-    linear_layers, full_layers = stated.integers("kda_layers") or (), stated.integers("full_attn_layers") or ()
-    attention = replace(
-        latent_attention(reader),
-        q_lora_rank=reader.optional("q_lora_rank") or None,
-        has_output_gate=reader.flag("mla_use_output_gate"),
-    )
-    if not reader.flag("mla_use_nope"):
-        raise unknown_kind("mla_use_nope", False, "true: the engine runs these latents without rotary positions only")
-    linear = KimiDeltaAttention(
-        num_heads=stated.positive("num_heads"),
-        head_dim=stated.positive("head_dim"),
-        conv_kernel_size=stated.positive("short_conv_kernel_size"),
-        has_full_rank_gate=stated.flag("use_full_rank_gate"),
-    )
-    numbers = range(1, num_hidden_layers(reader) + 1)
-    unnamed = set(numbers) - {*linear_layers, *full_layers}
-    if unnamed:
-        raise MissingConfigFieldError(
-            f"linear_attn_config does not say what layer {min(unnamed)} is",
-            field="model_config.linear_attn_config",
-            accepted="every layer, counted from 1, in kda_layers or full_attn_layers",
-        )
-    return tuple((linear,) if number in linear_layers else (attention,) for number in numbers)
 
 
 def latent_attention(reader: ConfigReader) -> LatentAttention:

@@ -1,0 +1,56 @@
+"""Gemma 1 to 3: tied embeddings, and from the second on windows in most layers.
+
+Sources:
+    vLLM 0.33 `model_executor/models/`: gemma.py, gemma2.py, gemma3.py, gemma3_mm.py.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from service.engine.config_reader import ConfigReader
+from service.engine.families.parts.attention import full_only, patterned
+from service.engine.families.parts.family import Family
+from service.engine.families.parts.norms import on_heads
+from service.engine.families.parts.profiling import Item
+from service.engine.families.parts.siglip import so400m
+from service.engine.families.parts.towers import divided
+from service.engine.layers import Encoder
+
+
+def _tower(vision: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return SigLIP and the projection into the language model."""
+    side = vision.positive("image_size", default=896) // vision.positive("patch_size", default=14)
+    split, whole = so400m(vision, side * side).parameters()
+    hidden = vision.positive("hidden_size", default=1152)
+    projection = hidden * text.positive("hidden_size") + hidden
+    return Encoder(split_parameters=split, whole_parameters=whole + projection)
+
+
+_GEMMA3: Final = Family(
+    classes=("Gemma3ForCausalLM",),
+    model_types=("gemma3_text",),
+    attention=patterned(6, 4096),
+    unscaled_type="gemma3",  # of Gemma 3n as well (vLLM 0.33 `config/model.py`)
+    head_norms=on_heads,
+    norms_per_layer=4,
+    ties_embeddings=True,
+)
+FAMILIES: Final = (
+    Family(classes=("GemmaForCausalLM",), model_types=("gemma",), attention=full_only, ties_embeddings=True),
+    Family(
+        classes=("Gemma2ForCausalLM",),
+        model_types=("gemma2",),
+        attention=patterned(2, 4096),
+        norms_per_layer=4,
+        ties_embeddings=True,
+    ),
+    Family(classes=("VaultGemmaForCausalLM",), attention=patterned(2, 4096), ties_embeddings=True),
+    _GEMMA3,
+    replace(
+        _GEMMA3,
+        classes=("Gemma3ForConditionalGeneration",),
+        model_types=(),
+        tower=divided(_tower),
+        largest_item=Item(tokens=260, patches_per_token=16),  # with four marks around it
+    ),
+)

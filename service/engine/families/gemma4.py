@@ -1,0 +1,158 @@
+"""Gemma 4: wide heads in full layers, shared caches, experts beside a dense network, towers for images and sound.
+
+Sources:
+    vLLM 0.33 `model_executor/models/`: gemma4.py, gemma4_mm.py (`audio_tower`, `embed_audio`), gemma4_unified.py;
+    transformers 5.20 `models/gemma4/modeling_gemma4.py` (`Gemma4AudioModel`).
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from service.engine.config_reader import ConfigReader, is_mapping, unknown_kind
+from service.engine.families.parts.attention import (
+    FULL_KINDS,
+    Mixers,
+    alone,
+    alternating,
+    base_attention,
+    check_length,
+)
+from service.engine.families.parts.experts import Experts
+from service.engine.families.parts.family import Family
+from service.engine.families.parts.feed_forward import FeedForward
+from service.engine.families.parts.norms import on_heads
+from service.engine.families.parts.profiling import Item
+from service.engine.families.parts.sizes import num_hidden_layers
+from service.engine.families.parts.streams import layer_embeddings
+from service.engine.families.parts.towers import audio_part, blocks, divided, vision_part, with_whole
+from service.engine.families.parts.wrappers import always
+from service.engine.layers import DenseMlp, Encoder, GroupedQueryAttention, Mlp
+
+WIDE_HEAD_DIM: Final = 512  # of full layers, where the config does not state it
+
+
+def _attention(reader: ConfigReader) -> Mixers:
+    """Return sliding layers, and full ones with wider heads; late ones read the last cache of their kind."""
+    sliding = replace(base_attention(reader), sliding_window=reader.positive("sliding_window", default=1024))
+    full = _full(reader, sliding)
+    layers = num_hidden_layers(reader)
+    kinds = reader.strings("layer_types") or alternating(reader, 6)
+    check_length("layer_types", len(kinds), layers)
+    first_shared = layers - reader.integer("num_kv_shared_layers", default=0)
+    owners = {kind: index for index, kind in enumerate(kinds[: max(first_shared, 0)])}
+
+    def attention(index: int, kind: str) -> GroupedQueryAttention:
+        own = full if kind in FULL_KINDS else sliding
+        return replace(own, shares_cache_with=owners.get(kind)) if index >= first_shared > 0 else own
+
+    return alone(attention(index, kind) for index, kind in enumerate(kinds[:layers]))
+
+
+def _full(reader: ConfigReader, sliding: GroupedQueryAttention) -> GroupedQueryAttention:
+    wide = reader.integer("global_head_dim", default=WIDE_HEAD_DIM) or sliding.head_dim
+    heads = reader.optional("num_global_key_value_heads") if reader.flag("attention_k_eq_v") else None
+    return replace(
+        sliding,
+        num_key_value_heads=heads or sliding.num_key_value_heads,
+        head_dim=wide,
+        v_head_dim=wide,
+        sliding_window=None,
+    )
+
+
+def _dense_layers(reader: ConfigReader, dense: DenseMlp, num_layers: int) -> tuple[Mlp, ...]:
+    """Return dense layers, where the config asks for it twice as wide in those that share a cache."""
+    if not reader.flag("use_double_wide_mlp"):
+        return (dense,) * num_layers
+    first_shared = num_layers - reader.integer("num_kv_shared_layers", default=0)
+    wide = replace(dense, intermediate_size=2 * dense.intermediate_size)
+    return tuple(wide if index >= first_shared > 0 else dense for index in range(num_layers))
+
+
+def _dense_beside(reader: ConfigReader) -> int:
+    return reader.positive("intermediate_size")
+
+
+def _tower(vision: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return the gated tower with its two position tables."""
+    hidden = vision.positive("hidden_size")
+    depth = vision.positive("num_hidden_layers")
+    split, _ = blocks(hidden, vision.positive("intermediate_size"), is_gated=True, has_biases=False)
+    head_norms = 2 * vision.positive("head_dim", default=72)
+    patches = 3 * vision.positive("patch_size") ** 2 * hidden
+    positions = 2 * vision.positive("position_embedding_size", default=10240) * hidden
+    projection = hidden * text.positive("hidden_size")
+    layers = depth * (split + 4 * hidden + head_norms)
+    return Encoder(split_parameters=0, whole_parameters=layers + patches + positions + projection)
+
+
+def _towers(outer: ConfigReader, text: ConfigReader) -> Encoder | None:
+    """Return the tower, and the conformer that the small models hear with and the large do not."""
+    tower = divided(_tower)(outer, text)
+    if tower is None or not is_mapping(outer.raw("audio_config")):
+        return tower
+    return with_whole(tower, _sound(audio_part(outer), text))
+
+
+def _sound(sound: ConfigReader, text: ConfigReader) -> int:
+    """Return the parameters of the conformer and of its projection to the language model, on every rank.
+
+    parameters = convolutions + layers x (24 w^2 + (9 + kernel) w + w / heads) + (w + 1) out + out x hidden
+    """
+    width, depth = sound.positive("hidden_size", default=1024), sound.positive("num_hidden_layers", default=12)
+    kernel, heads = sound.positive("conv_kernel_size", default=5), sound.positive("num_attention_heads", default=8)
+    first, second = _channels(sound)
+    convolutions = (9 * first + first) + (9 * first * second + second) + first // 4 * second * width
+    layer = 24 * width * width + (9 + kernel) * width + width // heads
+    out = sound.positive("output_proj_dims", default=1536)
+    return convolutions + depth * layer + (width + 1) * out + out * text.positive("hidden_size")
+
+
+def _channels(sound: ConfigReader) -> tuple[int, int]:
+    stated = sound.integers("subsampling_conv_channels") or (128, 32)
+    if len(stated) != 2 or min(stated) <= 0:
+        raise unknown_kind("audio_config.subsampling_conv_channels", stated, "two numbers above 0")
+    return stated[0], stated[1]
+
+
+def _embedded_patches(outer: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return the direct embedding of patches: no tower, two norms around one matrix, and positions."""
+    vision = vision_part(outer)
+    width = vision.positive("mm_embed_dim", default=3840)
+    patch = vision.positive("model_patch_size", default=48)
+    inputs = 3 * patch * patch
+    positions = 2 * vision.positive("mm_posemb_size", default=1120) * width
+    return Encoder(
+        split_parameters=inputs * width + width,
+        whole_parameters=positions + 2 * inputs + 4 * width + width * text.positive("hidden_size"),
+    )
+
+
+_GEMMA4: Final = Family(
+    classes=("Gemma4ForCausalLM",),
+    attention=_attention,
+    feed_forward=FeedForward(
+        experts=Experts(dense_beside=_dense_beside, has_expert_norms=True), dense_layers=_dense_layers
+    ),
+    head_norms=on_heads,
+    norms_per_layer=4,
+    ties_embeddings=True,
+    per_layer_embeddings=layer_embeddings,
+    has_window_pool=True,
+)
+FAMILIES: Final = (
+    _GEMMA4,
+    replace(
+        _GEMMA4,
+        classes=("Gemma4ForConditionalGeneration",),
+        tower=_towers,
+        # A video of 32 frames: 70 tokens and up to 8 around them for each.
+        largest_item=Item(tokens=2_496, patches_per_token=9),
+    ),
+    Family(
+        classes=("Gemma4UnifiedForConditionalGeneration",),
+        wraps=always("Gemma4ForCausalLM"),
+        tower=_embedded_patches,
+        has_window_pool=True,
+    ),
+)

@@ -1,0 +1,44 @@
+"""Language models of any family that hear: Ultravox, Audio Flamingo 3.
+
+Sources:
+    vLLM 0.33 `model_executor/models/ultravox.py`, `audioflamingo3.py`.
+"""
+
+from typing import Final
+
+from service.engine.config_reader import ConfigReader
+from service.engine.families.parts.family import Family
+from service.engine.families.parts.sound import whisper, whisper_perceptron, whisper_positions
+from service.engine.families.parts.towers import audio_part, blocks
+from service.engine.families.parts.wrappers import always, named_inside
+from service.engine.layers import Encoder
+
+
+def _ultravox(outer: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return Whisper's encoder with positions, split over ranks, and a gated projector of stacked frames."""
+    audio = audio_part(outer)
+    width, depth = audio.positive("d_model"), audio.positive("encoder_layers")
+    split, whole = blocks(width, audio.positive("encoder_ffn_dim"))
+    around = whisper(audio) - depth * (split - width + whole + 4 * width) + whisper_positions(audio, width)
+    return Encoder(
+        split_parameters=depth * split,
+        whole_parameters=around + depth * (whole + 4 * width) + _projector(outer, width, text.positive("hidden_size")),
+        num_heads=audio.positive("encoder_attention_heads"),
+    )
+
+
+def _projector(outer: ConfigReader, width: int, out: int) -> int:
+    inner, stacked = outer.positive("hidden_size", default=4096), outer.positive("stack_factor", default=8) * width
+    middle = inner // 2 if outer.text("projector_act", default="swiglu") == "swiglu" else inner
+    norm = middle if outer.flag("projector_ln_mid") else out
+    return stacked + stacked * inner + middle * out + norm
+
+
+FAMILIES: Final = (
+    Family(classes=("UltravoxModel",), wraps=named_inside, tower=_ultravox),
+    Family(
+        classes=("AudioFlamingo3ForConditionalGeneration",),
+        wraps=always("Qwen2ForCausalLM"),
+        tower=whisper_perceptron,
+    ),
+)

@@ -1,0 +1,62 @@
+"""Llama, and the many models that read their config as it does.
+
+Sources:
+    vLLM 0.33 `model_executor/models/`: llama.py, solar.py, apertus.py; the others run through the engine's generic
+    backend, `model_executor/models/transformers`.
+"""
+
+from typing import Final
+
+from service.engine.families.parts.attention import windowed_as_stated
+from service.engine.families.parts.family import Family
+from service.engine.families.parts.feed_forward import FeedForward
+from service.engine.families.parts.norms import on_heads
+
+EXAMPLE_CLASS: Final = "LlamaForCausalLM"
+# For models with the same matrices, under which kernels were measured: the class and model type.
+MEASURED_AS: Final = (EXAMPLE_CLASS, "llama")
+
+FAMILIES: Final = (
+    Family(
+        classes=(
+            "LlamaForCausalLM",
+            "LLaMAForCausalLM",
+            "IQuestCoderForCausalLM",
+            "HeliumForCausalLM",
+            "SolarForCausalLM",
+            "CwmForCausalLM",
+        ),
+        model_types=("llama",),
+        attention=windowed_as_stated,
+    ),
+    Family(
+        classes=("SmolLM3ForCausalLM",),
+        model_types=("smollm3",),
+        attention=windowed_as_stated,
+        measured_as=MEASURED_AS,
+    ),
+    # Two matrices, no gate.
+    Family(
+        classes=("ArceeForCausalLM", "ApertusForCausalLM"),
+        attention=windowed_as_stated,
+        feed_forward=FeedForward(is_gated=False),
+    ),
+    Family(
+        classes=("Jais2ForCausalLM",),
+        attention=windowed_as_stated,
+        feed_forward=FeedForward(is_gated=False),
+        has_norm_biases=True,
+    ),
+    Family(
+        classes=("Kolibri1ForCausalLM",),
+        attention=windowed_as_stated,
+        head_norms=on_heads,
+        norms_per_layer=4,
+    ),
+    Family(
+        classes=("MellumForCausalLM",),
+        attention=windowed_as_stated,
+        head_norms=on_heads,
+        has_window_pool=True,
+    ),
+)

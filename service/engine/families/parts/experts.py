@@ -1,0 +1,109 @@
+"""A router over experts, as most configs state it and with what a family does otherwise.
+
+Sources:
+    vLLM 0.33 model files: mixtral.py, qwen2_moe.py, qwen3_moe.py, deepseek_v2.py.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from service.engine.config_reader import ConfigReader
+from service.engine.families.parts.sizes import nothing
+from service.engine.families.parts.sparsity import SparsityRule, every_few
+from service.engine.layers import MoeMlp
+
+SizeRule = Callable[[ConfigReader], int]
+SharedRule = Callable[[ConfigReader, int, int], int]  # width of one expert, shared width as usually stated
+COUNT_NAMES = ("num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts")
+TOP_K_NAMES = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_top_k", "moe_k")
+SIZE_NAMES = ("moe_intermediate_size", "expert_hidden_dim", "expert_ffn_hidden_size", "intermediate_size")
+SHARED_COUNT_NAMES = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert")
+SHARED_SIZE_NAMES = ("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size")
+CORRECTION_FLAGS = (
+    "use_routing_bias",
+    "use_moe_router_bias",
+    "use_expert_bias",
+    "moe_router_enable_expert_bias",
+    "router_enable_expert_bias",
+)
+
+
+def shared_as_stated(_reader: ConfigReader, _size: int, stated: int) -> int:
+    """Return the width of shared experts under its usual names."""
+    return stated
+
+
+def none_shared(_reader: ConfigReader, _size: int, _stated: int) -> int:
+    """Return no shared expert, where a config states one that the model code does not build."""
+    return 0
+
+
+def no_scheme(_reader: ConfigReader) -> str:
+    """Return that experts are stored like the rest."""
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experts:
+    """How a family's experts differ from the usual ones; fields as in `MoeMlp`, or rules that read them."""
+
+    size: SizeRule | None = None
+    shared: SharedRule = shared_as_stated
+    has_shared_gate: bool = False
+    has_wide_router: bool = False
+    router_dtype_name: str = ""  # the field that says whether the router is in fp32
+    rank_padding: int = 1
+    min_rank_columns: int = 0
+    dense_beside: SizeRule = nothing
+    dense_count: int = 1
+    has_expert_norms: bool = False
+    num_idle: SizeRule = nothing
+    scheme: Callable[[ConfigReader], str] = no_scheme
+    has_biases: bool = False
+    has_score_correction: bool = False  # whatever the config says
+    splits_tokens: bool = False
+    sparsity: SparsityRule = every_few
+
+    def read(self, reader: ConfigReader, num_experts: int, *, is_gated: bool) -> MoeMlp:
+        """Return the experts that the config states."""
+        size, shared = self._widths(reader)
+        return MoeMlp(
+            image_expert_size=reader.integer("image_expert_size", default=0),
+            num_experts=num_experts,
+            num_experts_per_tok=reader.positive(*TOP_K_NAMES, default=1),
+            moe_intermediate_size=size,
+            shared_expert_intermediate_size=shared,
+            has_shared_gate=shared > 0 and self.has_shared_gate,
+            has_wide_router=self._has_wide_router(reader),
+            rank_padding=self.rank_padding,
+            min_rank_columns=self.min_rank_columns,
+            latent_size=reader.integer("moe_latent_size", "routed_expert_hidden_size", default=0),
+            has_latent_norm=reader.flag("latent_moe_use_norm"),
+            dense_intermediate_size=self.dense_beside(reader),
+            dense_count=self.dense_count,
+            has_expert_norms=self.has_expert_norms,
+            num_idle_experts=self.num_idle(reader),
+            is_gated=is_gated,
+            expert_scheme=self.scheme(reader),
+            has_bias=self.has_biases,
+            has_router_bias=self.has_biases,
+            has_score_correction=_states_correction(reader) or self.has_score_correction,
+            splits_tokens=self.splits_tokens,
+        )
+
+    def _widths(self, reader: ConfigReader) -> tuple[int, int]:
+        """Return the columns of one expert, and of all shared ones together."""
+        stated = reader.positive(*SIZE_NAMES)
+        shared = reader.integer(*SHARED_COUNT_NAMES, default=0) * stated
+        shared = reader.integer(*SHARED_SIZE_NAMES, default=shared)
+        size = self.size(reader) if self.size is not None else stated
+        return size, self.shared(reader, size, shared)
+
+    def _has_wide_router(self, reader: ConfigReader) -> bool:
+        if self.router_dtype_name:
+            return reader.raw(self.router_dtype_name) == "fp32"
+        return self.has_wide_router
+
+
+def _states_correction(reader: ConfigReader) -> bool:
+    return reader.raw("topk_method") == "noaux_tc" or reader.flag(*CORRECTION_FLAGS)

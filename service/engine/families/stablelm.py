@@ -1,0 +1,14 @@
+"""StableLM and Orion: full attention, norms with biases.
+
+Sources:
+    vLLM 0.33 `model_executor/models/stablelm.py`, `orion.py`.
+"""
+
+from typing import Final
+
+from service.engine.families.parts.attention import full_only
+from service.engine.families.parts.family import Family
+
+FAMILIES: Final = (
+    Family(classes=("StableLmForCausalLM", "OrionForCausalLM"), attention=full_only, has_norm_biases=True),
+)

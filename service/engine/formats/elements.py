@@ -1,0 +1,34 @@
+"""Bytes of one element of weights, activations and caches."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from service.engine.inputs import KvCacheDtype
+
+BYTE: Final = 1  # fp8, int8
+HALF_BYTES: Final = 2  # bf16, fp16
+SINGLE_BYTES: Final = 4  # fp32
+DTYPE_BYTES: Final[Mapping[str, int]] = MappingProxyType(
+    {"bfloat16": HALF_BYTES, "float16": HALF_BYTES, "float32": SINGLE_BYTES}
+)
+
+
+def dtype_bytes(dtype: str, otherwise: int = HALF_BYTES) -> int:
+    """Return the bytes of one element of a dtype as configs name it; `otherwise` of any that is not a float's name.
+
+    >>> dtype_bytes("float32"), dtype_bytes("auto", otherwise=2)
+    (4, 2)
+    """
+    return DTYPE_BYTES.get(dtype, otherwise)
+
+
+def cache_bytes(dtype: KvCacheDtype, model_element_bytes: int) -> int:
+    """Return the bytes of one element of the cache: the model's own where nothing else is asked for.
+
+    >>> cache_bytes("auto", 2), cache_bytes("fp8", 2)
+    (2, 1)
+    """
+    if dtype == "auto":
+        return model_element_bytes
+    return BYTE if dtype == "fp8" else HALF_BYTES

@@ -1,0 +1,225 @@
+"""What every layer variant must answer: one abstract base for mixers of tokens, one for feed-forward parts.
+
+A variant is one file beside this one: its facts are fields, as configs publish them; its rules are
+the methods below. Whoever plans memory, layouts or times asks a layer and never which variant it is,
+so that a new file is right everywhere at once, and one that forgets a rule fails the type check by
+the rule's name.
+
+Sources:
+    vLLM 0.33 `model_executor/layers/` and `model_executor/models/`, whose layers state the same rules
+    one by one (`get_kv_cache_spec`, `create_weights`); S. Williams, A. Waterman, D. Patterson, Roofline:
+    an insightful visual performance model (2009), for `Work`.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from service.engine.formats.matrix import Matrix
+from service.engine.inputs import Layout
+from service.engine.layers.cache import CacheSpec, Sharding
+
+FLOP_PER_MULTIPLICATION: Final = 2
+UNBOUNDED: Final = float("inf")
+ANY_PAGE: Final = 1  # [tokens]
+
+Role = Literal["attention", "recurrent", "none"]
+DivisionRule = Literal["exact", "repeated", "rounded"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divisor:
+    """A size that tensor parallelism cuts, and how.
+
+    exact       it must divide: the engine refuses any remainder
+    repeated    the same, but ranks beyond it hold one each
+    rounded     what remains is rounded up
+    """
+
+    name: str  # as a person knows it
+    size: int
+    rule: DivisionRule = "exact"
+    fills_blocks: bool = False  # a rank's part is whole blocks, where a checkpoint is quantized in blocks
+    is_dealt_out: bool = False  # expert parallelism leaves it whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How ranks may hold the tokens of one cache in turn (decode-context parallelism).
+
+    Each head of keys and values needs as many ranks, and its queries must divide over them. A latent
+    is one such head for all queries.
+    """
+
+    queries: int = 0
+    key_values: int = 0  # 0 for a layer without tokens to share
+    is_local: bool = False  # keeps a window or chunk, which cannot be spread
+    needs_packing: bool = False  # its kernels read a spread cache in the packed format only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveElements:
+    """What one layer holds at once during a step of many tokens, beside weights and cache. [elements]."""
+
+    per_token: int  # where it is widest, before tensor parallelism divides it
+    expanded_per_token: int = 0  # of an earlier token's keys and values, on one rank
+    selected_ratio: int | None = None  # tokens behind one key, where an indexer gathers them; None without one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What one layer reads and multiplies on one rank beside its weights, for one request.
+
+    bytes of a decode step = min(context / ratio, longest) x token bytes + state bytes + context x scan bytes
+    flop of a pair         = of one query with one token that it attends to
+    """
+
+    token_bytes: float = 0.0  # of one cached token that is read
+    state_bytes: float = 0.0  # of one request's state, read and written
+    longest: float = 0.0  # tokens a query attends to at most
+    ratio: float = 1.0  # cached tokens behind one that is read
+    decode_flop_per_pair: float = 0.0
+    prefill_flop_per_pair: float = 0.0
+    scan_bytes: float = 0.0  # of every cached token, read to select which to attend to
+    scan_flop_per_pair: float = 0.0
+
+    def times(self, layers: int) -> "Work":
+        """Return the work of so many layers alike.
+
+        >>> Work(token_bytes=1_152.0, longest=UNBOUNDED).times(61).token_bytes
+        70272.0
+        """
+        return replace(
+            self,
+            token_bytes=layers * self.token_bytes,
+            state_bytes=layers * self.state_bytes,
+            decode_flop_per_pair=layers * self.decode_flop_per_pair,
+            prefill_flop_per_pair=layers * self.prefill_flop_per_pair,
+            scan_bytes=layers * self.scan_bytes,
+            scan_flop_per_pair=layers * self.scan_flop_per_pair,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routing:
+    """How many experts a layer has, and through how many of them a token passes."""
+
+    num_experts: int
+    num_experts_per_tok: int
+
+
+class Part(ABC):
+    """What mixers and feed-forward parts have in common: weights, and how ranks split them."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Return whether there is nothing there: no weights, no cache, no norm before it."""
+
+    @abstractmethod
+    def matrices(self, hidden_size: int, layout: Layout, prefix: str, /) -> list[Matrix]:
+        """Return what one rank holds of the weights; `prefix` is the decoder layer's name with its dot."""
+
+    @property
+    @abstractmethod
+    def divisors(self) -> tuple[Divisor, ...]:
+        """Return the sizes that tensor parallelism cuts."""
+
+    @property
+    @abstractmethod
+    def adapted_matrices(self) -> tuple[str, ...] | None:
+        """Return the names of matrices that LoRA adapters change; None where their buffers have no rule."""
+
+
+class Mixer(Part):
+    """What lets tokens of a sequence see one another: attention, recurrence, or nothing."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def role(self) -> Role:
+        """Return whether the layer attends to cached tokens, carries a state along, or does neither."""
+
+    @abstractmethod
+    def caches(self, sharding: Sharding, /) -> tuple[CacheSpec, ...]:
+        """Return what one rank keeps; nothing for a layer without cache, or with another layer's."""
+
+    @abstractmethod
+    def kernel_block_size(self, cache_element_bytes: int, /) -> int:
+        """Return the smallest block that the kernel on Hopper accepts. [tokens]."""
+
+    @property
+    @abstractmethod
+    def hybrid_block_size(self) -> int:
+        """Return the same where a block must hold another layer's recurrent state as well. [tokens]."""
+
+    @property
+    @abstractmethod
+    def page_size(self) -> int | None:
+        """Return the smallest page of a pool of such layers alone, as SGLang has; None without a rule. [tokens]."""
+
+    @property
+    @abstractmethod
+    def spread(self) -> Spread:
+        """Return how ranks may hold its cached tokens in turn."""
+
+    @abstractmethod
+    def live(self, tensor_parallel_size: int, /) -> LiveElements:
+        """Return what is alive at once while the layer runs."""
+
+    @property
+    @abstractmethod
+    def draft_attention(self) -> "Mixer | None":
+        """Return the attention of an EAGLE head of such a model; None where it does not follow from this layer."""
+
+    @abstractmethod
+    def work(self, tensor_parallel_size: int, cache_element_bytes: int, /) -> Work:
+        """Return what one rank reads and multiplies per request, beside the weights."""
+
+    @property
+    def is_attention(self) -> bool:
+        """Return whether the layer attends to cached tokens, its own or another layer's."""
+        return self.role == "attention"
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Return whether the layer carries a state of fixed size along each request."""
+        return self.role == "recurrent"
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the layer neither attends nor carries a state."""
+        return self.role == "none"
+
+
+class FeedForward(Part):
+    """What follows the mixer in a layer and sees one token at a time: dense, experts, or nothing."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def routing(self) -> Routing | None:
+        """Return how tokens are dealt over experts; None without experts."""
+
+    @property
+    @abstractmethod
+    def live_elements(self) -> int:
+        """Return what is alive at once per token, before tensor parallelism divides it. [elements]."""
+
+    @abstractmethod
+    def workspace_elements(self, hidden_size: int, layout: Layout, /) -> int:
+        """Return the buffers per token, on one rank, that layers of experts share. [elements]."""
+
+    @property
+    @abstractmethod
+    def active_columns(self) -> int:
+        """Return the columns that one token passes through: how wide the network of a draft for it is."""
+
+    @property
+    def has_experts(self) -> bool:
+        """Return whether tokens are dealt over experts."""
+        return self.routing is not None

@@ -1,0 +1,110 @@
+"""What one layer keeps in the cache of one rank, in the words of vLLM's cache specifications.
+
+    page of a growing layer = token bytes x block size
+    page of a recurrent one = its whole state
+
+Source:
+    vLLM 0.33 `v1/kv_cache_interface.py` (page sizes, `max_memory_usage_bytes` of each specification).
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal, assert_never
+
+from service.engine.arithmetic import ceil_div, round_up
+
+SpecKind = Literal[
+    "full_attention", "sliding_window", "chunked_local_attention", "mla_attention", "sliding_window_mla", "mamba"
+]
+
+DEFAULT_BLOCK_SIZE: Final = 16  # vLLM CacheConfig.DEFAULT_BLOCK_SIZE [tokens]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheSpec:
+    """One layer's cache on one rank; equal specs can share a block table."""
+
+    kind: SpecKind
+    block_size: int  # [tokens]
+    token_bytes: int  # of one token, unpadded; 0 for a recurrent state
+    state_bytes: int = 0  # of one request's recurrent state, unpadded
+    window: int = 0  # sliding window or chunk; 0 where the layer keeps everything [tokens]
+    page_size_padded: int | None = None  # [bytes]
+    stride_alignment: int = 1  # [bytes]
+    pages_per_request: int = 0  # of a recurrent state, whatever the length
+    checkpoint_tokens: int = 0  # grid on which prefill can keep a recurrent state; 0 where it cannot [tokens]
+    retained_tokens: int = 0  # that a sliding window keeps longer, for drafts [tokens]
+    context_ranks: int = 1  # that hold the tokens in turn; recurrent states stay whole
+    shape: tuple[int, ...] = ()  # heads and widths: layers with the same bytes may still differ
+
+    @property
+    def page_size_bytes(self) -> int:
+        """Return the bytes of one block of this layer."""
+        if self.page_size_padded is not None:
+            return self.page_size_padded
+        return self.state_bytes if self.kind == "mamba" else self.token_bytes * self.block_size
+
+    @property
+    def block_stride_bytes(self) -> int:
+        """Return the page rounded up to what the kernel's addressing needs."""
+        return round_up(self.page_size_bytes, self.stride_alignment)
+
+    def blocks_for(self, num_tokens: int, in_flight_tokens: int) -> int:
+        """Return the blocks that a request of this length may hold at once.
+
+            full, latent:  ceil(ceil(n / ranks) / b)
+            sliding:       ceil(min(window - 1 + retained + in_flight, n) / b) + 1
+            chunked:       ceil(min(chunk + in_flight, n) / b)
+            recurrent:     fixed
+
+        Args:
+            num_tokens: n, tokens of the request. [tokens]
+            in_flight_tokens: scheduled but not settled; freed blocks lag behind by them. [tokens]
+
+        >>> window = CacheSpec(kind="sliding_window", block_size=16, token_bytes=2_048, window=128)
+        >>> window.blocks_for(131_072, in_flight_tokens=16_384)
+        1033
+        """
+        match self.kind:
+            case "full_attention" | "mla_attention":
+                return ceil_div(ceil_div(num_tokens, self.context_ranks), self.block_size)
+            case "sliding_window" | "sliding_window_mla":
+                held = self.window - 1 + self.retained_tokens + in_flight_tokens
+                return ceil_div(min(held, num_tokens), self.block_size) + 1
+            case "chunked_local_attention":
+                return ceil_div(min(self.window + in_flight_tokens, num_tokens), self.block_size)
+            case "mamba":
+                return self.pages_per_request
+            case _ as never:
+                assert_never(never)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharding:
+    """What decides the bytes of a rank besides the model itself."""
+
+    tensor_parallel_size: int
+    cache_element_bytes: int  # 2 for bf16 and fp16, 1 for fp8
+    model_element_bytes: int
+    block_size: int = DEFAULT_BLOCK_SIZE
+    is_checkpoints_dtype: bool = False  # the cache's dtype is the checkpoint's own
+    keeps_states: bool = False  # recurrent layers keep states for prefix caching
+    num_speculative_tokens: int = 0  # drafted per step; each needs a state to fall back to
+    retained_tokens: int = 0  # that sliding windows keep longer for drafts [tokens]
+    context_ranks: int = 1  # decode-context parallelism
+
+    @property
+    def is_packed(self) -> bool:
+        """Return whether an fp8 cache was asked for, which sparse kernels pack; a checkpoint's own stays plain.
+
+        Source: vLLM 0.33 `layers/attention/mla_attention.py` (`_canonicalize_sparse_mla_kv_cache_dtype`).
+        """
+        return self.cache_element_bytes == 1 and not self.is_checkpoints_dtype
+
+
+def heads_per_rank(num_heads: int, tensor_parallel_size: int) -> int:
+    """Return the heads of one rank: split while they last, replicated (one each) beyond.
+
+    >>> heads_per_rank(8, 4), heads_per_rank(8, 16)
+    (2, 1)
+    """
+    return max(1, num_heads // tensor_parallel_size)

@@ -1,0 +1,92 @@
+"""Linear attention whose matrix state decays per channel: Kimi delta attention.
+
+    state = (k - 1 + drafted) x 3 x width / tp x b  +  width / tp x head width x 4
+
+with width = heads x head width, k the convolution's kernel and b the bytes of an element of the model.
+
+Sources:
+    Kimi Team, Kimi Linear (arXiv:2510.26692); vLLM 0.33 `model_executor/layers/mamba/mamba_utils.py`
+    (`kda_state_shape`), `model_executor/layers/mamba/gdn/kimi_gdn_linear_attn.py`, `models/kimi_k3/`.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from service.engine.arithmetic import round_up
+from service.engine.formats.elements import SINGLE_BYTES
+from service.engine.formats.matrix import Matrix, single, vector
+from service.engine.inputs import Layout
+from service.engine.layers.base import Divisor, LiveElements
+from service.engine.layers.cache import Sharding
+from service.engine.layers.recurrent import RecurrentMixer
+
+FLASH_KDA_CHECKPOINT_TOKENS: Final = 16  # chunk on which the FlashKDA kernel of Kimi K3 can export its state [tokens]
+# Rows of Kimi K3's fused projection are padded to a multiple of this on each rank.
+ROW_ALIGNMENT: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KimiDeltaAttention(RecurrentMixer):
+    """Linear attention whose matrix state decays per channel (Kimi Linear, Kimi K3)."""
+
+    num_heads: int
+    head_dim: int
+    conv_kernel_size: int
+    has_full_rank_gate: bool = False  # output gate of full width (Kimi K3), not of one head's
+
+    def state_bytes(self, sharding: Sharding) -> int:
+        """Return the convolutions' last inputs of query, key and value, and one fp32 matrix for each head. [bytes].
+
+        Kimi-Linear-48B-A3B (32 heads of 128, kernel 4): 2 MiB of matrices and 72 KiB of inputs in bf16.
+
+        >>> layer = KimiDeltaAttention(num_heads=32, head_dim=128, conv_kernel_size=4)
+        >>> layer.state_bytes(Sharding(tensor_parallel_size=1, cache_element_bytes=2, model_element_bytes=2))
+        2170880
+        """
+        width = self.num_heads // sharding.tensor_parallel_size * self.head_dim
+        inputs = self.conv_kernel_size - 1 + sharding.num_speculative_tokens
+        return inputs * 3 * width * sharding.model_element_bytes + width * self.head_dim * SINGLE_BYTES
+
+    @property
+    def checkpoint_tokens(self) -> int:
+        """Return the chunk of Kimi K3's kernel; the older one exports no states. [tokens]."""
+        return FLASH_KDA_CHECKPOINT_TOKENS if self.has_full_rank_gate else 0
+
+    def matrices(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
+        """Return one fused projection; decay and low-rank gate have one narrow projection, whole on every rank."""
+        prefix, heads = prefix + "self_attn.", self.num_heads // layout.tensor_parallel_size
+        width = heads * self.head_dim
+        rows = (4 if self.has_full_rank_gate else 3) * width + self.head_dim + heads
+        if self.has_full_rank_gate:
+            rows = round_up(rows, ROW_ALIGNMENT)
+        matrices = [
+            Matrix(module=prefix + "in_proj_qkvgfab", rows=rows, columns=hidden_size, parts=6),
+            Matrix(module=prefix + "f_b_proj", rows=width, columns=self.head_dim),
+            single(prefix + "conv1d", 3 * width * self.conv_kernel_size),
+            single(prefix + "dt_bias_and_decay", width + heads),
+            vector(prefix + "o_norm", self.head_dim),
+            Matrix(module=prefix + "o_proj", rows=hidden_size, columns=width),
+        ]
+        if not self.has_full_rank_gate:
+            matrices += [
+                Matrix(module=prefix + "g_a_proj", rows=self.head_dim, columns=hidden_size),
+                Matrix(module=prefix + "g_b_proj", rows=width, columns=self.head_dim),
+            ]
+        return matrices
+
+    @property
+    def divisors(self) -> tuple[Divisor, ...]:
+        """Return the heads."""
+        return (Divisor(name="linear heads", size=self.num_heads),)
+
+    def live(self, tensor_parallel_size: int) -> LiveElements:
+        """Return the fused projection, the gate, the decay and the output, which the profiling run holds. [elements].
+
+        It stops before the recurrence; what that needs later comes out of what the budget leaves.
+
+        Source:
+            vLLM 0.33 `model_executor/layers/mamba/gdn/kimi_gdn_linear_attn.py` (`forward`, `_forward` without
+            metadata), `models/kimi_k3/nvidia/kda.py`.
+        """
+        gates = self.num_heads + self.head_dim * tensor_parallel_size  # the narrow decay is whole on every rank
+        return LiveElements(per_token=6 * self.num_heads * self.head_dim + gates)

@@ -1,0 +1,250 @@
+"""Multi-head latent attention: one latent per token, the same on every rank.
+
+    bytes per token        = (kv_lora_rank + qk_rope_head_dim) x element bytes
+    flop per pair, decode  = 2 x heads x (latent + kv_lora_rank)              queries and outputs absorbed into latents
+    flop per pair, prefill = 2 x heads x (key width + value width)            keys and values expanded
+
+Sources:
+    DeepSeek-AI, DeepSeek-V2 (arXiv:2405.04434), section 2.1; DeepSeek-AI, Insights into DeepSeek-V3
+    (arXiv:2505.09343), table 1; vLLM 0.33 `model_executor/layers/attention/mla_attention.py`,
+    `model_executor/models/deepseek_v2.py`, `v1/attention/backends/mla/`, `platforms/interface.py`
+    (`_align_hybrid_block_size`).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from service.engine.arithmetic import ceil_div
+from service.engine.formats.elements import BYTE
+from service.engine.formats.matrix import LATENT_CACHE_SCALES, Matrix, cache_scales, single, vector
+from service.engine.inputs import Layout
+from service.engine.layers.base import (
+    ANY_PAGE,
+    FLOP_PER_MULTIPLICATION,
+    UNBOUNDED,
+    Divisor,
+    LiveElements,
+    Mixer,
+    Role,
+    Spread,
+    Work,
+)
+from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Sharding, heads_per_rank
+
+SPARSE_BLOCK_SIZE: Final = 64  # smallest kernel block of the sparse latent kernels [tokens]
+FP8_LATENT_BLOCK_SIZE: Final = 64  # FlashMLA's only kernel block [tokens]
+LATENT_HYBRID_TOKENS: Final = 128  # blocks of latents beside recurrent layers are whole multiples [tokens]
+PACKED_LATENT_BYTES: Final = 656  # 512 fp8 values, 4 fp32 scales and 64 bf16 rotary values
+INDEXER_SCALE_BYTES: Final = 4  # one fp32 scale for each indexer key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparseIndexer:
+    """The token selector of sparse attention; it keeps a small key of its own per token."""
+
+    num_heads: int
+    head_dim: int
+    top_k: int
+    q_lora_rank: int
+
+    @property
+    def token_bytes(self) -> int:
+        """Return its key: one byte per element and one scale per token. [bytes].
+
+        DeepSeek-V3.2: 128 values and one scale (github.com/deepseek-ai/DeepSeek-V3.2-Exp).
+
+        >>> SparseIndexer(num_heads=64, head_dim=128, top_k=2_048, q_lora_rank=1_536).token_bytes
+        132
+        """
+        return self.head_dim * BYTE + INDEXER_SCALE_BYTES
+
+    def cache(self, sharding: Sharding) -> CacheSpec:
+        """Return its keys, the same on every rank."""
+        return CacheSpec(
+            kind="mla_attention",
+            block_size=sharding.block_size,
+            token_bytes=self.token_bytes,
+            shape=(1, self.token_bytes, 0),
+            context_ranks=sharding.context_ranks,
+        )
+
+    def matrices(self, hidden_size: int, prefix: str) -> list[Matrix]:
+        """Return its queries, key with head weights, and norm, whole on every rank."""
+        rows = self.head_dim + self.num_heads
+        return [
+            Matrix(module=prefix + "indexer.wq_b", rows=self.num_heads * self.head_dim, columns=self.q_lora_rank),
+            Matrix(module=prefix + "indexer.wk", rows=rows, columns=hidden_size, is_linear=False),
+            single(prefix + "indexer.k_norm", 2 * self.head_dim),
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentAttention(Mixer):
+    """Multi-head latent attention: one latent per token, replicated on every rank."""
+
+    num_attention_heads: int
+    q_lora_rank: int | None
+    kv_lora_rank: int
+    qk_nope_head_dim: int
+    qk_rope_head_dim: int
+    v_head_dim: int
+    has_output_gate: bool = False  # one gate per value element
+    has_sinks: bool = False  # one learnt fp32 logit per head
+    keeps_heads: bool = False  # keeps every head's key and value, not the latent (MiniCPM3)
+    is_sparse: bool = False  # attends to selected tokens only
+    indexer: SparseIndexer | None = None  # None in sparse layers that reuse another layer's selection
+
+    @property
+    def latent_width(self) -> int:
+        """Return the elements of one latent with its rotary part."""
+        return self.kv_lora_rank + self.qk_rope_head_dim
+
+    @property
+    def key_width(self) -> int:
+        """Return the elements of one head's key."""
+        return self.qk_nope_head_dim + self.qk_rope_head_dim
+
+    @property
+    def role(self) -> Role:
+        """Return that cached tokens are attended to."""
+        return "attention"
+
+    def caches(self, sharding: Sharding) -> tuple[CacheSpec, ...]:
+        """Return the latent, the same on every rank, and the indexer's key where the layer has one.
+
+        DeepSeek-V3: 70.272 KB (of 1,000 bytes) a token (arXiv:2505.09343, table 1).
+
+        >>> attention = LatentAttention(
+        ...     num_attention_heads=128, q_lora_rank=1_536, kv_lora_rank=512, qk_nope_head_dim=128,
+        ...     qk_rope_head_dim=64, v_head_dim=128,
+        ... )
+        >>> rank = Sharding(tensor_parallel_size=8, cache_element_bytes=2, model_element_bytes=2)
+        >>> 61 * attention.caches(rank)[0].token_bytes
+        70272
+
+        Source: vLLM 0.33 `layers/attention/mla_attention.py` (`_canonicalize_sparse_mla_kv_cache_dtype`).
+        """
+        if self.keeps_heads:
+            return (self._kept_heads(sharding),)
+        is_packed = self.is_sparse and sharding.is_packed
+        token_bytes = PACKED_LATENT_BYTES if is_packed else self.latent_width * sharding.cache_element_bytes
+        latent = CacheSpec(
+            kind="mla_attention",
+            block_size=sharding.block_size,
+            token_bytes=token_bytes,
+            stride_alignment=token_bytes if self.is_sparse and not is_packed else 1,
+            shape=(1, self.latent_width, 0),
+            context_ranks=sharding.context_ranks,
+        )
+        return (latent,) if self.indexer is None else (self.indexer.cache(sharding), latent)
+
+    def _kept_heads(self, sharding: Sharding) -> CacheSpec:
+        """Return keys and values of the rank's heads, values padded to the width of keys."""
+        heads = heads_per_rank(self.num_attention_heads, sharding.tensor_parallel_size)
+        return CacheSpec(
+            kind="full_attention",
+            block_size=sharding.block_size,
+            token_bytes=2 * heads * self.key_width * sharding.cache_element_bytes,
+            shape=(heads, self.key_width, self.key_width),
+            context_ranks=sharding.context_ranks,
+        )
+
+    def kernel_block_size(self, cache_element_bytes: int) -> int:
+        """Return what the sparse kernels or FlashMLA want. [tokens]."""
+        if self.keeps_heads:
+            return DEFAULT_BLOCK_SIZE
+        if self.is_sparse:
+            return SPARSE_BLOCK_SIZE
+        return FP8_LATENT_BLOCK_SIZE if cache_element_bytes == BYTE else DEFAULT_BLOCK_SIZE
+
+    @property
+    def hybrid_block_size(self) -> int:
+        """Return the whole multiples that decode kernels of latents want. [tokens]."""
+        return LATENT_HYBRID_TOKENS
+
+    @property
+    def page_size(self) -> int | None:
+        """Return what the sparse kernels want. [tokens]."""
+        return SPARSE_BLOCK_SIZE if self.is_sparse else ANY_PAGE
+
+    @property
+    def spread(self) -> Spread:
+        """Return that one latent serves all queries; sparse kernels share only the packed cache.
+
+        Source: vLLM 0.33 `v1/attention/backends/mla/flashmla_sparse.py`.
+        """
+        heads = self.num_attention_heads
+        return Spread(queries=heads, key_values=heads if self.keeps_heads else 1, needs_packing=self.is_sparse)
+
+    def matrices(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
+        """Return the down-projections (whole on every rank) and up-projections (split by heads)."""
+        prefix, heads = prefix + "self_attn.", self.num_attention_heads // layout.tensor_parallel_size
+        values = heads * self.v_head_dim
+        matrices = [
+            Matrix(
+                module=prefix + "kv_b_proj",
+                rows=heads * (self.qk_nope_head_dim + self.v_head_dim),
+                columns=self.kv_lora_rank,
+                is_absorbed=True,
+            ),
+            Matrix(module=prefix + "o_proj", rows=hidden_size, columns=values),
+            vector(prefix + "norms", self.kv_lora_rank + (self.q_lora_rank or 0)),
+            cache_scales(prefix, LATENT_CACHE_SCALES),
+            *self._queries(hidden_size, heads * self.key_width, prefix),
+        ]
+        if self.has_output_gate:
+            matrices.append(Matrix(module=prefix + "g_proj", rows=values, columns=hidden_size))
+        if self.has_sinks:
+            matrices.append(single(prefix + "sinks", heads))
+        return matrices if self.indexer is None else [*matrices, *self.indexer.matrices(hidden_size, prefix)]
+
+    def _queries(self, hidden_size: int, width: int, prefix: str) -> list[Matrix]:
+        """Return the latent's projection, and the queries': directly, or through a latent of their own."""
+        latent = Matrix(module=prefix + "kv_a_proj_with_mqa", rows=self.latent_width, columns=hidden_size)
+        if self.q_lora_rank is None:
+            return [Matrix(module=prefix + "q_proj", rows=width, columns=hidden_size), latent]
+        return [
+            Matrix(module=prefix + "q_a_proj", rows=self.q_lora_rank, columns=hidden_size),
+            latent,
+            Matrix(module=prefix + "q_b_proj", rows=width, columns=self.q_lora_rank),
+        ]
+
+    @property
+    def divisors(self) -> tuple[Divisor, ...]:
+        """Return the heads."""
+        return (Divisor(name="attention heads", size=self.num_attention_heads),)
+
+    def live(self, tensor_parallel_size: int) -> LiveElements:
+        """Return queries and outputs as wide as latents, and what expanding an earlier token's latent takes."""
+        expanded = 0
+        if not self.is_sparse:
+            heads = ceil_div(self.num_attention_heads, tensor_parallel_size)
+            expanded = heads * (self.qk_nope_head_dim + self.v_head_dim) + self.latent_width
+        return LiveElements(
+            per_token=self.num_attention_heads * 2 * self.latent_width,
+            expanded_per_token=expanded,
+            selected_ratio=None if self.indexer is None else 1,
+        )
+
+    @property
+    def adapted_matrices(self) -> tuple[str, ...] | None:
+        """Return that adapter buffers have no rule."""
+        return None
+
+    @property
+    def draft_attention(self) -> Mixer | None:
+        """Return that EAGLE heads of such models do not follow from their configs."""
+        return None
+
+    def work(self, tensor_parallel_size: int, cache_element_bytes: int) -> Work:
+        """Return latents read once for all heads, and the indexer's scan of every token's key."""
+        heads, index = heads_per_rank(self.num_attention_heads, tensor_parallel_size), self.indexer
+        scanned = 0 if index is None else index.num_heads * index.head_dim
+        return Work(
+            token_bytes=self.latent_width * cache_element_bytes,
+            longest=UNBOUNDED if index is None else float(index.top_k),
+            decode_flop_per_pair=FLOP_PER_MULTIPLICATION * heads * (self.latent_width + self.kv_lora_rank),
+            prefill_flop_per_pair=FLOP_PER_MULTIPLICATION * heads * (self.key_width + self.v_head_dim),
+            scan_bytes=0.0 if index is None else index.head_dim * BYTE,
+            scan_flop_per_pair=FLOP_PER_MULTIPLICATION * scanned,
+        )

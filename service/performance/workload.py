@@ -1,0 +1,187 @@
+"""What one rank of a model reads and computes: bytes and FLOP, as sums over its layers.
+
+    matrices   bytes as stored, 2 x elements FLOP a token, at the peak of the precision they are multiplied at
+    experts    the same, of which a token takes chosen / experts
+    mixers     what each layer says of itself (`Mixer.work`)
+
+Source:
+    S. Williams, A. Waterman, D. Patterson, Roofline: an insightful visual performance model (2009).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Final, assert_never
+
+from service.engine.formats.elements import HALF_BYTES, cache_bytes
+from service.engine.formats.matrix import Matrix
+from service.engine.formats.quantization import Quantization, Scheme
+from service.engine.formats.stored import matrix_bytes
+from service.engine.inputs import Gpu, KvCacheDtype, Layout
+from service.engine.layers import FLOP_PER_MULTIPLICATION, Architecture, DecoderLayer, Mixer, Routing, Work
+from service.engine.memory.matrices import embedding_matrices, layer_matrices
+
+WIDER: Final[Mapping[str, str]] = {"fp4": "fp8", "fp8": "bf16", "int8": "bf16", "bf16": "fp16"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrices:
+    """Weights that every token passes on one rank, at one precision."""
+
+    weight_bytes: float
+    flop_per_token: float
+    peak_flop_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experts:
+    """Routed experts of one or more equal layers on one rank."""
+
+    weight_bytes: float  # of all experts on the rank
+    flop_per_token: float  # of the whole batch's tokens, on this rank
+    peak_flop_per_s: float
+    routing: Routing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A model on one rank, as sums over its layers."""
+
+    matrices: tuple[Matrices, ...]
+    experts: tuple[Experts, ...]
+    mixers: tuple[Work, ...]
+    num_layers: int
+    hidden_size: int
+    attention_ranks: int  # data-parallel ranks whose tokens meet in the experts
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Bytes and FLOP that belong together."""
+
+    weight_bytes: float = 0.0
+    flop_per_token: float = 0.0
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Weights by the peak they are multiplied at; experts by their routing as well."""
+
+    dense: dict[float, _Sum] = field(default_factory=lambda: defaultdict(_Sum))
+    experts: dict[tuple[Routing, float], _Sum] = field(default_factory=lambda: defaultdict(_Sum))
+
+    def add(self, matrix: Matrix, stored_bytes: int, peak: float, routing: Routing | None, layers: int) -> None:
+        """Add one matrix of so many layers alike."""
+        elements = matrix.count * matrix.rows * matrix.columns
+        if matrix.is_routed and routing is not None:
+            total = self.experts[routing, peak]
+            # All ranks together hold every expert once; a rank computes its share of the batch.
+            multiplications = elements * routing.num_experts_per_tok / routing.num_experts
+        else:
+            total = self.dense[peak]
+            multiplications = elements if matrix.is_linear else 0
+        total.weight_bytes += layers * stored_bytes
+        total.flop_per_token += layers * FLOP_PER_MULTIPLICATION * multiplications
+
+
+@lru_cache(maxsize=2048)
+def workload_of(
+    architecture: Architecture,
+    quantization: Quantization,
+    gpu: Gpu,
+    layout: Layout,
+    kv_cache_dtype: KvCacheDtype,
+) -> Workload:
+    """Return what one rank of a model reads and computes; pipeline stages are summed, as one token sees them.
+
+    Args:
+        architecture: the model.
+        quantization: how weights are stored; decides bytes and the peak they are multiplied at.
+        gpu: whose peaks.
+        layout: how one replica is spread.
+        kv_cache_dtype: element type of the cache.
+    """
+    whole = replace(layout, pipeline_parallel_size=1, decode_context_parallel_size=1)
+    sums = _weights(architecture, quantization, gpu, whole)
+    return Workload(
+        matrices=tuple(
+            Matrices(weight_bytes=it.weight_bytes, flop_per_token=it.flop_per_token, peak_flop_per_s=peak)
+            for peak, it in sums.dense.items()
+        ),
+        experts=tuple(
+            Experts(
+                weight_bytes=it.weight_bytes, flop_per_token=it.flop_per_token, peak_flop_per_s=peak, routing=routing
+            )
+            for (routing, peak), it in sums.experts.items()
+        ),
+        mixers=tuple(_mixers(architecture, layout.tensor_parallel_size, cache_bytes(kv_cache_dtype, HALF_BYTES))),
+        num_layers=len(architecture.layers),
+        hidden_size=architecture.hidden_size,
+        attention_ranks=layout.data_parallel_size if whole.gpus_per_replica > 1 else 1,
+    )
+
+
+def _weights(architecture: Architecture, quantization: Quantization, gpu: Gpu, layout: Layout) -> _Sums:
+    """Return bytes and FLOP of all weights that a token passes, the embedding table apart."""
+    sums = _Sums()
+    for layer, count in _kinds(architecture):
+        for matrix in layer_matrices(architecture, layer, layout):
+            stored = matrix_bytes(matrix, quantization, HALF_BYTES)
+            if not stored:
+                continue
+            scheme = quantization.of(matrix.module)
+            operand = "bf16" if scheme.keeps(matrix.module) else _operand(scheme.scheme, gpu)
+            sums.add(matrix, stored, peak_at(gpu, operand), layer.mlp.routing, count)
+    _, last = embedding_matrices(architecture, layout)
+    head = sums.dense[peak_at(gpu, "bf16")]
+    head.weight_bytes += sum(matrix_bytes(matrix, quantization, HALF_BYTES) for matrix in last)
+    return sums
+
+
+def _mixers(architecture: Architecture, tensor_parallel_size: int, cache_element_bytes: int) -> Iterator[Work]:
+    """Yield the work of each kind of mixer, of all layers that have it."""
+    counts: dict[Mixer, int] = defaultdict(int)
+    for layer, count in _kinds(architecture):
+        for mixer in layer.mixers:
+            counts[mixer] += count
+    for mixer, count in counts.items():
+        if not mixer.is_empty:
+            yield mixer.work(tensor_parallel_size, cache_element_bytes).times(count)
+
+
+def _kinds(architecture: Architecture) -> list[tuple[DecoderLayer, int]]:
+    """Return one layer of each kind, and how many there are: the last, as first layers are often kept apart."""
+    layers = {layer.parts: layer for layer in architecture.layers}
+    counts: dict[object, int] = defaultdict(int)
+    for layer in architecture.layers:
+        counts[layer.parts] += 1
+    return [(layer, counts[parts]) for parts, layer in layers.items()]
+
+
+def _operand(scheme: Scheme, gpu: Gpu) -> str:
+    """Return the precision a scheme multiplies at; weight-only schemes unpack to two bytes."""
+    match scheme:
+        case "none" | "int4-group" | "bitsandbytes-4bit":
+            return "bf16"
+        case "fp8-tensor" | "fp8-channel" | "fp8-block" | "mxfp8":
+            return "fp8"
+        case "int8-channel":
+            return "int8"
+        case "mxfp4":
+            # Activations stay in 8 bits where the hardware multiplies 4-bit weights, in 16 elsewhere.
+            return "fp8" if "fp4" in gpu.peak_flop_per_s else "bf16"
+        case "nvfp4":
+            return "fp4"
+        case _ as never:
+            assert_never(never)
+
+
+def peak_at(gpu: Gpu, operand: str) -> float:
+    """Return the dense peak at a precision, or at the next wider one the hardware has. [FLOP/s]."""
+    wanted: str | None = operand
+    while wanted is not None:
+        if wanted in gpu.peak_flop_per_s:
+            return gpu.peak_flop_per_s[wanted]
+        wanted = WIDER.get(wanted)
+    return min(gpu.peak_flop_per_s.values())

@@ -1,0 +1,109 @@
+"""Layouts that the engine would start, and those it refuses."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from service.catalog.snapshot import Snapshot
+from service.engine.errors import UnsupportedLayoutError
+from service.engine.fleet.layouts import candidate_layouts, check_layout, is_legal
+from service.engine.inputs import Layout, LayoutWish
+
+
+# model, TP, decode-context ranks: vLLM 0.33 refuses to start each
+@pytest.mark.parametrize(
+    ("model", "tp", "dcp"),
+    [
+        ("deepseek-v3", 8, 3),  # "tp_size=8 must be divisible by dcp_size=3."
+        ("qwen3-30b-a3b", 4, 2),  # "... to be greater than the model's total number of KV heads (4)"
+        ("qwen3-235b-a22b", 8, 4),  # "exceeds the maximum supported value (2)"
+        ("gpt-oss-120b", 16, 2),  # "DCP not support sliding window."
+        ("deepseek-v4-flash", 4, 4),  # the same
+    ],
+)
+def test_a_cache_that_cannot_be_spread_is_refused(catalog: Snapshot, model: str, tp: int, dcp: int) -> None:
+    facts = catalog.model(model)
+    quantization = replace(facts.checkpoints[0].quantization, block=0)  # heads alone decide here
+    layout = Layout(tensor_parallel_size=tp, decode_context_parallel_size=dcp)
+
+    with pytest.raises(UnsupportedLayoutError) as refused:
+        check_layout(facts.architecture, quantization, layout)
+
+    assert refused.value.field == "decode_context_parallel_size"
+
+
+def capacity(client: TestClient, **extra: Any) -> dict[str, Any]:
+    asked: dict[str, Any] = {"model": "deepseek-v3", "gpu": "h200", "tensor_parallel_size": 8, "max_model_len": 8_192}
+    response = client.get("/capacity", params={**asked, **extra})
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def test_spread_caches_are_stated_never_searched(client: TestClient) -> None:
+    plain, spread = capacity(client), capacity(client, decode_context_parallel_size=8)
+
+    assert plain["layout"]["decode_context_parallel_size"] == 1
+    assert spread["kv_cache"]["num_gpu_blocks"] == plain["kv_cache"]["num_gpu_blocks"]
+    assert spread["kv_cache"]["tokens"] == pytest.approx(8 * plain["kv_cache"]["tokens"], rel=1e-6)
+    flags = spread["engine_args"]
+    assert flags[flags.index("--decode-context-parallel-size") + 1] == "8"
+    assert any("decode_context_parallel_size" in warning for warning in spread["warnings"])
+
+
+def test_other_engines_have_no_rule_for_spread_caches(client: TestClient) -> None:
+    response = client.get(
+        "/capacity",
+        params={"model": "deepseek-v3", "gpu": "h200", "engine": "sglang", "tensor_parallel_size": 8,
+                "decode_context_parallel_size": 8},
+    )  # fmt: skip
+
+    assert response.status_code == 422
+    assert "decode_context_parallel_size" in response.text
+
+
+# model, layout, what the refusal names; vLLM 0.33 `verify_with_parallel_config`, `divide`, `validate_fp8_block_shape`
+REFUSED: dict[str, tuple[str, Layout, str]] = {
+    "heads": ("qwen2.5-7b-instruct", Layout(tensor_parallel_size=8), "28 attention heads"),
+    "latent heads": ("deepseek-v3", Layout(tensor_parallel_size=3), "128 attention heads"),
+    "stages": ("llama-3.1-8b", Layout(pipeline_parallel_size=33), "exceeds the 32 layers"),
+    "experts": ("mixtral-8x7b-v0.1", Layout(data_parallel_size=16, expert_parallel=True), "the model has 8"),
+    "no experts": ("llama-3.1-8b", Layout(tensor_parallel_size=2, expert_parallel=True), "the model has 0"),
+}
+
+
+@pytest.mark.parametrize(("model", "layout", "words"), REFUSED.values(), ids=REFUSED)
+def test_what_does_not_divide_is_named(catalog: Snapshot, model: str, layout: Layout, words: str) -> None:
+    facts = catalog.model(model)
+    quantization = replace(facts.checkpoints[0].quantization, block=0)
+
+    with pytest.raises(UnsupportedLayoutError, match=words):
+        check_layout(facts.architecture, quantization, layout)
+
+
+def test_ranks_beyond_the_key_value_heads_repeat_them(catalog: Snapshot) -> None:
+    facts = catalog.model("qwen3-235b-a22b")  # 64 query heads, 4 of keys and values
+    quantization = replace(facts.checkpoints[0].quantization, block=0)
+
+    assert is_legal(facts.architecture, quantization, Layout(tensor_parallel_size=8))
+
+
+def test_blocks_of_a_quantization_hold_back_experts_that_are_cut_only(catalog: Snapshot) -> None:
+    # Qwen3-235B-A22B-FP8: 1,536 columns of an expert over 8 ranks are 192, blocks are of 128.
+    facts = catalog.model("qwen3-235b-a22b")
+    blocks = next(it.quantization for it in facts.checkpoints if it.quantization.scheme == "fp8-block")
+
+    with pytest.raises(UnsupportedLayoutError, match="192 of the 1536 expert columns"):
+        check_layout(facts.architecture, blocks, Layout(tensor_parallel_size=8))
+    check_layout(facts.architecture, blocks, Layout(tensor_parallel_size=8, expert_parallel=True))
+
+
+def test_layouts_come_smallest_first_and_deal_out_what_cannot_be_cut(catalog: Snapshot) -> None:
+    facts, gpu = catalog.model("qwen3-235b-a22b"), catalog.gpu("h100")
+    blocks = next(it.quantization for it in facts.checkpoints if it.quantization.scheme == "fp8-block")
+    layouts = candidate_layouts(facts.architecture, blocks, gpu, LayoutWish(pipeline_parallel_size=1))
+
+    assert [it.tensor_parallel_size for it in layouts] == [1, 2, 4, 8]
+    assert [it.expert_parallel for it in layouts] == [False, False, False, True]

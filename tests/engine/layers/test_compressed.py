@@ -1,0 +1,58 @@
+"""DeepSeek V4's window and compressed past, against the pages that vLLM 0.33 itself computes."""
+
+from dataclasses import replace
+
+from service.engine.inputs import Layout
+from service.engine.layers import CompressedAttention, SparseIndexer
+from tests.engine.layers.ranks import FP8, rank
+
+# huggingface.co/deepseek-ai/DeepSeek-V4-Flash config.json
+WINDOW = CompressedAttention(
+    num_attention_heads=64, head_dim=512, q_lora_rank=1_024, o_lora_rank=1_024, o_groups=8, sliding_window=128,
+    compress_ratio=1,
+)  # fmt: skip
+PAST = replace(WINDOW, compress_ratio=128)
+SELECTED = replace(
+    WINDOW, compress_ratio=4, indexer=SparseIndexer(num_heads=64, head_dim=128, top_k=512, q_lora_rank=1_024)
+)
+
+
+def pages(layer: CompressedAttention) -> list[tuple[str, int, int]]:
+    return [(it.kind, it.page_size_bytes, it.block_size) for it in layer.caches(rank(**FP8))]
+
+
+def test_pages_are_the_engine_s() -> None:
+    # The oracle's rows of DeepSeek-V4-Flash, whatever TP and dtype.
+    assert pages(WINDOW) == [("sliding_window_mla", 37_440, 64)]
+    assert pages(PAST)[:2] == [("sliding_window_mla", 37_440, 64), ("mla_attention", 1_728, 256)]
+    assert pages(SELECTED) == [
+        ("sliding_window_mla", 37_440, 64),
+        ("mla_attention", 8_640, 256),
+        ("sliding_window_mla", 8_640, 4),
+        ("mla_attention", 37_440, 256),
+        ("sliding_window_mla", 32_832, 4),
+    ]
+    assert SELECTED.caches(rank(8)) == SELECTED.caches(rank(**FP8))
+
+
+def test_down_projections_and_compressors_are_whole_on_every_rank() -> None:
+    rows = [
+        {it.module: it.rows for it in SELECTED.matrices(4_096, Layout(tensor_parallel_size=tp), "")} for tp in (1, 4)
+    ]
+
+    for name in ("attn.fused_wqa_wkv", "attn.indexer.wq_b", "attn.compressor.fused_wkv_wgate"):
+        assert rows[0][name] == rows[1][name]
+    assert rows[0]["attn.wq_b"] == 4 * rows[1]["attn.wq_b"] == 64 * 512
+    assert rows[1]["attn.attn_sink"] == 64  # the kernel works on 64 heads at once
+
+
+def test_windows_cannot_be_spread_and_pools_of_their_own_have_no_rule() -> None:
+    assert PAST.spread.is_local
+    assert PAST.page_size is None
+
+
+def test_a_compressed_past_is_read_by_its_ratio_up_to_what_is_selected() -> None:
+    assert (WINDOW.work(8, 1).longest, WINDOW.work(8, 1).ratio) == (128, 1)
+    assert (PAST.work(8, 1).longest, PAST.work(8, 1).ratio) == (float("inf"), 128)
+    assert (SELECTED.work(8, 1).longest, SELECTED.work(8, 1).ratio) == (512, 4)
+    assert SELECTED.live(8).selected_ratio == 4

@@ -1,0 +1,115 @@
+"""What the profiling run needs beside weights: towers as public logs print them, layers as the engine runs them."""
+
+from dataclasses import replace
+
+import pytest
+
+from service.catalog.engine_rules import rules_for
+from service.catalog.snapshot import Snapshot
+from service.engine.inputs import EngineSettings, Layout
+from service.engine.memory.activation import (
+    activation_bytes,
+    encoder_tokens,
+    expert_workspace_elements,
+    forward_bytes,
+    kept_bytes,
+    sampled_logits,
+    widest_layer_elements,
+)
+
+
+def with_batch(tokens: int) -> EngineSettings:
+    return EngineSettings(
+        gpu_memory_utilization=0.9,
+        kv_cache_dtype="auto",
+        max_model_len=16_000,
+        max_num_batched_tokens=tokens,
+        max_num_seqs=8,
+    )
+
+
+# model, batched tokens, items, tokens of each; the line "Encoder cache will be initialized with a budget of ...,
+# and profiled with ... items of the maximum feature size" of public logs (vLLM 0.11 to 0.23).
+PROFILED = {
+    "Qwen3.6 27B, 65,536": ("qwen3.6-27b", 65_536, 4, 16_384),
+    "Qwen3.6 35B-A3B, 4,096": ("qwen3.6-35b-a3b", 4_096, 1, 16_384),
+    "Gemma 4 26B-A4B, 2,048": ("gemma-4-26b-a4b-it", 2_048, 1, 2_496),
+    "Gemma 4 26B-A4B, 16,384": ("gemma-4-26b-a4b-it", 16_384, 6, 2_496),
+    "Gemma 3 27B, 8,192": ("gemma-3-27b-it", 8_192, 31, 260),
+}
+
+
+@pytest.mark.parametrize(("model", "batched", "items", "each"), PROFILED.values(), ids=PROFILED)
+def test_a_vision_tower_is_profiled_with_its_largest_item(
+    catalog: Snapshot, model: str, batched: int, items: int, each: int
+) -> None:
+    architecture = catalog.model(model).architecture
+
+    assert encoder_tokens(architecture, with_batch(batched)) == items * each
+    assert encoder_tokens(replace(architecture, encoder=None), with_batch(batched)) == 0
+
+
+def test_ranks_share_a_tower_and_deep_stacks_add_outputs(catalog: Snapshot) -> None:
+    architecture, rules, settings = catalog.model("qwen3-vl-8b-instruct").architecture, rules_for("vllm"), with_batch(8)
+    assert architecture.encoder is not None
+    without = replace(architecture, encoder=replace(architecture.encoder, outputs=1))
+    alone, four = (activation_bytes(architecture, Layout(tensor_parallel_size=tp), settings, rules) for tp in (1, 4))
+
+    # Qwen3-VL-8B: 16,384 tokens, 4,096 wide, and three deep stacks beside the output.
+    assert alone - activation_bytes(without, Layout(), settings, rules) == 16_384 * 4_096 * 3 * 2
+    # 4 patches x (2 x 4,304 + 3 x 1,152) split, 4 x 2 x 1,152 whole.
+    assert alone - four == 16_384 * 2 * (4 * 12_064 - 12_064)
+
+
+def test_the_first_version_with_qwen3_vl_kept_room_for_the_longest_video(catalog: Snapshot) -> None:
+    # Public log of vLLM 0.11.0, Qwen3-VL-30B-A3B on four RTX 3090: "Encoder cache will be initialized with a budget
+    # of 153600 tokens", 14.77 GiB of weights, 2.31 GiB for the cache; four vectors of 2,048 for each token.
+    architecture, settings = catalog.model("qwen3-vl-30b-a3b-instruct").architecture, with_batch(2_048)
+    kept = [kept_bytes(architecture, settings, rules_for("vllm", version)) for version in ("0.11.0", "0.11.1")]
+
+    assert kept[0] - kept[1] == (153_600 - 16_384) * 4 * 2_048 * 2
+
+
+# model, elements per token on one of two ranks: the widest part's halves, and the residual stream in and out
+WIDEST = {
+    "Llama 3.1 8B, feed-forward": ("llama-3.1-8b-instruct", 3 * 14_336 // 2 + 2 * 4_096),
+    "DeepSeek-V3, latents of all heads": ("deepseek-v3", 128 * 2 * 576 // 2 + 2 * 7_168),
+    "Granite 4.0 H Small, Mamba 2": ("granite-4.0-h-small", (5 * 8_192 + 6 * 2 * 128 + 128) // 2 + 2 * 4_096),
+}
+
+
+@pytest.mark.parametrize(("model", "elements"), WIDEST.values(), ids=WIDEST)
+def test_the_widest_part_decides(catalog: Snapshot, model: str, elements: int) -> None:
+    assert widest_layer_elements(catalog.model(model).architecture, Layout(tensor_parallel_size=2)) == elements
+
+
+def test_no_layer_of_the_catalog_works_in_nothing(catalog: Snapshot) -> None:
+    silent = [
+        (entry.id, mixer)
+        for entry in catalog.entries.models
+        if catalog.refusal(entry.id) is None
+        for mixer in catalog.model(entry.id).architecture.mixers
+        if not mixer.is_empty and not mixer.live(1).per_token
+    ]
+
+    assert silent == []
+
+
+def test_experts_copy_each_token_for_each_choice(catalog: Snapshot) -> None:
+    # Mixtral 8x7B (arXiv:2401.04088): two of eight experts, 14,336 columns, 4,096 wide.
+    architecture = catalog.model("mixtral-8x7b-v0.1").architecture
+
+    assert expert_workspace_elements(architecture, Layout()) == 2 * 3 * 14_336
+    assert expert_workspace_elements(architecture, Layout(tensor_parallel_size=2)) == 2 * 3 * 7_168
+    assert expert_workspace_elements(catalog.model("llama-3.1-8b").architecture, Layout()) == 0
+
+
+def test_an_earlier_context_is_expanded_in_chunks(catalog: Snapshot) -> None:
+    # vLLM 0.33 `mla_attention.py`: at most 65,536 tokens of (128 + 128) x 128 heads and one latent, in two bytes.
+    architecture = catalog.model("deepseek-v3").architecture
+
+    assert forward_bytes(architecture, Layout(), with_batch(8)) == 65_536 * (128 * 256 + 576) * 2
+
+
+def test_one_row_of_the_vocabulary_is_sampled_for_each_sequence(catalog: Snapshot) -> None:
+    assert sampled_logits(catalog.model("llama-3.1-8b").architecture, with_batch(8_192)) == 8 * 128_256

@@ -1,0 +1,43 @@
+"""What the layers that draft weigh, against published checkpoints."""
+
+from service.catalog.snapshot import Snapshot
+from service.engine.inputs import Layout
+from service.engine.layers import Architecture, DraftHead
+from service.engine.memory.draft_weights import draft_matrices
+from service.engine.memory.drafts import draft_head
+
+SCALES = "cache_scales"
+
+
+def eagle3(architecture: Architecture) -> DraftHead:
+    head = draft_head(architecture, "eagle3")
+    assert head is not None
+    return head
+
+
+def test_a_module_has_the_parameters_of_its_checkpoint(catalog: Snapshot) -> None:
+    # huggingface.co/Qwen/Qwen3.5-9B: of 9,653,104,368 parameters 243,290,624 are the draft layer's.
+    head = draft_head(catalog.model("qwen3.5-9b").architecture, "mtp")
+    assert head is not None
+
+    assert sum(it.elements for it in draft_matrices(head, Layout()) if not it.module.endswith(SCALES)) == 243_290_624
+
+
+def test_behind_stages_a_draft_keeps_an_embedding_table_of_its_own(catalog: Snapshot) -> None:
+    head = eagle3(catalog.model("llama-3.1-8b").architecture)
+    one, two = (
+        sum(it.elements for it in draft_matrices(head, Layout(pipeline_parallel_size=stages))) for stages in (1, 2)
+    )
+
+    assert two - one == 128_256 * 4_096
+
+
+def test_eagle_3_reads_three_states_beside_the_embedding(catalog: Snapshot) -> None:
+    matrices = {it.module: it for it in draft_matrices(eagle3(catalog.model("llama-3.1-8b").architecture), Layout())}
+
+    # huggingface.co/yuhuili/EAGLE3-LLaMA3.1-Instruct-8B: fc.weight 4,096 x 12,288, lm_head.weight 32,000 x 4,096,
+    # queries, keys and values of 8,192 inputs, half of them the model's own width.
+    assert matrices["model.draft_projection"].columns == 12_288
+    assert (matrices["model.draft_table"].rows, matrices["model.draft_table"].columns) == (32_000, 4_096)
+    inputs = matrices["model.draft_inputs"]
+    assert (inputs.rows, inputs.columns) == (4_096 + 2 * 1_024, 4_096)

@@ -1,0 +1,116 @@
+"""Parameter counts against the totals that publishers print."""
+
+import pytest
+
+from service.catalog.snapshot import Snapshot
+from service.engine.inputs import Layout
+from service.engine.memory.weights import num_active_parameters, num_parameters, rank_weights
+
+# model, parameters, where it is printed
+EXACT = {
+    "Llama 3.1 8B": (
+        "llama-3.1-8b-instruct",
+        8_030_261_248,
+        "huggingface.co/meta-llama/Llama-3.1-8B-Instruct, safetensors",
+    ),
+    "Llama 3.1 70B": ("llama-3.1-70b-instruct", 70_553_706_496, "huggingface.co/meta-llama/Llama-3.1-70B-Instruct"),
+    "Qwen2.5 7B": ("qwen2.5-7b-instruct", 7_615_616_512, "huggingface.co/Qwen/Qwen2.5-7B-Instruct, safetensors"),
+}
+# model, parameters and active parameters in billions as the model card rounds them
+ROUNDED = {
+    "DeepSeek-V3": ("deepseek-v3", 671, 37),
+    "gpt-oss-120b": ("gpt-oss-120b", 116.8, 5.1),
+    "Qwen3-235B-A22B": ("qwen3-235b-a22b", 235, 22),
+    "Qwen3-30B-A3B": ("qwen3-30b-a3b", 30.5, 3.3),
+    "Jamba 1.5 Mini": ("jamba-1.5-mini", 51.6, 12),
+    "Granite 4.0 H Small": ("granite-4.0-h-small", 32, 9),
+    "Granite 4.0 H Tiny": ("granite-4.0-h-tiny", 6.94, 1.47),
+    "Kimi K2": ("kimi-k2-instruct", 1026, 32),
+    "Nemotron 3 Super": ("nemotron-3-super-120b-a12b", 120.6, 12.7),
+}
+
+
+@pytest.mark.parametrize(("model", "expected", "printed"), EXACT.values(), ids=EXACT)
+def test_parameters_equal_the_published_total(catalog: Snapshot, model: str, expected: int, printed: str) -> None:
+    assert num_parameters(catalog.model(model).architecture) == expected, printed
+
+
+@pytest.mark.parametrize(("model", "total", "active"), ROUNDED.values(), ids=ROUNDED)
+def test_parameters_round_to_the_model_card(catalog: Snapshot, model: str, total: float, active: float) -> None:
+    architecture = catalog.model(model).architecture
+
+    assert num_parameters(architecture) / 1e9 == pytest.approx(total, rel=0.01)
+    # Cards count active parameters with and without embeddings.
+    assert num_active_parameters(architecture) / 1e9 == pytest.approx(active, rel=0.12)
+
+
+def test_every_catalog_model_agrees_with_its_published_total(catalog: Snapshot) -> None:
+    wrong = {}
+    for entry in catalog.entries.models:
+        if entry.num_parameters is None or catalog.refusal(entry.id) is not None:
+            continue
+        ours = num_parameters(catalog.model(entry.id).architecture)
+        if abs(ours / entry.num_parameters - 1) > 0.01:
+            wrong[entry.id] = (ours, entry.num_parameters)
+
+    assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    "layout", [Layout(tensor_parallel_size=8), Layout(tensor_parallel_size=2, pipeline_parallel_size=4)]
+)
+def test_ranks_together_hold_at_least_the_whole(catalog: Snapshot, layout: Layout) -> None:
+    for name in ("llama-3.1-70b-instruct", "deepseek-v3", "qwen3-235b-a22b", "qwen3-next-80b-a3b-instruct"):
+        model = catalog.model(name)
+        quantization = model.checkpoints[0].quantization
+        whole = rank_weights(model.architecture, layout=Layout(), quantization=quantization).loaded_bytes
+        rank = rank_weights(model.architecture, layout=layout, quantization=quantization).loaded_bytes
+
+        assert rank * layout.gpus_per_replica >= whole
+
+
+@pytest.mark.parametrize(
+    ("model", "loaded_gib", "printed"),
+    [
+        ("gpt-oss-20b", 13.47, "llm-d-planner docs/empirical-vllm-memory-results.md, H100"),
+        ("gpt-oss-120b", 64.4, "start-up on one H100; the parameters alone are 60.8 GiB"),
+        ("qwen3-32b", 61.03, "llm-d-planner docs/empirical-vllm-memory-results.md, H100"),
+        ("llama-3.1-8b-instruct", 14.99, "vllm-project/vllm issue 10517"),
+    ],
+)
+def test_loaded_weights_are_what_start_ups_print(
+    catalog: Snapshot, model: str, loaded_gib: float, printed: str
+) -> None:
+    facts = catalog.model(model)
+    own = next(checkpoint for checkpoint in facts.checkpoints if checkpoint.is_default)
+
+    loaded = rank_weights(facts.architecture, layout=Layout(), quantization=own.quantization).loaded_bytes
+
+    assert loaded / (1 << 30) == pytest.approx(loaded_gib, rel=0.01), printed
+
+
+# model, TP, DP: parameters of one rank with experts dealt out over both, as vLLM 0.33 instantiates them (bytes). Shared
+# experts, and first dense layers of sparse attention, are whole where ranks take different tokens to the experts.
+DEALT_OUT = {
+    ("deepseek-v3", 1, 8): 100_840_747_360,
+    ("deepseek-v3", 2, 4): 93_146_443_872,
+    ("glm-5", 2, 4): 205_947_792_384,
+    ("glm-4.5-air", 2, 2): 57_095_096_832,
+    ("qwen3-next-80b-a3b-instruct", 2, 2): 41_221_321_088,
+    ("qwen3-30b-a3b", 2, 2): 16_049_401_856,
+    ("nemotron-3-super-120b-a12b", 2, 2): 66_478_731_264,
+}
+
+
+@pytest.mark.parametrize(("case", "expected"), DEALT_OUT.items(), ids=str)
+def test_attention_is_whole_on_every_data_parallel_rank(
+    catalog: Snapshot, case: tuple[str, int, int], expected: int
+) -> None:
+    model, tp, dp = case
+    facts = catalog.model(model)
+    quantization = next(it for it in facts.checkpoints if it.is_default).quantization
+    layout = Layout(tensor_parallel_size=tp, data_parallel_size=dp, expert_parallel=True)
+
+    weights = rank_weights(facts.architecture, layout=layout, quantization=quantization)
+
+    assert weights.param_bytes == expected

@@ -1,0 +1,39 @@
+"""Step times from data sheets: nothing is faster than its bytes and FLOP allow."""
+
+import pytest
+
+from service.catalog.snapshot import Snapshot
+from service.engine.formats.quantization import UNQUANTIZED
+from service.engine.inputs import Layout
+from service.performance.roofline import FLOOR, roofline_tables
+from service.performance.tables import CONTEXTS, REQUESTS, TOKENS, StepTables
+from service.performance.workload import workload_of
+
+WEIGHT_BYTES = 2 * (8_030_261_248 - 128_256 * 4_096)  # Llama 3.1 8B without the table that a step does not read
+
+
+def tables(catalog: Snapshot, tp: int = 1) -> StepTables:
+    layout, gpu = Layout(tensor_parallel_size=tp), catalog.gpu("h100")
+    work = workload_of(catalog.model("llama-3.1-8b").architecture, UNQUANTIZED, gpu, layout, "auto")
+    return roofline_tables(work, gpu, layout, FLOOR)
+
+
+def test_one_request_reads_the_weights_once_and_its_own_cache(catalog: Snapshot) -> None:
+    # H100 SXM: 3.35 TB/s (data sheet); 131,072 bytes for each token of context.
+    seconds = tables(catalog).decode[0][-1]
+
+    assert REQUESTS[0] == 1
+    assert seconds == pytest.approx((WEIGHT_BYTES + CONTEXTS[-1] * 131_072) / 3.35e12, rel=5e-3)
+
+
+def test_many_tokens_are_bound_by_multiplications(catalog: Snapshot) -> None:
+    # 989.4 TFLOP/s dense in bf16 (data sheet), 2 FLOP a parameter and token, the head for one token left out.
+    flop = 2 * (8_030_261_248 - 2 * 128_256 * 4_096) * TOKENS[-1]
+
+    assert tables(catalog).tokens[-1] == pytest.approx(flop / 989.4e12, rel=2e-2)
+
+
+def test_ranks_divide_bytes_and_pay_for_talking(catalog: Snapshot) -> None:
+    one, two = tables(catalog), tables(catalog, tp=2)
+
+    assert one.decode[0][0] / 2 < two.decode[0][0] < one.decode[0][0]
