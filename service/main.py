@@ -37,7 +37,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             make_engine(settings.database_url), settings.snapshot_path, settings.snapshot_poll_seconds
         )
         app.state.catalog = keeper
-        app.state.writer, app.state.importer, app.state.probe = CatalogWriter(keeper), Importer(settings), Probe(keeper)
+        app.state.writer, app.state.importer, app.state.probe = (
+            CatalogWriter(keeper, settings.write_seconds),
+            Importer(settings),
+            Probe(keeper),
+        )
         app.state.timers = KernelTimers()
         app.state.timers.warm_up()
         keeper.start_polling()
@@ -48,8 +52,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             len(keeper.snapshot.gpus),
         )
         yield
-        for user_of_threads in (app.state.writer, app.state.importer, app.state.probe):
-            user_of_threads.lane.close()
+        app.state.importer.lane.close(at_once=True)  # a hub may take its time
+        app.state.writer.lane.close()
+        app.state.probe.lane.close()
         keeper.close()
         app.state.timers.close()
 

@@ -22,6 +22,9 @@ class Settings(BaseSettings):
         default=Path("var/snapshot.json"), description="last good catalog, kept for a dead database"
     )
     snapshot_poll_seconds: float = Field(default=5.0, gt=0, description="how often the catalog revision is looked up")
+    write_seconds: float = Field(
+        default=2.0, ge=1, le=60, description="within which a write to the catalog is made, or refused with 503"
+    )
     hub_url: str = Field(default="https://huggingface.co", description="where models are imported from, or a mirror")
     hub_allowed_hosts: str = Field(
         default="huggingface.co", description="comma-separated hosts that an import may talk to"

@@ -47,9 +47,9 @@ class Lane:
         future.add_done_callback(lambda _: self._room.release())
         return await asyncio.wait_for(asyncio.wrap_future(future), self._patience_s)
 
-    def close(self) -> None:
-        """Begin nothing more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+    def close(self, *, at_once: bool = False) -> None:
+        """Begin nothing more, and wait for what has begun, unless at once."""
+        self._pool.shutdown(wait=not at_once, cancel_futures=True)
 
 
 def _limited(work: Callable[[], Result], ends_at: float) -> Result:

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -14,7 +15,6 @@ class Silencer:
     def __init__(self, postgres_url: str) -> None:
         self._database = make_url(postgres_url)
         self._trigger: bytes | None = None
-        self._silent = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets: list[socket.socket] = [self._listener]
         port = self._listener.getsockname()[1]
@@ -38,36 +38,31 @@ class Silencer:
     def speaks_again(self) -> None:
         """Serve new connections; those that were silent stay so."""
         self._trigger = None
-        self._silent.clear()
 
     def _accept(self) -> None:
         while True:
+            server = socket.socket(socket.AF_UNIX)
+            self._sockets.append(server)
             try:
                 client, _ = self._listener.accept()
+                self._sockets.append(client)
+                server.connect(f"{self._database.query['host']}/.s.PGSQL.{self._database.port or 5432}")
             except OSError:
                 return
-            server = socket.socket(socket.AF_UNIX)
-            server.connect(f"{self._database.query['host']}/.s.PGSQL.{self._database.port or 5432}")
-            self._sockets += [client, server]
             muted = threading.Event()
             threading.Thread(target=self._to_server, args=(client, server, muted), daemon=True).start()
             threading.Thread(target=self._to_client, args=(server, client, muted), daemon=True).start()
 
     def _to_server(self, client: socket.socket, server: socket.socket, muted: threading.Event) -> None:
-        while data := _received(client):
-            if self._trigger is not None and self._trigger in data:
-                muted.set()
-            server.sendall(data)
-        server.close()
+        with suppress(OSError):  # either side has gone
+            while data := client.recv(65536):
+                if self._trigger is not None and self._trigger in data:
+                    muted.set()
+                server.sendall(data)
+            server.shutdown(socket.SHUT_WR)
 
     def _to_client(self, server: socket.socket, client: socket.socket, muted: threading.Event) -> None:
-        while data := _received(server):
-            if not muted.is_set():
-                client.sendall(data)
-
-
-def _received(one: socket.socket) -> bytes:
-    try:
-        return one.recv(65536)
-    except OSError:
-        return b""
+        with suppress(OSError):
+            while data := server.recv(65536):
+                if not muted.is_set():
+                    client.sendall(data)
