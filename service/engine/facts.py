@@ -1,14 +1,14 @@
 """A model as the catalog or a pasted config states it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from service.engine.formats.quantization import Quantization
-from service.engine.inputs import KvCacheDtype, WeightFormat
+from service.engine.inputs import KvCacheDtype, Valued, WeightFormat, content_key
 from service.engine.layers import Architecture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Checkpoint:
+class Checkpoint(Valued):
     """One published weight format of a model."""
 
     weight_format: WeightFormat
@@ -17,10 +17,16 @@ class Checkpoint:
     is_default: bool
     kv_cache_dtype: KvCacheDtype | None  # what the checkpoint itself declares
     source: str | None
+    key: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Derive the key from everything stated."""
+        content = (self.weight_format, self.quantization, self.hf_id, self.is_default, self.kv_cache_dtype, self.source)
+        object.__setattr__(self, "key", content_key("checkpoint", content))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ModelFacts:
+class ModelFacts(Valued):
     """A model as the catalog or a pasted config states it; exactly one checkpoint is the default."""
 
     id: str
@@ -29,3 +35,11 @@ class ModelFacts:
     source: str | None
     config_json: str = ""  # the published config, for step timers that read it
     weight_bytes: int | None = None  # stated by the caller where the config cannot tell
+    key: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Derive the key from the config and everything stated beside it."""
+        checkpoints = tuple(checkpoint.key for checkpoint in self.checkpoints)
+        config = self.config_json or self.architecture  # the one is parsed from the other
+        content = (self.id, self.source, config, self.weight_bytes, checkpoints)
+        object.__setattr__(self, "key", content_key("model", content))

@@ -5,10 +5,11 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session, select
 
+from service.catalog.reading import read_catalog
 from service.catalog.seed import seed_catalog
 from service.catalog.seed_files import seed_entries
 from service.catalog.snapshot import Snapshot, build_snapshot
-from service.catalog.store import current_revision, raise_revision, read_catalog
+from service.catalog.store import current_version, raise_revision
 from service.catalog.tables import GpuRow, ModelRow, OfferRow
 from service.engine.config_reader import text_reader
 from service.engine.memory.weights import num_parameters
@@ -135,20 +136,21 @@ ROUNDED = {
 def test_seeding_twice_changes_nothing(database: Engine) -> None:
     with Session(database) as session, session.begin():
         first = seed_catalog(session)
-        revision = current_revision(session)
+        version = current_version(session)
 
     with Session(database) as session, session.begin():
         second = seed_catalog(session)
 
-        assert first > 0
-        assert second == 0
-        assert current_revision(session) == revision == 1
+        assert first.changed > 0
+        assert second.changed == 0
+        assert current_version(session) == version
+        assert version[1] == 1
 
 
 def test_what_was_seeded_is_read_back(database: Engine, catalog: Snapshot) -> None:
     with Session(database) as session, session.begin():
         seed_catalog(session)
-        entries = read_catalog(session)
+        entries = read_catalog(session).entries
         snapshot = build_snapshot(entries)
 
         assert set(snapshot.model_entries) == set(catalog.model_entries)
