@@ -42,6 +42,19 @@ GPUS = [
     "mi355x",
     "gaudi3",
     "gb10",
+    "rtx-4090d",
+    "rtx-5060-ti",
+    "rtx-3060",
+    "rtx-4070-ti",
+    "rtx-5000-ada",
+    "rtx-pro-4500",
+    "rtx-pro-5000",
+    "rtx-6000d",
+    "r9700",
+    "arc-pro-b70",
+    "strix-halo",
+    "jetson-orin",
+    "mi250",
 ]
 MODELS = [
     "llama-2-7b",
@@ -229,7 +242,7 @@ def test_the_catalog_is_as_large_as_promised() -> None:
     models, gpus, offers = seed_entries()
 
     assert len(models) >= 240
-    assert len(gpus) >= 60
+    assert len(gpus) >= 75
     assert {offer.provider for offer in offers} >= PROVIDERS
 
 
