@@ -56,6 +56,19 @@ GPUS = [
     "jetson-orin",
     "mi250",
 ]
+RENTED = [
+    "h100",
+    "h200",
+    "b200",
+    "a100",
+    "a100-pcie",
+    "h100-pcie",
+    "l40s",
+    "l4",
+    "rtx-4090",
+    "rtx-5090",
+    "rtx-pro-6000",
+]
 MODELS = [
     "llama-2-7b",
     "llama-3.1-70b",
@@ -290,6 +303,23 @@ def test_every_figure_has_a_source_and_a_date() -> None:
     ]
 
     assert all(source.url.startswith("http") and source.checked_on for source in sources)
+
+
+@pytest.mark.parametrize("gpu", RENTED)
+def test_a_gpu_people_rent_is_offered_by_one_two_four_and_eight(catalog: Snapshot, gpu: str) -> None:
+    counts = {offer.gpu_count for offer in catalog.offers if offer.gpu == catalog.gpu(gpu).id}
+
+    assert counts >= {1, 2, 4, 8}
+
+
+def test_no_price_is_dated_after_its_source_was_read() -> None:
+    assert all(offer.as_of <= offer.source.checked_on for offer in seed_entries()[2])
+
+
+def test_prices_are_known_in_europe_and_asia_too() -> None:
+    regions = {offer.region for offer in seed_entries()[2]}
+
+    assert {"us-east-1", "eu-north1", "ap-south-1"} <= regions
 
 
 def test_memory_is_below_what_is_marketed_in_binary_units_and_peaks_are_dense() -> None:
