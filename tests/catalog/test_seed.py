@@ -11,6 +11,7 @@ from service.catalog.snapshot import Snapshot, build_snapshot
 from service.catalog.store import current_revision, raise_revision, read_catalog
 from service.catalog.tables import GpuRow, ModelRow, OfferRow
 from service.engine.config_reader import text_reader
+from service.engine.formats.quantization import parse_quantization
 from service.engine.memory.weights import num_parameters
 
 PROVIDERS = {"aws", "gcp", "azure", "lambda", "runpod", "coreweave"}
@@ -340,6 +341,23 @@ def test_only_models_with_known_structures_are_sizable(catalog: Snapshot) -> Non
 
     assert set(refused) <= {"glm-5.3-flash", "qwen3.8-flash-next"}
     assert all("no rule" in reason for reason in refused.values() if reason)
+
+
+def test_every_checkpoint_says_the_format_that_its_quantization_is() -> None:
+    apart = {
+        model.id
+        for model in seed_entries()[0]
+        for checkpoint in model.checkpoints
+        if parse_quantization(checkpoint.quantization_config).weight_format not in (None, checkpoint.weight_format)
+    }
+
+    assert apart == {"deepseek-v4-flash", "deepseek-v4-pro"}  # named by their experts, which lie in 4 bits
+
+
+def test_a_checkpoint_has_one_entry() -> None:
+    ids = [checkpoint.hf_id.lower() for model in seed_entries()[0] for checkpoint in model.checkpoints]
+
+    assert len(ids) == len(set(ids))
 
 
 def test_configs_state_their_sizes() -> None:
