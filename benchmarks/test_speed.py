@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from service.catalog.engine_rules import rules_for
-from service.catalog.holder import seeded_snapshot
+from service.catalog.keeper import seeded_snapshot
 from service.catalog.snapshot import Snapshot
 from service.engine.answers.recommend import recommend
 from service.engine.answers.size import size

@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 from typing import Final
 
 from service.catalog.engine_rules import rules_for
-from service.catalog.holder import seeded_snapshot
+from service.catalog.keeper import seeded_snapshot
 from service.engine.answers.size import size
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.inputs import Headroom, Limits, Load, StatedLayout

@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from alembic import context
-from sqlalchemy import Connection, engine_from_config, pool
+from sqlalchemy import Connection, engine_from_config, pool, text
 from sqlmodel import AutoString
 
 from service.catalog.tables import metadata
@@ -19,7 +19,7 @@ def render_item(type_: str, item: Any, _autogen_context: object) -> str | Litera
 
 
 def run(connection: Connection) -> None:
-    """Run the migrations on one connection."""
+    """Run the migrations on one connection, for as long as they take; how long they wait for a lock they say."""
     context.configure(
         connection=connection,
         target_metadata=metadata,
@@ -28,6 +28,8 @@ def run(connection: Connection) -> None:
         compare_type=True,
     )
     with context.begin_transaction():
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SET LOCAL statement_timeout = 0"))
         context.run_migrations()
 
 

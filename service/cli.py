@@ -10,7 +10,6 @@ from typing import Annotated, Any, NoReturn
 import typer
 import uvicorn
 from pydantic import ValidationError
-from sqlmodel import Session
 from typer.core import TyperCommand
 
 from service.api.openapi import rendered
@@ -19,8 +18,8 @@ from service.calibration.calibrate import SERVING, calibrate
 from service.calibration.calibrate import written as calibration_written
 from service.calibration.ledger_fit import STARTUPS, fit, text_of
 from service.calibration.roofline_fit import fit_roofline
-from service.catalog.database import make_engine, migrate
-from service.catalog.holder import CatalogHolder, seeded_snapshot
+from service.catalog.database import make_engine, migrate, writing
+from service.catalog.keeper import CatalogKeeper, seeded_snapshot
 from service.catalog.seed import seed_catalog
 from service.engine.errors import EngineError
 from service.engine.time.ready import make_ready
@@ -79,11 +78,13 @@ def migrate_command() -> None:
 
 
 @app.command()
-def seed() -> None:
-    """Load the seed files; a second run changes nothing."""
-    with Session(make_engine(Settings().database_url)) as session, session.begin():
-        changed = seed_catalog(session)
-    typer.echo(f"seeded: {changed} entries changed")
+def seed(
+    force: Annotated[bool, typer.Option("--force", help="replace what was written over the API, too")] = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Load the seed files; what was written over the API is left alone, and a second run changes nothing."""
+    with writing(make_engine(Settings().database_url)) as session, session.begin():
+        seeded = seed_catalog(session, force=force)
+    typer.echo(seeded.text())
 
 
 @app.command("warm")
@@ -93,7 +94,7 @@ def warm_command(
     """Compile what is compiled, and build step times from measured kernels, so that no question waits for either."""
     settings = Settings()
     make_ready()
-    snapshot = CatalogHolder(make_engine(settings.database_url), None, settings.snapshot_poll_seconds).snapshot
+    snapshot = CatalogKeeper(make_engine(settings.database_url), None, settings.snapshot_poll_seconds).snapshot
     wanted = asked_most(snapshot) if popular else whole_catalog(snapshot)
     built = build_tables(KernelTables(TableFiles(settings.tables_path), InProcess()), wanted)
     typer.echo(f"built: {built} tables")
@@ -235,9 +236,9 @@ def _answer(question: Question, fields: Mapping[str, Any]) -> None:
     try:
         asked = question.body.model_validate(fields)
         settings = Settings()
-        holder = CatalogHolder(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
+        keeper = CatalogKeeper(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
         timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), InProcess()))
-        answer = Desk(timers).answer(question, asked, holder.snapshot)
+        answer = Desk(timers).answer(question, asked, keeper.snapshot)
         typer.echo(written(answer, asked).text, nl=False)
     except ValidationError as error:
         _refuse(*map(_said, misread(error.errors(), question.fields).faults))

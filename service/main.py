@@ -9,12 +9,15 @@ from fastapi import FastAPI
 from service.api import problems
 from service.api.docs import install_docs
 from service.api.headers import SecurityHeaders
+from service.api.importer import Importer
 from service.api.media import JsonBodies
 from service.api.openapi import install_openapi
+from service.api.probe import Probe
 from service.api.routers import catalog, health
 from service.api.routers.questions import questions_router
+from service.api.writes import CatalogWriter
 from service.catalog.database import make_engine
-from service.catalog.holder import CatalogHolder
+from service.catalog.keeper import CatalogKeeper
 from service.performance.builder import Builder
 from service.performance.kernels import KernelTables
 from service.performance.stored import TableFiles
@@ -38,22 +41,30 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        holder = CatalogHolder(
+        keeper = CatalogKeeper(
             make_engine(settings.database_url), settings.snapshot_path, settings.snapshot_poll_seconds
         )
-        app.state.catalog = holder
+        app.state.catalog = keeper
+        app.state.writer, app.state.importer, app.state.probe = (
+            CatalogWriter(keeper, settings.write_seconds),
+            Importer(settings),
+            Probe(keeper),
+        )
         timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), Builder()))
         app.state.desk = Desk(timers)
-        warming = Warming(timers.tables, asked_most(holder.snapshot))
-        holder.start_polling()
+        warming = Warming(timers.tables, asked_most(keeper.snapshot))
+        keeper.start_polling()
         logging.getLogger("uvicorn.error").info(
             "catalog revision %d: %d models, %d GPUs",
-            holder.snapshot.revision,
-            len(holder.snapshot.model_entries),
-            len(holder.snapshot.gpus),
+            keeper.snapshot.revision,
+            len(keeper.snapshot.model_entries),
+            len(keeper.snapshot.gpus),
         )
         yield
-        holder.close()
+        app.state.importer.lane.close(at_once=True)  # a hub may take its time
+        app.state.writer.lane.close()
+        app.state.probe.lane.close()
+        keeper.close()
         warming.close()
         timers.close()
 

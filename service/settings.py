@@ -25,13 +25,17 @@ class Settings(BaseSettings):
     tables_path: Path | None = Field(
         default=Path("var/tables"), description="step times built from measured kernels; none: kept in memory alone"
     )
+    write_seconds: float = Field(
+        default=2.0, ge=1, le=60, description="within which a write to the catalog is made, or refused with 503"
+    )
     hub_url: str = Field(default="https://huggingface.co", description="where models are imported from, or a mirror")
     hub_allowed_hosts: str = Field(
         default="huggingface.co", description="comma-separated hosts that an import may talk to"
     )
-    hub_timeout_seconds: float = Field(default=10.0, gt=0, le=120)
+    hub_timeout_seconds: float = Field(default=10.0, gt=0, le=120, description="for how long the hub may be silent")
+    hub_deadline_seconds: float = Field(default=30.0, gt=0, le=600, description="how long a whole import may take")
     # A published config of 2.4 MB names every module that it leaves in 16 bits (nvidia/MiniMax-M3-NVFP4).
-    max_body_bytes: int = Field(default=8_388_608, gt=0, description="largest request body that is read")
+    max_body_bytes: int = Field(default=5_242_880, gt=0, description="largest request body that is read")
 
     def accepted_keys(self) -> tuple[str, ...]:
         """Return the API keys, without blanks."""

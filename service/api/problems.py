@@ -17,7 +17,6 @@ from starlette.routing import Match
 from service.api.fields import known_fields
 from service.api.headers import SECURITY_HEADERS
 from service.catalog.errors import ConflictError, NotInCatalogError
-from service.catalog.hub import HubError, NotOnHubError, UnusableHubAnswerError
 from service.engine.errors import (
     EngineError,
     InvalidQuestionError,
@@ -26,6 +25,7 @@ from service.engine.errors import (
     UnsupportedLayoutError,
     UnsupportedModelError,
 )
+from service.hub.errors import HubError, NotOnHubError, UnusableHubAnswerError
 from service.questions.misread import misread
 from service.questions.refusals import RefusalError, RefusalKind, not_in_catalog
 

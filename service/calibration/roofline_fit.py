@@ -21,7 +21,6 @@ from service.engine.fleet.settings import resolve
 from service.engine.inputs import EngineName, Gpu, Layout, WeightFormat
 from service.engine.time.steps import Deployed
 from service.performance.kernels import NotMeasuredError
-from service.performance.measured import SYSTEMS
 from service.performance.roofline import Efficiencies, roofline_tables
 from service.performance.tables import StepTables
 from service.performance.timers import measured_step_tables, workload
@@ -68,7 +67,7 @@ def fit_roofline(catalog: Snapshot) -> list[dict[str, Any]]:
 
 
 def _samples(catalog: Snapshot) -> Iterator[Kernels]:
-    for gpu_id in SYSTEMS:
+    for gpu_id in (gpu.id for gpu in catalog.gpus.values() if gpu.measured_as):
         for model_id in MODELS:
             for engine in ENGINES:
                 for weight_format in FORMATS:

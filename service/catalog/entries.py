@@ -1,21 +1,61 @@
 """One catalog entry of each kind: validated on the way in, and the shape it is shown in."""
 
 import math
+import re
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
+from service.catalog.figures import check_figures
 from service.engine.inputs import KvCacheDtype, WeightFormat
 
+MAX_NAME = 200
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _no_stand_in(value: Any) -> Any:
+    """Refuse what Pydantic would take for a number."""
+    if isinstance(value, bool | str | bytes):
+        raise ValueError("not a number; accepted: a number, neither in quotes nor true or false")  # noqa: TRY004
+    return value
+
+
+def _no_time_stamp(value: Any) -> Any:
+    """Refuse what Pydantic would take for seconds since 1970."""
+    if isinstance(value, bool | int | float) or (isinstance(value, str) and not DAY.match(value)):
+        raise ValueError("not a date; accepted: a date such as 2026-11-01")
+    return value
+
+
+def _short_in_lower_case(value: str) -> str:
+    """Refuse a name that grows beyond its column where it is kept in lower case."""
+    if len(value.lower()) > MAX_NAME:
+        raise ValueError(f"too long; accepted: at most {MAX_NAME} characters, in lower case too")
+    return value
+
+
 CatalogId = Annotated[str, StringConstraints(max_length=128, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Words = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]*$")]
+Name = Annotated[Words, StringConstraints(min_length=1, max_length=MAX_NAME), AfterValidator(_short_in_lower_case)]
 HubId = Annotated[
     str, StringConstraints(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$")
 ]
 Url = Annotated[str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s\x00-\x1f]+$")]
-Bytes = Annotated[int, Field(gt=0, le=1 << 62)]
-Count = Annotated[int, Field(gt=0, le=100_000)]
+Number = BeforeValidator(_no_stand_in)
+Day = Annotated[date, BeforeValidator(_no_time_stamp)]
+Bytes = Annotated[int, Field(gt=0, le=1 << 62), Number]
+Count = Annotated[int, Field(gt=0, le=100_000), Number]
+Aliases = Annotated[tuple[Name, ...], Field(max_length=100)]
 MAX_CONFIG_DEPTH = 32  # published configs nest below 10 levels
 
 
@@ -41,21 +81,21 @@ PublishedConfig = Annotated[dict[str, Any], AfterValidator(_storable)]
 class Entry(BaseModel):
     """Reject unknown fields, so that a misspelt one is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, from_attributes=True)
 
 
 class Source(Entry):
     """Where a figure is published, and when that was looked at."""
 
     url: Url
-    checked_on: date
+    checked_on: Day
 
 
 class Figure(Entry):
     """One number, as it is stored and as its source prints it."""
 
-    value: Annotated[float | int, Field(gt=0, le=1 << 62)]
-    printed_as: str | None = Field(default=None, max_length=300)
+    value: Annotated[float | int, Field(gt=0, le=1 << 62), Number]
+    printed_as: Words | None = Field(default=None, max_length=300)
     source: Source
 
 
@@ -74,12 +114,12 @@ class Checkpoint(Entry):
 class ModelEntry(Entry):
     """A model: its published config, and the weight formats it comes in."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(protected_namespaces=())
 
     id: CatalogId
     name: Name
     hf_id: HubId | None = None
-    aliases: tuple[Name, ...] = ()
+    aliases: Aliases = ()
     publisher: Name | None = None
     config: PublishedConfig
     num_parameters: Bytes | None = None
@@ -96,27 +136,6 @@ class ModelEntry(Entry):
         return self
 
 
-FIGURES = frozenset(
-    {
-        "memory_bytes",
-        "usable_memory_bytes",
-        "marketed_memory_bytes",
-        "memory_bandwidth_bytes_per_s",
-        "scale_up_bytes_per_s",
-        "scale_out_bytes_per_s",
-        "power_watts",
-        "peak_fp32_flop_per_s",
-        "peak_bf16_flop_per_s",
-        "peak_fp16_flop_per_s",
-        "peak_fp8_flop_per_s",
-        "peak_int8_op_per_s",
-        "peak_int4_op_per_s",
-        "peak_fp4_flop_per_s",
-    }
-)
-NEEDED_FIGURES = frozenset({"memory_bytes", "memory_bandwidth_bytes_per_s"})
-
-
 class GpuEntry(Entry):
     """A GPU type."""
 
@@ -124,20 +143,20 @@ class GpuEntry(Entry):
     name: Name
     vendor: Literal["nvidia", "amd", "intel", "google", "aws", "other"]
     architecture: Annotated[str, StringConstraints(max_length=32, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
-    compute_capability: Annotated[str, StringConstraints(pattern=r"^\d{1,2}\.\d$")] | None = None
-    aliases: tuple[Name, ...] = ()
-    gpus_per_node: Annotated[int, Field(gt=0, le=1024)]
-    scale_up_domain_gpus: Annotated[int, Field(gt=0, le=10_000)]
-    scale_up_kind: Annotated[str, StringConstraints(max_length=32)]
+    compute_capability: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,2}\.[0-9]$")] | None = None
+    aliases: Aliases = ()
+    gpus_per_node: Annotated[int, Field(gt=0, le=1024), Number]
+    scale_up_domain_gpus: Annotated[int, Field(gt=0, le=10_000), Number]
+    scale_up_kind: Annotated[Words, StringConstraints(max_length=32)]
+    measured_as: Annotated[str, StringConstraints(max_length=32, pattern=r"^[a-z0-9_]+$")] | None = Field(
+        default=None, description="what aiconfigurator-core calls the system whose measured kernels it has"
+    )
     figures: dict[str, Figure]
 
     @field_validator("figures")
     @classmethod
-    def _known_figures(cls, figures: dict[str, Figure]) -> dict[str, Figure]:
-        if unknown := set(figures) - FIGURES:
-            raise ValueError(f"unknown figures {sorted(unknown)}; accepted: {sorted(FIGURES)}")
-        if missing := NEEDED_FIGURES - set(figures):
-            raise ValueError(f"figures lack {sorted(missing)}")
+    def _sensible(cls, figures: dict[str, Figure]) -> dict[str, Figure]:
+        check_figures({name: figure.value for name, figure in figures.items()})
         return figures
 
 
@@ -146,11 +165,20 @@ class OfferEntry(Entry):
 
     id: CatalogId
     provider: Annotated[str, StringConstraints(max_length=64, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
-    instance_type: Name
+    instance_type: Annotated[Words, StringConstraints(min_length=1, max_length=128)]
     region: Annotated[str, StringConstraints(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     gpu: CatalogId
     gpu_count: Count
-    usd_per_hour: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)]
+    usd_per_hour: Annotated[float, Field(ge=1e-4, le=1e6, allow_inf_nan=False), Number]
     purchase: Annotated[str, StringConstraints(max_length=32, pattern=r"^[a-z0-9-]+$")] = "on-demand"
-    as_of: date
+    as_of: Day
     source: Source
+
+
+class CatalogEntries(Entry):
+    """Everything in the catalog at one revision, in the order of ids."""
+
+    revision: Annotated[int, Field(ge=0)]
+    models: tuple[ModelEntry, ...]
+    gpus: tuple[GpuEntry, ...]
+    offers: tuple[OfferEntry, ...]

@@ -18,3 +18,7 @@ class InvalidCatalogError(ValueError):
 
 class ConflictError(ValueError):
     """A write that would contradict what the catalog holds."""
+
+
+class InDoubtError(RuntimeError):
+    """The database took a write and fell silent before it said whether it is kept."""

@@ -1,35 +1,23 @@
 """The immutable in-memory catalog that answers are computed from; no question touches the database."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from rapidfuzz import fuzz, process
 
-from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
+from service.catalog.entries import CatalogEntries, GpuEntry, ModelEntry, OfferEntry
 from service.catalog.errors import InvalidCatalogError, NotInCatalogError
-from service.catalog.store import CatalogEntries
+from service.catalog.facts import gpu_facts, model_facts, offer_facts
 from service.engine.errors import EngineError
-from service.engine.facts import Checkpoint, ModelFacts
-from service.engine.families import parse_architecture
+from service.engine.facts import ModelFacts
 from service.engine.fleet.questions import Offer
-from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import Gpu
 
 MAX_SUGGESTIONS: Final = 3
 SUGGESTION_SCORE: Final = 55  # below it a suggestion confuses more than it helps [per cent]
-# Direct one-way rates assumed where a catalog entry states no fabric: PCIe 4.0 x16 and 100 Gb/s Ethernet.
-PCIE_BYTES_PER_S: Final = 32e9
-ETHERNET_BYTES_PER_S: Final = 12.5e9
-PEAKS: Final = {
-    "fp32": "peak_fp32_flop_per_s",
-    "bf16": "peak_bf16_flop_per_s",
-    "fp16": "peak_fp16_flop_per_s",
-    "fp8": "peak_fp8_flop_per_s",
-    "int8": "peak_int8_op_per_s",
-    "fp4": "peak_fp4_flop_per_s",
-}
+Kept = TypeVar("Kept", ModelEntry, GpuEntry, OfferEntry)
+Built = TypeVar("Built")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,9 +31,10 @@ class Snapshot:
     offer_entries: Mapping[str, OfferEntry]
     offers: tuple[Offer, ...]
     gpus: Mapping[str, Gpu]
-    _models: Mapping[str, ModelFacts | EngineError]
-    _model_names: Mapping[str, str]
-    _gpu_names: Mapping[str, str]
+    built_offers: Mapping[str, Offer]
+    built_models: Mapping[str, ModelFacts | EngineError]
+    model_names: Mapping[str, str]
+    gpu_names: Mapping[str, str]
 
     def model_id(self, name: str) -> str:
         """Return the id behind a model's id, hub id or alias, in any case.
@@ -53,7 +42,7 @@ class Snapshot:
         Raises:
             NotInCatalogError: no model has the name; close ones are suggested.
         """
-        return _found("model", name, self._model_names)
+        return _found("model", name, self.model_names)
 
     def model(self, name: str) -> ModelFacts:
         """Return a model to compute with.
@@ -62,9 +51,9 @@ class Snapshot:
             NotInCatalogError: no model has the name.
             EngineError: the model is known and its structure has no rule yet.
         """
-        facts = self._models[self.model_id(name)]
-        if isinstance(facts, EngineError):
-            raise facts
+        facts = self.built_models[self.model_id(name)]
+        if isinstance(facts, EngineError):  # a new one each time: one raised again keeps every frame it passed
+            raise type(facts)(facts.detail, field=facts.field, accepted=facts.accepted)
         return facts
 
     def gpu(self, name: str) -> Gpu:
@@ -73,123 +62,100 @@ class Snapshot:
         Raises:
             NotInCatalogError: no GPU has the name; close ones are suggested.
         """
-        return self.gpus[_found("gpu", name, self._gpu_names)]
+        return self.gpus[_found("gpu", name, self.gpu_names)]
 
     def refusal(self, model_id: str) -> str | None:
         """Return why a model of the catalog cannot be sized; None when it can."""
-        facts = self._models[model_id]
+        facts = self.built_models[model_id]
         return facts.detail if isinstance(facts, EngineError) else None
 
 
-def build_snapshot(entries: CatalogEntries) -> Snapshot:
-    """Return the snapshot of a catalog, validated whole.
+EMPTY: Final = Snapshot(
+    revision=0,
+    entries=CatalogEntries(revision=0, models=(), gpus=(), offers=()),
+    model_entries={},
+    gpu_entries={},
+    offer_entries={},
+    offers=(),
+    gpus={},
+    built_offers={},
+    built_models={},
+    model_names={},
+    gpu_names={},
+)
+
+
+def build_snapshot(entries: CatalogEntries, before: Snapshot | None = None) -> Snapshot:
+    """Return the snapshot of a catalog, validated whole; what did not change is taken over from the one before.
+
+    What is remembered about a model or GPU thus outlives a write to another one.
 
     Raises:
         InvalidCatalogError: two entries claim one name, or an offer names an unknown GPU.
     """
-    gpus = {entry.id: _gpu(entry) for entry in entries.gpus}
+    was = before or EMPTY
+    models = _by_id(entries.models, was.model_entries)
+    gpus = _by_id(entries.gpus, was.gpu_entries)
+    offers = _by_id(entries.offers, was.offer_entries)
     for offer in entries.offers:
         if offer.gpu not in gpus:
             raise InvalidCatalogError(f"offer {offer.id!r} names the unknown GPU {offer.gpu!r}")
+    built = _built(offers, was.offer_entries, was.built_offers, offer_facts)
     return Snapshot(
         revision=entries.revision,
         entries=entries,
-        model_entries={entry.id: entry for entry in entries.models},
-        gpu_entries={entry.id: entry for entry in entries.gpus},
-        offer_entries={entry.id: entry for entry in entries.offers},
-        offers=tuple(_offer(entry) for entry in entries.offers),
-        gpus=gpus,
-        _models={entry.id: model_facts(entry) for entry in entries.models},
-        _model_names=_names(
-            "model", {entry.id: (*entry.aliases, *([entry.hf_id] if entry.hf_id else [])) for entry in entries.models}
-        ),
-        _gpu_names=_names("gpu", {entry.id: (*entry.aliases, entry.name) for entry in entries.gpus}),
+        model_entries=models,
+        gpu_entries=gpus,
+        offer_entries=offers,
+        offers=was.offers if built is was.built_offers else tuple(built.values()),
+        built_offers=built,
+        gpus=_built(gpus, was.gpu_entries, was.gpus, gpu_facts),
+        built_models=_built(models, was.model_entries, was.built_models, model_facts),
+        model_names=was.model_names if models is was.model_entries else _names("model", models, _model_names),
+        gpu_names=was.gpu_names if gpus is was.gpu_entries else _names("gpu", gpus, _gpu_names),
     )
 
 
-def model_facts(entry: ModelEntry) -> ModelFacts | EngineError:
-    """Return what the engine computes with, or its refusal of the model.
-
-    A checkpoint with a quantization that has no rule is left out, unless it is the model's own.
-    """
-    try:
-        architecture = parse_architecture(entry.config)
-        checkpoints = [it for it in (_checkpoint(entry, index) for index in range(len(entry.checkpoints))) if it]
-    except EngineError as refusal:
-        return refusal
-    return ModelFacts(
-        id=entry.id,
-        architecture=architecture,
-        checkpoints=tuple(checkpoints),
-        source=entry.source.url,
-        config_json=json.dumps(entry.config, sort_keys=True),
-    )
+def _by_id(entries: Sequence[Kept], before: Mapping[str, Kept]) -> Mapping[str, Kept]:
+    """Return entries by id; the mapping before where none of them changed."""
+    if len(entries) == len(before) and all(before.get(entry.id) is entry for entry in entries):
+        return before
+    return {entry.id: entry for entry in entries}
 
 
-def _checkpoint(entry: ModelEntry, index: int) -> Checkpoint | None:
-    stated = entry.checkpoints[index]
-    try:
-        quantization = parse_quantization(stated.quantization_config)
-    except EngineError:
-        if stated.is_default:
-            raise
-        return None
-    return Checkpoint(
-        weight_format=stated.weight_format,
-        quantization=quantization,
-        hf_id=stated.hf_id,
-        is_default=stated.is_default,
-        kv_cache_dtype=stated.kv_cache_dtype or quantization.kv_cache_dtype,
-        source=stated.source.url,
-    )
+def _built(
+    entries: Mapping[str, Kept], before: Mapping[str, Kept], built: Mapping[str, Built], build: Callable[[Kept], Built]
+) -> Mapping[str, Built]:
+    """Return what the engine computes with; built anew, and kept, only where an entry states something else."""
+    if entries is before:
+        return built
+    return {
+        entry_id: built[entry_id] if entry_id in before and _same(before[entry_id], entry) else build(entry)
+        for entry_id, entry in entries.items()
+    }
 
 
-def _gpu(entry: GpuEntry) -> Gpu:
-    def figure(name: str, default: float = 0.0) -> float:
-        stated = entry.figures.get(name)
-        return default if stated is None else float(stated.value)
-
-    # What a process can see is a little less than the driver reports; the engine's budget is a share of it.
-    usable = entry.figures.get("usable_memory_bytes", entry.figures["memory_bytes"])
-    return Gpu(
-        id=entry.id,
-        name=entry.name,
-        vendor=entry.vendor,
-        architecture=entry.architecture,
-        compute_capability=entry.compute_capability,
-        memory_bytes=int(usable.value),
-        memory_bandwidth_bytes_per_s=figure("memory_bandwidth_bytes_per_s"),
-        peak_flop_per_s={key: figure(name) for key, name in PEAKS.items() if name in entry.figures},
-        gpus_per_node=entry.gpus_per_node,
-        scale_up_domain_gpus=entry.scale_up_domain_gpus,
-        scale_up_bytes_per_s=figure("scale_up_bytes_per_s", PCIE_BYTES_PER_S),
-        scale_out_bytes_per_s=figure("scale_out_bytes_per_s", ETHERNET_BYTES_PER_S),
-        source=usable.source.url,
-    )
+def _same(one: object, other: object) -> bool:
+    return one is other or one == other
 
 
-def _offer(entry: OfferEntry) -> Offer:
-    return Offer(
-        id=entry.id,
-        provider=entry.provider,
-        instance_type=entry.instance_type,
-        region=entry.region,
-        gpu=entry.gpu,
-        gpu_count=entry.gpu_count,
-        usd_per_hour=entry.usd_per_hour,
-        as_of=entry.as_of.isoformat(),
-    )
+def _model_names(entry: ModelEntry) -> tuple[str, ...]:
+    return (*entry.aliases, *([entry.hf_id] if entry.hf_id else []))
 
 
-def _names(kind: str, spelled: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+def _gpu_names(entry: GpuEntry) -> tuple[str, ...]:
+    return (*entry.aliases, entry.name)
+
+
+def _names(kind: str, entries: Mapping[str, Kept], further: Callable[[Kept], tuple[str, ...]]) -> Mapping[str, str]:
     """Return every name in lower case with the id it stands for; ids come first.
 
     Raises:
         InvalidCatalogError: one name stands for two entries.
     """
-    names = {entry_id: entry_id for entry_id in spelled}
-    for entry_id, others in spelled.items():
-        for name in others:
+    names = {entry_id: entry_id for entry_id in entries}
+    for entry_id, entry in entries.items():
+        for name in further(entry):
             owner = names.setdefault(name.lower(), entry_id)
             if owner != entry_id:
                 raise InvalidCatalogError(f"the {kind} name {name!r} stands for both {owner!r} and {entry_id!r}")

@@ -4,7 +4,7 @@ from datetime import date
 from typing import Any, ClassVar
 
 from sqlalchemy import JSON, BigInteger, CheckConstraint, MetaData
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field, Relationship, SQLModel
 
 NAMING_CONVENTION = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -21,6 +21,24 @@ URL_LENGTH = 2048
 Json = dict[str, Any]
 
 
+def _aliases_of(table: str, kind: str) -> Any:
+    """Return the aliases of a model or GPU, to read; two kinds share the table, so that no cascade may write it."""
+    joined = f"and_(AliasRow.kind == '{kind}', foreign(AliasRow.target_id) == {table}.id)"
+    return Relationship(sa_relationship_kwargs={"primaryjoin": joined, "viewonly": True})
+
+
+class Sourced:
+    """A row's source, in the shape an entry has it."""
+
+    source_url: Any
+    source_checked_on: Any
+
+    @property
+    def source(self) -> Json:
+        """Return where it is published, and when that was looked at."""
+        return {"url": self.source_url, "checked_on": self.source_checked_on}
+
+
 class RevisionRow(SQLModel, table=True):
     """One row: the catalog's revision, one higher after every write."""
 
@@ -29,9 +47,10 @@ class RevisionRow(SQLModel, table=True):
 
     id: int = Field(primary_key=True)
     revision: int = Field(sa_type=BigInteger)
+    lineage: str | None = Field(default=None, max_length=36)  # tells a database made anew from the one before
 
 
-class ModelRow(SQLModel, table=True):
+class ModelRow(SQLModel, Sourced, table=True):
     """A model, as its published config states it."""
 
     __tablename__: ClassVar[str] = "models"
@@ -45,8 +64,21 @@ class ModelRow(SQLModel, table=True):
     source_url: str = Field(max_length=URL_LENGTH)
     source_checked_on: date
 
+    checkpoint_rows: list["CheckpointRow"] = Relationship(cascade_delete=True)
+    alias_rows: list["AliasRow"] = _aliases_of("ModelRow", "model")
 
-class CheckpointRow(SQLModel, table=True):
+    @property
+    def checkpoints(self) -> list["CheckpointRow"]:
+        """Return the model's own checkpoint first, the others by format and name."""
+        return sorted(self.checkpoint_rows, key=lambda row: (not row.is_default, row.weight_format, row.hf_id))
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Return its further names, in lower case, without the hub's own."""
+        return tuple(sorted(row.alias for row in self.alias_rows if row.alias != (self.hf_id or "").lower()))
+
+
+class CheckpointRow(SQLModel, Sourced, table=True):
     """One published weight format of a model."""
 
     __tablename__: ClassVar[str] = "checkpoints"
@@ -84,9 +116,17 @@ class GpuRow(SQLModel, table=True):
     scale_up_domain_gpus: int
     scale_up_kind: str = Field(max_length=32)
     figures: Json = Field(sa_type=JSON)  # every figure: value, as printed, source, date
+    measured_as: str | None = Field(default=None, max_length=32)
+
+    alias_rows: list["AliasRow"] = _aliases_of("GpuRow", "gpu")
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Return its further names, in lower case."""
+        return tuple(sorted(row.alias for row in self.alias_rows))
 
 
-class OfferRow(SQLModel, table=True):
+class OfferRow(SQLModel, Sourced, table=True):
     """What a provider asks for an instance type, on a date."""
 
     __tablename__: ClassVar[str] = "offers"
@@ -107,6 +147,11 @@ class OfferRow(SQLModel, table=True):
     source_url: str = Field(max_length=URL_LENGTH)
     source_checked_on: date
 
+    @property
+    def gpu(self) -> str:
+        """Return the id of the GPU, under the name an entry has for it."""
+        return self.gpu_id
+
 
 class AliasRow(SQLModel, table=True):
     """Another name of a model or GPU, lower case; ids are found without one."""
@@ -117,3 +162,14 @@ class AliasRow(SQLModel, table=True):
     kind: str = Field(primary_key=True, max_length=8)
     alias: str = Field(primary_key=True, max_length=200)
     target_id: str = Field(max_length=ID_LENGTH, index=True)
+
+
+class SeededRow(SQLModel, table=True):
+    """What the seed files last put into the catalog: an entry that differs from it was written by somebody else."""
+
+    __tablename__: ClassVar[str] = "seeded_entries"
+    __table_args__ = (CheckConstraint("kind IN ('model', 'gpu', 'offer')", name="kind_known"),)
+
+    kind: str = Field(primary_key=True, max_length=8)
+    entry_id: str = Field(primary_key=True, max_length=ID_LENGTH)
+    content_hash: str = Field(max_length=64)

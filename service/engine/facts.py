@@ -1,15 +1,15 @@
 """A model as the catalog or a pasted config states it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from service.engine.formats.quantization import Quantization
-from service.engine.inputs import KvCacheDtype, WeightFormat
+from service.engine.inputs import KvCacheDtype, Valued, WeightFormat, content_key
 from service.engine.layers import Architecture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Checkpoint:
+class Checkpoint(Valued):
     """One published weight format of a model."""
 
     weight_format: WeightFormat
@@ -18,10 +18,16 @@ class Checkpoint:
     is_default: bool
     kv_cache_dtype: KvCacheDtype | None  # what the checkpoint itself declares
     source: str | None
+    key: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Derive the key from everything stated."""
+        content = (self.weight_format, self.quantization, self.hf_id, self.is_default, self.kv_cache_dtype, self.source)
+        object.__setattr__(self, "key", content_key("checkpoint", content))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ModelFacts:
+class ModelFacts(Valued):
     """A model as the catalog or a pasted config states it; exactly one checkpoint is the default."""
 
     id: str
@@ -30,6 +36,15 @@ class ModelFacts:
     source: str | None
     config_json: str = ""  # the published config, for step timers that read it
     weight_bytes: int | None = None  # stated by the caller where the config cannot tell
+    is_text_only: bool = False  # loaded without towers for images and sound
+    key: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Derive the key from the config and everything stated beside it."""
+        checkpoints = tuple(checkpoint.key for checkpoint in self.checkpoints)
+        config = self.config_json or self.architecture  # the one is parsed from the other
+        content = (self.id, self.source, config, self.weight_bytes, self.is_text_only, checkpoints)
+        object.__setattr__(self, "key", content_key("model", content))
 
 
 @lru_cache(maxsize=1024)
@@ -38,4 +53,5 @@ def text_only(model: ModelFacts) -> ModelFacts:
     architecture = model.architecture
     if architecture.encoder is None and not architecture.sees_images_both_ways:
         return model
-    return replace(model, architecture=replace(architecture, encoder=None, sees_images_both_ways=False))
+    alone = replace(architecture, encoder=None, sees_images_both_ways=False)
+    return replace(model, architecture=alone, is_text_only=True)

@@ -1,7 +1,8 @@
 """What a caller fills in: GPU, layout, engine settings, load and limits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from hashlib import sha256
 from typing import Literal
 
 EngineName = Literal["vllm", "sglang", "tensorrt-llm"]
@@ -14,8 +15,28 @@ LoadedFormat = Literal["fp8"]  # that an engine makes while it loads
 WeightFormat = Literal["bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
 
 
+def content_key(kind: str, content: tuple[object, ...]) -> str:
+    """Return a key that two values share when everything they state is the same; a written value tells all of it."""
+    return sha256(f"{kind} {content!r}".encode("utf-8", "backslashreplace")).hexdigest()
+
+
+class Valued:
+    """Compared by a key that is derived once: equal facts are equal whoever built them, and quick to look up."""
+
+    __slots__ = ()
+    key: str
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both state the same."""
+        return self is other or (type(other) is type(self) and self.key == other.key)
+
+    def __hash__(self) -> int:
+        """Return the key's hash, which text keeps."""
+        return hash(self.key)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Gpu:
+class Gpu(Valued):
     """One GPU type, as its driver and data sheet state it."""
 
     id: str
@@ -31,6 +52,16 @@ class Gpu:
     scale_up_bytes_per_s: float  # one direction, per GPU
     scale_out_bytes_per_s: float  # one direction, per GPU
     source: str = ""
+    measured_as: str | None = None  # the name under which its kernels were measured; None: they were not
+    key: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Derive the key from every other field."""
+        peaks = tuple(sorted(self.peak_flop_per_s.items()))
+        others = tuple(
+            getattr(self, stated.name) for stated in fields(self) if stated.name not in ("peak_flop_per_s", "key")
+        )
+        object.__setattr__(self, "key", content_key("gpu", (peaks, others)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,18 +17,6 @@ from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.performance.stored import Kernels, Refusal
 from service.performance.tables import StepTables
 
-SYSTEMS: Final[Mapping[str, str]] = {
-    "h100-sxm-80gb": "h100_sxm",
-    "h200-sxm-141gb": "h200_sxm",
-    "b200-sxm-180gb": "b200_sxm",
-    "b300-sxm-288gb": "b300_sxm",
-    "gb200-nvl72": "gb200",
-    "gb300-nvl72": "gb300",
-    "a100-sxm-80gb": "a100_sxm",
-    "l40s": "l40s",
-    "rtx-pro-6000-server": "rtx_pro_6000_server",
-    "arc-pro-b60": "b60",
-}
 BACKENDS: Final[Mapping[EngineName, str]] = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "trtllm"}
 # What the library says where a matrix format was never measured on a GPU, whatever the model.
 NO_MATRICES: Final = "GEMM perf data missing for quant"
@@ -44,11 +32,6 @@ _held: "OrderedDict[tuple[str, EngineName], Any]" = OrderedDict()
 
 # Each refusal costs as much as an answer; there are as many as GPUs x engines x formats.
 _known_missing: dict[tuple[str, EngineName, str], Refusal] = {}
-
-
-def has_system(gpu_id: str) -> bool:
-    """Return whether kernels were measured on this GPU at all."""
-    return gpu_id in SYSTEMS
 
 
 def build(kernels: Kernels) -> StepTables | Refusal:

@@ -12,7 +12,6 @@ from service.engine.time.simulations import Simulations
 from service.engine.time.steps import Deployed, Timing
 from service.performance.calibration import SOURCE, efficiencies_for, factors_of, row_for
 from service.performance.kernels import KernelTables, NotMeasuredError, in_process
-from service.performance.measured import SYSTEMS, has_system
 from service.performance.modes import quantization_modes
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.stored import Kernels
@@ -122,13 +121,14 @@ def kernels_of(key: Deployed) -> Kernels:
     Raises:
         NotMeasuredError: none can.
     """
-    if not has_system(key.gpu.id):
+    system = key.gpu.measured_as
+    if system is None:
         raise NotMeasuredError(f"no kernels were measured on {key.gpu.id}")
     if not key.model.config_json:
         raise NotMeasuredError("the model's config is not known")
     return Kernels(
         config_json=_config_as_measured(key.model.config_json, key.model.architecture.measured_as),
-        system=SYSTEMS[key.gpu.id],
+        system=system,
         layout=key.layout,
         engine=key.rules.engine,
         modes=tuple(quantization_modes(key.checkpoint.quantization, key.gpu, key.rules.engine, key.kv_cache_dtype)),

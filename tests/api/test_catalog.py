@@ -2,62 +2,34 @@
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 from starlette.testclient import TestClient
 
-from service.catalog.database import make_engine
 from service.main import create_app
-from tests.conftest import seeded_service, service_settings
+from tests.catalog.samples import GPU, MODEL, OFFER, with_figure
+from tests.conftest import API_KEY, emptied, seeded_service, service_settings
 
-SOURCE = {"url": "https://example.com/sheet", "checked_on": "2026-11-01"}
-GPU: dict[str, Any] = {
-    "id": "made-up-100gb",
-    "name": "Made Up 100GB",
-    "vendor": "nvidia",
-    "architecture": "hopper",
-    "compute_capability": "9.0",
-    "aliases": ["madeup"],
-    "gpus_per_node": 8,
-    "scale_up_domain_gpus": 8,
-    "scale_up_kind": "nvlink",
-    "figures": {
-        "memory_bytes": {"value": 107374182400, "printed_as": "100 GiB", "source": SOURCE},
-        "memory_bandwidth_bytes_per_s": {"value": 3350000000000, "printed_as": "3.35 TB/s", "source": SOURCE},
-    },
-}
-OFFER: dict[str, Any] = {
-    "id": "made-up-offer",
-    "provider": "aws",
-    "instance_type": "p99.48xlarge",
-    "region": "us-east-1",
-    "gpu": "made-up-100gb",
-    "gpu_count": 8,
-    "usd_per_hour": 10.0,
-    "as_of": "2026-11-01",
-    "source": SOURCE,
-}
-MODEL: dict[str, Any] = {
-    "id": "made-up-8b",
-    "name": "Made Up 8B",
-    "hf_id": "made/Up-8B",
-    "aliases": ["up8"],
-    "config": {
-        "architectures": ["LlamaForCausalLM"],
-        "hidden_size": 4096,
-        "intermediate_size": 14336,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 8,
-        "vocab_size": 128256,
-        "max_position_embeddings": 131072,
-    },
-    "checkpoints": [{"weight_format": "bf16", "hf_id": "made/Up-8B", "is_default": True, "source": SOURCE}],
-    "source": SOURCE,
-}
+
+def held(client: TestClient) -> tuple[Any, ...]:
+    """Return what a service holds, to compare."""
+    ready = client.get("/readyz").json()
+    return tuple(ready[name] for name in ("catalog_revision", "models", "gpus"))
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def on_each(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A client of a service on each kind of database, for writes that are refused."""
+    folder = tmp_path_factory.mktemp("service")
+    url = f"sqlite:///{folder}/catalog.sqlite3"
+    if request.param == "postgresql":
+        url = emptied(request.getfixturevalue("postgres_url"))
+    with seeded_service(service_settings(folder, database_url=url)) as client:
+        client.headers["X-API-Key"] = API_KEY
+        yield client
 
 
 def test_reads_are_open_and_show_sources(client: TestClient) -> None:
@@ -141,14 +113,14 @@ def _nested(levels: int) -> dict[str, Any]:
     ids=["deep", "deeper", "surrogate", "nul", "surrogate key", "layers"],
 )
 def test_a_config_no_client_could_read_back_is_refused(writable: TestClient, extra: dict[str, Any]) -> None:
-    before = writable.get("/readyz").json()
+    before = held(writable)
     body = json.dumps({**MODEL, "config": {**MODEL["config"], **extra}})
 
     response = writable.put("/catalog/models/made-up-8b", content=body, headers={"content-type": "application/json"})
 
     assert response.status_code == 422, response.text
     assert "config" in response.json()["errors"][0]["field"]
-    assert writable.get("/readyz").json() == before
+    assert held(writable) == before
 
 
 def test_an_infinite_number_of_a_config_is_kept_as_transformers_writes_it(writable: TestClient) -> None:
@@ -173,16 +145,85 @@ def test_an_infinite_number_of_a_config_is_kept_as_transformers_writes_it(writab
         ("/catalog/models/made-up-8b", {**MODEL, "aliases": ["llama-3.1-8b"]}, 409),
         ("/catalog/offers/made-up-offer", {**OFFER, "gpu": "no-such-gpu"}, 409),
         ("/catalog/offers/made-up-offer", {**OFFER, "usd_per_hour": -1}, 422),
+        # Each of these was taken, and then no question was answered any more, or was a 503 on PostgreSQL alone.
+        ("/catalog/gpus/made-up-100gb", with_figure("memory_bytes", 1e-300), 422),
+        ("/catalog/gpus/made-up-100gb", with_figure("memory_bandwidth_bytes_per_s", 1e-300), 422),
+        ("/catalog/gpus/made-up-100gb", with_figure("peak_bf16_flop_per_s", 1e-300), 422),
+        ("/catalog/gpus/made-up-100gb", with_figure("memory_bytes", True), 422),
+        ("/catalog/gpus/made-up-100gb", with_figure("memory_bytes", "5"), 422),
+        ("/catalog/gpus/made-up-100gb", {**GPU, "scale_up_kind": "\0"}, 422),
+        ("/catalog/offers/made-up-offer", {**OFFER, "gpu": "h100-sxm-80gb", "usd_per_hour": 5e-324}, 422),
+        ("/catalog/offers/made-up-offer", {**OFFER, "gpu": "h100-sxm-80gb", "instance_type": "x" * 129}, 422),
+        ("/catalog/offers/made-up-offer", {**OFFER, "gpu": "h100-sxm-80gb", "instance_type": "x\0"}, 422),
+        (
+            "/catalog/models/made-up-8b",
+            {
+                **MODEL,
+                "config": {
+                    **MODEL["config"],
+                    "architectures": ["Step3TextForCausalLM"],
+                    "moe_layers_enum": "9" * 5000,
+                    "moe_num_experts": 8,
+                    "moe_top_k": 2,
+                    "moe_intermediate_size": 64,
+                    "share_expert_dim": 64,
+                    "share_q_dim": 64,
+                    "num_attention_groups": 1,
+                },
+            },
+            422,
+        ),
     ],
+    ids=lambda value: value.rsplit("/", 1)[-1] if isinstance(value, str) else None,
 )
-def test_a_refused_write_changes_nothing(writable: TestClient, path: str, body: dict[str, Any], status: int) -> None:
-    before = writable.get("/readyz").json()
+def test_a_refused_write_changes_nothing(on_each: TestClient, path: str, body: dict[str, Any], status: int) -> None:
+    before = held(on_each)
 
-    response = writable.put(path, json=body)
+    response = on_each.put(path, json=body)
 
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
-    assert writable.get("/readyz").json() == before
+    assert held(on_each) == before
+
+
+def test_bounds_are_stated_where_a_figure_breaks_them(writable: TestClient) -> None:
+    problem = writable.put("/catalog/gpus/made-up-100gb", json=with_figure("power_watts", 1e9)).json()
+
+    assert problem["errors"][0]["field"].startswith("figures")
+    assert problem["errors"][0]["accepted"] == "1 to 100000 watts"
+
+
+def test_a_gpu_added_over_the_api_may_have_measured_kernels(writable: TestClient) -> None:
+    """The same silicon in another form: it is timed by the kernels it names."""
+    h100 = writable.get("/catalog/gpus/h100").json()
+    twin = {**h100, "id": "h100-of-somebody", "name": "H100 of somebody", "aliases": []}
+    question = {
+        "model": "llama-3.1-8b",
+        "concurrent_requests": 8,
+        "input_tokens": 500,
+        "output_tokens": 100,
+        "tensor_parallel_size": 1,
+        "ttft_s": 2.0,
+    }
+
+    for measured_as, basis in ((h100["measured_as"], "measured-kernels"), (None, "roofline")):
+        written = writable.put("/catalog/gpus/h100-of-somebody", json={**twin, "measured_as": measured_as})
+        assert written.status_code == 200, written.text
+        answer = writable.post("/size", json={**question, "gpu": "h100-of-somebody"}).json()
+        assert answer["latency"]["basis"] == basis
+
+
+def test_a_price_change_parses_nothing_but_the_offer(writable: TestClient) -> None:
+    keeper = writable.app.state.catalog  # type: ignore[attr-defined]
+    before = keeper.snapshot
+    offer = writable.get("/catalog/offers").json()["items"][0]
+
+    written = writable.put(f"/catalog/offers/{offer['id']}", json={**offer, "usd_per_hour": 77.0})
+
+    assert written.status_code == 200
+    assert keeper.snapshot.revision == before.revision + 1
+    assert keeper.snapshot.built_models is before.built_models
+    assert keeper.snapshot.gpus is before.gpus
 
 
 @pytest.mark.parametrize("method", ["put", "delete"])
@@ -218,20 +259,19 @@ def test_a_dead_database_costs_writes_and_never_answers(tmp_path: Any) -> None:
         }
 
         assert write.status_code == 503
+        assert int(write.headers["retry-after"]) > 0
         assert client.post("/size", json=question).status_code == 200
         assert client.get("/readyz").json()["status"] == "ready"
 
 
-def test_two_services_on_one_postgresql_converge(postgres_url: str, tmp_path: Path) -> None:
-    engine = make_engine(postgres_url)
-    with engine.begin() as connection:
-        connection.execute(text("DROP SCHEMA public CASCADE"))
-        connection.execute(text("CREATE SCHEMA public"))
-    engine.dispose()
-    shared = {"database_url": postgres_url, "snapshot_poll_seconds": 0.2}
+@pytest.mark.parametrize("poll_seconds", [0.2, 3600])
+def test_two_services_on_one_postgresql_converge(empty_postgres_url: str, tmp_path: Path, poll_seconds: float) -> None:
+    """By looking, and by being told."""
+    shared = {"database_url": empty_postgres_url, "snapshot_poll_seconds": poll_seconds}
     first_settings = service_settings(tmp_path / "first", **shared)
     second_settings = service_settings(tmp_path / "second", **shared)
     with seeded_service(first_settings) as first, TestClient(create_app(second_settings)) as second:
+        time.sleep(0.5)
         written = first.put("/catalog/gpus/made-up-100gb", json=GPU, headers={"X-API-Key": "test-key"})
         assert written.status_code == 200, written.text
         for _ in range(100):

@@ -5,12 +5,14 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session, select
 
+from service.catalog.reading import read_catalog
 from service.catalog.seed import seed_catalog
 from service.catalog.seed_files import seed_entries
 from service.catalog.snapshot import Snapshot, build_snapshot
-from service.catalog.store import current_revision, raise_revision, read_catalog
+from service.catalog.store import current_version, raise_revision
 from service.catalog.tables import GpuRow, ModelRow, OfferRow
 from service.engine.config_reader import text_reader
+from service.engine.formats.quantization import parse_quantization
 from service.engine.memory.weights import num_parameters
 
 PROVIDERS = {"aws", "gcp", "azure", "lambda", "runpod", "coreweave"}
@@ -42,6 +44,32 @@ GPUS = [
     "mi355x",
     "gaudi3",
     "gb10",
+    "rtx-4090d",
+    "rtx-5060-ti",
+    "rtx-3060",
+    "rtx-4070-ti",
+    "rtx-5000-ada",
+    "rtx-pro-4500",
+    "rtx-pro-5000",
+    "rtx-6000d",
+    "r9700",
+    "arc-pro-b70",
+    "strix-halo",
+    "jetson-orin",
+    "mi250",
+]
+RENTED = [
+    "h100",
+    "h200",
+    "b200",
+    "a100",
+    "a100-pcie",
+    "h100-pcie",
+    "l40s",
+    "l4",
+    "rtx-4090",
+    "rtx-5090",
+    "rtx-pro-6000",
 ]
 MODELS = [
     "llama-2-7b",
@@ -84,6 +112,29 @@ MODELS = [
     "glm-4.7-flash",
     "seed-oss-36b",
     "nemotron-nano-9b-v2",
+    "kimi-k2-thinking",
+    "kimi-k2.6",
+    "qwen3-coder-next",
+    "deepseek-ai/DeepSeek-V3.2-Exp",
+    "glm-5.3-flash",
+    "qwen3.8-flash-next",
+    "step-3.7-flash",
+    "qwen2-0.5b",
+    "Qwen/Qwen2.5-32B",
+    "codellama-34b",
+    "deepseek-ocr",
+    "deepseek-r1-0528-qwen3-8b",
+    "nvidia/Llama-3_3-Nemotron-Super-49B-v1_5",
+    "gemma-4-12b",
+    "kimi-dev-72b",
+    "kimi-vl-a3b",
+    "gemma-7b",
+    "granite-3.1-2b",
+    "granite-3.1-8b",
+    "phi-2",
+    "qwen1.5-moe",
+    "yi-34b",
+    "mistralai/Mistral-7B-Instruct-v0.2",
 ]
 # Totals of the safetensors as huggingface.co prints them, and what of them the engine does not hold: draft layers,
 # keys and values of layers that read another layer's, one scale per layer or per matrix.
@@ -108,6 +159,21 @@ TOTALS = {
     "qwen2.5-vl-7b-instruct": (8_292_166_656, 0),
     "hunyuan-a13b-instruct": (80_393_183_232, 0),
 }
+# What the hub counts beyond what the engine holds, of totals that entries quote to the parameter. Negative: the engine
+# holds more, the values of layers whose checkpoint shares them with the keys.
+UNHELD = {
+    "apertus-8b-instruct-2509": 32 * (2 * 128 + 2),  # norms of queries and keys, two scalars of the activation
+    "command-r-plus": 64 * 104 * 128,  # a norm per head
+    "gemma-4-12b-it": 48 + 640 * 3840 - 8 * 512 * 3840,  # scalars, the sound projection; values of the full layers
+    "gemma-4-e2b-it": 18_880_547,  # as in TOTALS
+    "gemma-4-e4b-it": 55_055_658,
+    "granite-vision-3.2-2b": 22_315_088,  # the tower's pooling head, and three of the four layers projected
+    "kimi-k2-thinking": 7_808,  # rotary frequencies
+    "kimi-vl-a3b-instruct": 1_728,
+    "llava-1.5-7b": 12_596_224 + 2_048,  # the tower's last layer and norm, which are not read
+    "phi-2": 51_200,  # biases of the output layer
+    "step-3.7-flash": 2_428_171_008,  # three draft layers
+}
 # Billions as the publisher prints them.
 ROUNDED = {
     "qwen2.5-vl-72b-instruct": 73.4,
@@ -129,26 +195,30 @@ ROUNDED = {
     "granite-4.0-h-micro": 3.19,
     "nvidia-nemotron-nano-12b-v2": 12.3,
     "trinity-mini": 26.1,
+    "kimi-k2-instruct-0905": 1026,
+    "kimi-k2-thinking": 1026,
+    "step-3.7-flash": 198,
 }
 
 
 def test_seeding_twice_changes_nothing(database: Engine) -> None:
     with Session(database) as session, session.begin():
         first = seed_catalog(session)
-        revision = current_revision(session)
+        version = current_version(session)
 
     with Session(database) as session, session.begin():
         second = seed_catalog(session)
 
-        assert first > 0
-        assert second == 0
-        assert current_revision(session) == revision == 1
+        assert first.changed > 0
+        assert second.changed == 0
+        assert current_version(session) == version
+        assert version[1] == 1
 
 
 def test_what_was_seeded_is_read_back(database: Engine, catalog: Snapshot) -> None:
     with Session(database) as session, session.begin():
         seed_catalog(session)
-        entries = read_catalog(session)
+        entries = read_catalog(session).entries
         snapshot = build_snapshot(entries)
 
         assert set(snapshot.model_entries) == set(catalog.model_entries)
@@ -187,8 +257,8 @@ def test_the_database_refuses_what_makes_no_sense(database: Engine) -> None:
 def test_the_catalog_is_as_large_as_promised() -> None:
     models, gpus, offers = seed_entries()
 
-    assert len(models) >= 45
-    assert len(gpus) >= 40
+    assert len(models) >= 240
+    assert len(gpus) >= 75
     assert {offer.provider for offer in offers} >= PROVIDERS
 
 
@@ -214,6 +284,18 @@ def test_a_config_adds_up_to_what_the_publisher_rounds_to(catalog: Snapshot, nam
     assert num_parameters(catalog.model(name).architecture) / 1e9 == pytest.approx(billions, rel=5e-3)
 
 
+def test_an_entry_adds_up_to_the_total_it_quotes_from_the_hub(catalog: Snapshot) -> None:
+    quoted = {
+        entry.id: entry.num_parameters
+        for entry in catalog.entries.models
+        if entry.num_parameters is not None and entry.num_parameters % 10_000_000 and not catalog.refusal(entry.id)
+    }
+    apart = {name: total - num_parameters(catalog.model(name).architecture) for name, total in quoted.items()}
+
+    assert len(quoted) >= 100
+    assert {name: difference for name, difference in apart.items() if difference} == UNHELD
+
+
 def test_every_figure_has_a_source_and_a_date() -> None:
     models, gpus, offers = seed_entries()
     sources = [
@@ -224,6 +306,23 @@ def test_every_figure_has_a_source_and_a_date() -> None:
     ]
 
     assert all(source.url.startswith("http") and source.checked_on for source in sources)
+
+
+@pytest.mark.parametrize("gpu", RENTED)
+def test_a_gpu_people_rent_is_offered_by_one_two_four_and_eight(catalog: Snapshot, gpu: str) -> None:
+    counts = {offer.gpu_count for offer in catalog.offers if offer.gpu == catalog.gpu(gpu).id}
+
+    assert counts >= {1, 2, 4, 8}
+
+
+def test_no_price_is_dated_after_its_source_was_read() -> None:
+    assert all(offer.as_of <= offer.source.checked_on for offer in seed_entries()[2])
+
+
+def test_prices_are_known_in_europe_and_asia_too() -> None:
+    regions = {offer.region for offer in seed_entries()[2]}
+
+    assert {"us-east-1", "eu-north1", "ap-south-1"} <= regions
 
 
 def test_memory_is_below_what_is_marketed_in_binary_units_and_peaks_are_dense() -> None:
@@ -242,8 +341,25 @@ def test_only_models_with_known_structures_are_sizable(catalog: Snapshot) -> Non
     refused = {entry.id: catalog.refusal(entry.id) for entry in catalog.entries.models}
     refused = {name: reason for name, reason in refused.items() if reason is not None}
 
-    assert set(refused) <= {"deepseek-v4-flash", "deepseek-v4-pro"}
+    assert set(refused) <= {"glm-5.3-flash", "qwen3.8-flash-next"}
     assert all("no rule" in reason for reason in refused.values() if reason)
+
+
+def test_every_checkpoint_says_the_format_that_its_quantization_is() -> None:
+    apart = {
+        model.id
+        for model in seed_entries()[0]
+        for checkpoint in model.checkpoints
+        if parse_quantization(checkpoint.quantization_config).weight_format not in (None, checkpoint.weight_format)
+    }
+
+    assert apart == {"deepseek-v4-flash", "deepseek-v4-pro"}  # named by their experts, which lie in 4 bits
+
+
+def test_a_checkpoint_has_one_entry() -> None:
+    ids = [checkpoint.hf_id.lower() for model in seed_entries()[0] for checkpoint in model.checkpoints]
+
+    assert len(ids) == len(set(ids))
 
 
 def test_configs_state_their_sizes() -> None:

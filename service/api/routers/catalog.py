@@ -7,25 +7,12 @@ from typing import Annotated, TypeVar
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.api.dependencies import KeyDep, SessionDep, SettingsDep, SnapshotDep, stated_once
+from service.api.dependencies import ImporterDep, KeyDep, SnapshotDep, WriterDep, stated_once
 from service.api.media import JsonRoute
 from service.api.problems import FieldProblem, ProblemError, problem_responses
 from service.catalog.entries import CatalogId, Entry, GpuEntry, HubId, ModelEntry, OfferEntry
-from service.catalog.errors import InvalidCatalogError, NotInCatalogError
-from service.catalog.hub import Hub
-from service.catalog.imports import imported_model
-from service.catalog.snapshot import build_snapshot, model_facts
-from service.catalog.store import (
-    delete_gpu,
-    delete_model,
-    delete_offer,
-    put_gpu,
-    put_model,
-    put_offer,
-    raise_revision,
-    read_catalog,
-)
-from service.engine.errors import EngineError
+from service.catalog.errors import NotInCatalogError
+from service.catalog.store import delete_gpu, delete_model, delete_offer, put_gpu, put_model, put_offer
 
 router = APIRouter(prefix="/catalog", tags=["catalog"], dependencies=[Depends(stated_once)], route_class=JsonRoute)
 READ_PROBLEMS = problem_responses(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
@@ -176,16 +163,6 @@ async def get_offer(offer_id: Annotated[str, Path(max_length=200)], snapshot: Sn
     return entry
 
 
-def _commit(session: SessionDep) -> int:
-    """Raise the revision after checking that the catalog holds together as a whole."""
-    revision = raise_revision(session)
-    try:
-        build_snapshot(read_catalog(session))
-    except InvalidCatalogError as error:
-        raise ProblemError(409, "conflict", str(error)) from error
-    return revision
-
-
 def _same_id(entry: ModelEntry | GpuEntry | OfferEntry, path_id: str) -> None:
     if entry.id != path_id:
         detail = "the id in the body differs from the id in the path"
@@ -199,11 +176,11 @@ def _same_id(entry: ModelEntry | GpuEntry | OfferEntry, path_id: str) -> None:
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
 )
-def write_gpu(entry_id: EntryId, entry: GpuEntry, session: SessionDep) -> Written:
+async def write_gpu(entry_id: EntryId, entry: GpuEntry, writer: WriterDep) -> Written:
     """Write a GPU; every figure names its source and the day it was looked at."""
     _same_id(entry, entry_id)
-    put_gpu(session, entry)
-    return Written(id=entry.id, catalog_revision=_commit(session))
+    _, revision = await writer.make(lambda session: put_gpu(session, entry))
+    return Written(id=entry.id, catalog_revision=revision)
 
 
 @router.put(
@@ -213,14 +190,11 @@ def write_gpu(entry_id: EntryId, entry: GpuEntry, session: SessionDep) -> Writte
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
 )
-def write_model(entry_id: EntryId, entry: ModelEntry, session: SessionDep) -> Written:
+async def write_model(entry_id: EntryId, entry: ModelEntry, writer: WriterDep) -> Written:
     """Write a model; its config must be one that can be sized."""
     _same_id(entry, entry_id)
-    facts = model_facts(entry)
-    if isinstance(facts, EngineError):
-        raise facts
-    put_model(session, entry)
-    return Written(id=entry.id, catalog_revision=_commit(session))
+    _, revision = await writer.make(lambda session: put_model(session, entry), lambda result: result.model(entry.id))
+    return Written(id=entry.id, catalog_revision=revision)
 
 
 @router.put(
@@ -230,17 +204,11 @@ def write_model(entry_id: EntryId, entry: ModelEntry, session: SessionDep) -> Wr
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
 )
-def write_offer(entry_id: EntryId, entry: OfferEntry, session: SessionDep) -> Written:
+async def write_offer(entry_id: EntryId, entry: OfferEntry, writer: WriterDep) -> Written:
     """Write a list price with its date."""
     _same_id(entry, entry_id)
-    put_offer(session, entry)
-    return Written(id=entry.id, catalog_revision=_commit(session))
-
-
-def _deleted(kind: str, entry_id: str, session: SessionDep, *, found: bool) -> Written:
-    if not found:
-        raise NotInCatalogError(kind, entry_id, ())
-    return Written(id=entry_id, catalog_revision=_commit(session))
+    _, revision = await writer.make(lambda session: put_offer(session, entry))
+    return Written(id=entry.id, catalog_revision=revision)
 
 
 @router.delete(
@@ -250,9 +218,10 @@ def _deleted(kind: str, entry_id: str, session: SessionDep, *, found: bool) -> W
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
 )
-def remove_gpu(entry_id: EntryId, session: SessionDep) -> Written:
+async def remove_gpu(entry_id: EntryId, writer: WriterDep) -> Written:
     """Delete a GPU; its offers go with it."""
-    return _deleted("gpu", entry_id, session, found=delete_gpu(session, entry_id))
+    _, revision = await writer.make(lambda session: delete_gpu(session, entry_id))
+    return Written(id=entry_id, catalog_revision=revision)
 
 
 @router.delete(
@@ -262,9 +231,10 @@ def remove_gpu(entry_id: EntryId, session: SessionDep) -> Written:
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
 )
-def remove_model(entry_id: EntryId, session: SessionDep) -> Written:
+async def remove_model(entry_id: EntryId, writer: WriterDep) -> Written:
     """Delete a model with its checkpoints."""
-    return _deleted("model", entry_id, session, found=delete_model(session, entry_id))
+    _, revision = await writer.make(lambda session: delete_model(session, entry_id))
+    return Written(id=entry_id, catalog_revision=revision)
 
 
 @router.delete(
@@ -274,9 +244,10 @@ def remove_model(entry_id: EntryId, session: SessionDep) -> Written:
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
 )
-def remove_offer(entry_id: EntryId, session: SessionDep) -> Written:
+async def remove_offer(entry_id: EntryId, writer: WriterDep) -> Written:
     """Delete an offer."""
-    return _deleted("offer", entry_id, session, found=delete_offer(session, entry_id))
+    _, revision = await writer.make(lambda session: delete_offer(session, entry_id))
+    return Written(id=entry_id, catalog_revision=revision)
 
 
 @router.post(
@@ -290,9 +261,12 @@ def remove_offer(entry_id: EntryId, session: SessionDep) -> Written:
         **_example({"entry": {"id": "llama-3.1-8b-instruct"}, "warnings": [], "catalog_revision": 2}),
     },
 )
-def import_model(wanted: ImportRequest, settings: SettingsDep, snapshot: SnapshotDep, session: SessionDep) -> Imported:
+async def import_model(
+    wanted: ImportRequest, importer: ImporterDep, snapshot: SnapshotDep, writer: WriterDep
+) -> Imported:
     """Fetch a model's config and counts, and keep them; nothing downloaded is executed."""
-    published = Hub(settings.hub_url, settings.allowed_hosts(), settings.hub_timeout_seconds).published(wanted.hf_id)
-    imported = imported_model(published, snapshot.entries.models, wanted.id, datetime.now(UTC).date())
-    put_model(session, imported.entry)
-    return Imported(entry=imported.entry, warnings=imported.warnings, catalog_revision=_commit(session))
+    today = datetime.now(UTC).date()
+    imported = await importer.imported(wanted.hf_id, snapshot.entries.models, wanted.id, today)
+    entry = imported.entry
+    _, revision = await writer.make(lambda session: put_model(session, entry), lambda result: result.model(entry.id))
+    return Imported(entry=entry, warnings=imported.warnings, catalog_revision=revision)

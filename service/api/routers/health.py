@@ -1,9 +1,12 @@
 """Liveness and readiness."""
 
-from fastapi import APIRouter
-from pydantic import BaseModel
+from time import time
 
-from service.api.dependencies import HolderDep
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from service.api.dependencies import KeeperDep, ProbeDep
+from service.catalog.health import Origin
 
 router = APIRouter(tags=["health"])
 
@@ -21,7 +24,12 @@ class Ready(BaseModel):
     catalog_revision: int
     models: int
     gpus: int
-    database_is_up: bool
+    database_is_up: bool = Field(description="whether the database answered when it was just asked")
+    catalog_origin: Origin = Field(description="where the catalog in use was read from")
+    catalog_age_s: float | None = Field(description="for how long it may have been out of date; null: never confirmed")
+    catalog_is_stale: bool = Field(description="whether that is more than five minutes")
+    refresh_failures: int = Field(description="refreshes that failed or were refused, since the start")
+    last_refresh_error: str | None = Field(description="why the last refresh failed; null where it worked")
 
 
 @router.get(
@@ -49,19 +57,31 @@ async def livez() -> Live:
                         "models": 122,
                         "gpus": 50,
                         "database_is_up": True,
+                        "catalog_origin": "database",
+                        "catalog_age_s": 1.2,
+                        "catalog_is_stale": False,
+                        "refresh_failures": 0,
+                        "last_refresh_error": None,
                     }
                 }
             }
         }
     },
 )
-async def readyz(holder: HolderDep) -> Ready:
-    """Answer with the revision in use."""
-    snapshot = holder.snapshot
+async def readyz(keeper: KeeperDep, probe: ProbeDep) -> Ready:
+    """Answer with the revision in use, and how it stands to the database."""
+    is_up = await probe.database_is_up()
+    snapshot, health, now = keeper.snapshot, keeper.health, time()
+    age_s = health.age_s(now)
     return Ready(
         status="ready",
         catalog_revision=snapshot.revision,
         models=len(snapshot.model_entries),
         gpus=len(snapshot.gpus),
-        database_is_up=holder.database_is_up,
+        database_is_up=is_up,
+        catalog_origin=health.origin,
+        catalog_age_s=None if age_s is None else round(age_s, 1),
+        catalog_is_stale=health.is_stale(now),
+        refresh_failures=health.failures,
+        last_refresh_error=health.last_error,
     )

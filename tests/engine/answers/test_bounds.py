@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.random_questions import Question, size_questions
 from service.catalog.engine_rules import rules_for
-from service.catalog.holder import seeded_snapshot
+from service.catalog.keeper import seeded_snapshot
 from service.engine.answers.size import size
 from service.engine.errors import EngineError
 from service.engine.fleet.deployments import best, deployments

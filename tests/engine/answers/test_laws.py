@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from service.catalog.engine_rules import rules_for
-from service.catalog.holder import seeded_snapshot
+from service.catalog.keeper import seeded_snapshot
 from service.engine.answers.capacity import capacity
 from service.engine.answers.size import size
 from service.engine.errors import EngineError, RefusedStartError

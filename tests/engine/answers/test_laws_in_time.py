@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from service.catalog.engine_rules import rules_for
-from service.catalog.holder import seeded_snapshot
+from service.catalog.keeper import seeded_snapshot
 from service.engine.answers.capacity import capacity
 from service.engine.answers.results import Sizing
 from service.engine.answers.size import size

@@ -9,11 +9,12 @@ from pydantic import ValidationError
 
 from service.catalog.entries import Checkpoint, ModelEntry
 from service.catalog.errors import ConflictError
-from service.catalog.hub import PublishedModel, UnusableHubAnswerError
 from service.engine.families import parse_architecture
 from service.engine.formats.quantization import Quantization, parse_quantization
 from service.engine.layers import Architecture
 from service.engine.memory.weights import num_parameters
+from service.hub.client import PublishedModel
+from service.hub.errors import UnusableHubAnswerError
 
 QUANTIZATION_FIELDS: Final = ("quantization_config", "compression_config", "hf_quant_config")
 PACKED_FORMATS: Final = ("int4", "mxfp4", "nvfp4")  # one stored element holds several parameters

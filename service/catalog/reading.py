@@ -1,0 +1,154 @@
+"""Reads the catalog out of the database: what did not change since the last time is neither parsed nor built again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from pydantic import ValidationError
+from sqlalchemy import JSON, Select, Table, Text, cast, type_coerce
+from sqlalchemy import select as sql_select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import selectinload
+from sqlalchemy.types import NullType
+from sqlmodel import Session, col, select
+
+from service.catalog.entries import CatalogEntries, GpuEntry, ModelEntry, OfferEntry
+from service.catalog.errors import InvalidCatalogError
+from service.catalog.store import Version, current_version
+from service.catalog.tables import GpuRow, ModelRow, OfferRow, metadata
+
+Kept = TypeVar("Kept", ModelEntry, GpuEntry, OfferEntry)
+Row = type[ModelRow] | type[GpuRow] | type[OfferRow]
+Marks = Mapping[str, int]  # by id: a hash of all the rows that make up an entry
+MOST_AT_ONCE: Final = 500  # ids that every database takes in one statement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """A table with rows of entries: in which column their id stands, and whose rows they are."""
+
+    table: Table
+    owner: str
+    kind: str | None = None  # which of those that share the table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind(Generic[Kept]):
+    """Where entries of one kind lie."""
+
+    name: str
+    row: Row
+    entry: type[Kept]
+    parts: tuple[_Part, ...]  # its own row first
+    loaded: tuple[Any, ...] = ()  # relationships to read along
+
+
+TABLES: Final = metadata.tables
+MODELS: Final = _Kind(
+    name="model",
+    row=ModelRow,
+    entry=ModelEntry,
+    parts=(
+        _Part(table=TABLES["models"], owner="id"),
+        _Part(table=TABLES["checkpoints"], owner="model_id"),
+        _Part(table=TABLES["aliases"], owner="target_id", kind="model"),
+    ),
+    loaded=(ModelRow.checkpoint_rows, ModelRow.alias_rows),
+)
+GPUS: Final = _Kind(
+    name="gpu",
+    row=GpuRow,
+    entry=GpuEntry,
+    parts=(
+        _Part(table=TABLES["gpus"], owner="id"),
+        _Part(table=TABLES["aliases"], owner="target_id", kind="gpu"),
+    ),
+    loaded=(GpuRow.alias_rows,),
+)
+OFFERS: Final = _Kind(name="offer", row=OfferRow, entry=OfferEntry, parts=(_Part(table=TABLES["offers"], owner="id"),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reading:
+    """The catalog as one look at the database found it."""
+
+    version: Version
+    entries: CatalogEntries
+    models: Marks
+    gpus: Marks
+    offers: Marks
+
+
+def read_catalog(session: Session, before: Reading | None = None) -> Reading:
+    """Return the whole catalog; entries whose rows are as they were before are the same objects.
+
+    Raises:
+        InvalidCatalogError: a row makes no sense; the message names it.
+    """
+    version = current_version(session)
+    models, gpus, offers = _marks(session, MODELS), _marks(session, GPUS), _marks(session, OFFERS)
+    kept = before.entries if before else CatalogEntries(revision=0, models=(), gpus=(), offers=())
+    entries = CatalogEntries(
+        revision=version[1],
+        models=_entries(session, MODELS, models, kept.models, before.models if before else {}),
+        gpus=_entries(session, GPUS, gpus, kept.gpus, before.gpus if before else {}),
+        offers=_entries(session, OFFERS, offers, kept.offers, before.offers if before else {}),
+    )
+    return Reading(version=version, entries=entries, models=models, gpus=gpus, offers=offers)
+
+
+def _marks(session: Session, kind: _Kind[Any]) -> Marks:
+    """Return what tells whether an entry changed, from the rows as they are stored, whoever wrote them."""
+    gathered: dict[str, list[int]] = {}
+    for position, part in enumerate(kind.parts):
+        for row in session.connection().execute(_as_stored(part)):
+            if position == 0 or row[0] in gathered:
+                gathered.setdefault(row[0], []).append(hash(tuple(row)))
+    return {entry_id: hash(tuple(sorted(marks))) for entry_id, marks in gathered.items()}
+
+
+def _as_stored(part: _Part) -> Select[Any]:
+    """Return a query for a part's rows in which nothing is parsed."""
+    columns = part.table.columns
+    stored = [cast(it, Text) if isinstance(it.type, JSON) else type_coerce(it, NullType()) for it in columns]
+    statement = sql_select(columns[part.owner], *stored)
+    return statement if part.kind is None else statement.where(columns["kind"] == part.kind)
+
+
+def _entries(
+    session: Session, kind: _Kind[Kept], marks: Marks, kept: Sequence[Kept], before: Marks
+) -> tuple[Kept, ...]:
+    """Return the entries in the order of ids, as Python orders text: databases differ."""
+    entries = {entry.id: entry for entry in kept if entry.id in marks and before.get(entry.id) == marks[entry.id]}
+    changed = sorted(marks.keys() - entries.keys())
+    for first in range(0, len(changed), MOST_AT_ONCE):
+        entries.update(_validated(session, kind, changed[first : first + MOST_AT_ONCE]))
+    return tuple(entries[entry_id] for entry_id in sorted(marks))
+
+
+def _validated(session: Session, kind: _Kind[Kept], ids: Sequence[str]) -> dict[str, Kept]:
+    try:
+        return {row.id: kind.entry.model_validate(row) for row in _rows(session, kind, ids)}
+    except SQLAlchemyError:
+        raise
+    except Exception as error:
+        if len(ids) > 1:  # whichever half holds the culprit says so
+            middle = len(ids) // 2
+            return {**_validated(session, kind, ids[:middle]), **_validated(session, kind, ids[middle:])}
+        raise InvalidCatalogError(
+            f"the {kind.name} {ids[0]!r} in the database makes no sense: {_why(error)}"
+        ) from error
+
+
+def _rows(session: Session, kind: _Kind[Any], ids: Sequence[str]) -> Sequence[Any]:
+    statement = select(kind.row).where(col(kind.row.id).in_(ids))
+    return session.exec(statement.options(*(selectinload(part) for part in kind.loaded))).all()
+
+
+def _why(error: Exception) -> str:
+    """Return what is wrong with a row in a few words, which may be shown."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return f"{where}: {first['msg'].removeprefix('Value error, ')}"[:300]
+    return f"a column cannot be read ({type(error).__name__})"

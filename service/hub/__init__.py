@@ -1,0 +1,1 @@
+"""Imports models from a hub: its client, the format of weight files, and the way to a catalog entry."""

@@ -1,0 +1,81 @@
+"""From what a hub publishes to an entry of the catalog."""
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from service.catalog.errors import ConflictError
+from service.engine.errors import UnsupportedModelError
+from service.hub.client import PublishedModel
+from service.hub.errors import UnusableHubAnswerError
+from service.hub.imports import imported_model
+from service.hub.safetensors import Counts
+from tests.catalog.samples import SOURCE, model
+from tests.hub.server import CONFIG
+
+TODAY = date(2026, 11, 21)
+
+
+def published(hf_id: str = "made/Tiny", **changes: Any) -> PublishedModel:
+    stated: dict[str, Any] = {
+        "hf_id": hf_id,
+        "config": CONFIG,
+        "quantization": None,
+        "counts": None,
+        "config_url": f"https://huggingface.co/{hf_id}/resolve/main/config.json",
+    }
+    return PublishedModel(**{**stated, **changes})
+
+
+def test_a_model_is_named_after_what_stands_behind_the_slash() -> None:
+    entry = imported_model(published(), (), None, TODAY).entry
+
+    assert (entry.id, entry.hf_id, entry.checkpoints[0].weight_format) == ("tiny", "made/Tiny", "bf16")
+    assert entry.source.checked_on == TODAY
+
+
+def test_a_model_imported_again_keeps_what_people_gave_it() -> None:
+    before = model(id="small-one", name="Small", hf_id="made/Tiny", aliases=["wee"], publisher="made")
+    other = {"weight_format": "fp8", "hf_id": "other/Tiny-fp8", "is_default": False, "source": SOURCE}
+    before = before.model_validate({**before.model_dump(), "checkpoints": [*before.model_dump()["checkpoints"], other]})
+
+    entry = imported_model(published(), [before], None, TODAY).entry
+
+    assert (entry.id, entry.name, entry.aliases, entry.publisher) == ("small-one", "Small", ("wee",), "made")
+    assert [it.hf_id for it in entry.checkpoints] == ["made/Tiny", "made/Up-8B", "other/Tiny-fp8"]
+    assert [it.is_default for it in entry.checkpoints] == [True, False, False]
+
+
+def test_the_id_of_another_model_is_not_taken() -> None:
+    with pytest.raises(ConflictError, match="made-up-8b"):
+        imported_model(published(), [model()], "made-up-8b", TODAY)
+
+
+def test_a_structure_without_a_rule_is_refused() -> None:
+    with pytest.raises(UnsupportedModelError):
+        imported_model(published(config={"architectures": ["NoSuchForCausalLM"]}), (), None, TODAY)
+
+
+def test_what_the_catalog_cannot_hold_is_named() -> None:
+    with pytest.raises(UnusableHubAnswerError, match="config"):
+        imported_model(published(config={**CONFIG, "note": "\ud800"}), (), None, TODAY)
+
+
+def test_files_that_disagree_with_the_config_are_pointed_out() -> None:
+    odd = imported_model(published(counts=Counts(4352, 8704)), (), None, TODAY)
+    unchecked = imported_model(published(), (), None, TODAY)
+
+    assert "4352 parameters" in odd.warnings[0]
+    assert "not checked" in unchecked.warnings[0]
+
+
+def test_a_quantization_is_the_checkpoint_s_and_not_the_config_s() -> None:
+    quantization = {"quant_method": "fp8"}
+    config = {**CONFIG, "quantization_config": quantization}
+
+    entry = imported_model(published(config=config, quantization=quantization), (), None, TODAY).entry
+
+    assert "quantization_config" not in entry.config
+    assert entry.checkpoints[0].quantization_config == quantization
+    assert entry.checkpoints[0].weight_format == "fp8"
