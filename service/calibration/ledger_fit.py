@@ -332,7 +332,7 @@ SAMPLES: dict[str, tuple[Statistic, Sample]] = {
     "connected_context": (middle, _connected_context_gib),
     "peers_counted": (upper(4 / 5), _peers_gib("peers_counted", lambda rules: rules.non_torch_bytes_with_peers)),
     "peers": (upper(4 / 5), _peers_gib("peers", lambda rules: rules.non_torch_bytes_with_peers)),
-    "fused_reduce": (upper(4 / 5), _peers_gib("fused_reduce", lambda rules: rules.fused_reduce_bytes)),
+    "fused_reduce": (upper(3 / 4), _peers_gib("fused_reduce", lambda rules: rules.fused_reduce_bytes)),
     "non_torch_unified": (middle, _non_torch_unified_gib),
     "margin_first": (upper(19 / 20), _missed_gib("margin_first")),
     "margin_captured": (upper(19 / 20), _missed_gib("margin_captured")),

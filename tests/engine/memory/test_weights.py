@@ -2,7 +2,9 @@
 
 import pytest
 
+from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
+from service.engine.engines.device import device_of
 from service.engine.inputs import Layout
 from service.engine.memory.weights import num_active_parameters, num_parameters, rank_weights
 
@@ -70,23 +72,26 @@ def test_ranks_together_hold_at_least_the_whole(catalog: Snapshot, layout: Layou
 
 
 @pytest.mark.parametrize(
-    ("model", "loaded_gib", "printed"),
+    ("model", "version", "loaded_gib", "printed"),
     [
-        ("gpt-oss-20b", 13.47, "llm-d-planner docs/empirical-vllm-memory-results.md, H100"),
-        ("gpt-oss-120b", 64.4, "start-up on one H100; the parameters alone are 60.8 GiB"),
-        ("qwen3-32b", 61.03, "llm-d-planner docs/empirical-vllm-memory-results.md, H100"),
-        ("llama-3.1-8b-instruct", 14.99, "vllm-project/vllm issue 10517"),
+        ("gpt-oss-20b", "0.11.0", 13.47, "llm-d-planner docs/empirical-vllm-memory-results.md, H100"),
+        ("gpt-oss-20b", "0.19.0", 13.64, "the same page's later runs"),
+        ("gpt-oss-120b", "0.14.1", 64.38, "start-up on one H100; the parameters alone are 60.8 GiB"),
+        ("gpt-oss-120b", "0.25", 61.04, "vllm-project/vllm pull request 46549: the loaded scales are dropped"),
+        ("qwen3-32b", "0.11.0", 61.03, "llm-d-planner docs/empirical-vllm-memory-results.md, H100"),
+        ("llama-3.1-8b-instruct", "0.31", 14.99, "vllm-project/vllm issue 10517"),
     ],
 )
 def test_loaded_weights_are_what_start_ups_print(
-    catalog: Snapshot, model: str, loaded_gib: float, printed: str
+    catalog: Snapshot, model: str, version: str, loaded_gib: float, printed: str
 ) -> None:
     facts = catalog.model(model)
     own = next(checkpoint for checkpoint in facts.checkpoints if checkpoint.is_default)
 
-    loaded = rank_weights(facts.architecture, layout=Layout(), quantization=own.quantization).loaded_bytes
+    device = device_of(catalog.gpu("h100"), rules_for("vllm", version))
+    weights = rank_weights(facts.architecture, layout=Layout(), quantization=own.quantization, device=device)
 
-    assert loaded / (1 << 30) == pytest.approx(loaded_gib, rel=0.01), printed
+    assert weights.loaded_bytes / (1 << 30) == pytest.approx(loaded_gib, rel=0.002), printed
 
 
 # model, TP, DP: parameters of one rank with experts dealt out over both, as vLLM 0.33 instantiates them (bytes). Shared
