@@ -61,6 +61,23 @@ def test_every_catalog_model_agrees_with_its_published_total(catalog: Snapshot) 
     assert wrong == {}
 
 
+@pytest.mark.parametrize("model", ["apertus-8b-instruct-2509", "command-r-plus", "phi-2", "llama-3.1-8b-instruct"])
+def test_these_have_every_parameter_that_the_hub_counts(catalog: Snapshot, model: str) -> None:
+    # Learnt slopes of an activation, norms on heads, a bias on the output head.
+    entry = next(each for each in catalog.entries.models if each.id == model)
+
+    assert num_parameters(catalog.model(model).architecture) == entry.num_parameters
+
+
+def test_a_projector_of_several_layers_reads_them_side_by_side(catalog: Snapshot) -> None:
+    # Of the hub's total SigLIP's pooling head is not loaded (a probe, attention, two matrices, a norm), nor its last norm.
+    width, inner = 1_152, 4_304
+    pooling = width + 4 * (width * width + width) + (2 * width * inner + width + inner) + 4 * width
+    entry = next(each for each in catalog.entries.models if each.id == "granite-vision-3.2-2b")
+
+    assert num_parameters(catalog.model(entry.id).architecture) + pooling == entry.num_parameters
+
+
 @pytest.mark.parametrize(
     "layout", [Layout(tensor_parallel_size=8), Layout(tensor_parallel_size=2, pipeline_parallel_size=4)]
 )
