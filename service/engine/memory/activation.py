@@ -60,9 +60,7 @@ def activation_bytes(architecture: Architecture, layout: Layout, settings: Engin
     if not rules.keeps_workspaces:
         forward += workspace_bytes(architecture, layout, settings, rules)
     lasting = lasting_bytes(architecture, layout, settings, rules)
-    if rules.memory_share == "free":
-        return lasting + kept + sampler + forward + encoder
-    return lasting + kept + max(sampler, forward, encoder)
+    return lasting + kept + rules.serving_engine.working_bytes(sampler, forward, encoder)
 
 
 def encoder_tokens(architecture: Architecture, settings: EngineSettings) -> int:
