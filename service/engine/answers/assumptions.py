@@ -17,6 +17,7 @@ PREFIX_SOURCE = "shared prefixes are not counted on: every request holds its own
 GIVEN_POOL_SOURCE = "the pool is given, so gpu_memory_utilization does not size it"
 POOLS_SOURCE = "SGLang server_args.py: how pools of separate kinds of layers share the memory"
 STATES_SOURCE = "SGLang kv_cache_configurator.py: 1, 2 more for prefixes, 2 more with extra_buffer (since mid-2026)"
+PLAN_SOURCE = "no such rules are known for the stated version: the cache's blocks, layouts and weights follow this one"
 LENGTHS_SOURCE = "requests that are all alike would keep in step; real ones do not"
 WHOLE_CONTEXT_SOURCE = "requests of the longest context served; an eighth of it, at most 512 tokens, is output"
 
@@ -56,7 +57,7 @@ def recommend_assumptions(question: RecommendQuestion) -> tuple[Assumption, ...]
     """Return what every option of a recommendation rests on."""
     return (
         _note("model_config", question.model.id, "catalog", question.model.source),
-        _rules_note(question.rules),
+        *_rules_notes(question.rules),
         *_stated_settings(question.settings, question.rules),
         *resolved_drafts(question.model, question.settings)[1],
         *_adapters(question.settings),
@@ -78,7 +79,7 @@ def _shared(resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
         _note("model_config", model.id, "catalog", model.source),
         _note("checkpoint", resolved.checkpoint.hf_id, "catalog", resolved.checkpoint.source),
         _note("gpu_memory_bytes", gpu.memory_bytes, "catalog", gpu.source),
-        _rules_note(rules),
+        *_rules_notes(rules),
         *resolved.assumptions,
         _note(
             "max_model_len",
@@ -90,6 +91,13 @@ def _shared(resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
         *_adapters(plan.settings),
         *(_note(name, value, "measured", rules.measured_source) for name, value in measured.items()),
     )
+
+
+def _rules_notes(rules: EngineRules) -> Iterator[Assumption]:
+    """Yield which version's rules size the memory, and whose rules plan the caches where that version has none."""
+    yield _rules_note(rules)
+    if rules.planned_as is not None:
+        yield _note("plan_rules", rules.planned_as, "default", PLAN_SOURCE)
 
 
 def _rules_note(rules: EngineRules) -> Assumption:

@@ -13,9 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from service.engine.inputs import EngineName
-
-Version = tuple[int, ...]
+from packaging.version import Version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,36 +51,34 @@ class PlanRules:
 
 
 NEWEST: Final = PlanRules()
-_VLLM: Final[tuple[tuple[Version, Mapping[str, Any]], ...]] = (
-    ((0, 33), {"exports_states": ("flash_kda", "mamba2"), "refuses_other_floats": False}),
-    ((0, 32), {"exports_states": ("flash_kda",), "glm_sparse_is_fp8": False, "interleaves_rotary": False}),
-    ((0, 31), {"pads_plain_experts": False}),
-    ((0, 30), {"keeps_own_fp8_plain": False}),
-    ((0, 29), {"refines_expert_scales": False, "exports_states": ()}),
-    ((0, 28), {"caches_states": False, "retains_for_drafts": False}),
-    ((0, 27), {"packs_pages": False, "hybrid_latent_tokens": 64}),
-    ((0, 26), {"has_batches_in_flight": False, "expert_scale_multiple": 2}),
-    ((0, 25), {"drops_expert_scales": False}),
-    ((0, 24), {"workstations_run_sparse": False}),
-    ((0, 22), {"pads_expert_values": True}),
-    ((0, 20, 2), {"counts_tokens_by_blocks": True}),
-    ((0, 18), {"kernels_set_blocks": False}),
-    ((0, 17), {"keeps_wide_routers": False, "pads_expert_values": False, "leaves_towers_out": False}),
-    ((0, 15), {"can_align_states": False, "flashinfer_runs_latents": False}),
-    ((0, 11, 1), {"flashinfer_reads_fp8": False}),
-)
+_VLLM: Final[Mapping[Version, Mapping[str, Any]]] = {
+    Version("0.33"): {"exports_states": ("flash_kda", "mamba2"), "refuses_other_floats": False},
+    Version("0.32"): {"exports_states": ("flash_kda",), "glm_sparse_is_fp8": False, "interleaves_rotary": False},
+    Version("0.31"): {"pads_plain_experts": False},
+    Version("0.30"): {"keeps_own_fp8_plain": False},
+    Version("0.29"): {"refines_expert_scales": False, "exports_states": ()},
+    Version("0.28"): {"caches_states": False, "retains_for_drafts": False},
+    Version("0.27"): {"packs_pages": False, "hybrid_latent_tokens": 64},
+    Version("0.26"): {"has_batches_in_flight": False, "expert_scale_multiple": 2},
+    Version("0.25"): {"drops_expert_scales": False},
+    Version("0.24"): {"workstations_run_sparse": False},
+    Version("0.22"): {"pads_expert_values": True},
+    Version("0.20.2"): {"counts_tokens_by_blocks": True},
+    Version("0.18"): {"kernels_set_blocks": False},
+    Version("0.17"): {"keeps_wide_routers": False, "pads_expert_values": False, "leaves_towers_out": False},
+    Version("0.15"): {"can_align_states": False, "flashinfer_runs_latents": False},
+    Version("0.11.1"): {"flashinfer_reads_fp8": False},
+}
 
 
-def plan_rules(engine: EngineName, version: Version | None) -> PlanRules:
-    """Return how a version plans; without one, or for an engine with one way to plan, the newest.
+def plan_of(version: Version) -> PlanRules:
+    """Return how a version of vLLM plans.
 
-    >>> plan_rules("vllm", (0, 27)).caches_states, plan_rules("vllm", None).caches_states
+    >>> plan_of(Version("0.27")).caches_states, plan_of(Version("0.28")).caches_states
     (False, True)
     """
-    if engine != "vllm" or version is None:
-        return NEWEST
-    rules = replace(NEWEST, version=".".join(map(str, version)))
-    for since, before in _VLLM:
+    rules = replace(NEWEST, version=str(version))
+    for since, before in sorted(_VLLM.items(), reverse=True):
         if version < since:
             rules = replace(rules, **before)
     return rules

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from service.engine.arithmetic import GIB
+from service.engine.engines.base import Engine, MemoryShare
 from service.engine.engines.plans import NEWEST, PlanRules
+from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName, Gpu
 
 # Where CUDA graphs count: beside the budget, or as an estimate taken out of it before the pool is sized.
 GraphAccounting = Literal["outside", "inside"]
-# What the utilization is a share of: the whole memory (vLLM), the memory before weights are loaded, for
-# weights and cache alone (SGLang), or what weights and activations leave free (TensorRT-LLM).
-MemoryShare = Literal["total", "static", "free"]
 UNIFIED_MEMORY = ("gb10",)
 
 
@@ -54,7 +53,6 @@ class EngineRules:
     rules_version: str
     default_gpu_memory_utilization: float  # [fraction]
     utilization_reserves: tuple[UtilizationReserve, ...]  # where the default depends on the GPU; first match wins
-    memory_share: MemoryShare
     graph_accounting: GraphAccounting
     peak_includes_graphs: bool  # the log's "peak activation" contains the graph estimate
     batch_defaults: tuple[BatchDefaults, ...]  # first match wins
@@ -78,7 +76,18 @@ class EngineRules:
     measured_source: str
     plan: PlanRules = NEWEST
     for_mixtures: "EngineRules | None" = None  # of models with experts or recurrent state
-    is_version_stated: bool = True  # or the newest, because nobody states a version
+    is_version_stated: bool = True  # or the row that speaks where nobody states one
+    planned_as: str | None = None  # whose rules plan caches and weights, where the stated version has none of its own
+
+    @property
+    def serving_engine(self) -> Engine:
+        """Return what the engine does its own way in every version."""
+        return engine_named(self.engine)
+
+    @property
+    def memory_share(self) -> MemoryShare:
+        """Return what the utilization is a share of."""
+        return self.serving_engine.memory_share
 
 
 def has_unified_memory(gpu: Gpu) -> bool:

@@ -65,9 +65,7 @@ def activation_bytes(
     if not rules.keeps_workspaces:
         forward += workspace_bytes(architecture, layout, settings, rules, device)
     lasting = lasting_bytes(architecture, layout, settings, rules, device)
-    if rules.memory_share == "free":
-        return lasting + kept + sampler + forward + encoder
-    return lasting + kept + max(sampler, forward, encoder)
+    return lasting + kept + rules.serving_engine.working_bytes(sampler, forward, encoder)
 
 
 def encoder_tokens(architecture: Architecture, settings: EngineSettings) -> int:

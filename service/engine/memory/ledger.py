@@ -7,6 +7,7 @@ source, sample and error of each.
 from dataclasses import dataclass
 from functools import lru_cache
 
+from service.engine.engines.base import Spent
 from service.engine.engines.device import device_of
 from service.engine.engines.rules import EngineRules, has_unified_memory
 from service.engine.inputs import EngineSettings, Gpu, Layout
@@ -32,8 +33,8 @@ def memory_per_gpu(
 
         total = reserved + weights + activation + graphs + non-torch + cache - shortfall
 
-    With `kv_cache_memory_bytes` the cache is given, and `reserved` is what remains; `budget_left`
-    states each engine's own formula otherwise.
+    With `kv_cache_memory_bytes` the cache is given, and `reserved` is what remains; each engine's
+    `cache_bytes` states its own formula otherwise.
 
     Args:
         architecture: the model.
@@ -62,13 +63,19 @@ def _ledger(
     activation = activation_bytes(architecture, layout, settings, rules, device_of(gpu, rules))
     graphs = cuda_graph_bytes(architecture, layout, settings, rules, gpu)
     non_torch = non_torch_bytes(gpu, layout, rules)
-    fixed = rank_weight_bytes + activation + graphs + non_torch
-    if settings.kv_cache_memory_bytes is None:
-        cache = budget_left(gpu, settings, rules, rank_weight_bytes, activation, graphs, non_torch)
-    else:
-        cache = settings.kv_cache_memory_bytes
+    spent = Spent(
+        total_bytes=gpu.memory_bytes,
+        weight_bytes=rank_weight_bytes,
+        activation_bytes=activation,
+        graph_bytes=graphs,
+        non_torch_bytes=non_torch,
+    )
+    cache = settings.kv_cache_memory_bytes
+    if cache is None:
+        counts_graphs = rules.graph_accounting == "inside"
+        cache = rules.serving_engine.cache_bytes(spent, settings.gpu_memory_utilization, counts_graphs=counts_graphs)
     kept = max(cache, 0)
-    reserved = gpu.memory_bytes - fixed - kept
+    reserved = spent.left_bytes - kept
     shortfall = max(-reserved, -cache, 0)
     return MemoryPerGpu(
         total_bytes=gpu.memory_bytes,
@@ -80,41 +87,6 @@ def _ledger(
         kv_cache_bytes=kept,
         shortfall_bytes=shortfall,
     )
-
-
-def budget_left(
-    gpu: Gpu, settings: EngineSettings, rules: EngineRules, weights: int, activation: int, graphs: int, non_torch: int
-) -> int:
-    """Return what the engine's budget leaves for the cache; negative when nothing is left. [bytes].
-
-        vLLM          floor(gpu_memory_utilization x total) - weights - activation - non-torch (- graphs)
-        SGLang        floor(mem_fraction_static x (total - non-torch)) - weights
-        TensorRT-LLM  floor(free_gpu_memory_fraction x (total - weights - activation - graphs - non-torch))
-
-    vLLM subtracts its own estimate of the graphs since 0.20 and captures them beside the budget
-    before. SGLang never measures activations: its fraction is of the memory that is free before
-    weights are loaded, and what the fraction leaves out serves activations and graphs; the pool is
-    split between full and sliding-window layers, or between cache and state, afterwards.
-    TensorRT-LLM loads the engine, allocates execution context, runtime and decoder buffers, and
-    takes its fraction of whatever is then free.
-
-    Sources:
-        vLLM 0.33 `v1/worker/gpu_worker.py` (`determine_available_memory`), pull request 30515;
-        SGLang `model_executor/model_runner_kv_cache_mixin.py` (`_profile_available_bytes`);
-        TensorRT-LLM documentation, "Memory Usage of TensorRT-LLM", and `KvCacheConfig`.
-    """
-    share = settings.gpu_memory_utilization
-    on_device = gpu.memory_bytes - weights - activation - graphs - non_torch
-    match rules.memory_share:
-        case "total":
-            inside = graphs if rules.graph_accounting == "inside" else 0
-            left = int(share * gpu.memory_bytes) - weights - activation - non_torch - inside
-        case "static":
-            left = int(share * (gpu.memory_bytes - non_torch)) - weights
-        case "free":
-            return int(share * on_device) if on_device > 0 else on_device
-    # Graphs and activations beside the budget still need room on the device.
-    return min(left, on_device)
 
 
 def non_torch_bytes(gpu: Gpu, layout: Layout, rules: EngineRules) -> int:

@@ -182,8 +182,8 @@ class _Pool:
 
 
 def keeps_separate_pools(architecture: Architecture, rules: EngineRules) -> bool:
-    """Return whether the engine keeps a pool for each kind of layer, as SGLang does."""
-    return rules.engine == "sglang" and has_separate_pools(architecture)
+    """Return whether the engine keeps a pool for each kind of layer, and there are rules for them."""
+    return rules.serving_engine.has_pool_per_kind and has_separate_pools(architecture)
 
 
 def cache_growth(plan: MemoryPlan) -> Growing:

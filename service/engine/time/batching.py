@@ -102,7 +102,7 @@ def scheduler_settings(plan: MemoryPlan, traffic: Traffic) -> SchedulerSettings:
         max_num_batched_tokens=settings.max_num_batched_tokens,
         max_num_seqs=max(settings.max_num_seqs // plan.layout.pipeline_parallel_size, 1),
         prefix_cache_hit_fraction=traffic.prefix_cache_hit_fraction,
-        reserves_output=plan.rules.engine == "tensorrt-llm",
+        reserves_output=plan.rules.serving_engine.reserves_output,
         tokens_per_step=tokens_per_step(drafted, traffic.speculative_acceptance_fraction) if drafted else 1.0,
         tokens_scheduled=drafted + 1,
         steps_planned_ahead=plan.rules.steps_planned_ahead,

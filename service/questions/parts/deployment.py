@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
 from service.catalog.engine_rules import rules_for
+from service.engine.engines.registry import DEFAULT_ENGINE, ENGINES, engine_named
 from service.engine.engines.rules import EngineRules
 from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import EngineName, KvCacheDtype, SpeculativeMethod, StatedLayout, WeightFormat
@@ -25,7 +26,9 @@ class Precision(Part):
 class OnEngine(Part):
     """Whose rules apply."""
 
-    engine: EngineName = Field(default="vllm", description="serving engine whose rules apply", examples=["sglang"])
+    engine: EngineName = Field(
+        default=DEFAULT_ENGINE, description="serving engine whose rules apply", examples=["sglang"]
+    )
     engine_version: Annotated[str, StringConstraints(max_length=40)] | None = Field(
         default=None, description="engine version, such as 0.33.0; default: the newest known", examples=["0.33.0"]
     )
@@ -66,11 +69,12 @@ class InLayout(OnEngine):
 
     @field_validator("decode_context_parallel_size")
     @classmethod
-    def _spread_by_vllm(cls, value: int | None, info: ValidationInfo) -> int | None:
-        engine = info.data.get("engine", "vllm")
-        if engine != "vllm" and (value or 1) > 1:
-            sentence = f"decode_context_parallel_size has no rule for {engine}"
-            raise contradiction("decode_context_parallel_size", sentence, "1, or engine=vllm")
+    def _spread_by_the_engine(cls, value: int | None, info: ValidationInfo) -> int | None:
+        name = info.data.get("engine", DEFAULT_ENGINE)
+        if not engine_named(name).spreads_caches and (value or 1) > 1:
+            sentence = f"decode_context_parallel_size has no rule for {name}"
+            able = " or ".join(engine.name for engine in ENGINES.values() if engine.spreads_caches)
+            raise contradiction("decode_context_parallel_size", sentence, f"1, or engine={able}")
         return value
 
     def layout_wish(self) -> StatedLayout:

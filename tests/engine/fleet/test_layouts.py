@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from packaging.version import Version
 
 from service.catalog.snapshot import Snapshot
 from service.engine.engines.device import REFERENCE, Device
-from service.engine.engines.plans import plan_rules
+from service.engine.engines.plans import plan_of
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.layouts import candidate_layouts, check_layout, is_legal
 from service.engine.formats.quantization import Quantization
@@ -94,7 +95,7 @@ def test_ranks_beyond_the_key_value_heads_repeat_them(catalog: Snapshot) -> None
     assert is_legal(facts.architecture, quantization, Layout(tensor_parallel_size=8), REFERENCE)
 
 
-BEFORE_REFINING = Device(plan=plan_rules("vllm", (0, 28)))
+BEFORE_REFINING = Device(plan=plan_of(Version("0.28")))
 
 
 def in_fp8_blocks(catalog: Snapshot) -> tuple[Architecture, Quantization]:
