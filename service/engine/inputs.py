@@ -11,6 +11,7 @@ SpeculativeMethod = Literal["mtp", "eagle", "eagle3", "ngram"]
 Phase = Literal["both", "prefill", "decode"]
 Arrival = Literal["steady", "burst", "poisson"]
 LengthDistribution = Literal["fixed", "uniform", "lognormal"]
+Tier = Literal["secure", "community"]  # on a provider's own servers, or on anybody's
 WeightFormat = Literal["bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
 
 
