@@ -109,6 +109,7 @@ class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithinLimits, AnyLoad
             layout=wish,
             settings=self.settings_wish(),
             rules=self.rules(),
+            flags=self.flags(),
             offers=prices.offers,
             left_out_offers=prices.left_out,
             timers=sources.timers,

@@ -96,6 +96,7 @@ class RecommendQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, Within
             settings=self.settings_wish(),
             layout=self.layout_wish(),
             rules=self.rules(),
+            flags=self.flags(),
             offers=prices.offers,
             left_out_offers=prices.left_out,
             timers=sources.timers,

@@ -66,6 +66,7 @@ class SizeQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, WithinLimit
             headroom=self.headroom(),
             settings=self.settings_wish(),
             rules=self.rules(),
+            flags=self.flags(),
             offers=prices.offers,
             left_out_offers=prices.left_out,
             timers=sources.timers,

@@ -3,7 +3,8 @@
 from typing import TypedDict
 
 from service.engine.answers.results import PerReplica, Saturation
-from service.engine.fleet.arguments import engine_args, names_drafter, unnamed_settings
+from service.engine.fleet.arguments import names_drafter, unnamed_settings
+from service.engine.fleet.command import launch
 from service.engine.fleet.costs import cheapest, fleet_of, price_notes, with_token_prices
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.figures import Figures
@@ -41,6 +42,7 @@ class Described(TypedDict):
     at_load: LoadState | None
     saturation: Saturation
     cost: Cost | None
+    command: str | None
     engine_args: tuple[str, ...]
     warnings: tuple[str, ...]
     rules_version: str
@@ -57,6 +59,7 @@ def described(question: SizeQuestion | CapacityQuestion, deployment: Deployment,
     plan, replica, replicas = deployment.plan, deployment.replica, deployment.replicas
     feasible = replicas * told.of_one.max_concurrent_requests > 0
     is_timed = question.timers is not None and plan.holds_one_request
+    started = launch(deployment, question.flags)
     cost = _cost(question, deployment, told) if feasible else None
     return Described(
         feasible=feasible,
@@ -79,9 +82,11 @@ def described(question: SizeQuestion | CapacityQuestion, deployment: Deployment,
         warnings=(
             *_time_warnings(replica, is_timed=is_timed),
             *_extra_warnings(plan, question.settings),
+            *(started.notes if feasible else ()),
             *_price_notes(question, deployment, cost),
         ),
-        engine_args=engine_args(question.rules.engine, plan, question.settings),
+        command=started.command if feasible else None,
+        engine_args=started.engine_args,
         cost=cost,
         weights=model_weights(plan),
         rules_version=question.rules.rules_version,

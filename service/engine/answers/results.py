@@ -97,6 +97,7 @@ class Sizing:
     one_gpu_step_more: GpuStep | None
     levers: tuple[Lever, ...]
     cost: Cost | None
+    command: str | None  # starts one replica, a line a node; None: nothing does, and warnings say why
     engine_args: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
     warnings: tuple[str, ...]
@@ -158,6 +159,7 @@ class Capacity:
     curve: tuple[CurvePoint, ...]  # latency against load, from one user to past saturation
     table: tuple[CapacityRow, ...]
     cost: Cost | None
+    command: str | None  # starts one replica, a line a node; None: nothing does, and warnings say why
     engine_args: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
     warnings: tuple[str, ...]

@@ -72,6 +72,7 @@ class SizeQuestion:
     headroom: Headroom
     settings: StatedSettings
     rules: EngineRules
+    flags: frozenset[str] = frozenset()  # of the engine's version; empty where nobody knows
     offers: tuple[Offer, ...] = ()  # in question
     left_out_offers: tuple[Offer, ...] = ()  # that the caller did not ask for: they tell why there is no price
     timers: StepTimers | None = None  # None: memory alone
@@ -92,6 +93,7 @@ class CapacityQuestion:
     layout: StatedLayout
     settings: StatedSettings
     rules: EngineRules
+    flags: frozenset[str] = frozenset()  # of the engine's version; empty where nobody knows
     offers: tuple[Offer, ...] = ()  # in question
     left_out_offers: tuple[Offer, ...] = ()  # that the caller did not ask for: they tell why there is no price
     timers: StepTimers | None = None  # None: memory alone
@@ -110,6 +112,7 @@ class RecommendQuestion:
     layout: StatedLayout
     rules: EngineRules
     offers: tuple[Offer, ...]  # in question
+    flags: frozenset[str] = frozenset()  # of the engine's version; empty where nobody knows
     left_out_offers: tuple[Offer, ...] = ()  # that the caller did not ask for: they tell why there is no price
     weight_formats: tuple[WeightFormat, ...] = ()  # empty: the model's own checkpoint formats
     kv_cache_dtypes: tuple[KvCacheDtype, ...] = ()  # empty: auto
