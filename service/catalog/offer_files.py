@@ -44,6 +44,7 @@ CALLED: Final[Mapping[str, str]] = {
 THIRD_PARTY_HOSTS: Final = frozenset({"vast", "tensordock", "salad", "akash", "spheron"})
 MARKETPLACE = "community"
 NOT_IN_ID: Final = re.compile(r"[^a-z0-9._-]+")
+MEMORY_MIB: Final = re.compile(r"'SizeInMiB': ([0-9]+)")
 Row = Mapping[str, str]
 
 
@@ -148,11 +149,19 @@ def _offers(row: Row, kind: Kind, catalog: Snapshot, stated: Stated) -> Iterator
                 yield _entry(catalog, {**shared, "usd_per_hour": _number(row["price"]), "purchase": _bought(spot=spot)})
         case "skypilot":
             if _number(row["AcceleratorCount"]) and row["AcceleratorName"]:
-                gpu = _gpu(catalog, row["AcceleratorName"], "")
+                gpu = _gpu(catalog, row["AcceleratorName"], _skypilot_memory(row))
                 shared = _shared(stated, kind, row["InstanceType"], row["Region"], gpu, row["AcceleratorCount"])
                 for column, spot in (("Price", False), ("SpotPrice", True)):
                     if price := _number(row[column]):
                         yield _entry(catalog, {**shared, "usd_per_hour": price, "purchase": _bought(spot=spot)})
+
+
+def _skypilot_memory(row: Row) -> str:
+    """Return the GB of one GPU: as the line states them, or those that SkyPilot means by a bare A100."""
+    stated = MEMORY_MIB.search(row.get("GpuInfo") or "")
+    if stated:
+        return f"{int(stated[1]) / 1024:.0f}"
+    return "40" if row["AcceleratorName"] == "A100" else ""
 
 
 def _own(row: Row, stated: Stated) -> dict[str, Any]:

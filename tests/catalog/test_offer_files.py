@@ -25,6 +25,9 @@ p5.48xlarge,192.0,2048.0,H100,8.0,,us-west-2,us-west-2b,55.04,13.1
 m5.large,2.0,8.0,,,,us-west-2,us-west-2a,0.096,0.04
 """
 
+# The columns of SkyPilot's own file for Lambda (catalogs/v7/lambda/vms.csv).
+LAMBDA = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region,GpuInfo,SpotPrice\n"
+
 
 def read(
     folder: Path, text: str, catalog: Snapshot, name: str = "aws.csv", *, skip: bool = False, as_of: bool = True
@@ -67,6 +70,17 @@ def test_skypilot_states_both_purchases_and_its_cheapest_zone_counts(tmp_path: P
         ("on-demand", 55.04, "us-west-2"),
         ("spot", 13.1, "us-west-2"),
     ]
+
+
+def test_skypilot_means_forty_gigabytes_by_a_bare_a100(tmp_path: Path, catalog: Snapshot) -> None:
+    info = "\"{'Gpus': [{'Name': 'A100', 'MemoryInfo': {'SizeInMiB': 81920}}]}\""
+    bare = "gpu_8x_a100,A100,8.0,124.0,1800.0,10.32,us-east-1,,\n"
+    stated = f"gpu_8x_a100_80gb,A100-80GB,8.0,240.0,1800.0,14.32,us-east-1,{info},\n"
+    listed = read(tmp_path, LAMBDA + bare + stated, catalog, "lambda/vms.csv")
+
+    assert listed.faults == ()
+    assert [offer.gpu for offer in listed.offers] == ["a100-sxm-40gb", "a100-sxm-80gb"]
+    assert {offer.provider for offer in listed.offers} == {"lambda"}
 
 
 def test_what_the_catalog_sells_already_keeps_its_id(tmp_path: Path, catalog: Snapshot) -> None:
