@@ -43,6 +43,11 @@ def _names(value: object) -> object:
     return value
 
 
+def several(value: object) -> object:
+    """Accept a list as `_names` does, or its only value."""
+    return _names(value) if isinstance(value, str | list) else [value]
+
+
 WHOLE = _plainly("int")
 NUMBER = _plainly("float")
 Text = Annotated[

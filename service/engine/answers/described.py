@@ -83,7 +83,7 @@ def described(question: SizeQuestion | CapacityQuestion, deployment: Deployment,
             *_time_warnings(replica, is_timed=is_timed),
             *_extra_warnings(plan, question.settings),
             *(started.notes if feasible else ()),
-            *_price_notes(question, deployment, cost),
+            *(_price_notes(question, deployment, cost) if feasible else ()),
         ),
         command=started.command if feasible else None,
         engine_args=started.engine_args,
@@ -106,7 +106,7 @@ def _price_notes(
     question: SizeQuestion | CapacityQuestion, deployment: Deployment, cost: Cost | None
 ) -> tuple[str, ...]:
     """Return what a reader of the price must know; nothing where this is one of two pools, which are priced as one."""
-    if not deployment.replicas or deployment.load.phase != "both":
+    if deployment.load.phase != "both":
         return ()
     return price_notes(cost, (fleet_of(deployment.plan, deployment.replicas),), question)
 

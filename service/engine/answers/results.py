@@ -136,6 +136,8 @@ class Capacity:
     feasible: bool
     max_concurrent_requests: int
     requests_per_s: float | None
+    kv_read_s_per_token: float | None  # what one more stored token adds to a step of its request
+    prefill_tokens_per_s: float | None  # of one replica that reads prompts alone, in full steps
     max_model_len_fitting: int
     gpus: int
     replicas: int
