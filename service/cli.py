@@ -20,6 +20,8 @@ from service.calibration.ledger_fit import STARTUPS, fit, text_of
 from service.calibration.roofline_fit import fit_roofline
 from service.catalog.database import make_engine, migrate, writing
 from service.catalog.keeper import CatalogKeeper, seeded_snapshot
+from service.catalog.offer_files import Stated, read_price_list
+from service.catalog.offer_import import differences, take_offers
 from service.catalog.seed import seed_catalog
 from service.engine.errors import EngineError
 from service.engine.time.ready import make_ready
@@ -41,6 +43,8 @@ from service.warm import asked_most, whole_catalog
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, rich_markup_mode=None, help="How many GPUs does this LLM workload need?"
 )
+offers = typer.Typer(no_args_is_help=True, help="The catalog's offers.")
+app.add_typer(offers, name="offers")
 QUESTION_SETTINGS = {
     "allow_extra_args": True,
     "ignore_unknown_options": True,
@@ -85,6 +89,42 @@ def seed(
     with writing(make_engine(Settings().database_url)) as session, session.begin():
         seeded = seed_catalog(session, force=force)
     typer.echo(seeded.text())
+
+
+@offers.command("import")
+def import_offers(
+    file: Annotated[Path, typer.Argument(help="CSV: own columns, gpuhunt's, or SkyPilot's vms.csv")],
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show the differences and write nothing")] = False,
+    provider: Annotated[str | None, typer.Option(help="of another catalog's file; default: as it is called")] = None,
+    as_of: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="day of another catalog's file")] = None,
+    skip_unknown_gpus: Annotated[
+        bool, typer.Option("--skip-unknown-gpus", help="leave out lines of GPUs the catalog has not")
+    ] = False,
+) -> None:
+    """Take a price list: all of it, or nothing where one line is at fault."""
+    settings = Settings()
+    keeper = CatalogKeeper(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
+    stated = Stated(
+        provider=provider,
+        as_of=None if as_of is None else as_of.date(),
+        checked_on=datetime.now(UTC).date(),
+        skip_unknown_gpus=skip_unknown_gpus,
+    )
+    try:
+        listed = read_price_list(file, keeper.snapshot, stated)
+    except OSError:
+        _refuse(f"{file}: not a readable file")
+    if listed.faults:
+        _refuse(*listed.faults, "nothing was written")
+    for gpu in listed.skipped_gpus:
+        typer.echo(f"skipped: the catalog has no GPU {gpu}", err=True)
+    if dry_run:
+        found = differences(keeper.snapshot.offer_entries, listed.offers)
+    else:
+        with writing(make_engine(settings.database_url)) as session, session.begin():
+            found = take_offers(session, listed.offers)
+    typer.echo("\n".join(found.lines()))
 
 
 @app.command("warm")

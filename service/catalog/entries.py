@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from service.catalog.figures import check_figures
-from service.engine.inputs import KvCacheDtype, WeightFormat
+from service.engine.inputs import KvCacheDtype, Tier, WeightFormat
 
 MAX_NAME = 200
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -170,7 +170,13 @@ class OfferEntry(Entry):
     gpu: CatalogId
     gpu_count: Count
     usd_per_hour: Annotated[float, Field(ge=1e-4, le=1e6, allow_inf_nan=False), Number]
-    purchase: Annotated[str, StringConstraints(max_length=32, pattern=r"^[a-z0-9-]+$")] = "on-demand"
+    purchase: Annotated[str, StringConstraints(max_length=32, pattern=r"^[a-z0-9-]+$")] = Field(
+        default="on-demand", description="on-demand; reserved, for so many months; or spot, which may be taken away"
+    )
+    tier: Tier = Field(default="secure", description="secure: the provider's own servers; community: anybody's")
+    commitment_months: Annotated[int, Field(ge=1, le=120), Number] | None = Field(
+        default=None, description="for how long a reserved price binds [months]"
+    )
     as_of: Day
     source: Source
 

@@ -104,4 +104,8 @@ def offer_facts(entry: OfferEntry) -> Offer:
         gpu_count=entry.gpu_count,
         usd_per_hour=entry.usd_per_hour,
         as_of=entry.as_of.isoformat(),
+        tier=entry.tier,
+        purchase=entry.purchase,
+        commitment_months=entry.commitment_months,
+        source=entry.source.url,
     )

@@ -146,6 +146,8 @@ class OfferRow(SQLModel, Sourced, table=True):
     gpu_count: int
     usd_per_hour: float
     purchase: str = Field(max_length=32)
+    tier: str = Field(default="secure", max_length=16, sa_column_kwargs={"server_default": "secure"})
+    commitment_months: int | None = Field(default=None)
     as_of: date
     source_url: str = Field(max_length=URL_LENGTH)
     source_checked_on: date

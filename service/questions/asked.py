@@ -2,8 +2,9 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from hashlib import sha256
 from itertools import islice
 from operator import attrgetter
@@ -85,15 +86,21 @@ class Desk:
     """Answers questions, and keeps the answers: the same question on the same catalog is computed once."""
 
     def __init__(
-        self, timers: StepTimers | None, *, most_answers: int = MOST_ANSWERS, most_bytes: int = MOST_ANSWERS_BYTES
+        self,
+        timers: StepTimers | None,
+        *,
+        most_answers: int = MOST_ANSWERS,
+        most_bytes: int = MOST_ANSWERS_BYTES,
+        today: Callable[[], date] = lambda: datetime.now(UTC).date(),
     ) -> None:
-        """Start without any answer; at most so many are kept, of so many bytes in all."""
+        """Start without any answer; at most so many are kept, of so many bytes in all, each for its day."""
         share = most_bytes // most_answers
-        self.kept: LRUCache[tuple[str, bytes, int], Answer[Any]] = LRUCache(
+        self.kept: LRUCache[tuple[str, bytes, int, date], Answer[Any]] = LRUCache(
             most_bytes, getsizeof=lambda answer: max(share, BYTES_PER_JSON_BYTE * len(answer.json))
         )
         self.waiting = Condition()
         self._timers = timers
+        self._today = today
         self._pasted_models = PastedModels()
         self._revision = 0
 
@@ -109,7 +116,7 @@ class Desk:
             detail = f"the catalog is at revision {catalog.revision}"
             raise RefusalError("other-revision", detail, Fault("catalog_revision", detail, str(catalog.revision)))
         self._forget_what_was_taken_back(catalog.revision)
-        return self._answer(question, asked, catalog)
+        return self._answer(question, asked, catalog, self._today())
 
     def _forget_what_was_taken_back(self, revision: int) -> None:
         """Forget everything when revisions go backwards: a restored database counts on from there, otherwise."""
@@ -120,12 +127,15 @@ class Desk:
 
     @cachedmethod(
         attrgetter("kept"),
-        key=lambda _self, question, asked, catalog: (
+        key=lambda _self, question, asked, catalog, today: (
             question.name,
             sha256(asked.canonical().encode()).digest(),
             catalog.revision,
+            today,
         ),
         condition=attrgetter("waiting"),
     )
-    def _answer(self, _question: Question, asked: Asked, catalog: Snapshot) -> Answer[Any]:
-        return asked.answer(Sources(catalog=catalog, timers=self._timers, pasted_models=self._pasted_models))
+    def _answer(self, _question: Question, asked: Asked, catalog: Snapshot, today: date) -> Answer[Any]:
+        return asked.answer(
+            Sources(catalog=catalog, timers=self._timers, pasted_models=self._pasted_models, today=today)
+        )

@@ -19,6 +19,7 @@ from service.questions.parts.gpu import OnGpu
 from service.questions.parts.load import AnyLoad, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
 from service.questions.parts.part import absent, contradiction
+from service.questions.parts.prices import Priced
 from service.questions.sources import Sources
 from service.questions.values import WHOLE, Gpus, Tokens
 
@@ -39,7 +40,7 @@ class CapacityAnswer(Answer[Capacity]):
         return [*deployment_lines(self.result, shape_of(self.result))]
 
 
-class CapacityQuery(Asked, WithSettings, InLayout, WithinLimits, AnyLoad, OnGpu, NamedModel):
+class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithinLimits, AnyLoad, OnGpu, NamedModel):
     """This model on these GPUs: how much load?"""
 
     gpu_count: Gpus | None = Field(
@@ -91,6 +92,7 @@ class CapacityQuery(Asked, WithSettings, InLayout, WithinLimits, AnyLoad, OnGpu,
             EngineError: the model, or the engine's version, has no rules.
         """
         gpu, wish = self.gpu_facts(sources), self.layout_wish()
+        prices = self.prices(sources, (gpu.id,))
         input_tokens, output_tokens = self.input_tokens or 0, self.output_tokens or 0
         return CapacityQuestion(
             model=self.model_facts(sources),
@@ -107,7 +109,9 @@ class CapacityQuery(Asked, WithSettings, InLayout, WithinLimits, AnyLoad, OnGpu,
             layout=wish,
             settings=self.settings_wish(),
             rules=self.rules(),
-            offers=sources.catalog.offers,
+            flags=self.flags(),
+            offers=prices.offers,
+            left_out_offers=prices.left_out,
             timers=sources.timers,
         )
 

@@ -15,6 +15,7 @@ from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.load import SomeLoad, WithHeadroom, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
 from service.questions.parts.part import contradiction
+from service.questions.parts.prices import Priced, Prices
 from service.questions.refusals import Fault, RefusalError
 from service.questions.sources import Sources
 from service.questions.values import NUMBER, WHOLE, CacheDtypes, Formats, Gpus, Texts
@@ -48,17 +49,11 @@ def _line(option: Option) -> str:
     return f"{option.rank}. {option.gpus} x {option.gpu} ({shape}) {price}"
 
 
-class RecommendQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, SomeLoad, NamedModel):
+class RecommendQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, WithinLimits, SomeLoad, NamedModel):
     """This model, this load: which GPU, layout and precision?"""
 
     gpus: Texts | None = Field(default=None, description="consider only these GPUs", examples=[["h100", "l40s"]])
     exclude_gpus: Texts | None = Field(default=None, description="leave these GPUs out", examples=[["t4"]])
-    providers: Texts | None = Field(
-        default=None, description="consider only offers of these providers", examples=[["aws"]]
-    )
-    regions: Texts | None = Field(
-        default=None, description="consider only offers in these regions", examples=[["us-east-1"]]
-    )
     max_gpus: Gpus | None = Field(default=None, description="leave out what needs more GPUs", examples=[16])
     max_usd_per_hour: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), NUMBER] | None = Field(
         default=None, description="leave out what costs more [USD per hour]", examples=[50]
@@ -71,7 +66,8 @@ class RecommendQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, 
     )
     objective: Objective = Field(
         default="cost",
-        description="what comes first: the lowest price, the fewest GPUs, or the lowest latency",
+        description="what comes first: the lowest price, the lowest price of a token at the asked load, the fewest "
+        "GPUs, or the lowest latency",
         examples=["gpus"],
     )
     limit: Annotated[int, Field(ge=1, le=1000), WHOLE] = Field(
@@ -98,26 +94,42 @@ class RecommendQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, 
             RefusalError: the catalog lacks what was named, or the lists leave no GPU.
             EngineError: the model, or the engine's version, has no rules.
         """
+        model = self.model_facts(sources)
+        gpus = self._gpus(sources)
+        prices = self._prices(sources, gpus)
         return RecommendQuestion(
-            model=self.model_facts(sources),
-            gpus=self._gpus(sources),
+            model=model,
+            gpus=gpus,
             load=self.load_of(self.input_tokens, self.output_tokens, self.speculative_acceptance_fraction),
             limits=self.limits(),
             headroom=self.headroom(),
             settings=self.settings_wish(),
             layout=self.layout_wish(),
             rules=self.rules(),
-            offers=sources.catalog.offers,
+            flags=self.flags(),
+            offers=prices.offers,
+            left_out_offers=prices.left_out,
             timers=sources.timers,
             weight_formats=tuple(self.weight_formats or ()),
             kv_cache_dtypes=tuple(self.kv_cache_dtypes or ()),
             providers=tuple(provider.lower() for provider in self.providers or ()),
-            regions=tuple(self.regions or ()),
+            regions=tuple(region.lower() for region in self.regions or ()),
             max_gpus=self.max_gpus,
             max_usd_per_hour=self.max_usd_per_hour,
             objective=self.objective,
             limit=self.limit,
         )
+
+    def _prices(self, sources: Sources, gpus: tuple[Gpu, ...]) -> Prices:
+        """Return the offers that count.
+
+        Raises:
+            RefusalError: one price was stated for several types of GPU.
+        """
+        if self.usd_per_gpu_hour is not None and len(gpus) > 1:
+            detail = f"usd_per_gpu_hour is the price of one type of GPU, and {len(gpus)} are in question"
+            raise RefusalError("invalid-request", detail, Fault("usd_per_gpu_hour", detail, "gpus with one name"))
+        return self.prices(sources, (gpu.id for gpu in gpus))
 
     def _gpus(self, sources: Sources) -> tuple[Gpu, ...]:
         """Return the GPUs to consider; without a list, those that somebody rents out."""
@@ -126,7 +138,7 @@ class RecommendQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, 
         if self.gpus:
             asked = [sources.gpu(name, field="gpus") for name in self.gpus]
         else:
-            rented = {offer.gpu for offer in catalog.offers}
+            rented = {offer.gpu for offer in self.prices(sources, catalog.gpus).offers}
             asked = [gpu for gpu in catalog.gpus.values() if gpu.id in rented] or list(catalog.gpus.values())
         unique = {gpu.id: gpu for gpu in asked if gpu.id not in excluded}
         if not unique:

@@ -2,7 +2,8 @@
 
 from service.questions.asked import Question
 from service.questions.capacity import CAPACITY
+from service.questions.compare import COMPARE
 from service.questions.recommend import RECOMMEND
 from service.questions.size import SIZE
 
-QUESTIONS: tuple[Question, ...] = (SIZE, CAPACITY, RECOMMEND)
+QUESTIONS: tuple[Question, ...] = (SIZE, CAPACITY, RECOMMEND, COMPARE)

@@ -15,6 +15,7 @@ from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.gpu import OnGpu
 from service.questions.parts.load import SomeLoad, WithHeadroom, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
+from service.questions.parts.prices import Priced
 from service.questions.sources import Sources
 
 
@@ -34,7 +35,7 @@ class SizeAnswer(Answer[Sizing]):
         return [*deployment_lines(self.result, shape)]
 
 
-class SizeQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, SomeLoad, OnGpu, NamedModel):
+class SizeQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, WithinLimits, SomeLoad, OnGpu, NamedModel):
     """This model, this load, this GPU type: how many?"""
 
     disaggregated: bool = Field(
@@ -55,6 +56,7 @@ class SizeQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, SomeL
             EngineError: the model, or the engine's version, has no rules.
         """
         gpu = self.gpu_facts(sources)
+        prices = self.prices(sources, (gpu.id,))
         return SizeQuestion(
             model=self.model_facts(sources),
             gpu=gpu,
@@ -64,7 +66,9 @@ class SizeQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, SomeL
             headroom=self.headroom(),
             settings=self.settings_wish(),
             rules=self.rules(),
-            offers=sources.catalog.offers,
+            flags=self.flags(),
+            offers=prices.offers,
+            left_out_offers=prices.left_out,
             timers=sources.timers,
             disaggregated=self.disaggregated,
         )

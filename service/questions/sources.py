@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from hashlib import sha256
 from operator import attrgetter
 from threading import Condition
@@ -89,6 +90,7 @@ class Sources:
     catalog: Snapshot
     timers: StepTimers | None  # None: memory alone
     pasted_models: PastedModels
+    today: date = field(default_factory=lambda: datetime.now(UTC).date())  # the day on which prices are stale or not
 
     def gpu(self, name: str, *, field: str) -> Gpu:
         """Return a GPU of the catalog.

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, StringConstraints
 from pydantic_core import PydanticKnownError
 
-from service.engine.inputs import KvCacheDtype, WeightFormat
+from service.engine.inputs import KvCacheDtype, Tier, WeightFormat
 
 MAX_TOKENS = 100_000_000
 MAX_REQUESTS = 10_000_000
@@ -43,6 +43,11 @@ def _names(value: object) -> object:
     return value
 
 
+def several(value: object) -> object:
+    """Accept a list as `_names` does, or its only value."""
+    return _names(value) if isinstance(value, str | list) else [value]
+
+
 WHOLE = _plainly("int")
 NUMBER = _plainly("float")
 Text = Annotated[
@@ -60,4 +65,5 @@ BlockSize = Annotated[Literal[1, 2, 4, 8, 16, 32, 64, 128, 256], BeforeValidator
 LoraRank = Annotated[Literal[1, 8, 16, 32, 64, 128, 256, 320, 512], BeforeValidator(_choice)]
 Texts = Annotated[list[Text], Field(max_length=200), BeforeValidator(_names)]
 Formats = Annotated[list[WeightFormat], Field(max_length=7), BeforeValidator(_names)]
+Tiers = Annotated[list[Tier], Field(max_length=2), BeforeValidator(_names)]
 CacheDtypes = Annotated[list[KvCacheDtype], Field(max_length=4), BeforeValidator(_names)]

@@ -28,6 +28,9 @@ EARLIER_OFFER = """
     VALUES ('an-offer', 'aws', 'p5.48xlarge', 'us-east-1', 'h100-sxm-80gb', 8, 55.04, 'on-demand', '2026-11-01',
             'https://x.org', '2026-11-21')
 """
+COMMUNITY_OFFER = EARLIER_OFFER.replace("an-offer", "another").replace(
+    "'aws', 'p5.48xlarge'", "'runpod', 'community-h100-sxm'"
+)
 
 
 def downgrade(engine: Engine, revision: str) -> None:
@@ -108,3 +111,17 @@ def test_every_gpu_with_measured_kernels_of_the_seed_files_is_filled_in(empty_da
 
     with reading(empty_database) as session:
         assert {it.id: it.measured_as for it in read_catalog(session).entries.gpus} == measured
+
+
+def test_offers_on_third_party_hosts_are_told_from_the_others(empty_database: Engine) -> None:
+    """An upgraded database recommends no community host unasked, though nobody seeds it again."""
+    migrate(empty_database, FIRST)
+    run(empty_database, EARLIER_GPU, id="h100-sxm-80gb")
+    run(empty_database, EARLIER_OFFER)
+    run(empty_database, COMMUNITY_OFFER)
+
+    migrate(empty_database)
+
+    with reading(empty_database) as session:
+        tiers = {it.id: (it.tier, it.commitment_months) for it in read_catalog(session).entries.offers}
+    assert tiers == {"an-offer": ("secure", None), "another": ("community", None)}

@@ -365,3 +365,22 @@ def test_a_checkpoint_has_one_entry() -> None:
 def test_configs_state_their_sizes() -> None:
     for model in seed_entries()[0]:
         assert text_reader(model.config).positive("vocab_size") > 0
+
+
+def test_offers_say_on_whose_servers_they_run_and_for_how_long_they_bind() -> None:
+    offers = seed_entries()[2]
+
+    assert {offer.tier for offer in offers} == {"secure", "community"}
+    assert {offer.purchase for offer in offers} == {"on-demand", "reserved", "spot"}
+    assert all((offer.purchase == "reserved") == (offer.commitment_months is not None) for offer in offers)
+    assert {offer.provider for offer in offers if offer.tier == "community"} >= {"runpod", "vast", "salad", "akash"}
+    assert not [offer.id for offer in offers if offer.tier == "community" and offer.provider in ("aws", "azure", "gcp")]
+
+
+def test_nobody_asks_two_prices_for_the_same() -> None:
+    asked = [
+        (offer.provider, offer.instance_type, offer.region, offer.gpu, offer.purchase, offer.commitment_months)
+        for offer in seed_entries()[2]
+    ]
+
+    assert len(asked) == len(set(asked))

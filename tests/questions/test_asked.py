@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 import pytest
@@ -157,3 +158,12 @@ def test_of_very_many_unknown_fields_a_few_are_read() -> None:
     errors = refused.value.errors()  # type: ignore[attr-defined]
     assert len(errors) == MOST_FAULTS + 1
     assert errors[0]["loc"] == ("length",)
+
+
+def test_an_answer_is_kept_for_its_day(catalog: Snapshot) -> None:
+    days = iter([date(2026, 11, 1), date(2026, 11, 1), date(2026, 11, 2)])
+    desk = Desk(None, today=lambda: next(days))
+
+    first, again, tomorrow = (times(desk, catalog, name="dated") for _ in range(3))
+
+    assert first == again != tomorrow

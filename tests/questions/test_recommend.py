@@ -26,7 +26,7 @@ def considered(sources: Sources, **asked: Any) -> set[str]:
 
 
 def test_without_a_list_every_gpu_is_considered_that_somebody_rents_out(sources: Sources) -> None:
-    rented = {offer.gpu for offer in sources.catalog.offers}
+    rented = {offer.gpu for offer in sources.catalog.offers if (offer.tier, offer.purchase) == ("secure", "on-demand")}
 
     assert considered(sources) == rented
     assert considered(sources, exclude_gpus=["h100"]) == rented - {"h100-sxm-80gb"}
@@ -43,6 +43,8 @@ def test_lists_are_read_once_each(sources: Sources) -> None:
         ({"exclude_gpus": ["h10"]}, "exclude_gpus"),
         ({"gpus": ["h100"], "exclude_gpus": ["h100"]}, "exclude_gpus"),
         ({"model": "llama-9"}, "model"),
+        ({"providers": ["awss"]}, "providers"),
+        ({"usd_per_gpu_hour": 2.0, "gpus": ["h100", "h200"]}, "usd_per_gpu_hour"),
     ],
 )
 def test_the_field_that_was_asked_is_at_fault(sources: Sources, asked: dict[str, Any], field: str) -> None:

@@ -35,6 +35,8 @@ def capacity(question: CapacityQuestion) -> Capacity:
         **shared,
         max_concurrent_requests=replicas * told.of_one.max_concurrent_requests,
         requests_per_s=told.rates.of_all if told.rates else None,
+        kv_read_s_per_token=_kv_read_s(replica, plan),
+        prefill_tokens_per_s=_prefill_tokens_per_s(replica, plan),
         max_model_len_fitting=plan.kv_cache.estimated_max_model_len,
         binding_constraint=told.of_one.binds,
         would_fit=() if shared["feasible"] else _would_fit(deployment),
@@ -51,6 +53,27 @@ def _rates(deployment: Deployment) -> Rates | None:
         return None
     of_all = replicas * replica.most(Arrivals, deployment.limits).load
     return Rates(of_one=of_all / replicas, of_all=of_all)
+
+
+def _kv_read_s(replica: Replica | None, plan: MemoryPlan) -> float | None:
+    """Return the seconds that one more stored token adds to a step, on average over the contexts served.
+
+    kv_read = (step with a full context - step with an empty one) / tokens of the context
+
+    Windows read no more than they hold, so that a token beyond them costs less.
+    """
+    if replica is None:
+        return None
+    steps, tokens = replica.timing.steps, max(plan.context_tokens, 2)
+    return (steps.decode_s(1, tokens) - steps.decode_s(1, 1)) / (tokens - 1)
+
+
+def _prefill_tokens_per_s(replica: Replica | None, plan: MemoryPlan) -> float | None:
+    """Return the prompt tokens read a second, in steps of `max_num_batched_tokens` that decode nothing. [1/s]."""
+    if replica is None:
+        return None
+    tokens = plan.settings.max_num_batched_tokens
+    return replica.serving.streams * tokens / replica.timing.steps.mixed_s(tokens, tokens / 2, 0, 0)
 
 
 def _would_fit(deployment: Deployment) -> tuple[str, ...]:

@@ -3,8 +3,9 @@
 from typing import TypedDict
 
 from service.engine.answers.results import PerReplica, Saturation
-from service.engine.fleet.arguments import engine_args, names_drafter, unnamed_settings
-from service.engine.fleet.costs import cheapest, fleet_of
+from service.engine.fleet.arguments import names_drafter, unnamed_settings
+from service.engine.fleet.command import launch
+from service.engine.fleet.costs import cheapest, fleet_of, price_notes, with_token_prices
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.figures import Figures
 from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
@@ -41,6 +42,7 @@ class Described(TypedDict):
     at_load: LoadState | None
     saturation: Saturation
     cost: Cost | None
+    command: str | None
     engine_args: tuple[str, ...]
     warnings: tuple[str, ...]
     rules_version: str
@@ -57,6 +59,8 @@ def described(question: SizeQuestion | CapacityQuestion, deployment: Deployment,
     plan, replica, replicas = deployment.plan, deployment.replica, deployment.replicas
     feasible = replicas * told.of_one.max_concurrent_requests > 0
     is_timed = question.timers is not None and plan.holds_one_request
+    started = launch(deployment, question.flags)
+    cost = _cost(question, deployment, told) if feasible else None
     return Described(
         feasible=feasible,
         gpus=deployment.gpus,
@@ -75,12 +79,36 @@ def described(question: SizeQuestion | CapacityQuestion, deployment: Deployment,
         latency=told.latency,
         at_load=told.at_load,
         saturation=_saturation(told, replicas),
-        warnings=(*_time_warnings(replica, is_timed=is_timed), *_extra_warnings(plan, question.settings)),
-        engine_args=engine_args(question.rules.engine, plan, question.settings),
-        cost=cheapest(fleet_of(plan, replicas), question.offers) if replicas else None,
+        warnings=(
+            *_time_warnings(replica, is_timed=is_timed),
+            *_extra_warnings(plan, question.settings),
+            *(started.notes if feasible else ()),
+            *(_price_notes(question, deployment, cost) if feasible else ()),
+        ),
+        command=started.command if feasible else None,
+        engine_args=started.engine_args,
+        cost=cost,
         weights=model_weights(plan),
         rules_version=question.rules.rules_version,
     )
+
+
+def _cost(question: SizeQuestion | CapacityQuestion, deployment: Deployment, told: Figures) -> Cost | None:
+    """Return what the deployment costs, an hour and a million tokens; None where nobody rents it out."""
+    cost = cheapest(fleet_of(deployment.plan, deployment.replicas), question.offers)
+    if cost is None:
+        return None
+    asked = deployment.load.request_rate_per_s or (told.at_load.requests_per_s if told.at_load else None)
+    return with_token_prices(cost, deployment.load, asked, told.rates.of_all if told.rates else None)
+
+
+def _price_notes(
+    question: SizeQuestion | CapacityQuestion, deployment: Deployment, cost: Cost | None
+) -> tuple[str, ...]:
+    """Return what a reader of the price must know; nothing where this is one of two pools, which are priced as one."""
+    if deployment.load.phase != "both":
+        return ()
+    return price_notes(cost, (fleet_of(deployment.plan, deployment.replicas),), question)
 
 
 def _per_replica(told: Figures) -> PerReplica:

@@ -37,6 +37,8 @@ def order(question: RecommendQuestion, candidate: Candidate) -> tuple[float, flo
     keys = (price, gpus, per_replica)
     if question.objective == "gpus":
         keys = (gpus, price, per_replica)
+    elif question.objective == "cost_per_token":
+        keys = (_usd_per_million(question, candidate), price, gpus)
     elif question.objective == "latency":
         seen = _seen(question, candidate)
         keys = (per_replica if seen is None else seen.end_to_end_s.percentile(95.0), price, gpus)
@@ -53,14 +55,8 @@ def option_of(question: RecommendQuestion, candidate: Candidate, rank: int, othe
         others: all that could be listed.
     """
     deployment, cost = candidate.deployment, candidate.cost
-    seen = _seen(question, candidate)
-    rate = question.load.request_rate_per_s
-    if rate is None and seen is not None:
-        rate = deployment.replicas * seen.requests_per_s
-    usd = None if cost is None else cost.usd_per_hour
-    per_million = None
-    if usd is not None and rate is not None:
-        per_million = usd_per_million_tokens(usd, rate * question.load.output_tokens)
+    seen, rate = _seen(question, candidate), _rate(question, candidate)
+    usd, per_million = None if cost is None else cost.usd_per_hour, _usd_per_million(question, candidate)
     return Option(
         rank=rank,
         gpu=candidate.gpu.id,
@@ -72,7 +68,7 @@ def option_of(question: RecommendQuestion, candidate: Candidate, rank: int, othe
         weight_format=candidate.weight_format,
         kv_cache_dtype=candidate.kv_cache_dtype,
         usd_per_hour=usd,
-        usd_per_million_output_tokens=per_million,
+        usd_per_million_output_tokens=None if per_million == inf else per_million,
         ttft_p95_s=None if seen is None else seen.ttft_s.percentile(95.0),
         tpot_p95_s=None if seen is None else seen.tpot_s.percentile(95.0),
         requests_per_s=rate,
@@ -86,6 +82,22 @@ def option_of(question: RecommendQuestion, candidate: Candidate, rank: int, othe
 def _seen(question: RecommendQuestion, candidate: Candidate) -> ScheduleResult | None:
     """Return what users see at the asked load; None where nobody times it."""
     return candidate.deployment.with_times(question.timers).seen()
+
+
+def _rate(question: RecommendQuestion, candidate: Candidate) -> float | None:
+    """Return the requests answered at the asked load; None where nobody times it. [1/s]."""
+    seen = _seen(question, candidate)
+    if question.load.request_rate_per_s is not None or seen is None:
+        return question.load.request_rate_per_s
+    return candidate.deployment.replicas * seen.requests_per_s
+
+
+def _usd_per_million(question: RecommendQuestion, candidate: Candidate) -> float:
+    """Return what a million tokens of output cost at the asked load; infinite where price or time is unknown."""
+    rate = _rate(question, candidate)
+    if candidate.cost is None or not rate:
+        return inf
+    return usd_per_million_tokens(candidate.usd_per_hour, rate * question.load.output_tokens)
 
 
 def _utilization(question: RecommendQuestion, deployment: Deployment) -> float:

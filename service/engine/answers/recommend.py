@@ -25,6 +25,8 @@ from service.engine.time.carried import needs_time
 
 # Combinations that a quick estimate puts so far behind those already kept are not looked at further.
 HOPE_OF_A_BETTER_OFFER: Final = 1.15
+# What no count of GPUs bounds from below: there every combination is looked at.
+UNBOUNDED: Final = ("latency", "cost_per_token")
 HOPELESS = "no layout holds the requests within the limits, by a quick estimate"
 
 
@@ -33,8 +35,9 @@ def recommend(question: RecommendQuestion) -> Recommendation:
 
     Every GPU type, weight format and cache dtype in question is sized on its own; the objective
     orders what is feasible and within budget: price, then GPUs for `cost`; GPUs, then price for
-    `gpus`; time to the last token at the 95th percentile for `latency`. Where time decides, a quick
-    estimate orders the combinations, and those it puts well behind a full list are not simulated.
+    `gpus`; price of a token at the asked load for `cost_per_token`; time to the last token at the 95th
+    percentile for `latency`. Where time decides, a quick estimate orders the combinations, and those it
+    puts well behind a full list are not simulated.
     """
     kept, rejected = _evaluated(question)
     listed = sorted(kept, key=lambda candidate: order(question, candidate))[: question.limit]
@@ -55,7 +58,7 @@ def _evaluated(question: RecommendQuestion) -> tuple[list[Candidate], list[Rejec
     """Return what is feasible and may be listed, and what was left out."""
     asked = list(combinations(question))
     bounds = sorted((_least(question, combination), index) for index, combination in enumerate(asked))
-    is_timed = needs_time(question.load, question.limits) and question.objective != "latency"
+    is_timed = needs_time(question.load, question.limits) and question.objective not in UNBOUNDED
     kept: list[Candidate] = []
     rejected: list[Rejection] = []
     for least, index in bounds:
@@ -84,7 +87,7 @@ def _worth_trying(
     question: RecommendQuestion, combination: Combination, last: tuple[float, float] | None
 ) -> int | None:
     """Return the most GPUs with which a combination still enters the list; None where any number may."""
-    if last is None or question.objective == "latency":
+    if last is None or question.objective in UNBOUNDED:
         return None
     first, _ = last
     if question.objective == "gpus":
@@ -98,7 +101,7 @@ def _least(question: RecommendQuestion, combination: Combination) -> tuple[float
 
     A question that memory alone decides is not bounded but answered; neither is one about latency.
     """
-    if question.objective == "latency" or not needs_time(question.load, question.limits):
+    if question.objective in UNBOUNDED or not needs_time(question.load, question.limits):
         return 0.0, 0.0
     try:
         gpus = fewest_gpus(size_question(question, combination), HOPE_OF_A_BETTER_OFFER)

@@ -97,6 +97,7 @@ class Sizing:
     one_gpu_step_more: GpuStep | None
     levers: tuple[Lever, ...]
     cost: Cost | None
+    command: str | None  # starts one replica, a line a node; None: nothing does, and warnings say why
     engine_args: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
     warnings: tuple[str, ...]
@@ -135,6 +136,8 @@ class Capacity:
     feasible: bool
     max_concurrent_requests: int
     requests_per_s: float | None
+    kv_read_s_per_token: float | None  # what one more stored token adds to a step of its request
+    prefill_tokens_per_s: float | None  # of one replica that reads prompts alone, in full steps
     max_model_len_fitting: int
     gpus: int
     replicas: int
@@ -158,6 +161,7 @@ class Capacity:
     curve: tuple[CurvePoint, ...]  # latency against load, from one user to past saturation
     table: tuple[CapacityRow, ...]
     cost: Cost | None
+    command: str | None  # starts one replica, a line a node; None: nothing does, and warnings say why
     engine_args: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
     warnings: tuple[str, ...]

@@ -6,12 +6,11 @@ from service.engine.answers.advice import binding_constraint, levers, one_step_l
 from service.engine.answers.assumptions import size_assumptions
 from service.engine.answers.described import described
 from service.engine.answers.results import Pools, Sizing
-from service.engine.fleet.costs import cheapest, fleet_of
+from service.engine.fleet.costs import cheapest_of, fleet_of, price_notes, with_token_prices
 from service.engine.fleet.deployments import best, deployments, next_smaller
 from service.engine.fleet.figures import figures
 from service.engine.fleet.pools import PoolPair, decode_question, pools_for
 from service.engine.fleet.questions import SizeQuestion
-from service.engine.fleet.results import Cost
 
 POOLS_WARNING = (
     "gpus, cost, ttft_s and end_to_end_s are of both pools; layout, memory, at_load, saturation and engine_args are of "
@@ -58,6 +57,8 @@ def _size_pools(question: SizeQuestion) -> Sizing:
     latency, ttft_s = decode.latency, pair.ttft_s()
     if latency is not None and ttft_s is not None:
         latency = replace(latency, ttft_s=ttft_s, end_to_end_s=pair.end_to_end_s(latency.end_to_end_s))
+    fleets = tuple(fleet_of(pool.plan, pool.replicas) for pool in (pair.decode, pair.prefill))
+    cost = cheapest_of(fleets, question.offers) if feasible else None
     binds = decode.binding_constraint if prefill.is_feasible else binding_constraint(prefill, None)
     missing = 0 if prefill.is_feasible else prefill.plan.shortfall_bytes
     return replace(
@@ -72,8 +73,8 @@ def _size_pools(question: SizeQuestion) -> Sizing:
         one_gpu_step_less=None,
         one_gpu_step_more=None,
         levers=(),
-        warnings=(*decode.warnings, POOLS_WARNING),
-        cost=_cost_of_both(question, pair) if feasible else None,
+        warnings=(*decode.warnings, *(price_notes(cost, fleets, question) if feasible else ()), POOLS_WARNING),
+        cost=cost and with_token_prices(cost, question.load, question.load.request_rate_per_s, None),
     )
 
 
@@ -91,11 +92,3 @@ def _pools(pair: PoolPair) -> Pools:
         interconnect_bytes_per_s=pair.interconnect_bytes_per_s,
         kv_transfer_s=pair.transfer_s,
     )
-
-
-def _cost_of_both(question: SizeQuestion, pair: PoolPair) -> Cost | None:
-    """Return the price of both pools where one offer holds both; None otherwise."""
-    one, other = (cheapest(fleet_of(pool.plan, pool.replicas), question.offers) for pool in (pair.prefill, pair.decode))
-    if one is None or other is None or one.offer != other.offer:
-        return None
-    return replace(other, usd_per_hour=one.usd_per_hour + other.usd_per_hour, instances=one.instances + other.instances)

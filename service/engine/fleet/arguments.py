@@ -110,10 +110,14 @@ def _switches(stated: StatedSettings) -> list[str]:
 
 def _sglang(plan: MemoryPlan, stated: StatedSettings) -> Flags:
     layout, settings = plan.layout, plan.settings
-    flags = ["--tp-size", str(layout.tensor_parallel_size)]
+    # Copies of the attention alone share the experts: there SGLang counts them within its tensor-parallel size.
+    shares_experts = layout.data_parallel_size > 1 and plan.model.architecture.has_experts
+    ranks = layout.tensor_parallel_size * (layout.data_parallel_size if shares_experts else 1)
+    flags = ["--tp-size", str(ranks)]
     flags += _unless_one("--pp-size", layout.pipeline_parallel_size)
     flags += _unless_one("--dp-size", layout.data_parallel_size)
-    flags += ["--ep-size", str(layout.tensor_parallel_size)] if layout.expert_parallel else []
+    flags += ["--enable-dp-attention"] if shares_experts else []
+    flags += ["--ep-size", str(ranks)] if layout.expert_parallel else []
     flags += ["--context-length", str(settings.max_model_len)]
     flags += ["--mem-fraction-static", str(settings.gpu_memory_utilization)]
     flags += ["--max-running-requests", str(settings.max_num_seqs)]

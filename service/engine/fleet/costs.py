@@ -1,14 +1,19 @@
-"""What an answer costs at published list prices."""
+"""What a fleet costs: the price function that deployments are ranked by, and the cost that an answer shows."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Final, Protocol
 
 from service.engine.arithmetic import ceil_div
 from service.engine.fleet.questions import Offer
-from service.engine.fleet.results import Cost
+from service.engine.fleet.results import Cost, TokenPrices
+from service.engine.inputs import Load
 from service.engine.memory.plan import MemoryPlan
 
-SECONDS_PER_HOUR = 3600
+SECONDS_PER_HOUR: Final = 3600
+HOURS_PER_MONTH: Final = 730  # as cloud providers count it: 8760 / 12
+MOST_KINDS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +24,23 @@ class Fleet:
     replicas: int
     gpus_per_replica: int
     gpus_per_node: int
+
+    @property
+    def gpus(self) -> int:
+        """Return the GPUs used."""
+        return self.replicas * self.gpus_per_replica
+
+
+class Priced(Protocol):
+    """A question with prices: the offers that count, and those that the caller did not ask for."""
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """Return the offers in question."""
+
+    @property
+    def left_out_offers(self) -> tuple[Offer, ...]:
+        """Return the others."""
 
 
 def fleet_of(plan: MemoryPlan, replicas: int) -> Fleet:
@@ -36,6 +58,7 @@ def instances_needed(fleet: Fleet, offer: Offer) -> int:
 
     A replica no larger than an instance stays inside one; a larger one fills whole instances,
     which must then be whole servers, because slices of a server do not share its fabric.
+    GPUs at the caller's own price are counted one by one: how they stand is the caller's affair.
 
         instances = ceil(replicas / floor(offer_gpus / replica_gpus))      replica fits
         instances = replicas x ceil(replica_gpus / offer_gpus)             it does not
@@ -43,6 +66,8 @@ def instances_needed(fleet: Fleet, offer: Offer) -> int:
     Returns:
         The count, or 0 when the offer cannot hold the fleet. [instances]
     """
+    if offer.is_callers:
+        return fleet.gpus
     if offer.gpu_count >= fleet.gpus_per_replica:
         return ceil_div(fleet.replicas, offer.gpu_count // fleet.gpus_per_replica)
     if offer.gpu_count >= fleet.gpus_per_node:
@@ -50,32 +75,149 @@ def instances_needed(fleet: Fleet, offer: Offer) -> int:
     return 0
 
 
-def cheapest(fleet: Fleet, offers: Iterable[Offer]) -> Cost | None:
-    """Return the cheapest published way to rent the fleet; None when no offer holds it.
+def usd_per_hour(fleet: Fleet, offers: Iterable[Offer]) -> float:
+    """Return what the fleet costs at least, which deployments are ranked by; infinite when no offer holds it.
+
+    It never falls as replicas are added to the same layout, and never rises as offers are added.
+    """
+    offer = _cheapest_offer((fleet,), offers)
+    return inf if offer is None else instances_needed(fleet, offer) * offer.usd_per_hour
+
+
+def _cheapest_offer(fleets: Sequence[Fleet], offers: Iterable[Offer]) -> Offer | None:
+    """Return the offer that holds all fleets for least; None when none does.
 
     Ties go to the offer id, so that the same catalog gives the same answer.
     """
-    priced = [
-        (instances_needed(fleet, offer) * offer.usd_per_hour, offer.id, offer)
-        for offer in offers
-        if offer.gpu == fleet.gpu and instances_needed(fleet, offer)
+    gpus = {fleet.gpu for fleet in fleets}
+    holding = [
+        offer for offer in offers if gpus == {offer.gpu} and all(instances_needed(each, offer) for each in fleets)
     ]
-    if not priced:
+    return min(holding, key=lambda offer: (_instances(fleets, offer) * offer.usd_per_hour, offer.id), default=None)
+
+
+def _instances(fleets: Sequence[Fleet], offer: Offer) -> int:
+    return sum(instances_needed(fleet, offer) for fleet in fleets)
+
+
+def least_usd_per_gpu_hour(gpu: str, offers: Iterable[Offer]) -> float:
+    """Return the lowest price of one GPU within any offer: no fleet of n GPUs costs less than n times that."""
+    return min((offer.usd_per_hour / offer.gpu_count for offer in offers if offer.gpu == gpu), default=inf)
+
+
+def cheapest(fleet: Fleet, offers: Iterable[Offer]) -> Cost | None:
+    """Return the cheapest way to rent the fleet; None when no offer holds it."""
+    return cheapest_of((fleet,), offers)
+
+
+def cheapest_of(fleets: Sequence[Fleet], offers: Iterable[Offer]) -> Cost | None:
+    """Return the cheapest way to rent the fleets of a deployment from one offer; None when none holds them all."""
+    offer = _cheapest_offer(fleets, offers)
+    if offer is None:
         return None
-    usd_per_hour, _, offer = min(priced)
+    instances = _instances(fleets, offer)
+    total, is_listed = instances * offer.usd_per_hour, not offer.is_callers
     return Cost(
-        usd_per_hour=usd_per_hour,
-        offer=offer.id,
-        provider=offer.provider,
-        instance_type=offer.instance_type,
-        instances=instances_needed(fleet, offer),
-        as_of=offer.as_of,
+        usd_per_hour=total,
+        usd_per_month=total * HOURS_PER_MONTH,
+        usd_per_gpu_hour=offer.usd_per_hour / offer.gpu_count,
+        gpus=sum(each.gpus for each in fleets),
+        gpus_paid=instances * offer.gpu_count,
+        origin="catalog" if is_listed else "request",
+        offer=offer.id if is_listed else None,
+        provider=offer.provider if is_listed else None,
+        instance_type=offer.instance_type if is_listed else None,
+        gpus_per_instance=offer.gpu_count if is_listed else None,
+        instances=instances if is_listed else None,
+        region=offer.region if is_listed else None,
+        tier=offer.tier if is_listed else None,
+        purchase=offer.purchase if is_listed else None,
+        commitment_months=offer.commitment_months,
+        discount_fraction=offer.discount_fraction,
+        as_of=offer.as_of if is_listed else None,
+        is_stale=offer.is_stale,
+        source=offer.source if is_listed else None,
+        at_load=None,
+        at_saturation=None,
     )
 
 
-def usd_per_million_tokens(usd_per_hour: float, tokens_per_s: float) -> float:
+def with_token_prices(cost: Cost, load: Load, at_load: float | None, at_saturation: float | None) -> Cost:
+    """Return a cost with what tokens cost at two rates of requests; None where nobody knows the rate. [1/s]."""
+    return replace(
+        cost,
+        at_load=token_prices(cost.usd_per_hour, load, at_load),
+        at_saturation=token_prices(cost.usd_per_hour, load, at_saturation),
+    )
+
+
+def token_prices(total_usd_per_hour: float, load: Load, requests_per_s: float | None) -> TokenPrices | None:
+    """Return what a million tokens cost at a steady rate of requests; None without any.
+
+    The whole price stands over prompt tokens, over completion tokens, and over both together: three
+    ways to read one bill, not three parts of it.
+    """
+    if not requests_per_s:
+        return None
+    prompts, completions = requests_per_s * load.input_tokens, requests_per_s * load.output_tokens
+    return TokenPrices(
+        requests_per_s=requests_per_s,
+        usd_per_million_input_tokens=_price(total_usd_per_hour, prompts),
+        usd_per_million_output_tokens=_price(total_usd_per_hour, completions),
+        usd_per_million_tokens=_price(total_usd_per_hour, prompts + completions),
+    )
+
+
+def _price(total_usd_per_hour: float, tokens_per_s: float) -> float | None:
+    return usd_per_million_tokens(total_usd_per_hour, tokens_per_s) if tokens_per_s else None
+
+
+def usd_per_million_tokens(total_usd_per_hour: float, tokens_per_s: float) -> float:
     """Return the price of a million tokens at a steady rate.
 
     usd_per_million = usd_per_hour x 1e6 / (tokens_per_s x 3600)
     """
-    return usd_per_hour * 1_000_000 / (tokens_per_s * SECONDS_PER_HOUR)
+    return total_usd_per_hour * 1_000_000 / (tokens_per_s * SECONDS_PER_HOUR)
+
+
+def price_notes(cost: Cost | None, fleets: Sequence[Fleet], asked: Priced) -> tuple[str, ...]:
+    """Return why there is no price, or what a reader of it must know."""
+    if cost is None:
+        largest = max(fleets, key=lambda fleet: fleet.gpus_per_replica)
+        return (why_unpriced(largest, asked.offers, asked.left_out_offers),)
+    notes = []
+    if cost.is_stale:
+        notes.append(f"the price is of {cost.as_of}, more than 60 days ago: ask {cost.provider} again")
+    if cost.gpus_paid > cost.gpus:
+        notes.append(f"{cost.gpus_paid} GPUs are paid for and {cost.gpus} used: {cost.instance_type} has no fewer")
+    return tuple(notes)
+
+
+def why_unpriced(fleet: Fleet, offers: Sequence[Offer], left_out: Sequence[Offer]) -> str:
+    """Return why no offer in question holds a fleet.
+
+    Args:
+        fleet: what nobody rents out.
+        offers: those in question.
+        left_out: those that the caller did not ask for.
+    """
+    sizes = sorted({offer.gpu_count for offer in offers if offer.gpu == fleet.gpu})
+    others = [offer for offer in left_out if offer.gpu == fleet.gpu and instances_needed(fleet, offer)]
+    if sizes:
+        held = ", ".join(map(str, sizes))
+        reason = f"a replica takes {fleet.gpus_per_replica} GPUs that share a fabric, and offers of {fleet.gpu} in "
+        reason += f"question hold {held}"
+    elif others:
+        reason = f"no offer of {fleet.gpu} is within the providers, regions, tiers and purchases in question"
+    else:
+        reason = f"the catalog has no offer of {fleet.gpu}"
+    return f"no price: {reason}; {_instead(others)}usd_per_gpu_hour states your own"
+
+
+def _instead(others: Sequence[Offer]) -> str:
+    """Return what would have a price."""
+    if not others:
+        return ""
+    kinds = sorted({f"{offer.provider} in {offer.region} ({offer.tier}, {offer.purchase})" for offer in others})
+    more = f" and {len(kinds) - MOST_KINDS} more" if len(kinds) > MOST_KINDS else ""
+    return f"others are {', '.join(kinds[:MOST_KINDS])}{more}; "

@@ -14,11 +14,12 @@ from service.engine.inputs import (
     LoadedFormat,
     SpeculativeMethod,
     StatedLayout,
+    Tier,
     WeightFormat,
 )
 from service.engine.time.steps import StepTimers
 
-Objective = Literal["cost", "gpus", "latency"]
+Objective = Literal["cost", "cost_per_token", "gpus", "latency"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ class StatedSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What one provider asks for one instance type."""
+    """What one provider asks for one instance type, or the caller pays for one GPU."""
 
     id: str
     provider: str
@@ -54,8 +55,15 @@ class Offer:
     region: str
     gpu: str
     gpu_count: int
-    usd_per_hour: float
+    usd_per_hour: float  # with the caller's discount
     as_of: str  # ISO date
+    tier: Tier = "secure"
+    purchase: str = "on-demand"
+    commitment_months: int | None = None  # of a reserved price
+    source: str = ""
+    discount_fraction: float = 0.0  # taken off the list price
+    is_stale: bool = False  # too old to rely on
+    is_callers: bool = False  # no offer: what the caller pays for a GPU, however many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +78,9 @@ class SizeQuestion:
     headroom: Headroom
     settings: StatedSettings
     rules: EngineRules
-    offers: tuple[Offer, ...] = ()
+    flags: frozenset[str] = frozenset()  # of the engine's version; empty where nobody knows
+    offers: tuple[Offer, ...] = ()  # in question
+    left_out_offers: tuple[Offer, ...] = ()  # that the caller did not ask for: they tell why there is no price
     timers: StepTimers | None = None  # None: memory alone
     disaggregated: bool = False  # prefill and decode on GPUs of their own
 
@@ -89,7 +99,9 @@ class CapacityQuestion:
     layout: StatedLayout
     settings: StatedSettings
     rules: EngineRules
-    offers: tuple[Offer, ...] = ()
+    flags: frozenset[str] = frozenset()  # of the engine's version; empty where nobody knows
+    offers: tuple[Offer, ...] = ()  # in question
+    left_out_offers: tuple[Offer, ...] = ()  # that the caller did not ask for: they tell why there is no price
     timers: StepTimers | None = None  # None: memory alone
 
 
@@ -105,7 +117,9 @@ class RecommendQuestion:
     settings: StatedSettings
     layout: StatedLayout
     rules: EngineRules
-    offers: tuple[Offer, ...]
+    offers: tuple[Offer, ...]  # in question
+    flags: frozenset[str] = frozenset()  # of the engine's version; empty where nobody knows
+    left_out_offers: tuple[Offer, ...] = ()  # that the caller did not ask for: they tell why there is no price
     weight_formats: tuple[WeightFormat, ...] = ()  # empty: the model's own checkpoint formats
     kv_cache_dtypes: tuple[KvCacheDtype, ...] = ()  # empty: auto
     providers: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
+from service.catalog.engine_flags import flags_of
 from service.catalog.engine_rules import rules_for
 from service.engine.engines.registry import DEFAULT_ENGINE, ENGINES, engine_named
 from service.engine.engines.rules import EngineRules
@@ -40,6 +41,10 @@ class OnEngine(Part):
             EngineError: no rules are known for the version.
         """
         return rules_for(self.engine, self.engine_version)
+
+    def flags(self) -> frozenset[str]:
+        """Return the flags that the engine's version has."""
+        return flags_of(self.engine, self.engine_version)
 
 
 class InLayout(OnEngine):

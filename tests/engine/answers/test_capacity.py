@@ -54,3 +54,26 @@ def test_weights_that_do_not_fit_say_what_is_missing(asked: Asked) -> None:
     assert answer.binding_constraint == "weights"
     assert answer.shortfall_bytes > 141e9 - 79 * 2**30
     assert "more memory on each of 1 GPUs" in answer.would_fit[0]
+
+
+def test_a_stored_token_costs_what_its_bytes_take_to_read(asked: Asked) -> None:
+    """A token's bytes over the memory's bandwidth at least, and by no more than kernels fall short of it."""
+    answer = capacity(capacity_of(asked("llama-3.1-8b", "h100"), 1))
+    floor_s = answer.kv_cache.bytes_per_token / 3.35e12
+
+    assert answer.kv_read_s_per_token is not None
+    assert floor_s <= answer.kv_read_s_per_token <= 2.5 * floor_s
+
+
+def test_prompts_are_read_no_faster_than_the_gpu_multiplies(asked: Asked) -> None:
+    answer = capacity(capacity_of(asked("llama-3.1-8b", "h100"), 1))
+    most = 989.4e12 / (2 * 7.5e9)  # dense bf16 peak over two operations for each weight beside embeddings
+
+    assert answer.prefill_tokens_per_s is not None
+    assert 0.3 * most <= answer.prefill_tokens_per_s <= most
+
+
+def test_without_times_neither_is_told(asked: Asked) -> None:
+    answer = capacity(capacity_of(asked("llama-3.1-8b", "h100", timers=None), 1))
+
+    assert (answer.kv_read_s_per_token, answer.prefill_tokens_per_s) == (None, None)

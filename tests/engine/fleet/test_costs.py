@@ -1,16 +1,58 @@
-"""What a fleet costs at list prices."""
+"""What a fleet costs at list prices, and at the caller's own."""
+
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from service.engine.fleet.costs import Fleet, cheapest, instances_needed, usd_per_million_tokens
+from service.engine.fleet.costs import (
+    Fleet,
+    cheapest,
+    cheapest_of,
+    instances_needed,
+    least_usd_per_gpu_hour,
+    price_notes,
+    token_prices,
+    usd_per_hour,
+    usd_per_million_tokens,
+    why_unpriced,
+)
 from service.engine.fleet.questions import Offer
+from service.engine.inputs import Load
+
+LOAD = Load(concurrent_requests=1, request_rate_per_s=None, input_tokens=900, output_tokens=100)
 
 
-def offer(gpu_count: int, usd_per_hour: float, name: str = "one") -> Offer:
-    return Offer(
+def offer(gpu_count: int, price: float, name: str = "one", **changes: object) -> Offer:
+    listed = Offer(
         id=name, provider="p", instance_type="i", region="r", gpu="g", gpu_count=gpu_count,
-        usd_per_hour=usd_per_hour, as_of="2026-11-01",
+        usd_per_hour=price, as_of="2026-11-01",
     )  # fmt: skip
+    return replace(listed, **changes)  # type: ignore[arg-type]
+
+
+def fleet(replicas: int, per_replica: int) -> Fleet:
+    return Fleet(gpu="g", replicas=replicas, gpus_per_replica=per_replica, gpus_per_node=8)
+
+
+OFFERS = st.lists(
+    st.builds(
+        lambda count, price: offer(count, price, f"{count} at {price}"),
+        st.sampled_from((1, 2, 4, 8)),
+        st.integers(1, 100).map(float),
+    ),
+    max_size=6,
+)
+FLEETS = st.builds(fleet, st.integers(1, 20), st.sampled_from((1, 2, 4, 8, 16)))
+
+
+class Asked:
+    """What a caller left in question."""
+
+    def __init__(self, *offers: Offer, left_out: tuple[Offer, ...] = ()) -> None:
+        self.offers = offers
+        self.left_out_offers = left_out
 
 
 @pytest.mark.parametrize(
@@ -21,19 +63,82 @@ def offer(gpu_count: int, usd_per_hour: float, name: str = "one") -> Offer:
 def test_replicas_stay_within_an_instance_or_fill_whole_nodes(
     replicas: int, per_replica: int, instance: int, instances: int
 ) -> None:
-    fleet = Fleet(gpu="g", replicas=replicas, gpus_per_replica=per_replica, gpus_per_node=8)
-
-    assert instances_needed(fleet, offer(instance, 1.0)) == instances
+    assert instances_needed(fleet(replicas, per_replica), offer(instance, 1.0)) == instances
 
 
 def test_the_cheapest_offer_that_holds_the_fleet_is_named() -> None:
-    fleet = Fleet(gpu="g", replicas=2, gpus_per_replica=4, gpus_per_node=8)
-    cost = cheapest(fleet, [offer(1, 0.1, "slices"), offer(8, 30.0, "node"), offer(4, 16.0, "half")])
+    cost = cheapest(fleet(2, 4), [offer(1, 0.1, "slices"), offer(8, 30.0, "node"), offer(4, 16.0, "half")])
 
     assert cost is not None
     assert (cost.offer, cost.usd_per_hour, cost.instances) == ("node", 30.0, 1)
-    assert cheapest(fleet, [offer(1, 0.1)]) is None
+    assert cheapest(fleet(2, 4), [offer(1, 0.1)]) is None
+
+
+def test_gpus_paid_for_and_idle_are_told_from_those_used() -> None:
+    cost = cheapest(fleet(1, 2), [offer(8, 31.92)])
+
+    assert cost is not None
+    assert (cost.gpus, cost.gpus_paid) == (2, 8)
+    assert cost.usd_per_gpu_hour == pytest.approx(3.99)
+    assert cost.usd_per_month == pytest.approx(31.92 * 730)
+    assert price_notes(cost, [fleet(1, 2)], Asked()) == ("8 GPUs are paid for and 2 used: i has no fewer",)
+
+
+def test_the_caller_s_own_price_is_paid_for_the_gpus_used() -> None:
+    own = offer(1, 2.0, is_callers=True)
+    cost = cheapest(fleet(3, 4), [own])
+
+    assert cost is not None
+    assert (cost.usd_per_hour, cost.gpus_paid, cost.origin) == (24.0, 12, "request")
+    assert (cost.offer, cost.provider, cost.instance_type, cost.as_of, cost.source) == (None,) * 5
+
+
+def test_two_pools_are_rented_by_one_offer() -> None:
+    pools = (fleet(1, 2), fleet(3, 4))
+    cost = cheapest_of(pools, [offer(2, 1.0, "small"), offer(8, 8.0, "large")])
+
+    assert cost is not None
+    assert (cost.offer, cost.instances, cost.gpus, cost.gpus_paid) == ("large", 3, 14, 24)
+
+
+@given(pool=FLEETS, offers=OFFERS)
+def test_more_offers_and_fewer_replicas_never_cost_more(pool: Fleet, offers: list[Offer]) -> None:
+    price = usd_per_hour(pool, offers)
+
+    assert all(usd_per_hour(pool, offers[:count]) >= price for count in range(len(offers)))
+    assert usd_per_hour(replace(pool, replicas=pool.replicas + 1), offers) >= price
+    assert pool.gpus * least_usd_per_gpu_hour("g", offers) <= price
+
+
+def test_a_missing_price_is_explained() -> None:
+    community = offer(8, 1.0, provider="vast", tier="community")
+
+    assert why_unpriced(fleet(1, 1), (), ()) == (
+        "no price: the catalog has no offer of g; usd_per_gpu_hour states your own"
+    )
+    assert why_unpriced(fleet(1, 4), (offer(1, 1.0), offer(2, 1.0)), ()).startswith(
+        "no price: a replica takes 4 GPUs that share a fabric, and offers of g in question hold 1, 2"
+    )
+    assert "others are vast in r (community, on-demand)" in why_unpriced(fleet(1, 1), (), (community,))
+
+
+def test_an_old_price_is_marked() -> None:
+    cost = cheapest(fleet(1, 1), [offer(1, 1.0, is_stale=True)])
+
+    assert price_notes(cost, [fleet(1, 1)], Asked()) == (
+        "the price is of 2026-11-01, more than 60 days ago: ask p again",
+    )
 
 
 def test_a_million_tokens_at_a_thousand_a_second_take_a_thousand_seconds() -> None:
     assert usd_per_million_tokens(3.6, 1_000) == pytest.approx(1.0)
+
+
+def test_the_whole_price_stands_over_prompts_over_completions_and_over_both() -> None:
+    prices = token_prices(3.6, LOAD, 1.0)  # 900 and 100 tokens a second
+
+    assert prices is not None
+    assert prices.usd_per_million_tokens == pytest.approx(1.0)
+    assert prices.usd_per_million_input_tokens == pytest.approx(1 / 0.9)
+    assert prices.usd_per_million_output_tokens == pytest.approx(10.0)
+    assert token_prices(3.6, LOAD, None) is None

@@ -1,0 +1,243 @@
+"""Reads price lists into offers: own CSV files, and the catalogs that gpuhunt and SkyPilot publish.
+
+    own        provider, instance_type, region, gpu, gpu_count, usd_per_hour, as_of, source; and, where they differ from
+               the usual, tier, purchase, commitment_months, id
+    gpuhunt    instance_name, location, price, gpu_count, gpu_name, gpu_memory, spot; the file's name is the provider
+    SkyPilot   InstanceType, AcceleratorName, AcceleratorCount, Region, Price, SpotPrice; the folder is the provider
+
+Sources:
+    gpuhunt 0.1.34 `_internal/storage.py` (CATALOG_V2_FIELDS); skypilot-org/skypilot-catalog README, schema v5.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import ValidationError
+
+from service.catalog.entries import OfferEntry
+from service.catalog.errors import NotInCatalogError
+from service.catalog.snapshot import Snapshot
+
+Kind = Literal["own", "gpuhunt", "skypilot"]
+COLUMNS: Final[Mapping[Kind, frozenset[str]]] = {
+    "own": frozenset({"provider", "instance_type", "region", "gpu", "gpu_count", "usd_per_hour", "as_of", "source"}),
+    "gpuhunt": frozenset({"instance_name", "location", "price", "gpu_count", "gpu_name", "gpu_memory", "spot"}),
+    "skypilot": frozenset({"InstanceType", "AcceleratorName", "AcceleratorCount", "Region", "Price", "SpotPrice"}),
+}
+SOURCES: Final[Mapping[Kind, str]] = {
+    "gpuhunt": "https://github.com/dstackai/gpuhunt",
+    "skypilot": "https://github.com/skypilot-org/skypilot-catalog",
+}
+# Providers by the names other catalogs have for them.
+CALLED: Final[Mapping[str, str]] = {
+    "lambdalabs": "lambda",
+    "datacrunch": "verda",
+    "vastai": "vast",
+    "do": "digitalocean",
+    "fluidstack": "fluidstack",
+}
+THIRD_PARTY_HOSTS: Final = frozenset({"vast", "tensordock", "salad", "akash", "spheron"})
+MARKETPLACE = "community"
+NOT_IN_ID: Final = re.compile(r"[^a-z0-9._-]+")
+MEMORY_MIB: Final = re.compile(r"'SizeInMiB': ([0-9]+)")
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """What a file of another catalog does not state."""
+
+    provider: str | None
+    as_of: date | None
+    checked_on: date
+    skip_unknown_gpus: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceList:
+    """What a file says: offers, what is wrong with its lines, and the GPUs it names that were skipped."""
+
+    offers: tuple[OfferEntry, ...]
+    faults: tuple[str, ...]
+    skipped_gpus: tuple[str, ...]
+
+
+class _UnknownGpuError(ValueError):
+    """A line names a GPU that the catalog does not have."""
+
+
+def read_price_list(file: Path, catalog: Snapshot, stated: Stated) -> PriceList:
+    """Return the offers of a file; faults are named by line, and a file with any must not be taken.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            rows = list(csv.DictReader(lines))
+    except (UnicodeDecodeError, csv.Error) as error:
+        return PriceList(offers=(), faults=(f"not a CSV file in UTF-8 ({error})",), skipped_gpus=())
+    kind = _kind(rows[0] if rows else {})
+    if kind is None:
+        known = "; ".join(f"{name}: {', '.join(sorted(columns))}" for name, columns in COLUMNS.items())
+        return PriceList(offers=(), faults=(f"unknown columns; accepted: {known}",), skipped_gpus=())
+    if kind != "own" and stated.as_of is None:
+        return PriceList(offers=(), faults=(f"{kind} files state no date; state --as-of",), skipped_gpus=())
+    return _gathered(rows, kind, catalog, _with_provider(stated, file))
+
+
+def _kind(row: Row) -> Kind | None:
+    return next((kind for kind, columns in COLUMNS.items() if columns <= row.keys()), None)
+
+
+def _with_provider(stated: Stated, file: Path) -> Stated:
+    """Return the provider that a file's name tells: `aws.csv`, or SkyPilot's `aws/vms.csv`."""
+    name = (file.parent.name if file.stem == "vms" else file.stem).lower()
+    provider = stated.provider or CALLED.get(name, name)
+    return Stated(
+        provider=provider,
+        as_of=stated.as_of,
+        checked_on=stated.checked_on,
+        skip_unknown_gpus=stated.skip_unknown_gpus,
+    )
+
+
+def _gathered(rows: Iterable[Row], kind: Kind, catalog: Snapshot, stated: Stated) -> PriceList:
+    offers: dict[str, OfferEntry] = {}
+    faults: list[str] = []
+    skipped: dict[str, None] = {}
+    for number, row in enumerate(rows, start=2):
+        try:
+            for offer in _offers(row, kind, catalog, stated):
+                kept = offers.setdefault(offer.id, offer)
+                if offer.usd_per_hour < kept.usd_per_hour and kind != "own":  # zones of a region differ
+                    offers[offer.id] = offer
+                elif offer != kept and kind == "own":
+                    faults.append(f"line {number}: {offer.id} is listed twice")
+        except _UnknownGpuError as error:
+            if stated.skip_unknown_gpus:
+                skipped[str(error)] = None
+            else:
+                faults.append(f"line {number}: the catalog has no GPU {error}")
+        except ValidationError as error:
+            faults += [f"line {number}: {_where(it['loc'])}: {it['msg']}" for it in error.errors(include_url=False)]
+        except ValueError as error:
+            faults.append(f"line {number}: {error}")
+    return PriceList(offers=tuple(offers.values()), faults=tuple(faults), skipped_gpus=tuple(skipped))
+
+
+def _where(location: tuple[int | str, ...]) -> str:
+    return ".".join(map(str, location))
+
+
+def _offers(row: Row, kind: Kind, catalog: Snapshot, stated: Stated) -> Iterator[OfferEntry]:
+    """Yield the offers of one line; none where it has no GPU or no price."""
+    match kind:
+        case "own":
+            yield _entry(catalog, _own(row, stated))
+        case "gpuhunt":
+            if _number(row["gpu_count"]) and row["gpu_name"]:
+                spot = row["spot"].strip().lower() == "true"
+                memory = f"{_number(row['gpu_memory']):g}"
+                gpu = _gpu(catalog, row["gpu_name"], memory)
+                shared = _shared(stated, kind, row["instance_name"], row["location"], gpu, row["gpu_count"])
+                yield _entry(catalog, {**shared, "usd_per_hour": _number(row["price"]), "purchase": _bought(spot=spot)})
+        case "skypilot":
+            if _number(row["AcceleratorCount"]) and row["AcceleratorName"]:
+                gpu = _gpu(catalog, row["AcceleratorName"], _skypilot_memory(row))
+                shared = _shared(stated, kind, row["InstanceType"], row["Region"], gpu, row["AcceleratorCount"])
+                for column, spot in (("Price", False), ("SpotPrice", True)):
+                    if price := _number(row[column]):
+                        yield _entry(catalog, {**shared, "usd_per_hour": price, "purchase": _bought(spot=spot)})
+
+
+def _skypilot_memory(row: Row) -> str:
+    """Return the GB of one GPU: as the line states them, or those that SkyPilot means by a bare A100."""
+    stated = MEMORY_MIB.search(row.get("GpuInfo") or "")
+    if stated:
+        return f"{int(stated[1]) / 1024:.0f}"
+    return "40" if row["AcceleratorName"] == "A100" else ""
+
+
+def _own(row: Row, stated: Stated) -> dict[str, Any]:
+    """Return a line of an own file as an entry is written; blank cells are not stated."""
+    unknown = row.keys() - COLUMNS["own"] - {"id", "tier", "purchase", "commitment_months"}
+    if unknown:
+        raise ValueError(f"unknown columns: {', '.join(sorted(str(name) for name in unknown))}")
+    cells = {name: value.strip() for name, value in row.items() if value and value.strip()}
+    numbers: dict[str, Any] = {
+        name: _number(cells[name]) for name in ("gpu_count", "usd_per_hour", "commitment_months") if name in cells
+    }
+    source = {"url": cells.pop("source", ""), "checked_on": stated.checked_on}
+    return {**cells, **numbers, "source": source}
+
+
+def _shared(stated: Stated, kind: Kind, instance: str, region: str, gpu: str, count: str) -> dict[str, Any]:
+    """Return what both purchases of a line of another catalog have in common."""
+    return {
+        "provider": stated.provider,
+        "instance_type": instance,
+        "region": region or "any",
+        "gpu": gpu,
+        "gpu_count": _number(count),
+        "tier": MARKETPLACE if stated.provider in THIRD_PARTY_HOSTS else "secure",
+        "as_of": stated.as_of,
+        "source": {"url": SOURCES[kind], "checked_on": stated.checked_on},
+    }
+
+
+def _bought(*, spot: bool) -> str:
+    return "spot" if spot else "on-demand"
+
+
+def _entry(catalog: Snapshot, fields: dict[str, Any]) -> OfferEntry:
+    """Return an offer under the id that the catalog has for it, or else one of its names."""
+    gpu = _gpu(catalog, str(fields.get("gpu", "")), "")
+    offer = OfferEntry.model_validate({**fields, "id": fields.get("id") or "new", "gpu": gpu})
+    if "id" in fields:
+        return offer
+    same = (it.id for it in catalog.offer_entries.values() if _sold(it) == _sold(offer))
+    return offer.model_copy(update={"id": next(same, _named(offer))})
+
+
+def _sold(offer: OfferEntry) -> tuple[object, ...]:
+    """Return what is sold, without what it costs."""
+    where = (offer.provider, offer.instance_type, offer.region, offer.gpu, offer.gpu_count)
+    return (*where, offer.purchase, offer.commitment_months, offer.tier)
+
+
+def _named(offer: OfferEntry) -> str:
+    months = f"{offer.commitment_months}m" if offer.commitment_months else ""
+    bought = offer.purchase if offer.purchase != "on-demand" else ""
+    parts = (offer.provider, offer.instance_type, offer.gpu, offer.region, bought, months)
+    return NOT_IN_ID.sub("-", "-".join(part for part in parts if part).lower())[:128]
+
+
+def _gpu(catalog: Snapshot, name: str, memory_gb: str) -> str:
+    """Return the id of a GPU, by its name with or without its memory.
+
+    Raises:
+        _UnknownGpuError: the catalog has none of that name.
+    """
+    bare = name.strip()
+    for spelled in ((f"{bare} {memory_gb}GB", f"{bare}-{memory_gb}GB") if memory_gb else ()) + (bare,):
+        try:
+            return catalog.gpu(spelled).id
+        except NotInCatalogError:
+            continue
+    raise _UnknownGpuError(f"{bare!r}" + (f" with {memory_gb} GB" if memory_gb else ""))
+
+
+def _number(text: str) -> float:
+    """Return a number; 0 for a blank cell.
+
+    Raises:
+        ValueError: it is none.
+    """
+    number = float(text) if text and text.strip() else 0.0
+    return int(number) if number.is_integer() else number

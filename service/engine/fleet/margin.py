@@ -1,0 +1,115 @@
+"""Settings that still start where the ledger errs: what is printed keeps its stated error as margin."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Final
+
+from service.engine.arithmetic import GIB
+from service.engine.fleet.deployments import Deployment
+from service.engine.fleet.planned import planned
+from service.engine.inputs import EngineSettings
+from service.engine.memory.plan import MemoryPlan
+
+# The README's accuracy table, "logged start-ups": nine predicted pools in ten are within this share of the engine's.
+POOL_ERROR_FRACTION: Final = 0.076
+# Small pools on large GPUs err by the ledger's other terms: non-torch memory 0.17 and graphs 0.2 GiB, which are the
+# errors that `catalog/data/engine_rules.yaml` states, together the root of the sum of their squares.
+LEAST_POOL_ERROR_BYTES: Final = round(0.26 * GIB)
+# What a process takes of an empty GPU before the engine looks at what is free.
+CONTEXT_BYTES: Final = round(0.5 * GIB)
+HALF_FROM_CAPABILITY: Final = 8.0
+# Source: vLLM 0.33 `config/model.py` (_FLOAT16_NOT_SUPPORTED_MODELS).
+NOT_IN_HALF: Final = ("gemma2", "gemma3", "gemma3_text", "glm4")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SafeSettings:
+    """Settings to print, and what a reader must know about them."""
+
+    settings: EngineSettings
+    notes: tuple[str, ...]
+
+
+def pool_error_bytes(plan: MemoryPlan) -> int:
+    """Return by how much the pool of one GPU may be smaller than predicted; 0 where the caller gave it."""
+    if plan.settings.kv_cache_memory_bytes is not None:
+        return 0
+    return max(round(POOL_ERROR_FRACTION * plan.memory.kv_cache_bytes), LEAST_POOL_ERROR_BYTES)
+
+
+def safe_settings(deployment: Deployment) -> SafeSettings:
+    """Return the settings with which the engine starts though its pool is as small as the ledger's error allows."""
+    plan, stated = deployment.plan, deployment.resolved.stated
+    smallest = _with_pool(deployment, max(plan.memory.kv_cache_bytes - pool_error_bytes(plan), 1))
+    longest = smallest.kv_cache.estimated_max_model_len
+    settings, notes = plan.settings, []
+    if longest < settings.max_model_len:
+        if stated.max_model_len is None:
+            settings = replace(settings, max_model_len=max(longest, plan.context_tokens))
+        if longest < settings.max_model_len:
+            notes.append(
+                f"no margin: the predicted pool holds requests of {plan.kv_cache.estimated_max_model_len} tokens, and "
+                f"where the ledger errs of {longest}; max_model_len {settings.max_model_len} may be refused"
+            )
+    seqs = _most_seqs(plan, smallest)
+    if seqs < settings.max_num_seqs:
+        settings = replace(settings, max_num_seqs=seqs)
+    if plan.rules.memory_share == "total" and _wanted_bytes(plan) > plan.gpu.memory_bytes - CONTEXT_BYTES:
+        notes.append(
+            f"gpu_memory_utilization {settings.gpu_memory_utilization:g} may be refused: less than that share of the "
+            "GPU is free when the engine starts"
+        )
+    return SafeSettings(settings=settings, notes=tuple(notes))
+
+
+def _with_pool(deployment: Deployment, pool_bytes: int) -> MemoryPlan:
+    """Return the plan of the same settings with a pool of this size."""
+    plan = deployment.plan
+    settings = replace(deployment.resolved.settings, kv_cache_memory_bytes=pool_bytes)
+    settings = replace(settings, max_model_len=plan.settings.max_model_len, max_num_seqs=plan.settings.max_num_seqs)
+    resolved = replace(deployment.resolved, settings=settings, shorten_to_fit=False)
+    return planned(resolved, plan.layout, deployment.load.input_tokens, deployment.load.output_tokens)
+
+
+def _most_seqs(plan: MemoryPlan, smallest: MemoryPlan) -> int:
+    """Return the largest `max_num_seqs` that vLLM starts with.
+
+    Each decoding request takes one block with a layer's state in it, and a step has a token for each.
+
+    Source:
+        vLLM 0.33 `config/compilation.py` ("exceeds available Mamba cache blocks"), `config/scheduler.py`
+        (`max_num_batched_tokens` is at least `max_num_seqs`).
+    """
+    if plan.rules.engine != "vllm":
+        return plan.settings.max_num_seqs
+    most = plan.settings.max_num_batched_tokens
+    if any(mixer.is_recurrent for mixer in plan.model.architecture.mixers):
+        most = min(most, max(smallest.kv_cache.num_gpu_blocks, 1))
+    return min(plan.settings.max_num_seqs, most)
+
+
+def _wanted_bytes(plan: MemoryPlan) -> float:
+    if plan.settings.kv_cache_memory_bytes is not None:
+        return 0.0
+    return plan.settings.gpu_memory_utilization * plan.gpu.memory_bytes
+
+
+def needs_half(plan: MemoryPlan) -> bool:
+    """Return whether the GPU has no bfloat16, so that the engine must be told to compute in float16.
+
+    Source:
+        vLLM 0.33 `platforms/cuda.py` (`check_if_supports_dtype`): compute capability 8.0.
+    """
+    capability = plan.gpu.compute_capability
+    return capability is not None and float(capability) < HALF_FROM_CAPABILITY
+
+
+def refuses_half(plan: MemoryPlan) -> bool:
+    """Return whether vLLM refuses the model in float16."""
+    config = json.loads(plan.model.config_json or "{}")
+    return config.get("model_type") in NOT_IN_HALF
+
+
+def needs_remote_code(plan: MemoryPlan) -> bool:
+    """Return whether the published model brings code of its own, which engines run only when told to."""
+    return "auto_map" in json.loads(plan.model.config_json or "{}")

@@ -1,0 +1,325 @@
+"""`/compare`: models, GPUs, formats, contexts and loads side by side, as flat rows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+
+from service.engine.answers.results import Capacity, Sizing
+from service.engine.errors import EngineError
+from service.engine.inputs import KvCacheDtype, WeightFormat
+from service.engine.memory.sharing import cache_sharing
+from service.questions.answers import Answer, Row
+from service.questions.asked import Asked, Question
+from service.questions.capacity import CapacityQuery
+from service.questions.parts.deployment import InLayout
+from service.questions.parts.load import WithinLimits
+from service.questions.parts.part import absent, contradiction
+from service.questions.parts.prices import Priced
+from service.questions.refusals import Fault, RefusalError
+from service.questions.size import SizeQuery
+from service.questions.sources import Sources
+from service.questions.values import CacheDtypes, Formats, Gpus, Requests, RequestsPerS, Texts, Tokens, several
+
+MOST_ROWS: Final = 200
+USUAL_COUNTS: Final = (1, 2, 4, 8, 16)
+CONTEXTS: Final = (2_048, 8_192, 32_768, 131_072)
+BESIDE_ITS_LISTS: Final = frozenset({"format", "field", "catalog_revision"})
+Cell = Mapping[str, Any]
+Listed = tuple[str, Sequence[Any]]  # a field of the row's question, and its values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedRow:
+    """One combination: what was asked, what it takes, what it costs and how fast it is."""
+
+    model: str
+    gpu: str
+    weight_format: WeightFormat | None
+    kv_cache_dtype: KvCacheDtype | None
+    context_tokens: int
+    input_tokens: int | None  # None: requests of the whole context
+    output_tokens: int | None
+    concurrent_requests: int | None
+    request_rate_per_s: float | None
+    feasible: bool
+    gpus: int
+    replicas: int
+    tensor_parallel_size: int | None
+    pipeline_parallel_size: int | None
+    data_parallel_size: int | None
+    query_heads: int | None
+    key_value_heads: int | None  # 1 where all heads share one latent
+    kv_saved_fraction: float | None  # against a key and a value for every query head
+    kv_bytes_per_token: int | None  # whole model, while windows fill
+    kv_bytes_per_request: int | None  # of the whole context, over the GPUs that hold it
+    kv_bytes_of_load: int | None  # of all requests at once; None at a rate
+    weight_bytes: int | None  # whole model
+    max_concurrent_requests: int  # of the whole deployment, within limits
+    ttft_p95_s: float | None
+    tpot_p95_s: float | None
+    requests_per_s: float | None  # at the asked load, else at the largest
+    output_tokens_per_s: float | None
+    gpus_paid: int | None
+    usd_per_hour: float | None
+    usd_per_month: float | None
+    usd_per_million_output_tokens: float | None
+    why: str | None  # what is missing, or binds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """All combinations, in the order of the lists."""
+
+    feasible: bool  # any of them
+    rows: tuple[ComparedRow, ...]
+
+
+class CompareAnswer(Answer[Comparison]):
+    """All combinations, one flat row each."""
+
+    def rows(self) -> Sequence[Row]:
+        """Return the rows."""
+        return list(self.document["rows"])
+
+    def lines(self) -> Sequence[str]:
+        """Return one line for each combination."""
+        return [_line(row) for row in self.result.rows]
+
+    def gauges(self) -> Iterator[tuple[str, float]]:
+        """Yield the numbers of each row, by its place."""
+        for index, row in enumerate(self.document["rows"]):
+            for name, value in row.items():
+                if isinstance(value, int | float):
+                    yield f"row_{index}.{name}", float(value)
+
+
+def _line(row: ComparedRow) -> str:
+    load = "" if row.concurrent_requests is None else f" x {row.concurrent_requests}"
+    load = load if row.request_rate_per_s is None else f" at {row.request_rate_per_s:g} per s"
+    head = f"{row.model} {row.weight_format or ''} on {row.gpu}, {row.context_tokens} tokens{load}"
+    if not row.feasible:
+        return f"{head}: {row.why}"
+    speed = "" if row.tpot_p95_s is None else f", TTFT p95 {row.ttft_p95_s:.3g} s, TPOT p95 {row.tpot_p95_s:.3g} s"
+    price = "no price" if row.usd_per_hour is None else f"{row.usd_per_hour:.2f} USD/h"
+    return f"{head}: {row.gpus} GPUs, {row.max_concurrent_requests} at once{speed}, {price}"
+
+
+Counts = Annotated[list[Gpus], Field(min_length=1, max_length=50), BeforeValidator(several)]
+Lengths = Annotated[list[Tokens], Field(min_length=1, max_length=50), BeforeValidator(several)]
+Users = Annotated[list[Requests], Field(min_length=1, max_length=50), BeforeValidator(several)]
+Rates = Annotated[list[RequestsPerS], Field(min_length=1, max_length=50), BeforeValidator(several)]
+
+
+class CompareQuery(Asked, Priced, InLayout, WithinLimits):
+    """Every combination of the lists."""
+
+    models: Texts = Field(description="catalog ids, Hugging Face ids or aliases", examples=[["llama-3.1-8b"]])
+    gpus: Texts = Field(description="GPU ids or aliases", examples=[["h100", "l40s"]])
+    weight_formats: Formats | None = Field(
+        default=None, description="default: each model's own checkpoint", examples=[["bf16", "fp8"]]
+    )
+    kv_cache_dtypes: CacheDtypes | None = Field(default=None, description="default: auto", examples=[["auto", "fp8"]])
+    context_tokens: Lengths | None = Field(
+        default=None,
+        description="without a load: contexts that requests fill; default: 2048 to 131072 [tokens]",
+        examples=[[2048, 131072]],
+    )
+    gpu_counts: Counts | None = Field(
+        default=None,
+        description="without a load: GPUs at hand; default: the fewest of 1, 2, 4, 8 and 16 that hold one",
+        examples=[[1, 8]],
+    )
+    input_tokens: Lengths | None = Field(
+        default=None, description="with a load: mean prompt lengths [tokens]", examples=[[1000, 8000]]
+    )
+    output_tokens: Lengths | None = Field(
+        default=None, description="with a load: mean completion lengths [tokens]", examples=[[200]]
+    )
+    concurrent_requests: Users | None = Field(
+        default=None, description="requests in flight at once: how many GPUs carry each", examples=[[8, 64]]
+    )
+    request_rate_per_s: Rates | None = Field(
+        default=None,
+        validate_default=True,
+        description="arrivals per second, instead of concurrent_requests [1/s]",
+        examples=[[1, 10]],
+    )
+
+    @field_validator("request_rate_per_s")
+    @classmethod
+    def _one_kind(cls, value: list[float] | None, info: ValidationInfo) -> list[float] | None:
+        if value is not None and info.data.get("concurrent_requests") is not None:
+            sentence = "concurrent_requests and request_rate_per_s were both stated"
+            raise contradiction("concurrent_requests", sentence, "one of them")
+        is_loaded = value is not None or info.data.get("concurrent_requests") is not None
+        for name in ("input_tokens", "output_tokens"):
+            if is_loaded and absent(info, name):
+                raise contradiction(name, f"a load needs {name}", f"{name} beside it")
+            if not is_loaded and info.data.get(name) is not None:
+                raise contradiction(name, f"{name} is of a load", "concurrent_requests or request_rate_per_s beside it")
+        for name in ("context_tokens", "gpu_counts"):
+            if is_loaded and info.data.get(name) is not None:
+                raise contradiction(name, f"{name} goes without a load", f"{name}, or a load")
+        return value
+
+    def answer(self, sources: Sources) -> CompareAnswer:
+        """Return a row for each combination.
+
+        Raises:
+            RefusalError: there are too many, or the catalog lacks what was named.
+        """
+        lists = self._lists()
+        count = prod(len(values) for _, values in lists)
+        if count > MOST_ROWS:
+            detail = f"{count} combinations were asked for, and {MOST_ROWS} are answered at once"
+            raise RefusalError(
+                "invalid-request", detail, Fault("models", detail, "shorter lists, in several questions")
+            )
+        names = [name for name, _ in lists]
+        cells = [dict(zip(names, values, strict=True)) for values in product(*(values for _, values in lists))]
+        rows = tuple(self._row(cell, sources) for cell in cells)
+        return CompareAnswer(
+            Comparison(feasible=any(row.feasible for row in rows), rows=rows), sources.catalog.revision
+        )
+
+    def _lists(self) -> tuple[Listed, ...]:
+        """Return what is combined, by the names a single question has for it."""
+        shared: tuple[Listed, ...] = (
+            ("model", self.models),
+            ("gpu", self.gpus),
+            ("weight_format", self.weight_formats or (None,)),
+            ("kv_cache_dtype", self.kv_cache_dtypes or (None,)),
+        )
+        if self.concurrent_requests is None and self.request_rate_per_s is None:
+            counts = self.gpu_counts or (None,)
+            return (*shared, ("gpu_count", counts), ("max_model_len", self.context_tokens or CONTEXTS))
+        lengths = (("input_tokens", self.input_tokens or ()), ("output_tokens", self.output_tokens or ()))
+        load = ("concurrent_requests", self.concurrent_requests or ())
+        rate = ("request_rate_per_s", self.request_rate_per_s or ())
+        return (*shared, *lengths, load if self.concurrent_requests else rate)
+
+    def _row(self, cell: Cell, sources: Sources) -> ComparedRow:
+        """Return the row of one combination; one that the engine refuses says why."""
+        own = {"models", "gpus", "weight_formats", "kv_cache_dtypes", "context_tokens", "gpu_counts"}
+        loaded = {"input_tokens", "output_tokens", "concurrent_requests", "request_rate_per_s"}
+        shared = self.model_dump(exclude=own | loaded | BESIDE_ITS_LISTS, exclude_none=True)
+        asked = {**shared, **{name: value for name, value in cell.items() if value is not None}}
+        try:
+            facts = sources.model(cell["model"], field="models")
+            gpu = sources.gpu(cell["gpu"], field="gpus").id
+        except EngineError as refusal:
+            return _refused(cell, refusal.detail, cell["model"], cell["gpu"])
+        try:
+            return _answered(cell, _told(cell, asked, sources), cache_sharing(facts.architecture))
+        except EngineError as refusal:
+            return _refused(cell, refusal.detail, facts.id, gpu)
+
+
+def _told(cell: Cell, asked: Cell, sources: Sources) -> Sizing | Capacity:
+    """Return the answer to one combination; without a load or a count, of the fewest GPUs that hold a request.
+
+    Raises:
+        EngineError: the engine refuses it.
+    """
+    if "input_tokens" in cell:
+        return SizeQuery.model_validate(asked).answer(sources).result
+    counts = (cell["gpu_count"],) if cell["gpu_count"] else USUAL_COUNTS
+    for count in counts:
+        told = CapacityQuery.model_validate({**asked, "gpu_count": count}).answer(sources).result
+        if told.feasible:
+            break
+    return told
+
+
+def _asked(cell: Cell) -> dict[str, Any]:
+    """Return what was asked of a cell, as its row names it."""
+    context = cell.get("max_model_len") or cell["input_tokens"] + cell["output_tokens"]
+    names = ("input_tokens", "output_tokens", "concurrent_requests", "request_rate_per_s")
+    return {"context_tokens": context, **{name: cell.get(name) for name in names}}
+
+
+def _refused(cell: Cell, why: str, model: str, gpu: str) -> ComparedRow:
+    """Return the row of a combination that the engine refuses."""
+    known = {
+        **_asked(cell), "model": model, "gpu": gpu, "weight_format": cell["weight_format"],
+        "kv_cache_dtype": cell["kv_cache_dtype"], "feasible": False, "gpus": 0, "replicas": 0,
+        "max_concurrent_requests": 0, "why": why,
+    }  # fmt: skip
+    unknown = {name: None for name in ComparedRow.__dataclass_fields__ if name not in known}
+    return ComparedRow(**{**unknown, **known})
+
+
+def _answered(cell: Cell, told: Sizing | Capacity, sharing: Any) -> ComparedRow:
+    """Return the row of one answer."""
+    cost, state, latency, cache, layout = told.cost, told.at_load, told.latency, told.kv_cache, told.layout
+    tokens = cost.at_load.usd_per_million_output_tokens if cost and cost.at_load else None
+    per_request = cache.bytes_per_request * layout.tensor_parallel_size * layout.pipeline_parallel_size
+    users = cell.get("concurrent_requests")
+    missing = [warning for warning in told.warnings if warning.startswith("no price")]
+    return ComparedRow(
+        **_asked(cell),
+        model=told.model,
+        gpu=told.gpu,
+        weight_format=told.weight_format,
+        kv_cache_dtype=told.kv_cache_dtype,
+        feasible=told.feasible,
+        gpus=told.gpus,
+        replicas=told.replicas,
+        tensor_parallel_size=layout.tensor_parallel_size,
+        pipeline_parallel_size=layout.pipeline_parallel_size,
+        data_parallel_size=layout.data_parallel_size,
+        query_heads=sharing.query_heads if sharing else None,
+        key_value_heads=sharing.key_value_heads if sharing else None,
+        kv_saved_fraction=sharing.saved_fraction if sharing else None,
+        kv_bytes_per_token=cache.bytes_per_token_within_windows,
+        kv_bytes_per_request=per_request,
+        kv_bytes_of_load=None if users is None else users * per_request,
+        weight_bytes=told.weights.weight_bytes,
+        max_concurrent_requests=told.saturation.concurrent_requests,
+        ttft_p95_s=latency.ttft_s.p95 if latency else None,
+        tpot_p95_s=latency.tpot_s.p95 if latency else None,
+        requests_per_s=state.requests_per_s if state else None,
+        output_tokens_per_s=state.output_tokens_per_s if state else None,
+        gpus_paid=cost.gpus_paid if cost else None,
+        usd_per_hour=cost.usd_per_hour if cost else None,
+        usd_per_month=cost.usd_per_month if cost else None,
+        usd_per_million_output_tokens=tokens,
+        why="; ".join([*told.would_fit, *missing]) or None,
+    )
+
+
+class CompareBody(CompareQuery):
+    """`CompareQuery`, as JSON."""
+
+
+COMPARE = Question(
+    name="compare",
+    summary="Many combinations side by side",
+    description="Return a flat row for every combination of models, GPUs, formats, contexts or loads: with a load, how "
+    "many GPUs carry it; without one, how many requests of each context the GPUs hold.",
+    query=CompareQuery,
+    body=CompareBody,
+    answer=CompareAnswer,
+    abridged={"feasible": True, "rows": [{"model": "llama-3.1-8b-instruct", "gpu": "h100-sxm-80gb", "gpus": 1}]},
+    examples={
+        "contexts": {
+            "summary": "what sharing keys and values saves, from 2K to 128K",
+            "value": {"models": ["qwen2.5-7b", "mistral-7b-instruct-v0.3"], "gpus": ["h100"]},
+        },
+        "loads": {
+            "summary": "price against latency, over GPUs and formats",
+            "value": {
+                "models": ["llama-3.1-8b"],
+                "gpus": ["h100", "l40s"],
+                "weight_formats": ["bf16", "fp8"],
+                "concurrent_requests": [8, 64],
+                "input_tokens": [1000],
+                "output_tokens": [200],
+            },
+        },
+    },
+)

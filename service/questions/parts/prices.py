@@ -1,0 +1,146 @@
+"""What GPUs cost the caller: which published offers count, or a price of their own."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import Annotated, Final
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from service.engine.fleet.questions import Offer
+from service.engine.inputs import Tier
+from service.questions.parts.part import Part, absent, contradiction
+from service.questions.refusals import Fault, RefusalError
+from service.questions.sources import Sources
+from service.questions.values import NUMBER, Texts, Tiers
+
+STALE_AFTER: Final = timedelta(days=60)
+USUAL_TIERS: Final[tuple[Tier, ...]] = ("secure",)
+USUAL_PURCHASES: Final = ("on-demand",)
+KNOWN_PURCHASES: Final = ("on-demand", "reserved", "spot")
+OWN_PRICE: Final = "own-price"
+MOST_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """The offers that count, at what the caller pays, and the others."""
+
+    offers: tuple[Offer, ...]
+    left_out: tuple[Offer, ...]
+
+
+class Priced(Part):
+    """Which offers count, and what the caller pays."""
+
+    providers: Texts | None = Field(
+        default=None, description="consider only offers of these providers", examples=[["aws"]]
+    )
+    regions: Texts | None = Field(
+        default=None,
+        description="consider only offers in these regions, as offers name them; any is a region of its own: the "
+        "provider asks the same everywhere",
+        examples=[["us-east-1"]],
+    )
+    tiers: Tiers | None = Field(
+        default=None,
+        description="on whose servers: secure, the provider's own (default); community, anybody's",
+        examples=[["secure", "community"]],
+    )
+    purchases: Texts | None = Field(
+        default=None,
+        description="how GPUs are bought: on-demand (default), reserved for months or years, or spot, which the "
+        "provider may take away",
+        examples=[["on-demand", "reserved"]],
+    )
+    discount_fraction: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False), NUMBER] | None = Field(
+        default=None, description="what is taken off every list price [fraction]", examples=[0.25]
+    )
+    usd_per_gpu_hour: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False), NUMBER] | None = Field(
+        default=None,
+        description="what the caller pays for one GPU, instead of list prices [USD per hour]",
+        examples=[2.1],
+    )
+
+    @field_validator("usd_per_gpu_hour")
+    @classmethod
+    def _own_price_alone(cls, value: float | None, info: ValidationInfo) -> float | None:
+        beside = ("providers", "regions", "tiers", "purchases", "discount_fraction")
+        stated = [name for name in beside if name in info.data and not absent(info, name)]
+        if value is not None and stated:
+            sentence = f"usd_per_gpu_hour takes the place of list prices, and {stated[0]} speaks of those"
+            raise contradiction("usd_per_gpu_hour", sentence, "one of them")
+        return value
+
+    def prices(self, sources: Sources, gpus: Iterable[str]) -> Prices:
+        """Return the offers that count for these GPUs.
+
+        Raises:
+            RefusalError: the catalog has no offer of such a provider, region or purchase.
+        """
+        if self.usd_per_gpu_hour is not None:
+            return Prices(offers=tuple(_own(gpu, self.usd_per_gpu_hour) for gpu in gpus), left_out=())
+        listed, asked = sources.catalog.offers, frozenset(gpus)
+        is_wanted, off = self._filter(listed), self.discount_fraction or 0.0
+        ours = [offer for offer in listed if offer.gpu in asked]
+        return Prices(
+            offers=tuple(_paid(offer, off, sources.today) for offer in ours if is_wanted(offer)),
+            left_out=tuple(offer for offer in ours if not is_wanted(offer)),
+        )
+
+    def _filter(self, listed: tuple[Offer, ...]) -> Callable[[Offer], bool]:
+        """Return the rule by which offers count."""
+        providers = _known("providers", self.providers, (offer.provider for offer in listed))
+        regions = _known("regions", self.regions, (offer.region for offer in listed))
+        known_purchases = (*KNOWN_PURCHASES, *(offer.purchase for offer in listed))
+        purchases = _known("purchases", self.purchases, known_purchases) or frozenset(USUAL_PURCHASES)
+        tiers = frozenset(self.tiers or USUAL_TIERS)
+
+        def is_wanted(offer: Offer) -> bool:
+            return (
+                offer.tier in tiers
+                and offer.purchase in purchases
+                and (providers is None or offer.provider in providers)
+                and (regions is None or offer.region in regions)
+            )
+
+        return is_wanted
+
+
+def _known(field: str, stated: list[str] | None, names: Iterable[str]) -> frozenset[str] | None:
+    """Return names as the catalog spells them; None where nobody stated any.
+
+    Raises:
+        RefusalError: no offer has one of them.
+    """
+    if stated is None:
+        return None
+    spelled = {name.lower(): name for name in names}
+    unknown = [name for name in stated if name.lower() not in spelled]
+    if unknown:
+        detail = f"no offer has {', '.join(repr(name) for name in unknown[:MOST_SHOWN])}"
+        raise RefusalError("invalid-request", detail, Fault(field, detail, ", ".join(sorted(spelled.values()))))
+    return frozenset(spelled[name.lower()] for name in stated)
+
+
+def _paid(offer: Offer, off: float, today: date) -> Offer:
+    """Return an offer at what the caller pays, which says whether its price is too old to rely on."""
+    is_stale = date.fromisoformat(offer.as_of) + STALE_AFTER < today
+    if not off and not is_stale:
+        return offer
+    return replace(offer, usd_per_hour=offer.usd_per_hour * (1 - off), discount_fraction=off, is_stale=is_stale)
+
+
+def _own(gpu: str, usd_per_gpu_hour: float) -> Offer:
+    """Return the caller's own price, as what offers are compared with."""
+    return Offer(
+        id=OWN_PRICE,
+        provider="",
+        instance_type="",
+        region="",
+        gpu=gpu,
+        gpu_count=1,
+        usd_per_hour=usd_per_gpu_hour,
+        as_of="",
+        is_callers=True,
+    )

@@ -1,0 +1,122 @@
+"""Price lists in own columns, gpuhunt's and SkyPilot's become offers, or are refused by line."""
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from service.catalog.offer_files import PriceList, Stated, read_price_list
+from service.catalog.snapshot import Snapshot
+
+OWN = """provider,instance_type,region,gpu,gpu_count,usd_per_hour,tier,purchase,commitment_months,as_of,source
+lambda,gpu_2x_h100_sxm5,us,H100,2,6.38,,,,2026-11-01,https://lambda.ai/pricing
+aws,p5.48xlarge,us-east-1,h100-sxm-80gb,8,31.5,secure,reserved,12,2026-11-02,https://aws.amazon.com/ec2/pricing
+vast,made-up,any,rtx-4090,1,0.4,community,,,2026-11-02,https://vast.ai/pricing
+"""
+# The columns of gpuhunt's v2 files; a line without a GPU is of a machine that has none.
+GPUHUNT = """instance_name,location,price,cpu,memory,gpu_count,gpu_name,gpu_memory,spot,disk_size,gpu_vendor,flags,cpu_arch,provider_data
+p4d.24xlarge,us-east-1,21.957642,96,1152.0,8,A100,40.0,False,,nvidia,,x86,{}
+p4de.24xlarge,us-east-1,11.5,96,1152.0,8,A100,80.0,True,,nvidia,,x86,{}
+m5.large,us-east-1,0.096,2,8.0,0,,,False,,,,x86,{}
+"""
+SKYPILOT = """InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuInfo,Region,AvailabilityZone,Price,SpotPrice
+p5.48xlarge,192.0,2048.0,H100,8.0,,us-west-2,us-west-2a,55.04,14.9
+p5.48xlarge,192.0,2048.0,H100,8.0,,us-west-2,us-west-2b,55.04,13.1
+m5.large,2.0,8.0,,,,us-west-2,us-west-2a,0.096,0.04
+"""
+
+# The columns of SkyPilot's own file for Lambda (catalogs/v7/lambda/vms.csv).
+LAMBDA = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region,GpuInfo,SpotPrice\n"
+
+
+def read(
+    folder: Path, text: str, catalog: Snapshot, name: str = "aws.csv", *, skip: bool = False, as_of: bool = True
+) -> PriceList:
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    day = date(2026, 11, 5)
+    stated = Stated(provider=None, as_of=day if as_of else None, checked_on=day, skip_unknown_gpus=skip)
+    return read_price_list(file, catalog, stated)
+
+
+def test_own_columns_state_everything(tmp_path: Path, catalog: Snapshot) -> None:
+    listed = read(tmp_path, OWN, catalog, as_of=False)
+
+    assert listed.faults == ()
+    first, reserved, community = listed.offers
+    assert (first.provider, first.gpu, first.gpu_count, first.usd_per_hour) == ("lambda", "h100-sxm-80gb", 2, 6.38)
+    assert (first.tier, first.purchase, first.as_of) == ("secure", "on-demand", date(2026, 11, 1))
+    assert (reserved.purchase, reserved.commitment_months) == ("reserved", 12)
+    assert (community.tier, community.gpu) == ("community", "rtx-4090")
+
+
+def test_gpuhunt_tells_a_gpu_by_its_name_and_memory(tmp_path: Path, catalog: Snapshot) -> None:
+    listed = read(tmp_path, GPUHUNT, catalog)
+
+    assert listed.faults == ()
+    assert [(offer.gpu, offer.purchase, offer.provider) for offer in listed.offers] == [
+        ("a100-sxm-40gb", "on-demand", "aws"),
+        ("a100-sxm-80gb", "spot", "aws"),
+    ]
+    assert {offer.source.url for offer in listed.offers} == {"https://github.com/dstackai/gpuhunt"}
+
+
+def test_skypilot_states_both_purchases_and_its_cheapest_zone_counts(tmp_path: Path, catalog: Snapshot) -> None:
+    listed = read(tmp_path, SKYPILOT, catalog, "aws/vms.csv")
+
+    assert listed.faults == ()
+    assert [(offer.purchase, offer.usd_per_hour, offer.region) for offer in listed.offers] == [
+        ("on-demand", 55.04, "us-west-2"),
+        ("spot", 13.1, "us-west-2"),
+    ]
+
+
+def test_skypilot_means_forty_gigabytes_by_a_bare_a100(tmp_path: Path, catalog: Snapshot) -> None:
+    info = "\"{'Gpus': [{'Name': 'A100', 'MemoryInfo': {'SizeInMiB': 81920}}]}\""
+    bare = "gpu_8x_a100,A100,8.0,124.0,1800.0,10.32,us-east-1,,\n"
+    stated = f"gpu_8x_a100_80gb,A100-80GB,8.0,240.0,1800.0,14.32,us-east-1,{info},\n"
+    listed = read(tmp_path, LAMBDA + bare + stated, catalog, "lambda/vms.csv")
+
+    assert listed.faults == ()
+    assert [offer.gpu for offer in listed.offers] == ["a100-sxm-40gb", "a100-sxm-80gb"]
+    assert {offer.provider for offer in listed.offers} == {"lambda"}
+
+
+def test_what_the_catalog_sells_already_keeps_its_id(tmp_path: Path, catalog: Snapshot) -> None:
+    text = SKYPILOT.replace("us-west-2", "us-east-1")
+    listed = read(tmp_path, text, catalog, "aws/vms.csv")
+
+    assert listed.offers[0].id == "aws-p5.48xlarge-us-east-1"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (OWN.replace("H100", "H-9000"), "line 2: the catalog has no GPU 'H-9000'"),
+        (OWN.replace(",6.38,", ",-6.38,"), "line 2: usd_per_hour: "),
+        (OWN.replace(",6.38,", ",dear,"), "line 2: could not convert"),
+        (OWN.replace("community", "shared"), "line 4: tier: "),
+        (OWN.replace("2026-11-01", "yesterday"), "line 2: as_of: "),
+        (OWN.replace("commitment_months", "months"), "line 2: unknown columns: months"),
+        (OWN + OWN.splitlines()[1].replace("6.38", "7") + "\n", "line 5: lambda-gpu_2x_h100_sxm5"),
+        ("a,b\n1,2\n", "unknown columns; accepted: own: "),
+        ("", "unknown columns; accepted: own: "),
+    ],
+)
+def test_a_fault_names_its_line(tmp_path: Path, catalog: Snapshot, text: str, fault: str) -> None:
+    told = read(tmp_path, text, catalog).faults[0]
+
+    assert told.startswith(fault)
+
+
+def test_a_file_without_dates_needs_one(tmp_path: Path, catalog: Snapshot) -> None:
+    assert read(tmp_path, GPUHUNT, catalog, as_of=False).faults == ("gpuhunt files state no date; state --as-of",)
+
+
+def test_gpus_that_nobody_knows_are_skipped_only_when_asked(tmp_path: Path, catalog: Snapshot) -> None:
+    strange = GPUHUNT.replace("A100,80.0", "K520,4.0")
+
+    assert read(tmp_path, strange, catalog).faults == ("line 3: the catalog has no GPU 'K520' with 4 GB",)
+    skipped = read(tmp_path, strange, catalog, skip=True)
+    assert (len(skipped.offers), skipped.skipped_gpus) == (1, ("'K520' with 4 GB",))

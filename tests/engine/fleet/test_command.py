@@ -1,0 +1,160 @@
+"""A command that starts: the checkpoint, the nodes, flags the version has, and the ledger's error as margin."""
+
+import shlex
+from dataclasses import replace
+
+import pytest
+
+from service.catalog.engine_flags import flags_of
+from service.catalog.engine_rules import rules_for
+from service.engine.fleet.command import Launch, launch
+from service.engine.fleet.deployments import best, deployments
+from service.engine.fleet.margin import pool_error_bytes, safe_settings
+from service.engine.fleet.questions import StatedSettings
+from service.engine.inputs import EngineName, Limits, StatedLayout
+from tests.engine.conftest import Asked, users
+
+
+def started(
+    asked: Asked,
+    model: str,
+    gpu: str,
+    engine: EngineName = "vllm",
+    version: str | None = None,
+    *,
+    stated: StatedSettings | None = None,
+    layout: StatedLayout | None = None,
+) -> Launch:
+    question = asked(
+        model,
+        gpu,
+        load=users(8),
+        rules=rules_for(engine, version),
+        settings=stated or StatedSettings(),
+        layout=layout or StatedLayout(),
+        timers=None,
+    )
+    return launch(best(deployments(question), Limits()), flags_of(engine, version))
+
+
+def test_the_checkpoint_sized_is_the_one_that_is_served(asked: Asked) -> None:
+    command = started(asked, "llama-3.3-70b", "h100", stated=StatedSettings(weight_format="fp8")).command
+
+    assert str(command).startswith("vllm serve nvidia/Llama-3.3-70B-Instruct-FP8 --tensor-parallel-size ")
+
+
+@pytest.mark.parametrize(
+    ("engine", "program"),
+    [
+        ("vllm", "vllm serve "),
+        ("sglang", "python -m sglang.launch_server --model-path "),
+        ("tensorrt-llm", "trtllm-serve "),
+    ],
+)
+def test_each_engine_is_started_by_its_own_program(asked: Asked, engine: EngineName, program: str) -> None:
+    command = started(asked, "llama-3.1-8b", "h100", engine).command
+
+    assert str(command).startswith(program + "meta-llama/Llama-3.1-8B-Instruct --")
+
+
+@pytest.mark.parametrize("gpu", ["t4", "v100", "rtx-2080-ti"])
+def test_gpus_without_bfloat16_are_told_to_compute_in_half(asked: Asked, gpu: str) -> None:
+    assert "--dtype half" in str(started(asked, "llama-3.1-8b", gpu).command)
+    assert "--dtype" not in str(started(asked, "llama-3.1-8b", "a100").command)
+
+
+def test_a_model_that_is_refused_in_half_has_no_command_there(asked: Asked) -> None:
+    refused = started(asked, "gemma-3-12b", "t4")
+
+    assert refused.command is None
+    assert "NVIDIA T4 has no bfloat16" in refused.notes[-1]
+
+
+def test_requests_at_once_stay_within_the_blocks_of_states(asked: Asked) -> None:
+    """vLLM: "max_num_seqs (1024) exceeds available Mamba cache blocks"."""
+    deployment = best(deployments(asked("qwen3.6-27b", "h100", load=users(8), timers=None)), Limits())
+    seqs = safe_settings(deployment).settings.max_num_seqs
+
+    assert deployment.plan.settings.max_num_seqs > deployment.plan.kv_cache.num_gpu_blocks >= seqs
+    assert f"--max-num-seqs {seqs}" in str(launch(deployment, frozenset()).command)
+
+
+def test_a_step_has_a_token_for_each_request(asked: Asked) -> None:
+    stated = StatedSettings(max_num_batched_tokens=512)
+
+    assert "--max-num-seqs 512" in str(started(asked, "llama-3.1-8b", "h100", stated=stated).command)
+
+
+def test_the_longest_context_keeps_the_ledger_s_error_as_margin(asked: Asked) -> None:
+    deployment = best(deployments(asked("llama-3.1-8b", "rtx-4090", load=users(1), timers=None)), Limits())
+    plan, safe = deployment.plan, safe_settings(deployment)
+    spare = 1 - safe.settings.max_model_len / plan.settings.max_model_len
+
+    assert plan.kv_cache.max_concurrency == pytest.approx(1.0, abs=0.01)  # else there is nothing to keep
+    assert spare == pytest.approx(pool_error_bytes(plan) / plan.memory.kv_cache_bytes, abs=0.02)
+    assert safe.notes == ()
+
+
+def test_a_context_that_was_stated_stays_and_a_missing_margin_is_said(asked: Asked) -> None:
+    exact = best(deployments(asked("llama-3.1-8b", "rtx-4090", load=users(1), timers=None)), Limits()).plan
+    stated = StatedSettings(max_model_len=exact.settings.max_model_len)
+    question = asked("llama-3.1-8b", "rtx-4090", load=users(1), settings=stated, timers=None)
+    told = launch(best(deployments(question), Limits()), frozenset())
+
+    assert f"--max-model-len {exact.settings.max_model_len}" in str(told.command)
+    assert told.notes[0].startswith("no margin: ")
+
+
+def test_a_whole_gpu_is_not_free_when_the_engine_starts(asked: Asked) -> None:
+    told = started(asked, "llama-3.1-8b", "h100", stated=StatedSettings(gpu_memory_utilization=1.0))
+
+    assert told.notes[0].startswith("gpu_memory_utilization 1 may be refused")
+
+
+def test_only_flags_that_the_version_has_are_printed(asked: Asked) -> None:
+    told = started(asked, "llama-3.1-8b", "h100", version="0.8.5", stated=StatedSettings(kv_cache_memory_bytes=10**10))
+
+    assert "--kv-cache-memory-bytes" not in str(told.command)
+    assert told.notes == ("this version of vllm has no --kv-cache-memory-bytes: it may start otherwise",)
+
+
+def test_every_node_of_a_replica_has_its_command(asked: Asked) -> None:
+    two = StatedLayout(tensor_parallel_size=8, pipeline_parallel_size=2)
+    lines = str(started(asked, "llama-3.1-405b", "h100", layout=two).command).splitlines()
+
+    assert [line for line in lines if line.startswith("#")] == ["# on node 0 of 2", "# on node 1 of 2"]
+    first, second = (shlex.split(line) for line in lines if not line.startswith("#"))
+    assert second == [*first[:-1], "1", "--headless"]
+    assert "--dist-init-addr" in str(started(asked, "llama-3.1-405b", "h100", "sglang", layout=two).command)
+    assert "mpirun -n 16" in str(started(asked, "llama-3.1-405b", "h100", "tensorrt-llm", layout=two).command)
+    ray = str(started(asked, "llama-3.1-405b", "h100", version="0.10.2", layout=two).command)
+    assert "ray start --head" in ray.splitlines()[0]
+    assert "--distributed-executor-backend ray" in ray
+
+
+def test_copies_of_the_attention_are_counted_as_each_engine_counts_them(asked: Asked) -> None:
+    copies = StatedLayout(tensor_parallel_size=1, data_parallel_size=8, expert_parallel=True)
+
+    assert "--data-parallel-size 8 --enable-expert-parallel" in str(
+        started(asked, "deepseek-v3", "h200", layout=copies).command
+    )
+    assert "--tp-size 8 --dp-size 8 --enable-dp-attention --ep-size 8" in str(
+        started(asked, "deepseek-v3", "h200", "sglang", layout=copies).command
+    )
+
+
+def test_what_nobody_published_has_no_command(asked: Asked) -> None:
+    told = started(asked, "llama-3.1-8b", "h100", stated=StatedSettings(weight_format="mxfp4"))
+
+    assert told.command is None
+    assert told.notes == (
+        "no command: nobody published llama-3.1-8b-instruct in mxfp4, and no flag of the engine makes it so",
+    )
+
+
+def test_a_given_pool_has_no_error(asked: Asked) -> None:
+    question = asked("llama-3.1-8b", "h100", settings=StatedSettings(kv_cache_memory_bytes=10**10), timers=None)
+    plan = best(deployments(question), Limits()).plan
+
+    assert pool_error_bytes(plan) == 0
+    assert pool_error_bytes(replace(plan, settings=replace(plan.settings, kv_cache_memory_bytes=None))) > 0

@@ -1,0 +1,65 @@
+"""Every model of the catalog has a command that starts by the rules of its version, or a reason why it has none."""
+
+import argparse
+import shlex
+
+import pytest
+
+from service.catalog.engine_flags import flags_of
+from service.catalog.keeper import seeded_snapshot
+from service.engine.answers.results import Sizing
+from service.engine.inputs import EngineName
+from service.questions.size import SizeQuery
+from service.questions.sources import Sources
+
+GPUS = ("h100", "h200", "b200", "a100", "l40s", "t4")
+SEEDED = seeded_snapshot()
+MODELS = sorted(name for name in SEEDED.model_entries if not SEEDED.refusal(name))
+
+
+def sized(sources: Sources, model: str, gpu: str, engine: EngineName = "vllm") -> Sizing:
+    asked = SizeQuery(model=model, gpu=gpu, concurrent_requests=8, input_tokens=800, output_tokens=200, engine=engine)
+    return asked.answer(sources).result
+
+
+def parsed(engine: EngineName, command: str) -> argparse.Namespace:
+    """Return what the engine's flags are set to; a flag that its newest version has not is an error."""
+    parser = argparse.ArgumentParser(allow_abbrev=False, exit_on_error=False)
+    for flag in flags_of(engine, None):
+        if flag not in ("--help", "--version"):
+            parser.add_argument(flag, nargs="?", dest=flag)
+    line = next(line for line in command.splitlines() if not line.startswith("#"))
+    words = shlex.split(line)
+    first = next(index for index, word in enumerate(words) if word.startswith("--"))
+    return parser.parse_args(words[first:])
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_command_of_vllm_starts_or_its_absence_is_explained(sources: Sources, model: str) -> None:
+    gpu = GPUS[MODELS.index(model) % len(GPUS)]
+    answer = sized(sources, model, gpu)
+    if not answer.feasible:
+        assert answer.command is None
+        return
+    if answer.command is None:
+        assert any(warning.startswith("no command: ") for warning in answer.warnings)
+        return
+    flags = vars(parsed("vllm", answer.command))
+    blocks = answer.kv_cache.num_gpu_blocks
+    longest = answer.kv_cache.estimated_max_model_len
+
+    assert int(flags["--max-num-seqs"]) <= int(flags["--max-num-batched-tokens"])
+    if answer.kv_cache.state_bytes_per_request:
+        assert int(flags["--max-num-seqs"]) <= blocks
+    is_tight = answer.kv_cache.max_concurrency < 1.05
+    assert int(flags["--max-model-len"]) < longest or not is_tight or any("no margin" in it for it in answer.warnings)
+    assert (flags["--dtype"] == "half") == (gpu == "t4")
+
+
+@pytest.mark.parametrize("engine", ["sglang", "tensorrt-llm"])
+@pytest.mark.parametrize("model", ["llama-3.3-70b", "qwen3-30b-a3b", "gpt-oss-20b", "deepseek-v3"])
+def test_other_engines_have_every_flag_they_are_given(sources: Sources, engine: EngineName, model: str) -> None:
+    command = sized(sources, model, "h200", engine).command
+
+    assert command is not None
+    assert any(value is not None for value in vars(parsed(engine, command)).values())

@@ -1,0 +1,134 @@
+"""Combinations side by side are the single answers, in flat rows."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from service.questions.compare import MOST_ROWS, CompareAnswer, CompareQuery
+from service.questions.formats import table
+from service.questions.refusals import RefusalError
+from service.questions.size import SizeQuery
+from service.questions.sources import Sources
+
+
+def compared(sources: Sources, **asked: Any) -> CompareAnswer:
+    return CompareQuery.model_validate(asked).answer(sources)
+
+
+LOADED: dict[str, Any] = {
+    "models": ["llama-3.1-8b"],
+    "gpus": "h100,l40s",
+    "weight_formats": ["bf16", "fp8"],
+    "concurrent_requests": [8, 64],
+    "input_tokens": 1000,
+    "output_tokens": 200,
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "query_heads", "key_value_heads", "bytes_per_token", "saved"),
+    [
+        # By each config.json: 2 x layers x key-value heads x head size x 2 bytes.
+        ("qwen2.5-7b", 28, 4, 57_344, 1 - 4 / 28),
+        ("mistral-7b-instruct-v0.3", 32, 8, 131_072, 0.75),
+        ("llama-2-7b", 32, 32, 524_288, 0.0),
+        # DeepSeek-V2's paper counts a latent of 512 and 64 rotary elements; a head has 192 and 128.
+        ("deepseek-v3", 128, 1, 70_272, 1 - 576 / (128 * 320)),
+    ],
+)
+def test_what_sharing_keys_and_values_saves_stands_in_a_row(
+    sources: Sources, model: str, query_heads: int, key_value_heads: int, bytes_per_token: int, saved: float
+) -> None:
+    [row] = compared(sources, models=model, gpus="h200", context_tokens=4096).result.rows
+
+    assert (row.query_heads, row.key_value_heads) == (query_heads, key_value_heads)
+    assert row.kv_bytes_per_token == bytes_per_token
+    assert row.kv_saved_fraction == pytest.approx(saved)
+
+
+def test_the_cache_grows_with_context_and_users(sources: Sources) -> None:
+    rows = compared(
+        sources,
+        models="llama-3.1-70b",
+        gpus="b200",
+        tensor_parallel_size=1,
+        kv_cache_dtypes="bf16",
+        weight_formats="fp8",
+        concurrent_requests=[8, 16],
+        input_tokens=[8191, 16_383],
+        output_tokens=1,
+    ).result.rows
+
+    # 327,680 bytes a token: 20 and 40 GiB for 8 and 16 requests of 8,192 tokens.
+    assert [row.kv_bytes_of_load for row in rows] == [count << 30 for count in (20, 40, 40, 80)]
+
+
+def test_every_row_is_the_answer_to_its_own_question(sources: Sources) -> None:
+    rows = compared(sources, **LOADED).result.rows
+
+    assert [(row.gpu, row.weight_format, row.concurrent_requests) for row in rows] == [
+        (gpu, weight_format, users)
+        for gpu in ("h100-sxm-80gb", "l40s")
+        for weight_format in ("bf16", "fp8")
+        for users in (8, 64)
+    ]
+    single = SizeQuery(
+        model="llama-3.1-8b", gpu="l40s", weight_format="fp8", concurrent_requests=64, input_tokens=1000,
+        output_tokens=200,
+    )  # fmt: skip
+    told = single.answer(sources).result
+    assert told.cost is not None
+    assert (rows[-1].gpus, rows[-1].usd_per_hour) == (told.gpus, told.cost.usd_per_hour)
+    assert rows[-1].max_concurrent_requests == told.saturation.concurrent_requests
+
+
+def test_rows_are_flat_and_lines_are_one_a_row(sources: Sources) -> None:
+    answer = compared(sources, **LOADED)
+    csv = table(answer.rows()).splitlines()
+
+    assert len(csv) == 1 + len(answer.lines()) == 9
+    assert not any(isinstance(value, dict | list) for row in answer.rows() for value in row.values())
+    assert dict(answer.gauges())["row_0.gpus"] == answer.result.rows[0].gpus
+
+
+def test_without_a_count_the_fewest_gpus_that_hold_a_request_are_told(sources: Sources) -> None:
+    small, large = compared(sources, models="llama-3.1-8b,llama-3.3-70b", gpus="h100", context_tokens=8192).result.rows
+
+    assert (small.gpus, large.gpus) == (1, 4)
+    assert large.why is None
+
+
+def test_what_the_engine_refuses_has_a_row_that_says_why(sources: Sources) -> None:
+    answer = compared(sources, models="llama-2-7b,llama-3.1-8b", gpus="h100", context_tokens=32_768)
+    refused, answered = answer.result.rows
+
+    assert answered.feasible
+    assert answer.is_feasible
+    assert not refused.feasible
+    assert "longer than the 4096 tokens" in str(refused.why)
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"concurrent_requests": [1], "request_rate_per_s": [1]}, "concurrent_requests"),
+        ({"concurrent_requests": [1]}, "input_tokens"),
+        ({"input_tokens": [1]}, "input_tokens"),
+        ({"request_rate_per_s": 1, "input_tokens": 1, "output_tokens": 1, "gpu_counts": 1}, "gpu_counts"),
+    ],
+)
+def test_fields_that_do_not_go_together_are_refused(asked: dict[str, Any], field: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        CompareQuery.model_validate({"models": "llama-3.1-8b", "gpus": "h100", **asked})
+
+    assert refused.value.errors()[0]["ctx"]["field"] == field
+
+
+def test_too_many_combinations_and_unknown_names_are_refused(sources: Sources) -> None:
+    many = {"models": "llama-3.1-8b", "gpus": ["h100"] * (MOST_ROWS // 4 + 1)}
+
+    for asked, field in ((many, "models"), ({"models": "llama-3.1-8b", "gpus": "h10"}, "gpus")):
+        with pytest.raises(RefusalError) as refused:
+            compared(sources, **asked)
+        assert refused.value.faults[0].field == field
