@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Origin = Literal["request", "catalog", "default", "measured"]
+# "read as": the request, understood other than literally.
+Origin = Literal["request", "read as", "catalog", "default", "measured"]
 
 BindingConstraint = Literal["weights", "kv_cache", "ttft", "tpot", "throughput", "max_num_seqs", "layout"]
 Scalar = str | int | float | bool | None
