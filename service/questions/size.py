@@ -64,7 +64,7 @@ class SizeQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, SomeL
             headroom=self.headroom(),
             settings=self.settings_wish(),
             rules=self.rules(),
-            offers=sources.catalog.offers,
+            offers=self.rented(sources),
             timers=sources.timers,
             disaggregated=self.disaggregated,
         )
