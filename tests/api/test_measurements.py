@@ -1,5 +1,8 @@
 """`POST /measurements` over HTTP, and `sizer check` from a pipe."""
 
+from pathlib import Path
+
+import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
@@ -30,6 +33,12 @@ def test_an_unknown_gpu_beside_the_text_is_a_404(client: TestClient) -> None:
     question = {"model": "llama-3.1-8b", "gpu": "h1000"}
 
     assert client.post("/measurements", json={"text": LOG, "question": question}).status_code == 404
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIZER_DATABASE_URL", f"sqlite:///{tmp_path}/cli.sqlite3")
+    monkeypatch.setenv("SIZER_SNAPSHOT_PATH", str(tmp_path / "snapshot.json"))
 
 
 def test_a_log_is_checked_from_a_pipe() -> None:

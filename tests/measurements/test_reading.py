@@ -101,7 +101,7 @@ VLLM = {
     "request_throughput": 12.5, "output_throughput": 2500.0, "mean_ttft_ms": 120.0, "median_ttft_ms": 100.0,
     "p99_ttft_ms": 900.0, "mean_tpot_ms": 20.0, "median_tpot_ms": 19.5, "p99_tpot_ms": 40.0,
 }  # fmt: skip
-GUIDELLM = {
+GUIDELLM: dict[str, Any] = {
     "args": {"model": "meta-llama/Llama-3.1-8B-Instruct"},
     "benchmarks": [
         {
