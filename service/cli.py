@@ -1,9 +1,11 @@
 """`sizer`: the service's commands. Questions take the same field names as over HTTP."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from inspect import Parameter, Signature
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -26,6 +28,7 @@ from service.catalog.seed import seed_catalog
 from service.engine.errors import EngineError
 from service.engine.time.ready import make_ready
 from service.main import create_app
+from service.measurements.checking import check, lines_of
 from service.performance.kernels import InProcess, KernelTables
 from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
@@ -200,6 +203,38 @@ class QuestionCommand(TyperCommand):
         if last.startswith("--") and "=" not in last and last not in ctx.help_option_names:
             _refuse(f"{last} has no value")
         return super().parse_args(ctx, args)
+
+
+@app.command("check", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def check_command(
+    context: typer.Context,
+    path: Annotated[str, typer.Argument(metavar="LOG", help="a log or a benchmark's JSON; - reads the standard input")],
+) -> None:
+    """Hold a start-up log or a benchmark against the prediction: sizer check LOG --gpu h100, or ... | sizer check -."""
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        _refuse(f"{path}: not a readable file")
+    settings = Settings()
+    keeper = CatalogKeeper(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
+    try:
+        desk = Desk(KernelTimers(KernelTables(TableFiles(settings.tables_path), InProcess())))
+        checked = check(text, _pairs(context.args), keeper.snapshot, desk)
+    except EngineError as error:
+        _refuse(_said(Fault(error.field, error.detail, error.accepted)))
+    except RefusalError as error:
+        _refuse(*map(_said, error.faults))
+    typer.echo("\n".join(lines_of(checked)))
+
+
+def _pairs(words: Sequence[str]) -> dict[str, str]:
+    """Return `--field value` as fields."""
+    pairs: dict[str, str] = {}
+    for word, value in zip_longest(words[::2], words[1::2]):
+        if not word.startswith("--") or value is None:
+            _refuse(f"{word!r}: write --field value")
+        pairs[word.removeprefix("--").replace("-", "_")] = value
+    return pairs
 
 
 def add_question(to: typer.Typer, question: Question) -> None:

@@ -13,7 +13,7 @@ from service.api.importer import Importer
 from service.api.media import JsonBodies
 from service.api.openapi import install_openapi
 from service.api.probe import Probe
-from service.api.routers import catalog, health
+from service.api.routers import catalog, health, measurements
 from service.api.routers.questions import questions_router
 from service.api.writes import CatalogWriter
 from service.catalog.database import make_engine
@@ -81,7 +81,7 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
     app.state.settings = settings
     app.state.questions = {question.name: question for question in questions}
     problems.install(app)
-    for router in (questions_router(questions), catalog.router, health.router):
+    for router in (questions_router(questions), measurements.router, catalog.router, health.router):
         app.include_router(router, max_body_size=settings.max_body_bytes)
     install_docs(app)
     install_openapi(app)

@@ -4,9 +4,9 @@
 class NotInCatalogError(LookupError):
     """Nothing in the catalog has this name."""
 
-    def __init__(self, kind: str, name: str, suggestions: tuple[str, ...]) -> None:
-        """Keep what was looked for and what comes close."""
-        super().__init__(f"the catalog has no {kind} {name!r}")
+    def __init__(self, kind: str, name: str, suggestions: tuple[str, ...], why: str | None = None) -> None:
+        """Keep what was looked for and what comes close; `why` says why it is refused where it is no stranger."""
+        super().__init__(why or f"the catalog has no {kind} {name!r}")
         self.kind = kind
         self.name = name
         self.suggestions = suggestions

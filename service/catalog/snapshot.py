@@ -9,6 +9,9 @@ from rapidfuzz import fuzz, process
 from service.catalog.entries import CatalogEntries, GpuEntry, ModelEntry, OfferEntry
 from service.catalog.errors import InvalidCatalogError, NotInCatalogError
 from service.catalog.facts import gpu_facts, model_facts, offer_facts
+from service.catalog.names.gpus import GpuNames, gpu_names
+from service.catalog.names.instances import instances
+from service.catalog.names.models import ModelNames, model_names
 from service.engine.errors import EngineError
 from service.engine.facts import ModelFacts
 from service.engine.fleet.questions import Offer
@@ -35,6 +38,8 @@ class Snapshot:
     built_models: Mapping[str, ModelFacts | EngineError]
     model_names: Mapping[str, str]
     gpu_names: Mapping[str, str]
+    called_models: ModelNames  # what else people call them
+    called_gpus: GpuNames
 
     def model_id(self, name: str) -> str:
         """Return the id behind a model's id, hub id or alias, in any case.
@@ -82,6 +87,8 @@ EMPTY: Final = Snapshot(
     built_models={},
     model_names={},
     gpu_names={},
+    called_models=model_names({}, {}),
+    called_gpus=gpu_names({}, {}, {}),
 )
 
 
@@ -101,6 +108,9 @@ def build_snapshot(entries: CatalogEntries, before: Snapshot | None = None) -> S
         if offer.gpu not in gpus:
             raise InvalidCatalogError(f"offer {offer.id!r} names the unknown GPU {offer.gpu!r}")
     built = _built(offers, was.offer_entries, was.built_offers, offer_facts)
+    models_by_name = was.model_names if models is was.model_entries else _names("model", models, _model_names)
+    gpus_by_name = was.gpu_names if gpus is was.gpu_entries else _names("gpu", gpus, _gpu_names)
+    same_gpus = gpus is was.gpu_entries and offers is was.offer_entries
     return Snapshot(
         revision=entries.revision,
         entries=entries,
@@ -111,8 +121,12 @@ def build_snapshot(entries: CatalogEntries, before: Snapshot | None = None) -> S
         built_offers=built,
         gpus=_built(gpus, was.gpu_entries, was.gpus, gpu_facts),
         built_models=_built(models, was.model_entries, was.built_models, model_facts),
-        model_names=was.model_names if models is was.model_entries else _names("model", models, _model_names),
-        gpu_names=was.gpu_names if gpus is was.gpu_entries else _names("gpu", gpus, _gpu_names),
+        model_names=models_by_name,
+        gpu_names=gpus_by_name,
+        called_models=was.called_models if models is was.model_entries else model_names(models, models_by_name),
+        called_gpus=was.called_gpus
+        if same_gpus
+        else gpu_names(gpus, gpus_by_name, instances(offers, gpus), was.called_gpus),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from cachetools import LRUCache
 
+from service.performance.refusals import told
 from service.performance.stored import Kernels, Refusal, TableFiles
 from service.performance.tables import StepTables
 
@@ -76,7 +77,7 @@ class KernelTables:
             with self._building[hash(key) % LOCKS]:
                 found = self._kept(key) or self._made(key, lambda: self._builder.build(kernels))
         if isinstance(found, Refusal):
-            raise NotMeasuredError(found.reason)
+            raise NotMeasuredError(told(found.reason))
         return found
 
     def has(self, kernels: Kernels) -> bool:

@@ -3,10 +3,12 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_args, get_type_hints
+from dataclasses import fields, replace
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, create_model
+
+from service.engine.fleet.results import Assumption
 
 Row = Mapping[str, Any]
 REVISION = "catalog_revision"
@@ -41,8 +43,17 @@ class Answer(ABC, Generic[ResultT]):
     def __init__(self, result: ResultT, catalog_revision: int) -> None:
         """Keep the result, and the answer as JSON."""
         self.result = result
+        self.catalog_revision = catalog_revision
         stated = {name: getattr(result, name) for name in self.body.model_fields if name != REVISION}
         self.json = self.body(**stated, catalog_revision=catalog_revision).model_dump_json()
+
+    def with_readings(self, readings: Sequence[Assumption]) -> Self:
+        """Return the answer with what was understood other than literally at the head of what it rests on."""
+        if not readings or "assumptions" not in self.body.model_fields:
+            return self
+        result: Any = self.result
+        told = replace(result, assumptions=(*dict.fromkeys(readings), *result.assumptions))
+        return type(self)(told, self.catalog_revision)
 
     @property
     def document(self) -> dict[str, Any]:

@@ -9,18 +9,20 @@ from hashlib import sha256
 from itertools import islice
 from operator import attrgetter
 from threading import Condition
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from cachetools import LRUCache, cachedmethod
-from pydantic import Field, model_validator
+from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from service.catalog.snapshot import Snapshot
+from service.engine.fleet.results import Assumption
 from service.engine.time.steps import StepTimers
 from service.questions.answers import Answer
 from service.questions.fields import names_of
 from service.questions.parts.writing import Writing
 from service.questions.refusals import MOST_FAULTS, Fault, RefusalError
 from service.questions.sources import PastedModels, Sources
+from service.questions.spoken import as_meant
 from service.questions.values import WHOLE
 
 MOST_ANSWERS = 4096
@@ -37,6 +39,7 @@ class Asked(Writing, ABC):
     catalog_revision: Annotated[int, Field(ge=0, le=1 << 62), WHOLE] | None = Field(
         default=None, description="answer only from this catalog revision", examples=[1]
     )
+    _readings: tuple[Assumption, ...] = PrivateAttr(default=())
 
     @model_validator(mode="before")
     @classmethod
@@ -47,6 +50,22 @@ class Asked(Writing, ABC):
         known = set(names_of(cls))
         unknown = islice((name for name in data if name not in known), MOST_FAULTS)
         return {name: data[name] for name in (*known.intersection(data), *unknown)}
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _as_meant(cls, data: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Read values as people write them, and remember what was read so."""
+        if not isinstance(data, dict):
+            return handler(data)
+        meant, readings = as_meant(cls, data)
+        asked = handler(meant)
+        asked._readings = readings  # noqa: SLF001 - its own
+        return asked
+
+    @property
+    def readings(self) -> tuple[Assumption, ...]:
+        """Return the values that were understood other than literally."""
+        return self._readings
 
     @abstractmethod
     def answer(self, sources: Sources) -> Answer[Any]:
@@ -60,7 +79,8 @@ class Asked(Writing, ABC):
     def canonical(self) -> str:
         """Return the question as one text: the same for every way to ask the same."""
         stated = self.model_dump(by_alias=True, exclude=set(BESIDE_THE_QUESTION), exclude_defaults=True)
-        return json.dumps(stated, sort_keys=True)
+        read = [[reading.name, reading.source] for reading in self._readings]
+        return json.dumps([stated, read] if read else stated, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +156,6 @@ class Desk:
         condition=attrgetter("waiting"),
     )
     def _answer(self, _question: Question, asked: Asked, catalog: Snapshot, today: date) -> Answer[Any]:
-        return asked.answer(
-            Sources(catalog=catalog, timers=self._timers, pasted_models=self._pasted_models, today=today)
-        )
+        sources = Sources(catalog=catalog, timers=self._timers, pasted_models=self._pasted_models, today=today)
+        answer = asked.answer(sources)
+        return answer.with_readings([*sources.readings, *asked.readings])

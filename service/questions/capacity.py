@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from service.engine.answers.capacity import capacity
 from service.engine.answers.results import Capacity
 from service.engine.fleet.questions import CapacityQuestion
-from service.engine.inputs import Arrival, StatedLayout
+from service.engine.inputs import Arrival, Gpu, StatedLayout
 from service.questions.answers import Answer, Row
 from service.questions.asked import Asked, Question
 from service.questions.examples import MEMORY_PER_GPU
@@ -20,6 +20,7 @@ from service.questions.parts.load import AnyLoad, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
 from service.questions.parts.part import absent, contradiction
 from service.questions.parts.prices import Priced
+from service.questions.refusals import Fault, RefusalError
 from service.questions.sources import Sources
 from service.questions.values import WHOLE, Gpus, Tokens
 
@@ -91,13 +92,13 @@ class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithinLimits, AnyLoad
             RefusalError: the catalog lacks what was named.
             EngineError: the model, or the engine's version, has no rules.
         """
-        gpu, wish = self.gpu_facts(sources), self.layout_wish()
-        prices = self.prices(sources, (gpu.id,))
+        (gpu, gpu_count), wish = self._gpus(sources), self.layout_wish()
+        prices = self.prices(sources, (gpu.id,), rented=self.rented(sources))
         input_tokens, output_tokens = self.input_tokens or 0, self.output_tokens or 0
         return CapacityQuestion(
             model=self.model_facts(sources),
             gpu=gpu,
-            gpu_count=_one_replica(wish) if self.gpu_count is None else self.gpu_count,
+            gpu_count=_one_replica(wish) if gpu_count is None else gpu_count,
             load=replace(
                 self.load_of(input_tokens, output_tokens, self.speculative_acceptance_fraction),
                 num_prompts=self.num_prompts,
@@ -114,6 +115,18 @@ class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithinLimits, AnyLoad
             left_out_offers=prices.left_out,
             timers=sources.timers,
         )
+
+    def _gpus(self, sources: Sources) -> tuple[Gpu, int | None]:
+        """Return the GPU, and how many were stated, by the field or by the name.
+
+        Raises:
+            RefusalError: the catalog has no such GPU, or the name counts others than the field.
+        """
+        gpu, counted = sources.counted_gpu(self.gpu, field="gpu")
+        if counted is not None and self.gpu_count not in (None, counted):
+            detail = f"gpu counts {counted} GPUs, and gpu_count states {self.gpu_count}"
+            raise RefusalError("invalid-request", detail, Fault("gpu_count", detail, f"{counted}, or gpu={gpu.id}"))
+        return gpu, counted if self.gpu_count is None else self.gpu_count
 
 
 def _one_replica(wish: StatedLayout) -> int:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from rapidfuzz import fuzz, process
 
+from service.questions.neighbours import right_name, written_here
 from service.questions.parts.part import CONTRADICTION
 from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, RefusalError
 
@@ -30,6 +31,7 @@ SIMPLE_KINDS: Mapping[str, str] = {
     "model_attributes_type": "a JSON object",
     "model_type": "a JSON object",
 }
+OWN_WORDS: Final = frozenset({"value_error", "assertion_error", CONTRADICTION})
 LIMIT_KINDS: Mapping[str, tuple[str, str]] = {
     "greater_than": ("more than", "gt"),
     "greater_than_equal": ("at least", "ge"),
@@ -79,15 +81,22 @@ def unknown_field(field: str, known: Sequence[str], every: str) -> Fault:
     """Return the fault of a name that nobody reads, with the names close to it, or else `every` name there is."""
     if field in known:
         return Fault(field, "not in a query string", "a JSON body, by POST")
-    close = process.extract(field, known, scorer=fuzz.ratio, limit=2, score_cutoff=CLOSE_FIELD_SCORE)
+    right = right_name(field, frozenset(known))
+    if right is not None:
+        return Fault(field, "unknown field", f"did you mean {right}?")
+    close = process.extract(written_here(field), known, scorer=fuzz.ratio, limit=2, score_cutoff=CLOSE_FIELD_SCORE)
     if close:
         return Fault(field, "unknown field", "did you mean " + " or ".join(name for name, _, _ in close) + "?")
     return Fault(field, "unknown field", every or None)
 
 
 def _sentence(error: Mapping[str, Any]) -> str:
-    sentence = str(error["msg"]).removeprefix("Value error, ").replace("Input should be", "should be")
-    return sentence[:MOST_SENTENCE_SHOWN]
+    """Return what is wrong, in this service's words: those of its own rules as they are, a library's never."""
+    kind = str(error["type"])
+    if kind in OWN_WORDS:
+        return str(error["msg"]).removeprefix("Value error, ")[:MOST_SENTENCE_SHOWN]
+    accepted = _accepted(error)
+    return f"should be {accepted}" if accepted else "not accepted"
 
 
 def _accepted(error: Mapping[str, Any]) -> str | None:

@@ -56,7 +56,7 @@ class SizeQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, WithinLimit
             EngineError: the model, or the engine's version, has no rules.
         """
         gpu = self.gpu_facts(sources)
-        prices = self.prices(sources, (gpu.id,))
+        prices = self.prices(sources, (gpu.id,), rented=self.rented(sources))
         return SizeQuestion(
             model=self.model_facts(sources),
             gpu=gpu,

@@ -11,14 +11,19 @@ from threading import Condition
 from cachetools import LRUCache, cachedmethod
 
 from service.catalog.errors import NotInCatalogError
+from service.catalog.names.facts import facts_as_named
+from service.catalog.names.gpus import GpuReading
+from service.catalog.names.models import ModelReading
 from service.catalog.snapshot import Snapshot
 from service.engine.arithmetic import ceil_div
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.families import parse_architecture, stated_quantization
+from service.engine.fleet.questions import Offer
+from service.engine.fleet.results import Assumption
 from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import Gpu, WeightFormat
 from service.engine.time.steps import StepTimers
-from service.questions.refusals import not_in_catalog
+from service.questions.refusals import Fault, RefusalError, not_in_catalog
 
 PASTED_ID = "pasted-config"
 PASTED_SOURCE = "model_config of the request"
@@ -91,26 +96,75 @@ class Sources:
     timers: StepTimers | None  # None: memory alone
     pasted_models: PastedModels
     today: date = field(default_factory=lambda: datetime.now(UTC).date())  # the day on which prices are stale or not
+    readings: list[Assumption] = field(default_factory=list)  # names that were understood other than literally
 
-    def gpu(self, name: str, *, field: str) -> Gpu:
-        """Return a GPU of the catalog.
+    def gpu(self, name: str, *, field: str, priced: bool = False) -> Gpu:
+        """Return a GPU of the catalog, whatever it is called; `priced` where an instance's own offers are taken.
 
         Raises:
             RefusalError: it has no such GPU; the field that was asked is at fault.
         """
+        reading = self.gpu_reading(name, field=field)
+        is_priced = priced and reading.instance_type is not None
+        counted = "" if reading.gpu_count is None else f"; the count of {reading.gpu_count} decides nothing here"
+        self._note(
+            field, reading.gpu_id, name, reading.how + ("; at its own price, rented whole" if is_priced else counted)
+        )
+        return self.catalog.gpus[reading.gpu_id]
+
+    def counted_gpu(self, name: str, *, field: str) -> tuple[Gpu, int | None]:
+        """Return a GPU of the catalog, and how many of them the name counts.
+
+        Raises:
+            RefusalError: it has no such GPU; the field that was asked is at fault.
+        """
+        reading = self.gpu_reading(name, field=field)
+        self._note(field, reading.gpu_id, name, reading.how)
+        return self.catalog.gpus[reading.gpu_id], reading.gpu_count
+
+    def gpu_reading(self, name: str, *, field: str) -> GpuReading:
+        """Return which GPU is meant, and how many.
+
+        Raises:
+            RefusalError: the catalog has no such GPU.
+        """
         try:
-            return self.catalog.gpu(name)
+            return self.catalog.called_gpus.read(name)
         except NotInCatalogError as error:
             raise not_in_catalog(error, field) from error
 
-    def model(self, name: str, *, field: str) -> ModelFacts:
-        """Return a model of the catalog.
+    def offers_of(self, name: str) -> tuple[Offer, ...]:
+        """Return what may be rented: every offer, or those of the instance type that a GPU was called by."""
+        instance_type = self.gpu_reading(name, field="gpu").instance_type
+        if instance_type is None:
+            return self.catalog.offers
+        return tuple(offer for offer in self.catalog.offers if offer.instance_type == instance_type)
+
+    def model(self, name: str, *, field: str, weight_formats: tuple[WeightFormat, ...] = ()) -> ModelFacts:
+        """Return a model of the catalog, whatever it is called; a name that says a format is loaded in it.
 
         Raises:
-            RefusalError: it has no such model; the field that was asked is at fault.
+            RefusalError: it has no such model, or the name says another format than those stated beside it.
             EngineError: the model is known and its structure has no rule yet.
         """
         try:
-            return self.catalog.model(name)
+            reading = self.catalog.called_models.read(name)
         except NotInCatalogError as error:
             raise not_in_catalog(error, field) from error
+        _check_format(reading, weight_formats, field)
+        self._note(field, reading.model_id, name, reading.how)
+        return facts_as_named(self.catalog, reading)
+
+    def _note(self, field: str, value: str, name: str, how: str) -> None:
+        if how:
+            self.readings.append(Assumption(name=field, value=value, origin="read as", source=f"{name!r}: {how}"))
+
+
+def _check_format(reading: ModelReading, weight_formats: tuple[WeightFormat, ...], field: str) -> None:
+    """Raise where a format is stated beside a name that says another one."""
+    said = reading.weight_format
+    if said is None or set(weight_formats) <= {said}:
+        return
+    detail = f"the name says {said}, and {', '.join(weight_formats)} is stated beside it"
+    accepted = f"{reading.model_id} with any weight_format, or a name without one"
+    raise RefusalError("invalid-request", detail, Fault(field, detail, accepted))

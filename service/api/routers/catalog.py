@@ -134,8 +134,8 @@ async def list_offers(page: Annotated[Page, Query()], snapshot: SnapshotDep) -> 
     responses={**READ_PROBLEMS, **_example({"id": "llama-3.1-8b-instruct", "name": "Llama 3.1 8B Instruct"})},
 )
 async def get_model(name: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep) -> ModelEntry:
-    """Return one model, by id, Hugging Face id or alias."""
-    return snapshot.model_entries[snapshot.model_id(name)]
+    """Return one model, by id, Hugging Face id of any checkpoint, alias, or plain words."""
+    return snapshot.model_entries[snapshot.called_models.read(name).model_id]
 
 
 @router.get(
@@ -145,8 +145,8 @@ async def get_model(name: Annotated[str, Path(max_length=200)], snapshot: Snapsh
     responses={**READ_PROBLEMS, **_example({"id": "h100-sxm-80gb", "name": "NVIDIA H100 SXM 80GB"})},
 )
 async def get_gpu(name: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep) -> GpuEntry:
-    """Return one GPU, by id or alias."""
-    return snapshot.gpu_entries[snapshot.gpu(name).id]
+    """Return one GPU, by id, alias, a driver's or its maker's name, or an instance type that has it."""
+    return snapshot.gpu_entries[snapshot.called_gpus.read(name).gpu_id]
 
 
 @router.get(

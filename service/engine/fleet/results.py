@@ -5,7 +5,8 @@ from typing import Literal
 
 from service.engine.inputs import Tier
 
-Origin = Literal["request", "catalog", "default", "measured"]
+# "read as": the request, understood other than literally.
+Origin = Literal["request", "read as", "catalog", "default", "measured"]
 
 BindingConstraint = Literal["weights", "kv_cache", "ttft", "tpot", "throughput", "max_num_seqs", "layout"]
 PriceOrigin = Literal["catalog", "request"]

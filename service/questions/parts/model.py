@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field, ValidationInfo, field_validator
 
 from service.engine.facts import ModelFacts
+from service.engine.inputs import WeightFormat
 from service.questions.parts.part import Part, absent, contradiction
 from service.questions.refusals import Fault, RefusalError
 from service.questions.sources import Sources
@@ -19,7 +20,8 @@ class NamedModel(Part):
     model: Text | None = Field(
         default=None,
         validate_default=True,
-        description="catalog id, Hugging Face id or alias, in any case",
+        description="catalog id, Hugging Face id or page of any checkpoint, alias, or plain words; what is not literal "
+        "stands in assumptions",
         examples=["llama-3.3-70b"],
     )
 
@@ -34,10 +36,16 @@ class NamedModel(Part):
         """Return the model to compute with.
 
         Raises:
-            RefusalError: the catalog has no such model.
+            RefusalError: the catalog has no such model, or its name says another format than the one stated.
             EngineError: the model has a structure without a rule.
         """
-        return sources.model(self.model or "", field="model")
+        return sources.model(self.model or "", field="model", weight_formats=self._stated_formats())
+
+    def _stated_formats(self) -> tuple[WeightFormat, ...]:
+        """Return the formats stated beside the name, in questions that take any."""
+        one: WeightFormat | None = getattr(self, "weight_format", None)
+        several: list[WeightFormat] = getattr(self, "weight_formats", None) or []
+        return (*([one] if one else []), *several)
 
 
 class PastedModel(NamedModel):

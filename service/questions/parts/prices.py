@@ -72,8 +72,13 @@ class Priced(Part):
             raise contradiction("usd_per_gpu_hour", sentence, "one of them")
         return value
 
-    def prices(self, sources: Sources, gpus: Iterable[str]) -> Prices:
+    def prices(self, sources: Sources, gpus: Iterable[str], *, rented: tuple[Offer, ...] | None = None) -> Prices:
         """Return the offers that count for these GPUs.
+
+        Args:
+            sources: what is looked up.
+            gpus: their ids.
+            rented: the offers in question; None: all of the catalog.
 
         Raises:
             RefusalError: the catalog has no offer of such a provider, region or purchase.
@@ -82,7 +87,7 @@ class Priced(Part):
             return Prices(offers=tuple(_own(gpu, self.usd_per_gpu_hour) for gpu in gpus), left_out=())
         listed, asked = sources.catalog.offers, frozenset(gpus)
         is_wanted, off = self._filter(listed), self.discount_fraction or 0.0
-        ours = [offer for offer in listed if offer.gpu in asked]
+        ours = [offer for offer in (listed if rented is None else rented) if offer.gpu in asked]
         return Prices(
             offers=tuple(_paid(offer, off, sources.today) for offer in ours if is_wanted(offer)),
             left_out=tuple(offer for offer in ours if not is_wanted(offer)),

@@ -1,0 +1,63 @@
+"""What callers measured: a log or a benchmark's result, held against the prediction."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.api.dependencies import DeskDep, SnapshotDep
+from service.api.media import JsonRoute
+from service.api.problems import problem_responses
+from service.measurements.checking import Checked, check
+
+MOST_CHARACTERS = 8_000_000
+EXAMPLE = {
+    "text": "INFO Model loading took 15.0 GiB memory\nINFO GPU KV cache size: 460,496 tokens",
+    "question": {"model": "llama-3.1-8b", "gpu": "a100-80gb", "engine_version": "0.31.0"},
+}
+PROBLEMS = problem_responses(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+)
+router = APIRouter(tags=["measurements"], route_class=JsonRoute)
+
+
+class Measured(BaseModel):
+    """A text that somebody measured, and what it does not say."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=MOST_CHARACTERS,
+            description="a start-up log of vLLM, SGLang or TensorRT-LLM, or the JSON of vllm bench serve "
+            "--save-result, GuideLLM, genai-perf or AIPerf",
+        ),
+    ]
+    question: dict[str, str | int | float | bool] = Field(
+        default_factory=dict,
+        max_length=64,
+        description="fields of /capacity that the text does not say, such as gpu; they come before what it says",
+    )
+
+
+@router.post(
+    "/measurements",
+    operation_id="post_measurements",
+    summary="Are you right about what I measured?",
+    responses={**PROBLEMS},
+)
+def post_measurement(
+    measured: Annotated[Measured, Body(openapi_examples={"start-up": {"summary": "a start-up log", "value": EXAMPLE}})],
+    snapshot: SnapshotDep,
+    desk: DeskDep,
+) -> Checked:
+    """Answer with predicted beside measured, term by term, and what would explain the difference."""
+    stated: dict[str, Any] = measured.question
+    return check(measured.text, stated, snapshot, desk)

@@ -1,0 +1,61 @@
+"""Where a model was copied from: the address of a hub's page, a cache's folder or a path."""
+
+import re
+from typing import Final
+
+from service.catalog.names.words import plain
+
+HOSTED = (
+    "huggingface.co hf.co hf-mirror.com modelscope.cn modelscope.ai ollama.com registry.ollama.ai build.nvidia.com "
+    "openrouter.ai wisemodel.cn gitee.com"
+)
+HOSTS: Final = frozenset(HOSTED.split())
+PREFIX: Final = re.compile(r"(?:[a-z0-9+]+://|git@|hf:|huggingface:|modelscope:|ms:|ollama:|hosted_vllm/|docker\.io/)")
+SHOWN = "tree blob resolve raw summary files discussions commits main"
+AFTER_THE_NAME: Final = frozenset(SHOWN.split())
+BEFORE_THE_NAME: Final = frozenset({"models", "library", "model", "api"})
+CACHED: Final = re.compile(r"models--(.+?)--(.+)")
+HASH: Final = re.compile(r"[0-9a-f]{20,64}|snapshots|refs|blobs")
+TAG: Final = re.compile(r":(?:latest|free)$")
+REVISION: Final = re.compile(r"@[a-z0-9][a-z0-9._/-]*$")
+PATH: Final = re.compile(r"(?:/|\./|\.\./|~|[a-z]:[\\/])")
+
+
+def repository(text: str) -> tuple[str, str]:
+    """Return the publisher, empty where none is named, and the repository that a text leads to.
+
+    >>> repository("https://huggingface.co/Qwen/Qwen3-32B-AWQ/tree/main")
+    ('qwen', 'qwen3-32b-awq')
+    >>> repository("~/.cache/huggingface/hub/models--Qwen--Qwen3-8B/snapshots/b968826d9c46dd6066d109eabc6255188de91218")
+    ('qwen', 'qwen3-8b')
+    """
+    address = plain(text)
+    is_path = PATH.match(address) is not None
+    address = re.split(r"[?#]", address)[0].replace("\\", "/")
+    address = PREFIX.sub("", address, count=1) if PREFIX.match(address) else address
+    address = TAG.sub("", REVISION.sub("", address)).rstrip("/").removesuffix(".git")
+    parts = [part for part in re.split(r"/|(?<=\.co):", address) if part and not HASH.fullmatch(part)]
+    for part in parts:
+        cached = CACHED.fullmatch(part)
+        if cached:
+            return cached[1], cached[2]
+    is_page = bool(parts) and parts[0].removeprefix("www.") in HOSTS
+    if is_page:
+        parts = [part for place, part in enumerate(parts[1:]) if place or part not in BEFORE_THE_NAME]
+        return _first(parts)
+    parts = _until(parts)
+    if is_path or len(parts) < 2:
+        return "", parts[-1] if parts else ""
+    return parts[-2], parts[-1]
+
+
+def _first(parts: list[str]) -> tuple[str, str]:
+    """Return what stands first on a page's address: publisher and name, or a name alone."""
+    parts = _until(parts)
+    return (parts[0], parts[1]) if len(parts) > 1 else ("", parts[0] if parts else "")
+
+
+def _until(parts: list[str]) -> list[str]:
+    """Return the parts before the one that says what is shown of a model."""
+    end = next((place for place, part in enumerate(parts) if place and part in AFTER_THE_NAME), len(parts))
+    return parts[:end]

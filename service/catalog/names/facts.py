@@ -1,0 +1,47 @@
+"""From how a model was called to what the engine computes with: the named checkpoint is the one that is loaded."""
+
+from dataclasses import replace
+
+from service.catalog.names.models import ModelReading
+from service.catalog.snapshot import Snapshot
+from service.engine.facts import Checkpoint, ModelFacts
+from service.engine.formats.quantization import Quantization, parse_quantization, standard_quantization
+from service.engine.inputs import WeightFormat
+
+
+def facts_as_named(snapshot: Snapshot, reading: ModelReading) -> ModelFacts:
+    """Return a model with the checkpoint that its name says as its only one; the model itself where it says none.
+
+    Raises:
+        EngineError: the model, or the checkpoint that was named, has no rule.
+    """
+    facts = snapshot.model(reading.model_id)
+    if reading.weight_format is None:
+        return facts
+    return replace(facts, checkpoints=(_named(snapshot, facts, reading, reading.weight_format),))
+
+
+def _named(snapshot: Snapshot, facts: ModelFacts, reading: ModelReading, weight_format: WeightFormat) -> Checkpoint:
+    """Return the checkpoint of this hub id, else a published one of the format, else the format's usual recipe."""
+    wanted = (reading.hf_id or "").lower()
+    for stated in snapshot.model_entries[reading.model_id].checkpoints:
+        if stated.hf_id.lower() == wanted:
+            parse_quantization(stated.quantization_config)  # a recipe without a rule is refused by its own name
+    same = [each for each in facts.checkpoints if each.weight_format == weight_format]
+    exact = [each for each in same if (each.hf_id or "").lower() == wanted]
+    if exact or (same and not reading.is_bitsandbytes):
+        return replace((exact or same)[0], is_default=True)
+    return Checkpoint(
+        weight_format=weight_format,
+        quantization=_usual(reading, weight_format),
+        hf_id=reading.hf_id,
+        is_default=True,
+        kv_cache_dtype=None,
+        source="the name says the format; the repository is not in the catalog, so the format's usual recipe is sized",
+    )
+
+
+def _usual(reading: ModelReading, weight_format: WeightFormat) -> Quantization:
+    if reading.is_bitsandbytes:
+        return parse_quantization({"quant_method": "bitsandbytes", "load_in_4bit": True})
+    return standard_quantization(weight_format)

@@ -1,0 +1,94 @@
+"""The words by which names of repositories, and people, call a weight format.
+
+Sources:
+    Repositories of Qwen (`-AWQ`, `-GPTQ-Int4`, `-FP8`), RedHatAI (`-FP8-dynamic`, `-quantized.w4a16`), nvidia (`-FP8`,
+    `-FP4`, `-NVFP4`), amd (`-Quark-AWQ-MXFP4`), Intel (`-W4A16-AutoRound`), unsloth (`-bnb-4bit`, `-GGUF`).
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from service.catalog.names.words import plain
+from service.engine.inputs import WeightFormat
+
+# What says how many bits there are.
+STATED: Final[Mapping[str, WeightFormat]] = {
+    "fp8": "fp8", "f8": "fp8", "w8a8-fp8": "fp8", "e4m3": "fp8", "fp8e4m3": "fp8",
+    "int8": "int8", "w8a8": "int8", "w8a16": "int8", "8bit": "int8", "8bits": "int8",
+    "int4": "int4", "w4a16": "int4", "w4": "int4", "4bit": "int4", "4bits": "int4", "nf4": "int4",
+    "mxfp4": "mxfp4", "nvfp4": "nvfp4", "nvfp4a16": "nvfp4",
+    "bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16", "f16": "fp16",
+}  # fmt: skip
+# What says how they were found; four bits unless the name says otherwise.
+METHODS: Final[Mapping[str, WeightFormat]] = {
+    "awq": "int4", "gptq": "int4", "gptqmodel": "int4", "autoround": "int4", "bnb": "int4", "bitsandbytes": "int4",
+}  # fmt: skip
+# What stands beside a format without changing what is stored of most weights.
+OF_RECIPES = (
+    "quantized dynamic block static tensor channel per quark ct compressed tensors modelopt qat g32 g64 g128 gs128 "
+    "sym asym unsloth fast kv lmhead marlin calib nvidia ptq quant auto round"
+)
+BESIDE: Final = frozenset(OF_RECIPES.split())
+# Files that other programs read.
+FOREIGN: Final[Mapping[str, str]] = {
+    "gguf": "GGUF, which llama.cpp reads",
+    "ggml": "GGML, which llama.cpp read",
+    "mlx": "MLX, which Apple's machines read",
+    "exl2": "EXL2, which ExLlama reads",
+    "exl3": "EXL3, which ExLlama reads",
+    "onnx": "ONNX, which ONNX Runtime reads",
+    "openvino": "OpenVINO, which OpenVINO reads",
+    "litert": "LiteRT, which phones read",
+    "coreml": "Core ML, which Apple's machines read",
+}
+LLAMA_CPP: Final = re.compile(
+    r"(?:^|[^a-z0-9])(?:ud[-_])?i?q[2-8](?:_(?:[01]|k|k_[slm]|k_xl|xs|xxs|nl|s|m))(?=$|[^a-z0-9])"
+)
+FOUR_BIT_FLOATS: Final = "fp4"  # nvidia's own repositories mean NVFP4 by it, others do not say
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a name says of a format, and the words it leaves."""
+
+    rest: tuple[str, ...]
+    weight_format: WeightFormat | None = None
+    is_bitsandbytes: bool = False
+    foreign: str | None = None  # whose files they are, when the engine cannot load them
+    contradicts: tuple[str, ...] = ()  # formats, when it says several
+
+
+def foreign_files(name: str) -> str | None:
+    """Return whose files a name says they are by the way llama.cpp names its types, as `q4_k_m`."""
+    return FOREIGN["gguf"] if LLAMA_CPP.search(plain(name)) else None
+
+
+def stated_format(words: tuple[str, ...], publisher: str = "") -> Stated:
+    """Return the format that the words of a name say, and the words that say something else.
+
+    >>> stated_format(("qwen", "3", "8b", "gptq", "int8"))
+    Stated(rest=('qwen', '3', '8b'), weight_format='int8', is_bitsandbytes=False, foreign=None, contradicts=())
+    """
+    foreign = next((FOREIGN[word] for word in words if word in FOREIGN), None)
+    words = _without_kept_head(words)
+    named = {FOUR_BIT_FLOATS: "nvfp4"} if publisher == "nvidia" else {}
+    bits = tuple(dict.fromkeys(STATED[word] for word in words if word in STATED))
+    floats: tuple[WeightFormat, ...] = ("nvfp4",) if named and FOUR_BIT_FLOATS in words else ()
+    methods = tuple(dict.fromkeys(METHODS[word] for word in words if word in METHODS))
+    said = bits or floats or methods
+    known = {*STATED, *METHODS, *named, *FOREIGN} | (BESIDE if said or foreign else set())
+    return Stated(
+        rest=tuple(word for word in words if word not in known),
+        weight_format=said[0] if len(said) == 1 else None,
+        is_bitsandbytes=bool({"bnb", "bitsandbytes"} & set(words)),
+        foreign=foreign,
+        contradicts=said if len(said) > 1 else (),
+    )
+
+
+def _without_kept_head(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words without those that say which matrix kept its format, as `-BF16-LMHead`."""
+    kept = {place - 1 for place, word in enumerate(words) if word == "lmhead" and place}
+    return tuple(word for place, word in enumerate(words) if place not in kept)

@@ -1,0 +1,244 @@
+"""Reads what somebody calls a GPU: an id, what a driver prints, a name of marketing, several of them, an instance."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rapidfuzz import fuzz, process
+
+from service.catalog.entries import GpuEntry
+from service.catalog.errors import NotInCatalogError
+from service.catalog.names.instances import Instance, instance_key
+from service.catalog.names.words import plain
+
+MOST_NEIGHBOURS: Final = 3
+LIKE_A_TYPE: Final = 80.0  # from which a name is a misspelt instance type [per cent]
+LEAST_SCORE: Final = 30.0  # below it a neighbour confuses more than it helps [per cent]
+MOST_COUNTED: Final = 100_000
+SAME_MEMORY: Final = 0.02  # how far a name's gigabytes may be from the driver's figure [fraction]
+
+# What every maker's cards share.
+MAKERS = (
+    "nvidia amd intel geforce tesla instinct radeon graphics generation gpu gpus card series edition accelerator "
+    "tensor core blackwell hopper ampere lovelace corporation inc r tm"
+)
+NOISE: Final = frozenset(MAKERS.split())
+# What is said of a card whose name is complete without it.
+MODULES = "sxm sxm2 sxm3 sxm4 sxm5 sxm6 oam ac vf hgx hbm3 hbm3e gddr6 gddr6x gddr7"
+FURTHER: Final = frozenset(MODULES.split())
+SAME_WORDS: Final[Mapping[str, str]] = {"wk": "workstation", "ws": "workstation", "se": "server", "maxq": "max-q"}
+NUMBERS: Final[Mapping[str, int]] = {
+    "single": 1, "one": 1, "dual": 2, "two": 2, "quad": 4, "four": 4, "eight": 8, "octa": 8,
+}  # fmt: skip
+GPUS_OF_SYSTEM: Final = 8  # of a DGX of separate GPUs, by NVIDIA's data sheets
+
+TIMES: Final = "\u00d7"
+LABEL: Final = re.compile(r"^(?:nvidia\.com/[a-z.]+|gres/gpu|gpu)\s*[=:]\s*(?=[a-z])")
+DRIVER: Final = re.compile("^gpu \\d+:\\s*|\\s*\\(uuid:[^)]*\\)|\\((?:r|tm|c)\\)|[\u00ae\u2122\u00a9]")
+MEMORY: Final = re.compile(r"(?<![a-z0-9.])([0-9]{1,6}) ?(gib|gb|g|mib|mb)(?![a-z0-9])")
+BEFORE: Final = re.compile(r"(?:gpu[-_])?([0-9]{1,6})[ _-]*[x*][ _-]*(.+)")
+BEHIND: Final = re.compile(
+    r"(.+?)[ _(-]+[x*] ?([0-9]{1,6})\)?|(.+?)[ _-]+([0-9]{1,6}) ?(?:x|gpus?)|(.+?): ?([0-9]{1,6})"
+)
+TIGHT: Final = re.compile(r"(.+?)[x*]([0-9]{1,3})")
+SPACED: Final = re.compile(r"([0-9]{1,3}) (.+?)")
+SYSTEM: Final = re.compile(r"(?:nvidia )?dgx[ _-](.+)")
+WORD: Final = re.compile(r"[a-z0-9]+(?:\.[0-9]+)?")
+JOINED: Final = re.compile(r"(rtx|gtx|gddr|pro)([0-9]+)([a-z]*)|([0-9]{4})(ti|super|d)|(gaudi)([0-9])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuReading:
+    """Which GPU a name means, how many of them, and how it was understood."""
+
+    gpu_id: str
+    gpu_count: int | None = None  # None: the name counts none
+    instance_type: str | None = None
+    how: str = ""  # empty where the name is one of the catalog's
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A name as words, and the memory it states."""
+
+    words: frozenset[str]
+    memory: tuple[int, str] | None  # a figure and the first letter of its unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuNames:
+    """Every name of every GPU of a catalog."""
+
+    entries: Mapping[str, GpuEntry]
+    exact: Mapping[str, str]  # ids, names and aliases, in lower case
+    instances: Mapping[str, Instance]
+    spoken: Mapping[str, tuple[Said, ...]]  # by id
+
+    def read(self, name: str) -> GpuReading:
+        """Return which GPU a name means.
+
+        Raises:
+            NotInCatalogError: no GPU is meant, or several may be; with neighbours, the nearest first.
+        """
+        key = plain(name)
+        if key in self.exact:
+            return GpuReading(gpu_id=self.exact[key])
+        reading = self._of_instance(name) or self._counted(_cleaned(key))
+        if reading is None:
+            raise NotInCatalogError("gpu", name[:100], self.neighbours(key))
+        return reading
+
+    def _of_instance(self, name: str) -> GpuReading | None:
+        instance = self.instances.get(instance_key(name))
+        if instance is None:
+            return None
+        inside = f"{instance.gpu_count} x {self.entries[instance.gpu].name}"
+        return GpuReading(
+            gpu_id=instance.gpu,
+            gpu_count=instance.gpu_count,
+            instance_type=instance.instance_type,
+            how=f"the instance type {instance.instance_type}, with {inside}",
+        )
+
+    def _counted(self, key: str) -> GpuReading | None:
+        """Return a GPU, or several of one kind."""
+        single = self._single(key)
+        if single is not None:
+            return single
+        for count, rest in _counts(key):
+            reading = (self._single(rest) or self._of_instance(rest)) if 1 <= count <= MOST_COUNTED else None
+            if reading is not None:
+                of = reading.instance_type or self.entries[reading.gpu_id].name
+                return replace(reading, gpu_count=count * (reading.gpu_count or 1), how=f"{count} x {of}")
+        return None
+
+    def _single(self, key: str) -> GpuReading | None:
+        """Return the one GPU that has the words of a name, and no memory but the one it states.
+
+        Raises:
+            NotInCatalogError: several have.
+        """
+        gpu_id = self.exact.get(re.sub(r"[ _-]+", "-", key.strip(" ()-_")))
+        if gpu_id is not None:
+            return self._by_words(gpu_id)
+        said = _said(key)
+        if not said.words:
+            return None
+        bare = replace(said, words=said.words - FURTHER)
+        gpu_ids = self._having(said) or (self._having(bare) if bare.words else ())
+        default = self.exact.get("-".join(sorted(bare.words, key=key.find)))
+        if default in gpu_ids:
+            return self._by_words(default)
+        if len(gpu_ids) > 1:
+            raise NotInCatalogError("gpu", key[:100], gpu_ids, why=f"{key[:100]!r} may be any of several GPUs")
+        return self._by_words(gpu_ids[0]) if gpu_ids else None
+
+    def _by_words(self, gpu_id: str) -> GpuReading:
+        return GpuReading(gpu_id=gpu_id, how=f"by its words: {self.entries[gpu_id].name}")
+
+    def _having(self, said: Said) -> tuple[str, ...]:
+        return tuple(
+            gpu_id
+            for gpu_id, names in self.spoken.items()
+            if any(name.words == said.words and self._has_memory(gpu_id, name, said) for name in names)
+        )
+
+    def _has_memory(self, gpu_id: str, name: Said, said: Said) -> bool:
+        """Return whether a GPU has the memory that was said of it, by its own name or its driver."""
+        if said.memory is None or said.memory == name.memory:
+            return True
+        figure, unit = said.memory
+        held = float(self.entries[gpu_id].figures["memory_bytes"].value)
+        scales = (10**9, 1 << 30) if unit == "g" else (10**6, 1 << 20)
+        return any(abs(figure * scale / held - 1) <= SAME_MEMORY for scale in scales)
+
+    def neighbours(self, key: str) -> tuple[str, ...]:
+        """Return the GPUs whose names come closest, or instance types where it looks like one."""
+        types = process.extract(
+            instance_key(key), self.instances.keys(), scorer=fuzz.ratio, limit=MOST_NEIGHBOURS, score_cutoff=LIKE_A_TYPE
+        )
+        if types:
+            return tuple(dict.fromkeys(self.instances[name].instance_type for name, _, _ in types))
+        asked = _said(_uncounted(_cleaned(key))).words or frozenset({key})
+        scores = {
+            gpu_id: max(_likeness(asked, said.words) for said in names)
+            for gpu_id, names in self.spoken.items()
+            if names
+        }
+        near = (gpu_id for gpu_id, score in scores.items() if score >= LEAST_SCORE)
+        return tuple(sorted(near, key=lambda gpu_id: -scores[gpu_id])[:MOST_NEIGHBOURS])
+
+
+def _likeness(asked: frozenset[str], words: frozenset[str]) -> float:
+    """Return how close two names are: half by letters, half by the words they share, in per cent."""
+    letters = fuzz.WRatio(" ".join(sorted(asked)), " ".join(sorted(words)))
+    return letters / 2 + 50 * len(asked & words) / len(asked | words)
+
+
+def _cleaned(key: str) -> str:
+    """Return a name without what drivers and schedulers put around it."""
+    return LABEL.sub("", DRIVER.sub("", key.replace(TIMES, "x"))).strip()
+
+
+def _counts(key: str) -> Iterator[tuple[int, str]]:
+    """Yield how many a name may count, and of what; the plainest way of counting first."""
+    before = BEFORE.fullmatch(key)
+    if before:
+        yield int(before[1]), before[2]
+    behind = BEHIND.fullmatch(key)
+    if behind:
+        count = behind[2] or behind[4] or behind[6]
+        yield int(count), behind[1] or behind[3] or behind[5]
+    first, _, rest = key.partition(" ")
+    if first in NUMBERS:
+        yield NUMBERS[first], rest
+    system = SYSTEM.fullmatch(key)
+    if system:
+        yield GPUS_OF_SYSTEM, system[1]
+    for pattern, count_at, rest_at in ((TIGHT, 2, 1), (SPACED, 1, 2)):
+        counted = pattern.fullmatch(key)
+        if counted:
+            yield int(counted[count_at]), counted[rest_at]
+            yield int(counted[count_at]), counted[rest_at].removesuffix("s")
+
+
+def _uncounted(key: str) -> str:
+    return next((rest for _, rest in _counts(key)), key)
+
+
+def _said(text: str) -> Said:
+    """Return the words of a name without its maker's, and the memory it states."""
+    text = text.replace("max-q", "maxq")
+    memory = MEMORY.search(text.replace("-", " ").replace("_", " "))
+    rest = MEMORY.sub(" ", text.replace("-", " ").replace("_", " "))
+    words = (word for each in WORD.findall(rest) for word in _apart(each))
+    return Said(
+        words=frozenset(SAME_WORDS.get(word, word) for word in words if word not in NOISE),
+        memory=(int(memory[1]), memory[2][0]) if memory else None,
+    )
+
+
+def _apart(word: str) -> tuple[str, ...]:
+    """Return the words that a name writes as one: `rtx4090ti` is `rtx`, `4090`, `ti`."""
+    parts = JOINED.fullmatch(word)
+    return tuple(part for part in parts.groups() if part) if parts else (word,)
+
+
+def gpu_names(
+    entries: Mapping[str, GpuEntry],
+    exact: Mapping[str, str],
+    instances: Mapping[str, Instance],
+    before: GpuNames | None = None,
+) -> GpuNames:
+    """Return the names of a catalog's GPUs; what did not change is taken over from those before."""
+    if before is not None and entries is before.entries:
+        return before if instances == before.instances else replace(before, instances=instances)
+    spoken: dict[str, dict[Said, None]] = {gpu_id: {} for gpu_id in entries}
+    for name, gpu_id in exact.items():
+        said = _said(_cleaned(name))
+        if said.words:
+            spoken[gpu_id][said] = None
+    return GpuNames(
+        entries=entries, exact=exact, instances=instances, spoken={gpu: tuple(names) for gpu, names in spoken.items()}
+    )

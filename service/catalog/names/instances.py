@@ -1,0 +1,80 @@
+"""Instance types that providers rent out, and what is in them: offers of the catalog, and some without a price here.
+
+Sources (types, GPUs and counts, as the providers' own pages list them):
+    AWS: docs.aws.amazon.com/ec2/latest/instancetypes/ac.html
+    Azure: learn.microsoft.com/en-us/azure/virtual-machines/sizes/overview (ND and NC series)
+    Google Cloud: cloud.google.com/compute/docs/gpus
+    Oracle: docs.oracle.com/en-us/iaas/Content/Compute/References/computeshapes.htm
+"""
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from service.catalog.entries import OfferEntry
+from service.catalog.names.words import plain
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """What is in an instance type."""
+
+    gpu: str
+    gpu_count: int
+    instance_type: str
+
+
+UNPRICED: Final[tuple[Instance, ...]] = tuple(
+    Instance(gpu, count, name)
+    for gpu, kinds in {
+        "h200-sxm-141gb": {"p5e.48xlarge": 8},
+        "gb200-nvl72": {"p6e-gb200.36xlarge": 4, "a4x-highgpu-4g": 4, "Standard_ND128isr_NDR_GB200_v6": 4},
+        "gb300-nvl72": {"a4x-maxgpu-4g-metal": 4, "Standard_ND128isr_GB300_v6": 4},
+        "b200-sxm-180gb": {"a4-highgpu-8g": 8},
+        "rtx-pro-6000-server": {
+            "g7e.4xlarge": 1, "g7e.8xlarge": 1, "g7e.12xlarge": 2, "g7e.24xlarge": 4, "g4-standard-96": 2,
+            "g4-standard-192": 4,
+        },
+        "h100-sxm-80gb": {"a3-highgpu-1g": 1, "a3-highgpu-2g": 2, "a3-highgpu-4g": 4, "a3-edgegpu-8g": 8},
+        "a100-sxm-40gb": {"a2-highgpu-2g": 2, "a2-highgpu-4g": 4, "a2-megagpu-16g": 16},
+        "a100-sxm-80gb": {"a2-ultragpu-2g": 2, "a2-ultragpu-4g": 4, "a2-ultragpu-8g": 8},
+        "l4": {
+            "g2-standard-8": 1, "g2-standard-12": 1, "g2-standard-16": 1, "g2-standard-24": 2, "g2-standard-32": 1,
+            "g2-standard-96": 8,
+        },
+        "mi300x": {"Standard_ND96isr_MI300X_v5": 8, "Standard_ND96is_MI300X_v5": 8, "BM.GPU.MI300X.8": 8},
+        "v100-sxm2-32gb": {"p3dn.24xlarge": 8, "Standard_ND40rs_v2": 8},
+        "t4": {"Standard_NC8as_T4_v3": 1, "Standard_NC16as_T4_v3": 1},
+    }.items()
+    for name, count in kinds.items()
+)  # fmt: skip
+MANAGED: Final = ("ml.",)  # the same machines under a managed service's own prefix
+
+
+def instances(offers: Mapping[str, OfferEntry], gpus: Container[str]) -> Mapping[str, Instance]:
+    """Return every instance type by its name in lower case; a type that is offered comes before one that is not.
+
+    A name that two providers give to different machines names neither.
+    """
+    rented = [Instance(offer.gpu, offer.gpu_count, offer.instance_type) for offer in offers.values()]
+    known: dict[str, Instance | None] = {}
+    for each in (*rented, *(unpriced for unpriced in UNPRICED if unpriced.gpu in gpus)):
+        for key in _spellings(each.instance_type):
+            before = known.setdefault(key, each)
+            if before is not None and (before.gpu, before.gpu_count) != (each.gpu, each.gpu_count):
+                known[key] = None
+    return {key: each for key, each in known.items() if each is not None}
+
+
+def _spellings(instance_type: str) -> tuple[str, ...]:
+    """Return how an instance type is written: as it is, and without its provider's prefix."""
+    name = plain(instance_type)
+    return (name, name.removeprefix("standard_")) if name.startswith("standard_") else (name,)
+
+
+def instance_key(name: str) -> str:
+    """Return a name as instance types are looked up."""
+    key = plain(name)
+    for prefix in MANAGED:
+        key = key.removeprefix(prefix)
+    return key

@@ -1,0 +1,228 @@
+"""Reads what somebody calls a model: an id, a hub's address, a conversion's repository, or plain words."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rapidfuzz import fuzz
+
+from service.catalog.entries import Checkpoint, ModelEntry
+from service.catalog.errors import NotInCatalogError
+from service.catalog.names.addresses import repository
+from service.catalog.names.formats import Stated, foreign_files, stated_format
+from service.catalog.names.words import ACTIVE, EDITION, SIZE, plain, with_points, words_of
+from service.engine.inputs import WeightFormat
+
+TUNED: Final = frozenset({"instruct", "it", "chat", "inst", "hf"})
+UNTUNED: Final = frozenset({"base", "pt"})
+PUBLISHERS: Final = frozenset({"meta", "nvidia", "google", "openai", "mistralai", "microsoft", "ibm", "alibaba", "amd"})
+# What it costs that a catalog's name says a word more; a word of no such kind is another model.
+COST_OF_SIZE, COST_OF_EDITION, COST_OF_UNTUNED = 100, 10, 1
+NOT_THE_SAME: Final = 10_000
+MOST_NEIGHBOURS: Final = 3
+MOST_CANDIDATES: Final = 8
+LEAST_SCORE: Final = 55.0  # below it a neighbour confuses more than it helps [per cent]
+SAME_SIZE_SCORE, OTHER_SIZE_SCORE = 10.0, -15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReading:
+    """Which model a name means, and how it was understood."""
+
+    model_id: str
+    hf_id: str | None = None  # the repository that was named, where it is another than the model's own
+    weight_format: WeightFormat | None = None  # that the name says; None: the model's own
+    is_bitsandbytes: bool = False
+    how: str = ""  # empty where the name is the model's own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelNames:
+    """Every name of every model of a catalog."""
+
+    entries: Mapping[str, ModelEntry]
+    exact: Mapping[str, str]  # ids, hub ids and aliases, in lower case
+    checkpoints: Mapping[str, tuple[str, Checkpoint]]  # hub ids in lower case: the model, and what is stored of it
+    spoken: Mapping[frozenset[str], tuple[str, ...]]  # the words of names: the models
+
+    def read(self, name: str) -> ModelReading:
+        """Return which model a name means.
+
+        Raises:
+            NotInCatalogError: no model is meant, or several may be, or files that no engine here loads; with
+                neighbours, the nearest first.
+        """
+        literal = self._literal(plain(name), plain(name))
+        if literal is not None:
+            return literal
+        publisher, repo = repository(name)
+        stored = self._literal(f"{publisher}/{repo}", name) if publisher else self._literal(repo, name)
+        return stored or self._by_words(name, publisher, repo)
+
+    def _literal(self, key: str, name: str) -> ModelReading | None:
+        """Return what a name of the catalog stands for."""
+        checkpoint = self.checkpoints.get(key)
+        if checkpoint is not None:
+            return self._of_checkpoint(*checkpoint)
+        model_id = self.exact.get(key)
+        if model_id is None:
+            return None
+        entry = self.entries[model_id]
+        publisher, _, repo = key.rpartition("/")
+        said = stated_format(words_of(repo), publisher)
+        is_own = key in (model_id, (entry.hf_id or "").lower())
+        how = "" if is_own or not publisher else f"another repository of {entry.name}"
+        if is_own or said.weight_format in (None, own_format(entry)):
+            return ModelReading(model_id=model_id, how=how or ("" if key == plain(name) else "by its address"))
+        return self._in_format(model_id, said, key if publisher else None, how or "an alias")
+
+    def _of_checkpoint(self, model_id: str, checkpoint: Checkpoint) -> ModelReading:
+        if checkpoint.is_default:
+            return ModelReading(model_id=model_id)
+        how = f"the checkpoint {checkpoint.hf_id} of {self.entries[model_id].name}, in {checkpoint.weight_format}"
+        return ModelReading(model_id=model_id, hf_id=checkpoint.hf_id, weight_format=checkpoint.weight_format, how=how)
+
+    def _by_words(self, name: str, publisher: str, repo: str) -> ModelReading:
+        """Return the one model whose name has the words, and the format they say."""
+        said = stated_format(words_of(repo), publisher)
+        foreign = (
+            foreign_files(repo)
+            or said.foreign
+            or ("MLX, which Apple's machines read" if publisher == "mlx-community" else None)
+        )
+        if foreign:
+            rest = stated_format(words_of(_without_types(repo)), publisher).rest
+            raise self._refused(name, rest, f"{name[:100]!r} names files in {foreign}; no engine here loads them")
+        if said.contradicts:
+            formats = " and ".join(said.contradicts)
+            raise self._refused(name, said.rest, f"{name[:100]!r} says {formats} at once; state weight_format")
+        model_ids = self._meant(said.rest) or self._meant(with_points(said.rest)) or self._joined(said.rest)
+        if len(model_ids) > 1:
+            raise NotInCatalogError(
+                "model", name[:100], model_ids[:MOST_CANDIDATES], why=f"{name[:100]!r} may be any of several models"
+            )
+        if not model_ids:
+            raise self._refused(name, said.rest, None)
+        how = f"by its words, {' '.join(said.rest)}"
+        return self._in_format(model_ids[0], said, f"{publisher}/{repo}" if publisher else None, how)
+
+    def _in_format(self, model_id: str, said: Stated, hf_id: str | None, how: str) -> ModelReading:
+        """Return a reading in the format that the name says, of the repository that it names."""
+        entry = self.entries[model_id]
+        if said.weight_format in (None, own_format(entry)):
+            return ModelReading(model_id=model_id, how=f"{how}: {entry.name}" if entry.name not in how else how)
+        return ModelReading(
+            model_id=model_id,
+            hf_id=hf_id,
+            weight_format=said.weight_format,
+            is_bitsandbytes=said.is_bitsandbytes,
+            how=f"{how}: {entry.name} in {said.weight_format}",
+        )
+
+    def _meant(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return the models whose names differ least from words, and by nothing that tells models apart."""
+        asked = frozenset(words) - {word for word in words[:1] if word in PUBLISHERS}
+        asked_for = asked - TUNED - UNTUNED
+        if not asked_for:
+            return ()
+        costs: dict[str, int] = {}
+        for spoken, model_ids in self.spoken.items():
+            if asked_for <= spoken:
+                cost = _cost(asked, spoken)
+                for model_id in model_ids:
+                    costs[model_id] = min(cost, costs.get(model_id, NOT_THE_SAME))
+        least = min(costs.values(), default=NOT_THE_SAME)
+        return tuple(model_id for model_id, cost in costs.items() if cost == least < NOT_THE_SAME)
+
+    def _joined(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return the models whose names are the same but for where a word ends."""
+        asked = "".join(sorted("".join(word for word in words if word not in TUNED)))
+        in_order = "".join(word for word in words if word not in TUNED)
+        named = (
+            model_id
+            for name, model_id in self.exact.items()
+            if len(name) <= len(in_order) + 16
+            and sorted(in_order) == list(asked)
+            and "".join(word for word in words_of(name.rsplit("/", 1)[-1]) if word not in TUNED) == in_order
+        )
+        return tuple(dict.fromkeys(named))
+
+    def _refused(self, name: str, words: Sequence[str], why: str | None) -> NotInCatalogError:
+        return NotInCatalogError("model", name[:100], self.neighbours(words), why=why)
+
+    def neighbours(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return the models whose names come closest to words; a name of the same size comes before another."""
+        asked, sizes = " ".join(sorted(words)), {word for word in words if SIZE.fullmatch(word)}
+        scores: dict[str, float] = {}
+        for spoken, model_ids in self.spoken.items():
+            score = fuzz.ratio(asked, " ".join(sorted(spoken))) / 2 + fuzz.token_set_ratio(asked, " ".join(spoken)) / 2
+            theirs = {word for word in spoken if SIZE.fullmatch(word)}
+            if sizes and theirs:
+                score += SAME_SIZE_SCORE if sizes & theirs else OTHER_SIZE_SCORE
+            for model_id in model_ids:
+                scores[model_id] = max(score, scores.get(model_id, 0.0))
+        best = sorted(
+            (model_id for model_id, score in scores.items() if score >= LEAST_SCORE), key=lambda each: -scores[each]
+        )
+        return tuple(best[:MOST_NEIGHBOURS])
+
+
+def _cost(asked: frozenset[str], spoken: frozenset[str]) -> int:
+    """Return what it costs to take a catalog's name for the one asked; nothing where no word differs."""
+    if spoken == asked:
+        return 0
+    cost = 1 + sum(_cost_of_word(word, asked) for word in spoken - asked)
+    wants_tuned = bool(asked & TUNED) or not asked & UNTUNED
+    is_tuned = bool(spoken & TUNED)
+    return cost + (COST_OF_UNTUNED if wants_tuned != is_tuned else 0)
+
+
+def _cost_of_word(word: str, asked: frozenset[str]) -> int:
+    """Return what it costs that the catalog's name says a word more."""
+    if word in TUNED or word in UNTUNED or word in PUBLISHERS:
+        return 0
+    if ACTIVE.fullmatch(word) and any(SIZE.fullmatch(each) for each in asked):
+        return 0
+    if EDITION.fullmatch(word):
+        return COST_OF_EDITION
+    return COST_OF_SIZE if SIZE.fullmatch(word) or ACTIVE.fullmatch(word) else NOT_THE_SAME
+
+
+def _without_types(repo: str) -> str:
+    """Return a repository's name without the types of llama.cpp's files."""
+    return repo.partition("gguf")[0].rstrip("-_.:") if "gguf" in repo else "-".join(repo.split("-")[:-1]) or repo
+
+
+def own_format(entry: ModelEntry) -> WeightFormat:
+    """Return the format of a model's own checkpoint."""
+    return next(each.weight_format for each in entry.checkpoints if each.is_default)
+
+
+def model_names(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> ModelNames:
+    """Return the names of a catalog's models."""
+    checkpoints: dict[str, tuple[str, Checkpoint]] = {}
+    for entry in entries.values():
+        for checkpoint in entry.checkpoints:
+            key = checkpoint.hf_id.lower()
+            if key not in exact:
+                checkpoints.setdefault(key, (entry.id, checkpoint))
+    return ModelNames(entries=entries, exact=exact, checkpoints=checkpoints, spoken=_spoken(entries, exact))
+
+
+def _spoken(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Mapping[frozenset[str], tuple[str, ...]]:
+    """Return the words of every name, without those of formats."""
+    spoken: dict[frozenset[str], dict[str, None]] = {}
+    for name, model_id in _named(entries, exact):
+        publisher, _, repo = name.rpartition("/")
+        rest = stated_format(words_of(repo), publisher).rest
+        if rest:
+            spoken.setdefault(frozenset(rest), {})[model_id] = None
+    return {words: tuple(model_ids) for words, model_ids in spoken.items()}
+
+
+def _named(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield every name with its model's id."""
+    yield from exact.items()
+    for entry in entries.values():
+        yield from ((checkpoint.hf_id.lower(), entry.id) for checkpoint in entry.checkpoints)
+        yield entry.name.lower(), entry.id

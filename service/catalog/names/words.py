@@ -1,0 +1,63 @@
+"""Splits names into words that compare: `Llama-3_3-70B` and `llama3.3 70b` are the same three."""
+
+import re
+import unicodedata
+from typing import Final
+
+NUMBER_UNDERSCORE: Final = re.compile(r"(?<=[0-9])_(?=[0-9](?![0-9.]*[bmt]))")  # `3_1` of `llama3_1_8b`, not `2_2b`
+SEPARATOR: Final = re.compile(r"[^a-z0-9.]+|(?<![0-9])\.|\.(?![0-9])")
+LETTERS_THEN_NUMBER: Final = re.compile(r"([a-z]{2,})([0-9].*)")
+NUMBER_THEN_LETTERS: Final = re.compile(r"([0-9][0-9.]*)([a-z]{2,}.*)")
+SIZE_THEN_ACTIVE: Final = re.compile(r"([0-9][0-9.]*b)(a[0-9][0-9.]*b)")
+ONE_DIGIT: Final = re.compile(r"[0-9]")
+KEPT_WHOLE: Final = re.compile(
+    r"(?:bf|fp|mxfp|nvfp|int|nf|uint|float|bfloat|exl)[0-9].*|[0-9]+bits?|sxm[0-9]|[0-9]+gi?b"
+)
+
+# `70b`, `8x7b`, `1.5m`, `e4b`: how large a model is; two that differ here are two models.
+SIZE: Final = re.compile(r"e?[0-9]+(?:\.[0-9]+)?[bmt]|[0-9]+x[0-9]+(?:\.[0-9]+)?b")
+ACTIVE: Final = re.compile(r"a[0-9]+(?:\.[0-9]+)?b|[0-9]+e")  # `a3b`, `16e`: said by one name, left out by another
+EDITION: Final = re.compile(r"[0-9]{4}|v[0-9]+(?:\.[0-9]+)+")  # `2507`, `v0.3`: when a model was published
+
+
+def plain(text: str) -> str:
+    """Return a name in lower case, in the plainest form of every character."""
+    return unicodedata.normalize("NFKC", text).lower().strip().strip("\"'`")
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """Return the words of a name.
+
+    >>> words_of("Llama-3_3-Nemotron-Super-49B-v1_5")
+    ('llama', '3.3', 'nemotron', 'super', '49b', 'v1.5')
+    >>> words_of("qwen3vl:30ba3b fp8")
+    ('qwen', '3', 'vl', '30b', 'a3b', 'fp8')
+    """
+    pieces = SEPARATOR.split(NUMBER_UNDERSCORE.sub(".", plain(text)))
+    return tuple(word for piece in pieces if piece for word in _split(piece))
+
+
+def _split(piece: str) -> tuple[str, ...]:
+    """Return the words that a name writes as one."""
+    if KEPT_WHOLE.fullmatch(piece):
+        return (piece,)
+    for joined in (LETTERS_THEN_NUMBER, SIZE_THEN_ACTIVE, NUMBER_THEN_LETTERS):
+        parts = joined.fullmatch(piece)
+        if parts:
+            return (*_split(parts[1]), *_split(parts[2]))
+    return (piece,)
+
+
+def with_points(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return words with the points that names of hosts cannot write: `3`, `1` is `3.1`.
+
+    >>> with_points(("llama", "3", "1", "8b"))
+    ('llama', '3.1', '8b')
+    """
+    joined: list[str] = []
+    for word in words:
+        if joined and ONE_DIGIT.fullmatch(word) and ONE_DIGIT.fullmatch(joined[-1]):
+            joined[-1] += f".{word}"
+        else:
+            joined.append(word)
+    return tuple(joined)

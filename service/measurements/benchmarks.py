@@ -1,0 +1,137 @@
+"""Results of benchmarks: `vllm bench serve --save-result`, GuideLLM, genai-perf and AIPerf.
+
+Sources:
+    vLLM `benchmarks/serve.py`; GuideLLM `schemas/generative/benchmark.py`; genai-perf `export_data/json_exporter.py`;
+    AIPerf `exporters/metrics_json_exporter.py`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from service.measurements.observed import Observed, UnreadableTextError
+
+STATISTICS: Final = {"mean": "mean", "avg": "mean", "median": "p50", "p50": "p50", "p95": "p95", "p99": "p99"}
+MS: Final = 1e-3
+
+
+def benchmark(document: Mapping[str, Any]) -> Observed:
+    """Return what a benchmark's result says.
+
+    Raises:
+        UnreadableTextError: it is no result of a benchmark that is known here.
+    """
+    for belongs, reader in READERS:
+        if belongs(document):
+            observed = reader(document)
+            if observed.figures:
+                return observed
+    known = "the JSON of vllm bench serve --save-result, GuideLLM, genai-perf or AIPerf"
+    raise UnreadableTextError(
+        1, f"JSON with {', '.join(list(document)[:5])[:100] or 'nothing'} is no result known here", known
+    )
+
+
+def _put(observed: Observed, name: str, value: object, scale: float = 1.0) -> None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        observed.see(name, value * scale, 1)
+
+
+def _set(observed: Observed, name: str, value: object) -> None:
+    if isinstance(value, str | int | float) and not isinstance(value, bool) and value not in ("", "inf", 0):
+        observed.state(name, value, 1)
+
+
+def _vllm(document: Mapping[str, Any]) -> Observed:
+    observed = Observed(what="vllm bench serve", kind="benchmark")
+    done = document.get("completed") or document.get("num_prompts") or 0
+    _set(observed, "model", document.get("model_id"))
+    _load(observed, document.get("max_concurrency"), document.get("request_rate"))
+    _set(observed, "num_prompts", document.get("num_prompts"))
+    if done:
+        _set(observed, "input_tokens", round((document.get("total_input_tokens") or 0) / done))
+        _set(observed, "output_tokens", round((document.get("total_output_tokens") or 0) / done))
+    for name, field in (("ttft", "ttft_s"), ("tpot", "tpot_s"), ("itl", "itl_s"), ("e2el", "end_to_end_s")):
+        for statistic in ("mean", "median", "p95", "p99"):
+            _put(observed, f"{field}.{STATISTICS[statistic]}", document.get(f"{statistic}_{name}_ms"), MS)
+    _put(observed, "requests_per_s", document.get("request_throughput"))
+    _put(observed, "output_tokens_per_s", document.get("output_throughput"))
+    return observed
+
+
+def _load(observed: Observed, concurrency: object, rate: object) -> None:
+    """Keep the load: a concurrency where one is stated, else the rate of arrivals."""
+    if isinstance(concurrency, int | float) and concurrency > 0:
+        _set(observed, "concurrent_requests", round(concurrency))
+    elif isinstance(rate, int | float) and 0 < rate < float("inf"):
+        _set(observed, "request_rate_per_s", float(rate))
+
+
+def _inside(document: Any, *path: str) -> Any:
+    for name in path:
+        document = document.get(name) if isinstance(document, Mapping) else None
+    return document
+
+
+def _guidellm(document: Mapping[str, Any]) -> Observed:
+    observed = Observed(what="GuideLLM report", kind="benchmark")
+    runs = [run for run in document["benchmarks"] if isinstance(run, Mapping)]
+    if len(runs) != 1:
+        raise UnreadableTextError(1, f"the report holds {len(runs)} benchmarks", "a report of one benchmark")
+    run, metrics = runs[0], runs[0].get("metrics")
+    strategy = _inside(run, "args", "strategy") or _inside(run, "config", "strategy") or {}
+    _set(observed, "model", _inside(document, "args", "model") or _inside(run, "config", "model") or run.get("model"))
+    _load(observed, strategy.get("streams") or strategy.get("max_concurrency"), strategy.get("rate"))
+    for name, field in GUIDELLM_TIMES.items():
+        stated = _inside(metrics, name, "successful") or {}
+        scale = MS if name.endswith("_ms") else 1.0
+        _put(observed, f"{field}.mean", stated.get("mean"), scale)
+        _put(observed, f"{field}.p50", stated.get("median"), scale)
+        for percentile in ("p95", "p99"):
+            _put(observed, f"{field}.{percentile}", _inside(stated, "percentiles", percentile), scale)
+    _put(observed, "requests_per_s", _inside(metrics, "requests_per_second", "successful", "mean"))
+    _put(observed, "output_tokens_per_s", _inside(metrics, "output_tokens_per_second", "successful", "mean"))
+    for name, field in (("prompt_token_count", "input_tokens"), ("output_token_count", "output_tokens")):
+        _set(observed, field, round(_inside(metrics, name, "successful", "mean") or 0))
+    return observed
+
+
+GUIDELLM_TIMES: Final[Mapping[str, str]] = {
+    "time_to_first_token_ms": "ttft_s",
+    "time_per_output_token_ms": "tpot_s",
+    "inter_token_latency_ms": "itl_s",
+    "request_latency": "end_to_end_s",
+}
+
+
+def _perf(document: Mapping[str, Any]) -> Observed:
+    observed = Observed(what="genai-perf or AIPerf export", kind="benchmark")
+    config = document.get("input_config")
+    names = _inside(config, "model_names") or _inside(config, "endpoint", "model_names") or []
+    if isinstance(names, list) and names:
+        _set(observed, "model", names[0])
+    stimulus = _inside(config, "perf_analyzer", "stimulus") or _inside(config, "loadgen") or config or {}
+    _load(observed, stimulus.get("concurrency"), stimulus.get("request_rate"))
+    _set(observed, "num_prompts", _inside(config, "loadgen", "request_count"))
+    for name, field in PERF_TIMES.items():
+        stated = _inside(document, name) or {}
+        scale = 1.0 if stated.get("unit") in ("s", "sec", "seconds") else MS
+        for statistic in ("avg", "p50", "p95", "p99"):
+            _put(observed, f"{field}.{STATISTICS[statistic]}", stated.get(statistic), scale)
+    _put(observed, "requests_per_s", _inside(document, "request_throughput", "avg"))
+    _put(observed, "output_tokens_per_s", _inside(document, "output_token_throughput", "avg"))
+    for name, field in (("input_sequence_length", "input_tokens"), ("output_sequence_length", "output_tokens")):
+        _set(observed, field, round(_inside(document, name, "avg") or 0))
+    return observed
+
+
+# Both call the mean time between tokens of a request "inter token latency": it is TPOT by vLLM's definition.
+PERF_TIMES: Final[Mapping[str, str]] = {
+    "time_to_first_token": "ttft_s",
+    "inter_token_latency": "tpot_s",
+    "request_latency": "end_to_end_s",
+}
+READERS: Final[tuple[tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Observed]], ...]] = (
+    (lambda document: isinstance(document.get("benchmarks"), list), _guidellm),
+    (lambda document: isinstance(document.get("time_to_first_token"), Mapping), _perf),
+    (lambda document: "mean_ttft_ms" in document or "request_throughput" in document, _vllm),
+)

@@ -1,0 +1,184 @@
+"""Poses what was measured to the engine, and answers with what it would have said."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from service.catalog.snapshot import Snapshot
+from service.engine.errors import EngineError
+from service.measurements.observed import Observed, Setting, UnreadableTextError
+from service.measurements.reading import read_measurement
+from service.measurements.terms import Explanation, Term, changes, distance, terms, worth_telling
+from service.questions.asked import Desk
+from service.questions.capacity import CAPACITY, CapacityBody
+from service.questions.misread import misread
+from service.questions.refusals import Fault, RefusalError
+
+SAME_MEMORY: Final = 0.012  # how far a driver's total is from the catalog's figure of the same card [fraction]
+MOST_CANDIDATES: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A setting that the text states."""
+
+    name: str
+    value: Setting
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A measurement beside its prediction."""
+
+    what: str  # whose text it is
+    kind: str
+    model: str
+    gpu: str
+    settings: tuple[Said, ...]
+    question: Mapping[str, Setting]  # as it was posed to /capacity
+    terms: tuple[Term, ...]
+    error_fraction: float | None  # mean distance of the terms that judge; None: none of them was measured
+    explanations: tuple[Explanation, ...]
+    assumptions: tuple[Mapping[str, Any], ...]
+    warnings: tuple[str, ...]
+    catalog_revision: int
+
+
+def check(text: str, beside: Mapping[str, Setting], catalog: Snapshot, desk: Desk) -> Checked:
+    """Return what a text measured beside what is predicted of it.
+
+    Args:
+        text: a start-up log, or a benchmark's result.
+        beside: fields of /capacity that the text does not say, or says otherwise; they come first.
+        catalog: the catalog to answer from.
+        desk: where questions are answered.
+
+    Raises:
+        RefusalError: the text is no measurement, or with it alone nothing can be asked.
+        EngineError: the engine refuses the question.
+    """
+    try:
+        observed = read_measurement(text)
+    except UnreadableTextError as error:
+        raise RefusalError("invalid-request", str(error), Fault("text", str(error), error.accepted)) from error
+    asked = _question(observed, beside, catalog)
+    answer = _answered(asked, catalog, desk)
+    compared = terms(observed.figures, answer)
+    now = distance(compared, observed.kind)
+    return Checked(
+        what=observed.what,
+        kind=observed.kind,
+        model=answer["model"],
+        gpu=answer["gpu"],
+        settings=tuple(_said(observed)),
+        question=asked,
+        terms=compared,
+        error_fraction=now,
+        explanations=_explained(observed, asked, now, catalog, desk) if now else (),
+        assumptions=tuple(answer["assumptions"]),
+        warnings=tuple(answer["warnings"]),
+        catalog_revision=catalog.revision,
+    )
+
+
+def _said(observed: Observed) -> list[Said]:
+    lines = observed.setting_lines
+    return [Said(name=name, value=value, line=lines.get(name, 1)) for name, value in observed.settings.items()]
+
+
+def _question(observed: Observed, beside: Mapping[str, Setting], catalog: Snapshot) -> dict[str, Setting]:
+    """Return the question that a text poses, with what was stated beside it.
+
+    Raises:
+        RefusalError: neither says which model or which GPU.
+    """
+    asked: dict[str, Setting] = {
+        name: value for name, value in observed.settings.items() if name in CAPACITY.fields and name != "weight_format"
+    }
+    stated_format = observed.settings.get("weight_format")
+    if isinstance(stated_format, str) and "weight_format" not in beside:
+        asked |= _format(asked, stated_format)
+    asked |= beside
+    if "gpu_count" not in asked and "concurrent_requests" not in asked and observed.kind == "benchmark":
+        asked.setdefault("gpu_count", 1)
+    for field in ("model", "gpu"):
+        if field not in asked:
+            detail = f"the text does not say which {field} it was"
+            raise RefusalError("invalid-request", detail, Fault(field, detail, _candidates(field, observed, catalog)))
+    return asked
+
+
+def _format(asked: Mapping[str, Setting], stated: str) -> dict[str, Setting]:
+    """Return the format that an engine's `quantization` states, where it says one by itself."""
+    probe = {"model": "-", "gpu": "-", "weight_format": stated}
+    try:
+        meant = CapacityBody.model_validate(probe).weight_format
+    except ValidationError:
+        return {}  # compressed-tensors, modelopt: the checkpoint says what is in it
+    return {"weight_format": meant} if meant and "model" in asked else {}
+
+
+def _candidates(field: str, observed: Observed, catalog: Snapshot) -> str:
+    """Return what would be accepted: with the memory that a driver reports, the cards that have as much."""
+    total = observed.figures.get("gpu_total_bytes")
+    if field == "model" or total is None:
+        return f"question.{field}, as /capacity takes it"
+    same = (gpu.id for gpu in catalog.gpus.values() if abs(gpu.memory_bytes / total.value - 1) <= SAME_MEMORY)
+    listed = ", ".join(list(same)[:MOST_CANDIDATES])
+    return f"question.gpu; of this memory: {listed}" if listed else "question.gpu, as /capacity takes it"
+
+
+def _answered(asked: Mapping[str, Setting], catalog: Snapshot, desk: Desk) -> Mapping[str, Any]:
+    try:
+        question = CapacityBody.model_validate(dict(asked))
+    except ValidationError as error:
+        refusal = misread(error.errors(), CAPACITY.fields)
+        faults = (Fault(f"question.{fault.field}", fault.detail, fault.accepted) for fault in refusal.faults)
+        raise RefusalError(refusal.kind, refusal.detail, *faults) from error
+    return desk.answer(CAPACITY, question, catalog).document
+
+
+def _explained(
+    observed: Observed, asked: Mapping[str, Setting], now: float, catalog: Snapshot, desk: Desk
+) -> tuple[Explanation, ...]:
+    """Return the changes of one setting after which the prediction would be what was measured."""
+    facts = catalog.model_entries.get(catalog.called_models.read(str(asked["model"])).model_id)
+    formats = sorted({each.weight_format for each in facts.checkpoints}) if facts else []
+    tried = []
+    for change in changes(asked, observed.kind, formats):
+        try:
+            answer = _answered({**asked, **change}, catalog, desk)
+        except (RefusalError, EngineError):
+            continue
+        left = distance(terms(observed.figures, answer), observed.kind)
+        if left is not None:
+            tried.append((change, left))
+    return worth_telling(now, tried)
+
+
+def lines_of(checked: Checked) -> list[str]:
+    """Return a check as a person reads it in a terminal."""
+    told = [f"{checked.what}: {checked.model} on {checked.gpu}"]
+    for term in checked.terms:
+        if term.predicted is None or term.error_fraction is None:
+            told.append(f"line {term.line}: {term.name} {term.measured:g}, not predicted")
+        else:
+            told.append(
+                f"line {term.line}: {term.name} {term.measured:g}, predicted {term.predicted:g} "
+                f"({100 * term.error_fraction:+.1f} %)"
+            )
+    for each in checked.explanations:
+        change = ", ".join(f"{name}={value}" for name, value in each.change.items())
+        told.append(
+            f"with {change} the difference is {100 * each.error_fraction:.1f} %, not "
+            f"{100 * each.error_fraction_now:.1f} %"
+        )
+    return [*told, *(f"warning: {sentence}" for sentence in checked.warnings)]
+
+
+def document_of(checked: Checked) -> dict[str, Any]:
+    """Return a check as JSON values."""
+    return asdict(checked)

@@ -1,0 +1,55 @@
+"""What a text says was measured: settings as fields of a question, figures in base units, each with its line."""
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+Kind = Literal["start-up log", "benchmark"]
+Setting = str | int | float | bool
+MOST_SHOWN: Final = 120  # characters of a line that is refused
+
+
+class UnreadableTextError(ValueError):
+    """A text that is no measurement, or contradicts itself, with the line at fault."""
+
+    def __init__(self, line: int, sentence: str, accepted: str) -> None:
+        """Keep the line, counted from 1, what is wrong with it, and what would be accepted."""
+        super().__init__(f"line {line}: {sentence}")
+        self.line = line
+        self.accepted = accepted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One thing that was measured."""
+
+    name: str  # as answers name it: kv_cache_bytes, ttft_s.mean, ...
+    value: float
+    line: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Observed:
+    """All that was read of a text."""
+
+    what: str  # vLLM start-up log, GuideLLM report, ...
+    kind: Kind
+    settings: dict[str, Setting] = field(default_factory=dict)
+    setting_lines: dict[str, int] = field(default_factory=dict)
+    figures: dict[str, Figure] = field(default_factory=dict)
+
+    def state(self, name: str, value: Setting, line: int) -> None:
+        """Keep a setting.
+
+        Raises:
+            UnreadableTextError: another line states it otherwise: there are two servers in the text.
+        """
+        before = self.settings.get(name)
+        if before is not None and before != value:
+            sentence = f"{name} is {value!r:.80}, and line {self.setting_lines[name]} says {before!r:.80}"
+            raise UnreadableTextError(line, sentence, "the log of one start-up")
+        self.settings[name] = value
+        self.setting_lines.setdefault(name, line)
+
+    def see(self, name: str, value: float, line: int) -> None:
+        """Keep a figure; of several ranks the last one that says it."""
+        self.figures[name] = Figure(name=name, value=value, line=line)

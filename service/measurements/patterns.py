@@ -1,0 +1,68 @@
+"""Lines of logs as tables: an expression, and what each of its groups says."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from service.measurements.observed import Observed, Setting
+
+GIB: Final = 1 << 30
+UNITS: Final[Mapping[str, int]] = {"MIB": 1 << 20, "MB": 1 << 20, "GIB": GIB, "GB": GIB}  # "GB" of engines is GiB
+NUMBER: Final = r"(\d[\d,]*(?:\.\d+)?)"
+MEMORY: Final = NUMBER + r" ?(GiB|GB|MiB|MB)"
+MOST_CHARACTERS: Final = 20_000  # of a line that is read; the longest start-up lines have 6,000
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One kind of line: figures in bytes, figures as they are, and settings, by the order of its groups."""
+
+    expression: re.Pattern[str]
+    memory: str = ""  # a figure of bytes: two groups, number and unit
+    figures: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+
+
+def line_of(expression: str, **says: str | tuple[str, ...]) -> Pattern:
+    """Return the pattern of an expression."""
+    return Pattern(re.compile(expression), **says)  # type: ignore[arg-type]
+
+
+def number(text: str) -> float:
+    """Return a number as logs print it."""
+    return float(text.replace(",", ""))
+
+
+def setting(text: str) -> Setting:
+    """Return a setting as Python prints it."""
+    plain = text.strip().strip("'\"")
+    if plain in ("True", "False"):
+        return plain == "True"
+    if re.fullmatch(r"-?\d+", plain):
+        return int(plain)
+    return float(plain) if re.fullmatch(r"-?\d+\.\d+", plain) else plain
+
+
+def read_lines(observed: Observed, patterns: Iterable[Pattern], lines: Iterable[tuple[int, str]]) -> None:
+    """Keep what every line says.
+
+    Raises:
+        UnreadableTextError: two lines state a setting otherwise.
+    """
+    every = tuple(patterns)
+    for place, line in lines:
+        for pattern in every:
+            for match in pattern.expression.finditer(line[:MOST_CHARACTERS]):
+                _keep(observed, pattern, match, place)
+
+
+def _keep(observed: Observed, pattern: Pattern, match: re.Match[str], place: int) -> None:
+    groups = [group for group in match.groups() if group is not None]
+    if pattern.memory:
+        observed.see(pattern.memory, number(groups[0]) * UNITS[groups[1].upper()], place)
+        groups = groups[2:]
+    for name, text in zip(pattern.figures, groups, strict=False):
+        observed.see(name, number(text), place)
+    for name, text in zip(pattern.settings, groups[len(pattern.figures) :], strict=False):
+        observed.state(name, setting(text), place)

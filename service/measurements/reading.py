@@ -1,0 +1,63 @@
+"""Reads a pasted text: whose it is, and what it says; a text that is no measurement is refused by its line."""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from service.measurements.benchmarks import benchmark
+from service.measurements.observed import MOST_SHOWN, Observed, UnreadableTextError
+from service.measurements.startup_logs import PATTERNS, startup_log
+
+MOST_LINES: Final = 200_000
+ACCEPTED: Final = (
+    "a start-up log of vLLM, SGLang or TensorRT-LLM, or the JSON of vllm bench serve --save-result, GuideLLM, "
+    "genai-perf or AIPerf"
+)
+
+
+def read_measurement(text: str) -> Observed:
+    """Return what a text says that was measured.
+
+    Raises:
+        UnreadableTextError: it says nothing that is known here, or contradicts itself.
+    """
+    if text.lstrip()[:1] in ("{", "["):
+        document = _document(text)
+        if document is not None:
+            return benchmark(document)
+    lines = [(place, line) for place, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    if len(lines) > MOST_LINES:
+        raise UnreadableTextError(MOST_LINES, "the text goes on after it", f"at most {MOST_LINES} lines")
+    return _log(lines)
+
+
+def _document(text: str) -> dict[str, object] | None:
+    """Return the JSON object of a text; None where it is lines, of which the first happens to begin like one.
+
+    Raises:
+        UnreadableTextError: it is JSON without an object, or broken off.
+    """
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        if text.lstrip().startswith("{") and '"' in text[:200]:
+            raise UnreadableTextError(error.lineno, "the JSON breaks off here", ACCEPTED) from error
+        return None
+    except RecursionError as error:
+        raise UnreadableTextError(1, "the JSON is nested too deep", ACCEPTED) from error
+    if not isinstance(document, dict):
+        raise UnreadableTextError(1, "JSON without an object", ACCEPTED)
+    return document
+
+
+def _log(lines: Sequence[tuple[int, str]]) -> Observed:
+    """Return a log as the engine that understands most of it reads it."""
+    read = [(startup_log(engine, lines)) for engine in PATTERNS] if lines else []
+    best = max(read, key=lambda observed: len(observed.figures), default=None)
+    if best is None or not best.figures:
+        place, line = lines[0] if lines else (1, "")
+        raise UnreadableTextError(place, f"{line.strip()[:MOST_SHOWN]!r} and what follows measure nothing", ACCEPTED)
+    best.settings.setdefault(
+        "engine", next(engine for engine, each in zip(PATTERNS, read, strict=True) if each is best)
+    )
+    return best

@@ -1,0 +1,111 @@
+"""What other tools and people call this service's fields; a wrong name is refused with the right one.
+
+Sources:
+    vLLM 0.33 `engine/arg_utils.py`, SGLang `server_args.py`, TensorRT-LLM `llmapi/llm_args.py`, `vllm bench serve`,
+    GuideLLM, NVIDIA AIPerf and genai-perf: their options and, where they have them, short forms.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+UNIT: Final = re.compile(r"_(?:ms|msec|seconds|secs?|millis|milliseconds)$")
+
+CALLED: Final[Mapping[str, str]] = {
+    "model": "model_name model_id model_path hf_model hf_id hf_model_id checkpoint llm served_model_name repo repo_id",
+    "model_config": "config hf_config config_json model_json",
+    "gpu": "gpu_type gpu_name gpu_model accelerator accelerator_type device device_name hardware card instance "
+    "instance_type machine_type",
+    "gpus": "gpu_types allowed_gpus gpu_list include_gpus only_gpus",
+    "exclude_gpus": "denied_gpus excluded_gpus without_gpus skip_gpus",
+    "gpu_count": "num_gpus n_gpus gpus_count number_of_gpus gpu_num ngpu count replicas_gpus world_size",
+    "max_gpus": "gpu_limit limit_gpus max_num_gpus",
+    "max_model_len": "max_context_tokens context_length context_len context_window max_context max_context_length "
+    "max_context_len max_seq_len max_sequence_length model_max_length ctx ctx_len ctx_size num_ctx n_ctx context "
+    "context_size max_length seq_len sequence_length max_position_embeddings context_tokens",
+    "concurrent_requests": "concurrency users concurrent_users num_users max_concurrency parallel_requests "
+    "num_concurrent concurrent simultaneous_requests request_concurrency streams virtual_users vus clients sessions",
+    "request_rate_per_s": "rps qps request_rate rate requests_per_second requests_per_s req_per_s throughput "
+    "arrival_rate target_rps requests_per_sec rate_per_s requests",
+    "request_duration_s": "duration request_duration duration_s session_length_s",
+    "input_tokens": "isl input_len input_length prompt_tokens prompt_len prompt_length random_input_len "
+    "num_prompt_tokens avg_input_tokens mean_input_tokens synthetic_input_tokens_mean input_sequence_length tokens_in "
+    "prompt_size input_seq_len",
+    "output_tokens": "osl output_len output_length completion_tokens completion_len generated_tokens max_tokens "
+    "max_new_tokens random_output_len num_output_tokens avg_output_tokens mean_output_tokens tokens_out "
+    "output_sequence_length max_output_tokens gen_len decode_tokens output_seq_len",
+    "ttft_s": "ttft time_to_first_token max_ttft ttft_limit first_token_latency ttft_slo target_ttft",
+    "tpot_s": "tpot itl time_per_output_token inter_token_latency max_tpot tpot_limit tpot_slo itl_s decode_latency "
+    "target_tpot tbt time_between_tokens",
+    "percentile": "pct quantile latency_percentile slo_percentile p",
+    "weight_format": "quantization quant quantize precision dtype weight_dtype weights_dtype weight_precision q "
+    "model_dtype quantization_format quant_method weight_quantization torch_dtype",
+    "weight_formats": "quantizations precisions dtypes",
+    "kv_cache_dtype": "kv_dtype cache_dtype kv_cache kv_precision kv_quantization kv_cache_precision kv_cache_quant",
+    "engine": "backend framework runtime serving_engine inference_engine server",
+    "engine_version": "vllm_version version backend_version sglang_version trtllm_version",
+    "tensor_parallel_size": "tp tp_size tensor_parallel tensor_parallelism tensor_model_parallel_size",
+    "pipeline_parallel_size": "pp pp_size pipeline_parallel pipeline_parallelism",
+    "data_parallel_size": "dp dp_size data_parallel data_parallelism",
+    "expert_parallel": "ep ep_size enable_expert_parallel expert_parallelism moe_expert_parallel_size "
+    "expert_parallel_size",
+    "decode_context_parallel_size": "dcp dcp_size decode_context_parallel",
+    "gpu_memory_utilization": "gpu_mem_util mem_fraction_static memory_utilization gpu_util gpu_utilization "
+    "mem_fraction free_gpu_memory_fraction kv_cache_free_gpu_memory_fraction gpu_memory_fraction mem_util gmu",
+    "kv_cache_memory_bytes": "kv_cache_bytes kv_cache_memory kv_cache_size cache_bytes kv_bytes",
+    "max_num_batched_tokens": "chunked_prefill_size max_num_tokens max_batched_tokens max_batch_tokens token_budget "
+    "max_prefill_tokens batch_tokens",
+    "max_num_seqs": "max_running_requests max_batch_size batch_size max_seqs max_batch batch max_num_requests",
+    "block_size": "page_size tokens_per_block kv_block_size",
+    "max_loras": "num_loras lora_count loras max_loaded_loras",
+    "max_lora_rank": "lora_rank rank lora_r",
+    "num_speculative_tokens": "speculative_tokens draft_tokens num_draft_tokens spec_tokens speculative_num_steps "
+    "speculative_num_draft_tokens gamma",
+    "speculative_method": "speculative_algorithm spec_method draft_method speculative",
+    "speculative_acceptance_fraction": "acceptance_rate acceptance spec_acceptance draft_acceptance_rate accept_rate",
+    "prefix_cache_hit_fraction": "prefix_cache_hit_rate cache_hit_rate prefix_hit_rate cache_hit prefix_cache hit_rate",
+    "length_distribution": "distribution len_distribution token_distribution",
+    "length_variation_fraction": "random_range_ratio range_ratio length_variation length_std cv stddev_fraction",
+    "burstiness": "burst arrival_burstiness",
+    "arrival": "arrival_process arrival_pattern arrivals traffic_pattern",
+    "num_prompts": "prompts request_count n_prompts num_requests total_requests",
+    "spare_replicas": "spares spare redundancy n_plus_one extra_replicas",
+    "headroom_fraction": "headroom margin safety_margin buffer reserve overhead",
+    "disaggregated": "disagg pd_disaggregation prefill_decode disaggregation pd",
+    "max_usd_per_hour": "budget max_price price_limit budget_per_hour max_cost max_usd max_cost_per_hour usd_per_hour "
+    "budget_usd_per_hour",
+    "providers": "provider cloud clouds vendor vendors",
+    "regions": "region location zone zones locations",
+    "objective": "optimize optimise goal optimize_for minimize sort_by",
+    "limit": "top top_k max_results n_results results",
+    "format": "output_format response_format fmt output",
+    "field": "select path jsonpath value key",
+    "weight_bytes": "model_bytes weights_bytes model_size_bytes model_size",
+    "num_parameters": "parameters params n_params param_count num_params model_params",
+    "catalog_revision": "revision catalog_version",
+}
+RIGHT: Final[Mapping[str, str]] = {name: field for field, names in CALLED.items() for name in names.split()}
+
+
+def written_here(field: str) -> str:
+    """Return a name as this service writes its own: words in lower case, with underscores.
+
+    >>> written_here("maxModelLen")
+    'max_model_len'
+    """
+    return CAMEL.sub("_", field.strip().lstrip("-")).lower().replace("-", "_").replace(" ", "_").replace(".", "_")
+
+
+def right_name(field: str, known: frozenset[str]) -> str | None:
+    """Return the field that is meant by a name of another tool; None where none of those known is.
+
+    >>> right_name("max_context_tokens", frozenset({"max_model_len"}))
+    'max_model_len'
+    """
+    name = written_here(field)
+    for spelling in (name, UNIT.sub("", name), UNIT.sub("_s", name)):
+        meant = spelling if spelling in known else RIGHT.get(spelling)
+        if meant in known:
+            return meant
+    return None

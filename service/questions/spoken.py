@@ -1,0 +1,171 @@
+"""Reads values as people write them: `128k`, `FP8`, `awq`, `trtllm`, `500ms`, `p99`; what was read so is told.
+
+Sources:
+    vLLM 0.33 `engine/arg_utils.py` (`human_readable_int`): `1k` is 1,000 and `1K` is 1,024, up to T.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import UnionType
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from service.catalog.names.formats import stated_format
+from service.catalog.names.words import words_of
+from service.engine.fleet.results import Assumption
+
+MOST_CHARACTERS: Final = 60
+SCALES: Final[Mapping[str, int]] = {
+    "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40,
+}  # fmt: skip
+BYTES: Final[Mapping[str, int]] = {
+    "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
+}  # fmt: skip
+SECONDS: Final[Mapping[str, float]] = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
+RATES: Final[Mapping[str, float]] = {
+    "/s": 1.0, "rps": 1.0, "qps": 1.0, "/min": 1 / 60, "rpm": 1 / 60, "/h": 1 / 3600,
+}  # fmt: skip
+FIGURE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z/%]+)")
+PERCENTILE: Final = re.compile(r"[pP]([0-9]{1,2}(?:\.[0-9]+)?)")
+SYNONYMS: Final[Mapping[str, Mapping[str, str]]] = {
+    "engine": {
+        "trtllm": "tensorrt-llm", "tensorrt": "tensorrt-llm", "trt": "tensorrt-llm", "trtllmserve": "tensorrt-llm",
+        "sgl": "sglang", "vllmopenai": "vllm",
+    },
+    "kv_cache_dtype": {
+        "fp8e4m3": "fp8", "fp8e5m2": "fp8", "e4m3": "fp8", "e5m2": "fp8", "float8": "fp8", "bfloat16": "bf16",
+        "float16": "fp16", "half": "fp16",
+    },
+    "weight_format": {"half": "fp16", "float8": "fp8", "modeloptfp4": "nvfp4"},
+    "speculative_method": {"deepseekmtp": "mtp", "promptlookup": "ngram"},
+    "objective": {"price": "cost", "cheapest": "cost", "fewest": "gpus", "fastest": "latency"},
+    "length_distribution": {"constant": "fixed"},
+    "arrival": {"closed": "burst"},
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a field holds: one of some choices, a whole number, or any number."""
+
+    name: str
+    of: Literal["choice", "whole", "number"]
+    choices: tuple[object, ...] = ()
+    is_list: bool = False
+
+
+def as_meant(model: type[BaseModel], stated: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Assumption, ...]]:
+    """Return fields with the values that were meant, and what was read so.
+
+    What is neither literal nor understood stays as it is, to be refused.
+    """
+    meant, readings = dict(stated), []
+    for name, kind in _kinds(model).items():
+        written = stated.get(name)
+        value = _list_meant(kind, written) if kind.is_list else _meant(kind, written)
+        if value is not None and value != written:
+            meant[name] = value
+            said = ", ".join(value) if isinstance(value, list) else value
+            readings.append(Assumption(name=name, value=said, origin="read as", source=f"{_shown(written)!r}"))
+    return meant, tuple(readings)
+
+
+def _shown(written: object) -> str:
+    return ", ".join(map(str, written)) if isinstance(written, list) else str(written)
+
+
+def _list_meant(kind: Kind, written: object) -> list[str] | None:
+    """Return a list with every value as it was meant; None where none differs or one is not understood."""
+    parts = written.split(",") if isinstance(written, str) else written
+    if not isinstance(parts, list) or len(parts) > MOST_CHARACTERS or not all(isinstance(part, str) for part in parts):
+        return None
+    pieces = [piece.strip() for part in parts for piece in part.split(",")]
+    read = [_meant(kind, piece) for piece in pieces]
+    if not any(value is not None and value != piece for value, piece in zip(read, pieces, strict=True)):
+        return None
+    return [str(piece if value is None else value) for value, piece in zip(read, pieces, strict=True)]
+
+
+def _meant(kind: Kind, written: object) -> str | float | None:
+    """Return the value that a text means; None where it is literal, or means nothing here."""
+    if not isinstance(written, str) or not written or len(written) > MOST_CHARACTERS:
+        return None
+    text = written.strip()
+    if kind.of == "choice":
+        return None if text in kind.choices else _choice(kind, text)
+    reader: Callable[[str, str], float | None] = _whole if kind.of == "whole" else _number
+    return reader(kind.name, text)
+
+
+def _choice(kind: Kind, text: str) -> str | None:
+    """Return the choice that is written otherwise, by another name, or for a method of quantization its format."""
+    folded = _folded(text)
+    for choice in kind.choices:
+        if isinstance(choice, str) and _folded(choice) == folded:
+            return choice
+    field = kind.name.removesuffix("s")
+    synonym = SYNONYMS.get(field, {}).get(folded)
+    if synonym is None and field == "weight_format":
+        said = stated_format(words_of(text))
+        synonym = said.weight_format if not said.rest and not said.foreign else None
+    return synonym if synonym in kind.choices else None
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"[-_ .]", "", text.lower())
+
+
+def _whole(name: str, text: str) -> int | None:
+    figure = FIGURE.fullmatch(text)
+    if figure is None:
+        return None
+    scale: int | None = SCALES.get(figure[2])
+    if name.endswith("_bytes"):
+        scale = BYTES.get(figure[2].lower(), scale)
+    elif name == "num_parameters" and figure[2].lower() == "b":
+        scale = 10**9
+    elif name.endswith(("_tokens", "_len")) and figure[2].lower() in ("tokens", "tok"):
+        scale = 1
+    value = None if scale is None else float(figure[1]) * scale
+    return None if value is None or value != int(value) else int(value)
+
+
+def _number(name: str, text: str) -> float | None:
+    figure = FIGURE.fullmatch(text)
+    if name == "percentile":
+        named = PERCENTILE.fullmatch(text)
+        return float(named[1]) if named else float(figure[1]) if figure and figure[2] == "%" else None
+    if figure is None:
+        return float(text[1:]) if name.endswith("usd_per_hour") and re.fullmatch(r"\$[0-9]+(\.[0-9]+)?", text) else None
+    scale: float | None = None
+    if name.endswith("per_s"):
+        scale = RATES.get(figure[2].lower())
+    elif name.endswith("_s"):
+        scale = SECONDS.get(figure[2].lower())
+    elif name.endswith(("_fraction", "_utilization")) and figure[2] == "%":
+        scale = 0.01
+    return None if scale is None else round(float(figure[1]) * scale, 12)
+
+
+@lru_cache(maxsize=64)
+def _kinds(model: type[BaseModel]) -> Mapping[str, Kind]:
+    """Return the fields whose values may be written in more than one way, by the names a caller writes."""
+    kinds = ((info.alias or name, info.annotation) for name, info in model.model_fields.items())
+    return {name: kind for name, annotation in kinds if (kind := _kind(name, annotation)) is not None}
+
+
+def _kind(name: str, annotation: object) -> Kind | None:
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _kind(name, get_args(annotation)[0])
+    if origin in (Union, UnionType):
+        return next((kind for choice in get_args(annotation) if (kind := _kind(name, choice)) is not None), None)
+    if origin is list:
+        inner = _kind(name, get_args(annotation)[0])
+        return Kind(name, inner.of, inner.choices, is_list=True) if inner and inner.of == "choice" else None
+    if origin is Literal:
+        return Kind(name, "choice", get_args(annotation))
+    return Kind(name, "whole") if annotation is int else Kind(name, "number") if annotation is float else None

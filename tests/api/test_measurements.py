@@ -1,0 +1,57 @@
+"""`POST /measurements` over HTTP, and `sizer check` from a pipe."""
+
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+from typer.testing import CliRunner
+
+from service.cli import app
+
+LOG = "Model loading took 15.0 GiB memory\nGPU KV cache size: 460,496 tokens"
+
+
+def test_a_log_is_answered_with_predicted_beside_measured(client: TestClient) -> None:
+    question = {"model": "llama-3.1-8b", "gpu": "a100", "engine_version": "0.31.0"}
+    response = client.post("/measurements", json={"text": LOG, "question": question})
+
+    assert response.status_code == 200
+    body = response.json()
+    assert [(term["name"], term["line"]) for term in body["terms"]] == [("weight_bytes", 1), ("kv_cache.tokens", 2)]
+    assert body["what"] == "vLLM start-up log"
+
+
+def test_a_foreign_text_is_refused_by_its_line(client: TestClient) -> None:
+    response = client.post("/measurements", json={"text": "hello\nworld"})
+
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["field"] == "text"
+    assert response.json()["detail"].startswith("line 1: 'hello'")
+
+
+def test_an_unknown_gpu_beside_the_text_is_a_404(client: TestClient) -> None:
+    question = {"model": "llama-3.1-8b", "gpu": "h1000"}
+
+    assert client.post("/measurements", json={"text": LOG, "question": question}).status_code == 404
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIZER_DATABASE_URL", f"sqlite:///{tmp_path}/cli.sqlite3")
+    monkeypatch.setenv("SIZER_SNAPSHOT_PATH", str(tmp_path / "snapshot.json"))
+
+
+def test_a_log_is_checked_from_a_pipe() -> None:
+    asked = ["check", "-", "--model", "llama 3.1 8b", "--gpu", "a100-80gb", "--engine-version", "0.31.0"]
+    result = CliRunner().invoke(app, asked, input=LOG)
+
+    assert result.exit_code == 0
+    assert "vLLM start-up log: llama-3.1-8b-instruct on a100-sxm-80gb" in result.output
+    assert "line 2: kv_cache.tokens 460496, predicted" in result.output
+
+
+def test_a_foreign_text_from_a_pipe_is_a_usage_error() -> None:
+    result = CliRunner().invoke(app, ["check", "-"], input="hello")
+
+    assert result.exit_code == 2
+    assert "line 1: 'hello'" in result.output

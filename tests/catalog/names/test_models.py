@@ -1,0 +1,101 @@
+"""What a name of a model may mean, and what it must never be taken for."""
+
+import pytest
+
+from service.catalog.errors import NotInCatalogError
+from service.catalog.names.facts import facts_as_named
+from service.catalog.names.models import ModelReading
+from service.catalog.snapshot import Snapshot
+
+
+def read(catalog: Snapshot, name: str) -> ModelReading:
+    return catalog.called_models.read(name)
+
+
+def test_every_stored_checkpoint_is_found_by_its_hub_id_and_loaded_as_it_is(catalog: Snapshot) -> None:
+    for entry in catalog.model_entries.values():
+        if catalog.refusal(entry.id):
+            continue
+        for checkpoint in entry.checkpoints:
+            reading = read(catalog, checkpoint.hf_id)
+            assert reading.model_id == entry.id
+            if not checkpoint.is_default:
+                assert [each.hf_id for each in facts_as_named(catalog, reading).checkpoints] == [checkpoint.hf_id]
+
+
+@pytest.mark.parametrize("wrong", ["llama 3.1 80b", "qwen3 33b", "llama3.3 8b", "mixtral 8x9b", "gemma 3 28b it"])
+def test_a_size_that_no_model_has_is_refused_and_never_rounded(catalog: Snapshot, wrong: str) -> None:
+    with pytest.raises(NotInCatalogError) as refusal:
+        read(catalog, wrong)
+
+    assert refusal.value.suggestions
+
+
+@pytest.mark.parametrize("word", ["vision", "embedding", "coder", "abliterated", "preview", "reranker", "math"])
+def test_a_word_that_makes_another_model_is_not_overheard(catalog: Snapshot, word: str) -> None:
+    with pytest.raises(NotInCatalogError) as refusal:
+        read(catalog, f"someone/Llama-3.3-70B-{word}")
+
+    assert refusal.value.suggestions[0] == "llama-3.3-70b-instruct"
+
+
+@pytest.mark.parametrize(
+    ("vague", "candidate"), [("qwen3", "qwen3-8b"), ("mixtral", "mixtral-8x22b-v0.1"), ("gemma-3-it", "gemma-3-27b-it")]
+)
+def test_a_name_of_several_models_is_refused_with_them(catalog: Snapshot, vague: str, candidate: str) -> None:
+    with pytest.raises(NotInCatalogError, match="several") as refusal:
+        read(catalog, vague)
+
+    assert candidate in refusal.value.suggestions
+
+
+@pytest.mark.parametrize(
+    ("name", "weight_format"),
+    [
+        ("RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", "fp8"),
+        ("nvidia/Llama-3.3-70B-Instruct-FP4", "nvfp4"),
+        ("someone/Llama-3.3-70B-Instruct-NVFP4", "nvfp4"),
+        ("someone/Llama-3.3-70B-Instruct-GPTQ-Int8", "int8"),
+        ("someone/Llama-3.3-70B-Instruct-GPTQ-Int4", "int4"),
+        ("someone/Llama-3.3-70B-Instruct-quantized.w8a8", "int8"),
+        ("someone/Llama-3.3-70B-Instruct-w4a16-g128", "int4"),
+        ("amd/Llama-3.3-70B-Instruct-Quark-AWQ-MXFP4", "mxfp4"),
+        ("llama 3.3 70b awq", "int4"),
+    ],
+)
+def test_the_format_follows_from_the_name(catalog: Snapshot, name: str, weight_format: str) -> None:
+    facts = facts_as_named(catalog, read(catalog, name))
+
+    assert (facts.id, [each.weight_format for each in facts.checkpoints]) == ("llama-3.3-70b-instruct", [weight_format])
+
+
+def test_bitsandbytes_is_stored_as_bitsandbytes_stores_it(catalog: Snapshot) -> None:
+    facts = facts_as_named(catalog, read(catalog, "unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit"))
+
+    assert facts.checkpoints[0].quantization.scheme == "bitsandbytes-4bit"
+
+
+@pytest.mark.parametrize(
+    ("name", "whose"),
+    [
+        ("unsloth/Llama-3.3-70B-Instruct-GGUF", "GGUF"),
+        ("llama3.3:70b-instruct-q4_k_m", "GGUF"),
+        ("mlx-community/Llama-3.3-70B-Instruct-4bit", "MLX"),
+        ("turboderp/Llama-3.3-70B-Instruct-exl2", "EXL2"),
+    ],
+)
+def test_files_of_other_programs_are_refused_by_their_name(catalog: Snapshot, name: str, whose: str) -> None:
+    with pytest.raises(NotInCatalogError, match=whose) as refusal:
+        read(catalog, name)
+
+    assert refusal.value.suggestions[0] == "llama-3.3-70b-instruct"
+
+
+def test_a_name_that_says_two_formats_is_refused(catalog: Snapshot) -> None:
+    with pytest.raises(NotInCatalogError, match="fp8 and int4"):
+        read(catalog, "someone/Llama-3.3-70B-Instruct-FP8-INT4")
+
+
+def test_a_name_of_the_catalog_is_no_reading(catalog: Snapshot) -> None:
+    assert not read(catalog, "LLAMA-3.3-70b").how
+    assert read(catalog, "llama 3.3 70b").how

@@ -1,0 +1,47 @@
+"""Names that the public uses for models and GPUs are understood, or refused with the right neighbour first."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from service.catalog.errors import NotInCatalogError
+from service.catalog.names.models import own_format
+from service.catalog.snapshot import Snapshot
+
+HERE = Path(__file__).parent
+REFUSED = "refused"
+
+
+def listed(file: str) -> list[tuple[str, str]]:
+    """Return every name of a list with what it means."""
+    groups = yaml.safe_load((HERE / file).read_text(encoding="utf-8"))
+    return [meant for names in groups.values() for meant in names.items()]
+
+
+@pytest.mark.parametrize(("name", "meant"), listed("models.yaml"))
+def test_a_public_name_of_a_model_is_understood(catalog: Snapshot, name: str, meant: str) -> None:
+    if meant.startswith(REFUSED):
+        with pytest.raises(NotInCatalogError) as refusal:
+            catalog.called_models.read(name)
+        assert refusal.value.suggestions[:1] == tuple(meant.split(", ")[1:]) or meant == REFUSED
+        return
+
+    reading = catalog.called_models.read(name)
+
+    own = own_format(catalog.model_entries[reading.model_id])
+    assert f"{reading.model_id} {reading.weight_format or own}".startswith(meant)
+
+
+@pytest.mark.parametrize(("name", "meant"), listed("gpus.yaml"))
+def test_a_public_name_of_a_gpu_is_understood(catalog: Snapshot, name: str, meant: str) -> None:
+    if meant.startswith(REFUSED):
+        with pytest.raises(NotInCatalogError) as refusal:
+            catalog.called_gpus.read(name)
+        assert refusal.value.suggestions[:1] == tuple(meant.split(", ")[1:]) or meant == REFUSED
+        return
+
+    reading = catalog.called_gpus.read(name)
+
+    many = f" x{reading.gpu_count}" if (reading.gpu_count or 1) > 1 else ""
+    assert reading.gpu_id + many == meant

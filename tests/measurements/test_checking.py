@@ -1,0 +1,55 @@
+"""A published start-up is answered with predicted beside measured, and with what would explain a difference."""
+
+import pytest
+
+from service.catalog.snapshot import Snapshot
+from service.measurements.checking import check, lines_of
+from service.questions.asked import Desk
+from service.questions.refusals import RefusalError
+
+# Logged on an A100 of 80 GB (idx-llama31-8b-a100-80-v031 of the referee's vllm_startups.jsonl).
+LLAMA_ON_A100 = (
+    "LLM engine (v0.31.0)\nModel loading took 15.0 GiB memory\nGPU KV cache size: 460,496 tokens\n"
+    "Maximum concurrency for 131,072 tokens per request: 3.51x\nFree memory on device (78.84/79.25 GiB)\n"
+    "Desired (0.92, 72.91 GiB)\nAvailable KV cache memory: 56.21 GiB"
+)
+
+
+def test_a_start_up_is_answered_term_by_term(catalog: Snapshot) -> None:
+    checked = check(LLAMA_ON_A100, {"model": "llama-3.1-8b", "gpu": "a100"}, catalog, Desk(None))
+
+    errors = {term.name: term.error_fraction for term in checked.terms}
+    assert errors["weight_bytes"] == pytest.approx(0, abs=0.01)
+    assert errors["kv_cache.tokens"] == pytest.approx(0, abs=0.01)
+    assert not checked.explanations
+    assert "line 3: kv_cache.tokens 460496, predicted" in "\n".join(lines_of(checked))
+
+
+def test_what_was_left_out_is_found_by_what_was_measured(catalog: Snapshot) -> None:
+    halved = LLAMA_ON_A100.replace("460,496", "920,992").replace("3.51x", "7.03x")
+
+    checked = check(halved, {"model": "llama-3.1-8b", "gpu": "a100"}, catalog, Desk(None))
+
+    assert checked.explanations[0].change == {"kv_cache_dtype": "fp8"}
+
+
+def test_a_stated_setting_explains_nothing(catalog: Snapshot) -> None:
+    checked = check(LLAMA_ON_A100, {"model": "llama-3.1-8b", "gpu": "a100", "tensor_parallel_size": 2}, catalog,
+                    Desk(None))  # fmt: skip
+
+    assert all("tensor_parallel_size" not in each.change for each in checked.explanations)
+
+
+def test_without_a_gpu_the_cards_of_the_logged_memory_are_named(catalog: Snapshot) -> None:
+    with pytest.raises(RefusalError, match="does not say which gpu") as refusal:
+        check(LLAMA_ON_A100, {"model": "llama-3.1-8b"}, catalog, Desk(None))
+
+    assert "a100-sxm-80gb" in str(refusal.value.faults[0].accepted)
+
+
+def test_a_wrong_field_beside_the_text_is_refused_with_its_neighbour(catalog: Snapshot) -> None:
+    with pytest.raises(RefusalError) as refusal:
+        check(LLAMA_ON_A100, {"model": "llama-3.1-8b", "gpu": "a100", "tp": 2}, catalog, Desk(None))
+
+    assert refusal.value.faults[0].field == "question.tp"
+    assert "tensor_parallel_size" in str(refusal.value.faults[0].accepted)

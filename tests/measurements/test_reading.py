@@ -1,0 +1,157 @@
+"""Published logs and results of benchmarks are read; foreign and contradictory texts are refused by their line."""
+
+import json
+from typing import Any
+
+import pytest
+
+from service.measurements.observed import UnreadableTextError
+from service.measurements.reading import read_measurement
+from tests.conftest import referee_rows
+
+GIB = 1 << 30
+# People's own words about a start-up, tables and remarks, which no engine prints.
+RETOLD = {
+    "llmd-gptoss20b-h100-tp1", "llmd-qwen3-06b-h100-tp1", "llmd-qwen3-32b-h100-tp1",
+    "llmd-mistral-small32-24b-h100-tp1", "vllm43308-gemma4-31b-awq-a100-020", "vllm43308-gemma4-31b-awq-a100-021",
+    "idx-mimo26flash-4xrtx6000d-090", "idx-mimo26flash-4xrtx6000d-097", "recipes273-minimaxm2-2xmi300x",
+    "idx-qwen38-27b-awq-2x2080ti", "vllm54458-glm53flash-2xrtxpro6000", "nvbp95-nemotron120b-2xh100",
+    "vllm46329-qwen38-27b-5090-fp8kv", "biggsdog481-qwen38-27b-nvfp4-5090", "vllm41834-dsv4flash-2xgb10-0711",
+    "vllm41834-dsv4flash-2xgb10-early-july", "lmcache1241-qwen25-32b-fp8-2x4090", "lmcache1241-qwen3-30b-fp8-2x4090",
+    "vllm54458-qwen38flashnext-gb10-8k", "vllm54458-qwen38flashnext-gb10-256k",
+}  # fmt: skip
+# What the referee's rows call what a log says.
+SAID = {
+    "weights_gib": "weight_bytes",
+    "activation_peak_gib": "activation_bytes",
+    "non_torch_gib": "non_torch_bytes",
+    "kv_cache_gib": "kv_cache_bytes",
+}
+
+
+def quoted() -> list[dict[str, Any]]:
+    rows = [*referee_rows("vllm_startups.jsonl"), *referee_rows("vllm_startups_2.jsonl")]
+    return [row for row in rows if row.get("quote") and row["id"] not in RETOLD]
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for row in quoted()])
+def test_every_quoted_log_says_something(row: dict[str, Any]) -> None:
+    assert read_measurement(row["quote"].replace(" | ", "\n")).figures
+
+
+def test_what_logs_say_is_what_the_referee_read_in_them() -> None:
+    agree = differ = 0
+    for row in quoted():
+        figures = read_measurement(row["quote"].replace(" | ", "\n")).figures
+        for theirs, ours in SAID.items():
+            if ours in figures and row.get(theirs):
+                same = figures[ours].value / GIB == pytest.approx(row[theirs], rel=0.02, abs=0.02)
+                agree, differ = agree + same, differ + (not same)
+
+    assert agree > 150
+    assert differ <= 0.05 * agree
+
+
+def test_a_log_of_vllm_is_read_line_by_line() -> None:
+    log = (
+        "INFO 11-01 [core.py:89] Initializing a V1 LLM engine (v0.31.0) with config: model='meta-llama/Llama-3.1-8B-"
+        "Instruct', max_seq_len=131072, tensor_parallel_size=2, kv_cache_dtype=auto\n"
+        "something of another program\n"
+        "INFO Model loading took 7.51 GiB memory and 3.1 seconds\n"
+        "INFO GPU KV cache size: 920,992 tokens\n"
+        "INFO Maximum concurrency for 131,072 tokens per request: 7.03x\n"
+    )
+
+    observed = read_measurement(log)
+
+    assert observed.settings == {
+        "engine": "vllm", "engine_version": "0.31.0", "model": "meta-llama/Llama-3.1-8B-Instruct",
+        "max_model_len": 131_072, "tensor_parallel_size": 2,
+    }  # fmt: skip
+    assert {name: (figure.value, figure.line) for name, figure in observed.figures.items()} == {
+        "weight_bytes": (7.51 * GIB, 3),
+        "kv_cache.tokens": (920_992, 4),
+        "kv_cache.max_concurrency": (7.03, 5),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("Dear all,\nthe server is slow.", 1),
+        ("\n\n2026-11-01 nginx started", 3),
+        ('{"mean_ttft_ms": 12.5,\n "model_id": ', 2),
+        ('{"rows": [1, 2]}', 1),
+        ("[1, 2]", 1),
+        ("LLM engine (v0.31.0)\nModel loading took 1 GiB\nLLM engine (v0.30.0)", 3),
+        ("   ", 1),
+    ],
+)
+def test_a_foreign_or_contradictory_text_is_refused_by_its_line(text: str, line: int) -> None:
+    with pytest.raises(UnreadableTextError) as refusal:
+        read_measurement(text)
+
+    assert refusal.value.line == line
+
+
+# Shapes as `vllm/benchmarks/serve.py`, GuideLLM, genai-perf and AIPerf write them; figures are made up.
+VLLM = {
+    "backend": "vllm", "model_id": "meta-llama/Llama-3.1-8B-Instruct", "num_prompts": 640, "request_rate": "inf",
+    "max_concurrency": 64, "completed": 640, "total_input_tokens": 640_000, "total_output_tokens": 128_000,
+    "request_throughput": 12.5, "output_throughput": 2500.0, "mean_ttft_ms": 120.0, "median_ttft_ms": 100.0,
+    "p99_ttft_ms": 900.0, "mean_tpot_ms": 20.0, "median_tpot_ms": 19.5, "p99_tpot_ms": 40.0,
+}  # fmt: skip
+GUIDELLM: dict[str, Any] = {
+    "args": {"model": "meta-llama/Llama-3.1-8B-Instruct"},
+    "benchmarks": [
+        {
+            "config": {"strategy": {"type_": "concurrent", "streams": 64}},
+            "metrics": {
+                "time_to_first_token_ms": {
+                    "successful": {"mean": 120.0, "median": 100.0, "percentiles": {"p99": 900.0}}
+                },
+                "time_per_output_token_ms": {"successful": {"mean": 20.0, "median": 19.5}},
+                "requests_per_second": {"successful": {"mean": 12.5}},
+                "prompt_token_count": {"successful": {"mean": 1000.2}},
+                "output_token_count": {"successful": {"mean": 200.0}},
+            },
+        }
+    ],
+}
+GENAI_PERF = {
+    "request_throughput": {"unit": "requests/sec", "avg": 12.5},
+    "time_to_first_token": {"unit": "ms", "avg": 120.0, "p50": 100.0, "p99": 900.0},
+    "inter_token_latency": {"unit": "ms", "avg": 20.0, "p50": 19.5},
+    "input_sequence_length": {"unit": "tokens", "avg": 1000.0},
+    "output_sequence_length": {"unit": "tokens", "avg": 200.0},
+    "input_config": {
+        "model_names": ["meta-llama/Llama-3.1-8B-Instruct"], "perf_analyzer": {"stimulus": {"concurrency": 64}}
+    },
+}  # fmt: skip
+AIPERF = {
+    **{name: value for name, value in GENAI_PERF.items() if name != "input_config"},
+    "input_config": {
+        "endpoint": {"model_names": ["meta-llama/Llama-3.1-8B-Instruct"]}, "loadgen": {"concurrency": 64}
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("document", [VLLM, GUIDELLM, GENAI_PERF, AIPERF], ids=["vllm", "guidellm", "genai", "aiperf"])
+def test_results_of_benchmarks_are_read_alike(document: dict[str, Any]) -> None:
+    observed = read_measurement(json.dumps(document))
+
+    wanted = {"model": "meta-llama/Llama-3.1-8B-Instruct", "concurrent_requests": 64, "input_tokens": 1000}
+    assert observed.kind == "benchmark"
+    assert wanted.items() <= observed.settings.items()
+    values = {name: figure.value for name, figure in observed.figures.items()}
+    assert values["ttft_s.mean"] == pytest.approx(0.12)
+    assert values["ttft_s.p99"] == pytest.approx(0.9)
+    assert values["tpot_s.p50"] == pytest.approx(0.0195)
+    assert values["requests_per_s"] == 12.5
+
+
+def test_a_report_of_several_benchmarks_is_refused() -> None:
+    report = {**GUIDELLM, "benchmarks": GUIDELLM["benchmarks"] * 2}
+
+    with pytest.raises(UnreadableTextError, match="holds 2 benchmarks"):
+        read_measurement(json.dumps(report))

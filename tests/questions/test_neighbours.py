@@ -1,0 +1,38 @@
+"""A wrong field is refused with the right one."""
+
+import pytest
+
+from service.questions.misread import unknown_field
+from service.questions.neighbours import CALLED, RIGHT
+from service.questions.registry import QUESTIONS
+from service.questions.size import SIZE
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("max_context_tokens", "max_model_len"),
+        ("concurrency", "concurrent_requests"),
+        ("tp", "tensor_parallel_size"),
+        ("--tp-size", "tensor_parallel_size"),
+        ("maxModelLen", "max_model_len"),
+        ("ttft_ms", "ttft_s"),
+        ("ISL", "input_tokens"),
+        ("quantization", "weight_format"),
+        ("mem_fraction_static", "gpu_memory_utilization"),
+        ("qps", "request_rate_per_s"),
+    ],
+)
+def test_a_wrong_field_names_the_right_neighbour(wrong: str, right: str) -> None:
+    assert unknown_field(wrong, SIZE.fields, "").accepted == f"did you mean {right}?"
+
+
+def test_every_right_name_is_a_field_and_no_wrong_one_is() -> None:
+    fields = {field for question in QUESTIONS for field in question.fields}
+
+    assert set(CALLED) <= fields
+    assert not fields & set(RIGHT)
+
+
+def test_a_field_of_another_question_is_not_suggested() -> None:
+    assert "max_usd_per_hour" not in str(unknown_field("budget", SIZE.fields, "").accepted)

@@ -1,0 +1,101 @@
+"""Values as people write them are understood, and said; what means nothing is refused."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from service.catalog.snapshot import Snapshot
+from service.questions.asked import Desk
+from service.questions.capacity import CAPACITY, CapacityBody
+from service.questions.recommend import RecommendBody
+from service.questions.refusals import RefusalError
+from service.questions.size import SIZE, SizeBody
+
+LOAD: dict[str, Any] = {
+    "model": "llama-3.1-8b", "gpu": "h100", "concurrent_requests": 8, "input_tokens": 100, "output_tokens": 10,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("field", "written", "meant"),
+    [
+        ("max_model_len", "128k", 128_000),
+        ("max_model_len", "128K", 131_072),
+        ("max_model_len", "25.6k", 25_600),
+        ("weight_format", "FP8", "fp8"),
+        ("weight_format", "awq", "int4"),
+        ("weight_format", "w8a8", "int8"),
+        ("weight_format", "bfloat16", "bf16"),
+        ("kv_cache_dtype", "fp8_e4m3", "fp8"),
+        ("engine", "trtllm", "tensorrt-llm"),
+        ("engine", "TensorRT_LLM", "tensorrt-llm"),
+        ("engine", "vLLM", "vllm"),
+        ("kv_cache_memory_bytes", "20GiB", 20 << 30),
+        ("ttft_s", "500ms", 0.5),
+        ("percentile", "p99", 99),
+        ("gpu_memory_utilization", "90%", 0.9),
+    ],
+)
+def test_a_value_is_read_as_it_was_meant_and_says_so(field: str, written: str, meant: object) -> None:
+    asked = SizeBody.model_validate({**LOAD, field: written})
+
+    assert getattr(asked, field) == meant
+    assert [(each.name, each.value, each.origin) for each in asked.readings] == [(field, meant, "read as")]
+    assert written in str(asked.readings[0].source)
+
+
+@pytest.mark.parametrize(
+    ("field", "written"),
+    [("max_model_len", "128q"), ("weight_format", "gguf"), ("weight_format", "fp4"), ("engine", "ollama"),
+     ("concurrent_requests", "1.5"), ("ttft_s", "fast"), ("kv_cache_dtype", "int8"), ("max_model_len", "0.0001k")],
+)  # fmt: skip
+def test_a_value_that_means_nothing_here_is_refused(field: str, written: str) -> None:
+    with pytest.raises(ValidationError):
+        SizeBody.model_validate({**LOAD, field: written})
+
+
+def test_every_value_of_a_list_is_read() -> None:
+    load = {name: value for name, value in LOAD.items() if name != "gpu"}
+    asked = RecommendBody.model_validate({**load, "weight_formats": "AWQ, fp8"})
+
+    assert asked.weight_formats == ["int4", "fp8"]
+
+
+def test_what_was_read_stands_first_among_the_assumptions(catalog: Snapshot) -> None:
+    asked = CapacityBody.model_validate({"model": "llama 3.1 8b", "gpu": "8xH100", "max_model_len": "8k"})
+    answer = Desk(None).answer(CAPACITY, asked, catalog).document
+
+    told = {each["name"]: each["value"] for each in answer["assumptions"] if each["origin"] == "read as"}
+    assert told == {"gpu": "h100-sxm-80gb", "model": "llama-3.1-8b-instruct", "max_model_len": 8000}
+    assert answer["gpus"] == 8
+
+
+def test_the_same_question_written_plainly_is_another_answer_only_in_what_was_read(catalog: Snapshot) -> None:
+    desk = Desk(None)
+    spoken = desk.answer(SIZE, SizeBody.model_validate({**LOAD, "max_model_len": "8k"}), catalog).document
+    plain = desk.answer(SIZE, SizeBody.model_validate({**LOAD, "max_model_len": 8000}), catalog).document
+
+    spoken["assumptions"] = [each for each in spoken["assumptions"] if each["origin"] != "read as"]
+    assert spoken == plain
+
+
+def test_a_count_in_the_name_that_contradicts_the_field_is_refused(catalog: Snapshot) -> None:
+    asked = CapacityBody.model_validate({"model": "llama-3.1-8b", "gpu": "8xH100", "gpu_count": 4})
+
+    with pytest.raises(RefusalError, match="gpu counts 8 GPUs, and gpu_count states 4"):
+        Desk(None).answer(CAPACITY, asked, catalog)
+
+
+def test_a_format_in_the_name_that_contradicts_the_field_is_refused(catalog: Snapshot) -> None:
+    asked = SizeBody.model_validate({**LOAD, "model": "llama 3.1 8b awq", "weight_format": "fp8"})
+
+    with pytest.raises(RefusalError, match="the name says int4, and fp8 is stated beside it"):
+        Desk(None).answer(SIZE, asked, catalog)
+
+
+def test_an_instance_type_brings_its_own_price(catalog: Snapshot) -> None:
+    asked = SizeBody.model_validate({**LOAD, "gpu": "p5.48xlarge"})
+
+    cost = Desk(None).answer(SIZE, asked, catalog).document["cost"]
+    assert (cost["instance_type"], cost["instances"]) == ("p5.48xlarge", 1)
