@@ -162,16 +162,13 @@ TOTALS = {
 # What the hub counts beyond what the engine holds, of totals that entries quote to the parameter. Negative: the engine
 # holds more, the values of layers whose checkpoint shares them with the keys.
 UNHELD = {
-    "apertus-8b-instruct-2509": 32 * (2 * 128 + 2),  # norms of queries and keys, two scalars of the activation
-    "command-r-plus": 64 * 104 * 128,  # a norm per head
-    "gemma-4-12b-it": 48 + 640 * 3840 - 8 * 512 * 3840,  # scalars, the sound projection; values of the full layers
+    "gemma-4-12b-it": 48 - 8 * 512 * 3840,  # scalars; values of the full layers
     "gemma-4-e2b-it": 18_880_547,  # as in TOTALS
     "gemma-4-e4b-it": 55_055_658,
-    "granite-vision-3.2-2b": 22_315_088,  # the tower's pooling head, and three of the four layers projected
+    "granite-vision-3.2-2b": 15_240_656,  # the tower's pooling head and last norm
     "kimi-k2-thinking": 7_808,  # rotary frequencies
     "kimi-vl-a3b-instruct": 1_728,
     "llava-1.5-7b": 12_596_224 + 2_048,  # the tower's last layer and norm, which are not read
-    "phi-2": 51_200,  # biases of the output layer
     "step-3.7-flash": 2_428_171_008,  # three draft layers
 }
 # Billions as the publisher prints them.
