@@ -215,7 +215,7 @@ def _paced(question: SizeQuestion, resolved: Resolved, replica: Replica, at_most
     wanted, limits, layout = wanted_of(question.load, question.headroom), question.limits, replica.plan.layout
     if not may_pace(resolved, question.load, limits):
         return None
-    if at_most < inf and not replica.are_enough(at_most, wanted, without_pace(limits)):
+    if not replica.may_be_enough(at_most, wanted, without_pace(limits)):
         return None
     fewest = None
     for capped, paced in paced_replicas(resolved, replica, limits, lambda other: _plan(question, other, layout)):

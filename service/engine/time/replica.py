@@ -111,7 +111,7 @@ class Replica:
         """
 
         def searched() -> Bracket:
-            hopeless = self.breaks(Users(1), limits, ROUGHLY_MEASURED)
+            hopeless = self._hopeless(limits)
             if hopeless is not None:  # nobody waits less than a single user does
                 return Bracket(load=0.0, fails_at=1.0, violates=hopeless)
             return search(
@@ -157,6 +157,14 @@ class Replica:
         if replicas == inf:
             return bool(self.most(type(wanted), limits).load)
         return self.carries(wanted.per_replica(int(replicas)), limits)
+
+    def may_be_enough(self, replicas: float, wanted: Demand, limits: Limits) -> bool:
+        """Return what `are_enough` does, and of any number of replicas only whether a single user is carried."""
+        return self._hopeless(limits) is None if replicas == inf else self.are_enough(replicas, wanted, limits)
+
+    def _hopeless(self, limits: Limits) -> Violation | None:
+        """Return the limit that a single user sees broken."""
+        return self.breaks(Users(1), limits, ROUGHLY_MEASURED)
 
     def carries(self, demand: Demand, limits: Limits) -> bool:
         """Return whether a demand is carried, asked at the next load that searches visit."""
