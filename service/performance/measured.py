@@ -30,8 +30,20 @@ MILLISECONDS_PER_S: Final = 1e3
 MOST_SYSTEMS: Final = 4
 _held: "OrderedDict[tuple[str, EngineName], Any]" = OrderedDict()
 
-# Each refusal costs as much as an answer; there are as many as GPUs x engines x formats.
-_known_missing: dict[tuple[str, EngineName, str], Refusal] = {}
+# A small model that the library knows: whether it has tables tells of a GPU, an engine and a format alone.
+PROBE: Final[Mapping[str, Any]] = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "max_position_embeddings": 8192,
+    "num_attention_heads": 32,
+    "num_hidden_layers": 1,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+}
+# What the library says of it, where no matrices were measured: each refusal costs as much as an answer.
+_probed: dict[tuple[str, EngineName, str], Refusal | None] = {}
 
 
 def build(kernels: Kernels) -> StepTables | Refusal:
@@ -56,9 +68,28 @@ def build(kernels: Kernels) -> StepTables | Refusal:
 def _compiled(
     config: Mapping[str, Any], kernels: Kernels, layout: Layout, modes: Mapping[str, str]
 ) -> StepTables | Refusal:
+    """Return tables, or why there are none: the format's reason before the model's, whatever was asked before."""
     asked = (kernels.system, kernels.engine, modes.get("gemm_quant_mode", ""))
-    if asked in _known_missing:
-        return _known_missing[asked]
+    known = _probed.get(asked)
+    if known is not None:
+        return known
+    found = _tried(config, kernels, layout, modes)
+    return _without_matrices(kernels, modes) or found if isinstance(found, Refusal) else found
+
+
+def _without_matrices(kernels: Kernels, modes: Mapping[str, str]) -> Refusal | None:
+    """Return the refusal of a format whose matrices were never measured on a GPU; None where they were."""
+    mode = modes.get("gemm_quant_mode", "")
+    asked = (kernels.system, kernels.engine, mode)
+    if asked not in _probed:
+        found = _tried(PROBE, kernels, Layout(), {"gemm_quant_mode": mode} if mode else {})
+        _probed[asked] = found if isinstance(found, Refusal) and NO_MATRICES in found.reason else None
+    return _probed[asked]
+
+
+def _tried(
+    config: Mapping[str, Any], kernels: Kernels, layout: Layout, modes: Mapping[str, str]
+) -> StepTables | Refusal:
     # The library prints which tables it falls back to, at every load.
     logging.getLogger("aiconfigurator_core").setLevel(logging.CRITICAL)
     from aiconfigurator_core.sdk.engine import EngineHandle  # noqa: PLC0415 - 0.2 s that start-up need not wait for
@@ -80,10 +111,7 @@ def _compiled(
             )
             tables = _tables(handle)
     except Exception as error:  # noqa: BLE001 - the library documents no closed set: each means "no data"
-        refusal = Refusal(f"{type(error).__name__}: {PATH.sub('', str(error))[:200]}")
-        if NO_MATRICES in refusal.reason:
-            _known_missing[asked] = refusal
-        return refusal
+        return Refusal(f"{type(error).__name__}: {PATH.sub('', str(error))[:200]}")
     _hold(kernels.system, kernels.engine, handle)
     return tables
 

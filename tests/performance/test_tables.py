@@ -5,11 +5,13 @@ import os
 import signal
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from service.engine.inputs import Layout
+from service.performance import measured
 from service.performance.builder import Builder
 from service.performance.kernels import InProcess, KernelTables, NotMeasuredError
 from service.performance.measured import build
@@ -74,6 +76,23 @@ def test_a_refusal_is_kept_as_well(tmp_path: Path) -> None:
         KernelTables(TableFiles(tmp_path), NoBuilder()).of(asked)
 
     assert str(first.value) == str(second.value) != ""
+
+
+@pytest.mark.parametrize("asked_before", [False, True], ids=["first", "after another model"])
+def test_what_a_refusal_says_does_not_depend_on_what_was_asked_before(
+    monkeypatch: pytest.MonkeyPatch,
+    asked_before: bool,  # noqa: FBT001 - a column
+) -> None:
+    monkeypatch.setattr(measured, "_probed", {})
+    modes = ({"gemm_quant_mode": "int4_wo"},)
+    unknown = replace(kernels(modes=modes), config_json=json.dumps({**LLAMA, "architectures": ["Unheard"]}))
+    if asked_before:
+        build(kernels(modes=modes))
+
+    refused = build(unknown)
+
+    assert isinstance(refused, Refusal)
+    assert "GEMM perf data missing for quant 'int4_wo'" in refused.reason
 
 
 @pytest.mark.parametrize(

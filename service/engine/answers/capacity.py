@@ -51,7 +51,7 @@ def _rates(deployment: Deployment) -> Rates | None:
     replica, replicas = deployment.replica, deployment.replicas
     if replica is None:
         return None
-    of_all = replicas * replica.most(Arrivals, deployment.limits).load
+    of_all = replicas * replica.most_with(deployment.share, Arrivals, deployment.limits).load
     return Rates(of_one=of_all / replicas, of_all=of_all)
 
 

@@ -44,7 +44,7 @@ class Deployment:
 
     def carries(self, kind: type[Demand]) -> Carried:
         """Return what one replica carries, in users or arrivals."""
-        of_one = carried(self.plan, self.replica, kind, self.limits)
+        of_one = carried(self.plan, self.replica, kind, self.limits, self.share)
         return as_paced(of_one) if self.is_paced else of_one
 
     @property
@@ -66,6 +66,11 @@ class Deployment:
     def is_asked(self) -> bool:
         """Return whether anybody said how much load there is."""
         return self.load.concurrent_requests is not None or self.load.request_rate_per_s is not None
+
+    @property
+    def share(self) -> Demand | None:
+        """Return what is asked of each replica when all share the load evenly; None where nobody asked, or of none."""
+        return demand_of(self.load).per_replica(self.replicas) if self.is_asked and self.replicas else None
 
     def seen(self) -> ScheduleResult | None:
         """Return what users of one replica see when all share the load evenly; None where nobody times it."""
@@ -210,7 +215,7 @@ def _paced(question: SizeQuestion, resolved: Resolved, replica: Replica, at_most
     wanted, limits, layout = wanted_of(question.load, question.headroom), question.limits, replica.plan.layout
     if not may_pace(resolved, question.load, limits):
         return None
-    if not replica.are_enough(at_most, wanted, without_pace(limits)):
+    if not replica.may_be_enough(at_most, wanted, without_pace(limits)):
         return None
     fewest = None
     for capped, paced in paced_replicas(resolved, replica, limits, lambda other: _plan(question, other, layout)):

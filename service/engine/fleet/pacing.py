@@ -13,7 +13,7 @@ from service.engine.fleet.settings import Resolved
 from service.engine.inputs import Limits, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import Carried
-from service.engine.time.demand import Arrivals, Users
+from service.engine.time.demand import Users
 from service.engine.time.replica import Replica
 
 # Of the users that keep pace in a closed loop; prompts that come in bursts slow a full batch further.
@@ -46,7 +46,7 @@ def paced_replicas(
         capped = _with_max_num_seqs(resolved, cap)
         plan = plan_of(capped)
         if plan.holds_one_request:
-            yield capped, replica.capped(plan, replica.most(Arrivals, without_pace(limits)).load)
+            yield capped, replica.capped(plan)
 
 
 def _caps(replica: Replica, limits: Limits) -> tuple[int, ...]:

@@ -37,7 +37,9 @@ def carried_in_memory(plan: MemoryPlan) -> Carried:
     )
 
 
-def carried(plan: MemoryPlan, replica: Replica | None, kind: type[Demand], limits: Limits) -> Carried:
+def carried(
+    plan: MemoryPlan, replica: Replica | None, kind: type[Demand], limits: Limits, asked: Demand | None = None
+) -> Carried:
     """Return what one replica carries within limits, in the terms of a load.
 
     Users follow from a rate by Little's law, concurrency = rate x time in the system, through the
@@ -48,20 +50,21 @@ def carried(plan: MemoryPlan, replica: Replica | None, kind: type[Demand], limit
         replica: its times; None leaves memory alone to decide.
         kind: users or arrivals.
         limits: latency at a percentile.
+        asked: what one replica is asked to carry, if anything.
     """
     memory = carried_in_memory(plan)
     if replica is None or memory.max_concurrent_requests < 1:
         return memory
-    bracket = replica.most(kind, limits)
-    broken = bracket.violates
+    bracket = replica.most_with(asked, kind, limits)
+    broken, load = bracket.violates, bracket.load
     if kind is Arrivals:
         return Carried(
-            max_concurrent_requests=_users_of_rate(replica, bracket.load, limits, memory),
-            max_request_rate_per_s=bracket.load,
+            max_concurrent_requests=_users_of_rate(replica, load, limits, memory),
+            max_request_rate_per_s=load,
             binds=broken or "throughput",
         )
     return Carried(
-        max_concurrent_requests=int(bracket.load),
+        max_concurrent_requests=int(load),
         max_request_rate_per_s=None,
         binds=memory.binds if broken is None or broken == "throughput" else broken,
     )
@@ -151,10 +154,27 @@ def fewest_replicas(
             )
         needed = wanted.replicas(held)
         return needed if needed <= at_most else None
-    if at_most < inf and not replica.are_enough(at_most, wanted, limits):
+    carrying = _replicas_carrying(replica, wanted, limits, at_most)
+    if carrying is None:
         return None
-    most = replica.most(type(wanted), limits).load
-    needed = wanted.replicas(most) if most else 0
+    needed = carrying
     while needed and needed <= at_most and replica.breaks(wanted.per_replica(needed), limits, measured_for(limits)):
         needed += 1  # between two loads of the search, chance may break a limit that both keep
     return needed if needed <= at_most else None
+
+
+def _replicas_carrying(replica: Replica, wanted: Demand, limits: Limits, at_most: float) -> int | None:
+    """Return the replicas whose largest load is their share or more; 0 where there are none, None beyond a bound.
+
+    Up to a bound their number is searched for, and not the largest load: it takes fewer simulations.
+    """
+    if at_most == inf:
+        most = replica.most(type(wanted), limits).load
+        return wanted.replicas(most) if most else 0
+    if not replica.are_enough(at_most, wanted, limits):
+        return None
+    too_few, enough = 0, int(at_most)
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        too_few, enough = (too_few, middle) if replica.are_enough(middle, wanted, limits) else (middle, enough)
+    return enough

@@ -1,115 +1,30 @@
 """How much is asked of replicas: users who always have one request in flight, or arrivals that come on their own."""
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import ceil
-from typing import ClassVar, Final, Protocol, Self
+from typing import ClassVar, Final
 
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Headroom, Limits, Load
 from service.engine.time.batching import Serving
-from service.engine.time.estimate import in_flight, throughput
-from service.engine.time.grid import Grid, rate_grid, user_grid
+from service.engine.time.estimate import in_flight, kept_pace, read_rate, throughput
+from service.engine.time.grid import Grid, rate_grid, rate_upto, user_grid, users_upto
 from service.engine.time.results import Violation
 from service.engine.time.samples import ScheduleResult
+from service.engine.time.terms import Carrier, Demand
 from service.engine.time.traffic import Sender, SimulatedLoad
+
+__all__ = ["Arrivals", "Demand", "Users", "demand_of", "kind_of", "users_of", "wanted_of"]
 
 # Requests that come before the measured ones, for each of those.
 WARM_UP_FRACTION: Final = 1 / 8
 LONG_WARM_UP_FRACTION: Final = 1.0
 # Beyond this many users per slot a closed loop only queues, and its queue is known without simulating it.
 MOST_USERS_PER_SLOT: Final = 2
+# Arrivals that are carried are about this share of what the estimate says at the pace of a limit.
+GUESSED_SHARE: Final = 0.75
 # A queue that grows by more than this share of arrivals never empties.
 GROWING: Final = 0.05
-
-
-class Carrier(Protocol):
-    """What a demand must know of the replica that is to carry it."""
-
-    @property
-    def serving(self) -> Serving:
-        """Return what serves, and what is served."""
-        ...
-
-    @property
-    def most_requests_per_s(self) -> float:
-        """Return a bound on arrivals that is known from elsewhere. [1/s]."""
-        ...
-
-    @property
-    def saturation_rate(self) -> float:
-        """Return the rate at which the queue grows without end. [1/s]."""
-        ...
-
-
-class Demand(ABC):
-    """Requests asked of one replica or of several: how many, and in which terms."""
-
-    __slots__ = ()
-    may_queue: ClassVar[bool]  # the queue may grow at any pace, so that pace alone tells of no limit kept
-
-    @classmethod
-    @abstractmethod
-    def of(cls, amount: float) -> Self:
-        """Return so much of it."""
-
-    @property
-    @abstractmethod
-    def amount(self) -> float:
-        """Return how much it is: users, or arrivals per second."""
-
-    @abstractmethod
-    def per_replica(self, replicas: int) -> Self:
-        """Return the share of the fullest of so many equal replicas."""
-
-    @abstractmethod
-    def planned(self, headroom: Headroom) -> Self:
-        """Return the demand to plan for, with the share that is kept free on top of it."""
-
-    def replicas(self, of_one: float) -> int:
-        """Return the replicas that carry this: ceil(amount / amount of one), at least 1."""
-        return max(ceil(self.amount / of_one), 1)
-
-    @classmethod
-    @abstractmethod
-    def grid(cls, carrier: Carrier, limits: Limits) -> Grid:
-        """Return the amounts that a search for the largest one visits."""
-
-    @classmethod
-    @abstractmethod
-    def hoped(cls, serving: Serving, users: int, hope: float) -> float:
-        """Return the amount that so many users are, were the replica faster than its estimate by a factor."""
-
-    @abstractmethod
-    def users_in_flight(self, serving: Serving) -> int:
-        """Return about how many requests are in flight at once."""
-
-    @abstractmethod
-    def beyond(self, carrier: Carrier, limits: Limits) -> Violation | None:
-        """Return what is broken beyond a bound that is known from elsewhere; None within it."""
-
-    @abstractmethod
-    def simulated(self, serving: Serving, sender: Sender, measured: int, *, has_settled: bool = True) -> SimulatedLoad:
-        """Return what one stream sees of it.
-
-        Args:
-            serving: what serves it.
-            sender: what draws requests.
-            measured: requests that are measured. [count]
-            has_settled: a short warm-up is enough. [yes or no]
-        """
-
-    @abstractmethod
-    def benchmark(self, serving: Serving, sender: Sender, num_prompts: int) -> SimulatedLoad:
-        """Return what one stream sees of a benchmark with so many prompts."""
-
-    @abstractmethod
-    def seen(self, result: ScheduleResult, serving: Serving) -> ScheduleResult:
-        """Return what users of the whole replica see, given what one simulated stream shows."""
-
-    @abstractmethod
-    def broken(self, result: ScheduleResult, limits: Limits) -> Violation | None:
-        """Return the limit that a simulated schedule breaks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +62,19 @@ class Users(Demand):
         return user_grid(carrier.serving.slots, is_limited=limits.ttft_s is not None or limits.tpot_s is not None)
 
     @classmethod
+    def guessed(cls, carrier: Carrier, limits: Limits) -> float:
+        """Return the users who keep the limit on pace; all slots without one. [count]."""
+        return max(kept_pace(carrier.serving, limits.tpot_s), 1)
+
+    def rounded_up(self, carrier: Carrier) -> "Users":
+        """Return the next number of users that searches visit, at most all slots."""
+        return Users(min(users_upto(self.concurrent_requests), max(self.concurrent_requests, carrier.serving.slots)))
+
+    def has_room(self, carrier: Carrier) -> bool:
+        """Return whether each user has a slot."""
+        return self.concurrent_requests <= carrier.serving.slots
+
+    @classmethod
     def hoped(cls, serving: Serving, users: int, hope: float) -> float:  # noqa: ARG003 - users are hoped for already
         """Return the users themselves."""
         return users
@@ -154,10 +82,6 @@ class Users(Demand):
     def users_in_flight(self, serving: Serving) -> int:  # noqa: ARG002 - whatever serves them
         """Return all users: each has one request in flight."""
         return self.concurrent_requests
-
-    def beyond(self, carrier: Carrier, limits: Limits) -> Violation | None:  # noqa: ARG002 - arrivals alone are bounded
-        """Return nothing: users have no bound but the slots."""
-        return None
 
     def simulated(
         self,
@@ -228,6 +152,22 @@ class Arrivals(Demand):
         return rate_grid(carrier.saturation_rate)
 
     @classmethod
+    def guessed(cls, carrier: Carrier, limits: Limits) -> float:
+        """Return most of the throughput of users who keep the limit on pace. [1/s]."""
+        serving = carrier.serving
+        users = max(kept_pace(serving, limits.tpot_s), 1)
+        paced = min(GUESSED_SHARE * throughput(serving, users), carrier.saturation_rate)
+        return paced if limits.ttft_s is None else min(paced, read_rate(serving, limits.ttft_s))
+
+    def rounded_up(self, carrier: Carrier) -> "Arrivals":  # noqa: ARG002 - rates are the same for all
+        """Return the next rate that searches visit. [1/s]."""
+        return Arrivals(rate_upto(self.request_rate_per_s))
+
+    def has_room(self, carrier: Carrier) -> bool:
+        """Return whether the queue does not grow without end."""
+        return self.request_rate_per_s <= carrier.saturation_rate
+
+    @classmethod
     def hoped(cls, serving: Serving, users: int, hope: float) -> float:
         """Return the throughput of so many users, faster by the factor. [1/s]."""
         return hope * throughput(serving, users)
@@ -235,12 +175,6 @@ class Arrivals(Demand):
     def users_in_flight(self, serving: Serving) -> int:
         """Return about how many requests are in flight, over all streams."""
         return serving.streams * in_flight(serving, self.request_rate_per_s)
-
-    def beyond(self, carrier: Carrier, limits: Limits) -> Violation | None:
-        """Return the limit on TTFT, or throughput without one: a cap keeps pace, and lets others wait."""
-        if self.request_rate_per_s <= carrier.most_requests_per_s:
-            return None
-        return "throughput" if limits.ttft_s is None else "ttft"
 
     def simulated(self, serving: Serving, sender: Sender, measured: int, *, has_settled: bool = True) -> SimulatedLoad:
         """Return one stream's arrivals, behind those that are in flight when they begin."""

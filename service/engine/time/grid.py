@@ -1,8 +1,9 @@
 """The loads that a search for the largest one may visit.
 
-They are the same whatever the limits are, so that a looser limit never finds less.
+They are the same whatever is asked, so that a looser limit never finds less.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, floor, inf, log2
@@ -13,86 +14,80 @@ from service.engine.time.results import Bracket, Violation
 # Rates are searched on a grid of 2^(1/32), about 2 %, from 2^-14 to 2^14 per second.
 RATE_STEPS_PER_OCTAVE: Final = 32
 RATE_OCTAVES: Final = 14
-LOWEST_RATE: Final = -RATE_OCTAVES * RATE_STEPS_PER_OCTAVE
+HIGHEST_RATE: Final = RATE_OCTAVES * RATE_STEPS_PER_OCTAVE
 # Users beyond this many are searched in steps of about 3 %.
 FINE_SEARCH: Final = 32
+MOST_USERS: Final = 1 << 40
+
+
+def _rungs() -> tuple[int, ...]:
+    rungs = [0]
+    while rungs[-1] < MOST_USERS:
+        rungs.append(rungs[-1] + max(rungs[-1] // FINE_SEARCH, 1))
+    return tuple(rungs)
+
+
+USERS: Final = _rungs()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """Numbered loads in rising order, and the way through them."""
+    """Numbered loads in rising order, and what is known of them before a search."""
 
-    nothing: int  # the number at which no load is carried at all
-    passes: int  # carried for certain, to begin with
-    fails: int | None  # fails for certain, to begin with; None: nobody knows yet
-    violates: Violation | None  # what it fails by
-    most: float  # more than this is not carried, whatever the limits
+    passes: int  # carried for certain; at the lowest number no load is carried at all
+    fails: int  # fails for certain
+    violates: Violation | None  # what it fails by; None: memory has no more slots
     amount: Callable[[int], float]  # users, or requests per second, of a number
-    following: Callable[[int, int | None], int | None]  # the number to try next; None where the gap is fine enough
-    finest: Callable[[int], int]  # the smallest gap that is looked into, above a number
     at_least: Callable[[float], int]  # the first number that is so much load, or more
 
-    def bracket(self, passes: int, fails: int | None, violates: Violation | None) -> Bracket:
+    def bracket(self, passes: int, fails: int, violates: Violation | None) -> Bracket:
         """Return how far a search has come."""
-        return Bracket(
-            load=0.0 if passes == self.nothing else self.amount(passes),
-            fails_at=inf if fails is None else self.amount(fails),
-            violates=violates,
-        )
+        return Bracket(load=self.amount(passes), fails_at=self.amount(fails), violates=violates)
 
 
 def user_grid(slots: int, *, is_limited: bool) -> Grid:
-    """Return doubling numbers of users, and those between; the slots alone where nothing else limits them."""
+    """Return numbers of users, in steps of 3 %, and all slots; the slots alone where nothing else limits them."""
+    top = bisect_left(USERS, slots)
     return Grid(
-        nothing=0,
-        passes=0 if is_limited else slots,
-        fails=None if is_limited else slots + 1,
+        passes=0 if is_limited else top,
+        fails=top + 1,
         violates=None,
-        most=slots,
-        amount=lambda users: users,
-        following=_following_users,
-        finest=_finest_users,
-        at_least=ceil,
+        amount=lambda step: min(USERS[step], slots) if step <= top else slots + 1,
+        at_least=lambda users: min(bisect_left(USERS, users), top) if users <= slots else top + 1,
     )
 
 
-def _following_users(passes: int, fails: int | None) -> int | None:
-    """Return twice as many users while all pass, then half of the gap until it is a thirty-second."""
-    if fails is None:
-        return max(2 * passes, 1)
-    return (passes + fails) // 2 if fails - passes > _finest_users(passes) else None
+def users_upto(users: int) -> int:
+    """Return the first number of the grid of users that is no less than so many.
 
-
-def _finest_users(users: int) -> int:
-    return max(1, users // FINE_SEARCH)
+    >>> users_upto(32), users_upto(65)
+    (32, 66)
+    """
+    return USERS[bisect_left(USERS, users)]
 
 
 def rate_grid(saturation_rate: float) -> Grid:
-    """Return rates in thirty-seconds of octaves, below the octave that ends above saturation. [1/s]."""
+    """Return rates in thirty-seconds of octaves, up to saturation. [1/s]."""
+    above = floor(RATE_STEPS_PER_OCTAVE * log2(saturation_rate)) + 1 if saturation_rate else -inf
+    fails = int(min(max(above, -HIGHEST_RATE + 1), HIGHEST_RATE + 1))
     return Grid(
-        nothing=LOWEST_RATE,
-        passes=LOWEST_RATE,
-        fails=_octave_above(saturation_rate),
+        passes=-HIGHEST_RATE,
+        fails=fails,
         violates="throughput",
-        most=saturation_rate,
-        amount=lambda step: float(2 ** (step / RATE_STEPS_PER_OCTAVE)),
-        following=_following_rate,
-        finest=lambda _: 1,
-        at_least=lambda rate: ceil(RATE_STEPS_PER_OCTAVE * log2(rate)),
+        amount=lambda step: _rate(step) if step > -HIGHEST_RATE else 0.0,
+        at_least=_rate_step,
     )
 
 
-def _following_rate(passes: int, fails: int | None) -> int | None:
-    """Return an octave less, then a quarter of one, then half of the gap until it is a thirty-second."""
-    if fails is None or fails - passes <= 1:
-        return None
-    for stride in (RATE_STEPS_PER_OCTAVE, RATE_STEPS_PER_OCTAVE // 4):
-        if fails - passes > stride:
-            return fails - stride
-    return (passes + fails) // 2
+def rate_upto(request_rate_per_s: float) -> float:
+    """Return the first rate of the grid that is no less than one. [1/s]."""
+    return _rate(_rate_step(request_rate_per_s))
 
 
-def _octave_above(request_rate_per_s: float) -> int:
-    """Return the first step in whole octaves above a rate, at most the last one."""
-    octave = floor(log2(request_rate_per_s)) + 1 if request_rate_per_s else -RATE_OCTAVES
-    return RATE_STEPS_PER_OCTAVE * min(max(octave, -RATE_OCTAVES), RATE_OCTAVES)
+def _rate(step: int) -> float:
+    return float(2 ** (step / RATE_STEPS_PER_OCTAVE))
+
+
+def _rate_step(request_rate_per_s: float) -> int:
+    step = ceil(RATE_STEPS_PER_OCTAVE * log2(request_rate_per_s)) if request_rate_per_s > 0 else -HIGHEST_RATE
+    return max(step, -HIGHEST_RATE + 1)

@@ -1,12 +1,9 @@
 """One replica under load: what its users see, what breaks, and the most that it carries."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, sqrt
 from typing import Final
-
-from cachetools.keys import hashkey
 
 from service.engine.inputs import Limits, Load
 from service.engine.memory.plan import MemoryPlan
@@ -41,8 +38,8 @@ class Replica:
     serving: Serving
     pool: BlockPool
     simulations: Simulations
-    key: Hashable  # what is found is kept under it: all it depends on, by value, hashed once
-    most_requests_per_s: float = inf  # within the limit on TTFT alone, where a cap keeps pace
+    key: int  # what is found is kept under it: the number of all it depends on, by value
+    uncapped: "Replica | None" = None  # the same without the cap that keeps pace: arrivals are none that it cannot read
 
     @property
     def timing(self) -> Timing:
@@ -54,15 +51,14 @@ class Replica:
         """Return the requests that run at once, by cache and by `max_num_seqs`."""
         return self.serving.slots
 
-    def capped(self, plan: MemoryPlan, most_requests_per_s: float) -> "Replica":
-        """Return the same replica under a plan that runs fewer requests at once.
+    def capped(self, plan: MemoryPlan) -> "Replica":
+        """Return the same replica under a plan that runs fewer requests at once; it carries no more than this one does.
 
         Args:
             plan: its memory with another `max_num_seqs`.
-            most_requests_per_s: a bound on what it carries.
         """
         same = _replica(plan, serving_of(plan, self.timing, self.serving.traffic), self.simulations)
-        return replace(same, most_requests_per_s=most_requests_per_s)
+        return replace(same, uncapped=self)
 
     @cached_property
     def machine(self) -> Machine:
@@ -115,17 +111,31 @@ class Replica:
         """
 
         def searched() -> Bracket:
-            hopeless = self.breaks(Users(1), limits, ROUGHLY_MEASURED)
+            hopeless = self._hopeless(limits)
             if hopeless is not None:  # nobody waits less than a single user does
                 return Bracket(load=0.0, fails_at=1.0, violates=hopeless)
             return search(
                 kind.grid(self, limits),
+                kind.guessed(self, limits),
                 lambda amount: self.breaks(kind.of(amount), limits, ROUGHLY_MEASURED),
                 lambda amount: self.is_doubtful(kind.of(amount), limits),
             )
 
-        asked = (self.key, self.most_requests_per_s, kind, limits)
+        asked = (self.key, None if self.uncapped is None else self.uncapped.key, kind, limits)
         return self.simulations.searches.get_or(asked, searched)
+
+    def most_with(self, asked: Demand | None, kind: type[Demand], limits: Limits) -> Bracket:
+        """Return the largest load: what is asked where that is carried, though chance breaks a little less.
+
+        Args:
+            asked: of this replica, if anything.
+            kind: users or arrivals.
+            limits: latency at a percentile.
+        """
+        bracket = self.most(kind, limits)
+        if not isinstance(asked, kind) or asked.amount <= bracket.load or not self.carries(asked, limits):
+            return bracket
+        return replace(bracket, load=asked.amount, fails_at=max(bracket.fails_at, asked.amount))
 
     def is_doubtful(self, demand: Demand, limits: Limits) -> Violation | None:
         """Return what a demand breaks, or may break by the chance of another sample; None where it is carried."""
@@ -142,14 +152,27 @@ class Replica:
             wanted: users or arrivals.
             limits: latency at a percentile.
         """
-        kind = type(wanted)
         if replicas < 1:
             return False
         if replicas == inf:
-            return bool(self.most(kind, limits).load)
-        grid = kind.grid(self, limits)
-        amount = grid.amount(grid.at_least(wanted.per_replica(int(replicas)).amount))
-        return amount <= grid.most and self.is_doubtful(kind.of(amount), limits) is None
+            return bool(self.most(type(wanted), limits).load)
+        return self.carries(wanted.per_replica(int(replicas)), limits)
+
+    def may_be_enough(self, replicas: float, wanted: Demand, limits: Limits) -> bool:
+        """Return what `are_enough` does, and of any number of replicas only whether a single user is carried."""
+        return self._hopeless(limits) is None if replicas == inf else self.are_enough(replicas, wanted, limits)
+
+    def _hopeless(self, limits: Limits) -> Violation | None:
+        """Return the limit that a single user sees broken."""
+        return self.breaks(Users(1), limits, ROUGHLY_MEASURED)
+
+    def carries(self, demand: Demand, limits: Limits) -> bool:
+        """Return whether a demand is carried, asked at the next load that searches visit."""
+        share = demand.rounded_up(self)
+        # Users are counted; how fast arrivals may come takes as long to find as what they break.
+        if share.may_queue:
+            return self.is_doubtful(share, limits) is None and share.has_room(self)
+        return demand.has_room(self) and self.is_doubtful(share, limits) is None
 
     def breaks(self, demand: Demand, limits: Limits, measured: int) -> Violation | None:
         """Return what a demand breaks: told by an estimate where that is certain, else simulated until it is.
@@ -159,11 +182,19 @@ class Replica:
             limits: latency at a percentile.
             measured: requests that are measured. [count]
         """
-        beyond = demand.beyond(self, limits)
-        if beyond is not None or (limits.ttft_s is None and limits.tpot_s is None):
-            return beyond
+        if limits.ttft_s is None and limits.tpot_s is None:
+            return None
         asked = (self.key, demand, limits, measured)
-        return self.simulations.verdicts.get_or(asked, lambda: self._verdict(demand, limits, measured))
+        verdict = self.simulations.verdicts.get_or(asked, lambda: self._verdict(demand, limits, measured))
+        return verdict or self._beyond_uncapped(demand, limits)
+
+    def _beyond_uncapped(self, demand: Demand, limits: Limits) -> Violation | None:
+        """Return the limit on TTFT, or throughput without one, that arrivals break whatever the cap: others wait."""
+        if self.uncapped is None or not demand.may_queue:
+            return None
+        if self.uncapped.carries(demand, replace(limits, tpot_s=None)):
+            return None
+        return "throughput" if limits.ttft_s is None else "ttft"
 
     def _verdict(self, demand: Demand, limits: Limits, measured: int) -> Violation | None:
         """Return the limit that is broken by an estimate, or else by a simulation."""
@@ -185,7 +216,8 @@ class Replica:
             if not isinstance(outcome, ScheduleResult):
                 return outcome
             result = demand.seen(self._settled(demand, outcome, measured), self.serving)
-            self.simulations.results.put(asked, result)
+            if measured > ROUGHLY_MEASURED:
+                self.simulations.results.put(asked, result)
         return demand.broken(result, limits)
 
     def _served(self, demand: Demand, measured: int) -> ScheduleResult:
@@ -228,7 +260,8 @@ def replica_of(plan: MemoryPlan, timing: Timing, traffic: Traffic, simulations: 
 
 def _replica(plan: MemoryPlan, serving: Serving, simulations: Simulations) -> Replica:
     pool = block_pool(plan)
-    return Replica(plan=plan, serving=serving, pool=pool, simulations=simulations, key=hashkey(serving, pool))
+    key = simulations.number_of((serving, pool))
+    return Replica(plan=plan, serving=serving, pool=pool, simulations=simulations, key=key)
 
 
 def timed(plan: MemoryPlan, timers: StepTimers | None, load: Load) -> Replica | None:

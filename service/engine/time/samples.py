@@ -129,7 +129,7 @@ class ScheduleResult:
 
     ttft_s: Sample
     tpot_s: Sample
-    itl_s: Distribution
+    gaps: tuple[Sample, Sample]  # between tokens, in bins: tokens, and tokens x seconds
     end_to_end_s: Sample
     requests_per_s: float
     output_tokens_per_s: float
@@ -140,9 +140,16 @@ class ScheduleResult:
     duration_s: float
 
     @property
+    def itl_s(self) -> Distribution:
+        """Return the gaps between tokens. [s]."""
+        tokens, time = self.gaps
+        return gap_distribution(tokens.values, time.values)
+
+    @property
     def nbytes(self) -> int:
         """Return about the memory it takes."""
-        return int(self.ttft_s.values.nbytes + self.tpot_s.values.nbytes + self.end_to_end_s.values.nbytes) + 2_000
+        samples = (self.ttft_s, self.tpot_s, self.end_to_end_s, *self.gaps)
+        return sum(sample.values.nbytes for sample in samples) + 2_000
 
     def violates(self, limits: Limits) -> Violation | None:
         """Return the limit that is broken at its percentile."""
@@ -214,7 +221,7 @@ def schedule_result(load: SimulatedLoad, state: Record, runs: Records, num_block
     return ScheduleResult(
         ttft_s=Sample(measured["ttft_s"].copy()),
         tpot_s=Sample(measured["tpot_s"][measured["output_tokens"] > 1]),
-        itl_s=gap_distribution(state["gap_tokens"], state["gap_time"]),
+        gaps=(Sample(state["gap_tokens"].copy()), Sample(state["gap_time"].copy())),
         end_to_end_s=end_to_end_s,
         requests_per_s=rate,
         output_tokens_per_s=rate * float(measured["output_tokens"].mean()),

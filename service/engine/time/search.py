@@ -2,11 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from service.engine.time.grid import Grid
 from service.engine.time.results import Bracket, Violation
 
 Breaks = Callable[[float], Violation | None]
+
+# Steps from a guess to the next load that is tried: of an estimate, and of what a small sample shows.
+STRIDE_OF_AN_ESTIMATE: Final = 4
+STRIDE_OF_A_SAMPLE: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +19,7 @@ class _Gap:
     """Two numbers of a grid: one that passes and one that fails, and what it fails by."""
 
     passes: int
-    fails: int | None
+    fails: int
     violates: Violation | None
 
     def with_tried(self, step: int, broken: Violation | None) -> "_Gap":
@@ -22,43 +27,30 @@ class _Gap:
         return _Gap(step, self.fails, self.violates) if broken is None else _Gap(self.passes, step, broken)
 
 
-def search(grid: Grid, roughly: Breaks, breaks: Breaks) -> Bracket:
+def search(grid: Grid, guess: float, roughly: Breaks, breaks: Breaks) -> Bracket:
     """Return the largest load that passes: found by small samples, and confirmed by large ones around it.
 
     Args:
         grid: the loads to visit.
+        guess: about the largest load that passes.
         roughly: what a load breaks, by a small sample; None where it is carried.
         breaks: the same by a sample as large as its percentile needs.
     """
-    gap = _narrowed(grid, _Gap(grid.passes, grid.fails, grid.violates), roughly)
+    gap = _narrowed(grid, grid.at_least(guess), STRIDE_OF_AN_ESTIMATE, roughly)
     if grid.passes < gap.passes:
-        gap = _narrowed(grid, _around(grid, gap.passes, breaks), breaks)
+        gap = _narrowed(grid, gap.passes, STRIDE_OF_A_SAMPLE, breaks)
     return grid.bracket(gap.passes, gap.fails, gap.violates)
 
 
-def _narrowed(grid: Grid, gap: _Gap, breaks: Breaks) -> _Gap:
-    while (step := grid.following(gap.passes, gap.fails)) is not None:
-        gap = gap.with_tried(step, _broken(grid, step, breaks))
-    return gap
-
-
-def _broken(grid: Grid, step: int, breaks: Breaks) -> Violation | None:
-    """Return what a load breaks, room included."""
-    amount = grid.amount(step)
-    return "throughput" if amount > grid.most else breaks(amount)
-
-
-def _around(grid: Grid, guess: int, breaks: Breaks) -> _Gap:
-    """Return a gap near a guess: from it up to a number that fails, or down to one that passes, in growing strides."""
-    gap = _Gap(grid.passes, grid.fails, grid.violates).with_tried(guess, _broken(grid, guess, breaks))
-    rises, stride = gap.passes == guess, grid.finest(guess)
-    step = guess
-    while (gap.fails is None or gap.fails - gap.passes > stride) and (gap.passes >= guess) == rises:
-        step = step + stride if rises else step - stride
-        if step <= grid.passes or (gap.fails is not None and step >= gap.fails):
-            break
-        tried = gap.with_tried(step, _broken(grid, step, breaks))
-        if (tried.passes == step) != rises:
-            return tried
-        gap, stride = tried, 2 * stride
+def _narrowed(grid: Grid, guess: int, stride: int, breaks: Breaks) -> _Gap:
+    """Return neighbours of which one passes and one fails: away from a guess in growing strides, then by halves."""
+    gap, step = _Gap(grid.passes, grid.fails, grid.violates), guess
+    has_passed = has_failed = False
+    while gap.fails - gap.passes > 1:
+        if has_passed and has_failed:
+            step = (gap.passes + gap.fails) // 2
+        step = min(max(step, gap.passes + 1), gap.fails - 1)
+        gap = gap.with_tried(step, breaks(grid.amount(step)))
+        has_passed, has_failed = has_passed or gap.passes == step, has_failed or gap.fails == step
+        step, stride = step + (stride if has_passed else -stride), 2 * stride
     return gap

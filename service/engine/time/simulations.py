@@ -1,5 +1,7 @@
 """What was simulated and searched, kept for the next question; the store belongs to whoever made it."""
 
+from collections.abc import Hashable
+from itertools import count
 from typing import Final
 
 from service.engine.time.kept import Kept
@@ -10,6 +12,7 @@ from service.engine.time.traffic import Sender
 MOST_RESULT_BYTES: Final = 32_000_000  # about 50 kB each
 MOST_VERDICTS: Final = 16384
 MOST_SEARCHES: Final = 4096
+MOST_NUMBERS: Final = 4096
 
 
 class Simulations:
@@ -18,6 +21,12 @@ class Simulations:
     def __init__(self) -> None:
         """Start with nothing simulated."""
         self.sender = Sender()
+        self._numbers: Kept[int] = Kept(MOST_NUMBERS)
+        self._next_number = count(1)
         self.results: Kept[ScheduleResult] = Kept(MOST_RESULT_BYTES, lambda result: result.nbytes)
         self.verdicts: Kept[Violation | None] = Kept(MOST_VERDICTS)
         self.searches: Kept[Bracket] = Kept(MOST_SEARCHES)
+
+    def number_of(self, value: Hashable) -> int:
+        """Return a number that stands for a value in keys: whoever is equal has the same, and no other has it ever."""
+        return self._numbers.get_or(value, lambda: next(self._next_number))

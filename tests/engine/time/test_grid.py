@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.engine.time.grid import Grid, rate_grid, user_grid
+from service.engine.time.grid import USERS, Grid, rate_grid, rate_upto, user_grid, users_upto
 from service.engine.time.results import Bracket
 from service.engine.time.search import Breaks, search
 
 
-def found(grid: Grid, breaks: Breaks) -> Bracket:
-    return search(grid, breaks, breaks)
+def found(grid: Grid, breaks: Breaks, guess: float = 1.0) -> Bracket:
+    return search(grid, guess, breaks, breaks)
 
 
 def test_without_limits_the_slots_are_the_answer() -> None:
@@ -19,27 +19,24 @@ def test_without_limits_the_slots_are_the_answer() -> None:
     assert (bracket.load, bracket.fails_at, bracket.violates) == (37, 38, None)
 
 
-def test_users_double_until_one_fails() -> None:
-    visited: list[float] = []
+@pytest.mark.parametrize("slots", [1, 37, 101, 4_097])
+def test_all_slots_are_found_where_every_user_is_carried(slots: int) -> None:
+    bracket = found(user_grid(slots, is_limited=True), lambda _: None)
 
-    def breaks(users: float) -> None:
-        visited.append(users)
-
-    found(user_grid(100, is_limited=True), breaks)
-    assert visited[:7] == [1, 2, 4, 8, 16, 32, 64]
+    assert (bracket.load, bracket.fails_at, bracket.violates) == (slots, slots + 1, None)
 
 
 @pytest.mark.parametrize("saturation", [0.3, 5.0, 1_000.0])
-def test_rates_come_down_from_the_octave_above_saturation(saturation: float) -> None:
+def test_no_rate_beyond_saturation_is_visited(saturation: float) -> None:
     visited: list[float] = []
 
     def breaks(rate: float) -> None:
         visited.append(rate)
 
-    last = found(rate_grid(saturation), breaks)
+    last = found(rate_grid(saturation), breaks, guess=2 * saturation)
 
-    assert saturation / 2 <= visited[0] <= saturation
-    assert last.load <= saturation < last.fails_at
+    assert max(visited) <= saturation < last.fails_at == pytest.approx(max(visited) * 2 ** (1 / 32))
+    assert last.load == max(visited)
     assert last.violates == "throughput"
 
 
@@ -66,4 +63,6 @@ def test_the_next_number_of_the_grid_is_no_less_than_asked_and_next_to_it(amount
     rates, users = rate_grid(1_000.0), user_grid(1_000, is_limited=True)
 
     assert amount <= rates.amount(rates.at_least(amount)) <= amount * 2 ** (1 / 32) * (1 + 1e-9)
-    assert amount <= users.amount(users.at_least(amount)) < amount + 1
+    assert amount <= users.amount(users.at_least(amount)) < amount + max(1, amount / 32) + 1
+    assert rate_upto(amount) == rates.amount(rates.at_least(amount))
+    assert users_upto(int(amount)) == min(step for step in USERS if step >= int(amount))

@@ -5,6 +5,9 @@ from fastapi.testclient import TestClient
 
 # NVIDIA NIM performance page, Llama-3.3-70B-Instruct, 2 x H100 SXM, fp8, TP2, 5,000 in / 500 out, TensorRT-LLM:
 # https://docs.nvidia.com/nim/benchmarking/llm/latest/performance.html
+# The page does not say how many requests a run sent, and a run begins with all users at once: forty for each user
+# agree with all six rows, ten are twice too slow at 50 users, and the steady state behind the burst is 32 % faster.
+PROMPTS_PER_USER = 40
 # users: TTFT [s], TPOT [s]
 KNEE = {
     1: (0.41, 0.0186),
@@ -35,12 +38,13 @@ OPEN_PACE = {1.0: 0.0246, 4.0: 0.0271}
 def test_the_published_knee(client: TestClient, users: int, ttft_s: float, tpot_s: float) -> None:
     answer = client.get(
         "/capacity?model=llama-3.3-70b-instruct&gpu=h100&gpu_count=2&tensor_parallel_size=2&weight_format=fp8"
+        "&kv_cache_dtype=fp8"  # as NVIDIA's own fp8 checkpoint says; others in fp8 say nothing of the cache
         f"&engine=tensorrt-llm&input_tokens=5000&output_tokens=500&concurrent_requests={users}"
+        f"&num_prompts={PROMPTS_PER_USER * users}"
     ).json()
 
-    # Published means hold the burst in which all users begin; ours are of the steady state behind it.
-    assert answer["latency"]["ttft_s"]["mean"] == pytest.approx(ttft_s, rel=0.35)
-    assert answer["latency"]["tpot_s"]["mean"] == pytest.approx(tpot_s, rel=0.30)
+    assert answer["latency"]["ttft_s"]["mean"] == pytest.approx(ttft_s, rel=0.20)
+    assert answer["latency"]["tpot_s"]["mean"] == pytest.approx(tpot_s, rel=0.20)
 
 
 @pytest.mark.parametrize(("run", "tpot_s"), PACE.items())
@@ -93,6 +97,7 @@ def test_the_published_pace_of_an_open_loop(client: TestClient, request_rate_per
 def test_latency_is_flat_until_the_cache_is_full_and_then_explodes(client: TestClient) -> None:
     curve = client.get(
         "/capacity?model=llama-3.3-70b-instruct&gpu=h100&gpu_count=2&tensor_parallel_size=2&weight_format=fp8"
+        "&kv_cache_dtype=fp8"
         "&engine=tensorrt-llm&input_tokens=5000&output_tokens=500"
     ).json()["curve"]
     waits = {point["concurrent_requests"]: point["ttft_mean_s"] for point in curve}

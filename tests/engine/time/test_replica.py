@@ -44,16 +44,28 @@ def test_a_limit_below_a_single_prompt_lets_nobody_in(replica: Replica) -> None:
     assert replica.most(Arrivals, impossible).load == 0
 
 
-def test_a_bound_on_arrivals_is_kept_and_named(replica: Replica) -> None:
-    bounded = replace(replica, most_requests_per_s=0.5)
+def test_arrivals_that_break_ttft_without_a_cap_break_it_with_one(catalog: Snapshot, replica: Replica) -> None:
+    limits = Limits(ttft_s=0.5)
+    highest = replica.most(Arrivals, limits)
+    capped = replica.capped(plan_of(catalog, max_num_seqs=64))  # the same plan: the cap itself breaks nothing
 
-    assert bounded.breaks(Arrivals(0.6), Limits(ttft_s=5.0), MEASURED) == "ttft"
-    assert bounded.breaks(Arrivals(0.6), Limits(tpot_s=5.0), MEASURED) == "throughput"
-    assert bounded.most(Arrivals, Limits(ttft_s=5.0)).load <= 0.5
+    assert capped.breaks(Arrivals(1.3 * highest.fails_at), limits, MEASURED) == "ttft"
+    assert capped.most(Arrivals, limits).load == pytest.approx(highest.load, rel=0.05)
+    assert capped.breaks(Arrivals(1.3 * highest.fails_at), Limits(tpot_s=5.0), MEASURED) is None
+
+
+def test_what_is_carried_is_the_least_that_is_said_to_be(replica: Replica) -> None:
+    limits = Limits(tpot_s=0.030)
+    most = int(replica.most(Users, limits).load)
+
+    assert replica.most_with(None, Users, limits).load == most
+    assert replica.most_with(Users(most - 1), Users, limits).load == most
+    assert replica.most_with(Users(2 * most), Users, limits).load == most
+    assert replica.most_with(Arrivals(1e9), Users, limits).load == most
 
 
 def test_a_cap_keeps_the_pace_that_a_full_batch_breaks(catalog: Snapshot, replica: Replica) -> None:
-    capped = replica.capped(plan_of(catalog, max_num_seqs=4), 1e9)
+    capped = replica.capped(plan_of(catalog, max_num_seqs=4))
     full, few = replica.seen(Users(64)), capped.seen(Users(64))
 
     assert few.tpot_s.mean < full.tpot_s.mean
