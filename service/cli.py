@@ -12,6 +12,7 @@ import uvicorn
 from pydantic import ValidationError
 from typer.core import TyperCommand
 
+from service.api.connections import IDLE_S, Connection
 from service.api.openapi import rendered
 from service.calibration.accuracy import report, write_readme
 from service.calibration.calibrate import SERVING, calibrate
@@ -48,6 +49,7 @@ QUESTION_SETTINGS = {
 }
 USAGE_ERROR = 2
 INFEASIBLE = 3
+BACKLOG = 512  # connections that wait to be taken
 
 
 @app.command()
@@ -65,8 +67,12 @@ def serve(
         port=port,
         workers=workers,
         loop="asyncio",
-        http="httptools",
+        http=Connection,
+        ws="none",
         server_header=False,
+        timeout_keep_alive=IDLE_S,
+        timeout_graceful_shutdown=Settings().shutdown_seconds,
+        backlog=BACKLOG,
     )
 
 

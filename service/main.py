@@ -13,6 +13,8 @@ from service.api.importer import Importer
 from service.api.media import JsonBodies
 from service.api.openapi import install_openapi
 from service.api.probe import Probe
+from service.api.reception import Reception
+from service.api.replies import Replies
 from service.api.routers import catalog, health
 from service.api.routers.questions import questions_router
 from service.api.writes import CatalogWriter
@@ -51,7 +53,7 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
             Probe(keeper),
         )
         timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), Builder()))
-        app.state.desk = Desk(timers)
+        app.state.reception = Reception(Desk(timers), settings.question_seconds)
         warming = Warming(timers.tables, asked_most(keeper.snapshot))
         keeper.start_polling()
         logging.getLogger("uvicorn.error").info(
@@ -61,6 +63,7 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
             len(keeper.snapshot.gpus),
         )
         yield
+        app.state.reception.close()
         app.state.importer.lane.close(at_once=True)  # a hub may take its time
         app.state.writer.lane.close()
         app.state.probe.lane.close()
@@ -87,4 +90,5 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
     install_openapi(app)
     app.add_middleware(JsonBodies, max_body_bytes=settings.max_body_bytes)
     app.add_middleware(SecurityHeaders)
+    app.add_middleware(Replies, paths=[f"/{question.name}" for question in questions])
     return app

@@ -12,6 +12,7 @@ from typing import Literal
 
 from service.engine.config_reader import ConfigReader, is_list, is_mapping, unknown_kind
 from service.engine.errors import UnsupportedModelError
+from service.engine.formats.hashed import Hashed
 from service.engine.formats.modules import UnusablePatternError, check_patterns, kept, names_of
 from service.engine.inputs import KvCacheDtype, WeightFormat
 
@@ -49,18 +50,19 @@ class Quantization:
     weight_format: WeightFormat | None = None
     mixed: tuple[tuple[str, Scheme, int], ...] = ()  # module, its scheme and block; all others keep the dtype
 
+    def __post_init__(self) -> None:
+        """Have the long ones hashed once: both are keys of what is kept, looked up for every matrix."""
+        object.__setattr__(self, "ignored", Hashed(self.ignored))
+        object.__setattr__(self, "mixed", Hashed(self.mixed))
+
     def of(self, module: str) -> "Quantization":
         """Return the scheme of one module: its own in a mixed checkpoint, else the checkpoint's."""
         if not self.mixed:
             return self
-        stated = _mixed_schemes(self.mixed)
-        for name in names_of(module):
-            parts = name.split(".")
-            for end in range(len(parts), 0, -1):
-                found = stated.get(".".join(parts[:end]))
-                if found is not None:
-                    return Quantization(scheme=found[0], block=found[1], is_static=True, is_modelopt=self.is_modelopt)
-        return UNQUANTIZED
+        stated = _scheme_in(self.mixed, module)
+        if stated is None:
+            return UNQUANTIZED
+        return Quantization(scheme=stated[0], block=stated[1], is_static=True, is_modelopt=self.is_modelopt)
 
     def keeps(self, module: str) -> bool:
         """Return whether a module stays in the model's dtype under this scheme."""
@@ -257,6 +259,19 @@ def _ignored(reader: ConfigReader, names: tuple[str, ...]) -> tuple[str, ...]:
             accepted="module names, wildcards, and re: expressions without lookaround and back-references",
         ) from refusal
     return patterns
+
+
+@lru_cache(maxsize=16384)
+def _scheme_in(mixed: tuple[tuple[str, Scheme, int], ...], module: str) -> tuple[Scheme, int] | None:
+    """Return the scheme and block of a module, or of what it is inside, under any of its names; None without."""
+    stated = _mixed_schemes(mixed)
+    for name in names_of(module):
+        parts = name.split(".")
+        for end in range(len(parts), 0, -1):
+            scheme = stated.get(".".join(parts[:end]))
+            if scheme is not None:
+                return scheme
+    return None
 
 
 @lru_cache(maxsize=64)

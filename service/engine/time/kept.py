@@ -43,7 +43,7 @@ class Kept(Generic[Value]):
         with self._lock, suppress(KeyError):
             return self._values[hashed]
         value = make()
-        with self._lock:
+        with self._lock, suppress(ValueError):  # larger than all there may be
             self._values[hashed] = value
         return value
 
