@@ -3,7 +3,7 @@
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from fastapi import FastAPI
 
 from service.api.connections import Connection
 from service.main import create_app
+from service.questions.asked import Question
+from service.questions.registry import QUESTIONS
 from tests.conftest import seeded_service, service_settings
 
 
@@ -45,11 +47,13 @@ def heard(connection: socket.socket) -> bytes:
 
 
 @contextmanager
-def served(folder: Path, http: type[Connection] = Connection, **settings: Any) -> Iterator[Served]:
+def served(
+    folder: Path, http: type[Connection] = Connection, questions: Sequence[Question] = QUESTIONS, **settings: Any
+) -> Iterator[Served]:
     """Serve a seeded catalog on a free port."""
     wanted = service_settings(folder, **settings)
     seeded_service(wanted)
-    app = create_app(wanted)
+    app = create_app(wanted, questions)
     config = uvicorn.Config(app, port=0, http=http, ws="none", loop="asyncio", log_config=None, timeout_keep_alive=2)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)

@@ -118,7 +118,9 @@ def test_a_connection_that_says_nothing_more_is_closed(service: Served, first: b
         assert heard(connection).count(b"HTTP/1.1") == (1 if first else 0)
 
 
-def test_more_connections_than_allowed_are_told_so_and_the_others_are_served(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_more_connections_than_allowed_are_told_so_and_the_others_are_served(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     class Few(Connection):
         most = MOST
 
