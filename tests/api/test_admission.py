@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -49,7 +50,7 @@ def test_quick_questions_are_answered_however_many_dear_ones_were_asked(release:
         dear = [asyncio.create_task(admission.run("dear", lambda: until(release))) for _ in range(20)]
         while sum(task.done() for task in dear) + admission.dear.num_waiting < 19:  # all but the one that runs  # noqa: ASYNC110 - what is waited for happens in threads
             await asyncio.sleep(0.01)
-        answers = [await admission.run("quick", lambda number=number: number) for number in range(50)]
+        answers = [await admission.run("quick", partial(int, number)) for number in range(50)]
         release.set()
         await asyncio.gather(*dear, return_exceptions=True)
         return answers
@@ -105,9 +106,7 @@ def test_work_whose_asker_left_is_given_up_and_what_had_not_begun_never_does(rel
         until(release)
 
     async def asked() -> None:
-        running = [
-            asyncio.create_task(admission.run(number, lambda number=number: work(number))) for number in range(2)
-        ]
+        running = [asyncio.create_task(admission.run(number, partial(work, number))) for number in range(2)]
         while len(begun) < 2:  # noqa: ASYNC110 - what is waited for happens in threads
             await asyncio.sleep(0.001)
         waiting = asyncio.create_task(admission.run("waiting", lambda: work(99)))
@@ -136,7 +135,7 @@ def test_a_kind_that_is_mostly_dear_is_told_at_once_while_the_dear_are_many(rele
     async def asked() -> int:
         tasks = []
         for number in range(20):  # one after the other, as an attacker's connection would
-            task = asyncio.create_task(admission.run("dear", lambda number=number: dear(number)))
+            task = asyncio.create_task(admission.run("dear", partial(dear, number)))
             tasks.append(task)
             with suppress(TimeoutError, OverloadError):
                 await asyncio.wait_for(asyncio.shield(task), 0.4)

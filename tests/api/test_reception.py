@@ -18,7 +18,13 @@ from service.questions.sources import Sources
 from tests.api.served import Served, served
 from tests.questions.toy import ToyQuery, Words
 
-QUESTION = {"model": "qwen3-32b", "gpu": "h100", "concurrent_requests": 8, "input_tokens": 900, "output_tokens": 90}
+QUESTION: dict[str, Any] = {
+    "model": "qwen3-32b",
+    "gpu": "h100",
+    "concurrent_requests": 8,
+    "input_tokens": 900,
+    "output_tokens": 90,
+}
 
 
 class Work:
