@@ -59,6 +59,7 @@ def serve(
     workers: Annotated[int, typer.Option(help="processes")] = 1,
 ) -> None:
     """Serve the API."""
+    settings = Settings()
     # uvloop starves connections at a hundred clients; the standard loop does not.
     uvicorn.run(
         "service.main:create_app",
@@ -71,7 +72,8 @@ def serve(
         ws="none",
         server_header=False,
         timeout_keep_alive=IDLE_S,
-        timeout_graceful_shutdown=Settings().shutdown_seconds,
+        timeout_graceful_shutdown=settings.shutdown_seconds,
+        access_log=settings.access_log,
         backlog=BACKLOG,
     )
 

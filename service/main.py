@@ -1,6 +1,7 @@
 """Composition root: wires settings, catalog, routers and error handlers."""
 
 import logging
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -30,6 +31,7 @@ from service.questions.registry import QUESTIONS
 from service.settings import Settings
 from service.warm import asked_most
 
+SWITCH_S = 1e-4
 VERSION = "0.1.0"
 DESCRIPTION = (
     "How many GPUs does this LLM workload need? The serving engine's own number, the reason for it, "
@@ -53,6 +55,8 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
             Probe(keeper),
         )
         timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), Builder()))
+        # Every socket call of the event loop gives the interpreter away; threads that compute hand it back this soon.
+        sys.setswitchinterval(SWITCH_S)
         app.state.reception = Reception(Desk(timers), settings.question_seconds)
         warming = Warming(timers.tables, asked_most(keeper.snapshot))
         keeper.start_polling()

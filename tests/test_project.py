@@ -63,6 +63,15 @@ def test_images_are_pinned_to_one_release_of_one_system() -> None:
         assert re.search(r":\d+\.\d+(\.\d+)?-\w+", image), image
 
 
+def test_every_promise_has_a_test_of_its_name() -> None:
+    page = (ROOT / "service" / "PROMISES.md").read_text(encoding="utf-8")
+    tests = re.findall(r"`(tests/\S+\.py)::(test_\w+)`", page)
+
+    assert len(tests) >= 30
+    for file, name in tests:
+        assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), f"{file}::{name}"
+
+
 def test_the_licence_is_stated_and_its_text_is_there() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     text = (ROOT / project["license-files"][0]).read_text(encoding="utf-8")

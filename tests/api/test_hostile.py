@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+import httpx2
 import pytest
 from starlette.testclient import TestClient
 
@@ -40,7 +41,7 @@ def sent(client: TestClient, path: str, request: Hostile) -> Any:
     return client.request(
         request.method,
         url,
-        params=request.params or None,
+        params=httpx2.QueryParams(request.params) if request.params else None,  # type: ignore[arg-type] # a list of pairs
         content=content,
         headers=encoded,  # type: ignore[arg-type] # starlette hands them on as they are
         follow_redirects=False,
