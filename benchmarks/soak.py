@@ -66,12 +66,10 @@ def asked(port: int, path: str, body: dict[str, Any] | None = None) -> tuple[int
     """Return status and body; 0 of a process that is away."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"content-type": "application/json", "x-api-key": KEY}
-    request = urllib.request.Request(  # noqa: S310 - a port of this machine
-        f"http://127.0.0.1:{port}{path}", data=data, headers=headers
-    )
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=data, headers=headers)
     request.method = "GET" if body is None else "PUT"
     try:
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310 - a port of this machine
             return response.status, response.read()
     except urllib.error.HTTPError as error:
         return error.code, error.read()
