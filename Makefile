@@ -10,7 +10,7 @@ PORT ?= 8000
 COMPILE := $(BIN)/python -c "from service.engine.time.ready import make_ready; make_ready()"
 
 .DEFAULT_GOAL := help
-.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench way openapi lock clean
+.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench overload soak promises way openapi lock clean
 
 help: ## Show the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-10s %s\n", $$1, $$2}'
@@ -63,6 +63,15 @@ fit-serving: $(VENV)/.dev ## Derive the factors of step times from published run
 
 bench: $(VENV)/.dev ## Benchmarks, reported and never asserted
 	$(BIN)/pytest benchmarks --benchmark-only
+
+overload: $(VENV)/.dev ## Goodput beyond capacity, and the shell beside a bare route
+	$(BIN)/python -m benchmarks.overload
+
+soak: $(VENV)/.dev ## Kills under load, then ten minutes at half of capacity
+	$(BIN)/python -m benchmarks.soak
+
+promises: $(VENV)/.dev ## Write service/PROMISES.md: each promise, its test, the last figures
+	$(BIN)/python -m benchmarks.promises
 
 way: $(VENV)/.dev ## The calls of one question through the engine, room by room
 	$(BIN)/python -m benchmarks.way

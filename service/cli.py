@@ -14,6 +14,7 @@ import uvicorn
 from pydantic import ValidationError
 from typer.core import TyperCommand
 
+from service.api.connections import IDLE_S, Connection
 from service.api.openapi import rendered
 from service.calibration.accuracy import report, write_readme
 from service.calibration.calibrate import SERVING, calibrate
@@ -55,6 +56,7 @@ QUESTION_SETTINGS = {
 }
 USAGE_ERROR = 2
 INFEASIBLE = 3
+BACKLOG = 512  # connections that wait to be taken
 
 
 @app.command()
@@ -64,6 +66,7 @@ def serve(
     workers: Annotated[int, typer.Option(help="processes")] = 1,
 ) -> None:
     """Serve the API."""
+    settings = Settings()
     # uvloop starves connections at a hundred clients; the standard loop does not.
     uvicorn.run(
         "service.main:create_app",
@@ -72,8 +75,13 @@ def serve(
         port=port,
         workers=workers,
         loop="asyncio",
-        http="httptools",
+        http=Connection,
+        ws="none",
         server_header=False,
+        timeout_keep_alive=IDLE_S,
+        timeout_graceful_shutdown=settings.shutdown_seconds,
+        access_log=settings.access_log,
+        backlog=BACKLOG,
     )
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -14,6 +15,8 @@ from service.api.importer import Importer
 from service.api.media import JsonBodies
 from service.api.openapi import install_openapi
 from service.api.probe import Probe
+from service.api.reception import Reception
+from service.api.replies import Replies
 from service.api.routers import catalog, health, measurements
 from service.api.routers.questions import questions_router
 from service.api.writes import CatalogWriter
@@ -29,6 +32,7 @@ from service.questions.registry import QUESTIONS
 from service.settings import Settings
 from service.warm import asked_most
 
+SWITCH_S = 1e-4
 VERSION = "0.1.0"
 DESCRIPTION = (
     "How many GPUs does this LLM workload need? The serving engine's own number, the reason for it, "
@@ -52,7 +56,9 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
             Probe(keeper),
         )
         timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), Builder()))
-        app.state.desk = Desk(timers)
+        # Every socket call of the event loop gives the interpreter away; threads that compute hand it back this soon.
+        sys.setswitchinterval(SWITCH_S)
+        app.state.reception = Reception(Desk(timers), settings.question_seconds)
         warming = Warming(timers.tables, asked_most(keeper.snapshot))
         keeper.start_polling()
         # A catalog has 150,000 objects that live on: to look through them for garbage takes a tenth of a second.
@@ -65,6 +71,7 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
             len(keeper.snapshot.gpus),
         )
         yield
+        app.state.reception.close()
         app.state.importer.lane.close(at_once=True)  # a hub may take its time
         app.state.writer.lane.close()
         app.state.probe.lane.close()
@@ -91,4 +98,5 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
     install_openapi(app)
     app.add_middleware(JsonBodies, max_body_bytes=settings.max_body_bytes)
     app.add_middleware(SecurityHeaders)
+    app.add_middleware(Replies, paths=[f"/{question.name}" for question in questions])
     return app

@@ -28,6 +28,13 @@ class Settings(BaseSettings):
     write_seconds: float = Field(
         default=2.0, ge=1, le=60, description="within which a write to the catalog is made, or refused with 503"
     )
+    question_seconds: float = Field(
+        default=30.0, ge=1, le=600, description="within which a question is answered, or refused with 503"
+    )
+    access_log: bool = Field(default=False, description="a line for each request; proxies write one as well")
+    shutdown_seconds: int = Field(
+        default=25, ge=1, le=600, description="for how long a service that was told to end answers what it began"
+    )
     hub_url: str = Field(default="https://huggingface.co", description="where models are imported from, or a mirror")
     hub_allowed_hosts: str = Field(
         default="huggingface.co", description="comma-separated hosts that an import may talk to"

@@ -116,6 +116,7 @@ def service_settings(folder: Path, **changes: Any) -> Settings:
         "snapshot_path": folder / "snapshot.json",
         "api_keys": API_KEY,
         "snapshot_poll_seconds": 3600,
+        "question_seconds": 300,
         "write_seconds": 30,  # on a machine that does other things as well
     }
     return Settings(**{**values, **changes})

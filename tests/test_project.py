@@ -29,6 +29,58 @@ def test_compose_starts_the_service_on_a_healthy_postgresql() -> None:
     assert (ROOT / services["sizer"]["build"]["dockerfile"]).is_file()
 
 
+@pytest.mark.parametrize("name", ["postgres", "prepare", "sizer"])
+def test_a_container_can_change_and_take_little(name: str) -> None:
+    service = compose()["services"][name]
+
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert {"mem_limit", "cpus", "pids_limit"} <= set(service)
+
+
+def test_compose_has_no_password_of_its_own() -> None:
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+
+    assert set(re.findall(r"\$\{SIZER_POSTGRES_PASSWORD[^}]*\}", text)) == {
+        "${SIZER_POSTGRES_PASSWORD:?set SIZER_POSTGRES_PASSWORD}"
+    }
+
+
+def test_the_last_good_catalog_outlives_its_container() -> None:
+    document = compose()
+
+    assert document["services"]["sizer"]["volumes"] == ["state:/srv/sizer/var"]
+    assert "state" in document["volumes"]
+    assert re.search(r"^VOLUME /srv/sizer/var$", DOCKERFILE, flags=re.MULTILINE)
+
+
+def test_images_are_pinned_to_one_release_of_one_system() -> None:
+    stages = re.findall(r"^FROM (\S+)", DOCKERFILE, flags=re.MULTILINE)
+    images = [service["image"] for service in compose()["services"].values() if "image" in service]
+
+    for image in (*stages, *images):
+        assert re.search(r":\d+\.\d+(\.\d+)?-\w+", image), image
+
+
+def test_every_promise_has_a_test_of_its_name() -> None:
+    page = (ROOT / "service" / "PROMISES.md").read_text(encoding="utf-8")
+    tests = re.findall(r"`(tests/\S+\.py)::(test_\w+)`", page)
+
+    assert len(tests) >= 30
+    for file, name in tests:
+        assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), f"{file}::{name}"
+
+
+def test_the_licence_is_stated_and_its_text_is_there() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    text = (ROOT / project["license-files"][0]).read_text(encoding="utf-8")
+
+    assert project["license"] == "Apache-2.0"
+    assert "Apache License" in text
+    assert "Apache-2.0" in README
+
+
 def test_the_image_is_pinned_unprivileged_and_healthy() -> None:
     stages = re.findall(r"^FROM (\S+)", DOCKERFILE, flags=re.MULTILINE)
 

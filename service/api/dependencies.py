@@ -12,10 +12,10 @@ from service.api.fields import repeatable_fields
 from service.api.importer import Importer
 from service.api.probe import Probe
 from service.api.problems import ProblemError
+from service.api.reception import Reception
 from service.api.writes import CatalogWriter
 from service.catalog.keeper import CatalogKeeper
 from service.catalog.snapshot import Snapshot
-from service.questions.asked import Desk
 from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, RefusalError, stated_twice
 from service.settings import Settings
 
@@ -50,10 +50,10 @@ async def get_probe(request: Request) -> Probe:
     return probe
 
 
-async def get_desk(request: Request) -> Desk:
-    """Return where questions are answered."""
-    desk: Desk = request.app.state.desk
-    return desk
+async def get_reception(request: Request) -> Reception:
+    """Return where questions come in."""
+    reception: Reception = request.app.state.reception
+    return reception
 
 
 async def get_settings(request: Request) -> Settings:
@@ -79,9 +79,9 @@ async def stated_once(request: Request) -> None:
         raise stated_twice(twice)
 
 
-DeskDep = Annotated[Desk, Depends(get_desk)]
 KeeperDep = Annotated[CatalogKeeper, Depends(get_keeper)]
 ImporterDep = Annotated[Importer, Depends(get_importer)]
+ReceptionDep = Annotated[Reception, Depends(get_reception)]
 ProbeDep = Annotated[Probe, Depends(get_probe)]
 WriterDep = Annotated[CatalogWriter, Depends(get_writer)]
 SnapshotDep = Annotated[Snapshot, Depends(get_snapshot)]

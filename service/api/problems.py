@@ -98,7 +98,8 @@ def _document(status: int, kind: str, detail: str, errors: tuple[FieldProblem, .
         errors=errors,
     )
     # ASCII keeps half a surrogate pair, echoed in a name, from breaking the answer.
-    return json.dumps(problem.model_dump(mode="python"), ensure_ascii=True) + "\n"
+    text = json.dumps(problem.model_dump(mode="python"), ensure_ascii=True)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026") + "\n"  # no markup, ever
 
 
 def problem_responses(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:

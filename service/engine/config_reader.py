@@ -8,7 +8,7 @@ from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
 # Names under which multimodal wrappers keep the config of their language model.
 TEXT_CONFIG_KEYS = ("text_config", "llm_config", "language_config", "thinker_config", "language_model_config")
 MAX_COUNT = 1 << 40  # no published size comes near it; keeps arithmetic finite
-MAX_LAYERS = 1_000  # the deepest published decoders have below 200; keeps the work per question small
+MAX_LAYERS = 400  # the deepest published decoders have below 200; keeps the work per question small
 MAX_ENTRIES = 4 * MAX_LAYERS  # of a list that tells layers apart; published ones have an entry a layer, or a few more
 
 

@@ -29,6 +29,7 @@ MOST_ANSWERS = 4096
 MOST_ANSWERS_BYTES = 64 << 20
 # Bytes of memory for one of an answer as JSON: the text, and the values it was written from (8.1 on 90 answers).
 BYTES_PER_JSON_BYTE = 8
+Key = tuple[str, bytes, int, date]  # a question's name, its canonical form, the catalog's revision, the day
 # Neither how an answer is written nor which catalog it must be from changes it.
 BESIDE_THE_QUESTION = frozenset({*Writing.model_fields, "catalog_revision"})
 
@@ -76,6 +77,11 @@ class Asked(Writing, ABC):
             EngineError: the engine refuses it.
         """
 
+    @property
+    def kind(self) -> frozenset[str]:
+        """Return which fields were stated: questions that state the same ones cost about the same."""
+        return frozenset(self.model_fields_set)
+
     def canonical(self) -> str:
         """Return the question as one text: the same for every way to ask the same."""
         stated = self.model_dump(by_alias=True, exclude=set(BESIDE_THE_QUESTION), exclude_defaults=True)
@@ -102,6 +108,23 @@ class Question:
         return names_of(self.body)
 
 
+def key_of(question: Question, asked: Asked, catalog: Snapshot, today: date) -> Key:
+    """Return what an answer is kept under: everything it depends on."""
+    return question.name, sha256(asked.canonical().encode()).digest(), catalog.revision, today
+
+
+def check_revision(asked: Asked, catalog: Snapshot) -> None:
+    """Hold a question to the revision it wants its answer from.
+
+    Raises:
+        RefusalError: it is another one.
+    """
+    pinned = asked.catalog_revision
+    if pinned is not None and pinned != catalog.revision:
+        detail = f"the catalog is at revision {catalog.revision}"
+        raise RefusalError("other-revision", detail, Fault("catalog_revision", detail, str(catalog.revision)))
+
+
 class Desk:
     """Answers questions, and keeps the answers: the same question on the same catalog is computed once."""
 
@@ -115,7 +138,7 @@ class Desk:
     ) -> None:
         """Start without any answer; at most so many are kept, of so many bytes in all, each for its day."""
         share = most_bytes // most_answers
-        self.kept: LRUCache[tuple[str, bytes, int, date], Answer[Any]] = LRUCache(
+        self.kept: LRUCache[Key, Answer[Any]] = LRUCache(
             most_bytes, getsizeof=lambda answer: max(share, BYTES_PER_JSON_BYTE * len(answer.json))
         )
         self.waiting = Condition()
@@ -131,12 +154,19 @@ class Desk:
             RefusalError: another revision is pinned, or the question is not answered.
             EngineError: the engine refuses it.
         """
-        pinned = asked.catalog_revision
-        if pinned is not None and pinned != catalog.revision:
-            detail = f"the catalog is at revision {catalog.revision}"
-            raise RefusalError("other-revision", detail, Fault("catalog_revision", detail, str(catalog.revision)))
+        check_revision(asked, catalog)
         self._forget_what_was_taken_back(catalog.revision)
         return self._answer(question, asked, catalog, self._today())
+
+    def key(self, question: Question, asked: Asked, catalog: Snapshot) -> Key:
+        """Return what an answer of today is kept under."""
+        return key_of(question, asked, catalog, self._today())
+
+    def kept_answer(self, key: Key, catalog: Snapshot) -> Answer[Any] | None:
+        """Return an answer that was computed before; None where none was, or it was forgotten."""
+        self._forget_what_was_taken_back(catalog.revision)
+        with self.waiting:
+            return self.kept.get(key)
 
     def _forget_what_was_taken_back(self, revision: int) -> None:
         """Forget everything when revisions go backwards: a restored database counts on from there, otherwise."""
@@ -147,12 +177,7 @@ class Desk:
 
     @cachedmethod(
         attrgetter("kept"),
-        key=lambda _self, question, asked, catalog, today: (
-            question.name,
-            sha256(asked.canonical().encode()).digest(),
-            catalog.revision,
-            today,
-        ),
+        key=lambda _self, question, asked, catalog, today: key_of(question, asked, catalog, today),
         condition=attrgetter("waiting"),
     )
     def _answer(self, _question: Question, asked: Asked, catalog: Snapshot, today: date) -> Answer[Any]:

@@ -30,6 +30,8 @@ PASTED_SOURCE = "model_config of the request"
 BITS: Mapping[WeightFormat, int] = {"bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4, "mxfp4": 4, "nvfp4": 4}
 MOST_PASTED = 256
 MOST_PASTED_BYTES = 16 << 20  # of configs as text
+MOST_KEPT_CONFIG = 32 << 10  # of one of them [characters]
+MOST_KEPT_FIELD = 8 << 10
 
 
 class PastedModels:
@@ -74,9 +76,22 @@ class PastedModels:
             architecture=architecture,
             checkpoints=(checkpoint,),
             source=PASTED_SOURCE,
-            config_json=config_json,
+            config_json=_to_keep(config, config_json),
             weight_bytes=_stated_weight_bytes(weight_bytes, num_parameters, weight_format),
         )
+
+
+def _to_keep(config: Mapping[str, object], config_json: str) -> str:
+    """Return the config as it is kept with what is learnt about the model: without what is long, beside its digest.
+
+    Step timers read it, and no long field: published ones are lists of a value a layer, or of quantized modules.
+    """
+    if len(config_json) <= MOST_KEPT_CONFIG:
+        return config_json
+    short = {name: value for name, value in config.items() if len(json.dumps(value)) <= MOST_KEPT_FIELD}
+    digest = sha256(config_json.encode()).hexdigest()
+    kept = json.dumps({**short, "sha256": digest}, sort_keys=True)
+    return kept if len(kept) <= MOST_KEPT_CONFIG else json.dumps({"sha256": digest})
 
 
 def _stated_weight_bytes(

@@ -87,7 +87,7 @@ def test_the_toy_cannot_forget_the_pinned_revision(served: TestClient, command: 
 
 
 def test_the_toy_s_answers_are_kept(served: TestClient) -> None:
-    desk = served.app.state.desk  # type: ignore[attr-defined]
+    desk = served.app.state.reception.desk  # type: ignore[attr-defined]
     served.get("/words", params={"gpu": "h100", "bytes_per_word": 77})
     before = len(desk.kept)
 

@@ -3,10 +3,10 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body
+from fastapi import APIRouter, Body, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.api.dependencies import DeskDep, SnapshotDep
+from service.api.dependencies import ReceptionDep, SnapshotDep
 from service.api.media import JsonRoute
 from service.api.problems import problem_responses
 from service.measurements.checking import Checked, check
@@ -53,11 +53,12 @@ class Measured(BaseModel):
     summary="Are you right about what I measured?",
     responses={**PROBLEMS},
 )
-def post_measurement(
+async def post_measurement(
+    request: Request,
     measured: Annotated[Measured, Body(openapi_examples={"start-up": {"summary": "a start-up log", "value": EXAMPLE}})],
     snapshot: SnapshotDep,
-    desk: DeskDep,
+    reception: ReceptionDep,
 ) -> Checked:
     """Answer with predicted beside measured, term by term, and what would explain the difference."""
     stated: dict[str, Any] = measured.question
-    return check(measured.text, stated, snapshot, desk)
+    return await reception.done(request, "measurements", lambda: check(measured.text, stated, snapshot, reception.desk))

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Body, Depends, Query
+from fastapi import APIRouter, Body, Depends, Query, Request
 from starlette.responses import Response
 
-from service.api.dependencies import DeskDep, SnapshotDep, stated_once
+from service.api.dependencies import ReceptionDep, SnapshotDep, stated_once
 from service.api.media import JsonRoute
 from service.api.problems import problem_responses
+from service.api.reception import ClientLeftError, Reception
+from service.catalog.snapshot import Snapshot
 from service.questions.asked import Question
-from service.questions.formats import written
 
 PROBLEMS = problem_responses(
     HTTPStatus.BAD_REQUEST,
@@ -20,7 +21,9 @@ PROBLEMS = problem_responses(
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
 )
+CLIENT_LEFT: Final = 499
 PASTED = "; a `model_config` may be pasted instead of naming a model"
 
 
@@ -35,15 +38,18 @@ def questions_router(questions: Iterable[Question]) -> APIRouter:
 def _add(router: APIRouter, question: Question) -> None:
     """Add the routes of one question."""
 
-    def answered(asked: Any, snapshot: SnapshotDep, desk: DeskDep) -> Response:
-        answer = written(desk.answer(question, asked, snapshot), asked)
+    async def answered(request: Request, asked: Any, snapshot: Snapshot, reception: Reception) -> Response:
+        try:
+            answer = await reception.written(request, question, asked, snapshot)
+        except ClientLeftError:
+            return Response(status_code=CLIENT_LEFT)  # to nobody
         return Response(answer.text, media_type=answer.media_type)
 
-    def by_query(asked: Any, snapshot: SnapshotDep, desk: DeskDep) -> Response:
-        return answered(asked, snapshot, desk)
+    async def by_query(request: Request, asked: Any, snapshot: SnapshotDep, reception: ReceptionDep) -> Response:
+        return await answered(request, asked, snapshot, reception)
 
-    def by_body(asked: Any, snapshot: SnapshotDep, desk: DeskDep) -> Response:
-        return answered(asked, snapshot, desk)
+    async def by_body(request: Request, asked: Any, snapshot: SnapshotDep, reception: ReceptionDep) -> Response:
+        return await answered(request, asked, snapshot, reception)
 
     examples: Any = question.examples
     by_query.__annotations__["asked"] = Annotated[question.query, Query()]

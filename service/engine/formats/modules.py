@@ -75,7 +75,7 @@ class Kept:
         self._lengths = sorted({len(name) for name in self._exact})
         self._stem_lengths = sorted({len(stem) for stem in self._stems})
         self._expression = _compiled((*expressions, *sorted(wildcards - stems)))
-        self.names = lru_cache(maxsize=4096)(self._names)
+        self.names = lru_cache(maxsize=8192)(self._names)  # of the deepest model there may be
 
     def _names(self, module: str) -> bool:
         """Return whether a module is among them, under any of its names."""
@@ -98,7 +98,7 @@ def _beginnings(name: str, lengths: Sequence[int]) -> Iterator[str]:
     return (name[:length] for length in lengths[: bisect_right(lengths, len(name))])
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def kept(patterns: tuple[str, ...]) -> Kept:
     """Return the modules that these patterns name, which are sorted and compiled once."""
     return Kept(patterns)

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from service.engine.config_reader import ConfigReader, unknown_kind
 from service.engine.errors import UnsupportedModelError
+from service.engine.formats.hashed import Hashed
 from service.engine.formats.modules import UnusablePatternError, check_patterns, kept, names_of
 from service.engine.inputs import KvCacheDtype, WeightFormat
 
@@ -52,6 +53,12 @@ class Quantization:
     is_made_at_load: bool = False  # out of a checkpoint in the model's dtype
     mixed: tuple[tuple[str, Scheme, int], ...] = ()  # module, its scheme and block; all others keep the dtype
     groups: tuple[tuple[tuple[str, ...], "Quantization"], ...] = ()  # targets, and how what they match is stored
+
+    def __post_init__(self) -> None:
+        """Have the long ones hashed once: they are keys of what is kept, looked up for every matrix."""
+        object.__setattr__(self, "ignored", Hashed(self.ignored))
+        object.__setattr__(self, "mixed", Hashed(self.mixed))
+        object.__setattr__(self, "groups", Hashed(self.groups))
 
     def of(self, module: str) -> "Quantization":
         """Return the scheme of one module: its own in a mixed checkpoint, its group's, else the checkpoint's.

@@ -9,6 +9,7 @@ from typing import Final
 from service.engine.formats.matrix import Matrix, vector
 from service.engine.inputs import Layout
 from service.engine.layers import Architecture, DecoderLayer, hyper_connections, stream_joiner, vocabulary_rows
+from service.engine.patience import go_on
 
 EMBEDDINGS: Final = "model.embed_tokens"
 HEAD: Final = "lm_head"
@@ -19,6 +20,7 @@ RESIDUAL_VECTORS: Final = 2
 
 def layer_matrices(architecture: Architecture, layer: DecoderLayer, layout: Layout) -> list[Matrix]:
     """Return what one rank holds of one decoder layer."""
+    go_on()
     prefix = f"model.layers.{layer.index}."
     hidden = architecture.hidden_size
     matrices = [matrix for part in layer.parts for matrix in part.matrices(hidden, layout, prefix)]

@@ -22,6 +22,7 @@ from service.engine.memory.separate_pools import (
 )
 from service.engine.memory.shared_pool import Growing, in_flight_tokens, plan_kv_cache, requests_held
 from service.engine.memory.weights import num_active_parameters, num_parameters, rank_weights
+from service.engine.patience import go_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,6 +100,7 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
         shorten_to_fit: lower `max_model_len` to the longest request the pool holds, as the
             engine's `--max-model-len auto` does, but never below the asked request. [yes or no]
     """
+    go_on()
     architecture, context_tokens = model.architecture, input_tokens + output_tokens
     memory = memory_per_gpu(
         architecture=architecture,

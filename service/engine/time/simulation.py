@@ -8,6 +8,7 @@ import numpy as np
 
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Limits
+from service.engine.patience import go_on
 from service.engine.time.batching import BlockPool, SchedulerSettings
 from service.engine.time.records import (
     BREAKS_TPOT,
@@ -66,6 +67,7 @@ class Machine:
         Raises:
             InvalidQuestionError: the simulation would take too long, or too many requests at once.
         """
+        go_on()
         count = len(load.requests)
         if count > MOST_REQUESTS:
             raise too_much(f"it takes {count:,} requests, and at most {MOST_REQUESTS:,} are simulated")

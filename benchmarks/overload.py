@@ -1,0 +1,109 @@
+"""Goodput beyond capacity, and the shell beside a bare route: `make overload` prints a table and writes JSON.
+
+Load comes from this process, the service has another: with two cores each has one.
+"""
+
+import asyncio
+import itertools
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.http_load import (
+    Seen,
+    closed_loop,
+    echo,
+    get,
+    open_loop,
+    post,
+    resident_mb,
+    served,
+)
+
+RESULTS = Path(".benchmarks/overload.json")
+SECONDS = 4.0
+QUESTION = "/size?model=llama-3.1-8b&gpu=h100&concurrent_requests=64&input_tokens=2000&output_tokens=500"
+NUMBERS = itertools.count(1)
+
+
+def distinct() -> Iterator[bytes]:
+    """Yield questions that nobody asked before."""
+    for number in NUMBERS:
+        question = {
+            "model": "llama-3.1-8b",
+            "gpu": "h100",
+            "concurrent_requests": 1 + number % 512,
+            "input_tokens": 1_000 + number,
+            "output_tokens": 200,
+        }
+        yield post(json.dumps(question).encode())
+
+
+def row(name: str, seen: Seen, seconds: float, peak_per_s: float | None = None) -> dict[str, Any]:
+    good, told, failed = seen.count(200, 304), seen.count(429, 503), seen.count(0)
+    return {
+        "what": name,
+        "good_per_s": round(good / seconds, 1),
+        "of_peak": None if peak_per_s is None else round(good / seconds / peak_per_s, 2),
+        "good_p50_ms": round(seen.percentile_ms(50, 200, 304), 1),
+        "good_p99_ms": round(seen.percentile_ms(99, 200, 304), 1),
+        "told_per_s": round(told / seconds, 1),
+        "told_p50_ms": round(seen.percentile_ms(50, 429, 503), 1),
+        "told_p99_ms": round(seen.percentile_ms(99, 429, 503), 1),
+        "no_answer": failed,
+    }
+
+
+async def overload(port: int) -> list[dict[str, Any]]:
+    """Return goodput at capacity and beyond, and how soon all is as before."""
+    await closed_loop(port, distinct(), 2, 2)
+    seen, took_s = await closed_loop(port, distinct(), 4, SECONDS)
+    peak = seen.count(200) / took_s
+    rows = [row("capacity (4 clients)", seen, took_s)]
+    for factor in (1, 2, 4, 10):
+        seen = await open_loop(port, distinct(), factor * peak, SECONDS)
+        rows.append(row(f"{factor}x", seen, SECONDS, peak))
+    began = time.perf_counter()
+    after, took_s = await closed_loop(port, distinct(), 1, 1)
+    rows.append(row("right after 10x, 1 client", after, took_s) | {"first_s": round(time.perf_counter() - began, 2)})
+    return rows
+
+
+async def shell(port: int, echo_port: int, etag: str) -> list[dict[str, Any]]:
+    """Return requests per second beside a bare route that answers with the same bytes."""
+    ways = {
+        "bare route": (echo_port, get(QUESTION)),
+        "repeated GET": (port, get(QUESTION)),
+        "unchanged (304)": (port, get(QUESTION, if_none_match=etag)),
+    }
+    rows: list[dict[str, Any]] = []
+    for name, (where, request) in ways.items():
+        seen, took_s = await closed_loop(where, itertools.repeat(request), 16, SECONDS / 2)
+        rows.append(row(name, seen, took_s, rows[0]["good_per_s"] if rows else None))
+    seen, took_s = await closed_loop(port, distinct(), 4, SECONDS / 2)
+    rows.append(row("distinct", seen, took_s, rows[0]["good_per_s"]))
+    return rows
+
+
+def main() -> None:
+    """Measure, print, and write down."""
+    with served() as (port, process):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{QUESTION}") as response:
+            body, etag = response.read(), response.headers["etag"]
+        with echo(body) as echo_port:
+            rows = asyncio.run(shell(port, echo_port, etag))
+        before_mb = resident_mb(process)
+        rows += asyncio.run(overload(port))
+        memory = {"before_mb": round(before_mb), "after_mb": round(resident_mb(process))}
+    for line in rows:
+        print("  ".join(f"{name} {value}" for name, value in line.items() if value is not None))
+    print(memory)
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps({"rows": rows, "memory": memory}, indent=2), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""What the service promises, the tests that hold it to that, and the last figures: `make promises`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+PAGE = Path("service/PROMISES.md")
+OVERLOAD, SOAK = Path(".benchmarks/overload.json"), Path(".benchmarks/soak.json")
+# A promise, and the test functions that fail where it is broken.
+PROMISES: tuple[tuple[str, str], ...] = (
+    ("a caller's expression cannot stop the process", "tests/api/test_pasted_configs.py::test_an_expression_that_explodes_by_backtracking_is_answered"),
+    ("a small request is little work, or refused", "tests/api/test_bombs.py::test_a_small_request_is_little_work"),
+    ("a recommendation is bounded work", "tests/api/test_bombs.py::test_a_recommendation_over_every_format_is_bounded_work"),
+    ("dear questions cost no cheap one its answer", "tests/api/test_reception.py::test_forty_five_dear_questions_cost_no_cheap_one_its_answer"),
+    ("nobody is worked for who left", "tests/api/test_reception.py::test_a_question_whose_client_left_is_given_up"),
+    ("a question is answered in time or told 503", "tests/api/test_reception.py::test_a_question_that_takes_too_long_is_told_so"),
+    ("what would wait too long is told at once", "tests/api/test_admission.py::test_what_would_wait_too_long_is_told_at_once_and_when_to_ask_again"),
+    ("headers are bounded", "tests/api/test_connections.py::test_more_headers_than_anybody_needs_are_refused"),
+    ("a small request takes little memory", "tests/api/test_bombs.py::test_a_small_request_takes_little_memory_and_leaves_less"),
+    ("pasted configs leave little memory", "tests/api/test_bombs.py::test_three_hundred_pasted_configs_of_a_megabyte_leave_little_memory"),
+    ("a poisoned row keeps the old catalog, and is named", "tests/catalog/test_keeper.py::test_a_poisoned_row_is_refused_and_named_and_polling_goes_on"),
+    ("imports and writes cost no answer", "tests/api/test_import.py::test_slow_imports_cost_no_answer_and_few_may_run"),
+    ("writers on a locked database cost no answer", "tests/api/test_writes.py::test_sixty_writers_on_a_locked_database_cost_no_answer"),
+    ("a stopped PostgreSQL costs no answer", "tests/api/test_writes.py::test_sixty_writers_on_a_stopped_postgresql_cost_no_answer"),
+    ("a faulty network costs writes, and passes", "tests/api/test_database_faults.py::test_a_fault_costs_writes_and_never_answers_and_passes"),
+    ("an emptied catalog is refused", "tests/catalog/test_keeper.py::test_an_emptied_catalog_is_refused"),
+    ("fifty writers succeed or are told when to come again", "tests/api/test_writes.py::test_fifty_writers_succeed_or_are_told_when_to_come_again"),
+    ("seeding takes back nothing that was written", "tests/catalog/test_seeding.py::test_a_price_written_over_the_api_stays_and_is_named"),
+    ("slow and silent connections are closed", "tests/api/test_connections.py::test_a_request_that_does_not_arrive_is_cut_with_the_reason"),
+    ("connections never outnumber descriptors", "tests/api/test_connections.py::test_more_connections_than_allowed_are_told_so_and_the_others_are_served"),
+    ("what is no HTTP gets a problem document", "tests/api/test_connections.py::test_what_is_no_http_gets_a_problem_document"),
+    ("hostile requests are no error of the service", "tests/api/test_hostile.py::test_an_operation_withstands_hostile_requests"),
+    ("an import asks the allowed hosts alone", "tests/hub/test_no_connection.py::test_a_hub_that_is_not_allowed_is_not_even_looked_up"),
+    ("no request that was taken fails on SIGTERM", "tests/api/test_lifecycle.py::test_no_request_that_was_taken_fails_when_the_process_is_told_to_end"),
+    ("a killed process leaves writes whole or not at all", "tests/api/test_lifecycle.py::test_a_process_killed_in_the_middle_of_writes_leaves_each_whole_or_not_at_all"),
+    ("what has not changed is not sent again", "tests/api/test_replies.py::test_what_has_not_changed_is_not_sent_again"),
+    ("answers say how old their catalog may be", "tests/api/test_replies.py::test_answers_say_how_old_the_catalog_may_be"),
+    ("every answer has security headers", "tests/api/test_headers.py::test_every_answer_is_taken_for_what_it_says"),
+    ("a missing key is challenged", "tests/api/test_problems.py::test_a_missing_key_is_challenged"),
+    ("containers can change and take little", "tests/test_project.py::test_a_container_can_change_and_take_little"),
+)  # fmt: skip
+HEAD = """# What the service promises
+
+Written by `make promises`: each promise with the test that fails where it is broken; figures of the last `make overload`
+and `make soak` on the machine that wrote this page.
+
+| promise | test |
+|---|---|
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    rows = [f"| {promise} | `{test}` |" for promise, test in PROMISES]
+    return HEAD + "\n".join([*rows, "", *_overload(), *_soak()]).rstrip() + "\n"
+
+
+def _overload() -> list[str]:
+    if not OVERLOAD.is_file():
+        return []
+    results = json.loads(OVERLOAD.read_text(encoding="utf-8"))
+    names = ("what", "good_per_s", "of_peak", "good_p50_ms", "good_p99_ms", "told_per_s", "told_p99_ms", "no_answer")
+    lines = ["## Load", "", f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    lines += [f"| {' | '.join(_cell(row.get(name)) for name in names)} |" for row in results["rows"]]
+    memory = results["memory"]
+    return [*lines, "", f"Resident memory: {memory['before_mb']} MB before, {memory['after_mb']} MB after.", ""]
+
+
+def _soak() -> list[str]:
+    if not SOAK.is_file():
+        return []
+    results = json.loads(SOAK.read_text(encoding="utf-8"))
+    first, last = results["flat"]["slices"][0], results["flat"]["slices"][-1]
+    lines = [f"| {name} | {_cell(first[name])} | {_cell(last[name])} |" for name in first]
+    kills = results["kills"]
+    told = f"{kills['kills']} kills, {kills['writes']} confirmed writes, {kills['revisions']} revisions answered from."
+    return ["## Soak", "", told, "", "| at half capacity | first tenth | last tenth |", "|---|---|---|", *lines, ""]
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None or value != value else str(value)  # noqa: PLR0124 - not a number
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

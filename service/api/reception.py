@@ -1,0 +1,139 @@
+"""Where questions come in over HTTP: kept answers at once, and one computation for all who ask the same."""
+
+from asyncio import FIRST_COMPLETED, Task, create_task, ensure_future, shield, wait
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from starlette.requests import Request
+
+from service.api.admission import Admission, OverloadError, TooDearError
+from service.api.problems import ProblemError
+from service.catalog.snapshot import Snapshot
+from service.questions.answers import Answer
+from service.questions.asked import Asked, Desk, Question, check_revision
+from service.questions.formats import Written, written
+
+Result = TypeVar("Result")
+BUSY: Final = "as many questions wait as can be answered in time; ask again"
+TOO_DEAR: Final = "this question was not answered in time; ask for fewer choices, or a shorter load"
+
+
+class ClientLeftError(RuntimeError):
+    """Nobody is there to answer."""
+
+
+@dataclass(slots=True)
+class _Shared:
+    """One computation, and how many wait for it."""
+
+    task: Task[Any]
+    askers: int = 0
+
+
+class Reception:
+    """Answers questions on the event loop's behalf, in threads, within a patience."""
+
+    def __init__(self, desk: Desk, patience_s: float) -> None:
+        """Keep who answers, and by when callers are promised an answer or a refusal."""
+        self.desk = desk
+        self.admission = Admission(patience_s)
+        self.patience_s = patience_s
+        self._under_way: dict[Hashable, _Shared] = {}
+
+    async def written(self, request: Request, question: Question, asked: Asked, catalog: Snapshot) -> Written:
+        """Return the answer in the format asked for; who leaves meanwhile is no longer worked for.
+
+        Raises:
+            ProblemError: too much is waiting, or it takes too long.
+            RefusalError: another revision is pinned, or the question is not answered.
+            EngineError: the engine refuses it.
+            ClientLeftError: the client did not wait.
+        """
+        check_revision(asked, catalog)
+        key = self.desk.key(question, asked, catalog)
+        kept = self.desk.kept_answer(key, catalog)
+        is_plain = asked.format == "json" and asked.field is None
+        if kept is not None and is_plain:
+            return written(kept, asked)
+        with self._refusing():
+            if kept is None:
+                asking = self._shared(
+                    key, (question.name, asked.kind), lambda: self.desk.answer(question, asked, catalog)
+                )
+                kept = await while_there(request, asking)
+            return written(kept, asked) if is_plain else await while_there(request, self._rendered(kept, asked))
+
+    async def done(self, request: Request, kind: Hashable, work: Callable[[], Result]) -> Result:
+        """Return what any other work returns, done in a thread when it is its turn.
+
+        Raises:
+            ProblemError: too much is waiting, or it takes too long.
+            ClientLeftError: the client did not wait.
+        """
+        with self._refusing():
+            return await while_there(request, self.admission.run(kind, work))
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Say over HTTP why nothing was done."""
+        try:
+            yield
+        except OverloadError as error:
+            raise busy(error.retry_after_s) from error
+        except TooDearError as error:
+            retry = {"Retry-After": str(round(self.patience_s))}
+            raise ProblemError(503, "too-dear", TOO_DEAR, headers=retry) from error
+
+    async def _rendered(self, answer: Answer[Any], asked: Asked) -> Written:
+        """Return an answer in another format: as YAML, a long one takes its time."""
+        return await self.admission.run(("rendered", asked.format), lambda: written(answer, asked))
+
+    async def _shared(self, key: Hashable, kind: Hashable, work: Callable[[], Answer[Any]]) -> Answer[Any]:
+        """Return what the work returns, which is done once for all who ask at the same time."""
+        shared = self._under_way.get(key)
+        if shared is None:
+            shared = self._under_way[key] = _Shared(create_task(self.admission.run(kind, work)))
+            shared.task.add_done_callback(lambda _: self._under_way.pop(key, None))
+        shared.askers += 1
+        try:
+            answer: Answer[Any] = await shield(shared.task)
+        finally:
+            shared.askers -= 1
+            if not shared.askers and not shared.task.done():
+                shared.task.cancel()
+                self._under_way.pop(key, None)
+        return answer
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self.admission.close()
+
+
+def busy(retry_after_s: int = 1) -> ProblemError:
+    """Return the refusal of what would wait too long."""
+    return ProblemError(503, "busy", BUSY, headers={"Retry-After": str(retry_after_s)})
+
+
+async def while_there(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    """Return what the work returns, given up when the client leaves.
+
+    Raises:
+        ClientLeftError: it did.
+    """
+    task, leaving = create_task(work), ensure_future(_left(request.receive))
+    try:
+        await wait({task, leaving}, return_when=FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise ClientLeftError
+    finally:
+        leaving.cancel()
+        task.cancel()
+
+
+async def _left(receive: Callable[[], Awaitable[Any]]) -> None:
+    """Return when the client has gone; whatever else it sends is of no interest."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
