@@ -7,9 +7,9 @@ from pydantic import Field
 
 from service.engine.answers.recommend import recommend
 from service.engine.answers.results import Option, Recommendation
-from service.engine.fleet.questions import Objective, RecommendQuestion
+from service.engine.fleet.questions import Objective, RecommendQuestion, ServiceClass
 from service.engine.inputs import Gpu
-from service.questions.answers import Answer, Row, numbers
+from service.questions.answers import Answer, Row, flat, numbers
 from service.questions.asked import Asked, Question
 from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.load import SomeLoad, WithHeadroom, WithinLimits
@@ -24,7 +24,7 @@ class RecommendAnswer(Answer[Recommendation]):
 
     def rows(self) -> Sequence[Row]:
         """Return one row for each option."""
-        return list(self.document["options"])
+        return [dict(flat(option)) for option in self.document["options"]]
 
     def lines(self) -> Sequence[str]:
         """Return the options, best first."""
@@ -73,6 +73,11 @@ class RecommendQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, 
         description="what comes first: the lowest price, the fewest GPUs, or the lowest latency",
         examples=["gpus"],
     )
+    service_class: ServiceClass = Field(
+        default="interactive",
+        description="without ttft_s and tpot_s: interactive keeps 5 s and 0.1 s of both, batch keeps no limit",
+        examples=["batch"],
+    )
     limit: Annotated[int, Field(ge=1, le=1000), WHOLE] = Field(
         default=10, description="options to return at most", examples=[3]
     )
@@ -106,6 +111,7 @@ class RecommendQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, 
             max_gpus=self.max_gpus,
             max_usd_per_hour=self.max_usd_per_hour,
             objective=self.objective,
+            service_class=self.service_class,
             limit=self.limit,
         )
 

@@ -75,7 +75,7 @@ def described(question: SizeQuestion | CapacityQuestion, deployment: Deployment,
         latency=told.latency,
         at_load=told.at_load,
         saturation=_saturation(told, replicas),
-        warnings=(*_time_warnings(replica, is_timed=is_timed), *_extra_warnings(plan, question.settings)),
+        warnings=warnings_of(plan, replica, question.settings, is_timed=is_timed),
         engine_args=engine_args(question.rules.engine, plan, question.settings),
         cost=cheapest(fleet_of(plan, replicas), question.offers) if replicas else None,
         weights=model_weights(plan),
@@ -99,6 +99,20 @@ def _saturation(told: Figures, replicas: int) -> Saturation:
         request_rate_per_s=told.rates.of_all if told.rates else None,
         queue_diverges_at_requests_per_s=told.queue_diverges_at_requests_per_s,
     )
+
+
+def warnings_of(
+    plan: MemoryPlan, replica: Replica | None, stated: StatedSettings, *, is_timed: bool
+) -> tuple[str, ...]:
+    """Return what a reader of a deployment must know, and add.
+
+    Args:
+        plan: its memory.
+        replica: its times; None where nobody tells them.
+        stated: the settings that were asked for.
+        is_timed: somebody was asked for times.
+    """
+    return (*_time_warnings(replica, is_timed=is_timed), *_extra_warnings(plan, stated))
 
 
 def _time_warnings(replica: Replica | None, *, is_timed: bool) -> tuple[str, ...]:

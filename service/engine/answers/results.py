@@ -34,23 +34,18 @@ class GpuStep:
     gpus: int
     feasible: bool
     violates: BindingConstraint | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One setting to change, by its own name."""
-
-    name: str
-    value: Scalar
+    usd_per_hour: float | None  # None: no offer holds so many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lever:
-    """A change the caller could make, and the GPUs it would save."""
+    """A change the caller could make, and what it would save."""
 
-    change: Mapping[str, Scalar]  # one setting, by its own name
+    change: Mapping[str, Scalar]  # settings, by their own names
     gpus: int
     saves_gpus: int
+    usd_per_hour: float | None  # None: no offer holds so many
+    saves_usd_per_hour: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +100,13 @@ class Sizing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityRow:
-    """What the GPUs carry at one context length."""
+    """What the GPUs carry at one context length, on the layout that holds most requests of it."""
 
     context_tokens: int
+    input_tokens: int
+    output_tokens: int
+    layout: Layout
+    replicas: int
     max_concurrent_requests: int
     ttft_s: float | None
     tpot_s: float | None
@@ -165,6 +164,16 @@ class Capacity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """Another format on an option's GPU type that carries the load too."""
+
+    weight_format: WeightFormat
+    kv_cache_dtype: KvCacheDtype
+    gpus: int
+    usd_per_hour: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """One way to serve the load."""
 
@@ -175,6 +184,9 @@ class Option:
     gpus_per_replica: int
     tensor_parallel_size: int
     pipeline_parallel_size: int
+    data_parallel_size: int
+    expert_parallel: bool
+    decode_context_parallel_size: int
     weight_format: WeightFormat
     kv_cache_dtype: KvCacheDtype
     usd_per_hour: float | None
@@ -185,7 +197,11 @@ class Option:
     utilization_fraction: float
     provider: str | None
     instance_type: str | None
-    on_pareto_front: bool
+    on_pareto_front: bool  # nothing listed is as good in price, TTFT, TPOT and GPUs, and better in one
+    basis: str | None  # of the latencies; None: nobody tells time
+    expected_error_fraction: float | None
+    warnings: tuple[str, ...]
+    alternatives: tuple[Alternative, ...]  # the same GPU type with other formats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,7 @@ def size_question(question: RecommendQuestion, combination: Combination) -> Size
         headroom=question.headroom,
         settings=combination.settings,
         rules=question.rules,
+        offers=tuple(allowed_offers(question, combination.gpu)),
         timers=question.timers,
     )
 

@@ -1,18 +1,15 @@
 """Which parallel layouts the serving engine would start, by the divisions it insists on."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.formats.quantization import Quantization
-from service.engine.inputs import Gpu, Layout, StatedLayout
+from service.engine.inputs import Layout
 from service.engine.layers import Architecture, Divisor
 
-# More stages than nodes of a rack row are not a deployment anyone runs; the search ends here.
-MAX_NODES: Final = 8
-MAX_TENSOR_PARALLEL_SIZE: Final = 64
 # Quantization schemes whose kernels work on whole blocks of columns.
 BLOCKED_SCHEMES: Final = frozenset({"fp8-block", "int4-group", "nvfp4"})
 
@@ -46,11 +43,14 @@ def check_layout(architecture: Architecture, quantization: Quantization, layout:
                 f"tensor_parallel_size {tp} neither divides the model's {size} {name} nor is divided by them", size
             )
     for name, size, block, exempt in divisions.blocks:
-        if tp > 1 and (size // tp) % block and not (exempt and layout.expert_parallel):
+        # Experts that are cut are cut over all ranks, those of other attention copies included.
+        ranks = tp * layout.data_parallel_size if exempt else tp
+        if ranks > 1 and (size // ranks) % block and not (exempt and layout.expert_parallel):
+            field = "tensor_parallel_size" if ranks == tp else "data_parallel_size"
             raise UnsupportedLayoutError(
-                f"tensor_parallel_size {tp} leaves {size // tp} of the {size} {name} on a rank, "
+                f"{field} {ranks // (1 if ranks == tp else tp)} leaves {size // ranks} of the {size} {name} on a rank, "
                 f"which the quantization block of {block} does not divide",
-                field="tensor_parallel_size",
+                field=field,
                 accepted="a smaller tensor_parallel_size" + (", or expert_parallel=true" if exempt else ""),
             )
     _check_stages(architecture, divisions, layout)
@@ -122,81 +122,6 @@ def is_legal(architecture: Architecture, quantization: Quantization, layout: Lay
     except UnsupportedLayoutError:
         return False
     return True
-
-
-@lru_cache(maxsize=4096)
-def candidate_layouts(
-    architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: StatedLayout
-) -> tuple[Layout, ...]:
-    """Return the legal layouts to consider, smallest first.
-
-    Tensor parallelism stays inside one fast domain (a server, or the NVLink domain of a rack);
-    more servers are joined by pipeline stages, as vLLM's parallelism guide advises, or by tensor
-    parallelism when the caller asks for it by number.
-
-    Raises:
-        UnsupportedLayoutError: the caller fixed a layout that the engine would refuse.
-    """
-    layouts: list[Layout] = []
-    for layout in _wished_layouts(gpu, wish):
-        spread = replace(layout, expert_parallel=True)
-        if is_legal(architecture, quantization, layout):
-            layouts.append(layout)
-        elif wish.expert_parallel is None and is_legal(architecture, quantization, spread):
-            layouts.append(spread)  # experts that cannot be cut can still be dealt out whole
-    if not layouts:
-        _explain(architecture, quantization, wish, _most_ranks(architecture, quantization, gpu, wish))
-    return tuple(sorted(layouts, key=lambda it: (it.gpus_per_replica, it.pipeline_parallel_size)))
-
-
-def _most_ranks(architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: StatedLayout) -> int:
-    """Return the stated tensor-parallel size, or the largest over which caches could have been spread."""
-    if wish.tensor_parallel_size is not None or wish.decode_context_parallel_size is None:
-        return wish.tensor_parallel_size or 1
-    others = candidate_layouts(architecture, quantization, gpu, replace(wish, decode_context_parallel_size=None))
-    return max(it.tensor_parallel_size for it in others)
-
-
-def _explain(architecture: Architecture, quantization: Quantization, wish: StatedLayout, ranks: int) -> None:
-    """Raise the refusal of exactly the layout that was asked for."""
-    check_layout(
-        architecture,
-        quantization,
-        Layout(
-            tensor_parallel_size=ranks,
-            pipeline_parallel_size=wish.pipeline_parallel_size or 1,
-            data_parallel_size=wish.data_parallel_size or 1,
-            expert_parallel=bool(wish.expert_parallel),
-            decode_context_parallel_size=wish.decode_context_parallel_size or 1,
-        ),
-    )
-
-
-def _wished_layouts(gpu: Gpu, wish: StatedLayout) -> Iterator[Layout]:
-    for tensor_parallel_size in _tensor_parallel_sizes(gpu, wish):
-        for pipeline_parallel_size in _pipeline_parallel_sizes(gpu, tensor_parallel_size, wish):
-            yield Layout(
-                tensor_parallel_size=tensor_parallel_size,
-                pipeline_parallel_size=pipeline_parallel_size,
-                data_parallel_size=wish.data_parallel_size or 1,
-                expert_parallel=bool(wish.expert_parallel),
-                decode_context_parallel_size=wish.decode_context_parallel_size or 1,
-            )
-
-
-def _tensor_parallel_sizes(gpu: Gpu, wish: StatedLayout) -> tuple[int, ...]:
-    if wish.tensor_parallel_size is not None:
-        return (wish.tensor_parallel_size,)
-    domain = min(max(gpu.gpus_per_node, gpu.scale_up_domain_gpus), MAX_TENSOR_PARALLEL_SIZE)
-    return tuple(1 << power for power in range(domain.bit_length()) if 1 << power <= domain)
-
-
-def _pipeline_parallel_sizes(gpu: Gpu, tensor_parallel_size: int, wish: StatedLayout) -> tuple[int, ...]:
-    if wish.pipeline_parallel_size is not None:
-        return (wish.pipeline_parallel_size,)
-    if tensor_parallel_size >= gpu.gpus_per_node:
-        return (1, 2, 3, 4, 6, MAX_NODES)
-    return (1,)
 
 
 @lru_cache(maxsize=1024)

@@ -1,18 +1,19 @@
 """The memory plans of what is deployed: one for each layout that the engine would start."""
 
-from service.engine.fleet.layouts import candidate_layouts
 from service.engine.fleet.settings import Resolved
+from service.engine.fleet.space import Space, space_of
 from service.engine.inputs import Layout, StatedLayout
 from service.engine.memory.plan import MemoryPlan, memory_plan
 
 
-def legal_layouts(resolved: Resolved, stated: StatedLayout) -> tuple[Layout, ...]:
+def legal_layouts(resolved: Resolved, stated: StatedLayout) -> Space:
     """Return the layouts that the engine would start, smallest first.
 
     Raises:
         UnsupportedLayoutError: the engine refuses every layout with the stated parts.
     """
-    return candidate_layouts(resolved.model.architecture, resolved.checkpoint.quantization, resolved.gpu, stated)
+    architecture, quantization = resolved.model.architecture, resolved.checkpoint.quantization
+    return space_of(architecture, quantization, resolved.gpu, resolved.rules.engine, stated)
 
 
 def planned(resolved: Resolved, layout: Layout, input_tokens: int, output_tokens: int) -> MemoryPlan:

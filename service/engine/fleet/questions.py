@@ -18,6 +18,7 @@ from service.engine.inputs import (
 from service.engine.time.steps import StepTimers
 
 Objective = Literal["cost", "gpus", "latency"]
+ServiceClass = Literal["interactive", "batch"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,5 +108,7 @@ class RecommendQuestion:
     max_gpus: int | None = None
     max_usd_per_hour: float | None = None
     objective: Objective = "cost"
+    service_class: ServiceClass = "interactive"
+    is_floor_assumed: bool = False  # the limits are those of the service class
     limit: int = 10
     timers: StepTimers | None = None  # None: memory alone

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Origin = Literal["request", "catalog", "default", "measured"]
+Origin = Literal["request", "catalog", "default", "measured", "chosen"]
 
 BindingConstraint = Literal["weights", "kv_cache", "ttft", "tpot", "throughput", "max_num_seqs", "layout"]
 Scalar = str | int | float | bool | None

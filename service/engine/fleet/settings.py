@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import ceil, exp, log
 from typing import Final, TypeVar, get_args
 
+from service.engine.arithmetic import round_up
 from service.engine.engines.rules import EngineRules, batch_defaults, default_utilization
 from service.engine.errors import InvalidQuestionError
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.results import Assumption, Origin
 from service.engine.formats.quantization import standard_quantization
-from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, SpeculativeMethod, WeightFormat
+from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, Load, SpeculativeMethod, WeightFormat
 from service.engine.memory.drafts import check_drafts, default_method
 
 Number = TypeVar("Number", int, float)
@@ -21,6 +23,10 @@ DRAFT_SOURCES: Final[Mapping[SpeculativeMethod, str]] = {
     "eagle3": "one more layer with the model's heads and an output head of 32,000 tokens: its weights and cache count",
     "ngram": "drafts are looked up in the text itself: no weights and no cache",
 }
+# The longest context served, where requests are known: the longest of them with this margin, in such steps [tokens].
+MODEL_LEN_MARGIN: Final = 1.25
+MODEL_LEN_STEP: Final = 256
+RARE_DEVIATIONS: Final = 3.1  # standard deviations that one request in a thousand exceeds
 KV_DTYPE_OF_MODEL: Final[Mapping[str, KvCacheDtype]] = {"bfloat16": "bf16", "float16": "fp16"}
 # Of each format, for models without a published checkpoint in it.
 STANDARD_CHECKPOINTS: Final[Mapping[WeightFormat, Checkpoint]] = {
@@ -52,7 +58,12 @@ class Resolved:
 
 
 def resolve(
-    model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: EngineRules, context_tokens: int = 0
+    model: ModelFacts,
+    gpu: Gpu,
+    stated: StatedSettings,
+    rules: EngineRules,
+    context_tokens: int = 0,
+    longest_tokens: int = 0,
 ) -> Resolved:
     """Return the engine's settings with every default filled in and listed.
 
@@ -62,6 +73,7 @@ def resolve(
         stated: what the caller stated.
         rules: the engine version's defaults.
         context_tokens: input and output of one request of the asked load. [tokens]
+        longest_tokens: of the longest request; 0 where nobody tells lengths. [tokens]
 
     Raises:
         InvalidQuestionError: `max_model_len` exceeds what the model accepts, or requests exceed either.
@@ -86,7 +98,7 @@ def resolve(
             gpu_memory_utilization=utilization,
             kv_cache_dtype=kv_cache_dtype,
             is_checkpoints_cache_dtype=checkpoint.kv_cache_dtype == kv_cache_dtype,
-            max_model_len=stated.max_model_len or model.architecture.default_max_model_len,
+            max_model_len=stated.max_model_len or _served_tokens(model, longest_tokens),
             max_num_batched_tokens=batched_tokens,
             max_num_seqs=seqs,
             block_size=stated.block_size,
@@ -101,6 +113,31 @@ def resolve(
         shorten_to_fit=stated.max_model_len is None,
         assumptions=(format_note, kv_note, utilization_note, batched_note, seqs_note, *draft_notes),
     )
+
+
+def longest_request(load: Load, context_tokens: int) -> int:
+    """Return the longest request of a load, or one that a thousand others are shorter than. [tokens].
+
+    uniform:     mean x (1 + half width)
+    log-normal:  exp(mu + 3.1 sigma),  sigma^2 = ln(1 + variation^2),  mu = ln(mean) - sigma^2 / 2
+    """
+    variation = load.length_variation_fraction
+    match load.length_distribution:
+        case "fixed":
+            return context_tokens
+        case "uniform":
+            return ceil(context_tokens * (1 + variation))
+        case "lognormal":
+            spread = log(1 + variation * variation)
+            return max(ceil(context_tokens * exp(RARE_DEVIATIONS * spread**0.5 - spread / 2)), context_tokens)
+
+
+def _served_tokens(model: ModelFacts, longest_tokens: int) -> int:
+    """Return the context to serve: of the longest request with a margin, else the model's own. [tokens]."""
+    if not longest_tokens:
+        return model.architecture.default_max_model_len
+    with_margin = round_up(ceil(MODEL_LEN_MARGIN * longest_tokens), MODEL_LEN_STEP)
+    return min(with_margin, model.architecture.max_position_embeddings)
 
 
 def _check_lengths(model: ModelFacts, stated: StatedSettings, context_tokens: int) -> None:

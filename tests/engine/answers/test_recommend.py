@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from service.catalog.snapshot import Snapshot
-from service.engine.answers.recommend import HOPELESS, recommend
+from service.engine.answers.recommend import recommend
 from service.engine.answers.results import Option
 from service.engine.answers.size import size
 from service.engine.fleet.questions import Objective
@@ -61,7 +61,7 @@ def test_what_is_left_out_says_why(asked: Asked, catalog: Snapshot) -> None:
     old = recommend(recommendation_of(asked(), catalog, "t4", weight_formats=("mxfp4",)))
 
     assert any("and max_gpus is 3" in rejection.reason for rejection in small.rejected)
-    assert {rejection.reason for rejection in slow.rejected} == {HOPELESS}
+    assert all("tpot_s of at least" in rejection.reason for rejection in slow.rejected)
     assert any("max_usd_per_hour is 0.5" in rejection.reason for rejection in cheap.rejected)
     assert any("no published offer" in rejection.reason for rejection in nobody.rejected)
     assert "has no kernels for mxfp4" in old.rejected[0].reason

@@ -8,7 +8,8 @@ from fastapi.testclient import TestClient
 
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import UnsupportedLayoutError
-from service.engine.fleet.layouts import candidate_layouts, check_layout, is_legal
+from service.engine.fleet.layouts import check_layout, is_legal
+from service.engine.fleet.space import space_of
 from service.engine.inputs import Layout, StatedLayout
 
 
@@ -42,7 +43,7 @@ def capacity(client: TestClient, **extra: Any) -> dict[str, Any]:
     return answer
 
 
-def test_spread_caches_are_stated_never_searched(client: TestClient) -> None:
+def test_caches_are_not_spread_unless_that_saves_gpus(client: TestClient) -> None:
     plain, spread = capacity(client), capacity(client, decode_context_parallel_size=8)
 
     assert plain["layout"]["decode_context_parallel_size"] == 1
@@ -103,7 +104,9 @@ def test_blocks_of_a_quantization_hold_back_experts_that_are_cut_only(catalog: S
 def test_layouts_come_smallest_first_and_deal_out_what_cannot_be_cut(catalog: Snapshot) -> None:
     facts, gpu = catalog.model("qwen3-235b-a22b"), catalog.gpu("h100")
     blocks = next(it.quantization for it in facts.checkpoints if it.quantization.scheme == "fp8-block")
-    layouts = candidate_layouts(facts.architecture, blocks, gpu, StatedLayout(pipeline_parallel_size=1))
+    stated = StatedLayout(pipeline_parallel_size=1, data_parallel_size=1)
+    layouts = space_of(facts.architecture, blocks, gpu, "vllm", stated).usual
 
-    assert [it.tensor_parallel_size for it in layouts] == [1, 2, 4, 8]
-    assert [it.expert_parallel for it in layouts] == [False, False, False, True]
+    assert [(layout.tensor_parallel_size, layout.expert_parallel) for layout in layouts] == [
+        (1, False), (2, False), (2, True), (4, False), (4, True), (8, True),
+    ]  # fmt: skip
