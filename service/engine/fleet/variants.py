@@ -18,7 +18,7 @@ from service.engine.memory.plan import MemoryPlan
 
 # From the engine's own smallest default (vLLM 0.33 `SchedulerConfig`: 2,048) up.
 BATCHED_TOKENS: Final = (2_048, 4_096, 8_192, 16_384)
-SEQS_WHY: Final = "as many as the cache then holds; the engine's own {own} would leave it less memory"
+SEQS_WHY: Final = "as many as the cache holds beside them; the engine's own is {own}"
 BATCHED_WHY: Final = "chosen among powers of two, because it takes fewer GPUs or less money than the engine's own {own}"
 
 Chosen = Literal["max_num_seqs", "max_num_batched_tokens"]
@@ -45,33 +45,45 @@ def variants(resolved: Resolved, plan_of: PlanOf, *, needs_room: bool = True) ->
 
 def roomiest(resolved: Resolved, plan_of: PlanOf) -> MemoryPlan:
     """Return the plan with the most room: no other choice of settings holds more requests at once."""
-    least = min(_batched_tokens(resolved))
+    budgets = _batched_tokens(resolved)
+    plan = _with_most_room(resolved, budgets[0], plan_of)
+    if plan.settings.max_num_seqs < budgets[0] or resolved.stated.max_num_seqs is not None:
+        return plan
+    others = (_with_most_room(resolved, tokens, plan_of) for tokens in budgets[1:])  # that let more requests run
+    return max((plan, *others), key=lambda plan: min(plan.requests_in_cache, plan.settings.max_num_seqs))
+
+
+def _with_most_room(resolved: Resolved, batched_tokens: int, plan_of: PlanOf) -> MemoryPlan:
+    """Return the plan with the most room under a token budget."""
     own = resolved.settings.max_num_batched_tokens
-    changed = resolved if least == own else with_chosen(resolved, "max_num_batched_tokens", least, BATCHED_WHY)
-    filled = filled_by_cache(changed, plan_of)
-    return plan_of(changed) if filled is None else filled[1]
+    if batched_tokens != own:
+        resolved = with_chosen(resolved, "max_num_batched_tokens", batched_tokens, BATCHED_WHY)
+    filled = filled_by_cache(resolved, plan_of)
+    return plan_of(resolved) if filled is None else filled[1]
 
 
 def filled_by_cache(resolved: Resolved, plan_of: PlanOf) -> tuple[Resolved, MemoryPlan] | None:
-    """Return the most running requests that the cache holds; None where it holds the engine's own number, or as stated.
+    """Return the most running requests that the cache holds; None where those are the engine's own, or stated.
 
-    max max_num_seqs with requests_in_cache(max_num_seqs) >= max_num_seqs
+        max max_num_seqs with requests_in_cache(max_num_seqs) >= max_num_seqs <= max_num_batched_tokens
+
+    What the cache holds falls as more may run: what it holds beside the engine's own number bounds the search.
     """
-    own = resolved.settings.max_num_seqs
     if resolved.stated.max_num_seqs is not None:
         return None
-    low = plan_of(resolved).requests_in_cache  # what the cache holds beside more running requests it holds beside fewer
-    if low >= own:
-        return None
-    most = plan_of(with_chosen(resolved, "max_num_seqs", max(low, 1), SEQS_WHY)).requests_in_cache
-    high = min(most + 1, own)
+    own, limit = resolved.settings.max_num_seqs, resolved.settings.max_num_batched_tokens
+
+    def held(seqs: int) -> int:
+        return plan_of(with_chosen(resolved, "max_num_seqs", seqs, SEQS_WHY)).requests_in_cache
+
+    beside_own = held(own)
+    low = min(beside_own, own)
+    high = min(beside_own, limit) if beside_own >= own else min(held(max(low, 1)), own - 1)
+    high += 1
     while high - low > 1:
         middle = (low + high) // 2
-        if plan_of(with_chosen(resolved, "max_num_seqs", middle, SEQS_WHY)).requests_in_cache >= middle:
-            low = middle
-        else:
-            high = middle
-    if not low:
+        low, high = (middle, high) if held(middle) >= middle else (low, middle)
+    if low in (0, own):
         return None
     chosen = with_chosen(resolved, "max_num_seqs", low, SEQS_WHY)
     return chosen, plan_of(chosen)

@@ -53,4 +53,5 @@ def test_weights_that_do_not_fit_say_what_is_missing(asked: Asked) -> None:
     assert not answer.feasible
     assert answer.binding_constraint == "weights"
     assert answer.shortfall_bytes > 141e9 - 79 * 2**30
-    assert "more memory on each of 1 GPUs" in answer.would_fit[0]
+    assert answer.would_fit[0] == "gpu_count=2"
+    assert "more memory on each of 1 GPUs" in answer.would_fit[1]
