@@ -9,10 +9,12 @@ from typing import Annotated
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from service.engine.engines.plans import Version, plan_rules
 from service.engine.engines.rules import (
     BatchDefaults,
     EngineRules,
     GraphAccounting,
+    GraphTerms,
     MemoryShare,
     UtilizationReserve,
     gib,
@@ -52,6 +54,26 @@ class Constant(_Entry):
     note: str
 
 
+class _Graphs(_Entry):
+    """Names of constants: what captured graphs take, or are estimated to."""
+
+    base_gib: str
+    kib_per_dense_layer_and_size: str
+    kib_per_expert_layer_and_size: str
+    kib_per_recurrent_layer_and_size: str
+    kib_per_selecting_layer_and_size: str
+
+    def terms(self, known: dict[str, Constant]) -> GraphTerms:
+        """Return their bytes."""
+        return GraphTerms(
+            base_bytes=gib(known[self.base_gib].value),
+            per_dense_layer_and_size=known[self.kib_per_dense_layer_and_size].value * KIB,
+            per_expert_layer_and_size=known[self.kib_per_expert_layer_and_size].value * KIB,
+            per_recurrent_layer_and_size=known[self.kib_per_recurrent_layer_and_size].value * KIB,
+            per_selecting_layer_and_size=known[self.kib_per_selecting_layer_and_size].value * KIB,
+        )
+
+
 class _Measured(_Entry):
     """Names of constants, and facts of the version that are not numbers."""
 
@@ -61,13 +83,15 @@ class _Measured(_Entry):
     bounds_encoder_cache: bool = True
     long_sparse_workspace_factor: Annotated[int, Field(ge=1)]
     hidden_state_copies: str
-    graph_base_gib: str
-    graph_kib_per_size: str
-    graph_kib_per_dense_layer_and_size: str
-    graph_kib_per_expert_layer_and_size: str
-    non_torch_base_gib: str
+    activation_base_gib: str
+    graphs_on_hopper: _Graphs
+    graphs_elsewhere: _Graphs
+    context_gib: dict[str, str]  # by compute capability, its major number, or `other`
+    connected_context_gib: str | None
     non_torch_with_peers_gib: str
+    fused_reduce_gib: str
     non_torch_unified_gib: str
+    margin_gib: str
     source: str
 
 
@@ -84,7 +108,6 @@ class _Rules(_Entry):
     peak_includes_graphs: bool = False
     batch_defaults: tuple[_Tier, ...]
     measured: _Measured
-    unstated_also_holds_for: str | None = None  # `rules_version` of an older row
     source: str
 
 
@@ -126,17 +149,19 @@ def _entries() -> tuple[_Rules, ...]:
 
 @lru_cache(maxsize=8)
 def _unstated(engine: EngineName) -> EngineRules:
-    """Return the newest row of an engine, held to the older row that it names."""
-    older = next(entry.unstated_also_holds_for for entry in _entries() if entry.engine == engine)
-    rows = [row for row in all_rules() if row.engine == engine]
-    held_to = next((row for row in rows if row.rules_version == older), None)
-    return replace(rows[0], is_version_stated=False, also_holds_for=held_to)
+    """Return the newest row of an engine."""
+    newest = next(row for row in all_rules() if row.engine == engine)
+    return replace(newest, is_version_stated=False)
 
 
 class _Source(_Entry):
     title: str
     url: str
     checked_on: date
+
+
+def _gib_of(known: dict[str, Constant], name: str | None) -> int | None:
+    return None if name is None else gib(known[name].value)
 
 
 def _converted(entry: _Rules, sources: dict[str, _Source]) -> EngineRules:
@@ -171,13 +196,15 @@ def _converted(entry: _Rules, sources: dict[str, _Source]) -> EngineRules:
         bounds_encoder_cache=measured.bounds_encoder_cache,
         long_sparse_workspace_factor=measured.long_sparse_workspace_factor,
         hidden_state_copies=known[measured.hidden_state_copies].value,
-        graph_base_bytes=gib(known[measured.graph_base_gib].value),
-        graph_bytes_per_size=known[measured.graph_kib_per_size].value * KIB,
-        graph_bytes_per_dense_layer_and_size=known[measured.graph_kib_per_dense_layer_and_size].value * KIB,
-        graph_bytes_per_expert_layer_and_size=known[measured.graph_kib_per_expert_layer_and_size].value * KIB,
-        non_torch_base_bytes=gib(known[measured.non_torch_base_gib].value),
+        activation_base_bytes=gib(known[measured.activation_base_gib].value),
+        graphs_on_hopper=measured.graphs_on_hopper.terms(known),
+        graphs_elsewhere=measured.graphs_elsewhere.terms(known),
+        context_bytes={name: gib(known[constant].value) for name, constant in measured.context_gib.items()},
+        connected_context_bytes=_gib_of(known, measured.connected_context_gib),
         non_torch_bytes_with_peers=gib(known[measured.non_torch_with_peers_gib].value),
+        fused_reduce_bytes=gib(known[measured.fused_reduce_gib].value),
         non_torch_bytes_unified=gib(known[measured.non_torch_unified_gib].value),
+        margin_bytes=gib(known[measured.margin_gib].value),
         source=sources[entry.source].url,
         measured_source=sources[measured.source].url,
     )
@@ -186,24 +213,31 @@ def _converted(entry: _Rules, sources: dict[str, _Source]) -> EngineRules:
 def rules_for(engine: EngineName, engine_version: str | None = None) -> EngineRules:
     """Return the row that speaks for an engine version; without one the newest.
 
-    The sampler's buffers shrank and the graphs moved into the budget since vLLM 0.10. When nobody
-    states a version, the newest row is held to an older one too: the smaller pool counts.
-
     Raises:
         InvalidQuestionError: the version is older than every row, or not a version.
     """
     if engine_version is None:
         return _unstated(engine)
+    row = _at(engine, version_numbers(engine_version))
+    if row is not None:
+        return row
     rows = [row for row in all_rules() if row.engine == engine]
-    asked = version_numbers(engine_version)
-    for row in rows:
-        if asked and asked >= version_numbers(row.first_version):
-            return row
     raise InvalidQuestionError(
         f"there are no rules for {engine} {engine_version[:40]}",
         field="engine_version",
         accepted=f"{rows[-1].first_version} or newer, such as {rows[0].first_version}",
     )
+
+
+@lru_cache(maxsize=256)
+def _at(engine: EngineName, version: Version) -> EngineRules | None:
+    """Return the row that speaks for a version, with how that very version plans; None where none does."""
+    for row in all_rules():
+        if row.engine == engine and version and version >= version_numbers(row.first_version):
+            plan = plan_rules(engine, version)
+            mixtures = None if row.for_mixtures is None else replace(row.for_mixtures, plan=plan)
+            return replace(row, plan=plan, for_mixtures=mixtures)
+    return None
 
 
 def version_numbers(text: str) -> tuple[int, ...]:

@@ -8,11 +8,11 @@ from typing import Final
 from service.engine.answers.results import Lever
 from service.engine.errors import EngineError
 from service.engine.fleet.aims import NOTHING, Merit, aim_of
+from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.choice import best, deployments
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.fleet.results import Scalar
-from service.engine.fleet.settings import own_checkpoint
 from service.engine.inputs import KvCacheDtype, WeightFormat
 
 NARROWER: Final[Mapping[WeightFormat, tuple[WeightFormat, ...]]] = {
@@ -39,6 +39,7 @@ class Change:
             stated,
             kv_cache_dtype=self.kv_cache_dtype or stated.kv_cache_dtype,
             weight_format=self.weight_format or stated.weight_format,
+            quantization=None if self.weight_format else stated.quantization,
         )
 
 
@@ -46,7 +47,9 @@ def changes_to_try(question: SizeQuestion) -> tuple[Change, ...]:
     """Return the changes worth trying: a narrower cache, narrower weights, and both at once."""
     stated = question.settings
     cache: tuple[KvCacheDtype, ...] = () if stated.kv_cache_dtype == "fp8" else ("fp8",)
-    weights = NARROWER.get(stated.weight_format or own_checkpoint(question.model).weight_format, ())
+    weights = NARROWER.get(
+        stated.quantization or stated.weight_format or own_checkpoint(question.model).weight_format, ()
+    )
     return (
         *(Change(kv_cache_dtype=dtype) for dtype in cache),
         *(Change(weight_format=weight_format) for weight_format in weights),

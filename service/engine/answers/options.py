@@ -7,11 +7,11 @@ from typing import Final
 
 from service.engine.answers.described import warnings_of
 from service.engine.answers.results import Alternative, Option
+from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.costs import usd_per_million_tokens
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import RecommendQuestion
 from service.engine.fleet.results import Cost
-from service.engine.fleet.settings import own_checkpoint
 from service.engine.inputs import Gpu, KvCacheDtype, WeightFormat
 from service.engine.time.demand import users_of
 from service.engine.time.samples import ScheduleResult

@@ -15,7 +15,6 @@ from service.engine.fleet.choice import best, deployments, least
 from service.engine.fleet.combinations import (
     Combination,
     combinations,
-    lacks_format,
     size_question,
 )
 from service.engine.fleet.deployments import Deployment, resolve_size
@@ -101,8 +100,6 @@ def _least(question: RecommendQuestion, combination: Combination) -> Merit:
     """Return a bound on the first two keys of the order: no deployment of a combination is better."""
     asked = size_question(question, combination)
     try:
-        if lacks_format(combination.gpu, resolve_size(asked).checkpoint.weight_format):
-            return NOTHING
         return least(asked, question.objective)
     except EngineError:
         return NOTHING
@@ -113,9 +110,6 @@ def _try(question: RecommendQuestion, combination: Combination, last: Merit) -> 
     asked, gpu = size_question(question, combination), combination.gpu
     try:
         resolved = resolve_size(asked)
-        loaded = resolved.checkpoint.weight_format
-        if lacks_format(gpu, loaded):
-            return _rejection(combination, f"{gpu.name} has no kernels for {loaded} weights")
         candidates = deployments(asked, question.objective, last)
     except EngineError as error:
         return _rejection(combination, error.detail)
@@ -127,7 +121,11 @@ def _try(question: RecommendQuestion, combination: Combination, last: Merit) -> 
     if reason is not None:
         return _rejection(combination, reason)
     return Candidate(
-        gpu=gpu, weight_format=loaded, kv_cache_dtype=resolved.kv_cache_dtype, deployment=chosen, cost=cost
+        gpu=gpu,
+        weight_format=resolved.checkpoint.weight_format,
+        kv_cache_dtype=resolved.kv_cache_dtype,
+        deployment=chosen,
+        cost=cost,
     )
 
 

@@ -1,17 +1,19 @@
 """Which parallel layouts the serving engine would start, by the divisions it insists on."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from service.engine.engines.device import REFERENCE, Device
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.formats.quantization import Quantization
+from service.engine.formats.storage import FINEST_SCALE_BLOCK, refined_block
 from service.engine.inputs import Layout
 from service.engine.layers import Architecture, Divisor
 
 # Quantization schemes whose kernels work on whole blocks of columns.
 BLOCKED_SCHEMES: Final = frozenset({"fp8-block", "int4-group", "nvfp4"})
+REFUSED: Final = "a smaller tensor_parallel_size"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,16 +23,24 @@ class Divisions:
     exact: tuple[tuple[str, int], ...]  # must be divisible by TP
     repeated: tuple[tuple[str, int], ...]  # divisible by TP, or TP by them
     num_experts: int  # 0 without experts
-    blocks: tuple[tuple[str, int, int, bool], ...]  # name, size, block, exempt under expert parallelism
+    filled: tuple[Divisor, ...]  # of which a rank holds whole quantization blocks
 
 
-def check_layout(architecture: Architecture, quantization: Quantization, layout: Layout) -> None:
+def check_layout(
+    architecture: Architecture, quantization: Quantization, layout: Layout, device: Device = REFERENCE
+) -> None:
     """Raise UnsupportedLayoutError, saying which size does not divide, if the engine would refuse to start.
+
+    Args:
+        architecture: the model.
+        quantization: how its weights are stored.
+        layout: how one replica is spread.
+        device: the GPU's generation and the engine's version.
 
     Sources:
         vLLM 0.33 ModelConfig.verify_with_parallel_config (heads, pipeline stages),
-        distributed.utils.divide (matrices, heads of towers), validate_fp8_block_shape and
-        validate_fp8_block_shape_moe (quantization blocks).
+        distributed.utils.divide (matrices, heads of towers), validate_fp8_block_shape,
+        validate_fp8_block_shape_moe and refine_fp8_moe_block_shape (quantization blocks).
     """
     tp = layout.tensor_parallel_size
     divisions = _divisions(architecture, quantization)
@@ -42,19 +52,39 @@ def check_layout(architecture: Architecture, quantization: Quantization, layout:
             raise _refusal(
                 f"tensor_parallel_size {tp} neither divides the model's {size} {name} nor is divided by them", size
             )
-    for name, size, block, exempt in divisions.blocks:
-        # Experts that are cut are cut over all ranks, those of other attention copies included.
-        ranks = tp * layout.data_parallel_size if exempt else tp
-        if ranks > 1 and (size // ranks) % block and not (exempt and layout.expert_parallel):
-            field = "tensor_parallel_size" if ranks == tp else "data_parallel_size"
-            raise UnsupportedLayoutError(
-                f"{field} {ranks // (1 if ranks == tp else tp)} leaves {size // ranks} of the {size} {name} on a rank, "
-                f"which the quantization block of {block} does not divide",
-                field=field,
-                accepted="a smaller tensor_parallel_size" + (", or expert_parallel=true" if exempt else ""),
-            )
+    for divisor in divisions.filled:
+        _check_blocks(divisor, architecture.hidden_size, quantization, layout, device)
     _check_stages(architecture, divisions, layout)
     _check_context_parallel(architecture, layout)
+
+
+def _check_blocks(
+    divisor: Divisor, hidden_size: int, quantization: Quantization, layout: Layout, device: Device
+) -> None:
+    """Raise UnsupportedLayoutError if a rank's part does not fill its quantization blocks, and no kernel minds less.
+
+    Experts in NVFP4 may end within a group, and those in fp8 blocks get finer scales since 0.29.
+    """
+    # Experts that are cut are cut over all ranks, those of other attention copies included.
+    copies = layout.data_parallel_size if divisor.is_dealt_out else 1
+    ranks, block = layout.tensor_parallel_size * copies, quantization.block
+    columns = divisor.size // ranks
+    if ranks == 1 or columns % block == 0 or (divisor.is_dealt_out and layout.expert_parallel):
+        return
+    if divisor.is_dealt_out and quantization.scheme == "nvfp4":
+        return
+    is_refined = quantization.scheme == "fp8-block" and not quantization.is_compressed_tensors
+    is_refined = is_refined and divisor.is_dealt_out and device.plan.refines_expert_scales
+    if is_refined and refined_block(block, columns, divisor.width or hidden_size) is not None:
+        return
+    rule = f"multiples of {FINEST_SCALE_BLOCK}" if is_refined else f"whole quantization blocks of {block}"
+    field, size = ("data_parallel_size", copies) if copies > 1 else ("tensor_parallel_size", ranks)
+    raise UnsupportedLayoutError(
+        f"{field} {size} leaves {columns} of the {divisor.size} {divisor.name} on a rank, and "
+        f"{device.engine} wants {rule}",
+        field=field,
+        accepted=REFUSED + (", or expert_parallel=true" if divisor.is_dealt_out else ""),
+    )
 
 
 def _check_stages(architecture: Architecture, divisions: Divisions, layout: Layout) -> None:
@@ -115,10 +145,10 @@ def _refusal(detail: str, size: int) -> UnsupportedLayoutError:
     return UnsupportedLayoutError(detail, field="tensor_parallel_size", accepted=f"a divisor, such as {sizes}")
 
 
-def is_legal(architecture: Architecture, quantization: Quantization, layout: Layout) -> bool:
+def is_legal(architecture: Architecture, quantization: Quantization, layout: Layout, device: Device) -> bool:
     """Return whether the engine would start this layout."""
     try:
-        check_layout(architecture, quantization, layout)
+        check_layout(architecture, quantization, layout, device)
     except UnsupportedLayoutError:
         return False
     return True
@@ -135,13 +165,25 @@ def _divisions(architecture: Architecture, quantization: Quantization) -> Divisi
         exact=tuple(sorted((it.name, it.size) for it in divisors if it.rule == "exact")),
         repeated=tuple(sorted((it.name, it.size) for it in divisors if it.rule == "repeated")),
         num_experts=max((routing.num_experts for routing in routings if routing is not None), default=0),
-        blocks=_blocks(divisors, quantization),
+        filled=_filled(architecture, quantization),
     )
 
 
-def _blocks(divisors: Iterable[Divisor], quantization: Quantization) -> tuple[tuple[str, int, int, bool], ...]:
-    """Return the blocks that a rank's columns must fill, for schemes with two-dimensional blocks or groups."""
+def _filled(architecture: Architecture, quantization: Quantization) -> tuple[Divisor, ...]:
+    """Return the sizes of which a rank holds whole blocks, for schemes with two-dimensional blocks or groups."""
     if quantization.scheme not in BLOCKED_SCHEMES or not quantization.block:
         return ()
-    filled = (it for it in divisors if it.fills_blocks)
-    return tuple(sorted((it.name, it.size, quantization.block, it.is_dealt_out) for it in filled))
+    filled = {
+        divisor
+        for layer in architecture.layers
+        for part in layer.parts
+        for divisor in part.divisors
+        if divisor.fills_blocks and not (divisor.module and _keeps(quantization, layer.index, divisor.module))
+    }
+    return tuple(sorted(filled, key=lambda it: (it.name, it.size)))
+
+
+def _keeps(quantization: Quantization, layer: int, module: str) -> bool:
+    """Return whether one layer's matrix is not quantized."""
+    name = f"model.layers.{layer}.{module}"
+    return quantization.of(name).keeps(name)

@@ -1,7 +1,8 @@
 """The memory plans of what is deployed: one for each layout that the engine would start."""
 
+from service.engine.engines.device import device_of
 from service.engine.fleet.settings import Resolved
-from service.engine.fleet.space import Space, space_of
+from service.engine.fleet.space import Space, Target, space_of
 from service.engine.inputs import Layout, StatedLayout
 from service.engine.memory.plan import MemoryPlan, memory_plan
 
@@ -13,7 +14,9 @@ def legal_layouts(resolved: Resolved, stated: StatedLayout) -> Space:
         UnsupportedLayoutError: the engine refuses every layout with the stated parts.
     """
     architecture, quantization = resolved.model.architecture, resolved.checkpoint.quantization
-    return space_of(architecture, quantization, resolved.gpu, resolved.rules.engine, stated)
+    device = device_of(resolved.gpu, resolved.rules)
+    target = Target(gpu=resolved.gpu, engine=resolved.rules.engine, device=device)
+    return space_of(architecture, quantization, target, stated)
 
 
 def planned(resolved: Resolved, layout: Layout, input_tokens: int, output_tokens: int) -> MemoryPlan:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
+from service.engine.engines.device import Device
 from service.engine.fleet.layouts import check_layout, is_legal
 from service.engine.formats.quantization import Quantization
 from service.engine.inputs import EngineName, Gpu, Layout, StatedLayout
@@ -25,6 +26,15 @@ MAX_RANKS: Final = 64  # of one replica's attention
 MAX_STAGES: Final = 8
 SMALL_SIZES: Final = (1, 2, 3, 4, 5, 6, 7, 8)
 NODES: Final = (2, 3, 4, 6, 8)  # that one replica may fill
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What a layout is to start on."""
+
+    gpu: Gpu
+    engine: EngineName
+    device: Device  # the GPU's generation, and the engine's version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,24 +51,26 @@ class Space:
 
 
 @lru_cache(maxsize=4096)
-def space_of(
-    architecture: Architecture, quantization: Quantization, gpu: Gpu, engine: EngineName, stated: StatedLayout
-) -> Space:
+def space_of(architecture: Architecture, quantization: Quantization, target: Target, stated: StatedLayout) -> Space:
     """Return the legal layouts to consider.
 
     Raises:
         UnsupportedLayoutError: the caller fixed a layout that the engine would refuse.
     """
     legal = [
-        layout for layout in _layouts(architecture, gpu, engine, stated) if is_legal(architecture, quantization, layout)
+        layout
+        for layout in _layouts(architecture, target, stated)
+        if is_legal(architecture, quantization, layout, target.device)
     ]
     if not legal:
-        _explain(architecture, quantization, gpu, engine, stated)
+        _explain(architecture, quantization, target, stated)
     usual = [layout for layout in legal if not _is_unusual(layout, stated)]
     spread = (
         []
-        if stated.decode_context_parallel_size is not None or engine != "vllm"
-        else [most for layout in usual if (most := _most_spread(architecture, quantization, layout)) is not None]
+        if stated.decode_context_parallel_size is not None or target.engine != "vllm"
+        else [
+            most for layout in usual if (most := _most_spread(architecture, quantization, layout, target)) is not None
+        ]
     )
     unusual = [layout for layout in legal if _is_unusual(layout, stated)]
     return Space(usual=_sorted(usual), unusual=_sorted([*unusual, *spread]))
@@ -84,14 +96,12 @@ def _is_unusual(layout: Layout, stated: StatedLayout) -> bool:
     return layout.data_parallel_size > 1 and not layout.expert_parallel and stated.expert_parallel is None
 
 
-def _explain(
-    architecture: Architecture, quantization: Quantization, gpu: Gpu, engine: EngineName, stated: StatedLayout
-) -> None:
+def _explain(architecture: Architecture, quantization: Quantization, target: Target, stated: StatedLayout) -> None:
     """Raise the refusal of exactly the layout that was asked for."""
     ranks = stated.tensor_parallel_size or 1
     if stated.tensor_parallel_size is None and stated.decode_context_parallel_size is not None:
         # The largest size over which caches could have been spread.
-        others = space_of(architecture, quantization, gpu, engine, replace(stated, decode_context_parallel_size=None))
+        others = space_of(architecture, quantization, target, replace(stated, decode_context_parallel_size=None))
         ranks = max(layout.tensor_parallel_size for layout in others.layouts)
     check_layout(
         architecture,
@@ -103,13 +113,14 @@ def _explain(
             expert_parallel=bool(stated.expert_parallel),
             decode_context_parallel_size=stated.decode_context_parallel_size or 1,
         ),
+        target.device,
     )
 
 
-def _layouts(architecture: Architecture, gpu: Gpu, engine: EngineName, stated: StatedLayout) -> Iterator[Layout]:
+def _layouts(architecture: Architecture, target: Target, stated: StatedLayout) -> Iterator[Layout]:
     """Yield layouts, the engine's divisions aside."""
-    for tensor in _tensor_sizes(gpu, stated):
-        for stages, copies in _shares(architecture, gpu, engine, tensor, stated):
+    for tensor in _tensor_sizes(target.gpu, stated):
+        for stages, copies in _shares(architecture, target, tensor, stated):
             for experts in _expert_choices(architecture, tensor * copies, stated):
                 yield Layout(
                     tensor_parallel_size=tensor,
@@ -128,13 +139,11 @@ def _tensor_sizes(gpu: Gpu, stated: StatedLayout) -> tuple[int, ...]:
     return tuple(size for size in (*SMALL_SIZES, 16, 32, MAX_RANKS) if size <= domain)
 
 
-def _shares(
-    architecture: Architecture, gpu: Gpu, engine: EngineName, tensor: int, stated: StatedLayout
-) -> Iterator[tuple[int, int]]:
+def _shares(architecture: Architecture, target: Target, tensor: int, stated: StatedLayout) -> Iterator[tuple[int, int]]:
     """Yield pipeline stages and copies of the attention; both at once only where one of them is stated."""
     stages_stated, copies_stated = stated.pipeline_parallel_size, stated.data_parallel_size
-    stages = _stages(gpu, tensor) if stages_stated is None else (stages_stated,)
-    copies = _copies(architecture, gpu, engine, tensor) if copies_stated is None else (copies_stated,)
+    stages = _stages(target.gpu, tensor) if stages_stated is None else (stages_stated,)
+    copies = _copies(architecture, target, tensor) if copies_stated is None else (copies_stated,)
     for of_stages in stages:
         for of_copies in copies:
             if 1 in (of_stages, of_copies) or stages_stated is not None or copies_stated is not None:
@@ -146,12 +155,12 @@ def _stages(gpu: Gpu, tensor: int) -> tuple[int, ...]:
     return tuple(size for size in SMALL_SIZES[:MAX_STAGES] if _stands(gpu, tensor, size))
 
 
-def _copies(architecture: Architecture, gpu: Gpu, engine: EngineName, tensor: int) -> tuple[int, ...]:
+def _copies(architecture: Architecture, target: Target, tensor: int) -> tuple[int, ...]:
     """Return copies of the attention inside a server, or over whole servers; 1 where there is nothing to share."""
-    if not architecture.has_experts or engine == "tensorrt-llm":
+    if not architecture.has_experts or target.engine == "tensorrt-llm":
         return (1,)  # replicas do the same; `trtllm-serve` names no such copies
     most = MAX_RANKS // tensor
-    return tuple(size for size in range(1, most + 1) if _stands(gpu, tensor, size))
+    return tuple(size for size in range(1, most + 1) if _stands(target.gpu, tensor, size))
 
 
 def _stands(gpu: Gpu, tensor: int, others: int) -> bool:
@@ -170,11 +179,13 @@ def _expert_choices(architecture: Architecture, ranks: int, stated: StatedLayout
     return (False, True) if architecture.has_experts and ranks > 1 else (False,)
 
 
-def _most_spread(architecture: Architecture, quantization: Quantization, layout: Layout) -> Layout | None:
+def _most_spread(
+    architecture: Architecture, quantization: Quantization, layout: Layout, target: Target
+) -> Layout | None:
     """Return the layout with a cache's tokens over as many ranks as the engine allows; None where it allows none."""
     tensor = layout.tensor_parallel_size
     for ranks in range(tensor, 1, -1):
         spread = replace(layout, decode_context_parallel_size=ranks)
-        if tensor % ranks == 0 and is_legal(architecture, quantization, spread):
+        if tensor % ranks == 0 and is_legal(architecture, quantization, spread, target.device):
             return spread
     return None

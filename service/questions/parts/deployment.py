@@ -9,6 +9,7 @@ from service.engine.engines.rules import EngineRules
 from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import EngineName, KvCacheDtype, SpeculativeMethod, StatedLayout, WeightFormat
 from service.questions.parts.part import Part, contradiction
+from service.questions.parts.switches import WithSwitches
 from service.questions.values import NUMBER, WHOLE, BlockSize, Bytes, LoraRank, Parallel, Share, Tokens
 
 
@@ -83,7 +84,7 @@ class InLayout(OnEngine):
         )
 
 
-class WithSettings(Precision):
+class WithSettings(WithSwitches, Precision):
     """The engine's own settings, by the names it gives them."""
 
     max_model_len: Tokens | None = Field(
@@ -164,4 +165,9 @@ class WithSettings(Precision):
             speculative_method=self.speculative_method,
             max_loras=self.max_loras,
             max_lora_rank=self.max_lora_rank,
+            quantization=self.quantization,
+            enforce_eager=self.enforce_eager,
+            enable_prefix_caching=self.enable_prefix_caching,
+            language_model_only=self.language_model_only,
+            swa_full_tokens_ratio=self.swa_full_tokens_ratio,
         )
