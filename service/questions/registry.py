@@ -3,6 +3,7 @@
 from service.questions.asked import Question
 from service.questions.capacity import CAPACITY
 from service.questions.recommend import RECOMMEND
+from service.questions.replicas import REPLICAS
 from service.questions.size import SIZE
 
-QUESTIONS: tuple[Question, ...] = (SIZE, CAPACITY, RECOMMEND)
+QUESTIONS: tuple[Question, ...] = (SIZE, CAPACITY, REPLICAS, RECOMMEND)

@@ -19,6 +19,7 @@ POOLS_SOURCE = "SGLang server_args.py: how pools of separate kinds of layers sha
 STATES_SOURCE = "SGLang kv_cache_configurator.py: 1, 2 more for prefixes, 2 more with extra_buffer (since mid-2026)"
 LENGTHS_SOURCE = "requests that are all alike would keep in step; real ones do not"
 FLOOR_SOURCE = "no limits are stated: somebody is taken to read along; service_class=batch drops these limits"
+SHAPE_SOURCE = "tensor_parallel_size of the smallest layout that carries a single request, whatever the load"
 SHORTENED_SOURCE = "shortened to what the pool holds"
 ASKED_LENGTHS_SOURCE = (
     "the longest request of the asked lengths and a quarter more, in steps of 256 tokens: a context that the pool is "
@@ -36,6 +37,13 @@ def size_assumptions(question: SizeQuestion, deployment: Deployment) -> tuple[As
         *_time(deployment.replica),
         *_headroom(question.headroom),
     )
+
+
+def replicas_assumptions(question: SizeQuestion, pod: Deployment) -> tuple[Assumption, ...]:
+    """Return what a number of pods rests on."""
+    is_stated = question.layout.tensor_parallel_size is not None
+    shape = _note("layout", pod.layout.tensor_parallel_size, "chosen", SHAPE_SOURCE)
+    return (*(() if is_stated else (shape,)), *size_assumptions(question, pod))
 
 
 def capacity_assumptions(question: CapacityQuestion, deployment: Deployment) -> tuple[Assumption, ...]:

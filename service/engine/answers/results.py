@@ -99,6 +99,39 @@ class Sizing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """The load that one pod carries within limits: what an autoscaler scales on."""
+
+    max_concurrent_requests: int
+    max_requests_per_s: float | None  # None: the load is users
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicas:
+    """The answer to: pods of one shape; how many?"""
+
+    feasible: bool
+    replicas: int  # 0 when infeasible
+    gpus: int
+    gpus_per_replica: int
+    model: str
+    gpu: str
+    engine: EngineName
+    weight_format: WeightFormat
+    kv_cache_dtype: KvCacheDtype
+    layout: Layout
+    per_pod: Pod
+    utilization_fraction: float | None  # of what all pods carry, headroom included
+    binding_constraint: BindingConstraint
+    would_fit: tuple[str, ...]
+    cost: Cost | None
+    engine_args: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
+    warnings: tuple[str, ...]
+    rules_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityRow:
     """What the GPUs carry at one context length, on the layout that holds most requests of it."""
 
