@@ -41,8 +41,25 @@ class Answer(ABC, Generic[ResultT]):
     def __init__(self, result: ResultT, catalog_revision: int) -> None:
         """Keep the result, and the answer as JSON."""
         self.result = result
+        self.asked: Mapping[str, Any] = {}
         stated = {name: getattr(result, name) for name in self.body.model_fields if name != REVISION}
         self.json = self.body(**stated, catalog_revision=catalog_revision).model_dump_json()
+
+    def asked_rows(self) -> Sequence[Row]:
+        """Return the rows, each with the question that was asked."""
+        scalars = {f"asked.{name}": value for name, value in self.asked.items() if not isinstance(value, dict)}
+        told = {
+            name: " ".join(map(str, value)) if isinstance(value, list) else value for name, value in scalars.items()
+        }
+        return [{**row, **told} for row in self.rows()]
+
+    def asked_line(self) -> str:
+        """Return the question on one line, as a query string states it."""
+        stated = (f"{name}={value}" for name, value in self.asked.items() if not isinstance(value, dict | list))
+        lists = (
+            f"{name}={value}" for name, values in self.asked.items() if isinstance(values, list) for value in values
+        )
+        return f"asked: {'&'.join((*stated, *lists))}"
 
     @property
     def document(self) -> dict[str, Any]:

@@ -128,4 +128,6 @@ class Desk:
         condition=attrgetter("waiting"),
     )
     def _answer(self, _question: Question, asked: Asked, catalog: Snapshot) -> Answer[Any]:
-        return asked.answer(Sources(catalog=catalog, timers=self._timers, pasted_models=self._pasted_models))
+        answer = asked.answer(Sources(catalog=catalog, timers=self._timers, pasted_models=self._pasted_models))
+        answer.asked = json.loads(asked.canonical())
+        return answer

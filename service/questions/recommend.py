@@ -1,6 +1,6 @@
 """`/recommend`: this model, this load; which GPU, layout and precision?"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -11,11 +11,12 @@ from service.engine.fleet.questions import Objective, RecommendQuestion, Service
 from service.engine.inputs import Gpu
 from service.questions.answers import Answer, Row, flat, numbers
 from service.questions.asked import Asked, Question
+from service.questions.lines import layout_of
 from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.load import SomeLoad, WithHeadroom, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
 from service.questions.parts.part import contradiction
-from service.questions.refusals import Fault, RefusalError
+from service.questions.refusals import MOST_NAME_SHOWN, Fault, RefusalError
 from service.questions.sources import Sources
 from service.questions.values import NUMBER, WHOLE, CacheDtypes, Formats, Gpus, Texts
 
@@ -40,12 +41,15 @@ class RecommendAnswer(Answer[Recommendation]):
 
 
 def _line(option: Option) -> str:
-    layout = f"TP{option.tensor_parallel_size} PP{option.pipeline_parallel_size}"
-    price = "no published price"
+    price, latency = "no published price", ""
     if option.usd_per_hour is not None:
-        price = f"{option.usd_per_hour:.2f} USD/h {option.instance_type}"
-    shape = f"{layout} x {option.replicas}, {option.weight_format}"
-    return f"{option.rank}. {option.gpus} x {option.gpu} ({shape}) {price}"
+        price = f"{option.usd_per_hour:.2f} USD/h {option.provider} {option.instance_type}"
+    if option.usd_per_million_output_tokens is not None:
+        price += f", {option.usd_per_million_output_tokens:.2f} USD/M output tokens"
+    if option.ttft_p95_s is not None and option.tpot_p95_s is not None:
+        latency = f", TTFT p95 {option.ttft_p95_s:.3g} s, TPOT p95 {option.tpot_p95_s:.3g} s ({option.basis})"
+    shape = f"{layout_of(option)} x {option.replicas}, {option.weight_format}"
+    return f"{option.rank}. {option.gpus} x {option.gpu} ({shape}) {price}{latency}"
 
 
 class RecommendQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, SomeLoad, NamedModel):
@@ -116,8 +120,8 @@ class RecommendQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, 
             timers=sources.timers,
             weight_formats=tuple(self.weight_formats or ()),
             kv_cache_dtypes=tuple(self.kv_cache_dtypes or ()),
-            providers=tuple(provider.lower() for provider in self.providers or ()),
-            regions=tuple(self.regions or ()),
+            providers=_known("providers", self.providers, {offer.provider for offer in sources.catalog.offers}),
+            regions=_known("regions", self.regions, {offer.region for offer in sources.catalog.offers}),
             max_gpus=self.max_gpus,
             max_usd_per_hour=self.max_usd_per_hour,
             objective=self.objective,
@@ -141,6 +145,20 @@ class RecommendQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, 
                 "invalid-request", detail, Fault("exclude_gpus", detail, "a list that leaves one of gpus")
             )
         return tuple(unique.values())
+
+
+def _known(field: str, names: Sequence[str] | None, known: Collection[str]) -> tuple[str, ...]:
+    """Return names as the catalog writes them.
+
+    Raises:
+        RefusalError: no offer has such a name.
+    """
+    spelt = {name.lower(): name for name in known}
+    for name in names or ():
+        if name.lower() not in spelt:
+            detail = f"no offer in the catalog is of {name[:MOST_NAME_SHOWN]!r}"
+            raise RefusalError("not-in-catalog", detail, Fault(field, detail, ", ".join(sorted(known)) or "none"))
+    return tuple(spelt[name.lower()] for name in names or ())
 
 
 class RecommendBody(PastedModel, RecommendQuery):

@@ -1,5 +1,7 @@
 """What binds, and what would make an infeasible question feasible."""
 
+from typing import Final
+
 from service.engine.answers.results import Lever
 from service.engine.arithmetic import GIB
 from service.engine.fleet.deployments import Deployment
@@ -7,6 +9,10 @@ from service.engine.fleet.results import BindingConstraint
 from service.engine.inputs import Limits
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.replica import Replica
+
+# Nobody waits so long for a token who reads along.
+LONGEST_TTFT_S: Final = 60.0
+LONGEST_TPOT_S: Final = 5.0
 
 
 def binding_constraint(chosen: Deployment, smaller: Deployment | None) -> BindingConstraint:
@@ -42,6 +48,16 @@ def would_fit(chosen: Deployment, limits: Limits, saving: tuple[Lever, ...]) -> 
 
 def _written(lever: Lever) -> str:
     return " and ".join(f"{name}={value}" for name, value in lever.change.items())
+
+
+def doubtful_limits(limits: Limits) -> tuple[str, ...]:
+    """Return which limits are so long that another unit may have been meant."""
+    longest = {"ttft_s": (limits.ttft_s, LONGEST_TTFT_S), "tpot_s": (limits.tpot_s, LONGEST_TPOT_S)}
+    return tuple(
+        f"{name}={limit:g} is in seconds; were milliseconds meant, state {limit / 1000:g}"
+        for name, (limit, longest_s) in longest.items()
+        if limit is not None and limit >= longest_s
+    )
 
 
 def looser_limits(replica: Replica, limits: Limits) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from typing import TypedDict
 
+from service.engine.answers.advice import doubtful_limits
 from service.engine.answers.results import PerReplica, Saturation
 from service.engine.fleet.arguments import engine_args, names_drafter, unnamed_settings
 from service.engine.fleet.costs import cheapest, fleet_of
@@ -75,7 +76,10 @@ def described(question: SizeQuestion | CapacityQuestion, deployment: Deployment,
         latency=told.latency,
         at_load=told.at_load,
         saturation=_saturation(told, replicas),
-        warnings=warnings_of(plan, replica, question.settings, is_timed=is_timed),
+        warnings=(
+            *doubtful_limits(question.limits),
+            *warnings_of(plan, replica, question.settings, is_timed=is_timed),
+        ),
         engine_args=engine_args(question.rules.engine, plan, question.settings),
         cost=cheapest(fleet_of(plan, replicas), question.offers) if replicas else None,
         weights=model_weights(plan),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from service.engine.answers.advice import looser_limits
+from service.engine.answers.advice import doubtful_limits, looser_limits
 from service.engine.answers.assumptions import recommend_assumptions
 from service.engine.answers.options import Candidate, option_of, order
 from service.engine.answers.results import Recommendation, Rejection
@@ -50,7 +50,7 @@ def recommend(question: RecommendQuestion) -> Recommendation:
         options=options,
         rejected=tuple(rejected),
         assumptions=recommend_assumptions(question, asked.limits),
-        warnings=(),
+        warnings=doubtful_limits(question.limits),
         rules_version=question.rules.rules_version,
     )
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from service.engine.answers.advice import binding_constraint, would_fit
 from service.engine.answers.assumptions import size_assumptions
-from service.engine.answers.described import described
+from service.engine.answers.described import Described, described
 from service.engine.answers.levers import levers
 from service.engine.answers.results import Pools, Sizing
-from service.engine.answers.steps import next_smaller, one_step_less, one_step_more
+from service.engine.answers.steps import next_smaller, notches, one_step_less, one_step_more
 from service.engine.fleet.choice import best, deployments
 from service.engine.fleet.costs import cheapest, fleet_of
 from service.engine.fleet.figures import figures
@@ -51,8 +51,12 @@ def _size_whole(question: SizeQuestion) -> Sizing:
         one_gpu_step_more=one_step_more(question, chosen),
         levers=saving,
         assumptions=size_assumptions(question, deployment),
-        **described(question, deployment, told),
+        **_with_warnings(described(question, deployment, told), notches(question, chosen)),
     )
+
+
+def _with_warnings(shared: Described, more: tuple[str, ...]) -> Described:
+    return {**shared, "warnings": (*shared["warnings"], *more)}
 
 
 def _size_pools(question: SizeQuestion) -> Sizing:

@@ -1,13 +1,23 @@
 """What one step more or fewer GPUs would do, over every layout that is searched."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+from math import inf
+from typing import Final
+
 from service.engine.answers.advice import reason
 from service.engine.answers.results import GpuStep
 from service.engine.fleet.aims import aim_of
+from service.engine.fleet.choice import best, deployments
 from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.space import simplicity
-from service.engine.inputs import Layout
+from service.engine.inputs import Layout, Limits
+
+MANY_GPUS: Final = 64
+NOTCH: Final = 1.25
+WORTH_TELLING: Final = 0.5  # of the GPUs, that a notch leaves at most
 
 
 def next_smaller(question: SizeQuestion, chosen: Deployment) -> Deployment | None:
@@ -42,6 +52,27 @@ def one_step_more(question: SizeQuestion, chosen: Deployment) -> GpuStep | None:
         return None
     gpus = chosen.gpus + chosen.layout.gpus_per_replica
     return GpuStep(gpus=gpus, feasible=True, violates=None, usd_per_hour=_usd_per_hour(question, chosen.layout, gpus))
+
+
+def notches(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
+    """Return what a slightly looser limit saves, where many GPUs stand on the edge of what one request takes."""
+    if chosen.gpus < MANY_GPUS:
+        return ()
+    told: list[str] = []
+    for name, limits in _looser(question.limits):
+        looser = replace(question, limits=limits)
+        candidates = deployments(looser, at_most=(chosen.gpus * WORTH_TELLING, inf))
+        if candidates and (other := best(candidates, looser)).is_feasible:
+            told.append(f"{name} takes {other.gpus} GPUs instead of {chosen.gpus}")
+    return tuple(told)
+
+
+def _looser(limits: Limits) -> Iterator[tuple[str, Limits]]:
+    """Yield limits of which one is a quarter longer, and how that is stated."""
+    if limits.ttft_s is not None:
+        yield f"ttft_s={NOTCH * limits.ttft_s:.3g}", replace(limits, ttft_s=NOTCH * limits.ttft_s)
+    if limits.tpot_s is not None:
+        yield f"tpot_s={NOTCH * limits.tpot_s:.3g}", replace(limits, tpot_s=NOTCH * limits.tpot_s)
 
 
 def _counts_below(question: SizeQuestion, chosen: Deployment) -> list[tuple[int, Layout]]:
