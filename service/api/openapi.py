@@ -7,9 +7,13 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from service.api.problems import FieldProblem, Problem
+from service.questions.meanings import OF_BLOCK, meaning
 
 UNUSED_SCHEMAS = ("HTTPValidationError", "ValidationError")
 CONTRACT_NAMES = {"Lever": "LeverAnswer"}  # blocks of the engine that clients know by another name
+
+
+ANSWER_BLOCKS = frozenset({"Layout"})  # of which every property is a common one
 
 
 def install_openapi(app: FastAPI) -> None:
@@ -33,7 +37,18 @@ def _document(app: FastAPI) -> dict[str, Any]:
         shape.pop("$defs", None)
         components[model.__name__] = shape
     schema["components"]["schemas"] = dict(sorted(components.items()))
-    return _renamed(schema)
+    document = _renamed(schema)
+    for name, component in document["components"]["schemas"].items():
+        _explain(name, component)
+    return document
+
+
+def _explain(block: str, component: dict[str, Any]) -> None:
+    """Say what the properties of a block of an answer mean, where they do not say so themselves."""
+    for name, shape in component.get("properties", {}).items():
+        told = meaning(block, name)
+        if told is not None and (block in OF_BLOCK or block in ANSWER_BLOCKS):
+            shape.setdefault("description", told)
 
 
 def _renamed(schema: dict[str, Any]) -> dict[str, Any]:

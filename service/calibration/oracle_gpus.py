@@ -111,7 +111,7 @@ def _posed(row: Mapping[str, Any], config: Mapping[str, Any], catalog: Snapshot)
         decode_context_parallel_size=2 if case == "decode_context_parallel" else None,
     )
     resolved = resolve(_facts(config), catalog.gpu(GPUS[row["gpu"]]), stated, rules_for("vllm", VERSION))
-    return resolved, legal_layouts(resolved, layout)[0]
+    return resolved, legal_layouts(resolved, layout).usual[0]
 
 
 def _facts(config: Mapping[str, Any]) -> ModelFacts:

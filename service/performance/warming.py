@@ -7,10 +7,10 @@ from typing import Final
 from service.engine.engines.rules import EngineRules
 from service.engine.errors import EngineError
 from service.engine.facts import ModelFacts
-from service.engine.fleet.layouts import candidate_layouts
+from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.settings import resolve
-from service.engine.inputs import Gpu, StatedLayout
+from service.engine.inputs import Gpu, Layout, StatedLayout
 from service.engine.time.ready import make_ready
 from service.engine.time.steps import Deployed
 from service.performance.kernels import KernelTables, NotMeasuredError
@@ -28,13 +28,11 @@ def deployments_of(models: Iterable[ModelFacts], gpus: Iterable[Gpu], rules: Eng
                 stated = StatedSettings(weight_format=checkpoint.weight_format)
                 try:
                     resolved = resolve(model, gpu, stated, rules)
-                    layouts = candidate_layouts(
-                        model.architecture, resolved.checkpoint.quantization, gpu, StatedLayout()
-                    )
+                    layouts = legal_layouts(resolved, StatedLayout()).usual
                 except EngineError:
                     continue
                 for layout in layouts:
-                    if layout.gpus_per_replica <= MOST_GPUS:
+                    if _is_common(layout):
                         yield Deployed(
                             model=model,
                             checkpoint=resolved.checkpoint,
@@ -43,6 +41,12 @@ def deployments_of(models: Iterable[ModelFacts], gpus: Iterable[Gpu], rules: Eng
                             kv_cache_dtype=resolved.kv_cache_dtype,
                             rules=rules,
                         )
+
+
+def _is_common(layout: Layout) -> bool:
+    """Return whether many ask for a layout: in one server, without stages, in a power of two."""
+    gpus = layout.gpus_per_replica
+    return gpus <= MOST_GPUS and gpus.bit_count() == 1 and layout.pipeline_parallel_size == 1
 
 
 def build_tables(tables: KernelTables, wanted: Iterable[Deployed], closing: Event | None = None) -> int:

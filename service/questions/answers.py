@@ -44,6 +44,7 @@ class Answer(ABC, Generic[ResultT]):
         """Keep the result, and the answer as JSON."""
         self.result = result
         self.catalog_revision = catalog_revision
+        self.asked: Mapping[str, Any] = {}
         stated = {name: getattr(result, name) for name in self.body.model_fields if name != REVISION}
         self.json = self.body(**stated, catalog_revision=catalog_revision).model_dump_json()
 
@@ -54,6 +55,22 @@ class Answer(ABC, Generic[ResultT]):
         result: Any = self.result
         told = replace(result, assumptions=(*dict.fromkeys(readings), *result.assumptions))
         return type(self)(told, self.catalog_revision)
+
+    def asked_rows(self) -> Sequence[Row]:
+        """Return the rows, each with the question that was asked."""
+        scalars = {f"asked.{name}": value for name, value in self.asked.items() if not isinstance(value, dict)}
+        told = {
+            name: " ".join(map(str, value)) if isinstance(value, list) else value for name, value in scalars.items()
+        }
+        return [{**row, **told} for row in self.rows()]
+
+    def asked_line(self) -> str:
+        """Return the question on one line, as a query string states it."""
+        stated = (f"{name}={value}" for name, value in self.asked.items() if not isinstance(value, dict | list))
+        lists = (
+            f"{name}={value}" for name, values in self.asked.items() if isinstance(values, list) for value in values
+        )
+        return f"asked: {'&'.join((*stated, *lists))}"
 
     @property
     def document(self) -> dict[str, Any]:

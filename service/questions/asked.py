@@ -82,9 +82,13 @@ class Asked(Writing, ABC):
         """Return which fields were stated: questions that state the same ones cost about the same."""
         return frozenset(self.model_fields_set)
 
+    def stated(self) -> dict[str, Any]:
+        """Return what was asked, by field, without what is at its default."""
+        return self.model_dump(by_alias=True, exclude=set(BESIDE_THE_QUESTION), exclude_defaults=True)
+
     def canonical(self) -> str:
         """Return the question as one text: the same for every way to ask the same."""
-        stated = self.model_dump(by_alias=True, exclude=set(BESIDE_THE_QUESTION), exclude_defaults=True)
+        stated = self.stated()
         read = [[reading.name, reading.source] for reading in self._readings]
         return json.dumps([stated, read] if read else stated, sort_keys=True)
 
@@ -183,4 +187,6 @@ class Desk:
     def _answer(self, _question: Question, asked: Asked, catalog: Snapshot, today: date) -> Answer[Any]:
         sources = Sources(catalog=catalog, timers=self._timers, pasted_models=self._pasted_models, today=today)
         answer = asked.answer(sources)
-        return answer.with_readings([*sources.readings, *asked.readings])
+        told = answer.with_readings([*sources.readings, *asked.readings])
+        told.asked = asked.stated()
+        return told

@@ -10,7 +10,7 @@ from service.engine.answers.capacity import capacity
 from service.engine.answers.results import Capacity
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.inputs import Arrival, Gpu, StatedLayout
-from service.questions.answers import Answer, Row
+from service.questions.answers import Answer, Row, flat
 from service.questions.asked import Asked, Question
 from service.questions.examples import MEMORY_PER_GPU
 from service.questions.lines import deployment_lines, shape_of
@@ -34,7 +34,7 @@ class CapacityAnswer(Answer[Capacity]):
         """Return one row for each context length."""
         document = self.document
         shared = {name: document[name] for name in IN_EVERY_ROW}
-        return [{**shared, **row} for row in document["table"]]
+        return [{**shared, **dict(flat(row))} for row in document["table"]]
 
     def lines(self) -> Sequence[str]:
         """Return the deployment."""

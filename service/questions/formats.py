@@ -55,11 +55,12 @@ def _yaml(answer: Answer[Any]) -> Written:
 
 
 def _csv(answer: Answer[Any]) -> Written:
-    return Written(table(answer.rows()), "text/csv")
+    return Written(table(answer.asked_rows()), "text/csv")
 
 
 def _text(answer: Answer[Any]) -> Written:
-    return Written("\n".join(answer.lines()) + "\n", "text/plain")
+    lines = (*answer.lines(), answer.asked_line()) if answer.asked else answer.lines()
+    return Written("\n".join(lines) + "\n", "text/plain")
 
 
 def _prometheus(answer: Answer[Any]) -> Written:

@@ -2,17 +2,39 @@
 
 import shlex
 from collections.abc import Iterator
+from typing import Protocol
 
-from service.engine.answers.results import Capacity, Sizing
+from service.engine.answers.results import Capacity, Lever, Sizing
 from service.engine.arithmetic import GIB
 
 Deployment = Sizing | Capacity
 
 
+class Spread(Protocol):
+    """Anything that says how a replica is spread."""
+
+    @property
+    def tensor_parallel_size(self) -> int: ...  # noqa: D102 - as in `Layout`
+    @property
+    def pipeline_parallel_size(self) -> int: ...  # noqa: D102
+    @property
+    def data_parallel_size(self) -> int: ...  # noqa: D102
+    @property
+    def expert_parallel(self) -> bool: ...  # noqa: D102
+    @property
+    def decode_context_parallel_size(self) -> int: ...  # noqa: D102
+
+
 def shape_of(deployment: Deployment) -> str:
     """Return the replicas and the layout of each."""
-    layout = deployment.layout
-    return f"{deployment.replicas} replicas of TP{layout.tensor_parallel_size} PP{layout.pipeline_parallel_size}"
+    return f"{deployment.replicas} replicas of {layout_of(deployment.layout)}"
+
+
+def layout_of(layout: Spread) -> str:
+    """Return the ranks of a layout, those that are one left out but for TP and PP."""
+    words = [f"TP{layout.tensor_parallel_size}", f"PP{layout.pipeline_parallel_size}"]
+    words += [f"DP{layout.data_parallel_size}"] * (layout.data_parallel_size > 1) + ["EP"] * layout.expert_parallel
+    return " ".join(words + [f"DCP{layout.decode_context_parallel_size}"] * (layout.decode_context_parallel_size > 1))
 
 
 def deployment_lines(deployment: Deployment, shape: str) -> Iterator[str]:
@@ -23,10 +45,36 @@ def deployment_lines(deployment: Deployment, shape: str) -> Iterator[str]:
     requests = deployment.per_replica.max_concurrent_requests
     yield f"requests at once: {requests} per replica; cache: {deployment.kv_cache.tokens} tokens"
     yield from _latency_lines(deployment)
+    yield from _checkpoint_lines(deployment)
     if deployment.feasible:
+        yield f"price: {_price(deployment)}"
         yield f"engine args: {shlex.join(deployment.engine_args)}"
+    if isinstance(deployment, Sizing) and deployment.levers:
+        yield f"best lever: {_lever(deployment.levers[0])}"
     yield from (f"would fit: {sentence}" for sentence in deployment.would_fit)
     yield from (f"warning: {sentence}" for sentence in deployment.warnings)
+
+
+def _checkpoint_lines(deployment: Deployment) -> Iterator[str]:
+    """Yield what is loaded, where the catalog knows its id."""
+    for note in deployment.assumptions:
+        if note.name == "checkpoint" and note.value is not None:
+            yield f"checkpoint: {note.value}"
+
+
+def _price(deployment: Deployment) -> str:
+    cost = deployment.cost
+    if cost is None:
+        return "no published offer holds these GPUs"
+    return f"{cost.usd_per_hour:.2f} USD/h, {cost.instances} x {cost.provider} {cost.instance_type}, {cost.as_of}"
+
+
+def _lever(lever: Lever) -> str:
+    change = " and ".join(f"{name}={value}" for name, value in lever.change.items())
+    saved = f"saves {lever.saves_gpus} GPUs" if lever.saves_gpus else "fits"
+    if lever.saves_usd_per_hour is not None:
+        saved += f" and {lever.saves_usd_per_hour:.2f} USD/h"
+    return f"{change} takes {lever.gpus} GPUs, {saved}"
 
 
 def _head(deployment: Deployment) -> str:

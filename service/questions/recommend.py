@@ -7,10 +7,11 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from service.engine.answers.recommend import recommend
 from service.engine.answers.results import Option, Recommendation
-from service.engine.fleet.questions import Objective, RecommendQuestion
+from service.engine.fleet.questions import Objective, RecommendQuestion, ServiceClass
 from service.engine.inputs import Gpu
-from service.questions.answers import Answer, Row, numbers
+from service.questions.answers import Answer, Row, flat, numbers
 from service.questions.asked import Asked, Question
+from service.questions.lines import layout_of
 from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.load import SomeLoad, WithHeadroom, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
@@ -26,7 +27,7 @@ class RecommendAnswer(Answer[Recommendation]):
 
     def rows(self) -> Sequence[Row]:
         """Return one row for each option."""
-        return list(self.document["options"])
+        return [dict(flat(option)) for option in self.document["options"]]
 
     def lines(self) -> Sequence[str]:
         """Return the options, best first."""
@@ -41,12 +42,15 @@ class RecommendAnswer(Answer[Recommendation]):
 
 
 def _line(option: Option) -> str:
-    layout = f"TP{option.tensor_parallel_size} PP{option.pipeline_parallel_size}"
-    price = "no published price"
+    price, latency = "no published price", ""
     if option.usd_per_hour is not None:
-        price = f"{option.usd_per_hour:.2f} USD/h {option.instance_type}"
-    shape = f"{layout} x {option.replicas}, {option.weight_format}"
-    return f"{option.rank}. {option.gpus} x {option.gpu} ({shape}) {price}"
+        price = f"{option.usd_per_hour:.2f} USD/h {option.provider} {option.instance_type}"
+    if option.usd_per_million_output_tokens is not None:
+        price += f", {option.usd_per_million_output_tokens:.2f} USD/M output tokens"
+    if option.ttft_p95_s is not None and option.tpot_p95_s is not None:
+        latency = f", TTFT p95 {option.ttft_p95_s:.3g} s, TPOT p95 {option.tpot_p95_s:.3g} s ({option.basis})"
+    shape = f"{layout_of(option)} x {option.replicas}, {option.weight_format}"
+    return f"{option.rank}. {option.gpus} x {option.gpu} ({shape}) {price}{latency}"
 
 
 class RecommendQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, WithinLimits, SomeLoad, NamedModel):
@@ -69,6 +73,11 @@ class RecommendQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, Within
         description="what comes first: the lowest price, the lowest price of a token at the asked load, the fewest "
         "GPUs, or the lowest latency",
         examples=["gpus"],
+    )
+    service_class: ServiceClass = Field(
+        default="interactive",
+        description="without ttft_s and tpot_s: interactive keeps 5 s and 0.1 s of both, batch keeps no limit",
+        examples=["batch"],
     )
     limit: Annotated[int, Field(ge=1, le=1000), WHOLE] = Field(
         default=10, description="options to return at most", examples=[3]
@@ -112,11 +121,11 @@ class RecommendQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, Within
             timers=sources.timers,
             weight_formats=tuple(self.weight_formats or ()),
             kv_cache_dtypes=tuple(self.kv_cache_dtypes or ()),
-            providers=tuple(provider.lower() for provider in self.providers or ()),
-            regions=tuple(region.lower() for region in self.regions or ()),
+            is_price_needed=bool(self.providers or self.regions),
             max_gpus=self.max_gpus,
             max_usd_per_hour=self.max_usd_per_hour,
             objective=self.objective,
+            service_class=self.service_class,
             limit=self.limit,
         )
 

@@ -19,6 +19,13 @@ POOLS_SOURCE = "SGLang server_args.py: how pools of separate kinds of layers sha
 STATES_SOURCE = "SGLang kv_cache_configurator.py: 1, 2 more for prefixes, 2 more with extra_buffer (since mid-2026)"
 PLAN_SOURCE = "no such rules are known for the stated version: the cache's blocks, layouts and weights follow this one"
 LENGTHS_SOURCE = "requests that are all alike would keep in step; real ones do not"
+FLOOR_SOURCE = "no limits are stated: somebody is taken to read along; service_class=batch drops these limits"
+SHAPE_SOURCE = "tensor_parallel_size of the smallest layout that carries a single request, whatever the load"
+SHORTENED_SOURCE = "shortened to what the pool holds"
+ASKED_LENGTHS_SOURCE = (
+    "the longest request of the asked lengths and a quarter more, in steps of 256 tokens: a context that the pool is "
+    "sure to hold, and that no single user fills; state max_model_len to serve longer ones"
+)
 WHOLE_CONTEXT_SOURCE = "requests of the longest context served; an eighth of it, at most 512 tokens, is output"
 
 
@@ -31,6 +38,13 @@ def size_assumptions(question: SizeQuestion, deployment: Deployment) -> tuple[As
         *_time(deployment.replica),
         *_headroom(question.headroom),
     )
+
+
+def replicas_assumptions(question: SizeQuestion, pod: Deployment) -> tuple[Assumption, ...]:
+    """Return what a number of pods rests on."""
+    is_stated = question.layout.tensor_parallel_size is not None
+    shape = _note("layout", pod.layout.tensor_parallel_size, "chosen", SHAPE_SOURCE)
+    return (*(() if is_stated else (shape,)), *size_assumptions(question, pod))
 
 
 def capacity_assumptions(question: CapacityQuestion, deployment: Deployment) -> tuple[Assumption, ...]:
@@ -53,8 +67,14 @@ def capacity_assumptions(question: CapacityQuestion, deployment: Deployment) -> 
     )
 
 
-def recommend_assumptions(question: RecommendQuestion) -> tuple[Assumption, ...]:
-    """Return what every option of a recommendation rests on."""
+def recommend_assumptions(question: RecommendQuestion, limits: Limits) -> tuple[Assumption, ...]:
+    """Return what every option of a recommendation rests on.
+
+    Args:
+        question: what was asked.
+        limits: those that hold, assumed where none were asked for.
+    """
+    is_assumed = limits != question.limits
     return (
         _note("model_config", question.model.id, "catalog", question.model.source),
         *_rules_notes(question.rules),
@@ -62,8 +82,9 @@ def recommend_assumptions(question: RecommendQuestion) -> tuple[Assumption, ...]
         *resolved_drafts(question.model, question.settings)[1],
         *_adapters(question.settings),
         *_load(question.load),
-        *_limits(question.limits),
+        *(_floor(limits) if is_assumed else _limits(limits)),
         *_headroom(question.headroom),
+        _stated_or_default("service_class", question.service_class, "interactive", FLOOR_SOURCE),
         _stated_or_default("objective", question.objective, "cost", "cheapest first unless asked otherwise"),
     )
 
@@ -81,12 +102,7 @@ def _shared(resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
         _note("gpu_memory_bytes", gpu.memory_bytes, "catalog", gpu.source),
         *_rules_notes(rules),
         *resolved.assumptions,
-        _note(
-            "max_model_len",
-            plan.settings.max_model_len,
-            "default" if resolved.shorten_to_fit else "request",
-            "the model's longest context, shortened to what the pool holds" if resolved.shorten_to_fit else None,
-        ),
+        _served_context(resolved, plan),
         *_pool(plan),
         *_adapters(plan.settings),
         *(_note(name, value, "measured", rules.measured_source) for name, value in measured.items()),
@@ -98,6 +114,18 @@ def _rules_notes(rules: EngineRules) -> Iterator[Assumption]:
     yield _rules_note(rules)
     if rules.planned_as is not None:
         yield _note("plan_rules", rules.planned_as, "default", PLAN_SOURCE)
+
+
+def _served_context(resolved: Resolved, plan: MemoryPlan) -> Assumption:
+    """Return the longest context served: as stated, by the lengths asked for, or the model's own."""
+    served = plan.settings.max_model_len
+    if resolved.stated.max_model_len is not None:
+        return _note("max_model_len", served, "request", None)
+    if served < resolved.settings.max_model_len:
+        return _note("max_model_len", served, "chosen", SHORTENED_SOURCE)
+    if served < plan.model.architecture.default_max_model_len:
+        return _note("max_model_len", served, "chosen", ASKED_LENGTHS_SOURCE)
+    return _note("max_model_len", served, "default", "the model's longest context")
 
 
 def _rules_note(rules: EngineRules) -> Assumption:
@@ -231,6 +259,15 @@ def _limits(limits: Limits) -> tuple[Assumption, ...]:
     stated = (("ttft_s", limits.ttft_s), ("tpot_s", limits.tpot_s))
     return (
         *(_note(name, value, "request", None) for name, value in stated if value is not None),
+        _stated_or_default("percentile", limits.percentile, 95.0, "limits hold for 95 of 100 requests unless asked"),
+    )
+
+
+def _floor(limits: Limits) -> tuple[Assumption, ...]:
+    """Return the limits that are assumed of an interactive service."""
+    return (
+        _note("ttft_s", limits.ttft_s, "default", FLOOR_SOURCE),
+        _note("tpot_s", limits.tpot_s, "default", FLOOR_SOURCE),
         _stated_or_default("percentile", limits.percentile, 95.0, "limits hold for 95 of 100 requests unless asked"),
     )
 

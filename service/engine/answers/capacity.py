@@ -6,7 +6,7 @@ from service.engine.answers.described import described
 from service.engine.answers.results import Capacity, CapacityRow, CurvePoint
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.figures import Rates, figures
-from service.engine.fleet.given import at_context, largest, resolve_capacity
+from service.engine.fleet.given import at_context, largest, longest_context, resolve_capacity, smallest_that_holds
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.demand import Arrivals, Users
@@ -20,14 +20,16 @@ MOST_CURVE_POINTS = 14
 def capacity(question: CapacityQuestion) -> Capacity:
     """Return how many requests the given GPUs hold, and the engine's own start-up numbers.
 
-    Of the legal layouts that fit the GPUs, the one that holds most requests is chosen; the caller
-    may fix it. Without `input_tokens` and `output_tokens`, requests have the longest context served.
+    Of the legal layouts and open settings that fit the GPUs, those that carry most are chosen: requests
+    at once, or the highest rate where arrivals are asked for. The caller may fix any of them. Without
+    `input_tokens` and `output_tokens` the engine starts as it does by itself, and requests have the
+    longest context that any layout serves.
 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
     resolved = resolve_capacity(question)
-    deployment = largest(question, resolved)
+    deployment = largest(question, resolved).with_times(question.timers)
     plan, replica, replicas = deployment.plan, deployment.replica, deployment.replicas
     told = figures(deployment, deployment.carries(Users), _rates(deployment))
     shared = described(question, deployment, told)
@@ -37,11 +39,13 @@ def capacity(question: CapacityQuestion) -> Capacity:
         requests_per_s=told.rates.of_all if told.rates else None,
         kv_read_s_per_token=_kv_read_s(replica, plan),
         prefill_tokens_per_s=_prefill_tokens_per_s(replica, plan),
-        max_model_len_fitting=plan.kv_cache.estimated_max_model_len,
+        max_model_len_fitting=longest_context(question, deployment),
         binding_constraint=told.of_one.binds,
-        would_fit=() if shared["feasible"] else _would_fit(deployment),
+        would_fit=() if shared["feasible"] else _would_fit(question, deployment),
         curve=_curve(replica, replicas),
-        table=tuple(_row(at_context(question, resolved, plan.layout, tokens)) for tokens in _contexts(plan)),
+        table=tuple(
+            _row(at_context(question, resolved, tokens).with_times(question.timers)) for tokens in _contexts(plan)
+        ),
         assumptions=capacity_assumptions(question, deployment),
     )
 
@@ -76,11 +80,13 @@ def _prefill_tokens_per_s(replica: Replica | None, plan: MemoryPlan) -> float | 
     return replica.serving.streams * tokens / replica.timing.steps.mixed_s(tokens, tokens / 2, 0, 0)
 
 
-def _would_fit(deployment: Deployment) -> tuple[str, ...]:
+def _would_fit(question: CapacityQuestion, deployment: Deployment) -> tuple[str, ...]:
     """Return what would make a request fit, or keep its limits."""
-    if deployment.replica is None:
-        return missing_memory(deployment.plan)
-    return looser_limits(deployment.replica, deployment.limits)
+    if deployment.replica is not None:
+        return looser_limits(deployment.replica, deployment.limits)
+    gpus = smallest_that_holds(question, resolve_capacity(question))
+    more = (f"gpu_count={gpus}",) if gpus is not None and gpus > question.gpu_count else ()
+    return (*more, *missing_memory(deployment.plan))
 
 
 def _curve(replica: Replica | None, replicas: int) -> tuple[CurvePoint, ...]:
@@ -117,6 +123,10 @@ def _row(deployment: Deployment) -> CapacityRow:
     seen = replica.seen(Users(users)) if replica is not None and users else None
     return CapacityRow(
         context_tokens=deployment.plan.settings.max_model_len,
+        input_tokens=deployment.load.input_tokens,
+        output_tokens=deployment.load.output_tokens,
+        layout=deployment.layout,
+        replicas=replicas,
         max_concurrent_requests=replicas * users,
         ttft_s=seen.ttft_s.percentile(percentile) if seen else None,
         tpot_s=seen.tpot_s.percentile(percentile) if seen else None,

@@ -2,6 +2,7 @@
 
 from typing import TypedDict
 
+from service.engine.answers.advice import doubtful_limits
 from service.engine.answers.results import PerReplica, Saturation
 from service.engine.fleet.arguments import names_drafter, unnamed_settings
 from service.engine.fleet.command import launch
@@ -80,8 +81,8 @@ def described(question: SizeQuestion | CapacityQuestion, deployment: Deployment,
         at_load=told.at_load,
         saturation=_saturation(told, replicas),
         warnings=(
-            *_time_warnings(replica, is_timed=is_timed),
-            *_extra_warnings(plan, question.settings),
+            *doubtful_limits(question.limits),
+            *warnings_of(plan, replica, question.settings, is_timed=is_timed),
             *(started.notes if feasible else ()),
             *(_price_notes(question, deployment, cost) if feasible else ()),
         ),
@@ -127,6 +128,20 @@ def _saturation(told: Figures, replicas: int) -> Saturation:
         request_rate_per_s=told.rates.of_all if told.rates else None,
         queue_diverges_at_requests_per_s=told.queue_diverges_at_requests_per_s,
     )
+
+
+def warnings_of(
+    plan: MemoryPlan, replica: Replica | None, stated: StatedSettings, *, is_timed: bool
+) -> tuple[str, ...]:
+    """Return what a reader of a deployment must know, and add.
+
+    Args:
+        plan: its memory.
+        replica: its times; None where nobody tells them.
+        stated: the settings that were asked for.
+        is_timed: somebody was asked for times.
+    """
+    return (*_time_warnings(replica, is_timed=is_timed), *_extra_warnings(plan, stated))
 
 
 def _time_warnings(replica: Replica | None, *, is_timed: bool) -> tuple[str, ...]:

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Final
 
-from service.engine.answers.results import Option
+from service.engine.answers.described import warnings_of
+from service.engine.answers.results import Alternative, Option
+from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.costs import usd_per_million_tokens
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import RecommendQuestion
@@ -12,6 +15,10 @@ from service.engine.fleet.results import Cost
 from service.engine.inputs import Gpu, KvCacheDtype, WeightFormat
 from service.engine.time.demand import users_of
 from service.engine.time.samples import ScheduleResult
+
+BITS: Final = {"bf16": 16, "fp16": 16, "fp8": 8, "int8": 8}
+FOUR_BITS: Final = ("int4", "mxfp4", "nvfp4")
+NARROW: Final = "weights of four bits may cost quality: compare answers with those of the model's own format first"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,26 +52,37 @@ def order(question: RecommendQuestion, candidate: Candidate) -> tuple[float, flo
     return (*keys, candidate.gpu.id, candidate.weight_format, candidate.kv_cache_dtype)
 
 
-def option_of(question: RecommendQuestion, candidate: Candidate, rank: int, others: Sequence[Candidate]) -> Option:
+def option_of(
+    question: RecommendQuestion,
+    candidate: Candidate,
+    rank: int,
+    others: Sequence[Candidate],
+    alternatives: Sequence[Candidate],
+) -> Option:
     """Return a candidate as it is listed.
 
     Args:
         question: what was asked.
         candidate: the one to list.
         rank: its place, from 1.
-        others: all that could be listed.
+        others: the best of each GPU type that could be listed.
+        alternatives: the same GPU type with other formats, the best first.
     """
-    deployment, cost = candidate.deployment, candidate.cost
-    seen, rate = _seen(question, candidate), _rate(question, candidate)
+    deployment, cost = candidate.deployment.with_times(question.timers), candidate.cost
+    layout, basis = deployment.layout, None if deployment.replica is None else deployment.replica.timing.basis
+    seen, rate = deployment.seen(), _rate(question, candidate)
     usd, per_million = None if cost is None else cost.usd_per_hour, _usd_per_million(question, candidate)
     return Option(
         rank=rank,
         gpu=candidate.gpu.id,
         gpus=deployment.gpus,
         replicas=deployment.replicas,
-        gpus_per_replica=deployment.layout.gpus_per_replica,
-        tensor_parallel_size=deployment.layout.tensor_parallel_size,
-        pipeline_parallel_size=deployment.layout.pipeline_parallel_size,
+        gpus_per_replica=layout.gpus_per_replica,
+        tensor_parallel_size=layout.tensor_parallel_size,
+        pipeline_parallel_size=layout.pipeline_parallel_size,
+        data_parallel_size=layout.data_parallel_size,
+        expert_parallel=layout.expert_parallel,
+        decode_context_parallel_size=layout.decode_context_parallel_size,
         weight_format=candidate.weight_format,
         kv_cache_dtype=candidate.kv_cache_dtype,
         usd_per_hour=usd,
@@ -75,7 +93,34 @@ def option_of(question: RecommendQuestion, candidate: Candidate, rank: int, othe
         utilization_fraction=_utilization(question, deployment),
         provider=None if cost is None else cost.provider,
         instance_type=None if cost is None else cost.instance_type,
-        on_pareto_front=_is_on_pareto_front(candidate, others),
+        on_pareto_front=_is_on_pareto_front(question, candidate, others),
+        basis=None if basis is None else basis.name,
+        expected_error_fraction=None if basis is None else basis.expected_error_fraction,
+        warnings=_warnings(question, candidate, deployment),
+        alternatives=tuple(_alternative(each) for each in alternatives),
+    )
+
+
+def _warnings(question: RecommendQuestion, candidate: Candidate, deployment: Deployment) -> tuple[str, ...]:
+    """Return what a buyer must know: of the times, of settings without a flag, of formats with fewer bits."""
+    own = own_checkpoint(question.model).weight_format
+    narrow = (
+        (NARROW,)
+        if BITS.get(candidate.weight_format, 4) < BITS.get(own, 4) and candidate.weight_format in FOUR_BITS
+        else ()
+    )
+    told = warnings_of(
+        deployment.plan, deployment.replica, deployment.resolved.stated, is_timed=question.timers is not None
+    )
+    return (*narrow, *told)
+
+
+def _alternative(candidate: Candidate) -> Alternative:
+    return Alternative(
+        weight_format=candidate.weight_format,
+        kv_cache_dtype=candidate.kv_cache_dtype,
+        gpus=candidate.deployment.gpus,
+        usd_per_hour=None if candidate.cost is None else candidate.cost.usd_per_hour,
     )
 
 
@@ -89,7 +134,7 @@ def _rate(question: RecommendQuestion, candidate: Candidate) -> float | None:
     seen = _seen(question, candidate)
     if question.load.request_rate_per_s is not None or seen is None:
         return question.load.request_rate_per_s
-    return candidate.deployment.replicas * seen.requests_per_s
+    return candidate.deployment.full_replicas * seen.requests_per_s
 
 
 def _usd_per_million(question: RecommendQuestion, candidate: Candidate) -> float:
@@ -108,15 +153,17 @@ def _utilization(question: RecommendQuestion, deployment: Deployment) -> float:
     return users_of(question.load).amount / (deployment.replicas * of_one.max_concurrent_requests)
 
 
-def _is_on_pareto_front(candidate: Candidate, others: Sequence[Candidate]) -> bool:
-    """Return whether nothing else is at least as good in price, GPUs and bits of weight, and better in one."""
-    mine = _merits(candidate)
+def _is_on_pareto_front(question: RecommendQuestion, candidate: Candidate, others: Sequence[Candidate]) -> bool:
+    """Return whether nothing else is at least as good in price, TTFT, TPOT and GPUs, and better in one."""
+    mine = _merits(question, candidate)
     return not any(
-        all(theirs <= ours for theirs, ours in zip(_merits(other), mine, strict=True)) and _merits(other) != mine
-        for other in others
+        all(theirs <= ours for theirs, ours in zip(other, mine, strict=True)) and other != mine
+        for other in (_merits(question, other) for other in others)
     )
 
 
-def _merits(candidate: Candidate) -> tuple[float, float, float]:
-    bits = {"bf16": 16, "fp16": 16, "fp8": 8, "int8": 8}.get(candidate.weight_format, 4)
-    return candidate.usd_per_hour, float(candidate.deployment.gpus), -float(bits)
+def _merits(question: RecommendQuestion, candidate: Candidate) -> tuple[float, float, float, float]:
+    """Return price, TTFT and TPOT at the 95th percentile, and GPUs: less is better."""
+    seen = _seen(question, candidate)
+    ttft, tpot = (0.0, 0.0) if seen is None else (seen.ttft_s.percentile(95.0), seen.tpot_s.percentile(95.0))
+    return candidate.usd_per_hour, ttft, tpot, float(candidate.deployment.gpus)

@@ -34,23 +34,18 @@ class GpuStep:
     gpus: int
     feasible: bool
     violates: BindingConstraint | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One setting to change, by its own name."""
-
-    name: str
-    value: Scalar
+    usd_per_hour: float | None  # None: no offer holds so many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lever:
-    """A change the caller could make, and the GPUs it would save."""
+    """A change the caller could make, and what it would save."""
 
-    change: Mapping[str, Scalar]  # one setting, by its own name
+    change: Mapping[str, Scalar]  # settings, by their own names
     gpus: int
     saves_gpus: int
+    usd_per_hour: float | None  # None: no offer holds so many
+    saves_usd_per_hour: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +100,47 @@ class Sizing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """The load that one pod carries within limits: what an autoscaler scales on."""
+
+    max_concurrent_requests: int
+    max_requests_per_s: float | None  # None: the load is users
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicas:
+    """The answer to: pods of one shape; how many?"""
+
+    feasible: bool
+    replicas: int  # 0 when infeasible
+    gpus: int
+    gpus_per_replica: int
+    model: str
+    gpu: str
+    engine: EngineName
+    weight_format: WeightFormat
+    kv_cache_dtype: KvCacheDtype
+    layout: Layout
+    per_pod: Pod
+    utilization_fraction: float | None  # of what all pods carry, headroom included
+    binding_constraint: BindingConstraint
+    would_fit: tuple[str, ...]
+    cost: Cost | None
+    engine_args: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
+    warnings: tuple[str, ...]
+    rules_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityRow:
-    """What the GPUs carry at one context length."""
+    """What the GPUs carry at one context length, on the layout that holds most requests of it."""
 
     context_tokens: int
+    input_tokens: int
+    output_tokens: int
+    layout: Layout
+    replicas: int
     max_concurrent_requests: int
     ttft_s: float | None
     tpot_s: float | None
@@ -169,6 +201,16 @@ class Capacity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """Another format on an option's GPU type that carries the load too."""
+
+    weight_format: WeightFormat
+    kv_cache_dtype: KvCacheDtype
+    gpus: int
+    usd_per_hour: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """One way to serve the load."""
 
@@ -179,6 +221,9 @@ class Option:
     gpus_per_replica: int
     tensor_parallel_size: int
     pipeline_parallel_size: int
+    data_parallel_size: int
+    expert_parallel: bool
+    decode_context_parallel_size: int
     weight_format: WeightFormat
     kv_cache_dtype: KvCacheDtype
     usd_per_hour: float | None
@@ -189,7 +234,11 @@ class Option:
     utilization_fraction: float
     provider: str | None
     instance_type: str | None
-    on_pareto_front: bool
+    on_pareto_front: bool  # nothing listed is as good in price, TTFT, TPOT and GPUs, and better in one
+    basis: str | None  # of the latencies; None: nobody tells time
+    expected_error_fraction: float | None
+    warnings: tuple[str, ...]
+    alternatives: tuple[Alternative, ...]  # the same GPU type with other formats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
-from service.engine.answers.advice import binding_constraint, levers, one_step_less, one_step_more, would_fit
+from service.engine.answers.advice import binding_constraint, would_fit
 from service.engine.answers.assumptions import size_assumptions
-from service.engine.answers.described import described
+from service.engine.answers.described import Described, described
+from service.engine.answers.levers import levers
 from service.engine.answers.results import Pools, Sizing
+from service.engine.answers.steps import next_smaller, notches, one_step_less, one_step_more
+from service.engine.fleet.choice import best, deployments
 from service.engine.fleet.costs import cheapest_of, fleet_of, price_notes, with_token_prices
-from service.engine.fleet.deployments import best, deployments, next_smaller
 from service.engine.fleet.figures import figures
 from service.engine.fleet.pools import PoolPair, decode_question, pools_for
 from service.engine.fleet.questions import SizeQuestion
@@ -21,8 +23,11 @@ POOLS_WARNING = (
 def size(question: SizeQuestion) -> Sizing:
     """Return the fewest GPUs of one type that carry the load, and the reason.
 
-        gpus = min over legal layouts of (ceil(requests x (1 + headroom) / requests per replica) + spares)
+        gpus = min over legal layouts and open settings of
+               (ceil(requests x (1 + headroom) / requests per replica) + spares)
                x tensor_parallel_size x pipeline_parallel_size x data_parallel_size
+
+    Among equals the cheapest is taken, then the one with the lowest latency at the asked load.
 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
@@ -32,8 +37,8 @@ def size(question: SizeQuestion) -> Sizing:
 
 def _size_whole(question: SizeQuestion) -> Sizing:
     """Return the sizing of replicas that read and decode."""
-    chosen = best(deployments(question), question.limits)
-    smaller = next_smaller(question, chosen) if chosen.replicas == 1 else None
+    chosen = best(deployments(question), question)
+    smaller = next_smaller(question, chosen)
     deployment = chosen.with_times(question.timers)
     told = figures(deployment, deployment.capacity)
     saving = levers(question, chosen)
@@ -41,12 +46,16 @@ def _size_whole(question: SizeQuestion) -> Sizing:
         pools=None,
         binding_constraint=binding_constraint(chosen, smaller),
         would_fit=would_fit(chosen, question.limits, saving),
-        one_gpu_step_less=one_step_less(chosen, smaller),
-        one_gpu_step_more=one_step_more(chosen),
+        one_gpu_step_less=one_step_less(question, chosen, smaller),
+        one_gpu_step_more=one_step_more(question, chosen),
         levers=saving,
         assumptions=size_assumptions(question, deployment),
-        **described(question, deployment, told),
+        **_with_warnings(described(question, deployment, told), notches(question, chosen)),
     )
+
+
+def _with_warnings(shared: Described, more: tuple[str, ...]) -> Described:
+    return {**shared, "warnings": (*shared["warnings"], *more)}
 
 
 def _size_pools(question: SizeQuestion) -> Sizing:

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import inf
 
-from service.engine.fleet.questions import Offer, RecommendQuestion, SizeQuestion, StatedSettings
+from service.engine.fleet.questions import RecommendQuestion, SizeQuestion, StatedSettings
 from service.engine.inputs import Gpu, KvCacheDtype
 
 
@@ -40,21 +39,8 @@ def size_question(question: RecommendQuestion, combination: Combination) -> Size
         headroom=question.headroom,
         settings=combination.settings,
         rules=question.rules,
+        flags=question.flags,
+        offers=question.offers,
+        left_out_offers=question.left_out_offers,
         timers=question.timers,
     )
-
-
-def allowed_offers(question: RecommendQuestion, gpu: Gpu) -> list[Offer]:
-    """Return a GPU's offers from the providers and regions in question."""
-    return [
-        offer
-        for offer in question.offers
-        if offer.gpu == gpu.id
-        and (not question.providers or offer.provider in question.providers)
-        and (not question.regions or offer.region in question.regions)
-    ]
-
-
-def cheapest_gpu_usd_per_hour(question: RecommendQuestion, gpu: Gpu) -> float:
-    """Return the lowest price of one such GPU; infinite where nobody in question offers any."""
-    return min((offer.usd_per_hour / offer.gpu_count for offer in allowed_offers(question, gpu)), default=inf)

@@ -60,5 +60,5 @@ def figures(deployment: Deployment, of_one: Carried, rates: Rates | None = None)
         output_tokens_per_s=rates.of_one * (alone.output_tokens_per_s / alone.requests_per_s),
         queue_diverges_at_requests_per_s=replicas * max(replica.saturation_rate, rate),
         latency=seen.latency(replica.timing.basis, deployment.limits.percentile) if seen else None,
-        at_load=seen.state(replicas) if seen else None,
+        at_load=seen.state(deployment.full_replicas) if seen else None,
     )

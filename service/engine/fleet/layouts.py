@@ -1,7 +1,6 @@
 """Which parallel layouts the serving engine would start, by the divisions it insists on."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -9,12 +8,9 @@ from service.engine.engines.device import REFERENCE, Device
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.formats.quantization import Quantization
 from service.engine.formats.storage import FINEST_SCALE_BLOCK, refined_block
-from service.engine.inputs import Gpu, Layout, StatedLayout
+from service.engine.inputs import Layout
 from service.engine.layers import Architecture, Divisor
 
-# More stages than nodes of a rack row are not a deployment anyone runs; the search ends here.
-MAX_NODES: Final = 8
-MAX_TENSOR_PARALLEL_SIZE: Final = 64
 # Quantization schemes whose kernels work on whole blocks of columns.
 BLOCKED_SCHEMES: Final = frozenset({"fp8-block", "int4-group", "nvfp4"})
 REFUSED: Final = "a smaller tensor_parallel_size"
@@ -69,9 +65,11 @@ def _check_blocks(
 
     Experts in NVFP4 may end within a group, and those in fp8 blocks get finer scales since 0.29.
     """
-    tp, block = layout.tensor_parallel_size, quantization.block
-    columns = divisor.size // tp
-    if tp == 1 or columns % block == 0 or (divisor.is_dealt_out and layout.expert_parallel):
+    # Experts that are cut are cut over all ranks, those of other attention copies included.
+    copies = layout.data_parallel_size if divisor.is_dealt_out else 1
+    ranks, block = layout.tensor_parallel_size * copies, quantization.block
+    columns = divisor.size // ranks
+    if ranks == 1 or columns % block == 0 or (divisor.is_dealt_out and layout.expert_parallel):
         return
     if divisor.is_dealt_out and quantization.scheme == "nvfp4":
         return
@@ -80,10 +78,11 @@ def _check_blocks(
     if is_refined and refined_block(block, columns, divisor.width or hidden_size) is not None:
         return
     rule = f"multiples of {FINEST_SCALE_BLOCK}" if is_refined else f"whole quantization blocks of {block}"
+    field, size = ("data_parallel_size", copies) if copies > 1 else ("tensor_parallel_size", ranks)
     raise UnsupportedLayoutError(
-        f"tensor_parallel_size {tp} leaves {columns} of the {divisor.size} {divisor.name} on a rank, and "
+        f"{field} {size} leaves {columns} of the {divisor.size} {divisor.name} on a rank, and "
         f"{device.engine} wants {rule}",
-        field="tensor_parallel_size",
+        field=field,
         accepted=REFUSED + (", or expert_parallel=true" if divisor.is_dealt_out else ""),
     )
 
@@ -153,75 +152,6 @@ def is_legal(architecture: Architecture, quantization: Quantization, layout: Lay
     except UnsupportedLayoutError:
         return False
     return True
-
-
-@lru_cache(maxsize=4096)
-def candidate_layouts(
-    architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: StatedLayout, device: Device = REFERENCE
-) -> tuple[Layout, ...]:
-    """Return the legal layouts to consider, smallest first.
-
-    Tensor parallelism stays inside one fast domain (a server, or the NVLink domain of a rack);
-    more servers are joined by pipeline stages, as vLLM's parallelism guide advises, or by tensor
-    parallelism when the caller asks for it by number.
-
-    Raises:
-        UnsupportedLayoutError: the caller fixed a layout that the engine would refuse.
-    """
-    layouts = [it for it in _wished_layouts(gpu, wish) if is_legal(architecture, quantization, it, device)]
-    if not layouts:
-        ranks = _most_ranks(architecture, quantization, gpu, wish, device)
-        check_layout(architecture, quantization, _asked(wish, ranks), device)
-    return tuple(sorted(layouts, key=lambda it: (it.gpus_per_replica, it.pipeline_parallel_size)))
-
-
-def _most_ranks(
-    architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: StatedLayout, device: Device
-) -> int:
-    """Return the stated tensor-parallel size, or the largest over which caches could have been spread."""
-    if wish.tensor_parallel_size is not None or wish.decode_context_parallel_size is None:
-        return wish.tensor_parallel_size or 1
-    alone = replace(wish, decode_context_parallel_size=None)
-    others = candidate_layouts(architecture, quantization, gpu, alone, device)
-    return max(it.tensor_parallel_size for it in others)
-
-
-def _asked(wish: StatedLayout, ranks: int) -> Layout:
-    """Return exactly the layout that was asked for."""
-    return Layout(
-        tensor_parallel_size=ranks,
-        pipeline_parallel_size=wish.pipeline_parallel_size or 1,
-        data_parallel_size=wish.data_parallel_size or 1,
-        expert_parallel=bool(wish.expert_parallel),
-        decode_context_parallel_size=wish.decode_context_parallel_size or 1,
-    )
-
-
-def _wished_layouts(gpu: Gpu, wish: StatedLayout) -> Iterator[Layout]:
-    for tensor_parallel_size in _tensor_parallel_sizes(gpu, wish):
-        for pipeline_parallel_size in _pipeline_parallel_sizes(gpu, tensor_parallel_size, wish):
-            yield Layout(
-                tensor_parallel_size=tensor_parallel_size,
-                pipeline_parallel_size=pipeline_parallel_size,
-                data_parallel_size=wish.data_parallel_size or 1,
-                expert_parallel=bool(wish.expert_parallel),
-                decode_context_parallel_size=wish.decode_context_parallel_size or 1,
-            )
-
-
-def _tensor_parallel_sizes(gpu: Gpu, wish: StatedLayout) -> tuple[int, ...]:
-    if wish.tensor_parallel_size is not None:
-        return (wish.tensor_parallel_size,)
-    domain = min(max(gpu.gpus_per_node, gpu.scale_up_domain_gpus), MAX_TENSOR_PARALLEL_SIZE)
-    return tuple(1 << power for power in range(domain.bit_length()) if 1 << power <= domain)
-
-
-def _pipeline_parallel_sizes(gpu: Gpu, tensor_parallel_size: int, wish: StatedLayout) -> tuple[int, ...]:
-    if wish.pipeline_parallel_size is not None:
-        return (wish.pipeline_parallel_size,)
-    if tensor_parallel_size >= gpu.gpus_per_node:
-        return (1, 2, 3, 4, 6, MAX_NODES)
-    return (1,)
 
 
 @lru_cache(maxsize=1024)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from service.engine.fleet.results import Assumption
 from service.engine.fleet.settings import Resolved
+from service.engine.fleet.variants import with_chosen
 from service.engine.inputs import Limits, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import Carried
@@ -18,6 +18,7 @@ from service.engine.time.replica import Replica
 
 # Of the users that keep pace in a closed loop; prompts that come in bursts slow a full batch further.
 CAP_SHARES: Final = (1.0, 0.8)
+PACE_WHY: Final = "batches of so many keep tpot_s, and further requests wait; the engine's own cap is {own}"
 
 
 def may_pace(resolved: Resolved, load: Load, limits: Limits) -> bool:
@@ -43,7 +44,7 @@ def paced_replicas(
         plan_of: the same replica's memory under other settings.
     """
     for cap in _caps(replica, limits):
-        capped = _with_max_num_seqs(resolved, cap)
+        capped = with_chosen(resolved, "max_num_seqs", cap, PACE_WHY)
         plan = plan_of(capped)
         if plan.holds_one_request:
             yield capped, replica.capped(plan)
@@ -63,22 +64,6 @@ def _caps(replica: Replica, limits: Limits) -> tuple[int, ...]:
 def without_pace(limits: Limits) -> Limits:
     """Return limits that leave time per output token alone."""
     return replace(limits, tpot_s=None)
-
-
-def _with_max_num_seqs(resolved: Resolved, cap: int) -> Resolved:
-    """Return settings with a cap on running requests that Sizer chose, and the note that says so."""
-    own = resolved.settings.max_num_seqs
-    chosen = Assumption(
-        name="max_num_seqs",
-        value=cap,
-        origin="default",
-        source=f"chosen: batches of so many keep tpot_s, and further requests wait; the engine's own cap is {own}",
-    )
-    return replace(
-        resolved,
-        settings=replace(resolved.settings, max_num_seqs=cap),
-        assumptions=tuple(chosen if note.name == "max_num_seqs" else note for note in resolved.assumptions),
-    )
 
 
 def as_paced(of_one: Carried) -> Carried:

@@ -1,25 +1,22 @@
 """The memory plans of what is deployed: one for each layout that the engine would start."""
 
 from service.engine.engines.device import device_of
-from service.engine.fleet.layouts import candidate_layouts
 from service.engine.fleet.settings import Resolved
+from service.engine.fleet.space import Space, Target, space_of
 from service.engine.inputs import Layout, StatedLayout
 from service.engine.memory.plan import MemoryPlan, memory_plan
 
 
-def legal_layouts(resolved: Resolved, stated: StatedLayout) -> tuple[Layout, ...]:
+def legal_layouts(resolved: Resolved, stated: StatedLayout) -> Space:
     """Return the layouts that the engine would start, smallest first.
 
     Raises:
         UnsupportedLayoutError: the engine refuses every layout with the stated parts.
     """
-    return candidate_layouts(
-        resolved.model.architecture,
-        resolved.checkpoint.quantization,
-        resolved.gpu,
-        stated,
-        device_of(resolved.gpu, resolved.rules),
-    )
+    architecture, quantization = resolved.model.architecture, resolved.checkpoint.quantization
+    device = device_of(resolved.gpu, resolved.rules)
+    target = Target(gpu=resolved.gpu, engine=resolved.rules.engine, device=device)
+    return space_of(architecture, quantization, target, stated)
 
 
 def planned(resolved: Resolved, layout: Layout, input_tokens: int, output_tokens: int) -> MemoryPlan:

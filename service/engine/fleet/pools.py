@@ -13,7 +13,8 @@ Source:
 from dataclasses import dataclass, replace
 
 from service.engine.errors import InvalidQuestionError
-from service.engine.fleet.deployments import Deployment, best, deployments
+from service.engine.fleet.choice import best, deployments
+from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.inputs import Gpu, Limits
 from service.engine.time.demand import Arrivals, kind_of
@@ -94,7 +95,8 @@ def pools_for(question: SizeQuestion) -> PoolPair:
             field="disaggregated",
             accepted="disaggregated=true with request_rate_per_s and without request_duration_s",
         )
-    decode = best(deployments(decode_question(question)), question.limits)
+    decoding = decode_question(question)
+    decode = best(deployments(decoding), decoding)
     decoded = decode.seen()
     decode_ttft_s = 0.0 if decoded is None else decoded.ttft_s.percentile(question.limits.percentile)
     rate = interconnect_bytes_per_s(question.gpu, decode.gpus)
@@ -107,12 +109,12 @@ def _prefill(question: SizeQuestion, decode_ttft_s: float, bytes_per_s: float) -
     asked = question.limits
     load = replace(question.load, phase="prefill", output_tokens=FIRST_TOKEN)
     unlimited = replace(question, load=load, limits=Limits(percentile=asked.percentile))
-    pool = best(deployments(unlimited), Limits())
+    pool = best(deployments(unlimited), unlimited)
     if asked.ttft_s is None:
         return pool
     left_s = asked.ttft_s - decode_ttft_s - pool.plan.kv_cache.bytes_per_request / bytes_per_s
-    limits = Limits(ttft_s=max(left_s, SHORTEST_LIMIT_S), percentile=asked.percentile)
-    return best(deployments(replace(unlimited, limits=limits)), limits)
+    limited = replace(unlimited, limits=Limits(ttft_s=max(left_s, SHORTEST_LIMIT_S), percentile=asked.percentile))
+    return best(deployments(limited), limited)
 
 
 def interconnect_bytes_per_s(gpu: Gpu, gpus: int) -> float:

@@ -20,6 +20,7 @@ from service.engine.inputs import (
 from service.engine.time.steps import StepTimers
 
 Objective = Literal["cost", "cost_per_token", "gpus", "latency"]
+ServiceClass = Literal["interactive", "batch"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,10 +123,11 @@ class RecommendQuestion:
     left_out_offers: tuple[Offer, ...] = ()  # that the caller did not ask for: they tell why there is no price
     weight_formats: tuple[WeightFormat, ...] = ()  # empty: the model's own checkpoint formats
     kv_cache_dtypes: tuple[KvCacheDtype, ...] = ()  # empty: auto
-    providers: tuple[str, ...] = ()
-    regions: tuple[str, ...] = ()
+    is_price_needed: bool = False  # what nobody in question rents out is not listed
     max_gpus: int | None = None
     max_usd_per_hour: float | None = None
     objective: Objective = "cost"
+    service_class: ServiceClass = "interactive"
+    is_floor_assumed: bool = False  # the limits are those of the service class
     limit: int = 10
     timers: StepTimers | None = None  # None: memory alone

@@ -6,7 +6,7 @@ from typing import Literal
 from service.engine.inputs import Tier
 
 # "read as": the request, understood other than literally.
-Origin = Literal["request", "read as", "catalog", "default", "measured"]
+Origin = Literal["request", "read as", "catalog", "default", "measured", "chosen"]
 
 BindingConstraint = Literal["weights", "kv_cache", "ttft", "tpot", "throughput", "max_num_seqs", "layout"]
 PriceOrigin = Literal["catalog", "request"]

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import ceil, exp, log
 from typing import Final, TypeVar
 
+from service.engine.arithmetic import round_up
 from service.engine.engines.device import Device, device_of
 from service.engine.engines.rules import EngineRules, batch_defaults, default_utilization
 from service.engine.errors import InvalidQuestionError
@@ -18,7 +20,7 @@ from service.engine.fleet.starts import (
     check_text_only,
     own_cache_dtype,
 )
-from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, SpeculativeMethod
+from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, Load, SpeculativeMethod
 from service.engine.memory.drafts import check_drafts, default_method
 
 Number = TypeVar("Number", int, float)
@@ -29,6 +31,10 @@ DRAFT_SOURCES: Final[Mapping[SpeculativeMethod, str]] = {
     "eagle3": "one more layer with the model's heads and an output head of 32,000 tokens: its weights and cache count",
     "ngram": "drafts are looked up in the text itself: no weights and no cache",
 }
+# The longest context served, where requests are known: the longest of them with this margin, in such steps [tokens].
+MODEL_LEN_MARGIN: Final = 1.25
+MODEL_LEN_STEP: Final = 256
+RARE_DEVIATIONS: Final = 3.1  # standard deviations that one request in a thousand exceeds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +53,12 @@ class Resolved:
 
 
 def resolve(
-    model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: EngineRules, context_tokens: int = 0
+    model: ModelFacts,
+    gpu: Gpu,
+    stated: StatedSettings,
+    rules: EngineRules,
+    context_tokens: int = 0,
+    longest_tokens: int = 0,
 ) -> Resolved:
     """Return the engine's settings with every default filled in and listed.
 
@@ -57,6 +68,7 @@ def resolve(
         stated: what the caller stated.
         rules: the engine version's defaults.
         context_tokens: input and output of one request of the asked load. [tokens]
+        longest_tokens: of the longest request; 0 where nobody tells lengths. [tokens]
 
     Raises:
         InvalidQuestionError: `max_model_len` exceeds what the model accepts, or requests exceed either.
@@ -66,7 +78,7 @@ def resolve(
     served = _served(model, stated, device)
     checkpoint, format_note = loaded_checkpoint(served, gpu, device, stated)
     kv_cache_dtype, kv_note = _kv_cache_dtype(served, checkpoint, stated, device)
-    settings, notes = _settings(served, gpu, stated, rules)
+    settings, notes = _settings(served, gpu, stated, rules, longest_tokens)
     settings = replace(
         settings,
         kv_cache_dtype=kv_cache_dtype,
@@ -95,7 +107,7 @@ def _served(model: ModelFacts, stated: StatedSettings, device: Device) -> ModelF
 
 
 def _settings(
-    model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: EngineRules
+    model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: EngineRules, longest_tokens: int
 ) -> tuple[EngineSettings, tuple[Assumption, ...]]:
     """Return the engine's settings but for the dtype of its cache, and where each came from."""
     utilization, utilization_note = _settled(
@@ -110,7 +122,7 @@ def _settings(
     settings = EngineSettings(
         gpu_memory_utilization=utilization,
         kv_cache_dtype="auto",
-        max_model_len=stated.max_model_len or model.architecture.default_max_model_len,
+        max_model_len=stated.max_model_len or _served_tokens(model, longest_tokens),
         max_num_batched_tokens=batched_tokens,
         max_num_seqs=seqs,
         block_size=stated.block_size,
@@ -147,6 +159,31 @@ def _switches(stated: StatedSettings) -> Iterator[Assumption]:
     for name, is_on in values.items():
         if is_on:
             yield Assumption(name=name, value=True, origin="request", source=None)
+
+
+def longest_request(load: Load, context_tokens: int) -> int:
+    """Return the longest request of a load, or one that a thousand others are shorter than. [tokens].
+
+    uniform:     mean x (1 + half width)
+    log-normal:  exp(mu + 3.1 sigma),  sigma^2 = ln(1 + variation^2),  mu = ln(mean) - sigma^2 / 2
+    """
+    variation = load.length_variation_fraction
+    match load.length_distribution:
+        case "fixed":
+            return context_tokens
+        case "uniform":
+            return ceil(context_tokens * (1 + variation))
+        case "lognormal":
+            spread = log(1 + variation * variation)
+            return max(ceil(context_tokens * exp(RARE_DEVIATIONS * spread**0.5 - spread / 2)), context_tokens)
+
+
+def _served_tokens(model: ModelFacts, longest_tokens: int) -> int:
+    """Return the context to serve: of the longest request with a margin, else the model's own. [tokens]."""
+    if not longest_tokens:
+        return model.architecture.default_max_model_len
+    with_margin = round_up(ceil(MODEL_LEN_MARGIN * longest_tokens), MODEL_LEN_STEP)
+    return min(with_margin, model.architecture.max_position_embeddings)
 
 
 def _check_lengths(model: ModelFacts, stated: StatedSettings, context_tokens: int) -> None:

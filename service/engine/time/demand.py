@@ -108,7 +108,7 @@ class Users(Demand):
         users, simulated = self._users_of_stream(serving), self._simulated_users(serving)
         if users > simulated:
             result = result.waiting_longer((users - simulated) / result.requests_per_s)
-        return result.side_by_side(serving.streams)
+        return result.side_by_side(self.concurrent_requests / users)  # not every stream is as full
 
     def broken(self, result: ScheduleResult, limits: Limits) -> Violation | None:
         """Return the latency limit that is broken."""

@@ -175,7 +175,7 @@ class ScheduleResult:
             expected_error_fraction=basis.expected_error_fraction,
         )
 
-    def state(self, replicas: int) -> LoadState:
+    def state(self, replicas: float) -> LoadState:
         """Return the state of so many equal replicas together."""
         return LoadState(
             concurrent_requests=replicas * self.requests_per_s * self.end_to_end_s.mean,
@@ -190,8 +190,8 @@ class ScheduleResult:
         """Return the same schedule behind a queue that every request waits in. [s]."""
         return replace(self, ttft_s=self.ttft_s.later(wait_s), end_to_end_s=self.end_to_end_s.later(wait_s))
 
-    def side_by_side(self, streams: int) -> "ScheduleResult":
-        """Return what so many equal streams do together; each user sees the same."""
+    def side_by_side(self, streams: float) -> "ScheduleResult":
+        """Return what so many equal streams do together, of which one may be less full; each user sees the same."""
         if streams == 1:
             return self
         return replace(
@@ -200,7 +200,7 @@ class ScheduleResult:
             output_tokens_per_s=streams * self.output_tokens_per_s,
             queue_growth_per_s=streams * self.queue_growth_per_s,
             mean_running=streams * self.mean_running,
-            preemptions=streams * self.preemptions,
+            preemptions=round(streams * self.preemptions),
         )
 
 

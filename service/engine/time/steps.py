@@ -1,6 +1,6 @@
 """What the scheduler asks of step times, and how the times of a deployment are found."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -101,12 +101,12 @@ class Deployed:
 
 
 def deployed(plan: MemoryPlan) -> Deployed:
-    """Return what a plan's step times depend on."""
+    """Return what a plan's step times depend on; those of caches spread over ranks are not known apart."""
     return Deployed(
         model=plan.model,
         checkpoint=plan.checkpoint,
         gpu=plan.gpu,
-        layout=plan.layout,
+        layout=replace(plan.layout, decode_context_parallel_size=1),
         kv_cache_dtype=plan.settings.kv_cache_dtype,
         rules=plan.rules,
     )

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from service.engine.answers.advice import changes_to_try, looser_limits, missing_memory
+from service.engine.answers.advice import looser_limits, missing_memory
+from service.engine.answers.levers import changes_to_try
 from service.engine.answers.size import size
-from service.engine.fleet.deployments import best, deployments
+from service.engine.fleet.choice import best, deployments
 from service.engine.inputs import Limits, StatedLayout
 from service.engine.time.demand import Users
 from tests.engine.conftest import Asked, users
@@ -20,6 +21,7 @@ def test_one_step_less_would_not_carry_and_one_more_adds_a_replica(asked: Asked)
     assert sized.one_gpu_step_less is not None
     assert sized.one_gpu_step_more is not None
     assert (sized.one_gpu_step_less.feasible, sized.one_gpu_step_less.violates) == (False, sized.binding_constraint)
+    assert sized.gpus > sized.one_gpu_step_less.gpus
     assert sized.one_gpu_step_more.gpus == sized.gpus + sized.gpus_per_replica
 
 
@@ -38,16 +40,18 @@ def test_what_is_narrow_already_is_not_tried(asked: Asked) -> None:
     narrow = asked(settings=replace(asked().settings, kv_cache_dtype="fp8", weight_format="int4"))
 
     assert changes_to_try(narrow) == ()
-    assert [change.name for change, _ in changes_to_try(asked())] == [
-        "kv_cache_dtype",
-        "weight_format",
-        "weight_format",
+    assert [change.named for change in changes_to_try(asked())] == [
+        {"kv_cache_dtype": "fp8"},
+        {"weight_format": "fp8"},
+        {"weight_format": "int4"},
+        {"kv_cache_dtype": "fp8", "weight_format": "fp8"},
+        {"kv_cache_dtype": "fp8", "weight_format": "int4"},
     ]
 
 
 def test_a_limit_that_nobody_keeps_is_told_with_the_one_that_a_single_request_would(asked: Asked) -> None:
     question = asked(limits=Limits(ttft_s=1e-4, tpot_s=10.0))
-    chosen = best(deployments(question), question.limits)
+    chosen = best(deployments(question), question)
     assert chosen.replica is not None
     (sentence,) = looser_limits(chosen.replica, question.limits)
 
@@ -58,7 +62,7 @@ def test_a_limit_that_nobody_keeps_is_told_with_the_one_that_a_single_request_wo
 def test_missing_memory_is_told_in_bytes_of_one_gpu(asked: Asked) -> None:
     question = asked("llama-3.3-70b", "l4", layout=StatedLayout(tensor_parallel_size=1, pipeline_parallel_size=1))
     sized = size(question)
-    plan = best(deployments(question), Limits()).plan
+    plan = best(deployments(question), question).plan
 
     assert sized.would_fit[: len(missing_memory(plan))] == missing_memory(plan)
     assert str(sized.shortfall_bytes) in sized.would_fit[0]

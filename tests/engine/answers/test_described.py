@@ -6,6 +6,7 @@ from service.engine.answers.capacity import capacity
 from service.engine.answers.described import NO_TIME_WARNING, Described
 from service.engine.answers.results import Capacity, Sizing
 from service.engine.answers.size import size
+from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import Limits, StatedLayout
 from tests.engine.conftest import Asked, arrivals, capacity_of, users
 
@@ -18,7 +19,8 @@ def test_both_answers_have_every_shared_field() -> None:
 
 
 def test_both_answers_describe_the_same_gpus_alike(asked: Asked) -> None:
-    question = asked("qwen3-32b", load=arrivals(6.0), limits=Limits(ttft_s=1.0))
+    settings = StatedSettings(max_num_seqs=1_024, max_num_batched_tokens=8_192)
+    question = asked("qwen3-32b", load=arrivals(6.0), limits=Limits(ttft_s=1.0), settings=settings)
     sized = size(question)
     same = StatedLayout(tensor_parallel_size=sized.layout.tensor_parallel_size, pipeline_parallel_size=1)
     carried = capacity(replace(capacity_of(question, sized.gpus), layout=same))

@@ -1,9 +1,12 @@
 """Options as they are listed."""
 
+from math import inf
+
 import pytest
 
 from service.catalog.snapshot import Snapshot
 from service.engine.answers.recommend import recommend
+from service.engine.answers.results import Option
 from tests.engine.conftest import Asked, arrivals, recommendation_of, users
 
 
@@ -18,14 +21,41 @@ def test_an_options_figures_follow_from_one_another(asked: Asked, catalog: Snaps
             assert option.usd_per_million_output_tokens == pytest.approx(option.usd_per_hour / tokens_per_hour * 1e6)
 
 
-def test_nothing_on_the_front_is_beaten_in_price_and_gpus_at_the_same_width(asked: Asked, catalog: Snapshot) -> None:
+def merits(option: Option) -> tuple[float, float, float, float]:
+    return option.usd_per_hour or inf, option.ttft_p95_s or 0.0, option.tpot_p95_s or 0.0, float(option.gpus)
+
+
+def test_the_front_is_what_nothing_beats_in_price_ttft_tpot_and_gpus(asked: Asked, catalog: Snapshot) -> None:
     options = recommend(
         recommendation_of(asked("qwen3-32b"), catalog, "h100", "l40s", "l4", "a100-sxm-80gb", weight_formats=("bf16",))
     ).options
-    front = [option for option in options if option.on_pareto_front]
 
-    assert front
-    for option in front:
-        for other in options:
-            beats = (other.usd_per_hour or 0) <= (option.usd_per_hour or 0) and other.gpus <= option.gpus
-            assert not beats or (other.usd_per_hour, other.gpus) == (option.usd_per_hour, option.gpus)
+    assert any(option.on_pareto_front for option in options)
+    for option in options:
+        beaten = any(
+            merits(other) != merits(option)
+            and all(theirs <= ours for theirs, ours in zip(merits(other), merits(option), strict=True))
+            for other in options
+        )
+        assert option.on_pareto_front is not beaten
+
+
+def test_one_gpu_type_is_one_option_with_its_other_formats_beside_it(asked: Asked, catalog: Snapshot) -> None:
+    options = recommend(recommendation_of(asked("llama-3.1-8b"), catalog, "h100", "l40s", "l4")).options
+
+    assert len({option.gpu for option in options}) == len(options) >= 2
+    for option in options:
+        formats = [(each.weight_format, each.kv_cache_dtype) for each in option.alternatives]
+        assert (option.weight_format, option.kv_cache_dtype) not in formats
+        assert len(set(formats)) == len(formats)
+        assert all((each.usd_per_hour or inf) >= (option.usd_per_hour or inf) for each in option.alternatives)
+    assert any(option.alternatives for option in options)
+
+
+def test_every_option_says_what_its_latencies_rest_on(asked: Asked, catalog: Snapshot) -> None:
+    options = recommend(recommendation_of(asked("llama-3.1-8b"), catalog, "h100", "rtx-4090")).options
+
+    for option in options:
+        assert option.basis in ("measured-kernels", "roofline")
+        assert 0 < (option.expected_error_fraction or 0) < 1
+        assert bool(option.warnings) or option.basis == "measured-kernels"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from service.catalog.snapshot import Snapshot
-from service.engine.answers.recommend import HOPELESS, recommend
+from service.engine.answers.recommend import recommend
 from service.engine.answers.results import Option
 from service.engine.answers.size import size
 from service.engine.fleet.questions import Objective
@@ -48,9 +48,22 @@ def test_a_shorter_list_is_the_beginning_of_a_longer_one(asked: Asked, catalog: 
     question = asked("qwen3-32b", load=users(32), limits=Limits(ttft_s=1.0))
     short, long = (recommend(recommendation_of(question, catalog, *GPUS, limit=limit)) for limit in (2, 50))
 
-    assert [replace(option, on_pareto_front=False) for option in short.options] == [
-        replace(option, on_pareto_front=False) for option in long.options[:2]
-    ]
+    def alone(option: Option) -> Option:
+        return replace(option, on_pareto_front=False, alternatives=())
+
+    assert [alone(option) for option in short.options] == [alone(option) for option in long.options[:2]]
+
+
+def test_without_limits_an_interactive_floor_holds_and_a_batch_drops_it(asked: Asked, catalog: Snapshot) -> None:
+    question = recommendation_of(asked("llama-3.3-70b", load=users(64, 5_500, 500)), catalog, *GPUS, "h200")
+    interactive, batch = recommend(question), recommend(replace(question, service_class="batch"))
+    notes = {note.name: note for note in interactive.assumptions}
+
+    assert (notes["ttft_s"].value, notes["tpot_s"].value, notes["ttft_s"].origin) == (5.0, 0.1, "default")
+    assert "ttft_s" not in {note.name for note in batch.assumptions}
+    assert all((option.ttft_p95_s or 0) <= 5.0 for option in interactive.options)
+    assert all((option.tpot_p95_s or 0) <= 0.1 for option in interactive.options)
+    assert (batch.options[0].usd_per_hour or 0) <= (interactive.options[0].usd_per_hour or 0)
 
 
 def test_what_is_left_out_says_why(asked: Asked, catalog: Snapshot) -> None:
@@ -61,7 +74,7 @@ def test_what_is_left_out_says_why(asked: Asked, catalog: Snapshot) -> None:
     old = recommend(recommendation_of(asked(), catalog, "t4", weight_formats=("mxfp4",)))
 
     assert any("and max_gpus is 3" in rejection.reason for rejection in small.rejected)
-    assert {rejection.reason for rejection in slow.rejected} == {HOPELESS}
+    assert all("tpot_s of at least" in rejection.reason for rejection in slow.rejected)
     assert any("max_usd_per_hour is 0.5" in rejection.reason for rejection in cheap.rejected)
     assert any("no published offer" in rejection.reason for rejection in nobody.rejected)
     assert "has no kernels for mxfp4" in old.rejected[0].reason

@@ -36,11 +36,12 @@ def test_context_changes_the_count_as_a_buyer_would_expect(client: TestClient, g
     assert counts[1] >= 64 * 6_000 * 327_680 / (141e9 if gpu == "h200" else 80e9)
 
 
-def test_deepseek_v3_needs_two_nodes_of_h100_and_one_of_h200(client: TestClient) -> None:
+def test_deepseek_v3_needs_more_than_a_node_of_h100_and_fits_one_of_h200(client: TestClient) -> None:
     asked = {"model": "deepseek-v3", "concurrent_requests": 8, "input_tokens": 1_000, "output_tokens": 1_000}
 
-    assert gpus(client, **asked, gpu="h100") == 16
-    assert gpus(client, **asked, gpu="h200") == 8
+    # 671 GB in fp8, 80 and 141 GB a GPU.
+    assert 8 < gpus(client, **asked, gpu="h100") <= 16
+    assert 5 <= gpus(client, **asked, gpu="h200") <= 8
 
 
 def test_what_cannot_be_met_says_by_how_much(client: TestClient) -> None:
@@ -117,7 +118,7 @@ def test_every_default_is_listed_with_its_origin(client: TestClient) -> None:
 
     listed = {it["name"]: it for it in answer["assumptions"]}
     for name in ("gpu_memory_utilization", "max_num_batched_tokens", "max_num_seqs", "kv_cache_dtype", "max_model_len"):
-        assert listed[name]["origin"] in {"default", "catalog"}
+        assert listed[name]["origin"] in {"default", "catalog", "chosen"}
         assert listed[name]["source"]
     assert listed["weight_format"]["origin"] == "request"
 

@@ -1,15 +1,7 @@
 """What a recommendation chooses from."""
 
-from dataclasses import replace
-from math import inf
-
 from service.catalog.snapshot import Snapshot
-from service.engine.fleet.combinations import (
-    allowed_offers,
-    cheapest_gpu_usd_per_hour,
-    combinations,
-    size_question,
-)
+from service.engine.fleet.combinations import combinations, size_question
 from tests.engine.conftest import Asked, recommendation_of
 
 
@@ -31,15 +23,3 @@ def test_without_formats_those_of_the_models_checkpoints_are_in_question(asked: 
     formats = {each.weight_format for each in catalog.model("llama-3.1-8b").checkpoints}
 
     assert {each.settings.weight_format for each in combinations(question)} == formats
-
-
-def test_only_offers_of_the_asked_providers_count(asked: Asked, catalog: Snapshot) -> None:
-    question = recommendation_of(asked(), catalog, "h100")
-    gpu = catalog.gpu("h100")
-    price = cheapest_gpu_usd_per_hour(question, gpu)
-    dearest = max(allowed_offers(question, gpu), key=lambda offer: offer.usd_per_hour / offer.gpu_count)
-    only = replace(question, providers=(dearest.provider,))
-
-    assert price <= cheapest_gpu_usd_per_hour(only, gpu)
-    assert {offer.provider for offer in allowed_offers(only, gpu)} == {dearest.provider}
-    assert cheapest_gpu_usd_per_hour(replace(question, providers=("nobody",)), gpu) == inf

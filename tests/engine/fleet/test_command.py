@@ -7,12 +7,17 @@ import pytest
 
 from service.catalog.engine_flags import flags_of
 from service.catalog.engine_rules import rules_for
+from service.engine.fleet.choice import best, deployments
 from service.engine.fleet.command import Launch, launch
-from service.engine.fleet.deployments import best, deployments
+from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.margin import pool_error_bytes, safe_settings
-from service.engine.fleet.questions import StatedSettings
-from service.engine.inputs import EngineName, Limits, StatedLayout
+from service.engine.fleet.questions import SizeQuestion, StatedSettings
+from service.engine.inputs import EngineName, StatedLayout
 from tests.engine.conftest import Asked, users
+
+
+def chosen(question: SizeQuestion) -> Deployment:
+    return best(deployments(question), question)
 
 
 def started(
@@ -34,7 +39,7 @@ def started(
         layout=layout or StatedLayout(),
         timers=None,
     )
-    return launch(best(deployments(question), Limits()), flags_of(engine, version))
+    return launch(chosen(question), flags_of(engine, version))
 
 
 def test_the_checkpoint_sized_is_the_one_that_is_served(asked: Asked) -> None:
@@ -72,7 +77,7 @@ def test_a_model_that_is_refused_in_half_has_no_command_there(asked: Asked) -> N
 
 def test_requests_at_once_stay_within_the_blocks_of_states(asked: Asked) -> None:
     """vLLM: "max_num_seqs (1024) exceeds available Mamba cache blocks"."""
-    deployment = best(deployments(asked("qwen3.6-27b", "h100", load=users(8), timers=None)), Limits())
+    deployment = chosen(asked("qwen3.6-27b", "h100", load=users(8), timers=None))
     seqs = safe_settings(deployment).settings.max_num_seqs
 
     assert deployment.plan.settings.max_num_seqs > deployment.plan.kv_cache.num_gpu_blocks >= seqs
@@ -86,7 +91,7 @@ def test_a_step_has_a_token_for_each_request(asked: Asked) -> None:
 
 
 def test_the_longest_context_keeps_the_ledger_s_error_as_margin(asked: Asked) -> None:
-    deployment = best(deployments(asked("llama-3.1-8b", "rtx-4090", load=users(1), timers=None)), Limits())
+    deployment = chosen(asked("llama-3.1-8b", "rtx-4090", load=users(1), timers=None))
     plan, safe = deployment.plan, safe_settings(deployment)
     spare = 1 - safe.settings.max_model_len / plan.settings.max_model_len
 
@@ -96,10 +101,10 @@ def test_the_longest_context_keeps_the_ledger_s_error_as_margin(asked: Asked) ->
 
 
 def test_a_context_that_was_stated_stays_and_a_missing_margin_is_said(asked: Asked) -> None:
-    exact = best(deployments(asked("llama-3.1-8b", "rtx-4090", load=users(1), timers=None)), Limits()).plan
+    exact = chosen(asked("llama-3.1-8b", "rtx-4090", load=users(1), timers=None)).plan
     stated = StatedSettings(max_model_len=exact.settings.max_model_len)
     question = asked("llama-3.1-8b", "rtx-4090", load=users(1), settings=stated, timers=None)
-    told = launch(best(deployments(question), Limits()), frozenset())
+    told = launch(chosen(question), frozenset())
 
     assert f"--max-model-len {exact.settings.max_model_len}" in str(told.command)
     assert told.notes[0].startswith("no margin: ")
@@ -154,7 +159,7 @@ def test_what_nobody_published_has_no_command(asked: Asked) -> None:
 
 def test_a_given_pool_has_no_error(asked: Asked) -> None:
     question = asked("llama-3.1-8b", "h100", settings=StatedSettings(kv_cache_memory_bytes=10**10), timers=None)
-    plan = best(deployments(question), Limits()).plan
+    plan = chosen(question).plan
 
     assert pool_error_bytes(plan) == 0
     assert pool_error_bytes(replace(plan, settings=replace(plan.settings, kv_cache_memory_bytes=None))) > 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.engine.fleet.deployments import best, deployments
+from service.engine.fleet.choice import best, deployments
 from service.engine.fleet.figures import Rates, figures
 from service.engine.inputs import Limits
 from service.engine.time.demand import Users
@@ -11,7 +11,7 @@ from tests.engine.conftest import Asked, arrivals, users
 
 def test_all_replicas_do_as_many_times_what_one_does(asked: Asked) -> None:
     question = asked(load=arrivals(60.0), limits=Limits(ttft_s=1.0, tpot_s=0.03))
-    deployment = best(deployments(question), question.limits)
+    deployment = best(deployments(question), question)
     told = figures(deployment, deployment.capacity)
 
     assert told.rates is not None
@@ -26,7 +26,7 @@ def test_all_replicas_do_as_many_times_what_one_does(asked: Asked) -> None:
 
 def test_without_times_only_memory_is_told(asked: Asked) -> None:
     question = asked(load=users(64), timers=None)
-    deployment = best(deployments(question), Limits())
+    deployment = best(deployments(question), question)
     told = figures(deployment, deployment.capacity)
 
     assert told.of_one.max_concurrent_requests > 0
@@ -35,7 +35,7 @@ def test_without_times_only_memory_is_told(asked: Asked) -> None:
 
 def test_without_an_asked_load_latency_is_of_the_largest_one(asked: Asked) -> None:
     question = asked(load=users(64))
-    deployment = best(deployments(question), Limits()).with_times(question.timers)
+    deployment = best(deployments(question), question).with_times(question.timers)
     unasked = type(deployment)(
         resolved=deployment.resolved,
         plan=deployment.plan,

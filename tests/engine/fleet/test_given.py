@@ -51,7 +51,7 @@ def test_a_cap_is_chosen_where_more_arrivals_keep_pace_so(asked: Asked) -> None:
 
 def test_requests_of_a_context_fill_it(asked: Asked) -> None:
     question = capacity_of(asked(load=users(3)), 1)
-    row = at_context(question, resolve_capacity(question), largest(question, resolve_capacity(question)).layout, 8_192)
+    row = at_context(question, resolve_capacity(question), 8_192)
 
     assert row.plan.settings.max_model_len == row.load.input_tokens + row.load.output_tokens == 8_192
     assert row.load.output_tokens == 512

@@ -11,7 +11,8 @@ from service.catalog.snapshot import Snapshot
 from service.engine.engines.device import REFERENCE, Device
 from service.engine.engines.plans import plan_of
 from service.engine.errors import UnsupportedLayoutError
-from service.engine.fleet.layouts import candidate_layouts, check_layout, is_legal
+from service.engine.fleet.layouts import check_layout, is_legal
+from service.engine.fleet.space import Target, space_of
 from service.engine.formats.quantization import Quantization
 from service.engine.inputs import Layout, StatedLayout
 from service.engine.layers import Architecture
@@ -47,7 +48,7 @@ def capacity(client: TestClient, **extra: Any) -> dict[str, Any]:
     return answer
 
 
-def test_spread_caches_are_stated_never_searched(client: TestClient) -> None:
+def test_caches_are_not_spread_unless_that_saves_gpus(client: TestClient) -> None:
     plain, spread = capacity(client), capacity(client, decode_context_parallel_size=8)
 
     assert plain["layout"]["decode_context_parallel_size"] == 1
@@ -126,16 +127,16 @@ def test_experts_get_finer_scales_where_a_rank_does_not_fill_a_block(catalog: Sn
         check_layout(architecture, compressed, Layout(tensor_parallel_size=8))
 
 
-@pytest.mark.parametrize(("device", "sizes"), [(REFERENCE, [1, 2, 4, 8]), (BEFORE_REFINING, [1, 2, 4])])
-def test_layouts_come_smallest_first_and_experts_are_dealt_out_only_when_asked(
-    catalog: Snapshot, device: Device, sizes: list[int]
+@pytest.mark.parametrize(("device", "cut"), [(REFERENCE, [1, 2, 4, 8]), (BEFORE_REFINING, [1, 2, 4])])
+def test_layouts_come_smallest_first_and_experts_are_cut_or_dealt_out(
+    catalog: Snapshot, device: Device, cut: list[int]
 ) -> None:
     architecture, blocks = in_fp8_blocks(catalog)
-    gpu, wish = catalog.gpu("h100"), StatedLayout(pipeline_parallel_size=1)
+    target = Target(gpu=catalog.gpu("h100"), engine="vllm", device=device)
+    stated = StatedLayout(pipeline_parallel_size=1, data_parallel_size=1)
 
-    layouts = candidate_layouts(architecture, blocks, gpu, wish, device)
-    assert [it.tensor_parallel_size for it in layouts] == sizes
-    assert not any(it.expert_parallel for it in layouts)
-    asked = candidate_layouts(architecture, blocks, gpu, replace(wish, expert_parallel=True), device)
-    assert [it.tensor_parallel_size for it in asked] == [1, 2, 4, 8]
-    assert all(it.expert_parallel for it in asked)
+    layouts = space_of(architecture, blocks, target, stated).usual
+    assert [layout.tensor_parallel_size for layout in layouts if not layout.expert_parallel] == cut
+    assert [layout.tensor_parallel_size for layout in layouts if layout.expert_parallel] == [2, 4, 8]
+    asked = space_of(architecture, blocks, target, replace(stated, expert_parallel=True)).usual
+    assert [layout.tensor_parallel_size for layout in asked] == [1, 2, 4, 8]

@@ -1,16 +1,20 @@
-"""Layouts that carry a load, and which of them is best."""
+"""Layouts and settings that carry a load, and which of them is best."""
 
 from dataclasses import replace
-from math import ceil
+from math import ceil, inf
 
-from service.engine.fleet.deployments import best, deployments, fewest_gpus, next_smaller
+from service.engine.answers.steps import next_smaller
+from service.engine.fleet.choice import best, deployments, least
+from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import Headroom, Limits, StatedLayout
 from service.engine.time.carried import carried_in_memory
 from tests.engine.conftest import Asked, arrivals, users
 
 
 def test_memory_alone_takes_as_many_replicas_as_hold_the_users(asked: Asked) -> None:
-    question = asked(load=users(3_000), layout=StatedLayout(tensor_parallel_size=1, pipeline_parallel_size=1))
+    settings = StatedSettings(max_num_seqs=1_024, max_num_batched_tokens=8_192)
+    layout = StatedLayout(tensor_parallel_size=1, pipeline_parallel_size=1)
+    question = asked(load=users(3_000), layout=layout, settings=settings)
     (only,) = deployments(question)
     held = carried_in_memory(only.plan).max_concurrent_requests
 
@@ -21,28 +25,28 @@ def test_memory_alone_takes_as_many_replicas_as_hold_the_users(asked: Asked) -> 
 
 def test_the_best_has_the_fewest_gpus_of_all_layouts(asked: Asked) -> None:
     question = asked("qwen3-32b", load=arrivals(12.0), limits=Limits(ttft_s=1.0, tpot_s=0.05))
-    chosen = best(deployments(question), question.limits)
+    chosen = best(deployments(question), question)
 
     assert chosen.is_feasible
     for ranks in (1, 2, 4, 8):
         stated = replace(question, layout=StatedLayout(tensor_parallel_size=ranks, pipeline_parallel_size=1))
-        other = best(deployments(stated), question.limits)
+        other = best(deployments(stated), stated)
         assert not other.is_feasible or other.gpus >= chosen.gpus
 
 
 def test_a_bound_on_gpus_leaves_out_what_takes_more(asked: Asked) -> None:
     question = asked("qwen3-32b", load=arrivals(12.0), limits=Limits(ttft_s=1.0, tpot_s=0.05))
-    needed = best(deployments(question), question.limits).gpus
+    needed = best(deployments(question), question).gpus
 
-    assert deployments(question, needed - 1) == ()
-    assert best(deployments(question, needed), question.limits).gpus == needed
-    assert fewest_gpus(question) <= needed
+    assert deployments(question, at_most=(needed - 1, inf)) == ()
+    assert best(deployments(question, at_most=(needed, inf)), question).gpus == needed
+    assert least(question)[0] <= needed
 
 
 def test_what_cannot_be_carried_is_told_by_the_layout_that_misses_least(asked: Asked) -> None:
     question = asked("llama-3.1-405b-instruct", "l4", layout=StatedLayout(pipeline_parallel_size=1))
     candidates = deployments(question)
-    chosen = best(candidates, Limits())
+    chosen = best(candidates, question)
 
     assert not chosen.is_feasible
     assert chosen.gpus == 0
@@ -51,8 +55,8 @@ def test_what_cannot_be_carried_is_told_by_the_layout_that_misses_least(asked: A
 
 
 def test_the_next_smaller_layout_is_the_largest_below(asked: Asked) -> None:
-    question = asked("llama-3.3-70b")
-    chosen = best(deployments(question), Limits())
+    question = asked("llama-3.3-70b", load=users(1))
+    chosen = best(deployments(question), question)
     smaller = next_smaller(question, chosen)
 
     assert smaller is not None
@@ -62,7 +66,7 @@ def test_the_next_smaller_layout_is_the_largest_below(asked: Asked) -> None:
 
 def test_times_are_added_to_what_memory_decided_and_change_nothing_it_carries(asked: Asked) -> None:
     question = asked(load=users(64))
-    chosen = best(deployments(question), Limits())
+    chosen = best(deployments(question), question)
     timed = chosen.with_times(question.timers)
 
     assert chosen.replica is None

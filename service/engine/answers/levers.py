@@ -1,0 +1,106 @@
+"""What a caller could change to need fewer GPUs or less money: single settings, and useful pairs of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Final
+
+from service.engine.answers.results import Lever
+from service.engine.errors import EngineError
+from service.engine.fleet.aims import NOTHING, Merit, aim_of
+from service.engine.fleet.checkpoints import own_checkpoint
+from service.engine.fleet.choice import best, deployments
+from service.engine.fleet.deployments import Deployment
+from service.engine.fleet.questions import SizeQuestion, StatedSettings
+from service.engine.fleet.results import Scalar
+from service.engine.inputs import KvCacheDtype, WeightFormat
+
+NARROWER: Final[Mapping[WeightFormat, tuple[WeightFormat, ...]]] = {
+    "bf16": ("fp8", "int4"), "fp16": ("fp8", "int4"), "fp8": ("int4",), "int8": ("int4",),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Settings to change; None stays as it is."""
+
+    kv_cache_dtype: KvCacheDtype | None = None
+    weight_format: WeightFormat | None = None
+
+    @property
+    def named(self) -> dict[str, Scalar]:
+        """Return what changes, by its own names."""
+        names = {"kv_cache_dtype": self.kv_cache_dtype, "weight_format": self.weight_format}
+        return {name: value for name, value in names.items() if value is not None}
+
+    def made(self, stated: StatedSettings) -> StatedSettings:
+        """Return settings with the change."""
+        return replace(
+            stated,
+            kv_cache_dtype=self.kv_cache_dtype or stated.kv_cache_dtype,
+            weight_format=self.weight_format or stated.weight_format,
+            quantization=None if self.weight_format else stated.quantization,
+        )
+
+
+def changes_to_try(question: SizeQuestion) -> tuple[Change, ...]:
+    """Return the changes worth trying: a narrower cache, narrower weights, and both at once."""
+    stated = question.settings
+    cache: tuple[KvCacheDtype, ...] = () if stated.kv_cache_dtype == "fp8" else ("fp8",)
+    weights = NARROWER.get(
+        stated.quantization or stated.weight_format or own_checkpoint(question.model).weight_format, ()
+    )
+    return (
+        *(Change(kv_cache_dtype=dtype) for dtype in cache),
+        *(Change(weight_format=weight_format) for weight_format in weights),
+        *(Change(kv_cache_dtype=dtype, weight_format=other) for dtype in cache for other in weights),
+    )
+
+
+def levers(question: SizeQuestion, chosen: Deployment) -> tuple[Lever, ...]:
+    """Return the changes that would save GPUs or money, or make an infeasible question feasible.
+
+    A pair is told only where it saves more than each of its changes alone.
+    """
+    told = [lever for change in changes_to_try(question) if (lever := _lever(question, chosen, change)) is not None]
+    singles = [lever for lever in told if len(lever.change) == 1]
+    worth = singles + [
+        pair
+        for pair in told
+        if len(pair.change) > 1
+        and all(_merit(pair) < _merit(single) for single in singles if single.change.items() <= pair.change.items())
+    ]
+    return tuple(sorted(worth, key=lambda lever: (*_merit(lever), *lever.change)))
+
+
+def _merit(lever: Lever) -> Merit:
+    return lever.gpus, inf if lever.usd_per_hour is None else lever.usd_per_hour
+
+
+def _lever(question: SizeQuestion, chosen: Deployment, change: Change) -> Lever | None:
+    """Return what a change saves; None where it does not."""
+    aim = aim_of("gpus", question.gpu, question.offers)
+    now = aim.merit(chosen.layout, chosen.replicas) if chosen.is_feasible else NOTHING
+    changed = replace(question, settings=change.made(question.settings))
+    try:
+        candidates = deployments(changed, at_most=now)
+    except EngineError:
+        return None  # the caller's layout is not legal for this format
+    if not candidates:
+        return None
+    other = best(candidates, changed)
+    then = aim.merit(other.layout, other.replicas) if other.is_feasible else NOTHING
+    return _told(change, now, then) if then < now else None
+
+
+def _told(change: Change, now: Merit, then: Merit) -> Lever:
+    """Return a lever from what is paid now, and what would be paid then."""
+    (gpus_now, usd_now), (gpus, usd) = now, then
+    is_priced = inf not in (usd, usd_now)
+    return Lever(
+        change=change.named,
+        gpus=int(gpus),
+        saves_gpus=0 if now == NOTHING else int(gpus_now - gpus),
+        usd_per_hour=None if usd == inf else usd,
+        saves_usd_per_hour=usd_now - usd if is_priced else None,
+    )

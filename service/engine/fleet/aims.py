@@ -1,0 +1,85 @@
+"""What makes one deployment better than another: its GPUs, then its price; or its price, then its GPUs."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final
+
+from service.engine.fleet.costs import Fleet, cheapest
+from service.engine.fleet.questions import Objective, Offer
+from service.engine.fleet.results import Cost
+from service.engine.inputs import Gpu, Layout
+
+Merit = tuple[float, float]  # less is better
+NOTHING: Final[Merit] = (inf, inf)
+MOST_REPLICAS: Final = 1 << 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """What is looked for on one GPU type, at the prices of some offers."""
+
+    objective: Objective
+    gpu: Gpu
+    offers: tuple[Offer, ...]  # of this GPU
+    _costs: dict[tuple[int, int], Cost | None] = field(default_factory=dict, repr=False, compare=False)
+
+    def merit(self, layout: Layout, replicas: float) -> Merit:
+        """Return how good so many replicas are; it never falls as they grow in number."""
+        if replicas == inf:
+            return NOTHING
+        gpus, price = float(replicas * layout.gpus_per_replica), self.usd_per_hour(layout, int(replicas))
+        match self.objective:
+            case "gpus":
+                return gpus, price
+            case "latency":  # replicas do not tell
+                return 0.0, 0.0
+            case _:
+                return price, gpus
+
+    def usd_per_hour(self, layout: Layout, replicas: int) -> float:
+        """Return the price; infinite where nobody offers it."""
+        cost = self.cost(layout, replicas)
+        return inf if cost is None else cost.usd_per_hour
+
+    def cost(self, layout: Layout, replicas: int) -> Cost | None:
+        """Return the cheapest way to rent so many replicas; None where no offer holds them."""
+        per_replica = layout.gpus_per_replica
+        key = (per_replica, replicas)
+        if key not in self._costs:
+            fleet = Fleet(
+                gpu=self.gpu.id,
+                replicas=replicas,
+                gpus_per_replica=per_replica,
+                gpus_per_node=self.gpu.gpus_per_node,
+            )
+            self._costs[key] = cheapest(fleet, self.offers)
+        return self._costs[key]
+
+    def most_replicas(self, layout: Layout, known: Merit, *, is_equal_welcome: bool) -> float:
+        """Return the most replicas that are better than what is known, or as good; infinite where any number is.
+
+        Args:
+            layout: of one replica.
+            known: what is to be beaten.
+            is_equal_welcome: as good is good enough. [yes or no]
+        """
+
+        def is_welcome(replicas: int) -> bool:
+            merit = self.merit(layout, replicas)
+            return merit < known or (is_equal_welcome and merit == known)
+
+        if known == NOTHING or is_welcome(MOST_REPLICAS):
+            return inf
+        low, high = 0, 1
+        while is_welcome(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if is_welcome(middle) else (low, middle)
+        return low
+
+
+def aim_of(objective: Objective, gpu: Gpu, offers: Iterable[Offer]) -> Aim:
+    """Return an objective at the prices of a GPU's offers."""
+    return Aim(objective=objective, gpu=gpu, offers=tuple(offer for offer in offers if offer.gpu == gpu.id))

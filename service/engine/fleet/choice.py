@@ -1,0 +1,299 @@
+"""The choice between deployments: every legal layout with every setting left open, the best of them by an aim.
+
+    deployments = legal layouts x settings, each with the fewest replicas that carry the load
+    chosen      = min by (GPUs, price), or by (price, GPUs); among equals by latency, then by the plainer layout
+
+The engine's own settings on usual layouts come first; other settings, and layouts that are taken only where they
+save, are looked at afterwards, and kept where they are truly better. A layout is planned, estimated and simulated
+only while a bound on what it may achieve is not worse than the best that is known.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from math import inf
+from typing import Final
+
+from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
+from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
+from service.engine.fleet.planned import legal_layouts
+from service.engine.fleet.questions import Objective, SizeQuestion
+from service.engine.fleet.settings import Resolved
+from service.engine.fleet.space import Space, simplicity
+from service.engine.fleet.variants import PlanOf, roomiest, variants
+from service.engine.inputs import Layout, Limits
+from service.engine.memory.plan import MemoryPlan
+from service.engine.time.carried import hoped, needs_time
+from service.engine.time.demand import kind_of, wanted_of
+from service.engine.time.estimate import hoped_users
+from service.engine.time.replica import quickly_timed, timed
+
+# Kernels may be so many times faster than the quick estimate.
+HOPED: Final = 2.0
+# An estimate with a replica's own step times is so near to what is simulated.
+CERTAIN: Final = 1.3
+# Of layouts that an estimate calls too slow, those looked at to say by how much.
+MOST_EXPLAINED: Final = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Search:
+    """One question on its way to its deployments."""
+
+    question: SizeQuestion
+    resolved: Resolved
+    space: Space
+    aim: Aim
+    hope: float
+    kept: list[Deployment] = field(default_factory=list)
+    hopeless: list[tuple[Resolved, MemoryPlan]] = field(default_factory=list)
+
+    @property
+    def spares(self) -> int:
+        """Return the replicas on top."""
+        return self.question.headroom.spare_replicas
+
+    def plan(self, resolved: Resolved, layout: Layout) -> MemoryPlan:
+        """Return the memory of one layout under some settings."""
+        return plan_for(self.question, resolved, layout)
+
+    def _plan_of(self, layout: Layout) -> PlanOf:
+        return lambda resolved: self.plan(resolved, layout)
+
+    def bound(self, plan: MemoryPlan) -> Merit:
+        """Return what no deployment of a plan is better than: by memory, and by an optimistic estimate of time."""
+        hoped_replicas = self.hoped_replicas(plan)
+        if self.aim.objective == "latency" and hoped_replicas < inf:
+            return alone_s(self.question, plan) / self.hope, 0.0
+        return self.aim.merit(plan.layout, hoped_replicas)
+
+    def hoped_replicas(self, plan: MemoryPlan) -> float:
+        """Return the replicas that memory and an optimistic estimate of time ask for; infinite where none would do."""
+        question = self.question
+        if not plan.holds_one_request:
+            return inf
+        of_one = hoped(plan, question.timers, question.load, question.limits, self.hope)
+        if of_one is None:
+            return 1 + self.spares
+        return wanted_of(question.load, question.headroom).replicas(of_one) + self.spares if of_one else inf
+
+    def usual(self, known: Merit) -> Merit:
+        """Look at usual layouts with the engine's own settings; return the best that is known then."""
+        for bound, plan in self.by_bound():
+            if bound == NOTHING:
+                self.hopeless.append((self.resolved, plan))
+            elif bound > known:
+                break
+            else:
+                known = min(known, self._tried(self.resolved, plan, known, is_equal_welcome=True))
+        return known
+
+    def _first_looked_at(self) -> tuple[Layout, ...]:
+        """Return usual layouts; where latency counts those that split every layer alone, if there are any."""
+        usual = self.space.usual
+        if self.aim.objective != "latency":
+            return usual
+        return tuple(each for each in usual if each.gpus_per_replica == each.tensor_parallel_size) or usual
+
+    def others(self, known: Merit) -> Merit:
+        """Look at all other layouts and settings for what is truly better; return the best that is known then."""
+        waiting = sorted(self._others_bounds(known), key=lambda entry: (entry[0], entry[1]))
+        for bound, _, layout in waiting:
+            if bound >= known:
+                break
+            for resolved, plan in self._settings_of(layout):
+                if self.bound(plan) < known:
+                    known = min(known, self._tried(resolved, plan, known, is_equal_welcome=False))
+        return known
+
+    def _others_bounds(self, known: Merit) -> Iterator[tuple[Merit, int, Layout]]:
+        """Yield layouts that may be better than what is known with the most room that settings give them."""
+        for index, layout in enumerate(self.space.layouts):
+            if self.aim.merit(layout, 1 + self.spares) >= known:
+                continue
+            bound = self.bound(roomiest(self.resolved, self._plan_of(layout)))
+            if bound < known:
+                yield bound, index, layout
+
+    def _settings_of(self, layout: Layout) -> Iterator[tuple[Resolved, MemoryPlan]]:
+        """Yield the settings of one layout that were not looked at, those nearest to the engine's own first."""
+        if layout in self.space.unusual:
+            yield self.resolved, self.plan(self.resolved, layout)
+        needs_room = self._needs_room(self.plan(self.resolved, layout))
+        yield from variants(self.resolved, self._plan_of(layout), needs_room=needs_room)
+
+    def _needs_room(self, plan: MemoryPlan) -> bool:
+        """Return whether more slots may carry more: memory decides, or those there are can be filled in time."""
+        question = self.question
+        if not plan.holds_one_request or not needs_time(question.load, question.limits):
+            return True
+        replica = timed(plan, question.timers, question.load)
+        return replica is None or hoped_users(replica.serving, question.limits, CERTAIN) >= replica.slots
+
+    def _tried(self, resolved: Resolved, plan: MemoryPlan, known: Merit, *, is_equal_welcome: bool) -> Merit:
+        """Keep a plan's deployment if it is as good as what is known; return how good it is."""
+        most = self.aim.most_replicas(plan.layout, known, is_equal_welcome=is_equal_welcome)
+        if self._least_replicas(plan) > most:
+            return NOTHING
+        deployment = deployment_of(self.question, resolved, plan, most)
+        if deployment is None:
+            return NOTHING
+        if not deployment.is_feasible:
+            self.hopeless.append((resolved, plan))
+            return NOTHING
+        self.kept.append(deployment)
+        if self.aim.objective == "latency":
+            return latency_s(deployment, self.question), 0.0
+        return self.aim.merit(plan.layout, deployment.replicas)
+
+    def _least_replicas(self, plan: MemoryPlan) -> float:
+        """Return the replicas that its own step times ask for at least, before anything is simulated."""
+        question, load, limits = self.question, self.question.load, self.question.limits
+        if self.hope > HOPED or not plan.holds_one_request or not needs_time(load, limits):
+            return 1
+        replica = timed(plan, question.timers, load)
+        if replica is None:
+            return 1
+        of_one = kind_of(load).hoped(replica.serving, hoped_users(replica.serving, limits, CERTAIN), CERTAIN)
+        return wanted_of(load, question.headroom).replicas(of_one) + self.spares if of_one else 1
+
+    def by_bound(self) -> Iterator[tuple[Merit, MemoryPlan]]:
+        """Yield plans by what may be hoped of them, the best first; who stops early plans only what came.
+
+        No deployment is better than one of its replicas: with that a layout waits until it is its turn.
+        """
+        layouts = self._first_looked_at()
+        waiting: list[tuple[Merit, int, MemoryPlan | None]] = [
+            (self.aim.merit(layout, 1 + self.spares), index, None) for index, layout in enumerate(layouts)
+        ]
+        heapify(waiting)
+        while waiting:
+            bound, index, plan = heappop(waiting)
+            if plan is not None:
+                yield bound, plan
+                continue
+            plan = self.plan(self.resolved, layouts[index])
+            heappush(waiting, (self.bound(plan), index, plan))
+
+    def explained(self) -> tuple[Deployment, ...]:
+        """Return deployments that carry nothing: those that miss least by memory, then by an estimate of time."""
+        ordered = sorted(
+            enumerate(self.hopeless),
+            key=lambda entry: (entry[1][1].shortfall_bytes, _estimated_excess(self.question, entry[1][1]), entry[0]),
+        )
+        tried = [deployment_of(self.question, *shape) for _, shape in ordered[:MOST_EXPLAINED]]
+        return tuple(deployment for deployment in tried if deployment is not None)
+
+
+def _search(question: SizeQuestion, objective: Objective, hope: float) -> _Search:
+    resolved = resolve_size(question)
+    return _Search(
+        question=question,
+        resolved=resolved,
+        space=legal_layouts(resolved, question.layout),
+        aim=aim_of(objective, question.gpu, question.offers),
+        hope=hope,
+    )
+
+
+def deployments(
+    question: SizeQuestion, objective: Objective = "gpus", at_most: Merit = NOTHING, hope: float = HOPED
+) -> tuple[Deployment, ...]:
+    """Return the deployments that may be the best; none where all that carry the load are worse than a bound.
+
+    Args:
+        question: what to deploy.
+        objective: what is looked for: GPUs, then price; price, then GPUs; or latency, for which nothing is left out.
+        at_most: leave out what is worse than this.
+        hope: how many times faster than the quick estimate kernels may be.
+    """
+    search = _search(question, objective, hope)
+    search.others(search.usual(at_most))
+    # What takes too much does carry the load: nothing was found to be impossible.
+    is_impossible = not search.kept and len(search.hopeless) >= len(search.space.usual)
+    return search.explained() if is_impossible else tuple(search.kept)
+
+
+def least(question: SizeQuestion, objective: Objective = "gpus", hope: float = HOPED) -> Merit:
+    """Return a bound on every deployment with the engine's own settings, were kernels faster than a quick estimate.
+
+    Raises:
+        EngineError: the question contradicts itself or names something without a rule.
+    """
+    search = _search(question, objective, hope)
+    bound, _ = next(search.by_bound())
+    return bound
+
+
+def best(candidates: Sequence[Deployment], question: SizeQuestion, objective: Objective = "gpus") -> Deployment:
+    """Return the best deployment by an objective; among equals the fastest, then the plainest.
+
+    Without a feasible one, return the layout that misses the least memory, then the one that is
+    fastest for a single request.
+    """
+    feasible = [each for each in candidates if each.is_feasible]
+    if not feasible:
+        return min(
+            candidates,
+            key=lambda each: (
+                each.plan.shortfall_bytes,
+                _excess(each, question.limits),
+                each.layout.gpus_per_replica,
+                simplicity(each.layout),
+            ),
+        )
+    aim = aim_of(objective, question.gpu, question.offers)
+    merits = [aim.merit(each.layout, each.replicas) for each in feasible]
+    equals = [each for each, merit in zip(feasible, merits, strict=True) if merit == min(merits)]
+    if len(equals) == 1:
+        return equals[0]
+    by_price = aim_of("cost", question.gpu, question.offers)
+    return min(
+        equals,
+        key=lambda each: (
+            latency_s(each, question),
+            by_price.merit(each.layout, each.replicas),
+            simplicity(each.layout),
+        ),
+    )
+
+
+def latency_s(deployment: Deployment, question: SizeQuestion) -> float:
+    """Return the time to the last token at the 95th percentile at the asked load; 0 where nobody tells it. [s]."""
+    seen = deployment.with_times(question.timers).seen()
+    return 0.0 if seen is None else seen.end_to_end_s.percentile(95.0)
+
+
+def _excess(deployment: Deployment, limits: Limits) -> float:
+    """Return how many times a single request alone takes what the tighter limit allows."""
+    if deployment.replica is None:
+        return 0.0
+    alone = deployment.replica.alone()
+    ttft = alone.ttft_s.percentile(limits.percentile) / limits.ttft_s if limits.ttft_s else 0.0
+    tpot = alone.tpot_s.percentile(limits.percentile) / limits.tpot_s if limits.tpot_s else 0.0
+    return max(ttft, tpot)
+
+
+def alone_s(question: SizeQuestion, plan: MemoryPlan) -> float:
+    """Return the time of one request by a quick estimate; 0 where nobody tells it. [s]."""
+    serving = None if question.timers is None else quickly_timed(plan, question.timers, question.load)
+    if serving is None:
+        return 0.0
+    steps, load = serving.timing.steps, question.load
+    new = load.input_tokens * (1 - load.prefix_cache_hit_fraction)
+    decode_s = steps.decode_s(1.0, load.input_tokens + load.output_tokens / 2)
+    return steps.mixed_s(new, load.input_tokens / 2, 0.0, 0.0) + load.output_tokens * decode_s
+
+
+def _estimated_excess(question: SizeQuestion, plan: MemoryPlan) -> float:
+    """Return the same by a quick estimate."""
+    limits, load = question.limits, question.load
+    if question.timers is None or not plan.holds_one_request:
+        return 0.0
+    serving = quickly_timed(plan, question.timers, load)
+    if serving is None:
+        return 0.0
+    steps, prompt = serving.timing.steps, float(load.input_tokens)
+    ttft = steps.mixed_s(prompt, prompt / 2, 0.0, 0.0) / limits.ttft_s if limits.ttft_s else 0.0
+    tpot = steps.decode_s(1.0, prompt + load.output_tokens / 2) / limits.tpot_s if limits.tpot_s else 0.0
+    return max(ttft, tpot)

@@ -1,0 +1,191 @@
+"""The layouts that are searched: TP x PP x DP (attention) x EP x DCP, as far as the engine would start them.
+
+    tensor      any legal size within one fast domain (a server, or the NVLink domain of a rack)
+    pipeline    up to 8 stages: inside a server, or over whole servers
+    data        copies of the attention of a mixture of experts, whose experts lie over all of them
+    experts     cut over the ranks, or dealt out whole
+    context     the tokens of one cache over as many ranks as the engine allows
+
+Copies of a dense model are replicas, which are counted outside. What is stated is kept, and is not searched.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from service.engine.engines.device import Device
+from service.engine.fleet.layouts import check_layout, is_legal
+from service.engine.formats.quantization import Quantization
+from service.engine.inputs import EngineName, Gpu, Layout, StatedLayout
+from service.engine.layers import Architecture
+
+# More stages than nodes of a rack row are not a deployment anyone runs; the search ends here.
+MAX_NODES: Final = 8
+MAX_RANKS: Final = 64  # of one replica's attention
+MAX_STAGES: Final = 8
+SMALL_SIZES: Final = (1, 2, 3, 4, 5, 6, 7, 8)
+NODES: Final = (2, 3, 4, 6, 8)  # that one replica may fill
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What a layout is to start on."""
+
+    gpu: Gpu
+    engine: EngineName
+    device: Device  # the GPU's generation, and the engine's version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """Legal layouts, smallest first: those that operators start, and those that are taken only where they save GPUs."""
+
+    usual: tuple[Layout, ...]
+    unusual: tuple[Layout, ...]  # caches spread over ranks; experts cut over copies of the attention
+
+    @property
+    def layouts(self) -> tuple[Layout, ...]:
+        """Return all of them."""
+        return (*self.usual, *self.unusual)
+
+
+@lru_cache(maxsize=4096)
+def space_of(architecture: Architecture, quantization: Quantization, target: Target, stated: StatedLayout) -> Space:
+    """Return the legal layouts to consider.
+
+    Raises:
+        UnsupportedLayoutError: the caller fixed a layout that the engine would refuse.
+    """
+    legal = [
+        layout
+        for layout in _layouts(architecture, target, stated)
+        if is_legal(architecture, quantization, layout, target.device)
+    ]
+    if not legal:
+        _explain(architecture, quantization, target, stated)
+    usual = [layout for layout in legal if not _is_unusual(layout, stated)]
+    spread = (
+        []
+        if stated.decode_context_parallel_size is not None or target.engine != "vllm"
+        else [
+            most for layout in usual if (most := _most_spread(architecture, quantization, layout, target)) is not None
+        ]
+    )
+    unusual = [layout for layout in legal if _is_unusual(layout, stated)]
+    return Space(usual=_sorted(usual), unusual=_sorted([*unusual, *spread]))
+
+
+def simplicity(layout: Layout) -> tuple[int, int, int, bool, int]:
+    """Return what is compared where nothing else tells two layouts apart: the plainer one is less."""
+    return (
+        layout.decode_context_parallel_size,
+        layout.pipeline_parallel_size,
+        layout.data_parallel_size,
+        layout.expert_parallel,
+        layout.gpus_per_replica,
+    )
+
+
+def _sorted(layouts: list[Layout]) -> tuple[Layout, ...]:
+    return tuple(sorted(layouts, key=lambda layout: (layout.gpus_per_replica, *simplicity(layout))))
+
+
+def _is_unusual(layout: Layout, stated: StatedLayout) -> bool:
+    """Return whether experts are cut over copies of the attention, and nobody asked for it."""
+    return layout.data_parallel_size > 1 and not layout.expert_parallel and stated.expert_parallel is None
+
+
+def _explain(architecture: Architecture, quantization: Quantization, target: Target, stated: StatedLayout) -> None:
+    """Raise the refusal of exactly the layout that was asked for."""
+    ranks = stated.tensor_parallel_size or 1
+    if stated.tensor_parallel_size is None and stated.decode_context_parallel_size is not None:
+        # The largest size over which caches could have been spread.
+        others = space_of(architecture, quantization, target, replace(stated, decode_context_parallel_size=None))
+        ranks = max(layout.tensor_parallel_size for layout in others.layouts)
+    check_layout(
+        architecture,
+        quantization,
+        Layout(
+            tensor_parallel_size=ranks,
+            pipeline_parallel_size=stated.pipeline_parallel_size or 1,
+            data_parallel_size=stated.data_parallel_size or 1,
+            expert_parallel=bool(stated.expert_parallel),
+            decode_context_parallel_size=stated.decode_context_parallel_size or 1,
+        ),
+        target.device,
+    )
+
+
+def _layouts(architecture: Architecture, target: Target, stated: StatedLayout) -> Iterator[Layout]:
+    """Yield layouts, the engine's divisions aside."""
+    for tensor in _tensor_sizes(target.gpu, stated):
+        for stages, copies in _shares(architecture, target, tensor, stated):
+            for experts in _expert_choices(architecture, tensor * copies, stated):
+                yield Layout(
+                    tensor_parallel_size=tensor,
+                    pipeline_parallel_size=stages,
+                    data_parallel_size=copies,
+                    expert_parallel=experts,
+                    decode_context_parallel_size=stated.decode_context_parallel_size or 1,
+                )
+
+
+def _tensor_sizes(gpu: Gpu, stated: StatedLayout) -> tuple[int, ...]:
+    """Return sizes within one fast domain: all small ones, and powers of two."""
+    if stated.tensor_parallel_size is not None:
+        return (stated.tensor_parallel_size,)
+    domain = min(max(gpu.gpus_per_node, gpu.scale_up_domain_gpus), MAX_RANKS)
+    return tuple(size for size in (*SMALL_SIZES, 16, 32, MAX_RANKS) if size <= domain)
+
+
+def _shares(architecture: Architecture, target: Target, tensor: int, stated: StatedLayout) -> Iterator[tuple[int, int]]:
+    """Yield pipeline stages and copies of the attention; both at once only where one of them is stated."""
+    stages_stated, copies_stated = stated.pipeline_parallel_size, stated.data_parallel_size
+    stages = _stages(target.gpu, tensor) if stages_stated is None else (stages_stated,)
+    copies = _copies(architecture, target, tensor) if copies_stated is None else (copies_stated,)
+    for of_stages in stages:
+        for of_copies in copies:
+            if 1 in (of_stages, of_copies) or stages_stated is not None or copies_stated is not None:
+                yield of_stages, of_copies
+
+
+def _stages(gpu: Gpu, tensor: int) -> tuple[int, ...]:
+    """Return stages that stay inside a server, or fill whole servers."""
+    return tuple(size for size in SMALL_SIZES[:MAX_STAGES] if _stands(gpu, tensor, size))
+
+
+def _copies(architecture: Architecture, target: Target, tensor: int) -> tuple[int, ...]:
+    """Return copies of the attention inside a server, or over whole servers; 1 where there is nothing to share."""
+    if not architecture.has_experts or target.engine == "tensorrt-llm":
+        return (1,)  # replicas do the same; `trtllm-serve` names no such copies
+    most = MAX_RANKS // tensor
+    return tuple(size for size in range(1, most + 1) if _stands(target.gpu, tensor, size))
+
+
+def _stands(gpu: Gpu, tensor: int, others: int) -> bool:
+    """Return whether so many groups of GPUs stand in one fast domain, or fill whole servers."""
+    node, gpus = gpu.gpus_per_node, tensor * others
+    if others == 1 or gpus <= node:
+        return True
+    in_domain = gpus <= min(gpu.scale_up_domain_gpus, MAX_RANKS) and gpus.bit_count() == 1
+    return gpus % node == 0 and (in_domain or gpus // node in NODES)
+
+
+def _expert_choices(architecture: Architecture, ranks: int, stated: StatedLayout) -> tuple[bool, ...]:
+    """Return whether experts are dealt out whole: as stated, else either where there are several ranks and experts."""
+    if stated.expert_parallel is not None:
+        return (stated.expert_parallel,)
+    return (False, True) if architecture.has_experts and ranks > 1 else (False,)
+
+
+def _most_spread(
+    architecture: Architecture, quantization: Quantization, layout: Layout, target: Target
+) -> Layout | None:
+    """Return the layout with a cache's tokens over as many ranks as the engine allows; None where it allows none."""
+    tensor = layout.tensor_parallel_size
+    for ranks in range(tensor, 1, -1):
+        spread = replace(layout, decode_context_parallel_size=ranks)
+        if tensor % ranks == 0 and is_legal(architecture, quantization, spread, target.device):
+            return spread
+    return None

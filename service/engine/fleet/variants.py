@@ -1,0 +1,122 @@
+"""Engine settings that the caller left open, chosen where the engine's own take more GPUs than needed.
+
+    max_num_seqs            the number at which the cache holds as many requests as run at once: with more, the
+                            sampler takes memory that the cache lacks; with fewer, slots are missing
+    max_num_batched_tokens  one of a few powers of two: fewer leave more memory, more read long prompts sooner
+
+What the caller states is kept. The engine's own settings are kept as well, as long as they are as good.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final, Literal
+
+from service.engine.fleet.results import Assumption
+from service.engine.fleet.settings import Resolved
+from service.engine.memory.activation import encoder_tokens
+from service.engine.memory.plan import MemoryPlan
+
+# From the engine's own smallest default (vLLM 0.33 `SchedulerConfig`: 2,048) up.
+BATCHED_TOKENS: Final = (2_048, 4_096, 8_192, 16_384)
+SEQS_WHY: Final = "as many as the cache holds beside them; the engine's own is {own}"
+BATCHED_WHY: Final = "chosen among powers of two, because it takes fewer GPUs or less money than the engine's own {own}"
+
+Chosen = Literal["max_num_seqs", "max_num_batched_tokens"]
+PlanOf = Callable[[Resolved], MemoryPlan]
+
+
+def variants(resolved: Resolved, plan_of: PlanOf, *, needs_room: bool = True) -> Iterator[tuple[Resolved, MemoryPlan]]:
+    """Yield other settings than the engine's own with their plans, those nearest to them first.
+
+    Args:
+        resolved: with the engine's own settings, or those stated.
+        plan_of: the memory of one layout under other settings.
+        needs_room: more requests at once may help. [yes or no]
+    """
+    own = resolved.settings.max_num_batched_tokens
+    for tokens in sorted(_batched_tokens(resolved), key=lambda tokens: (tokens != own, abs(tokens - own))):
+        changed = resolved if tokens == own else with_chosen(resolved, "max_num_batched_tokens", tokens, BATCHED_WHY)
+        if changed is not resolved:
+            yield changed, plan_of(changed)
+        filled = filled_by_cache(changed, plan_of) if needs_room else None
+        if filled is not None:
+            yield filled
+
+
+def roomiest(resolved: Resolved, plan_of: PlanOf) -> MemoryPlan:
+    """Return the plan with the most room: no other choice of settings holds more requests at once."""
+    budgets = _batched_tokens(resolved)
+    plan = _with_most_room(resolved, budgets[0], plan_of)
+    if plan.settings.max_num_seqs < budgets[0] or resolved.stated.max_num_seqs is not None:
+        return plan
+    others = (_with_most_room(resolved, tokens, plan_of) for tokens in budgets[1:])  # that let more requests run
+    return max((plan, *others), key=lambda plan: min(plan.requests_in_cache, plan.settings.max_num_seqs))
+
+
+def _with_most_room(resolved: Resolved, batched_tokens: int, plan_of: PlanOf) -> MemoryPlan:
+    """Return the plan with the most room under a token budget."""
+    own = resolved.settings.max_num_batched_tokens
+    if batched_tokens != own:
+        resolved = with_chosen(resolved, "max_num_batched_tokens", batched_tokens, BATCHED_WHY)
+    filled = filled_by_cache(resolved, plan_of)
+    return plan_of(resolved) if filled is None else filled[1]
+
+
+def filled_by_cache(resolved: Resolved, plan_of: PlanOf) -> tuple[Resolved, MemoryPlan] | None:
+    """Return the most running requests that the cache holds; None where those are the engine's own, or stated.
+
+        max max_num_seqs with requests_in_cache(max_num_seqs) >= max_num_seqs <= max_num_batched_tokens
+
+    What the cache holds falls as more may run: what it holds beside the engine's own number bounds the search.
+    """
+    if resolved.stated.max_num_seqs is not None:
+        return None
+    own, limit = resolved.settings.max_num_seqs, resolved.settings.max_num_batched_tokens
+
+    def held(seqs: int) -> int:
+        return plan_of(with_chosen(resolved, "max_num_seqs", seqs, SEQS_WHY)).requests_in_cache
+
+    beside_own = held(own)
+    low = min(beside_own, own)
+    high = min(beside_own, limit) if beside_own >= own else min(held(max(low, 1)), own - 1)
+    high += 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if held(middle) >= middle else (low, middle)
+    if low in (0, own):
+        return None
+    chosen = with_chosen(resolved, "max_num_seqs", low, SEQS_WHY)
+    return chosen, plan_of(chosen)
+
+
+def _batched_tokens(resolved: Resolved) -> tuple[int, ...]:
+    """Return the token budgets in question: as stated, else the engine's own among powers of two that hold an image."""
+    own = resolved.settings.max_num_batched_tokens
+    if resolved.stated.max_num_batched_tokens is not None:
+        return (own,)
+    longest = encoder_tokens(resolved.model.architecture, replace(resolved.settings, max_num_batched_tokens=1))
+    floor = max(longest, resolved.stated.max_num_seqs or 1)
+    return tuple(sorted({own, *(tokens for tokens in BATCHED_TOKENS if tokens >= floor)}))
+
+
+def with_chosen(resolved: Resolved, name: Chosen, value: int, why: str) -> Resolved:
+    """Return settings with one that Sizer chose, and the note that says so.
+
+    Args:
+        resolved: the settings before.
+        name: of the setting.
+        value: what is chosen.
+        why: the reason, in which `{own}` stands for what the engine itself takes.
+    """
+    settings = resolved.settings
+    match name:
+        case "max_num_seqs":
+            own, changed = settings.max_num_seqs, replace(settings, max_num_seqs=value)
+        case "max_num_batched_tokens":
+            own, changed = settings.max_num_batched_tokens, replace(settings, max_num_batched_tokens=value)
+    note = Assumption(name=name, value=value, origin="chosen", source=why.format(own=own))
+    return replace(
+        resolved,
+        settings=changed,
+        assumptions=tuple(note if other.name == name else other for other in resolved.assumptions),
+    )

@@ -1,0 +1,97 @@
+"""`/replicas`: pods of one shape; how many of them?"""
+
+from collections.abc import Sequence
+
+from service.engine.answers.replicas import replicas
+from service.engine.answers.results import Replicas
+from service.engine.fleet.questions import SizeQuestion
+from service.questions.answers import Answer, Row, flat
+from service.questions.asked import Asked, Question
+from service.questions.parts.deployment import InLayout, WithSettings
+from service.questions.parts.gpu import OnGpu
+from service.questions.parts.load import SomeLoad, WithHeadroom, WithinLimits
+from service.questions.parts.model import NamedModel, PastedModel
+from service.questions.sources import Sources
+
+
+class ReplicasAnswer(Answer[Replicas]):
+    """How many pods of one shape, and the load that one of them carries."""
+
+    def rows(self) -> Sequence[Row]:
+        """Return the one answer, flat."""
+        return [dict(flat(self.document))]
+
+    def lines(self) -> Sequence[str]:
+        """Return the pods, and what one of them carries."""
+        result, pod = self.result, self.result.per_pod
+        load = f"{pod.max_concurrent_requests} requests at once"
+        if pod.max_requests_per_s is not None:
+            load = f"{pod.max_requests_per_s:.3g} requests per s"
+        return [
+            f"{result.replicas} pods of {result.gpus_per_replica} x {result.gpu} for {result.model}",
+            f"one pod carries {load}; binds: {result.binding_constraint}",
+            *(f"would fit: {sentence}" for sentence in result.would_fit),
+            *(f"warning: {sentence}" for sentence in result.warnings),
+        ]
+
+
+class ReplicasQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, SomeLoad, OnGpu, NamedModel):
+    """Pods of one shape: how many of them carry the load?"""
+
+    def answer(self, sources: Sources) -> ReplicasAnswer:
+        """Return the pods that carry the load, and the load that one of them carries."""
+        return ReplicasAnswer(replicas(self.looked_up(sources)), sources.catalog.revision)
+
+    def looked_up(self, sources: Sources) -> SizeQuestion:
+        """Return the engine's question.
+
+        Raises:
+            RefusalError: the catalog lacks what was named.
+            EngineError: the model, or the engine's version, has no rules.
+        """
+        gpu = self.gpu_facts(sources)
+        return SizeQuestion(
+            model=self.model_facts(sources),
+            gpu=gpu,
+            load=self.load_of(self.input_tokens, self.output_tokens, self.speculative_acceptance_fraction),
+            limits=self.limits(),
+            layout=self.layout_wish(),
+            headroom=self.headroom(),
+            settings=self.settings_wish(),
+            rules=self.rules(),
+            offers=sources.catalog.offers,
+            timers=sources.timers,
+        )
+
+
+class ReplicasBody(PastedModel, ReplicasQuery):
+    """`ReplicasQuery`, or the same with a pasted config."""
+
+
+REPLICAS = Question(
+    name="replicas",
+    summary="How many pods of this shape?",
+    description="Return how many pods of one layout carry the load, for autoscalers: the shape of a pod does not "
+    "depend on the load, and more load never takes fewer pods. State the layout that your pods have; what is left "
+    "open is that of the smallest layout that carries a single request. per_pod is the threshold to scale on.",
+    query=ReplicasQuery,
+    body=ReplicasBody,
+    answer=ReplicasAnswer,
+    abridged={"feasible": True, "replicas": 4, "gpus": 8, "gpus_per_replica": 2, "per_pod": {"max_requests_per_s": 3}},
+    examples={
+        "by name": {
+            "summary": "pods of two H100 for a live rate",
+            "value": {
+                "model": "llama-3.3-70b",
+                "gpu": "h100",
+                "tensor_parallel_size": 2,
+                "request_rate_per_s": 10,
+                "input_tokens": 2000,
+                "output_tokens": 500,
+                "weight_format": "fp8",
+                "ttft_s": 2,
+                "tpot_s": 0.05,
+            },
+        },
+    },
+)
