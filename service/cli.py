@@ -164,8 +164,8 @@ def fit_ledger(
     data: Annotated[Path, typer.Option(help="directory with vllm_startups.jsonl")],
 ) -> None:
     """Derive the ledger's constants from logged start-ups, and print them beside engine_rules.yaml."""
-    if not (data / STARTUPS).is_file():
-        typer.echo(f"{data} has no {STARTUPS}", err=True)
+    if not (data / STARTUPS[0]).is_file():
+        typer.echo(f"{data} has no {STARTUPS[0]}", err=True)
         raise typer.Exit(USAGE_ERROR)
     typer.echo(text_of(fit(data, seeded_snapshot())), nl=False)
 

@@ -6,6 +6,7 @@ from typing import Final
 from service.catalog.engine_rules import rules_for
 from service.catalog.errors import NotInCatalogError
 from service.catalog.snapshot import Snapshot
+from service.engine.engines.registry import DEFAULT_ENGINE
 from service.engine.facts import ModelFacts
 from service.engine.inputs import Gpu
 from service.engine.time.steps import Deployed
@@ -40,13 +41,13 @@ POPULAR_MODELS: Final = (
 
 def asked_most(snapshot: Snapshot) -> Iterator[Deployed]:
     """Yield the deployments of popular models on common GPUs, as far as a catalog has both."""
-    return deployments_of(_models(snapshot, POPULAR_MODELS), _gpus(snapshot), rules_for("vllm"))
+    return deployments_of(_models(snapshot, POPULAR_MODELS), _gpus(snapshot), rules_for(DEFAULT_ENGINE))
 
 
 def whole_catalog(snapshot: Snapshot) -> Iterator[Deployed]:
     """Yield the deployments of every model on common GPUs."""
     sizable = [entry.id for entry in snapshot.entries.models if snapshot.refusal(entry.id) is None]
-    return deployments_of(_models(snapshot, sizable), _gpus(snapshot), rules_for("vllm"))
+    return deployments_of(_models(snapshot, sizable), _gpus(snapshot), rules_for(DEFAULT_ENGINE))
 
 
 def _models(snapshot: Snapshot, names: Iterable[str]) -> list[ModelFacts]:

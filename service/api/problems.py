@@ -21,6 +21,7 @@ from service.engine.errors import (
     EngineError,
     InvalidQuestionError,
     MissingConfigFieldError,
+    RefusedStartError,
     UnsupportedLayoutError,
     UnsupportedModelError,
 )
@@ -116,6 +117,7 @@ ENGINE_KINDS: Mapping[type[EngineError], str] = {
     UnsupportedModelError: "unsupported-model",
     MissingConfigFieldError: "incomplete-config",
     UnsupportedLayoutError: "unsupported-layout",
+    RefusedStartError: "refused-start",
     InvalidQuestionError: "invalid-question",
 }
 

@@ -7,7 +7,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from service.calibration.ledger_fit import STARTUPS
 from service.calibration.oracle import compare_oracle
+from service.calibration.oracle_gpus import compare_gpus
 from service.calibration.serving import compare_run, resolve_run
 from service.calibration.startups import FIRST_RECENT, Comparison, Skipped, compare_startup
 from service.catalog.engine_rules import version_numbers
@@ -75,7 +77,7 @@ def _per_cent(share: float | None) -> str:
 def report(folder: Path, catalog: Snapshot) -> Report:
     """Return how far the engine is from the measurements of a directory.
 
-    Files: `vllm_kv_oracle.jsonl`, `vllm_startups.jsonl`, `serving.jsonl`; a missing one is said.
+    Files: `vllm_kv_oracle.jsonl` and `_gpus`, `vllm_startups.jsonl` and `_2`, `serving.jsonl`; a missing one is said.
     """
     lines: list[Line] = []
     skipped: list[Skipped] = []
@@ -95,8 +97,9 @@ def report(folder: Path, catalog: Snapshot) -> Report:
             for family, equal in sorted(caches.items())
         ]
         lines.append(_line("vLLM's parameters per rank", weights))
+    lines += _gpu_lines(_rows(folder / "vllm_kv_oracle_gpus.jsonl", skipped), rows, catalog, skipped)
     comparisons: list[Comparison] = []
-    for row in _rows(folder / "vllm_startups.jsonl", skipped):
+    for row in (row for name in STARTUPS for row in _rows(folder / name, skipped)):
         found = compare_startup(row, catalog)
         if isinstance(found, Skipped):
             skipped.append(found)
@@ -105,6 +108,23 @@ def report(folder: Path, catalog: Snapshot) -> Report:
     lines += _startup_lines(comparisons)
     lines += _serving_lines(_rows(folder / "serving.jsonl", skipped), catalog, skipped)
     return Report(lines=tuple(lines), skipped=tuple(skipped))
+
+
+def _gpu_lines(
+    rows: Sequence[dict[str, Any]], older: Sequence[dict[str, Any]], catalog: Snapshot, skipped: list[Skipped]
+) -> list[Line]:
+    """Return one line per GPU of plans and refusals that are the engine's own, and one of weights."""
+    answered, left_out = compare_gpus(rows, older, catalog)
+    skipped += left_out
+    lines = []
+    for gpu in sorted({it.gpu for it in answered}):
+        here = [it for it in answered if it.gpu == gpu]
+        wrong = next((it.case for it in here if not it.is_equal), "")
+        share = sum(it.is_equal for it in here) / len(here)
+        subject = f"vLLM's cache plan or refusal on {gpu}"
+        lines.append(Line(subject=subject, count=len(here), equal=share, median=None, p90=None, worst=wrong))
+    errors = [(it.case, it.weight_error) for it in answered if it.weight_error is not None]
+    return [*lines, _line("vLLM's parameters per rank, other GPUs and settings", errors)] if errors else lines
 
 
 def _serving_lines(rows: Sequence[dict[str, Any]], catalog: Snapshot, skipped: list[Skipped]) -> list[Line]:

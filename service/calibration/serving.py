@@ -11,9 +11,10 @@ from service.catalog.errors import NotInCatalogError
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import EngineError
 from service.engine.facts import ModelFacts
+from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.planned import planned
 from service.engine.fleet.questions import StatedSettings
-from service.engine.fleet.settings import own_checkpoint, resolve
+from service.engine.fleet.settings import resolve
 from service.engine.inputs import EngineName, Gpu, KvCacheDtype, Layout, WeightFormat
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.batching import block_pool, scheduler_settings

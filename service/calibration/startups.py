@@ -9,13 +9,14 @@ from service.catalog.engine_rules import rules_for, version_numbers
 from service.catalog.errors import NotInCatalogError
 from service.catalog.snapshot import Snapshot
 from service.engine.arithmetic import GIB
+from service.engine.engines.device import Device, device_of
 from service.engine.engines.rules import EngineRules, batch_defaults, default_utilization
-from service.engine.errors import EngineError
+from service.engine.errors import EngineError, RefusedStartError
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.formats.quantization import standard_quantization
 from service.engine.inputs import EngineName, EngineSettings, Gpu, KvCacheDtype, Layout, WeightFormat
 from service.engine.layers import Architecture
-from service.engine.memory.activation import lasting_bytes
+from service.engine.memory.activation import lasting_bytes, sampled_logits
 from service.engine.memory.drafts import draft_of
 from service.engine.memory.ledger import memory_per_gpu, rules_of_model
 from service.engine.memory.plan import keeps_separate_pools
@@ -34,6 +35,7 @@ FORMATS: tuple[tuple[str, WeightFormat], ...] = (
     ("int4", "int4"),
 )
 FIRST_RECENT = (0, 10)
+SMALLEST_SAMPLER_BYTES = 14  # of one logit, in any version that profiles sampling
 FIRST_GENERATION_VERSION = "0.6"
 # The newest release on some days, for sources that give a date instead of a version.
 # Source: `uv pip compile --exclude-newer DAY` for vllm, 2026-11-21.
@@ -63,6 +65,10 @@ PINNED_POOL = re.compile(r"kv-cache-memory(?:-bytes)?[ =](\d+)|pinned at ([\d.]+
 # `mtp n=3`, `qwen3_5_mtp n=4`, `MTP (num_speculative_tokens=2)`, `MTP (2)`
 DRAFTER = re.compile(r"(?:[a-z0-9_]+_)?(?P<method>mtp|eagle3?|ngram)(?![\w/])")
 DRAFTED_TOKENS = re.compile(r"(?:\b[nk]=|num_speculative_tokens=|\()(\d+)")
+OWN_DEFAULT = re.compile(r"repository default")
+PATCHED = re.compile(r"[Mm]onkey-?patch|\bpatched\b")
+TWO_KINDS = re.compile(r"\w \+ \w")
+SKIPS_PROFILING = re.compile(r"skip[-_]mm[-_]profiling")
 SEVERAL_GPUS = re.compile(r"x\s?\d+$|\d+\s?x\b|fleet", re.IGNORECASE)
 
 
@@ -108,6 +114,11 @@ class Startup:
     knows_checkpoint: bool  # False where the logged weights stand in for ours
 
     @property
+    def device(self) -> Device:
+        """Return what the GPU is to the engine."""
+        return device_of(self.gpu, self.rules)
+
+    @property
     def memory(self) -> MemoryPerGpu:
         """Return the ledger of this start-up."""
         return memory_per_gpu(
@@ -125,7 +136,10 @@ def compare_startup(row: dict[str, Any], catalog: Snapshot) -> list[Comparison] 
     startup = resolve_startup(row, catalog)
     if isinstance(startup, Skipped):
         return startup
-    return _comparisons(startup) or Skipped(case=startup.case, reason="states no memory")
+    try:
+        return _comparisons(startup) or Skipped(case=startup.case, reason="states no memory")
+    except RefusedStartError as refusal:  # what a patched build ran nevertheless
+        return Skipped(case=startup.case, reason=refusal.detail)
 
 
 def resolve_startup(row: dict[str, Any], catalog: Snapshot) -> Startup | Skipped:
@@ -144,6 +158,12 @@ def resolve_startup(row: dict[str, Any], catalog: Snapshot) -> Startup | Skipped
 
 def _resolved(case: str, row: dict[str, Any], catalog: Snapshot) -> Startup:
     drafts = _drafts(row)
+    if OWN_DEFAULT.search(str(row.get("model"))):
+        raise _UnstatedError("the model is not in the log")
+    if PATCHED.search(f"{row.get('engine_version')} {row.get('notes')}"):
+        raise _UnstatedError("a patched build")
+    if TWO_KINDS.search(str(row.get("gpu") or "")):
+        raise _UnstatedError("the GPUs are of two kinds")
     found, is_own = _model(row, catalog)
     model, gpu, layout = _as_served(row, found), _gpu(row, catalog), _layout(row)
     version = _version(row)
@@ -159,9 +179,11 @@ def _resolved(case: str, row: dict[str, Any], catalog: Snapshot) -> Startup:
         layout=layout,
         quantization=checkpoint.quantization,
         draft=draft_of(model.architecture, settings),
+        device=device_of(gpu, rules),
     ).loaded_bytes
     if not row.get("quantization") and logged is None and ours > gpu.memory_bytes:
         raise _UnstatedError("the weights as published do not fit, so it ran another format, which is not stated")
+    _check_sequences(row, model.architecture, settings, rules)
     return Startup(
         case=case,
         engine_version=str(row.get("engine_version") or "not stated"),
@@ -175,6 +197,17 @@ def _resolved(case: str, row: dict[str, Any], catalog: Snapshot) -> Startup:
         rank_weight_bytes=ours if knows_checkpoint or logged is None else int(logged * GIB),
         knows_checkpoint=knows_checkpoint,
     )
+
+
+def _check_sequences(
+    row: dict[str, Any], architecture: Architecture, settings: EngineSettings, rules: EngineRules
+) -> None:
+    """Raise where the printed peak is too small for the logits of the default sequences: fewer were asked for."""
+    logged = row.get("activation_peak_gib")
+    if not logged or row.get("max_num_seqs") or rules.memory_share != "total":
+        return
+    if logged * GIB < SMALLEST_SAMPLER_BYTES * sampled_logits(architecture, settings):
+        raise _UnstatedError("fewer sequences than the default were asked for, and how many is not stated")
 
 
 def _logged_weights_gib(row: dict[str, Any]) -> float | None:
@@ -236,7 +269,7 @@ def _printed_terms(startup: Startup, memory: MemoryPerGpu) -> tuple[int, int]:
 
     Newer versions print lasting buffers with the consumed memory, and their graph estimate with the peak.
     """
-    rules = startup.rules.also_holds_for or startup.rules
+    rules = startup.rules
     if not rules.peak_includes_graphs:
         return memory.activation_bytes, memory.non_torch_bytes
     graphs = memory.cuda_graph_bytes if rules.graph_accounting == "inside" else 0
@@ -245,12 +278,19 @@ def _printed_terms(startup: Startup, memory: MemoryPerGpu) -> tuple[int, int]:
 
 
 def _tokens(startup: Startup, memory: MemoryPerGpu) -> int:
-    pooled = keeps_separate_pools(startup.architecture, startup.rules)
-    return (plan_separate_pools if pooled else plan_kv_cache)(
+    if keeps_separate_pools(startup.architecture, startup.rules):
+        return plan_separate_pools(
+            startup.architecture,
+            layout=startup.layout,
+            settings=startup.settings,
+            available_bytes=memory.kv_cache_bytes,
+        ).tokens
+    return plan_kv_cache(
         startup.architecture,
         layout=startup.layout,
         settings=startup.settings,
         available_bytes=memory.kv_cache_bytes,
+        device=device_of(startup.gpu, startup.rules),
     ).tokens
 
 
@@ -305,9 +345,13 @@ def _model(row: dict[str, Any], catalog: Snapshot) -> tuple[ModelFacts, bool]:
 
 def _as_served(row: dict[str, Any], model: ModelFacts) -> ModelFacts:
     """Return the model without its tower where the source says that only the language model is served."""
-    if TEXT_ONLY.search(f"{row.get('quote')} {row.get('notes')}") is None:
-        return model
-    return replace(model, architecture=replace(model.architecture, encoder=None))
+    said, encoder = f"{row.get('quote')} {row.get('notes')}", model.architecture.encoder
+    if TEXT_ONLY.search(said) is not None:
+        return replace(model, architecture=replace(model.architecture, encoder=None))
+    if encoder is not None and SKIPS_PROFILING.search(said) is not None:
+        unprofiled = replace(encoder, max_tokens_per_item=0, unbounded_tokens=0)
+        return replace(model, architecture=replace(model.architecture, encoder=unprofiled))
+    return model
 
 
 def _gpu(row: dict[str, Any], catalog: Snapshot) -> Gpu:
@@ -322,7 +366,9 @@ def _gpu(row: dict[str, Any], catalog: Snapshot) -> Gpu:
             found = catalog.gpu(short.replace(" ", "-"))
     if found is None and total is None:
         raise _UnstatedError("the GPU is not stated or not in the catalog")
-    base = _of_stated_size(found or catalog.gpu("h100"), said, catalog)
+    if found is None:
+        found = min(catalog.gpus.values(), key=lambda it: (abs(it.memory_bytes - (total or 0) * GIB), it.id))
+    base = _of_stated_size(found, said, catalog)
     return base if total is None else replace(base, memory_bytes=int(total * GIB))
 
 
@@ -348,6 +394,7 @@ def _version(row: dict[str, Any]) -> str | None:
     if row.get("engine_generation") == "V0":
         return FIRST_GENERATION_VERSION
     day = (DAY.search(stated.replace("-", "")) or [str(row.get("date") or "").replace("-", "")])[0]
+    day = day.ljust(len("20260101"), "9") if day else day  # a month stands for its last day
     return next((version for first_day, version in NEWEST_ON_DAY if day and day >= first_day), None)
 
 

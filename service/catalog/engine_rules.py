@@ -1,22 +1,26 @@
 """Loads the engine-rules table and picks the row that speaks for a version."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 from importlib import resources
-from typing import Annotated
+from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from packaging.version import Version
+from pydantic import Field
 
+from service.catalog.engine_rows import Entry, Listed, Tables, UniqueKeys, Values, checked, tables_of
 from service.engine.engines.rules import (
     BatchDefaults,
     EngineRules,
     GraphAccounting,
-    MemoryShare,
+    GraphTerms,
     UtilizationReserve,
     gib,
 )
+from service.engine.engines.versions import Complete, changed, read_version
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import EngineName
 
@@ -24,23 +28,19 @@ KIB = 1024
 Amount = Annotated[float, Field(ge=0)]
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Tier(_Entry):
+class _Tier(Entry):
     at_least_memory_gib: Amount
     except_names: tuple[str, ...]
     max_num_batched_tokens: Annotated[int, Field(gt=0)]
     max_num_seqs: Annotated[int, Field(gt=0)]
 
 
-class _Reserve(_Entry):
+class _Reserve(Entry):
     at_least_memory_gib: Amount
     reserved_mib: Amount
 
 
-class Constant(_Entry):
+class Constant(Entry):
     """One measured figure with its evidence."""
 
     value: Amount
@@ -52,7 +52,27 @@ class Constant(_Entry):
     note: str
 
 
-class _Measured(_Entry):
+class _Graphs(Entry):
+    """Names of constants: what captured graphs take, or are estimated to."""
+
+    base_gib: str
+    kib_per_dense_layer_and_size: str
+    kib_per_expert_layer_and_size: str
+    kib_per_recurrent_layer_and_size: str
+    kib_per_selecting_layer_and_size: str
+
+    def terms(self, known: Mapping[str, Constant]) -> GraphTerms:
+        """Return their bytes."""
+        return GraphTerms(
+            base_bytes=gib(known[self.base_gib].value),
+            per_dense_layer_and_size=known[self.kib_per_dense_layer_and_size].value * KIB,
+            per_expert_layer_and_size=known[self.kib_per_expert_layer_and_size].value * KIB,
+            per_recurrent_layer_and_size=known[self.kib_per_recurrent_layer_and_size].value * KIB,
+            per_selecting_layer_and_size=known[self.kib_per_selecting_layer_and_size].value * KIB,
+        )
+
+
+class _Measured(Entry):
     """Names of constants, and facts of the version that are not numbers."""
 
     sampler_bytes_per_logit: str
@@ -61,90 +81,106 @@ class _Measured(_Entry):
     bounds_encoder_cache: bool = True
     long_sparse_workspace_factor: Annotated[int, Field(ge=1)]
     hidden_state_copies: str
-    graph_base_gib: str
-    graph_kib_per_size: str
-    graph_kib_per_dense_layer_and_size: str
-    graph_kib_per_expert_layer_and_size: str
-    non_torch_base_gib: str
+    activation_base_gib: str
+    graphs_on_hopper: _Graphs
+    graphs_elsewhere: _Graphs
+    context_gib: dict[str, str]  # by compute capability, its major number, or `other`
+    connected_context_gib: str | None
     non_torch_with_peers_gib: str
+    fused_reduce_gib: str
     non_torch_unified_gib: str
+    margin_gib: str
     source: str
 
 
-class _Rules(_Entry):
-    engine: EngineName
-    first_version: str
-    only_experts_or_states: bool = False
-    rules_version: str
+class _Rules(Entry):
+    """Everything that holds for a version."""
+
     default_gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)]
     utilization_reserves: tuple[_Reserve, ...] = ()
-    memory_share: MemoryShare
     graph_accounting: GraphAccounting
     steps_planned_ahead: Annotated[int, Field(ge=0)]
     peak_includes_graphs: bool = False
     batch_defaults: tuple[_Tier, ...]
     measured: _Measured
-    unstated_also_holds_for: str | None = None  # `rules_version` of an older row
     source: str
+    for_mixtures: dict[str, object] | None = None  # what differs for models with experts or recurrent state
 
 
-@lru_cache(maxsize=1)
-def _document() -> dict[str, dict[str, object]]:
-    text = resources.files("service.catalog").joinpath("data/engine_rules.yaml").read_text(encoding="utf-8")
-    document: dict[str, dict[str, object]] = yaml.safe_load(text)
-    return document
+class Source(Entry):
+    """Where a rule or a figure is from."""
 
-
-@lru_cache(maxsize=1)
-def constants() -> dict[str, Constant]:
-    """Return every measured figure of the table by name."""
-    return {name: Constant.model_validate(entry) for name, entry in _document()["constants"].items()}
-
-
-@lru_cache(maxsize=1)
-def all_rules() -> tuple[EngineRules, ...]:
-    """Return every row, newest version of each engine first."""
-    sources = {name: _Source.model_validate(entry) for name, entry in _document()["sources"].items()}
-    if unknown := {it.source for it in constants().values()} - set(sources):
-        raise ValueError(f"engine_rules.yaml names sources it does not list: {sorted(unknown)}")
-    experts = {
-        (entry.engine, entry.first_version): _converted(entry, sources)
-        for entry in _entries()
-        if entry.only_experts_or_states
-    }
-    return tuple(
-        replace(_converted(entry, sources), for_mixtures=experts.get((entry.engine, entry.first_version)))
-        for entry in _entries()
-        if not entry.only_experts_or_states
-    )
-
-
-@lru_cache(maxsize=1)
-def _entries() -> tuple[_Rules, ...]:
-    return tuple(_Rules.model_validate(entry) for entry in _document()["rules"])
-
-
-@lru_cache(maxsize=8)
-def _unstated(engine: EngineName) -> EngineRules:
-    """Return the newest row of an engine, held to the older row that it names."""
-    older = next(entry.unstated_also_holds_for for entry in _entries() if entry.engine == engine)
-    rows = [row for row in all_rules() if row.engine == engine]
-    held_to = next((row for row in rows if row.rules_version == older), None)
-    return replace(rows[0], is_version_stated=False, also_holds_for=held_to)
-
-
-class _Source(_Entry):
     title: str
     url: str
     checked_on: date
 
 
-def _converted(entry: _Rules, sources: dict[str, _Source]) -> EngineRules:
-    measured, known = entry.measured, constants()
+def _gib_of(known: Mapping[str, Constant], name: str | None) -> int | None:
+    return None if name is None else gib(known[name].value)
+
+
+@lru_cache(maxsize=1)
+def document() -> dict[str, Any]:
+    """Return the table as written."""
+    text = resources.files("service.catalog").joinpath("data/engine_rules.yaml").read_text(encoding="utf-8")
+    written: dict[str, Any] = yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a safe loader, but for repeated names
+    return written
+
+
+@lru_cache(maxsize=1)
+def sources() -> dict[str, Source]:
+    """Return what the table refers to by name."""
+    return {name: checked(Source, entry, name) for name, entry in document()["sources"].items()}
+
+
+@lru_cache(maxsize=1)
+def constants() -> dict[str, Constant]:
+    """Return every measured figure of the table by name."""
+    known = {name: checked(Constant, entry, name) for name, entry in document()["constants"].items()}
+    for name, constant in known.items():
+        Listed(sources(), what="source", row=name)[constant.source]
+    return known
+
+
+@lru_cache(maxsize=1)
+def tables() -> Tables:
+    """Return the versions of every engine."""
+    return rules_tables(document()["rules"])
+
+
+def rules_tables(entries: Iterable[Values]) -> Tables:
+    """Return the versions of every engine from rows in any order.
+
+    Raises:
+        VersionTableError: a row cannot be used as it stands.
+    """
+    return tables_of(entries, _rules_of)
+
+
+@lru_cache(maxsize=1)
+def all_rules() -> tuple[EngineRules, ...]:
+    """Return every row, newest version of each engine first."""
+    return tuple(row.value for table in tables().values() for row in reversed(table.rows))
+
+
+def _rules_of(engine: EngineName, row: Complete[Values]) -> EngineRules:
+    """Return a completed row's rules, with those for models of experts or recurrent state where they differ."""
+    entry = checked(_Rules, row.value, row.name)
+    rules = _converted(engine, row, entry)
+    if entry.for_mixtures is None:
+        return rules
+    of_mixtures = checked(_Rules, changed(row.value, entry.for_mixtures), row.name)
+    return replace(rules, for_mixtures=_converted(engine, row, of_mixtures))
+
+
+def _converted(engine: EngineName, row: Complete[Values], entry: _Rules) -> EngineRules:
+    measured = entry.measured
+    known = Listed(constants(), what="constant", row=row.name)
+    listed = Listed(sources(), what="source", row=row.name)
     return EngineRules(
-        engine=entry.engine,
-        first_version=entry.first_version,
-        rules_version=entry.rules_version,
+        engine=engine,
+        first_version=str(row.since),
+        rules_version=row.name,
         default_gpu_memory_utilization=entry.default_gpu_memory_utilization,
         utilization_reserves=tuple(
             UtilizationReserve(
@@ -152,7 +188,6 @@ def _converted(entry: _Rules, sources: dict[str, _Source]) -> EngineRules:
             )
             for tier in entry.utilization_reserves
         ),
-        memory_share=entry.memory_share,
         graph_accounting=entry.graph_accounting,
         steps_planned_ahead=entry.steps_planned_ahead,
         peak_includes_graphs=entry.peak_includes_graphs,
@@ -171,47 +206,59 @@ def _converted(entry: _Rules, sources: dict[str, _Source]) -> EngineRules:
         bounds_encoder_cache=measured.bounds_encoder_cache,
         long_sparse_workspace_factor=measured.long_sparse_workspace_factor,
         hidden_state_copies=known[measured.hidden_state_copies].value,
-        graph_base_bytes=gib(known[measured.graph_base_gib].value),
-        graph_bytes_per_size=known[measured.graph_kib_per_size].value * KIB,
-        graph_bytes_per_dense_layer_and_size=known[measured.graph_kib_per_dense_layer_and_size].value * KIB,
-        graph_bytes_per_expert_layer_and_size=known[measured.graph_kib_per_expert_layer_and_size].value * KIB,
-        non_torch_base_bytes=gib(known[measured.non_torch_base_gib].value),
+        activation_base_bytes=gib(known[measured.activation_base_gib].value),
+        graphs_on_hopper=measured.graphs_on_hopper.terms(known),
+        graphs_elsewhere=measured.graphs_elsewhere.terms(known),
+        context_bytes={name: gib(known[constant].value) for name, constant in measured.context_gib.items()},
+        connected_context_bytes=_gib_of(known, measured.connected_context_gib),
         non_torch_bytes_with_peers=gib(known[measured.non_torch_with_peers_gib].value),
+        fused_reduce_bytes=gib(known[measured.fused_reduce_gib].value),
         non_torch_bytes_unified=gib(known[measured.non_torch_unified_gib].value),
-        source=sources[entry.source].url,
-        measured_source=sources[measured.source].url,
+        margin_bytes=gib(known[measured.margin_gib].value),
+        source=listed[entry.source].url,
+        measured_source=listed[measured.source].url,
     )
 
 
 def rules_for(engine: EngineName, engine_version: str | None = None) -> EngineRules:
-    """Return the row that speaks for an engine version; without one the newest.
-
-    The sampler's buffers shrank and the graphs moved into the budget since vLLM 0.10. When nobody
-    states a version, the newest row is held to an older one too: the smaller pool counts.
+    """Return the rules of an engine version; without one those of the row that says it speaks then.
 
     Raises:
         InvalidQuestionError: the version is older than every row, or not a version.
     """
+    return rules_in(tables(), engine, engine_version)
+
+
+def rules_in(known: Tables, engine: EngineName, engine_version: str | None) -> EngineRules:
+    """Return the rules of an engine version in a table.
+
+    Raises:
+        InvalidQuestionError: the version is older than every row, or not a version.
+    """
+    table = known[engine]
     if engine_version is None:
-        return _unstated(engine)
-    rows = [row for row in all_rules() if row.engine == engine]
-    asked = version_numbers(engine_version)
-    for row in rows:
-        if asked and asked >= version_numbers(row.first_version):
-            return row
-    raise InvalidQuestionError(
-        f"there are no rules for {engine} {engine_version[:40]}",
-        field="engine_version",
-        accepted=f"{rows[-1].first_version} or newer, such as {rows[0].first_version}",
-    )
+        return table.unstated
+    version = read_version(engine_version)
+    row = None if version is None else table.at(version)
+    if version is None or row is None:
+        raise InvalidQuestionError(
+            f"there are no rules for {engine} {engine_version[:40]}",
+            field="engine_version",
+            accepted=f"{table.rows[0].value.first_version} or newer, such as {table.rows[-1].value.first_version}",
+        )
+    return _planned(row, version)
+
+
+@lru_cache(maxsize=256)
+def _planned(row: EngineRules, version: Version) -> EngineRules:
+    """Return a row, the same object each time, with how that very version plans caches and weights, or who does."""
+    engine = row.serving_engine
+    plan, planned_as = engine.plan(version), engine.planned_as(version)
+    mixtures = None if row.for_mixtures is None else replace(row.for_mixtures, plan=plan, planned_as=planned_as)
+    return replace(row, plan=plan, planned_as=planned_as, for_mixtures=mixtures)
 
 
 def version_numbers(text: str) -> tuple[int, ...]:
     """Return the leading numbers of a version; none when it starts with something else."""
-    numbers: list[int] = []
-    for part in text.removeprefix("v").split(".")[:3]:
-        digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits or len(digits) > 6:
-            break
-        numbers.append(int(digits))
-    return tuple(numbers)
+    version = read_version(text)
+    return () if version is None else version.release

@@ -106,7 +106,7 @@ class _Seeding:
 
 
 def content_hash(entry: AnyEntry) -> str:
-    """Return a hash of an entry as it compares: aliases and checkpoints in any order, names in any case.
+    """Return a hash of an entry as it compares: aliases in any order, checkpoints by format, names in any case.
 
     A field left at its default does not count, so that one added later makes no entry another.
     """
@@ -115,5 +115,5 @@ def content_hash(entry: AnyEntry) -> str:
         own = {entry.id, (entry.hf_id or "").lower()} if isinstance(entry, ModelEntry) else {entry.id}
         shown["aliases"] = sorted({alias.lower() for alias in entry.aliases} - own)
     if isinstance(entry, ModelEntry):
-        shown["checkpoints"] = sorted(shown["checkpoints"], key=lambda it: (it["weight_format"], it["hf_id"]))
+        shown["checkpoints"] = sorted(shown["checkpoints"], key=lambda checkpoint: checkpoint["weight_format"])
     return sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()

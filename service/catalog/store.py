@@ -54,7 +54,10 @@ def put_model(session: Session, entry: ModelEntry) -> None:
         ConflictError: another model already has one of its names.
     """
     _replace_aliases(session, "model", entry.id, _names(entry.id, entry.hf_id, entry.aliases))
-    checkpoints = [CheckpointRow(model_id=entry.id, **_columns(it)) for it in entry.checkpoints]
+    checkpoints = [
+        CheckpointRow(model_id=entry.id, position=position, **_columns(checkpoint))
+        for position, checkpoint in enumerate(entry.checkpoints)
+    ]
     session.merge(ModelRow(**_columns(entry, "aliases", "checkpoints"), checkpoint_rows=checkpoints))
     session.flush()
 

@@ -69,8 +69,10 @@ class ModelRow(SQLModel, Sourced, table=True):
 
     @property
     def checkpoints(self) -> list["CheckpointRow"]:
-        """Return the model's own checkpoint first, the others by format and name."""
-        return sorted(self.checkpoint_rows, key=lambda row: (not row.is_default, row.weight_format, row.hf_id))
+        """Return the model's own checkpoint first, the others by format, in the order they were stated in."""
+        return sorted(
+            self.checkpoint_rows, key=lambda row: (not row.is_default, row.weight_format, row.position or 0, row.hf_id)
+        )
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -88,6 +90,7 @@ class CheckpointRow(SQLModel, Sourced, table=True):
     weight_format: str = Field(primary_key=True, max_length=16)
     hf_id: str = Field(primary_key=True, max_length=200)
     is_default: bool
+    position: int | None = Field(default=None)  # in the model's list: of one format, the first is meant
     quantization_config: Json | None = Field(default=None, sa_type=JSON)
     kv_cache_dtype: str | None = Field(default=None, max_length=16)
     weight_bytes: int | None = Field(default=None, sa_type=BigInteger)

@@ -4,6 +4,7 @@ EngineError
 ├── UnsupportedModelError   a layer kind, field or architecture the rules do not know
 ├── MissingConfigFieldError a field the rules need and the config does not state
 ├── UnsupportedLayoutError  a parallel layout the engine would refuse to start
+├── RefusedStartError       a GPU, weight format or cache the engine's version would refuse to start with
 └── InvalidQuestionError    inputs that contradict each other
 """
 
@@ -29,6 +30,10 @@ class MissingConfigFieldError(EngineError):
 
 class UnsupportedLayoutError(EngineError):
     """The serving engine would refuse this parallel layout."""
+
+
+class RefusedStartError(EngineError):
+    """The serving engine's version would refuse to start such a model on such a GPU."""
 
 
 class InvalidQuestionError(EngineError):

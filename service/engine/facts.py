@@ -1,6 +1,7 @@
 """A model as the catalog or a pasted config states it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from service.engine.formats.quantization import Quantization
 from service.engine.inputs import KvCacheDtype, Valued, WeightFormat, content_key
@@ -35,11 +36,22 @@ class ModelFacts(Valued):
     source: str | None
     config_json: str = ""  # the published config, for step timers that read it
     weight_bytes: int | None = None  # stated by the caller where the config cannot tell
+    is_text_only: bool = False  # loaded without towers for images and sound
     key: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Derive the key from the config and everything stated beside it."""
         checkpoints = tuple(checkpoint.key for checkpoint in self.checkpoints)
         config = self.config_json or self.architecture  # the one is parsed from the other
-        content = (self.id, self.source, config, self.weight_bytes, checkpoints)
+        content = (self.id, self.source, config, self.weight_bytes, self.is_text_only, checkpoints)
         object.__setattr__(self, "key", content_key("model", content))
+
+
+@lru_cache(maxsize=1024)
+def text_only(model: ModelFacts) -> ModelFacts:
+    """Return a model as it is loaded to be sent text alone: without towers for images and sound."""
+    architecture = model.architecture
+    if architecture.encoder is None and not architecture.sees_images_both_ways:
+        return model
+    alone = replace(architecture, encoder=None, sees_images_both_ways=False)
+    return replace(model, architecture=alone, is_text_only=True)

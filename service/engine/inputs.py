@@ -12,6 +12,7 @@ Phase = Literal["both", "prefill", "decode"]
 Arrival = Literal["steady", "burst", "poisson"]
 LengthDistribution = Literal["fixed", "uniform", "lognormal"]
 Tier = Literal["secure", "community"]  # on a provider's own servers, or on anybody's
+LoadedFormat = Literal["fp8"]  # that an engine makes while it loads
 WeightFormat = Literal["bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
 
 
@@ -94,10 +95,12 @@ class EngineSettings:
     is_checkpoints_cache_dtype: bool = False  # the checkpoint itself declares this dtype of the cache
     enable_prefix_caching: bool = True
     enforce_eager: bool = False
+    is_text_only: bool = False  # towers for images and sound are not loaded
     max_loras: int = 0  # adapters in one batch; 0 without LoRA
     max_lora_rank: int = 16
     num_speculative_tokens: int = 0  # drafted per step
     speculative_method: SpeculativeMethod | None = None  # who drafts them; None: no layer of its own
+    swa_full_tokens_ratio: float | None = None  # SGLang: slots of windowed layers to those of full ones [fraction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

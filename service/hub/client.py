@@ -15,7 +15,7 @@ from service.hub.errors import HubError, NotOnHubError, RedirectedAwayError, Unu
 from service.hub.fetch import MAX_BYTES, NOT_IN_TIME, Fetcher, json_object
 from service.hub.safetensors import Counts, UnreadableWeightsError, header_counts, stated_counts, weight_files
 
-MAX_CONFIG_BYTES: Final = 1024 * 1024  # as much as a caller may send; published ones stay below a tenth
+MAX_CONFIG_BYTES: Final = MAX_BYTES  # as much as a caller may send; the longest published one has 2.4 MB
 MAX_SHARDS: Final = 400
 CONFIG_FILE: Final = "config.json"
 QUANTIZATION_FILE: Final = "hf_quant_config.json"
@@ -76,7 +76,7 @@ class _Model:
         return PublishedModel(
             hf_id=self._hf_id,
             config=config,
-            quantization=stated_quantization(config) or await self._quantization_beside(),
+            quantization=stated_quantization(await self._with_file_beside(config)),
             counts=counts,
             config_url=urljoin(self._fetcher.base, self._path(CONFIG_FILE)),
         )
@@ -87,11 +87,14 @@ class _Model:
     async def _document(self, file: str, most_bytes: int = MAX_BYTES) -> dict[str, Any]:
         return await self._fetcher.document(self._client, self._path(file), file, most_bytes)
 
-    async def _quantization_beside(self) -> dict[str, Any] | None:
+    async def _with_file_beside(self, config: dict[str, Any]) -> dict[str, Any]:
+        """Return a config with the quantization that stands in a file beside it, which counts where it states none."""
+        if config.get("quantization_config") is not None:
+            return config
         try:
-            return await self._document(QUANTIZATION_FILE)
+            return {**config, "hf_quant_config": await self._document(QUANTIZATION_FILE)}
         except NotOnHubError:
-            return None
+            return config
 
     async def _counts(self) -> Counts | None:
         """Return what the hub has counted in the headers, else what they say; None without such files.

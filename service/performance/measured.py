@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName, Layout
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.performance.stored import Kernels, Refusal
 from service.performance.tables import StepTables
 
-BACKENDS: Final[Mapping[EngineName, str]] = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "trtllm"}
 # What the library says where a matrix format was never measured on a GPU, whatever the model.
 NO_MATRICES: Final = "GEMM perf data missing for quant"
 PATH: Final = re.compile(r"/\S*/")  # where the library's tables lie on this machine is nobody's business
@@ -70,7 +70,7 @@ def _compiled(
             handle = EngineHandle.compile(
                 folder,
                 kernels.system,
-                BACKENDS[kernels.engine],
+                engine_named(kernels.engine).kernel_library,
                 tp_size=layout.tensor_parallel_size,
                 pp_size=layout.pipeline_parallel_size,
                 attention_dp_size=layout.data_parallel_size,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import assert_never
 
+from service.engine.engines.registry import engine_named
 from service.engine.formats.quantization import Quantization
 from service.engine.inputs import EngineName, Gpu, KvCacheDtype
 
@@ -36,9 +37,7 @@ def _kernels(quantization: Quantization, *, is_blackwell: bool, engine: EngineNa
         case "fp8-channel" | "mxfp8":
             return (("fp8", "fp8"), ("fp8", "fp8_block"))
         case "fp8-block":
-            # vLLM's block kernels were measured in Triton, 2-5 times slower than the DeepGEMM it runs;
-            # the per-token ones do the same work.
-            dense = "fp8" if engine == "vllm" else "fp8_block"
+            dense = engine_named(engine).fp8_block_kernels
             return ((dense, "fp8_block"), (dense, "fp8"), ("fp8", "fp8"))
         case "int8-channel":
             return (("sq", "fp8"), ("int8_wo", HALF), ("fp8", "fp8"))

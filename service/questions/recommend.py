@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from service.engine.answers.recommend import recommend
 from service.engine.answers.results import Option, Recommendation
@@ -14,6 +14,7 @@ from service.questions.asked import Asked, Question
 from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.load import SomeLoad, WithHeadroom, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
+from service.questions.parts.part import contradiction
 from service.questions.parts.prices import Priced, Prices
 from service.questions.refusals import Fault, RefusalError
 from service.questions.sources import Sources
@@ -72,6 +73,15 @@ class RecommendQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, Within
     limit: Annotated[int, Field(ge=1, le=1000), WHOLE] = Field(
         default=10, description="options to return at most", examples=[3]
     )
+
+    @field_validator("weight_formats")
+    @classmethod
+    def _made_while_loading(cls, value: Formats | None, info: ValidationInfo) -> Formats | None:
+        made = info.data.get("quantization")
+        if made is not None and set(value or ()) - {made}:
+            sentence = f"quantization={made} while loading leaves no weights in another format"
+            raise contradiction("quantization", sentence, "either alone")
+        return value
 
     def answer(self, sources: Sources) -> RecommendAnswer:
         """Return ways to carry the load, best first."""

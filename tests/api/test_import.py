@@ -54,7 +54,7 @@ def test_tensors_are_never_fetched(importing: TestClient) -> None:
         ("made/Absent", 404, "no such model"),
         ("made/Strange", 422, "NoSuchForCausalLM"),
         ("made/Broken", 422, "not readable JSON"),
-        ("made/Huge", 422, "1 MiB"),
+        ("made/Huge", 422, "5 MiB"),
         ("made/BadWeights", 422, "safetensors"),
         ("made/Negative", 422, "safetensors"),
         ("made/Leading", 422, "no file of the model"),

@@ -16,7 +16,7 @@ from service.engine.families import parse_architecture, stated_quantization
 from service.engine.fleet.layouts import check_layout
 from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import EngineSettings, Layout
-from service.engine.memory.cache_shape import cache_shape
+from service.engine.memory.cache_shape import CacheAsk, cache_shape
 from service.engine.memory.shared_pool import plan_kv_cache
 from service.engine.memory.weights import num_active_parameters, num_parameters, rank_weights
 
@@ -189,7 +189,7 @@ def test_sparse_latents_are_packed_unless_the_checkpoint_itself_is_fp8() -> None
     architecture = parse_architecture(config)
 
     asked = cache_shape(architecture, Layout(), "fp8", None)
-    declared = cache_shape(architecture, Layout(), "fp8", None, is_checkpoints_dtype=True)
+    declared = cache_shape(architecture, Layout(), "fp8", None, ask=CacheAsk(is_checkpoints_dtype=True))
 
     assert (asked.bytes_per_block, declared.bytes_per_block) == (3_933_696, 3_534_336)
 

@@ -6,8 +6,10 @@ from service.engine.formats.matrix import Matrix
 from service.engine.inputs import Layout
 from service.engine.layers import (
     CacheSpec,
+    Checkpoint,
     Divisor,
     FeedForward,
+    KernelNeed,
     LiveElements,
     Mixer,
     RecurrentMixer,
@@ -30,8 +32,8 @@ class MatrixMemory(RecurrentMixer):
         return self.num_heads // sharding.tensor_parallel_size * self.head_dim**2 * 4
 
     @property
-    def checkpoint_tokens(self) -> int:
-        return 0
+    def checkpoint(self) -> Checkpoint | None:
+        return None
 
     def matrices(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
         width = self.num_heads * self.head_dim // layout.tensor_parallel_size
@@ -64,12 +66,9 @@ class OneKeyAttention(Mixer):
         token_bytes = self.head_dim * sharding.cache_element_bytes
         return (CacheSpec(kind="full_attention", block_size=sharding.block_size, token_bytes=token_bytes),)
 
-    def kernel_block_size(self, _cache_element_bytes: int) -> int:
-        return 32
-
     @property
-    def hybrid_block_size(self) -> int:
-        return 48
+    def kernel_needs(self) -> tuple[KernelNeed, ...]:
+        return (KernelNeed(kind="own", block_size=48),)
 
     @property
     def page_size(self) -> int | None:
@@ -77,7 +76,7 @@ class OneKeyAttention(Mixer):
 
     @property
     def spread(self) -> Spread:
-        return Spread(queries=self.num_heads, key_values=1, needs_packing=True)
+        return Spread(queries=self.num_heads, key_values=1)
 
     def matrices(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
         width = self.num_heads // layout.tensor_parallel_size * self.head_dim

@@ -6,7 +6,7 @@ import pytest
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
-from service.engine.fleet.settings import own_checkpoint
+from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.inputs import Layout
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.engine.time.steps import Deployed

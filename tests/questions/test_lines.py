@@ -27,7 +27,7 @@ def test_what_fits_is_told_with_its_flags(sizing: Sizing) -> None:
     told = lines(sizing, engine_args=("--served-model-name", "two words"))
 
     assert told[1] == f"layout: 1 replicas of TP1 PP1; binds: {sizing.binding_constraint}"
-    assert told[2].startswith("per GPU [GiB]: weights 14.96, cache ")
+    assert told[2].startswith("per GPU [GiB]: weights 14.99, cache ")
     assert "engine args: --served-model-name 'two words'" in told
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from service.engine.answers.results import Change, GpuStep, Lever
 from service.engine.arithmetic import GIB
 from service.engine.errors import EngineError
+from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.deployments import Deployment, best, deployments
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.fleet.results import BindingConstraint
-from service.engine.fleet.settings import own_checkpoint
 from service.engine.inputs import Limits
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.replica import Replica
@@ -60,11 +60,12 @@ def changes_to_try(question: SizeQuestion) -> tuple[tuple[Change, StatedSettings
     tries: list[tuple[Change, StatedSettings]] = []
     if stated.kv_cache_dtype != "fp8":
         tries.append((Change(name="kv_cache_dtype", value="fp8"), replace(stated, kv_cache_dtype="fp8")))
-    loaded = stated.weight_format or own_checkpoint(question.model).weight_format
+    loaded = stated.quantization or stated.weight_format or own_checkpoint(question.model).weight_format
     if loaded in ("bf16", "fp16"):
         tries.append((Change(name="weight_format", value="fp8"), replace(stated, weight_format="fp8")))
     if loaded in ("bf16", "fp16", "fp8", "int8"):
-        tries.append((Change(name="weight_format", value="int4"), replace(stated, weight_format="int4")))
+        in_four_bits = replace(stated, weight_format="int4", quantization=None)
+        tries.append((Change(name="weight_format", value="int4"), in_four_bits))
     return tuple(tries)
 
 

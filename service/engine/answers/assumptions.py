@@ -9,14 +9,15 @@ from service.engine.fleet.results import Assumption, Origin, Scalar
 from service.engine.fleet.settings import Resolved, resolved_drafts
 from service.engine.inputs import EngineSettings, Headroom, Limits, Load
 from service.engine.memory.plan import MemoryPlan, keeps_separate_pools
-from service.engine.memory.separate_pools import MAMBA_FULL_MEMORY_RATIO, STATES_PER_REQUEST, SWA_FULL_TOKENS_RATIO
+from service.engine.memory.separate_pools import MAMBA_FULL_MEMORY_RATIO, states_per_request, windows_ratio
 from service.engine.time.replica import Replica
 
 KV_REQUEST_SOURCE = "every request is held at its full length, input and output together"
 PREFIX_SOURCE = "shared prefixes are not counted on: every request holds its own cache"
 GIVEN_POOL_SOURCE = "the pool is given, so gpu_memory_utilization does not size it"
 POOLS_SOURCE = "SGLang server_args.py: how pools of separate kinds of layers share the memory"
-STATES_SOURCE = "SGLang kv_cache_configurator.py: 3, and 2 more with extra_buffer, the default since mid-2026"
+STATES_SOURCE = "SGLang kv_cache_configurator.py: 1, 2 more for prefixes, 2 more with extra_buffer (since mid-2026)"
+PLAN_SOURCE = "no such rules are known for the stated version: the cache's blocks, layouts and weights follow this one"
 LENGTHS_SOURCE = "requests that are all alike would keep in step; real ones do not"
 WHOLE_CONTEXT_SOURCE = "requests of the longest context served; an eighth of it, at most 512 tokens, is output"
 
@@ -56,7 +57,7 @@ def recommend_assumptions(question: RecommendQuestion) -> tuple[Assumption, ...]
     """Return what every option of a recommendation rests on."""
     return (
         _note("model_config", question.model.id, "catalog", question.model.source),
-        _rules_note(question.rules),
+        *_rules_notes(question.rules),
         *_stated_settings(question.settings, question.rules),
         *resolved_drafts(question.model, question.settings)[1],
         *_adapters(question.settings),
@@ -78,7 +79,7 @@ def _shared(resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
         _note("model_config", model.id, "catalog", model.source),
         _note("checkpoint", resolved.checkpoint.hf_id, "catalog", resolved.checkpoint.source),
         _note("gpu_memory_bytes", gpu.memory_bytes, "catalog", gpu.source),
-        _rules_note(rules),
+        *_rules_notes(rules),
         *resolved.assumptions,
         _note(
             "max_model_len",
@@ -92,13 +93,19 @@ def _shared(resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
     )
 
 
+def _rules_notes(rules: EngineRules) -> Iterator[Assumption]:
+    """Yield which version's rules size the memory, and whose rules plan the caches where that version has none."""
+    yield _rules_note(rules)
+    if rules.planned_as is not None:
+        yield _note("plan_rules", rules.planned_as, "default", PLAN_SOURCE)
+
+
 def _rules_note(rules: EngineRules) -> Assumption:
-    """Return which version's rules apply; without a stated version an older one must fit as well."""
+    """Return which version's rules apply: the stated one's, else the newest."""
     if rules.is_version_stated:
         return _note("rules_version", rules.rules_version, "request", rules.source)
-    older = rules.also_holds_for
-    also = f"; engine_version is not stated, so the smaller pool of this and {older.rules_version}" if older else ""
-    return _note("rules_version", rules.rules_version, "default", rules.source + also)
+    newest = f"{rules.source}; engine_version is not stated, so the newest rules apply"
+    return _note("rules_version", rules.rules_version, "default", newest)
 
 
 def _pool(plan: MemoryPlan) -> tuple[Assumption, ...]:
@@ -120,9 +127,10 @@ def _ratios(plan: MemoryPlan) -> Iterator[Assumption]:
         return
     if plan.kv_cache.state_bytes_per_request:
         yield _note("mamba_full_memory_ratio", float(MAMBA_FULL_MEMORY_RATIO), "default", POOLS_SOURCE)
-        yield _note("states_per_request", STATES_PER_REQUEST, "default", STATES_SOURCE)
+        yield _note("states_per_request", states_per_request(plan.settings), "default", STATES_SOURCE)
     if any(group.window_tokens for group in plan.kv_cache.groups):
-        yield _note("swa_full_tokens_ratio", float(SWA_FULL_TOKENS_RATIO), "default", POOLS_SOURCE)
+        origin: Origin = "default" if plan.settings.swa_full_tokens_ratio is None else "request"
+        yield _note("swa_full_tokens_ratio", float(windows_ratio(plan.settings)), origin, POOLS_SOURCE)
 
 
 def _stated_settings(stated: StatedSettings, rules: EngineRules) -> Iterator[Assumption]:
@@ -136,7 +144,17 @@ def _stated_settings(stated: StatedSettings, rules: EngineRules) -> Iterator[Ass
         "max_num_batched_tokens": stated.max_num_batched_tokens,
         "max_num_seqs": stated.max_num_seqs,
         "block_size": stated.block_size,
+        "enable_prefix_caching": stated.enable_prefix_caching,
     }
+    switches: dict[str, Scalar] = {
+        "quantization": stated.quantization,
+        "enforce_eager": stated.enforce_eager or None,
+        "language_model_only": stated.language_model_only or None,
+        "swa_full_tokens_ratio": stated.swa_full_tokens_ratio,
+    }
+    for name, value in switches.items():
+        if value is not None:
+            yield _note(name, value, "request", None)
     for name, value in values.items():
         if value is not None:
             yield _note(name, value, "request", None)

@@ -145,6 +145,7 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
     drafts = "engine_args do not name the drafter; add the engine's own speculative decoding options"
     spread = "decode_context_parallel_size counts in memory; step times are those without it"
     adapters = "adapters count in memory; what their kernels add to a step is not known"
+    packed = "the kernel for selected latents reads caches spread over ranks in packed form only: kv_cache_dtype=fp8"
     settings = plan.settings
     is_unnamed = bool(settings.num_speculative_tokens) and not names_drafter(plan)
     unnamed = tuple(
@@ -155,4 +156,15 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
         + (drafts,) * is_unnamed
         + (adapters,) * bool(settings.max_loras)
         + (spread,) * (plan.layout.decode_context_parallel_size > 1)
+        + (packed,) * _spreads_unpacked_latents(plan)
     )
+
+
+def _spreads_unpacked_latents(plan: MemoryPlan) -> bool:
+    """Return whether a 16-bit cache of selected latents is spread over ranks, which the plan allows and no kernel runs.
+
+    Source: vLLM 0.33 `v1/attention/backends/mla/flashmla_sparse.py`.
+    """
+    is_spread = plan.layout.decode_context_parallel_size > 1 and plan.settings.kv_cache_dtype != "fp8"
+    needs = (need for mixer in plan.model.architecture.mixers for need in mixer.kernel_needs)
+    return is_spread and plan.device.is_vllm_on_cuda and any(need.kind == "sparse" for need in needs)

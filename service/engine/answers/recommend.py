@@ -15,7 +15,6 @@ from service.engine.fleet.combinations import (
     allowed_offers,
     cheapest_gpu_usd_per_hour,
     combinations,
-    lacks_format,
     size_question,
 )
 from service.engine.fleet.costs import cheapest, fleet_of
@@ -119,9 +118,6 @@ def _try(
     asked, gpu = size_question(question, combination), combination.gpu
     try:
         resolved = resolve_size(asked)
-        loaded = resolved.checkpoint.weight_format
-        if lacks_format(gpu, loaded):
-            return _rejection(combination, f"{gpu.name} has no kernels for {loaded} weights")
         candidates = deployments(asked, at_most_gpus, HOPE_OF_A_BETTER_OFFER)
     except EngineError as error:
         return _rejection(combination, error.detail)
@@ -133,7 +129,11 @@ def _try(
     if reason is not None:
         return _rejection(combination, reason)
     return Candidate(
-        gpu=gpu, weight_format=loaded, kv_cache_dtype=resolved.kv_cache_dtype, deployment=chosen, cost=cost
+        gpu=gpu,
+        weight_format=resolved.checkpoint.weight_format,
+        kv_cache_dtype=resolved.kv_cache_dtype,
+        deployment=chosen,
+        cost=cost,
     )
 
 

@@ -1,16 +1,17 @@
 """Engine rules by version: a serving engine's own defaults, and the terms measured on its start-ups."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from service.engine.arithmetic import GIB
+from service.engine.engines.base import Engine, MemoryShare
+from service.engine.engines.plans import NEWEST, PlanRules
+from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName, Gpu
 
 # Where CUDA graphs count: beside the budget, or as an estimate taken out of it before the pool is sized.
 GraphAccounting = Literal["outside", "inside"]
-# What the utilization is a share of: the whole memory (vLLM), the memory before weights are loaded, for
-# weights and cache alone (SGLang), or what weights and activations leave free (TensorRT-LLM).
-MemoryShare = Literal["total", "static", "free"]
 UNIFIED_MEMORY = ("gb10",)
 
 
@@ -32,6 +33,17 @@ class UtilizationReserve:
     reserved_bytes: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphTerms:
+    """What captured CUDA graphs take, or what the engine estimates they will. [bytes]."""
+
+    base_bytes: int
+    per_dense_layer_and_size: float
+    per_expert_layer_and_size: float
+    per_recurrent_layer_and_size: float
+    per_selecting_layer_and_size: float  # beyond that of its kind, for layers that select tokens to attend to
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EngineRules:
     """One row of the engine-rules table. Constants are measured; the table states source and error of each."""
@@ -41,7 +53,6 @@ class EngineRules:
     rules_version: str
     default_gpu_memory_utilization: float  # [fraction]
     utilization_reserves: tuple[UtilizationReserve, ...]  # where the default depends on the GPU; first match wins
-    memory_share: MemoryShare
     graph_accounting: GraphAccounting
     peak_includes_graphs: bool  # the log's "peak activation" contains the graph estimate
     batch_defaults: tuple[BatchDefaults, ...]  # first match wins
@@ -52,18 +63,31 @@ class EngineRules:
     bounds_encoder_cache: bool  # by the context, while the profiling run keeps encoder outputs
     long_sparse_workspace_factor: int  # sparse attention's buffer beyond 256 Ki tokens of context
     hidden_state_copies: float  # of the batch that stay alive beside the peak
-    graph_base_bytes: int
-    graph_bytes_per_size: float  # whatever the model, for each size up to the largest captured batch [bytes]
-    graph_bytes_per_dense_layer_and_size: float  # [bytes]
-    graph_bytes_per_expert_layer_and_size: float  # [bytes]
-    non_torch_base_bytes: int
+    activation_base_bytes: int  # that stays alive beside the peak, whatever the model
+    graphs_on_hopper: GraphTerms
+    graphs_elsewhere: GraphTerms
+    context_bytes: Mapping[str, int]  # context and libraries, by compute capability, its major number, or `other`
+    connected_context_bytes: int | None  # the same where communication is set up before it is measured; None: as alone
     non_torch_bytes_with_peers: int  # communication buffers, once ranks talk to each other
+    fused_reduce_bytes: int  # buffers of all-reduce fused with norms; 0 where the version has none
     non_torch_bytes_unified: int  # the host's use of memory that it shares with the GPU
+    margin_bytes: int  # by which four start-ups in five have at least the pool that is promised
     source: str
     measured_source: str
+    plan: PlanRules = NEWEST
     for_mixtures: "EngineRules | None" = None  # of models with experts or recurrent state
-    is_version_stated: bool = True  # or the newest, because nobody states a version
-    also_holds_for: "EngineRules | None" = None  # an older row whose pool may be smaller, when nobody states a version
+    is_version_stated: bool = True  # or the row that speaks where nobody states one
+    planned_as: str | None = None  # whose rules plan caches and weights, where the stated version has none of its own
+
+    @property
+    def serving_engine(self) -> Engine:
+        """Return what the engine does its own way in every version."""
+        return engine_named(self.engine)
+
+    @property
+    def memory_share(self) -> MemoryShare:
+        """Return what the utilization is a share of."""
+        return self.serving_engine.memory_share
 
 
 def has_unified_memory(gpu: Gpu) -> bool:

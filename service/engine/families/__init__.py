@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from service.engine.config_reader import ConfigReader, is_list, text_reader
+from service.engine.config_reader import ConfigReader, is_list, is_mapping, text_reader
 from service.engine.errors import MissingConfigFieldError
 from service.engine.families.llama import EXAMPLE_CLASS
 from service.engine.families.parts.biases import stated_biases
@@ -17,6 +17,7 @@ from service.engine.layers import Architecture, Attention, DecoderLayer, Encoder
 
 __all__ = ["EXAMPLE_CLASS", "REGISTRY", "parse_architecture", "stated_quantization"]
 
+QUANTIZATION_NAMES = ("quantization_config", "compression_config")
 DTYPES = {"bfloat16": "bfloat16", "float16": "float16", "half": "float16", "float32": "bfloat16", "float": "bfloat16"}
 
 
@@ -46,6 +47,7 @@ def _language_model(reader: ConfigReader, family: Family, name: str, unscaled_ty
     has_head_bias = reader.flag("lm_head_bias", default=family.has_head_bias)
     extra_parameters = family.extra_parameters(reader)
     longest, unasked = context_lengths(reader, unscaled_types)
+    layers = _layers(reader, family, mixers, mlps)
     return Architecture(
         name=name,
         dtype=DTYPES.get(str(reader.raw("dtype", "torch_dtype") or "bfloat16").removeprefix("torch."), "bfloat16"),
@@ -53,7 +55,7 @@ def _language_model(reader: ConfigReader, family: Family, name: str, unscaled_ty
         vocab_size=reader.positive("vocab_size", "padded_vocab_size"),
         max_position_embeddings=longest,
         default_max_model_len=unasked,
-        layers=_layers(reader, family, mixers, mlps),
+        layers=layers,
         ties_embeddings=ties_embeddings,
         norms_per_layer=norms,
         norm_biases=family.has_norm_biases,
@@ -61,6 +63,7 @@ def _language_model(reader: ConfigReader, family: Family, name: str, unscaled_ty
         has_attention_residuals=reader.raw("attn_res_block_size") is not None,
         shared_blocks=family.shared_blocks(reader) if family.shared_blocks is not None else None,
         extra_parameters=extra_parameters,
+        rotary_tables=family.rotary(reader, layers),
     )
 
 
@@ -97,8 +100,20 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         alternating_updates=updates(reader) if updates is not None else None,
         encoder=_encoder(config, family),
         has_window_pool=family.has_window_pool,
+        sees_images_both_ways=_sees_images_both_ways(reader, family, config),
+        prefers_fp8_cache=family.prefers_fp8_cache,
+        runs_in_float16=family.runs_in_float16,
         measured_as=family.measured_as,
     )
+
+
+def _sees_images_both_ways(reader: ConfigReader, family: Family, config: Mapping[str, object]) -> bool:
+    """Return whether tokens of one image attend to each other, as the config says or its family does.
+
+    Source: vLLM 0.33 `transformers_utils/model_arch_config_convertor.py` (`is_mm_prefix_lm`).
+    """
+    stated = config.get("is_mm_prefix_lm")
+    return stated if isinstance(stated, bool) else family.sees_images_both_ways(reader)
 
 
 def _encoder(config: Mapping[str, object], family: Family) -> Encoder | None:
@@ -121,19 +136,37 @@ def _ties_embeddings(reader: ConfigReader, family: Family) -> bool:
 
 
 def stated_quantization(config: Mapping[str, object]) -> Mapping[str, object] | None:
-    """Return a config's quantization: at the top, in its language model's part, or pasted from beside it.
+    """Return the quantization that the engine loads a config's weights with: the first that is stated at all.
 
-    Without a `quant_method` the engine loads the checkpoint unquantized, and so do we.
+    At the top; else in `hf_quant_config.json`, pasted from beside it; else in the language model's part. One without
+    a method that the engine recognizes is loaded unquantized: ModelOpt's counts where `producer` names it and
+    `quantization` has the algorithm, every other by its `quant_method`.
+
+    Source:
+        vLLM 0.33 `transformers_utils/config.py` (`get_config`), `transformers_utils/model_arch_config_convertor.py`
+        (`_normalize_quantization_config`).
 
     Raises:
         MissingConfigFieldError: what is stated is no object.
     """
-    for name in ("quantization_config", "compression_config"):
-        inside = {name: text_reader(config).own(name)}
-        stated = ConfigReader(config).mapping(name) or ConfigReader(inside).mapping(name)
-        if stated is not None and ("quant_method" in stated or "quantization" in stated):
-            return _as_loaded(config, stated)
-    return ConfigReader(config).mapping("hf_quant_config")
+    reader = ConfigReader(config)
+    inside = ConfigReader({name: text_reader(config).own(name) for name in QUANTIZATION_NAMES})
+    stated = reader.mapping("quantization_config") or reader.mapping("hf_quant_config")
+    if stated is None:
+        places = (reader.mapping("compression_config"), *(inside.mapping(name) for name in QUANTIZATION_NAMES))
+        stated = next((place for place in places if place is not None), None)
+    return _as_loaded(config, stated) if stated is not None and _has_method(stated) else None
+
+
+def _has_method(stated: Mapping[str, object]) -> bool:
+    """Return whether the engine recognizes the method of a stated quantization."""
+    if stated.get("quant_method"):
+        return True
+    producer, own = stated.get("producer"), stated.get("quantization")
+    if not is_mapping(own):
+        return False
+    is_modelopt = is_mapping(producer) and producer.get("name") == "modelopt"
+    return (is_modelopt and own.get("quant_algo") is not None) or "modelopt_quant_config" in own
 
 
 def _as_loaded(config: Mapping[str, object], stated: Mapping[str, object]) -> Mapping[str, object]:

@@ -17,9 +17,11 @@ from service.engine.families.parts.feed_forward import FeedForward, FeedForwardR
 from service.engine.families.parts.latent import sparse_indexer
 from service.engine.families.parts.sizes import num_hidden_layers
 from service.engine.families.parts.streams import hyper_connections
-from service.engine.layers import Architecture, CompressedAttention, DraftHead, Mlp
+from service.engine.formats.elements import SINGLE_BYTES
+from service.engine.layers import Architecture, CompressedAttention, DecoderLayer, DraftHead, Mlp, RotaryTable
 
 INDEXED_RATIO: Final = 4
+ROTARY_DIM: Final = 64  # of a latent, where the config does not say [elements]
 KNOWN_RATIOS: Final = frozenset({0, 1, INDEXED_RATIO, 128})
 # Kinds of layers in newer files, and their rates where the config leaves them out.
 RATES: Final = {
@@ -107,12 +109,28 @@ def _modules(reader: ConfigReader, architecture: Architecture, modules: int) -> 
     return replace(head, projection_module=head.layer_modules[0] + "e_proj", projection_scale_bytes=1)
 
 
+def _tables(reader: ConfigReader, layers: tuple[DecoderLayer, ...]) -> tuple[RotaryTable, ...]:
+    """Return a table in fp32 for compressed layers, and one for layers with their window alone.
+
+    Source: vLLM 0.33 `models/deepseek_v4/attention.py` (`rotary_emb`, `compress_rope`).
+    """
+    mixers = {mixer for layer in layers for mixer in layer.mixers}
+    compressed = {mixer.compress_ratio > 1 for mixer in mixers if isinstance(mixer, CompressedAttention)}
+    table = RotaryTable(
+        positions=reader.positive("max_position_embeddings"),
+        width=reader.integer("qk_rope_head_dim", default=ROTARY_DIM),
+        element_bytes=SINGLE_BYTES,
+    )
+    return (table,) * len(compressed)
+
+
 FAMILIES: Final = (
     Family(
         classes=("DeepseekV4ForCausalLM",),
         attention=_attention,
         feed_forward=_feed_forward(_scheme),
         residual_streams=hyper_connections,
+        rotary=_tables,
         mixes_streams=True,
         draft=Draft(build=_modules),
     ),

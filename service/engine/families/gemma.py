@@ -9,9 +9,10 @@ from typing import Final
 
 from service.engine.config_reader import ConfigReader
 from service.engine.families.parts.attention import full_only, patterned
-from service.engine.families.parts.family import Family
+from service.engine.families.parts.family import Family, whatever_stated
 from service.engine.families.parts.norms import on_heads
 from service.engine.families.parts.profiling import Item
+from service.engine.families.parts.rotary import with_plain
 from service.engine.families.parts.siglip import so400m
 from service.engine.families.parts.towers import divided
 from service.engine.layers import Encoder
@@ -34,6 +35,8 @@ _GEMMA3: Final = Family(
     head_norms=on_heads,
     norms_per_layer=4,
     ties_embeddings=True,
+    rotary=with_plain,
+    runs_in_float16=False,
 )
 FAMILIES: Final = (
     Family(classes=("GemmaForCausalLM",), model_types=("gemma",), attention=full_only, ties_embeddings=True),
@@ -43,6 +46,7 @@ FAMILIES: Final = (
         attention=patterned(2, 4096),
         norms_per_layer=4,
         ties_embeddings=True,
+        runs_in_float16=False,
     ),
     Family(classes=("VaultGemmaForCausalLM",), attention=patterned(2, 4096), ties_embeddings=True),
     _GEMMA3,
@@ -52,5 +56,6 @@ FAMILIES: Final = (
         model_types=(),
         tower=divided(_tower),
         largest_item=Item(tokens=260, patches_per_token=16),  # with four marks around it
+        sees_images_both_ways=whatever_stated,
     ),
 )

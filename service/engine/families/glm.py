@@ -15,6 +15,7 @@ from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.latent import latent, sparse_latent
 from service.engine.families.parts.norms import on_heads_where
+from service.engine.families.parts.rotary import rotating
 from service.engine.families.parts.sparsity import first_dense
 
 _FIRST_DENSE: Final = FeedForward(experts=Experts(sparsity=first_dense))
@@ -35,6 +36,7 @@ FAMILIES: Final = (
         feed_forward=_FIRST_DENSE,
         biases=_BIASES,
         norms_per_layer=4,
+        runs_in_float16=False,
     ),
     Family(
         classes=("Glm4MoeForCausalLM",),
@@ -43,6 +45,7 @@ FAMILIES: Final = (
         feed_forward=_CORRECTED,
         biases=_BIASES,
         head_norms=on_heads_where("use_qk_norm"),
+        rotary=rotating(0.5),
         draft=Draft(build=like_the_last),
     ),
     Family(
@@ -56,5 +59,6 @@ FAMILIES: Final = (
         attention=sparse_latent,
         feed_forward=SPLIT_TOKENS_THROUGHOUT,
         draft=Draft(build=like_the_last),
+        prefers_fp8_cache=True,
     ),
 )

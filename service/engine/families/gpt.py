@@ -20,6 +20,7 @@ from service.engine.families.parts.biases import everywhere_unless
 from service.engine.families.parts.dense import Dense
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
+from service.engine.families.parts.rotary import no_tables
 from service.engine.families.parts.sizes import hidden_size
 
 OPT_ROWS_AHEAD: Final = 2  # of the first position
@@ -62,6 +63,7 @@ _GPT2: Final = Family(
     has_norm_biases=True,
     ties_embeddings=True,
     extra_parameters=_positions,
+    rotary=no_tables,
 )
 FAMILIES: Final = (
     _GPT2,

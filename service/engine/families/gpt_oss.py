@@ -13,9 +13,10 @@ from service.engine.families.parts.attention import Mixers, alone, base_attentio
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
+from service.engine.families.parts.rotary import in_single
 from service.engine.families.parts.sizes import num_hidden_layers
 
-RANK_PADDING: Final = 64  # rows of an expert on one rank, as the MXFP4 kernels on Hopper want them
+RANK_MULTIPLE: Final = 64  # rows of an expert on one rank, as the MXFP4 kernels on Hopper want them
 
 
 def _attention(reader: ConfigReader) -> Mixers:
@@ -32,7 +33,10 @@ FAMILIES: Final = (
         classes=("GptOssForCausalLM",),
         model_types=("gpt_oss",),
         attention=_attention,
-        feed_forward=FeedForward(experts=Experts(rank_padding=RANK_PADDING, has_biases=True)),
+        feed_forward=FeedForward(
+            experts=Experts(own_multiple=RANK_MULTIPLE, has_plain_activation=False, has_biases=True)
+        ),
+        rotary=in_single,
         has_window_pool=True,
     ),
 )

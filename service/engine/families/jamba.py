@@ -12,6 +12,7 @@ from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.recurrent import time_step_rank
+from service.engine.families.parts.rotary import no_tables
 from service.engine.families.parts.sizes import hidden_size, num_hidden_layers
 from service.engine.families.parts.sparsity import periodic
 from service.engine.layers import Mamba1
@@ -38,6 +39,7 @@ def _attention(reader: ConfigReader) -> Mixers:
 FAMILIES: Final = (
     Family(
         classes=("JambaForCausalLM",),
+        rotary=no_tables,
         attention=_attention,
         feed_forward=FeedForward(
             experts=Experts(sparsity=periodic("expert_layer_period", 2, "expert_layer_offset", 1))

@@ -12,6 +12,7 @@ from service.engine.families.parts.attention import Mixers, repeated
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import no_feed_forward
 from service.engine.families.parts.recurrent import time_step_rank
+from service.engine.families.parts.rotary import no_tables
 from service.engine.families.parts.sizes import hidden_size
 from service.engine.layers import Mamba1, Mamba2
 
@@ -47,6 +48,7 @@ def _second(reader: ConfigReader) -> Mixers:
 
 _MAMBA: Final = Family(
     classes=("MambaForCausalLM",),
+    rotary=no_tables,
     attention=_first,
     feed_forward=no_feed_forward,
     norms_per_layer=1,

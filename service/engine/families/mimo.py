@@ -14,8 +14,9 @@ from service.engine.families.parts.drafts import Draft, head_of, like_the_last, 
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
+from service.engine.families.parts.rotary import stated_tables
 from service.engine.families.parts.sizes import num_hidden_layers
-from service.engine.layers import Architecture, DraftHead, GroupedQueryAttention
+from service.engine.layers import Architecture, DecoderLayer, DraftHead, GroupedQueryAttention, RotaryTable
 
 
 def _attention(reader: ConfigReader) -> Mixers:
@@ -48,6 +49,12 @@ def _modules(reader: ConfigReader, architecture: Architecture, modules: int) -> 
     return replace(head, unquantized=("o_proj",))
 
 
+def _tables(reader: ConfigReader, layers: tuple[DecoderLayer, ...]) -> tuple[RotaryTable, ...]:
+    """Return one table, and one for layers with a window where they turn at another pace."""
+    tables = stated_tables(reader, layers)
+    return tables if reader.raw("swa_rope_theta") is None else (*tables, *tables)
+
+
 FAMILIES: Final = (
     Family(
         classes=("MiMoForCausalLM",),
@@ -60,6 +67,7 @@ FAMILIES: Final = (
         attention=_attention,
         feed_forward=FeedForward(experts=Experts(has_wide_router=True)),
         draft=Draft(build=_modules, default_count=1, builds_only_the_first=True),
+        rotary=_tables,
         has_window_pool=True,
     ),
 )

@@ -14,6 +14,7 @@ from service.engine.families.parts.dense import Dense
 from service.engine.families.parts.drafts import Draft, last_with_softmax
 from service.engine.families.parts.experts import COUNT_NAMES, Experts
 from service.engine.families.parts.family import Family
+from service.engine.families.parts.rotary import no_tables
 from service.engine.layers import (
     Architecture,
     Attention,
@@ -93,7 +94,7 @@ def _shared(reader: ConfigReader, size: int, _stated: int) -> int:
     return each * reader.integer("n_shared_experts", default=0)
 
 
-EXPERTS: Final = Experts(shared=_shared, has_score_correction=True, splits_tokens=True)
+EXPERTS: Final = Experts(shared=_shared, has_score_correction=True, splits_tokens=True, computes_router_wide=True)
 
 
 def _feed_forward(reader: ConfigReader, _num_layers: int) -> tuple[Mlp, ...]:
@@ -144,6 +145,7 @@ def _last_of(architecture: Architecture, kind: str) -> DecoderLayer:
 FAMILIES: Final = (
     Family(
         classes=("NemotronHForCausalLM",),
+        rotary=no_tables,
         model_types=("nemotron_h",),
         attention=_attention,
         feed_forward=_feed_forward,

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import assert_never
 
+from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.questions import StatedSettings
-from service.engine.fleet.settings import own_checkpoint
 from service.engine.inputs import EngineName
 from service.engine.memory.plan import MemoryPlan
 
@@ -63,7 +63,7 @@ def loading_flags(plan: MemoryPlan) -> Flags | None:
         return None
     if checkpoint.weight_format == "fp8":
         return ("--quantization", "fp8")  # the engine quantizes while it loads
-    dtype = DTYPES.get(checkpoint.weight_format)
+    dtype = {"bf16": "bfloat16", "fp16": "half"}.get(checkpoint.weight_format)
     return None if dtype is None else ("--dtype", dtype)
 
 
@@ -85,6 +85,7 @@ def _vllm(plan: MemoryPlan, stated: StatedSettings) -> Flags:
     if stated.kv_cache_dtype is not None and stated.kv_cache_dtype in DTYPES:  # else the checkpoint's own has its way
         flags += ["--kv-cache-dtype", DTYPES[stated.kv_cache_dtype]]
     flags += [] if stated.block_size is None else ["--block-size", str(stated.block_size)]
+    flags += _switches(stated)
     if settings.num_speculative_tokens and names_drafter(plan):
         method, drafted = settings.speculative_method, settings.num_speculative_tokens
         flags += ["--speculative-config", f'{{"method": "{method}", "num_speculative_tokens": {drafted}}}']
@@ -97,6 +98,14 @@ def _vllm(plan: MemoryPlan, stated: StatedSettings) -> Flags:
             str(settings.max_lora_rank),
         ]
     return (*flags, *(loading_flags(plan) or ()))
+
+
+def _switches(stated: StatedSettings) -> list[str]:
+    """Return vLLM's flags for what was turned on or off."""
+    flags = ["--enforce-eager"] if stated.enforce_eager else []
+    if stated.enable_prefix_caching is not None:
+        flags += ["--enable-prefix-caching" if stated.enable_prefix_caching else "--no-enable-prefix-caching"]
+    return flags + (["--language-model-only"] if stated.language_model_only else [])
 
 
 def _sglang(plan: MemoryPlan, stated: StatedSettings) -> Flags:
@@ -116,6 +125,9 @@ def _sglang(plan: MemoryPlan, stated: StatedSettings) -> Flags:
     flags += ["--kv-cache-dtype", "fp8_e4m3"] if settings.kv_cache_dtype == "fp8" else []
     flags += ["--kv-cache-dtype", "bf16"] if stated.kv_cache_dtype == "bf16" else []
     flags += [] if stated.block_size is None else ["--page-size", str(stated.block_size)]
+    flags += ["--disable-radix-cache"] if stated.enable_prefix_caching is False else []
+    if stated.swa_full_tokens_ratio is not None:
+        flags += ["--swa-full-tokens-ratio", str(stated.swa_full_tokens_ratio)]
     if settings.max_loras:
         loras, rank = settings.max_loras, settings.max_lora_rank
         flags += ["--enable-lora", "--max-loras-per-batch", str(loras), "--max-lora-rank", str(rank)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from service.engine.fleet.questions import Offer, RecommendQuestion, SizeQuestion, StatedSettings
-from service.engine.inputs import Gpu, KvCacheDtype, WeightFormat
+from service.engine.inputs import Gpu, KvCacheDtype
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,8 @@ class Combination:
 def combinations(question: RecommendQuestion) -> Iterator[Combination]:
     """Yield what is in question; without a list of formats, those of the model's own checkpoints."""
     stated = question.settings
-    formats = question.weight_formats or ((stated.weight_format,) if stated.weight_format else ())
+    named = stated.quantization or stated.weight_format
+    formats = question.weight_formats or ((named,) if named else ())
     own = tuple(dict.fromkeys(each.weight_format for each in question.model.checkpoints))
     dtypes: tuple[KvCacheDtype | None, ...] = question.kv_cache_dtypes or (stated.kv_cache_dtype,)
     for gpu in question.gpus:
@@ -57,20 +58,3 @@ def allowed_offers(question: RecommendQuestion, gpu: Gpu) -> list[Offer]:
 def cheapest_gpu_usd_per_hour(question: RecommendQuestion, gpu: Gpu) -> float:
     """Return the lowest price of one such GPU; infinite where nobody in question offers any."""
     return min((offer.usd_per_hour / offer.gpu_count for offer in allowed_offers(question, gpu)), default=inf)
-
-
-def lacks_format(gpu: Gpu, weight_format: WeightFormat) -> bool:
-    """Return whether the engine has no way to run a format on a GPU.
-
-    fp8 needs compute capability 7.5 (weight-only before 8.9), int4 7.5, the 4-bit floats 8.0.
-    Other vendors' 4-bit floats need hardware that states a 4-bit peak.
-
-    Source:
-        vLLM quantization hardware table, docs.vllm.ai/en/latest/features/quantization.
-    """
-    if gpu.compute_capability is not None:
-        needed = {"fp8": 7.5, "int8": 7.5, "int4": 7.5, "mxfp4": 8.0, "nvfp4": 8.0, "bf16": 8.0}.get(weight_format, 0.0)
-        return float(gpu.compute_capability) < needed
-    if weight_format == "nvfp4":
-        return True
-    return weight_format == "fp8" and "fp8" not in gpu.peak_flop_per_s

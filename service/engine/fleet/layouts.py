@@ -1,12 +1,14 @@
 """Which parallel layouts the serving engine would start, by the divisions it insists on."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
+from service.engine.engines.device import REFERENCE, Device
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.formats.quantization import Quantization
+from service.engine.formats.storage import FINEST_SCALE_BLOCK, refined_block
 from service.engine.inputs import Gpu, Layout, StatedLayout
 from service.engine.layers import Architecture, Divisor
 
@@ -15,6 +17,7 @@ MAX_NODES: Final = 8
 MAX_TENSOR_PARALLEL_SIZE: Final = 64
 # Quantization schemes whose kernels work on whole blocks of columns.
 BLOCKED_SCHEMES: Final = frozenset({"fp8-block", "int4-group", "nvfp4"})
+REFUSED: Final = "a smaller tensor_parallel_size"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,16 +27,24 @@ class Divisions:
     exact: tuple[tuple[str, int], ...]  # must be divisible by TP
     repeated: tuple[tuple[str, int], ...]  # divisible by TP, or TP by them
     num_experts: int  # 0 without experts
-    blocks: tuple[tuple[str, int, int, bool], ...]  # name, size, block, exempt under expert parallelism
+    filled: tuple[Divisor, ...]  # of which a rank holds whole quantization blocks
 
 
-def check_layout(architecture: Architecture, quantization: Quantization, layout: Layout) -> None:
+def check_layout(
+    architecture: Architecture, quantization: Quantization, layout: Layout, device: Device = REFERENCE
+) -> None:
     """Raise UnsupportedLayoutError, saying which size does not divide, if the engine would refuse to start.
+
+    Args:
+        architecture: the model.
+        quantization: how its weights are stored.
+        layout: how one replica is spread.
+        device: the GPU's generation and the engine's version.
 
     Sources:
         vLLM 0.33 ModelConfig.verify_with_parallel_config (heads, pipeline stages),
-        distributed.utils.divide (matrices, heads of towers), validate_fp8_block_shape and
-        validate_fp8_block_shape_moe (quantization blocks).
+        distributed.utils.divide (matrices, heads of towers), validate_fp8_block_shape,
+        validate_fp8_block_shape_moe and refine_fp8_moe_block_shape (quantization blocks).
     """
     tp = layout.tensor_parallel_size
     divisions = _divisions(architecture, quantization)
@@ -45,16 +56,36 @@ def check_layout(architecture: Architecture, quantization: Quantization, layout:
             raise _refusal(
                 f"tensor_parallel_size {tp} neither divides the model's {size} {name} nor is divided by them", size
             )
-    for name, size, block, exempt in divisions.blocks:
-        if tp > 1 and (size // tp) % block and not (exempt and layout.expert_parallel):
-            raise UnsupportedLayoutError(
-                f"tensor_parallel_size {tp} leaves {size // tp} of the {size} {name} on a rank, "
-                f"which the quantization block of {block} does not divide",
-                field="tensor_parallel_size",
-                accepted="a smaller tensor_parallel_size" + (", or expert_parallel=true" if exempt else ""),
-            )
+    for divisor in divisions.filled:
+        _check_blocks(divisor, architecture.hidden_size, quantization, layout, device)
     _check_stages(architecture, divisions, layout)
     _check_context_parallel(architecture, layout)
+
+
+def _check_blocks(
+    divisor: Divisor, hidden_size: int, quantization: Quantization, layout: Layout, device: Device
+) -> None:
+    """Raise UnsupportedLayoutError if a rank's part does not fill its quantization blocks, and no kernel minds less.
+
+    Experts in NVFP4 may end within a group, and those in fp8 blocks get finer scales since 0.29.
+    """
+    tp, block = layout.tensor_parallel_size, quantization.block
+    columns = divisor.size // tp
+    if tp == 1 or columns % block == 0 or (divisor.is_dealt_out and layout.expert_parallel):
+        return
+    if divisor.is_dealt_out and quantization.scheme == "nvfp4":
+        return
+    is_refined = quantization.scheme == "fp8-block" and not quantization.is_compressed_tensors
+    is_refined = is_refined and divisor.is_dealt_out and device.plan.refines_expert_scales
+    if is_refined and refined_block(block, columns, divisor.width or hidden_size) is not None:
+        return
+    rule = f"multiples of {FINEST_SCALE_BLOCK}" if is_refined else f"whole quantization blocks of {block}"
+    raise UnsupportedLayoutError(
+        f"tensor_parallel_size {tp} leaves {columns} of the {divisor.size} {divisor.name} on a rank, and "
+        f"{device.engine} wants {rule}",
+        field="tensor_parallel_size",
+        accepted=REFUSED + (", or expert_parallel=true" if divisor.is_dealt_out else ""),
+    )
 
 
 def _check_stages(architecture: Architecture, divisions: Divisions, layout: Layout) -> None:
@@ -115,10 +146,10 @@ def _refusal(detail: str, size: int) -> UnsupportedLayoutError:
     return UnsupportedLayoutError(detail, field="tensor_parallel_size", accepted=f"a divisor, such as {sizes}")
 
 
-def is_legal(architecture: Architecture, quantization: Quantization, layout: Layout) -> bool:
+def is_legal(architecture: Architecture, quantization: Quantization, layout: Layout, device: Device) -> bool:
     """Return whether the engine would start this layout."""
     try:
-        check_layout(architecture, quantization, layout)
+        check_layout(architecture, quantization, layout, device)
     except UnsupportedLayoutError:
         return False
     return True
@@ -126,7 +157,7 @@ def is_legal(architecture: Architecture, quantization: Quantization, layout: Lay
 
 @lru_cache(maxsize=4096)
 def candidate_layouts(
-    architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: StatedLayout
+    architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: StatedLayout, device: Device = REFERENCE
 ) -> tuple[Layout, ...]:
     """Return the legal layouts to consider, smallest first.
 
@@ -137,38 +168,32 @@ def candidate_layouts(
     Raises:
         UnsupportedLayoutError: the caller fixed a layout that the engine would refuse.
     """
-    layouts: list[Layout] = []
-    for layout in _wished_layouts(gpu, wish):
-        spread = replace(layout, expert_parallel=True)
-        if is_legal(architecture, quantization, layout):
-            layouts.append(layout)
-        elif wish.expert_parallel is None and is_legal(architecture, quantization, spread):
-            layouts.append(spread)  # experts that cannot be cut can still be dealt out whole
+    layouts = [it for it in _wished_layouts(gpu, wish) if is_legal(architecture, quantization, it, device)]
     if not layouts:
-        _explain(architecture, quantization, wish, _most_ranks(architecture, quantization, gpu, wish))
+        ranks = _most_ranks(architecture, quantization, gpu, wish, device)
+        check_layout(architecture, quantization, _asked(wish, ranks), device)
     return tuple(sorted(layouts, key=lambda it: (it.gpus_per_replica, it.pipeline_parallel_size)))
 
 
-def _most_ranks(architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: StatedLayout) -> int:
+def _most_ranks(
+    architecture: Architecture, quantization: Quantization, gpu: Gpu, wish: StatedLayout, device: Device
+) -> int:
     """Return the stated tensor-parallel size, or the largest over which caches could have been spread."""
     if wish.tensor_parallel_size is not None or wish.decode_context_parallel_size is None:
         return wish.tensor_parallel_size or 1
-    others = candidate_layouts(architecture, quantization, gpu, replace(wish, decode_context_parallel_size=None))
+    alone = replace(wish, decode_context_parallel_size=None)
+    others = candidate_layouts(architecture, quantization, gpu, alone, device)
     return max(it.tensor_parallel_size for it in others)
 
 
-def _explain(architecture: Architecture, quantization: Quantization, wish: StatedLayout, ranks: int) -> None:
-    """Raise the refusal of exactly the layout that was asked for."""
-    check_layout(
-        architecture,
-        quantization,
-        Layout(
-            tensor_parallel_size=ranks,
-            pipeline_parallel_size=wish.pipeline_parallel_size or 1,
-            data_parallel_size=wish.data_parallel_size or 1,
-            expert_parallel=bool(wish.expert_parallel),
-            decode_context_parallel_size=wish.decode_context_parallel_size or 1,
-        ),
+def _asked(wish: StatedLayout, ranks: int) -> Layout:
+    """Return exactly the layout that was asked for."""
+    return Layout(
+        tensor_parallel_size=ranks,
+        pipeline_parallel_size=wish.pipeline_parallel_size or 1,
+        data_parallel_size=wish.data_parallel_size or 1,
+        expert_parallel=bool(wish.expert_parallel),
+        decode_context_parallel_size=wish.decode_context_parallel_size or 1,
     )
 
 
@@ -210,13 +235,25 @@ def _divisions(architecture: Architecture, quantization: Quantization) -> Divisi
         exact=tuple(sorted((it.name, it.size) for it in divisors if it.rule == "exact")),
         repeated=tuple(sorted((it.name, it.size) for it in divisors if it.rule == "repeated")),
         num_experts=max((routing.num_experts for routing in routings if routing is not None), default=0),
-        blocks=_blocks(divisors, quantization),
+        filled=_filled(architecture, quantization),
     )
 
 
-def _blocks(divisors: Iterable[Divisor], quantization: Quantization) -> tuple[tuple[str, int, int, bool], ...]:
-    """Return the blocks that a rank's columns must fill, for schemes with two-dimensional blocks or groups."""
+def _filled(architecture: Architecture, quantization: Quantization) -> tuple[Divisor, ...]:
+    """Return the sizes of which a rank holds whole blocks, for schemes with two-dimensional blocks or groups."""
     if quantization.scheme not in BLOCKED_SCHEMES or not quantization.block:
         return ()
-    filled = (it for it in divisors if it.fills_blocks)
-    return tuple(sorted((it.name, it.size, quantization.block, it.is_dealt_out) for it in filled))
+    filled = {
+        divisor
+        for layer in architecture.layers
+        for part in layer.parts
+        for divisor in part.divisors
+        if divisor.fills_blocks and not (divisor.module and _keeps(quantization, layer.index, divisor.module))
+    }
+    return tuple(sorted(filled, key=lambda it: (it.name, it.size)))
+
+
+def _keeps(quantization: Quantization, layer: int, module: str) -> bool:
+    """Return whether one layer's matrix is not quantized."""
+    name = f"model.layers.{layer}.{module}"
+    return quantization.of(name).keeps(name)

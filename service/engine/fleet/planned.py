@@ -1,5 +1,6 @@
 """The memory plans of what is deployed: one for each layout that the engine would start."""
 
+from service.engine.engines.device import device_of
 from service.engine.fleet.layouts import candidate_layouts
 from service.engine.fleet.settings import Resolved
 from service.engine.inputs import Layout, StatedLayout
@@ -12,7 +13,13 @@ def legal_layouts(resolved: Resolved, stated: StatedLayout) -> tuple[Layout, ...
     Raises:
         UnsupportedLayoutError: the engine refuses every layout with the stated parts.
     """
-    return candidate_layouts(resolved.model.architecture, resolved.checkpoint.quantization, resolved.gpu, stated)
+    return candidate_layouts(
+        resolved.model.architecture,
+        resolved.checkpoint.quantization,
+        resolved.gpu,
+        stated,
+        device_of(resolved.gpu, resolved.rules),
+    )
 
 
 def planned(resolved: Resolved, layout: Layout, input_tokens: int, output_tokens: int) -> MemoryPlan:

@@ -11,6 +11,7 @@ from service.engine.inputs import (
     KvCacheDtype,
     Limits,
     Load,
+    LoadedFormat,
     SpeculativeMethod,
     StatedLayout,
     Tier,
@@ -37,6 +38,11 @@ class StatedSettings:
     speculative_method: SpeculativeMethod | None = None
     max_loras: int = 0
     max_lora_rank: int = 16
+    quantization: LoadedFormat | None = None  # made of the checkpoint in 16 bits while it loads
+    enforce_eager: bool = False
+    enable_prefix_caching: bool | None = None
+    language_model_only: bool = False
+    swa_full_tokens_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,24 @@
 """Every value the caller left open, resolved once, and named in the answer with its origin."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final, TypeVar, get_args
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
 
+from service.engine.engines.device import Device, device_of
 from service.engine.engines.rules import EngineRules, batch_defaults, default_utilization
 from service.engine.errors import InvalidQuestionError
-from service.engine.facts import Checkpoint, ModelFacts
+from service.engine.facts import Checkpoint, ModelFacts, text_only
+from service.engine.fleet.checkpoints import loaded_checkpoint
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.results import Assumption, Origin
-from service.engine.formats.quantization import standard_quantization
-from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, SpeculativeMethod, WeightFormat
+from service.engine.fleet.starts import (
+    caches_prefixes,
+    check_prefix_caching,
+    check_start,
+    check_text_only,
+    own_cache_dtype,
+)
+from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, SpeculativeMethod
 from service.engine.memory.drafts import check_drafts, default_method
 
 Number = TypeVar("Number", int, float)
@@ -20,19 +28,6 @@ DRAFT_SOURCES: Final[Mapping[SpeculativeMethod, str]] = {
     "eagle": "one more layer with the model's heads: its weights and cache count",
     "eagle3": "one more layer with the model's heads and an output head of 32,000 tokens: its weights and cache count",
     "ngram": "drafts are looked up in the text itself: no weights and no cache",
-}
-KV_DTYPE_OF_MODEL: Final[Mapping[str, KvCacheDtype]] = {"bfloat16": "bf16", "float16": "fp16"}
-# Of each format, for models without a published checkpoint in it.
-STANDARD_CHECKPOINTS: Final[Mapping[WeightFormat, Checkpoint]] = {
-    weight_format: Checkpoint(
-        weight_format=weight_format,
-        quantization=standard_quantization(weight_format),
-        hf_id=None,
-        is_default=False,
-        kv_cache_dtype=None,
-        source="no checkpoint of this format is in the catalog; sized by the format's standard recipe",
-    )
-    for weight_format in get_args(WeightFormat)
 }
 
 
@@ -67,9 +62,42 @@ def resolve(
         InvalidQuestionError: `max_model_len` exceeds what the model accepts, or requests exceed either.
     """
     _check_lengths(model, stated, context_tokens)
-    checkpoint, format_note = _checkpoint(model, stated)
-    kv_cache_dtype, kv_note = _kv_cache_dtype(model, checkpoint, stated)
-    method, draft_notes = resolved_drafts(model, stated)
+    device = device_of(gpu, rules)
+    served = _served(model, stated, device)
+    checkpoint, format_note = loaded_checkpoint(served, gpu, device, stated)
+    kv_cache_dtype, kv_note = _kv_cache_dtype(served, checkpoint, stated, device)
+    settings, notes = _settings(served, gpu, stated, rules)
+    settings = replace(
+        settings,
+        kv_cache_dtype=kv_cache_dtype,
+        is_checkpoints_cache_dtype=checkpoint.kv_cache_dtype == kv_cache_dtype,
+    )
+    check_start(served, checkpoint, device, settings, stated.kv_cache_dtype)
+    return Resolved(
+        model=served,
+        gpu=gpu,
+        rules=rules,
+        stated=stated,
+        settings=settings,
+        checkpoint=checkpoint,
+        kv_cache_dtype=kv_cache_dtype,
+        shorten_to_fit=stated.max_model_len is None,
+        assumptions=(format_note, kv_note, *notes),
+    )
+
+
+def _served(model: ModelFacts, stated: StatedSettings, device: Device) -> ModelFacts:
+    """Return what is loaded of a model: all of it, or no towers for images and sound."""
+    if not stated.language_model_only:
+        return model
+    check_text_only(device)
+    return text_only(model)
+
+
+def _settings(
+    model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: EngineRules
+) -> tuple[EngineSettings, tuple[Assumption, ...]]:
+    """Return the engine's settings but for the dtype of its cache, and where each came from."""
     utilization, utilization_note = _settled(
         "gpu_memory_utilization", stated.gpu_memory_utilization, lambda: default_utilization(rules, gpu), rules
     )
@@ -77,30 +105,48 @@ def resolve(
         "max_num_batched_tokens", stated.max_num_batched_tokens, lambda: batch_defaults(rules, gpu)[0], rules
     )
     seqs, seqs_note = _settled("max_num_seqs", stated.max_num_seqs, lambda: batch_defaults(rules, gpu)[1], rules)
-    return Resolved(
-        model=model,
-        gpu=gpu,
-        rules=rules,
-        stated=stated,
-        settings=EngineSettings(
-            gpu_memory_utilization=utilization,
-            kv_cache_dtype=kv_cache_dtype,
-            is_checkpoints_cache_dtype=checkpoint.kv_cache_dtype == kv_cache_dtype,
-            max_model_len=stated.max_model_len or model.architecture.default_max_model_len,
-            max_num_batched_tokens=batched_tokens,
-            max_num_seqs=seqs,
-            block_size=stated.block_size,
-            kv_cache_memory_bytes=stated.kv_cache_memory_bytes,
-            num_speculative_tokens=stated.num_speculative_tokens,
-            speculative_method=method,
-            max_loras=stated.max_loras,
-            max_lora_rank=stated.max_lora_rank,
-        ),
-        checkpoint=checkpoint,
-        kv_cache_dtype=kv_cache_dtype,
-        shorten_to_fit=stated.max_model_len is None,
-        assumptions=(format_note, kv_note, utilization_note, batched_note, seqs_note, *draft_notes),
+    method, draft_notes = resolved_drafts(model, stated)
+    keeps_prefixes, prefix_notes = _prefix_caching(model, stated, rules, device_of(gpu, rules))
+    settings = EngineSettings(
+        gpu_memory_utilization=utilization,
+        kv_cache_dtype="auto",
+        max_model_len=stated.max_model_len or model.architecture.default_max_model_len,
+        max_num_batched_tokens=batched_tokens,
+        max_num_seqs=seqs,
+        block_size=stated.block_size,
+        kv_cache_memory_bytes=stated.kv_cache_memory_bytes,
+        enable_prefix_caching=keeps_prefixes,
+        enforce_eager=stated.enforce_eager,
+        num_speculative_tokens=stated.num_speculative_tokens,
+        speculative_method=method,
+        max_loras=stated.max_loras,
+        max_lora_rank=stated.max_lora_rank,
+        swa_full_tokens_ratio=stated.swa_full_tokens_ratio,
     )
+    notes = (utilization_note, batched_note, seqs_note, *prefix_notes, *_switches(stated), *draft_notes)
+    return settings, notes
+
+
+def _prefix_caching(
+    model: ModelFacts, stated: StatedSettings, rules: EngineRules, device: Device
+) -> tuple[bool, tuple[Assumption, ...]]:
+    """Return whether the engine keeps prefixes, as stated or by itself; named where states make it matter."""
+    name, asked = "enable_prefix_caching", stated.enable_prefix_caching
+    check_prefix_caching(model.architecture, device, asked)
+    if asked is not None:
+        return asked, (Assumption(name=name, value=asked, origin="request", source=None),)
+    own = caches_prefixes(model.architecture, device)
+    has_states = any(mixer.is_recurrent for mixer in model.architecture.mixers)
+    notes = (Assumption(name=name, value=own, origin="default", source=rules.source),) if has_states else ()
+    return own, notes
+
+
+def _switches(stated: StatedSettings) -> Iterator[Assumption]:
+    """Yield what was turned on."""
+    values = {"enforce_eager": stated.enforce_eager, "language_model_only": stated.language_model_only}
+    for name, is_on in values.items():
+        if is_on:
+            yield Assumption(name=name, value=True, origin="request", source=None)
 
 
 def _check_lengths(model: ModelFacts, stated: StatedSettings, context_tokens: int) -> None:
@@ -123,23 +169,8 @@ def _check_lengths(model: ModelFacts, stated: StatedSettings, context_tokens: in
         )
 
 
-def _checkpoint(model: ModelFacts, stated: StatedSettings) -> tuple[Checkpoint, Assumption]:
-    """Return the checkpoint of the stated format, the model's own, or the format's standard recipe."""
-    if stated.weight_format is None:
-        own = own_checkpoint(model)
-        return own, Assumption(name="weight_format", value=own.weight_format, origin="catalog", source=own.source)
-    published = [each for each in model.checkpoints if each.weight_format == stated.weight_format]
-    loaded = published[0] if published else STANDARD_CHECKPOINTS[stated.weight_format]
-    return loaded, Assumption(name="weight_format", value=stated.weight_format, origin="request", source=loaded.source)
-
-
-def own_checkpoint(model: ModelFacts) -> Checkpoint:
-    """Return the checkpoint that a model is loaded from when nobody states a format."""
-    return next(each for each in model.checkpoints if each.is_default)
-
-
 def _kv_cache_dtype(
-    model: ModelFacts, checkpoint: Checkpoint, stated: StatedSettings
+    model: ModelFacts, checkpoint: Checkpoint, stated: StatedSettings, device: Device
 ) -> tuple[KvCacheDtype, Assumption]:
     """Return what the cache stores: as stated, as the checkpoint declares, or the model's own dtype."""
     name = "kv_cache_dtype"
@@ -149,8 +180,8 @@ def _kv_cache_dtype(
         return checkpoint.kv_cache_dtype, Assumption(
             name=name, value=checkpoint.kv_cache_dtype, origin="catalog", source=checkpoint.source
         )
-    dtype = KV_DTYPE_OF_MODEL.get(model.architecture.dtype, "bf16")
-    return dtype, Assumption(name=name, value=dtype, origin="default", source="auto: the model's dtype")
+    dtype, source = own_cache_dtype(model.architecture, checkpoint, device)
+    return dtype, Assumption(name=name, value=dtype, origin="default", source=source)
 
 
 def resolved_drafts(

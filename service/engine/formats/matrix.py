@@ -1,6 +1,7 @@
 """One weight of a model, as one rank holds it."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from service.engine.formats.elements import SINGLE_BYTES
 
@@ -28,7 +29,10 @@ class Matrix:
     scale_bytes: int = 4  # of one quantization block
     scheme: str = ""  # where quantized checkpoints store it otherwise than the rest
     biases: int = 0  # elements, in the model's dtype
-    in_mxfp4: "Matrix | None" = None  # itself as that scheme's kernels pad it
+    inner_side: Literal["", "rows", "columns"] = ""  # which of an expert's sides is cut over ranks
+    own_multiple: int = 1  # to which an MXFP4 expert's inner side is rounded on Hopper
+    pads_plain: bool = False  # kernels that pad experts without quantization run its activation
+    is_wide_router: bool = False  # its product is in fp32, for which it is kept so where no kernel mixes types
 
     @property
     def elements(self) -> int:

@@ -1,77 +1,25 @@
-"""How a checkpoint stores its weights: one closed description of every published scheme.
+"""What a stated quantization means, method by method, and the usual recipe of a format where nothing is published.
 
 Sources:
-    vLLM 0.33 `model_executor/layers/quantization/` (each scheme's `create_weights`),
-    `utils/quant_utils.py` (`is_layer_skipped`).
+    vLLM 0.33 `model_executor/layers/quantization/` (each method's `from_config`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Literal
+from dataclasses import replace
 
-from service.engine.config_reader import ConfigReader, is_list, is_mapping, unknown_kind
-from service.engine.errors import UnsupportedModelError
-from service.engine.formats.modules import UnusablePatternError, check_patterns, kept, names_of
+from service.engine.config_reader import ConfigReader, is_list, is_mapping
+from service.engine.formats.compressed_tensors import compressed_tensors
+from service.engine.formats.scheme import (
+    UNQUANTIZED,
+    Quantization,
+    Scheme,
+    block_length,
+    checked_patterns,
+    unknown_scheme,
+)
 from service.engine.inputs import KvCacheDtype, WeightFormat
 
-Scheme = Literal[
-    "none",
-    "fp8-tensor",
-    "fp8-channel",
-    "fp8-block",
-    "mxfp8",
-    "int8-channel",
-    "int4-group",
-    "mxfp4",
-    "nvfp4",
-    "bitsandbytes-4bit",
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quantization:
-    """One scheme for most matrices, and the modules that keep the model's dtype.
-
-    `ignored` holds the checkpoint's own patterns: exact names, prefixes, wildcards or `re:`
-    expressions over module names such as `model.layers.0.self_attn.q_proj`.
-    """
-
-    scheme: Scheme
-    block: int = 0  # rows and columns of an fp8 block, or elements of a group
-    has_zero_points: bool = False
-    is_static: bool = False  # activations have a stored scale as well
-    ignored: tuple[str, ...] = ()
-    experts_only: bool = False
-    is_modelopt: bool = False  # brings scales for the cache
-    is_compressed_tensors: bool = False  # same, except for latent attention
-    kv_cache_dtype: KvCacheDtype | None = None
-    weight_format: WeightFormat | None = None
-    mixed: tuple[tuple[str, Scheme, int], ...] = ()  # module, its scheme and block; all others keep the dtype
-
-    def of(self, module: str) -> "Quantization":
-        """Return the scheme of one module: its own in a mixed checkpoint, else the checkpoint's."""
-        if not self.mixed:
-            return self
-        stated = _mixed_schemes(self.mixed)
-        for name in names_of(module):
-            parts = name.split(".")
-            for end in range(len(parts), 0, -1):
-                found = stated.get(".".join(parts[:end]))
-                if found is not None:
-                    return Quantization(scheme=found[0], block=found[1], is_static=True, is_modelopt=self.is_modelopt)
-        return UNQUANTIZED
-
-    def keeps(self, module: str) -> bool:
-        """Return whether a module stays in the model's dtype under this scheme."""
-        if self.scheme == "none":
-            return True
-        if self.experts_only and ".experts" not in module:
-            return True
-        return kept(self.ignored).names(module)
-
-
-UNQUANTIZED = Quantization(scheme="none")
+__all__ = ["UNQUANTIZED", "Quantization", "Scheme", "parse_quantization", "standard_quantization"]
 
 
 def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
@@ -101,24 +49,19 @@ def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
             return Quantization(scheme="int8-channel", ignored=ignored, weight_format="int8")
         return Quantization(scheme="bitsandbytes-4bit", block=64, ignored=ignored, weight_format="int4")
     if method == "compressed-tensors" and not algorithm:
-        return _compressed_tensors(reader, ignored)
+        return compressed_tensors(reader, ignored)
     if method in ("modelopt", "modelopt_fp4", "compressed-tensors", "") and algorithm:
         return _modelopt(reader, algorithm, ignored)
-    raise _unknown(method or algorithm or "nothing")
-
-
-def _unknown(name: str) -> UnsupportedModelError:
-    return UnsupportedModelError(
-        f"there is no rule yet for the quantization {name[:80]!r}; it is not approximated",
-        field="model_config.quantization_config",
-        accepted="fp8, compressed-tensors, modelopt (FP8, NVFP4), awq, gptq, mxfp4, bitsandbytes",
-    )
+    raise unknown_scheme(method or algorithm or "nothing")
 
 
 def _fp8(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
-    block = _block(reader, "weight_block_size")
+    block = block_length(reader, "weight_block_size")
     if block:
-        return Quantization(scheme="fp8-block", block=block, ignored=ignored, weight_format="fp8")
+        is_alike = reader.raw("expert_dtype") == "fp8"  # DeepSeek V4.1 states it here, V4 beside it
+        return Quantization(
+            scheme="fp8-block", block=block, ignored=ignored, weight_format="fp8", has_experts_alike=is_alike
+        )
     return Quantization(
         scheme="fp8-tensor",
         is_static=reader.raw("activation_scheme") == "static",
@@ -132,7 +75,7 @@ def _int4(reader: ConfigReader, method: str, ignored: tuple[str, ...]) -> Quanti
     if bits == 8:
         return Quantization(scheme="int8-channel", ignored=ignored, weight_format="int8")
     if bits != 4:
-        raise _unknown(f"{method} with {bits} bits")
+        raise unknown_scheme(f"{method} with {bits} bits")
     group = reader.raw("group_size", "q_group_size")
     return Quantization(
         scheme="int4-group",
@@ -141,58 +84,6 @@ def _int4(reader: ConfigReader, method: str, ignored: tuple[str, ...]) -> Quanti
         ignored=ignored,
         weight_format="int4",
     )
-
-
-def _compressed_tensors(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
-    groups = reader.mapping("config_groups") or {}
-    first = next((it for it in groups.values() if is_mapping(it)), None)
-    if ignored and "lm_head" not in ignored and not any("lm_head" in it for it in ignored):
-        ignored = (*ignored, "lm_head")
-    weights = ConfigReader(ConfigReader(first or {}).mapping("weights") or {})
-    bits, kind = weights.integer("num_bits", default=0), str(weights.raw("type") or "")
-    group = weights.raw("group_size")
-    size = group if isinstance(group, int) and group > 0 else 0
-    stored = Quantization(
-        scheme="none",
-        ignored=ignored,
-        kv_cache_dtype="fp8" if reader.raw("kv_cache_scheme") else None,
-        is_compressed_tensors=True,
-    )
-    if (bits, kind) == (8, "float"):
-        return _fp8_by_strategy(weights, stored)
-    if (bits, kind) == (8, "int"):
-        return replace(stored, scheme="int8-channel", weight_format="int8")
-    if (bits, kind) == (4, "int"):
-        has_zero_points = not weights.flag("symmetric", default=True)
-        return replace(stored, scheme="int4-group", block=size, has_zero_points=has_zero_points, weight_format="int4")
-    if (bits, kind) == (4, "float"):
-        four_bits: Literal["nvfp4", "mxfp4"] = "nvfp4" if size == 16 else "mxfp4"
-        return replace(stored, scheme=four_bits, block=size or 32, weight_format=four_bits)
-    raise _unknown(f"compressed-tensors with {bits} bits of {kind or 'no type'}")
-
-
-def _fp8_by_strategy(weights: ConfigReader, stored: Quantization) -> Quantization:
-    """Return 8-bit floats with a scale per matrix, per channel or per block."""
-    match str(weights.raw("strategy") or "tensor"):
-        case "block":
-            block = _block(weights, "block_structure", inside="config_groups.weights.")
-            return replace(stored, scheme="fp8-block", block=block, weight_format="fp8")
-        case "channel":
-            return replace(stored, scheme="fp8-channel", weight_format="fp8")
-        case _:
-            return replace(stored, scheme="fp8-tensor", weight_format="fp8")
-
-
-def _block(reader: ConfigReader, name: str, inside: str = "") -> int:
-    """Return the rows of an fp8 block, or 0 where none is stated.
-
-    Raises:
-        UnsupportedModelError: a length that is not above 0.
-    """
-    block = reader.integers(name) or ()
-    if block and min(block) <= 0:
-        raise unknown_kind(f"quantization_config.{inside}{name}", list(block), "rows and columns above 0")
-    return block[0] if block else 0
 
 
 def _modelopt(reader: ConfigReader, algorithm: str, ignored: tuple[str, ...]) -> Quantization:
@@ -207,7 +98,7 @@ def _modelopt(reader: ConfigReader, algorithm: str, ignored: tuple[str, ...]) ->
         return replace(stored, scheme="nvfp4", block=16, is_modelopt=True, weight_format="nvfp4")
     if algorithm == "MIXED_PRECISION":
         return _mixed(reader, kv_cache_dtype)
-    raise _unknown(f"modelopt {algorithm}")
+    raise unknown_scheme(f"modelopt {algorithm}")
 
 
 def _mixed(reader: ConfigReader, kv_cache_dtype: KvCacheDtype | None) -> Quantization:
@@ -222,9 +113,9 @@ def _mixed(reader: ConfigReader, kv_cache_dtype: KvCacheDtype | None) -> Quantiz
         elif algorithm == "MXFP8":
             layers.append((module, "mxfp8", 32))
         else:
-            raise _unknown(f"modelopt MIXED_PRECISION with {algorithm or 'no algorithm'}")
+            raise unknown_scheme(f"modelopt MIXED_PRECISION with {algorithm or 'no algorithm'}")
     if not layers:
-        raise _unknown("modelopt MIXED_PRECISION without quantized_layers")
+        raise unknown_scheme("modelopt MIXED_PRECISION without quantized_layers")
     return Quantization(
         scheme="nvfp4",
         block=16,
@@ -247,21 +138,7 @@ def _ignored(reader: ConfigReader, names: tuple[str, ...]) -> tuple[str, ...]:
     """
     stated = ((name, reader.raw(name)) for name in names)
     name, entries = next(((name, value) for name, value in stated if is_list(value)), ("", ()))
-    patterns = tuple(str(entry) for entry in entries)
-    try:
-        check_patterns(patterns)
-    except UnusablePatternError as refusal:
-        raise UnsupportedModelError(
-            f"the config's {name}: {refusal}",
-            field=f"model_config.quantization_config.{name}",
-            accepted="module names, wildcards, and re: expressions without lookaround and back-references",
-        ) from refusal
-    return patterns
-
-
-@lru_cache(maxsize=64)
-def _mixed_schemes(mixed: tuple[tuple[str, Scheme, int], ...]) -> dict[str, tuple[Scheme, int]]:
-    return {module: (scheme, block) for module, scheme, block in mixed}
+    return checked_patterns([str(entry) for entry in entries], name)
 
 
 def standard_quantization(weight_format: WeightFormat) -> Quantization:
@@ -279,7 +156,7 @@ def standard_quantization(weight_format: WeightFormat) -> Quantization:
         case "bf16" | "fp16":
             return UNQUANTIZED
         case "fp8":
-            return Quantization(scheme="fp8-tensor", ignored=kept, weight_format="fp8")
+            return Quantization(scheme="fp8-tensor", ignored=kept, weight_format="fp8", is_made_at_load=True)
         case "int8":
             return Quantization(scheme="int8-channel", ignored=kept, weight_format="int8")
         case "int4":

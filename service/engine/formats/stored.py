@@ -7,12 +7,16 @@ from service.engine.arithmetic import ceil_div
 from service.engine.formats.elements import HALF_BYTES, SINGLE_BYTES
 from service.engine.formats.matrix import CACHE_SCALES, LATENT_CACHE_SCALES, Matrix
 from service.engine.formats.quantization import Quantization
+from service.engine.formats.storage import Storage, refined_block
 
+PLAIN_STORAGE = Storage()
 SCALE_BYTES = SINGLE_BYTES
 NVFP4_GLOBAL_SCALES = 2  # one for weights, one for activations, per stored matrix
 
 
-def matrix_bytes(matrix: Matrix, quantization: Quantization, element_bytes: int) -> int:
+def matrix_bytes(
+    matrix: Matrix, quantization: Quantization, element_bytes: int, storage: Storage = PLAIN_STORAGE
+) -> int:
     """Return the bytes of a matrix on one rank, scales and biases included. [bytes].
 
     none      rows x columns x b
@@ -22,37 +26,73 @@ def matrix_bytes(matrix: Matrix, quantization: Quantization, element_bytes: int)
     int4      rows x columns / 2   + 2 per group (+ 1/2 per group for a zero point)
     mxfp4     rows x columns / 2   + 1 per 32 elements
     nvfp4     rows x columns / 2   + 1 per 16 elements + 4 per tensor
+
+    Args:
+        matrix: the weight.
+        quantization: how the checkpoint stores weights.
+        element_bytes: of the model's dtype.
+        storage: how the GPU's kernels want it.
     """
-    if matrix.module.endswith(CACHE_SCALES) and not _brings_cache_scales(matrix, quantization):
-        return 0
+    if matrix.module.endswith(CACHE_SCALES):
+        return _cache_scale_bytes(matrix, quantization)
     quantization = _as_stored(matrix, quantization.of(matrix.module))
-    if quantization.scheme == "mxfp4" and matrix.in_mxfp4 is not None:
-        matrix = matrix.in_mxfp4
+    is_kept = not matrix.is_linear or quantization.keeps(matrix.module)
+    if matrix.inner_side:
+        matrix = storage.padded(matrix, "none" if is_kept else quantization.scheme)
     elements = matrix.rows * matrix.columns
     biases = matrix.biases * element_bytes
-    if not matrix.is_linear or quantization.keeps(matrix.module):
-        return matrix.count * (elements * (matrix.element_bytes or element_bytes) + biases)
+    if is_kept:
+        wide = SINGLE_BYTES if matrix.is_wide_router and storage.keeps_wide_routers else None
+        return matrix.count * (elements * (wide or matrix.element_bytes or element_bytes) + biases)
     return matrix.count * (_stored(matrix, quantization, elements) + biases)
 
 
 def _as_stored(matrix: Matrix, quantization: Quantization) -> Quantization:
-    """Return the matrix's own scheme, in checkpoints that are quantized at all."""
-    if not matrix.scheme or quantization.scheme != "fp8-block":
+    """Return the matrix's own scheme, in checkpoints that are quantized at all, and not all of it alike."""
+    if not matrix.scheme or quantization.scheme != "fp8-block" or quantization.has_experts_alike:
         return quantization
     nvfp4 = matrix.scheme == "nvfp4"
     return replace(quantization, scheme="nvfp4" if nvfp4 else "mxfp4", block=16 if nvfp4 else 32, ignored=())
 
 
-def _brings_cache_scales(matrix: Matrix, quantization: Quantization) -> bool:
-    """Return whether the scheme's loader makes room for scales of the cache.
+def _cache_scale_bytes(matrix: Matrix, quantization: Quantization) -> int:
+    """Return the scales of the cache that the scheme's loader makes room for. [bytes].
 
-    ModelOpt does for every attention; the other fp8 loaders for grouped attention only.
+    Four in two bytes for queries, keys, values and probabilities: ModelOpt's loader for every attention, the other
+    fp8 loaders for grouped attention only. That of compressed-tensors has three, and three in four bytes.
+
+    Source:
+        vLLM 0.33 `model_executor/layers/quantization/kv_cache.py` (`BaseKVCacheMethod.create_weights`),
+        `compressed_tensors/compressed_tensors.py` (`CompressedTensorsKVCacheMethod`).
     """
-    if quantization.is_modelopt:
-        return True
-    loads_fp8 = quantization.scheme.startswith("fp8") and not quantization.is_static
-    has_scales = loads_fp8 or quantization.is_compressed_tensors
-    return has_scales and not matrix.module.endswith(LATENT_CACHE_SCALES)
+    is_latent = matrix.module.endswith(LATENT_CACHE_SCALES)
+    if quantization.is_compressed_tensors:
+        return 0 if is_latent else 3 * HALF_BYTES + 3 * SINGLE_BYTES
+    loads_fp8 = quantization.scheme.startswith("fp8") and not quantization.is_static and not is_latent
+    return 4 * HALF_BYTES if quantization.is_modelopt or loads_fp8 else 0
+
+
+def _scale_block(matrix: Matrix, block: int) -> int:
+    """Return the block that one scale speaks for: finer than the checkpoint's where a rank's part does not fill it."""
+    if not matrix.inner_side:
+        return block
+    inner, width = _sides(matrix)
+    return refined_block(block, inner, width) or block
+
+
+def _nvfp4_groups(matrix: Matrix, group: int) -> int:
+    """Return the groups of one row; of a rank's part of an expert only whole ones have a scale.
+
+    Source: vLLM 0.33 `model_executor/layers/quantization/modelopt.py` (`ModelOptNvFp4FusedMoE.create_weights`).
+    """
+    return matrix.columns // group if matrix.inner_side else ceil_div(matrix.columns, group)
+
+
+def _sides(matrix: Matrix) -> tuple[int, int]:
+    """Return an expert's inner size and width. [elements]."""
+    if matrix.inner_side == "rows":
+        return matrix.rows // matrix.parts, matrix.columns
+    return matrix.columns, matrix.rows
 
 
 def _stored(matrix: Matrix, quantization: Quantization, elements: int) -> int:
@@ -66,6 +106,7 @@ def _stored(matrix: Matrix, quantization: Quantization, elements: int) -> int:
         case "fp8-channel":
             return elements + matrix.rows * SCALE_BYTES
         case "fp8-block":
+            block = _scale_block(matrix, block)
             return elements + ceil_div(matrix.rows, block) * ceil_div(matrix.columns, block) * matrix.scale_bytes
         case "int8-channel":
             return elements + matrix.rows * SCALE_BYTES
@@ -78,7 +119,7 @@ def _stored(matrix: Matrix, quantization: Quantization, elements: int) -> int:
         case "nvfp4":
             return (
                 elements // 2
-                + matrix.rows * ceil_div(matrix.columns, block)
+                + matrix.rows * _nvfp4_groups(matrix, block)
                 + NVFP4_GLOBAL_SCALES * SCALE_BYTES * matrix.parts
             )
         case "bitsandbytes-4bit":

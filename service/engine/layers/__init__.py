@@ -5,6 +5,7 @@ from service.engine.layers.base import (
     FLOP_PER_MULTIPLICATION,
     Divisor,
     FeedForward,
+    KernelNeed,
     LiveElements,
     Mixer,
     Part,
@@ -13,7 +14,7 @@ from service.engine.layers.base import (
     Spread,
     Work,
 )
-from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Sharding, SpecKind, heads_per_rank
+from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Checkpoint, Sharding, SpecKind, heads_per_rank
 from service.engine.layers.compressed import CompressedAttention
 from service.engine.layers.delta_net import GatedDeltaNet
 from service.engine.layers.dense import DenseMlp
@@ -26,6 +27,7 @@ from service.engine.layers.latent import LatentAttention, SparseIndexer
 from service.engine.layers.mamba import Mamba1, Mamba2
 from service.engine.layers.nothing import NoAttention, NoMlp
 from service.engine.layers.recurrent import RecurrentMixer
+from service.engine.layers.rotary import RotaryTable
 from service.engine.layers.shared_blocks import SharedBlocks
 from service.engine.layers.short_convolution import ShortConvolution
 from service.engine.layers.streams import AlternatingUpdates, hyper_connections, stream_joiner
@@ -42,6 +44,7 @@ __all__ = [
     "Attention",
     "BlockSelector",
     "CacheSpec",
+    "Checkpoint",
     "CompressedAttention",
     "DecoderLayer",
     "DenseMlp",
@@ -51,6 +54,7 @@ __all__ = [
     "FeedForward",
     "GatedDeltaNet",
     "GroupedQueryAttention",
+    "KernelNeed",
     "KimiDeltaAttention",
     "LatentAttention",
     "LiveElements",
@@ -65,6 +69,7 @@ __all__ = [
     "PerLayerEmbeddings",
     "RecurrentMixer",
     "Role",
+    "RotaryTable",
     "Routing",
     "Sharding",
     "SharedBlocks",

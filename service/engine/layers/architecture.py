@@ -14,6 +14,7 @@ from service.engine.formats.elements import dtype_bytes
 from service.engine.layers.base import FeedForward, Mixer, Part
 from service.engine.layers.embeddings import PerLayerEmbeddings
 from service.engine.layers.encoder import Encoder
+from service.engine.layers.rotary import RotaryTable
 from service.engine.layers.shared_blocks import SharedBlocks
 from service.engine.layers.streams import AlternatingUpdates
 
@@ -51,11 +52,15 @@ class Architecture:
     has_attention_residuals: bool = False  # each part of a layer attends over earlier layers' outputs (Kimi K3)
     residual_streams: int = 1  # hyper-connections mix several, with fp32 weights of their own
     mixes_streams: bool = True  # into each other as well, not only in and out of a layer's parts
+    runs_in_float16: bool = True  # else the engine refuses to, and loads it in float32 on GPUs without bfloat16
+    sees_images_both_ways: bool = False  # tokens of one image attend to each other, later ones too
+    prefers_fp8_cache: bool = False  # on GPUs whose sparse kernels read it plain, unless stated (GLM)
     shared_blocks: SharedBlocks | None = None
     per_layer_embeddings: PerLayerEmbeddings | None = None
     alternating_updates: AlternatingUpdates | None = None
     extra_parameters: int = 0  # learnt positions and the like, on every rank
     encoder: Encoder | None = None
+    rotary_tables: tuple[RotaryTable, ...] = ()  # kept beside the weights
     has_window_pool: bool = False  # SGLang keeps its windowed layers in a pool of their own
     measured_as: tuple[str, str] | None = None  # class and model type with the same matrices that kernels are known for
     mtp: "DraftHead | None" = None  # multi-token prediction modules of the checkpoint, loaded only to draft

@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 from service.engine.formats.matrix import Matrix
 from service.engine.inputs import Layout
-from service.engine.layers.cache import CacheSpec, Sharding
+from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Checkpoint, Sharding
 
 FLOP_PER_MULTIPLICATION: Final = 2
 UNBOUNDED: Final = float("inf")
@@ -41,6 +41,8 @@ class Divisor:
     rule: DivisionRule = "exact"
     fills_blocks: bool = False  # a rank's part is whole blocks, where a checkpoint is quantized in blocks
     is_dealt_out: bool = False  # expert parallelism leaves it whole
+    width: int = 0  # across the columns, where it is not the model's [elements]
+    module: str = ""  # of the matrix, below its layer's name; empty where it is always quantized as the rest is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,28 @@ class Spread:
     queries: int = 0
     key_values: int = 0  # 0 for a layer without tokens to share
     is_local: bool = False  # keeps a window or chunk, which cannot be spread
-    needs_packing: bool = False  # its kernels read a spread cache in the packed format only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelNeed:
+    """What a kernel must do to run a layer's attention; an engine picks one by it and by the GPU.
+
+    grouped   keys and values of several heads
+    latent    one latent for all heads, whole
+    sparse    the same, of selected tokens
+    own       a kernel of the layer's own, on every GPU, which reads whole multiples of `block_size`
+    """
+
+    kind: Literal["grouped", "latent", "sparse", "own"]
+    key_dim: int = 0  # of one head, or of a latent with its rotary part [elements]
+    value_dim: int = 0  # of one head, or of a latent alone [elements]
+    nope_dim: int = 0  # of a head's key without its rotary part, where latents are expanded [elements]
+    rope_dim: int = 0  # of the rotary part [elements]
+    top_k: int = 0  # selected tokens, where the layer selects itself
+    has_sinks: bool = False
+    keeps_model_dtype: bool = False  # of the cache, whatever is asked for
+    reads_fp8_only: bool = False  # a cache of 16 bits is refused
+    block_size: int = DEFAULT_BLOCK_SIZE  # [tokens]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,14 +170,10 @@ class Mixer(Part):
     def caches(self, sharding: Sharding, /) -> tuple[CacheSpec, ...]:
         """Return what one rank keeps; nothing for a layer without cache, or with another layer's."""
 
-    @abstractmethod
-    def kernel_block_size(self, cache_element_bytes: int, /) -> int:
-        """Return the smallest block that the kernel on Hopper accepts. [tokens]."""
-
     @property
     @abstractmethod
-    def hybrid_block_size(self) -> int:
-        """Return the same where a block must hold another layer's recurrent state as well. [tokens]."""
+    def kernel_needs(self) -> tuple[KernelNeed, ...]:
+        """Return what kernels must do to read its caches; nothing where none reads them in blocks."""
 
     @property
     @abstractmethod
@@ -178,6 +197,16 @@ class Mixer(Part):
     @abstractmethod
     def work(self, tensor_parallel_size: int, cache_element_bytes: int, /) -> Work:
         """Return what one rank reads and multiplies per request, beside the weights."""
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """Return how prefill may keep its state on the way; None without one, or where it cannot."""
+        return None
+
+    @property
+    def keeps_every_state(self) -> bool:
+        """Return whether engines that could kept a state at every block of a prefix, before they kept two in all."""
+        return False
 
     @property
     def is_attention(self) -> bool:
@@ -223,3 +252,8 @@ class FeedForward(Part):
     def has_experts(self) -> bool:
         """Return whether tokens are dealt over experts."""
         return self.routing is not None
+
+    @property
+    def has_own_kernel(self) -> bool:
+        """Return whether experts run in a kernel that no other model's do."""
+        return False

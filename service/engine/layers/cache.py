@@ -79,6 +79,15 @@ class CacheSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """How a kernel can keep a recurrent state for prefix caching while prefill goes on, where the GPU runs it."""
+
+    kernel: Literal["mamba2", "delta", "flash_kda"]
+    tokens: int  # grid on which states can be kept [tokens]
+    key_width: int = 0  # of one head [elements]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sharding:
     """What decides the bytes of a rank besides the model itself."""
 
@@ -86,19 +95,12 @@ class Sharding:
     cache_element_bytes: int  # 2 for bf16 and fp16, 1 for fp8
     model_element_bytes: int
     block_size: int = DEFAULT_BLOCK_SIZE
-    is_checkpoints_dtype: bool = False  # the cache's dtype is the checkpoint's own
+    packs_latents: bool = False  # of sparse attention, as its kernel reads them
     keeps_states: bool = False  # recurrent layers keep states for prefix caching
+    exporting: frozenset[Checkpoint] = frozenset()  # kernels that keep states while prefill goes on
     num_speculative_tokens: int = 0  # drafted per step; each needs a state to fall back to
     retained_tokens: int = 0  # that sliding windows keep longer for drafts [tokens]
     context_ranks: int = 1  # decode-context parallelism
-
-    @property
-    def is_packed(self) -> bool:
-        """Return whether an fp8 cache was asked for, which sparse kernels pack; a checkpoint's own stays plain.
-
-        Source: vLLM 0.33 `layers/attention/mla_attention.py` (`_canonicalize_sparse_mla_kv_cache_dtype`).
-        """
-        return self.cache_element_bytes == 1 and not self.is_checkpoints_dtype
 
 
 def heads_per_rank(num_heads: int, tensor_parallel_size: int) -> int:

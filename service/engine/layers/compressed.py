@@ -22,6 +22,7 @@ from service.engine.layers.base import (
     FLOP_PER_MULTIPLICATION,
     UNBOUNDED,
     Divisor,
+    KernelNeed,
     LiveElements,
     Mixer,
     Role,
@@ -92,14 +93,10 @@ class CompressedAttention(Mixer):
         """Return the groups of tokens that one compressed latent is made of."""
         return 1 if self.indexer is None else 2
 
-    def kernel_block_size(self, _cache_element_bytes: int) -> int:
-        """Return the block of the compressed past. [tokens]."""
-        return COMPRESSED_BLOCK_SIZE
-
     @property
-    def hybrid_block_size(self) -> int:
-        """Return the same. [tokens]."""
-        return COMPRESSED_BLOCK_SIZE
+    def kernel_needs(self) -> tuple[KernelNeed, ...]:
+        """Return a kernel of its own, with the block of the compressed past."""
+        return (KernelNeed(kind="own", block_size=COMPRESSED_BLOCK_SIZE, reads_fp8_only=True),)
 
     @property
     def page_size(self) -> int | None:

@@ -17,7 +17,7 @@ from service.engine.formats.elements import dtype_bytes
 from service.engine.formats.matrix import Matrix, single, vector
 from service.engine.inputs import Layout
 from service.engine.layers.base import Divisor, LiveElements
-from service.engine.layers.cache import Sharding
+from service.engine.layers.cache import Checkpoint, Sharding
 from service.engine.layers.recurrent import RecurrentMixer
 
 CHUNK_TOKENS: Final = 64  # that the kernel takes at once, and after which it can export its state [tokens]
@@ -72,9 +72,11 @@ class GatedDeltaNet(RecurrentMixer):
         return convolution + matrix * dtype_bytes(self.state_dtype, element_bytes)
 
     @property
-    def checkpoint_tokens(self) -> int:
-        """Return the kernel's chunk, where it exports states. [tokens]."""
-        return CHUNK_TOKENS if self.exports_states else 0
+    def checkpoint(self) -> Checkpoint | None:
+        """Return the kernel's chunk, where it exports states."""
+        if not self.exports_states:
+            return None
+        return Checkpoint(kernel="delta", tokens=CHUNK_TOKENS, key_width=self.key_head_dim)
 
     def matrices(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
         """Return one projection of queries, keys, values and gate, and what steers the decay."""

@@ -57,7 +57,10 @@ class DenseMlp(FeedForward):
     @property
     def divisors(self) -> tuple[Divisor, ...]:
         """Return the columns, of which a rank holds whole quantization blocks."""
-        return (Divisor(name="feed-forward columns", size=self.intermediate_size, fills_blocks=True),)
+        columns = Divisor(
+            name="feed-forward columns", size=self.intermediate_size, fills_blocks=True, module="mlp.down_proj"
+        )
+        return (columns,)
 
     @property
     def live_elements(self) -> int:

@@ -12,7 +12,7 @@ Sources:
 
 from dataclasses import dataclass, replace
 
-from service.engine.arithmetic import ceil_div, round_up
+from service.engine.arithmetic import ceil_div
 from service.engine.formats.elements import SINGLE_BYTES
 from service.engine.formats.matrix import Matrix, single, vector
 from service.engine.inputs import Layout
@@ -29,7 +29,7 @@ class MoeMlp(FeedForward):
     moe_intermediate_size: int
     shared_expert_intermediate_size: int = 0  # summed over shared experts
     has_shared_gate: bool = False  # one logit that scales the shared expert
-    rank_padding: int = 1  # each rank's share of an MXFP4 expert is rounded up to a multiple of this
+    own_multiple: int = 1  # to which a rank's share of an MXFP4 expert is rounded on Hopper
     min_rank_columns: int = 0  # and to this at least, once experts are cut
     latent_size: int = 0  # routed experts work in this width, projected in and out; 0 in the model's own
     has_latent_norm: bool = False
@@ -42,6 +42,8 @@ class MoeMlp(FeedForward):
     has_bias: bool = False
     has_router_bias: bool = False
     has_wide_router: bool = False  # router kept in fp32
+    computes_router_wide: bool = False  # in fp32, for which it is kept so where no kernel mixes types
+    has_plain_activation: bool = True  # SiLU or a squared ReLU, which every kernel knows
     expert_scheme: str = ""  # how quantized checkpoints store experts, where not as the rest: mxfp4, nvfp4
     hash_table_rows: int = 0  # tokens with fixed experts, as 32-bit numbers (DeepSeek V4's first layers)
     has_score_correction: bool = False  # one fp32 bias per expert, for balance
@@ -86,15 +88,11 @@ class MoeMlp(FeedForward):
         ]
 
     def _routed_experts(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
-        """Return the experts of one rank, each with itself as MXFP4 kernels pad it."""
+        """Return the experts of one rank."""
         columns = self._rank_columns(self.moe_intermediate_size, layout)
         if self._cuts(layout):
             columns = max(columns, self.min_rank_columns)
-        padded = self._experts(round_up(columns, self.rank_padding), hidden_size, layout, prefix)
-        return [
-            replace(matrix, in_mxfp4=in_mxfp4)
-            for matrix, in_mxfp4 in zip(self._experts(columns, hidden_size, layout, prefix), padded, strict=True)
-        ]
+        return self._experts(columns, hidden_size, layout, prefix)
 
     def _image_experts(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
         if not self.image_expert_size:
@@ -124,6 +122,9 @@ class MoeMlp(FeedForward):
             scheme=self.expert_scheme,
             biases=parts * columns if self.has_bias else 0,
             is_routed=True,
+            inner_side="rows",
+            own_multiple=self.own_multiple,
+            pads_plain=self.has_plain_activation,
         )
         out_of = Matrix(
             module=prefix + "experts.down_proj",
@@ -133,6 +134,9 @@ class MoeMlp(FeedForward):
             scheme=self.expert_scheme,
             biases=width if self.has_bias else 0,
             is_routed=True,
+            inner_side="columns",
+            own_multiple=self.own_multiple,
+            pads_plain=self.has_plain_activation,
         )
         return [into, out_of]
 
@@ -148,6 +152,7 @@ class MoeMlp(FeedForward):
             columns=hidden_size,
             is_linear=False,
             element_bytes=SINGLE_BYTES if self.has_wide_router else None,
+            is_wide_router=self.computes_router_wide,
             biases=self._choices if self.has_router_bias else 0,
         )
         return [gate]
@@ -198,7 +203,12 @@ class MoeMlp(FeedForward):
     @property
     def divisors(self) -> tuple[Divisor, ...]:
         """Return the columns of an expert, rounded up on a rank, and those of shared experts."""
-        shared = Divisor(name="shared expert columns", size=self.shared_expert_intermediate_size)
+        shared = Divisor(
+            name="shared expert columns",
+            size=self.shared_expert_intermediate_size,
+            fills_blocks=True,
+            module="mlp.shared_experts.down_proj",
+        )
         return (
             Divisor(
                 name="expert columns",
@@ -206,6 +216,8 @@ class MoeMlp(FeedForward):
                 rule="rounded",
                 fills_blocks=True,
                 is_dealt_out=True,
+                width=self.latent_size,
+                module="mlp.experts.down_proj",
             ),
             *((shared,) if self.shared_expert_intermediate_size else ()),
         )
@@ -226,6 +238,11 @@ class MoeMlp(FeedForward):
         width = self.latent_size or hidden_size
         products = (2 if self.is_gated else 1) * inner
         return self.num_experts_per_tok * (max(inner, width) + max(products, width))
+
+    @property
+    def has_own_kernel(self) -> bool:
+        """Return whether their MXFP4 kernel on Hopper is gpt-oss's own."""
+        return self.own_multiple > 1
 
     @property
     def adapted_matrices(self) -> tuple[str, ...] | None:

@@ -12,9 +12,7 @@ Sources:
 """
 
 from dataclasses import dataclass
-from typing import Final
 
-from service.engine.formats.elements import BYTE
 from service.engine.formats.matrix import Matrix, cache_scales, vector
 from service.engine.inputs import Layout
 from service.engine.layers.base import (
@@ -22,16 +20,14 @@ from service.engine.layers.base import (
     FLOP_PER_MULTIPLICATION,
     UNBOUNDED,
     Divisor,
+    KernelNeed,
     LiveElements,
     Mixer,
     Role,
     Spread,
     Work,
 )
-from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Sharding, SpecKind, heads_per_rank
-
-WIDE_HEAD_DIM: Final = 512  # heads that FlashAttention 4 runs with an fp8 cache in longer blocks only
-WIDE_FP8_BLOCK_SIZE: Final = 64  # [tokens]
+from service.engine.layers.cache import CacheSpec, Sharding, SpecKind, heads_per_rank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,17 +118,19 @@ class GroupedQueryAttention(Mixer):
             return "sliding_window"
         return "full_attention" if self.attention_chunk_size is None else "chunked_local_attention"
 
-    def kernel_block_size(self, cache_element_bytes: int) -> int:
-        """Return the selector's block, or what the kernel for wide heads wants. [tokens]."""
-        if self.selector is not None:
-            return self.selector.block_size
-        is_wide = self.head_dim == WIDE_HEAD_DIM and cache_element_bytes == BYTE
-        return WIDE_FP8_BLOCK_SIZE if is_wide else DEFAULT_BLOCK_SIZE
-
     @property
-    def hybrid_block_size(self) -> int:
-        """Return the engine's default. [tokens]."""
-        return DEFAULT_BLOCK_SIZE
+    def kernel_needs(self) -> tuple[KernelNeed, ...]:
+        """Return its heads, or the block selector's own kernel."""
+        if self.selector is not None:
+            return (KernelNeed(kind="own", block_size=self.selector.block_size),)
+        heads = KernelNeed(
+            kind="grouped",
+            key_dim=self.head_dim,
+            value_dim=self.v_head_dim,
+            has_sinks=self.has_sinks,
+            keeps_model_dtype=self.keeps_model_dtype,
+        )
+        return (heads,)
 
     @property
     def page_size(self) -> int | None:

@@ -17,7 +17,7 @@ from service.engine.formats.elements import SINGLE_BYTES
 from service.engine.formats.matrix import Matrix, single, vector
 from service.engine.inputs import Layout
 from service.engine.layers.base import Divisor, LiveElements
-from service.engine.layers.cache import Sharding
+from service.engine.layers.cache import Checkpoint, Sharding
 from service.engine.layers.recurrent import RecurrentMixer
 
 FLASH_KDA_CHECKPOINT_TOKENS: Final = 16  # chunk on which the FlashKDA kernel of Kimi K3 can export its state [tokens]
@@ -48,9 +48,11 @@ class KimiDeltaAttention(RecurrentMixer):
         return inputs * 3 * width * sharding.model_element_bytes + width * self.head_dim * SINGLE_BYTES
 
     @property
-    def checkpoint_tokens(self) -> int:
-        """Return the chunk of Kimi K3's kernel; the older one exports no states. [tokens]."""
-        return FLASH_KDA_CHECKPOINT_TOKENS if self.has_full_rank_gate else 0
+    def checkpoint(self) -> Checkpoint | None:
+        """Return the chunk of Kimi K3's kernel; the older one exports no states."""
+        if not self.has_full_rank_gate:
+            return None
+        return Checkpoint(kernel="flash_kda", tokens=FLASH_KDA_CHECKPOINT_TOKENS, key_width=self.head_dim)
 
     def matrices(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
         """Return one fused projection; decay and low-rank gate have one narrow projection, whole on every rank."""

@@ -23,17 +23,17 @@ from service.engine.layers.base import (
     FLOP_PER_MULTIPLICATION,
     UNBOUNDED,
     Divisor,
+    KernelNeed,
     LiveElements,
     Mixer,
     Role,
     Spread,
     Work,
 )
-from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Sharding, heads_per_rank
+from service.engine.layers.cache import CacheSpec, Sharding, heads_per_rank
 
-SPARSE_BLOCK_SIZE: Final = 64  # smallest kernel block of the sparse latent kernels [tokens]
-FP8_LATENT_BLOCK_SIZE: Final = 64  # FlashMLA's only kernel block [tokens]
-LATENT_HYBRID_TOKENS: Final = 128  # blocks of latents beside recurrent layers are whole multiples [tokens]
+INDEXER_BLOCK_SIZE: Final = 64  # of the kernel that scores an indexer's keys [tokens]
+SPARSE_PAGE_SIZE: Final = 64  # of SGLang's sparse latent kernels [tokens]
 PACKED_LATENT_BYTES: Final = 656  # 512 fp8 values, 4 fp32 scales and 64 bf16 rotary values
 INDEXER_SCALE_BYTES: Final = 4  # one fp32 scale for each indexer key
 
@@ -92,6 +92,7 @@ class LatentAttention(Mixer):
     has_sinks: bool = False  # one learnt fp32 logit per head
     keeps_heads: bool = False  # keeps every head's key and value, not the latent (MiniCPM3)
     is_sparse: bool = False  # attends to selected tokens only
+    top_k: int = 0  # so many of them
     indexer: SparseIndexer | None = None  # None in sparse layers that reuse another layer's selection
 
     @property
@@ -126,7 +127,7 @@ class LatentAttention(Mixer):
         """
         if self.keeps_heads:
             return (self._kept_heads(sharding),)
-        is_packed = self.is_sparse and sharding.is_packed
+        is_packed = self.is_sparse and sharding.packs_latents
         token_bytes = PACKED_LATENT_BYTES if is_packed else self.latent_width * sharding.cache_element_bytes
         latent = CacheSpec(
             kind="mla_attention",
@@ -149,32 +150,31 @@ class LatentAttention(Mixer):
             context_ranks=sharding.context_ranks,
         )
 
-    def kernel_block_size(self, cache_element_bytes: int) -> int:
-        """Return what the sparse kernels or FlashMLA want. [tokens]."""
-        if self.keeps_heads:
-            return DEFAULT_BLOCK_SIZE
-        if self.is_sparse:
-            return SPARSE_BLOCK_SIZE
-        return FP8_LATENT_BLOCK_SIZE if cache_element_bytes == BYTE else DEFAULT_BLOCK_SIZE
-
     @property
-    def hybrid_block_size(self) -> int:
-        """Return the whole multiples that decode kernels of latents want. [tokens]."""
-        return LATENT_HYBRID_TOKENS
+    def kernel_needs(self) -> tuple[KernelNeed, ...]:
+        """Return latents, whole or selected, with the indexer's keys, or the heads made of them."""
+        if self.keeps_heads:
+            return (KernelNeed(kind="grouped", key_dim=self.key_width, value_dim=self.key_width),)
+        latents = KernelNeed(
+            kind="sparse" if self.is_sparse else "latent",
+            key_dim=self.latent_width,
+            value_dim=self.kv_lora_rank,
+            nope_dim=self.qk_nope_head_dim,
+            rope_dim=self.qk_rope_head_dim,
+            top_k=self.top_k,
+        )
+        return (latents,) if self.indexer is None else (latents, KernelNeed(kind="own", block_size=INDEXER_BLOCK_SIZE))
 
     @property
     def page_size(self) -> int | None:
         """Return what the sparse kernels want. [tokens]."""
-        return SPARSE_BLOCK_SIZE if self.is_sparse else ANY_PAGE
+        return SPARSE_PAGE_SIZE if self.is_sparse else ANY_PAGE
 
     @property
     def spread(self) -> Spread:
-        """Return that one latent serves all queries; sparse kernels share only the packed cache.
-
-        Source: vLLM 0.33 `v1/attention/backends/mla/flashmla_sparse.py`.
-        """
+        """Return that one latent serves all queries."""
         heads = self.num_attention_heads
-        return Spread(queries=heads, key_values=heads if self.keeps_heads else 1, needs_packing=self.is_sparse)
+        return Spread(queries=heads, key_values=heads if self.keeps_heads else 1)
 
     def matrices(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
         """Return the down-projections (whole on every rank) and up-projections (split by heads)."""

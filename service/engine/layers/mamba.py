@@ -18,7 +18,7 @@ from service.engine.formats.elements import dtype_bytes
 from service.engine.formats.matrix import Matrix, single, vector
 from service.engine.inputs import Layout
 from service.engine.layers.base import Divisor, LiveElements
-from service.engine.layers.cache import Sharding
+from service.engine.layers.cache import Checkpoint, Sharding
 from service.engine.layers.recurrent import RecurrentMixer
 
 
@@ -65,9 +65,14 @@ class Mamba2(RecurrentMixer):
         return convolution + matrix * dtype_bytes(self.state_dtype, element_bytes)
 
     @property
-    def checkpoint_tokens(self) -> int:
-        """Return that prefill can keep a state after any token. [tokens]."""
-        return 1
+    def keeps_every_state(self) -> bool:
+        """Return true: vLLM up to 0.27 `models/interfaces.py` (`SupportsMambaPrefixCaching`)."""
+        return True
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """Return that prefill can keep a state after any token."""
+        return Checkpoint(kernel="mamba2", tokens=1)
 
     def matrices(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
         """Return one projection of gate, inputs, B, C and time steps, the convolution, and the output."""
@@ -124,9 +129,14 @@ class Mamba1(RecurrentMixer):
         return (self.conv_kernel_size - 1 + self.state_size) * width * sharding.model_element_bytes
 
     @property
-    def checkpoint_tokens(self) -> int:
-        """Return that prefill exports no states. [tokens]."""
-        return 0
+    def keeps_every_state(self) -> bool:
+        """Return true: vLLM up to 0.27 `models/interfaces.py` (`SupportsMambaPrefixCaching`)."""
+        return True
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """Return that prefill exports no states."""
+        return None
 
     def matrices(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
         """Return projections of inputs and gate, of time step, B and C, the convolution, and the output."""

@@ -11,8 +11,19 @@ from dataclasses import dataclass
 
 from service.engine.formats.matrix import Matrix
 from service.engine.inputs import Layout
-from service.engine.layers.base import ANY_PAGE, Divisor, FeedForward, LiveElements, Mixer, Role, Routing, Spread, Work
-from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Sharding
+from service.engine.layers.base import (
+    ANY_PAGE,
+    Divisor,
+    FeedForward,
+    KernelNeed,
+    LiveElements,
+    Mixer,
+    Role,
+    Routing,
+    Spread,
+    Work,
+)
+from service.engine.layers.cache import CacheSpec, Sharding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +43,10 @@ class NoAttention(Mixer):
         """Return none."""
         return ()
 
-    def kernel_block_size(self, _cache_element_bytes: int) -> int:
-        """Return the engine's default. [tokens]."""
-        return DEFAULT_BLOCK_SIZE
-
     @property
-    def hybrid_block_size(self) -> int:
-        """Return the same. [tokens]."""
-        return DEFAULT_BLOCK_SIZE
+    def kernel_needs(self) -> tuple[KernelNeed, ...]:
+        """Return none."""
+        return ()
 
     @property
     def page_size(self) -> int | None:

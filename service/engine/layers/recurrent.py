@@ -12,8 +12,8 @@ Source:
 from abc import abstractmethod
 
 from service.engine.formats.elements import HALF_BYTES
-from service.engine.layers.base import ANY_PAGE, Mixer, Role, Spread, Work
-from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Sharding
+from service.engine.layers.base import ANY_PAGE, KernelNeed, Mixer, Role, Spread, Work
+from service.engine.layers.cache import CacheSpec, Checkpoint, Sharding
 
 
 class RecurrentMixer(Mixer):
@@ -30,8 +30,8 @@ class RecurrentMixer(Mixer):
 
     @property
     @abstractmethod
-    def checkpoint_tokens(self) -> int:
-        """Return the grid on which prefill can keep a state for prefix caching; 0 where it cannot. [tokens].
+    def checkpoint(self) -> Checkpoint | None:
+        """Return the kernel by which prefill can keep a state for prefix caching; None without one.
 
         Source: vLLM 0.33, each layer's `get_kv_cache_spec` (`prefill_checkpoint_alignment`).
         """
@@ -43,27 +43,23 @@ class RecurrentMixer(Mixer):
 
     def caches(self, sharding: Sharding, /) -> tuple[CacheSpec, ...]:
         """Return the state as one page."""
-        pages = 1
-        if sharding.keeps_states:  # a running state and the one being written, and a checkpoint
-            pages = 3 if self.checkpoint_tokens else 2
+        is_exported = sharding.keeps_states and self.checkpoint in sharding.exporting
+        # A running state; where they are kept also the one being written, and a checkpoint.
+        pages = 1 + sharding.keeps_states + is_exported
         state = CacheSpec(
             kind="mamba",
             block_size=sharding.block_size,
             token_bytes=0,
             state_bytes=self.state_bytes(sharding),
             pages_per_request=pages + sharding.num_speculative_tokens,
-            checkpoint_tokens=self.checkpoint_tokens,
+            checkpoint_tokens=self.checkpoint.tokens if self.checkpoint is not None and is_exported else 0,
         )
         return (state,)
 
-    def kernel_block_size(self, _cache_element_bytes: int, /) -> int:
-        """Return the engine's default: no kernel reads a state in blocks. [tokens]."""
-        return DEFAULT_BLOCK_SIZE
-
     @property
-    def hybrid_block_size(self) -> int:
-        """Return the same. [tokens]."""
-        return DEFAULT_BLOCK_SIZE
+    def kernel_needs(self) -> tuple[KernelNeed, ...]:
+        """Return none: no kernel reads a state in blocks."""
+        return ()
 
     @property
     def page_size(self) -> int | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from service.engine.formats.matrix import Matrix
 from service.engine.inputs import Layout
 from service.engine.layers.base import Divisor, LiveElements
-from service.engine.layers.cache import Sharding
+from service.engine.layers.cache import Checkpoint, Sharding
 from service.engine.layers.recurrent import RecurrentMixer
 
 
@@ -39,9 +39,9 @@ class ShortConvolution(RecurrentMixer):
         return inputs * (self.hidden_size // sharding.tensor_parallel_size) * sharding.model_element_bytes
 
     @property
-    def checkpoint_tokens(self) -> int:
-        """Return that prefill exports no states. [tokens]."""
-        return 0
+    def checkpoint(self) -> Checkpoint | None:
+        """Return that prefill exports no states."""
+        return None
 
     def matrices(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
         """Return one projection of the input and both gates, the convolution, and the output."""

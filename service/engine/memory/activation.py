@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import Final
 
 from service.engine.arithmetic import KIB, MIB, ceil_div
+from service.engine.engines.device import REFERENCE, Device
+from service.engine.engines.expert_kernels import expert_kernels
 from service.engine.engines.rules import EngineRules
 from service.engine.formats.elements import HALF_BYTES
 from service.engine.inputs import EngineSettings, Layout
@@ -23,14 +25,16 @@ LONG_CONTEXT_TOKENS: Final = 256 * KIB
 INDEXER_LOGITS_BYTES: Final = 512 * MIB
 
 
-def activation_bytes(architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules) -> int:
+def activation_bytes(
+    architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules, device: Device = REFERENCE
+) -> int:
     """Return the peak of the profiling run beside weights. [bytes].
 
         peak      = lasting + kept + max(sampler, forward, encoder)             vLLM >= 0.17
                   = kept + max(sampler, forward + workspace, encoder)           before
                   = lasting + kept + sampler + forward + encoder                TensorRT-LLM
         lasting   = sampler's tables + workspace
-        kept      = copies x batch x hidden x streams x 2 + encoder outputs
+        kept      = base + copies x batch x hidden x streams x 2 + encoder outputs
         sampler   = bytes_per_logit x min(max_num_seqs, batch) x vocabulary
         forward   = batch x 2 x (widest layer on one rank)
         encoder   = encoder tokens x 2 x (widest encoder layer on one rank, per token)
@@ -45,6 +49,7 @@ def activation_bytes(architecture: Architecture, layout: Layout, settings: Engin
         layout: how one replica is spread.
         settings: batch limits and context.
         rules: the version's working copies of logits and hidden states.
+        device: the GPU's generation and the engine's version, by which kernels are picked.
 
     Sources:
         vLLM 0.33 `v1/worker/gpu/model_runner.py` (`profile_run`, `_dummy_sampler_run`),
@@ -58,11 +63,9 @@ def activation_bytes(architecture: Architecture, layout: Layout, settings: Engin
     forward = forward_bytes(architecture, layout, settings)
     kept = kept_bytes(architecture, settings, rules)
     if not rules.keeps_workspaces:
-        forward += workspace_bytes(architecture, layout, settings, rules)
-    lasting = lasting_bytes(architecture, layout, settings, rules)
-    if rules.memory_share == "free":
-        return lasting + kept + sampler + forward + encoder
-    return lasting + kept + max(sampler, forward, encoder)
+        forward += workspace_bytes(architecture, layout, settings, rules, device)
+    lasting = lasting_bytes(architecture, layout, settings, rules, device)
+    return lasting + kept + rules.serving_engine.working_bytes(sampler, forward, encoder)
 
 
 def encoder_tokens(architecture: Architecture, settings: EngineSettings) -> int:
@@ -73,7 +76,7 @@ def encoder_tokens(architecture: Architecture, settings: EngineSettings) -> int:
     Source:
         vLLM 0.33 `multimodal/encoder_budget.py` (`MultiModalBudget`).
     """
-    if architecture.encoder is None or architecture.encoder.max_tokens_per_item == 0:
+    if architecture.encoder is None or settings.is_text_only or architecture.encoder.max_tokens_per_item == 0:
         return 0
     longest = architecture.encoder.max_tokens_per_item
     budget = max(settings.max_num_batched_tokens, longest)
@@ -81,10 +84,16 @@ def encoder_tokens(architecture: Architecture, settings: EngineSettings) -> int:
 
 
 @lru_cache(maxsize=2048)
-def expert_workspace_elements(architecture: Architecture, layout: Layout) -> int:
-    """Return the elements per token of the widest expert layer's two buffers. [elements]."""
-    buffers = [part.workspace_elements(architecture.hidden_size, layout) for part in architecture.feed_forwards]
-    return max(buffers, default=0)
+def expert_workspace_elements(architecture: Architecture, layout: Layout, *, shares_buffers: bool = True) -> int:
+    """Return the elements per token of the widest expert layer's two buffers. [elements].
+
+    Args:
+        architecture: the model.
+        layout: how one replica is spread.
+        shares_buffers: whether a model's own kernel uses the buffers of other experts; else it makes its own.
+    """
+    parts = [part for part in architecture.feed_forwards if shares_buffers or not part.has_own_kernel]
+    return max((part.workspace_elements(architecture.hidden_size, layout) for part in parts), default=0)
 
 
 @lru_cache(maxsize=2048)
@@ -105,29 +114,36 @@ def sampled_logits(architecture: Architecture, settings: EngineSettings) -> int:
     return min(settings.max_num_seqs, settings.max_num_batched_tokens) * architecture.vocab_size
 
 
-def lasting_bytes(architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules) -> int:
+def lasting_bytes(
+    architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules, device: Device = REFERENCE
+) -> int:
     """Return what stays allocated after the profiling run: the sampler's tables, and workspaces where kept. [bytes].
 
     Newer versions print it as consumed, beside the weights, and no longer as peak activation.
     """
     tables = int(rules.sampler_state_bytes_per_logit * settings.max_num_seqs * architecture.vocab_size)
-    return tables + (workspace_bytes(architecture, layout, settings, rules) if rules.keeps_workspaces else 0)
+    return tables + (workspace_bytes(architecture, layout, settings, rules, device) if rules.keeps_workspaces else 0)
 
 
 def kept_bytes(architecture: Architecture, settings: EngineSettings, rules: EngineRules) -> int:
     """Return what stays alive beside every peak: hidden states of the batch and encoder outputs. [bytes]."""
     row_bytes = architecture.hidden_size * HALF_BYTES
     batch = settings.max_num_batched_tokens * architecture.residual_streams * row_bytes
-    if architecture.encoder is None:
-        return int(rules.hidden_state_copies * batch)
+    own = rules.activation_base_bytes + int(rules.hidden_state_copies * batch)
+    if architecture.encoder is None or settings.is_text_only:
+        return own
     unbounded = 0 if rules.bounds_encoder_cache else architecture.encoder.unbounded_tokens
     tokens = max(encoder_tokens(architecture, settings), unbounded)
-    return int(rules.hidden_state_copies * batch) + tokens * architecture.encoder.outputs * row_bytes
+    return own + tokens * architecture.encoder.outputs * row_bytes
 
 
-def workspace_bytes(architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules) -> int:
+def workspace_bytes(
+    architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules, device: Device = REFERENCE
+) -> int:
     """Return the largest buffer that layers share: of experts or of sparse attention. [bytes]."""
-    experts = settings.max_num_batched_tokens * HALF_BYTES * expert_workspace_elements(architecture, layout)
+    shares_buffers = expert_kernels(device).shares_buffers
+    elements = expert_workspace_elements(architecture, layout, shares_buffers=shares_buffers)
+    experts = settings.max_num_batched_tokens * HALF_BYTES * elements
     return max(experts, _sparse_workspace_bytes(architecture, settings, rules))
 
 

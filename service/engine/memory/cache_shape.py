@@ -12,12 +12,22 @@ from functools import lru_cache
 from math import lcm
 
 from service.engine.arithmetic import ceil_div
-from service.engine.errors import UnsupportedLayoutError
+from service.engine.engines.device import REFERENCE, Device
+from service.engine.engines.kernels import common_block_size, exports_state
 from service.engine.formats.elements import cache_bytes
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout
-from service.engine.layers import DEFAULT_BLOCK_SIZE, Architecture, CacheSpec, DecoderLayer, DraftHead, Sharding
+from service.engine.layers import (
+    DEFAULT_BLOCK_SIZE,
+    Architecture,
+    CacheSpec,
+    Checkpoint,
+    DecoderLayer,
+    DraftHead,
+    Sharding,
+)
 from service.engine.memory.drafts import draft_of, retained_tokens
-from service.engine.memory.groups import CacheGroup, cache_groups, counted
+from service.engine.memory.groups import CacheGroup, cache_groups, columned_bytes, counted, packed_bytes
+from service.engine.memory.kernels import asked_cache, hybrid_alignment, kernels_of
 from service.engine.memory.stages import pipeline_stages
 
 
@@ -43,17 +53,27 @@ class CacheShape:
         return blocks
 
 
-def shape_of(architecture: Architecture, layout: Layout, settings: EngineSettings) -> CacheShape:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheAsk:
+    """What else decides the caches of a model, besides their dtype and block."""
+
+    is_checkpoints_dtype: bool = False  # the checkpoint itself declares the dtype
+    num_speculative_tokens: int = 0
+    draft: DraftHead | None = None
+    caches_prefixes: bool = True  # so that recurrent states are kept
+    is_text_only: bool = False  # images are never sent
+
+
+def shape_of(architecture: Architecture, layout: Layout, settings: EngineSettings, device: Device) -> CacheShape:
     """Return the groups and sizes of one rank under an engine's settings."""
-    return cache_shape(
-        architecture,
-        layout,
-        settings.kv_cache_dtype,
-        settings.block_size,
+    ask = CacheAsk(
         is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
         num_speculative_tokens=settings.num_speculative_tokens,
         draft=draft_of(architecture, settings),
+        caches_prefixes=settings.enable_prefix_caching,
+        is_text_only=settings.is_text_only,
     )
+    return cache_shape(architecture, layout, settings.kv_cache_dtype, settings.block_size, ask=ask, device=device)
 
 
 @lru_cache(maxsize=4096)
@@ -63,42 +83,63 @@ def cache_shape(
     kv_cache_dtype: KvCacheDtype,
     block_size: int | None,
     *,
-    is_checkpoints_dtype: bool = False,
-    num_speculative_tokens: int = 0,
-    draft: DraftHead | None = None,
+    ask: CacheAsk = CacheAsk(),
+    device: Device = REFERENCE,
 ) -> CacheShape:
     """Return the groups and sizes of one rank of the pipeline stage with the largest blocks.
 
     Layers that draft stand behind the last stage's own, and join the groups like any other layer.
 
     Raises:
-        UnsupportedLayoutError: decode-context parallelism over a cache that cannot be spread.
+        UnsupportedLayoutError: the engine has no kernel for such a cache on this GPU.
     """
+    asked = asked_cache(
+        architecture,
+        kv_cache_dtype,
+        is_checkpoints_dtype=ask.is_checkpoints_dtype,
+        is_text_only=ask.is_text_only,
+        ranks=layout.decode_context_parallel_size,
+    )
+    kernels = kernels_of(architecture, asked, device)
     whole = Sharding(
         tensor_parallel_size=1,
         cache_element_bytes=cache_bytes(kv_cache_dtype, architecture.element_bytes),
         model_element_bytes=architecture.element_bytes,
-        is_checkpoints_dtype=is_checkpoints_dtype,
-        keeps_states=architecture.has_attention or architecture.is_hybrid,
-        num_speculative_tokens=num_speculative_tokens,
-        retained_tokens=retained_tokens(draft, num_speculative_tokens),
+        packs_latents=any(kernel.is_packed for kernel in kernels),
+        keeps_states=ask.caches_prefixes and (architecture.has_attention or architecture.is_hybrid),
+        exporting=_exporting(architecture, device),
+        num_speculative_tokens=ask.num_speculative_tokens,
+        retained_tokens=retained_tokens(ask.draft, ask.num_speculative_tokens) if device.plan.retains_for_drafts else 0,
         context_ranks=layout.decode_context_parallel_size,
     )
-    rank = _in_blocks(replace(whole, tensor_parallel_size=layout.tensor_parallel_size), architecture, block_size)
-    _check_context_parallel(architecture, rank)
-    drafts = draft.body.layers if draft is not None else ()
-    unsharded = _specs((*architecture.layers, *drafts), _in_blocks(whole, architecture, block_size))
-    groups = max(_stage_groups(architecture, drafts, layout, rank), key=_bytes_per_block)
-    return _shape(groups, unsharded, rank)
+    blocks = _Blocks(
+        chosen=block_size or common_block_size(kernels),
+        smallest=max((min(kernel.blocks) for kernel in kernels), default=DEFAULT_BLOCK_SIZE),
+        hybrid_alignment=hybrid_alignment(architecture, device),
+    )
+    rank = blocks.of(replace(whole, tensor_parallel_size=layout.tensor_parallel_size), architecture)
+    drafts = ask.draft.body.layers if ask.draft is not None else ()
+    unsharded = _specs((*architecture.layers, *drafts), blocks.of(whole, architecture))
+    of_block = packed_bytes if device.plan.packs_pages else columned_bytes
+    groups = max(_stage_groups(architecture, drafts, layout, rank), key=of_block)
+    return _shape(groups, of_block(groups), unsharded, rank)
 
 
-def _shape(groups: tuple[CacheGroup, ...], unsharded: list[CacheSpec], rank: Sharding) -> CacheShape:
+def _exporting(architecture: Architecture, device: Device) -> frozenset[Checkpoint]:
+    """Return the kernels of the model's recurrent layers that keep states while prefill goes on."""
+    stated = (mixer.checkpoint for mixer in architecture.mixers)
+    return frozenset(it for it in stated if it is not None and exports_state(it, device))
+
+
+def _shape(
+    groups: tuple[CacheGroup, ...], bytes_per_block: int, unsharded: list[CacheSpec], rank: Sharding
+) -> CacheShape:
     per_rank = [spec for group in groups for spec in group.specs]
     return CacheShape(
         groups=groups,
         groups_alike=counted(groups),
         block_size=rank.block_size,
-        bytes_per_block=_bytes_per_block(groups),
+        bytes_per_block=bytes_per_block,
         bytes_per_token=_token_bytes(unsharded, windows=False),
         bytes_per_token_within_windows=_token_bytes(unsharded, windows=True),
         bytes_per_token_per_gpu=ceil_div(_token_bytes(per_rank, windows=False), rank.context_ranks),
@@ -118,10 +159,6 @@ def _stage_groups(
     ]
 
 
-def _bytes_per_block(groups: tuple[CacheGroup, ...]) -> int:
-    return max((group.bytes_per_block for group in groups), default=0)
-
-
 def _token_bytes(specs: list[CacheSpec], *, windows: bool) -> int:
     return sum(spec.token_bytes for spec in specs if windows or not spec.window)
 
@@ -130,34 +167,29 @@ def _specs(layers: Sequence[DecoderLayer], sharding: Sharding) -> list[CacheSpec
     return [spec for layer in layers for mixer in layer.mixers for spec in mixer.caches(sharding)]
 
 
-def _check_context_parallel(architecture: Architecture, sharding: Sharding) -> None:
-    """Raise UnsupportedLayoutError where kernels would read a cache they cannot spread."""
-    needs_packing = any(mixer.spread.needs_packing for mixer in architecture.mixers)
-    if sharding.context_ranks > 1 and needs_packing and not sharding.is_packed:
-        raise UnsupportedLayoutError(
-            "decode_context_parallel_size of sparse latent attention needs the packed cache of kv_cache_dtype=fp8",
-            field="decode_context_parallel_size",
-            accepted="1, or kv_cache_dtype=fp8",
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Blocks:
+    """How long blocks are. [tokens]."""
+
+    chosen: int  # stated, or the smallest that all kernels accept
+    smallest: int  # of the kernel that wants the longest
+    hybrid_alignment: int  # at least, beside recurrent states
+
+    def of(self, sharding: Sharding, architecture: Architecture) -> Sharding:
+        """Return the view with its block, inflated to the largest recurrent state."""
+        sharding = replace(sharding, block_size=max(self.chosen, self.smallest))
+        specs = [spec for mixer in architecture.mixers for spec in mixer.caches(sharding)]
+        states = [spec for spec in specs if spec.state_bytes]
+        token_bytes = max((spec.token_bytes for spec in specs), default=0)
+        if not states or not token_bytes:
+            return sharding
+        inflated = hybrid_block_size(
+            max(sharding.block_size, self.hybrid_alignment),
+            token_bytes,
+            max(spec.state_bytes for spec in states),
+            checkpoint_grid=lcm(*(spec.checkpoint_tokens for spec in states)),
         )
-
-
-def _in_blocks(sharding: Sharding, architecture: Architecture, block_size: int | None) -> Sharding:
-    """Return the view with the smallest block that all kernels can run, inflated to the largest recurrent state."""
-    kernels = [mixer.kernel_block_size(sharding.cache_element_bytes) for mixer in architecture.mixers]
-    smallest = max(kernels, default=DEFAULT_BLOCK_SIZE)
-    sharding = replace(sharding, block_size=max(block_size or smallest, smallest))
-    specs = [spec for mixer in architecture.mixers for spec in mixer.caches(sharding)]
-    states = [spec for spec in specs if spec.state_bytes]
-    token_bytes = max((spec.token_bytes for spec in specs), default=0)
-    if not states or not token_bytes:
-        return sharding
-    inflated = hybrid_block_size(
-        max(sharding.block_size, *(mixer.hybrid_block_size for mixer in architecture.mixers)),
-        token_bytes,
-        max(spec.state_bytes for spec in states),
-        checkpoint_grid=lcm(*(spec.checkpoint_tokens for spec in states)),
-    )
-    return replace(sharding, block_size=inflated)
+        return replace(sharding, block_size=max(sharding.block_size, inflated))
 
 
 def hybrid_block_size(block_size: int, token_bytes: int, state_bytes: int, *, checkpoint_grid: int) -> int:

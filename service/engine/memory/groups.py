@@ -53,6 +53,26 @@ def counted(groups: Sequence[CacheGroup]) -> tuple[tuple[CacheGroup, int], ...]:
     return tuple((first[growth], number) for growth, number in numbers.items())
 
 
+def packed_bytes(groups: tuple[CacheGroup, ...]) -> int:
+    """Return the bytes of one block that any group may use: pages of one group stand side by side. [bytes]."""
+    return max((group.bytes_per_block for group in groups), default=0)
+
+
+def columned_bytes(groups: tuple[CacheGroup, ...]) -> int:
+    """Return the same before 0.27, where pages of different sizes had columns of their own. [bytes].
+
+        block = most layers of one page size in any group x sum of the growing group's page sizes
+
+    Source: vLLM 0.22 `v1/core/kv_cache_utils.py` (`_get_kv_cache_config_deepseek_v4`).
+    """
+    growing = next((it for it in groups if any(spec.kind in GROWING_KINDS for spec in it.specs)), None)
+    sizes = set() if growing is None else {spec.page_size_bytes for spec in growing.specs}
+    if len(groups) == 1 or len(sizes) < 2:
+        return packed_bytes(groups)
+    layers = max(max(Counter(spec.page_size_bytes for spec in group.specs).values()) for group in groups)
+    return layers * sum(sizes)
+
+
 def cache_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
     """Return the groups of a model's layers, in the engine's order.
 

@@ -4,14 +4,20 @@ Constants are fitted on published start-up logs; `service/catalog/data/engine_ru
 source, sample and error of each.
 """
 
+from dataclasses import dataclass
+from functools import lru_cache
+
+from service.engine.engines.base import Spent
+from service.engine.engines.device import device_of
 from service.engine.engines.rules import EngineRules, has_unified_memory
 from service.engine.inputs import EngineSettings, Gpu, Layout
-from service.engine.layers import Architecture
+from service.engine.layers import Architecture, Mixer
 from service.engine.memory.activation import activation_bytes
 from service.engine.memory.results import MemoryPerGpu
 
 # The engine captures graphs for batches up to twice the sequences, at most this many.
 LARGEST_GRAPH_BATCH = 512
+FUSED_GENERATIONS = (9, 10)  # on which all-reduce is fused with norms
 
 
 def memory_per_gpu(
@@ -27,9 +33,8 @@ def memory_per_gpu(
 
         total = reserved + weights + activation + graphs + non-torch + cache - shortfall
 
-    With `kv_cache_memory_bytes` the cache is given, and `reserved` is what remains; `budget_left`
-    states each engine's own formula otherwise. Rules that also hold for an older version (nobody
-    stated one) give the smaller of the two pools.
+    With `kv_cache_memory_bytes` the cache is given, and `reserved` is what remains; each engine's
+    `cache_bytes` states its own formula otherwise.
 
     Args:
         architecture: the model.
@@ -39,12 +44,7 @@ def memory_per_gpu(
         settings: utilization, batch limits and the like.
         rules: the engine version's defaults and measured terms.
     """
-    ledgers = [
-        _ledger(architecture, rank_weight_bytes, gpu, layout, settings, rules_of_model(architecture, row))
-        for row in (rules, rules.also_holds_for)
-        if row is not None
-    ]
-    return min(ledgers, key=lambda it: it.kv_cache_bytes - it.shortfall_bytes)
+    return _ledger(architecture, rank_weight_bytes, gpu, layout, settings, rules_of_model(architecture, rules))
 
 
 def rules_of_model(architecture: Architecture, rules: EngineRules) -> EngineRules:
@@ -60,16 +60,22 @@ def _ledger(
     settings: EngineSettings,
     rules: EngineRules,
 ) -> MemoryPerGpu:
-    activation = activation_bytes(architecture, layout, settings, rules)
-    graphs = cuda_graph_bytes(architecture, settings, rules)
+    activation = activation_bytes(architecture, layout, settings, rules, device_of(gpu, rules))
+    graphs = cuda_graph_bytes(architecture, layout, settings, rules, gpu)
     non_torch = non_torch_bytes(gpu, layout, rules)
-    fixed = rank_weight_bytes + activation + graphs + non_torch
-    if settings.kv_cache_memory_bytes is None:
-        cache = budget_left(gpu, settings, rules, rank_weight_bytes, activation, graphs, non_torch)
-    else:
-        cache = settings.kv_cache_memory_bytes
+    spent = Spent(
+        total_bytes=gpu.memory_bytes,
+        weight_bytes=rank_weight_bytes,
+        activation_bytes=activation,
+        graph_bytes=graphs,
+        non_torch_bytes=non_torch,
+    )
+    cache = settings.kv_cache_memory_bytes
+    if cache is None:
+        counts_graphs = rules.graph_accounting == "inside"
+        cache = rules.serving_engine.cache_bytes(spent, settings.gpu_memory_utilization, counts_graphs=counts_graphs)
     kept = max(cache, 0)
-    reserved = gpu.memory_bytes - fixed - kept
+    reserved = spent.left_bytes - kept
     shortfall = max(-reserved, -cache, 0)
     return MemoryPerGpu(
         total_bytes=gpu.memory_bytes,
@@ -83,64 +89,45 @@ def _ledger(
     )
 
 
-def budget_left(
-    gpu: Gpu, settings: EngineSettings, rules: EngineRules, weights: int, activation: int, graphs: int, non_torch: int
-) -> int:
-    """Return what the engine's budget leaves for the cache; negative when nothing is left. [bytes].
-
-        vLLM          floor(gpu_memory_utilization x total) - weights - activation - non-torch (- graphs)
-        SGLang        floor(mem_fraction_static x (total - non-torch)) - weights
-        TensorRT-LLM  floor(free_gpu_memory_fraction x (total - weights - activation - graphs - non-torch))
-
-    vLLM subtracts its own estimate of the graphs since 0.20 and captures them beside the budget
-    before. SGLang never measures activations: its fraction is of the memory that is free before
-    weights are loaded, and what the fraction leaves out serves activations and graphs; the pool is
-    split between full and sliding-window layers, or between cache and state, afterwards.
-    TensorRT-LLM loads the engine, allocates execution context, runtime and decoder buffers, and
-    takes its fraction of whatever is then free.
-
-    Sources:
-        vLLM 0.33 `v1/worker/gpu_worker.py` (`determine_available_memory`), pull request 30515;
-        SGLang `model_executor/model_runner_kv_cache_mixin.py` (`_profile_available_bytes`);
-        TensorRT-LLM documentation, "Memory Usage of TensorRT-LLM", and `KvCacheConfig`.
-    """
-    share = settings.gpu_memory_utilization
-    on_device = gpu.memory_bytes - weights - activation - graphs - non_torch
-    match rules.memory_share:
-        case "total":
-            inside = graphs if rules.graph_accounting == "inside" else 0
-            left = int(share * gpu.memory_bytes) - weights - activation - non_torch - inside
-        case "static":
-            left = int(share * (gpu.memory_bytes - non_torch)) - weights
-        case "free":
-            return int(share * on_device) if on_device > 0 else on_device
-    # Graphs and activations beside the budget still need room on the device.
-    return min(left, on_device)
-
-
 def non_torch_bytes(gpu: Gpu, layout: Layout, rules: EngineRules) -> int:
     """Return what the driver, libraries and communication take outside the framework's allocator. [bytes].
 
-        non-torch = context and libraries (+ buffers of NCCL and custom all-reduce, when ranks have peers)
-                    (+ what the host takes, where it shares the memory)
+        non-torch = context and libraries, by GPU generation
+                    + buffers of NCCL and custom all-reduce, or of all-reduce fused with norms, when ranks have peers
+                    + what the host takes, where it shares the memory
 
-    Since 0.11.1 vLLM sets up communication before it looks at what is free, so that its buffers lie
-    beside the budget; what libraries allocate for it later still counts.
+    Since 0.11.1 vLLM sets up communication before it looks at what is free, so that its buffers, and much of the
+    context, lie beside the budget; what libraries allocate for it later still counts.
 
     Source:
-        vLLM 0.33 `v1/worker/gpu_worker.py` (`init_device`), pull request 25359.
+        vLLM 0.33 `v1/worker/gpu_worker.py` (`init_device`), pull request 25359; `config/vllm.py`
+        (`enable_allreduce_rms_fusion`).
     """
-    peers = rules.non_torch_bytes_with_peers if layout.tensor_parallel_size > 1 or layout.expert_parallel else 0
     host = rules.non_torch_bytes_unified if has_unified_memory(gpu) else 0
-    return rules.non_torch_base_bytes + peers + host
+    device = device_of(gpu, rules)
+    has_peers = layout.tensor_parallel_size > 1 or layout.expert_parallel
+    known = rules.context_bytes
+    context = known.get(device.dotted, known.get(str(device.generation), known["other"]))
+    if rules.connected_context_bytes is not None and (has_peers or layout.pipeline_parallel_size > 1):
+        context = rules.connected_context_bytes
+    if not has_peers:
+        return context + host
+    is_fused = rules.fused_reduce_bytes and device.generation in FUSED_GENERATIONS and device.is_vllm_on_cuda
+    alone = layout.pipeline_parallel_size == 1 and layout.data_parallel_size == 1
+    if is_fused and alone and layout.tensor_parallel_size > 1:
+        return context + host + rules.fused_reduce_bytes
+    return context + host + rules.non_torch_bytes_with_peers
 
 
-def cuda_graph_bytes(architecture: Architecture, settings: EngineSettings, rules: EngineRules) -> int:
+def cuda_graph_bytes(
+    architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules, gpu: Gpu
+) -> int:
     """Return the memory of captured graphs, or the engine's estimate where that counts. [bytes].
 
-        graphs = base + largest captured batch x (s + dense layers x a + expert layers x b)
+        graphs = largest captured batch x (base / 512 + sum over layers of what their kind takes)
 
-    The largest captured batch is twice `max_num_seqs`, at most 512 and at most the token budget.
+    Of a pipeline stage's layers. The largest captured batch is twice `max_num_seqs`, at most 512 and at most the
+    token budget.
 
     Source:
         vLLM 0.33 `config/vllm.py` (`_set_cudagraph_sizes`), `v1/worker/gpu/cudagraph_utils.py`
@@ -148,14 +135,43 @@ def cuda_graph_bytes(architecture: Architecture, settings: EngineSettings, rules
     """
     if settings.enforce_eager:
         return 0
-    sizes = largest_captured_batch(settings)
-    experts = architecture.num_expert_layers
-    per_size = (
-        rules.graph_bytes_per_size
-        + (len(architecture.layers) - experts) * rules.graph_bytes_per_dense_layer_and_size
-        + experts * rules.graph_bytes_per_expert_layer_and_size
+    terms = rules.graphs_on_hopper if device_of(gpu, rules).generation == 9 else rules.graphs_elsewhere
+    kinds = layers_by_kind(architecture)
+    of_layers = (
+        kinds.dense * terms.per_dense_layer_and_size
+        + kinds.experts * terms.per_expert_layer_and_size
+        + kinds.recurrent * terms.per_recurrent_layer_and_size
+        + kinds.selecting * terms.per_selecting_layer_and_size
     )
-    return rules.graph_base_bytes + int(sizes * per_size)
+    of_stage = of_layers / layout.pipeline_parallel_size
+    return int(largest_captured_batch(settings) * (terms.base_bytes / LARGEST_GRAPH_BATCH + of_stage))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerKinds:
+    """Layers by what a captured graph holds of them: each is dense, recurrent or of experts, and may select."""
+
+    dense: int
+    recurrent: int  # and without experts
+    experts: int
+    selecting: int  # tokens to attend to
+
+
+@lru_cache(maxsize=1024)
+def layers_by_kind(architecture: Architecture) -> LayerKinds:
+    """Return how many layers there are of each kind."""
+    experts = architecture.num_expert_layers
+    recurrent = sum(
+        not layer.mlp.has_experts and any(mixer.is_recurrent for mixer in layer.mixers) for layer in architecture.layers
+    )
+    selecting = sum(any(_selects(mixer) for mixer in layer.mixers) for layer in architecture.layers)
+    dense = len(architecture.layers) - experts - recurrent
+    return LayerKinds(dense=dense, recurrent=recurrent, experts=experts, selecting=selecting)
+
+
+def _selects(mixer: Mixer) -> bool:
+    """Return whether a layer's kernel attends to selected or compressed tokens."""
+    return any(need.kind == "sparse" or need.reads_fp8_only for need in mixer.kernel_needs)
 
 
 def largest_captured_batch(settings: EngineSettings) -> int:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from service.engine.arithmetic import ceil_div
+from service.engine.engines.device import Device, device_of
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, Layout
@@ -19,7 +20,7 @@ from service.engine.memory.separate_pools import (
     plan_separate_pools,
     separate_pools,
 )
-from service.engine.memory.shared_pool import Growing, plan_kv_cache, requests_held
+from service.engine.memory.shared_pool import Growing, in_flight_tokens, plan_kv_cache, requests_held
 from service.engine.memory.weights import num_active_parameters, num_parameters, rank_weights
 
 
@@ -37,6 +38,16 @@ class MemoryPlan:
     kv_cache: KvCache
     context_tokens: int  # of one request of the asked load [tokens]
     requests_in_cache: int  # requests of that context that fit one attention replica at once
+
+    @property
+    def device(self) -> Device:
+        """Return what the GPU is to the engine."""
+        return device_of(self.gpu, self.rules)
+
+    @property
+    def in_flight_tokens(self) -> int:
+        """Return the tokens scheduled but not settled. [tokens]."""
+        return in_flight_tokens(self.settings, self.layout, self.rules.plan)
 
     @property
     def weights_fit(self) -> bool:
@@ -91,13 +102,19 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
     architecture, context_tokens = model.architecture, input_tokens + output_tokens
     memory = memory_per_gpu(
         architecture=architecture,
-        rank_weight_bytes=_rank_weight_bytes(model, checkpoint, layout, settings),
+        rank_weight_bytes=_rank_weight_bytes(model, checkpoint, layout, settings, device_of(gpu, rules)),
         gpu=gpu,
         layout=layout,
         settings=settings,
         rules=rules,
     )
-    pool = _Pool(architecture=architecture, layout=layout, rules=rules, available_bytes=memory.kv_cache_bytes)
+    pool = _Pool(
+        architecture=architecture,
+        layout=layout,
+        device=device_of(gpu, rules),
+        is_separate=keeps_separate_pools(architecture, rules),
+        available_bytes=memory.kv_cache_bytes,
+    )
     kv_cache = pool.cache(settings, input_tokens, output_tokens)
     if shorten_to_fit and kv_cache.estimated_max_model_len < settings.max_model_len:
         settings = replace(settings, max_model_len=max(kv_cache.estimated_max_model_len, context_tokens))
@@ -122,26 +139,36 @@ class _Pool:
 
     architecture: Architecture
     layout: Layout
-    rules: EngineRules
+    device: Device
+    is_separate: bool  # a pool for each kind of layer
     available_bytes: int
 
     def cache(self, settings: EngineSettings, input_tokens: int, output_tokens: int) -> KvCache:
         """Return the pool's blocks, and what they hold."""
-        is_separate = keeps_separate_pools(self.architecture, self.rules)
-        return (plan_separate_pools if is_separate else plan_kv_cache)(
+        if self.is_separate:
+            return plan_separate_pools(
+                self.architecture,
+                layout=self.layout,
+                settings=settings,
+                available_bytes=self.available_bytes,
+                input_tokens=input_tokens,
+                output_tokens=output_tokens,
+            )
+        return plan_kv_cache(
             self.architecture,
             layout=self.layout,
             settings=settings,
             available_bytes=self.available_bytes,
             input_tokens=input_tokens,
             output_tokens=output_tokens,
+            device=self.device,
         )
 
     def growth(self, settings: EngineSettings) -> Growing:
         """Return how blocks fill as a request grows."""
-        if keeps_separate_pools(self.architecture, self.rules):
+        if self.is_separate:
             return separate_pools(self.architecture, self.layout, settings, self.available_bytes)
-        return shape_of(self.architecture, self.layout, settings)
+        return shape_of(self.architecture, self.layout, settings, self.device)
 
     def requests_held(self, settings: EngineSettings, kv_cache: KvCache, context_tokens: int) -> int:
         """Return how many requests of this context the pool holds at once."""
@@ -150,12 +177,13 @@ class _Pool:
             settings=settings,
             num_gpu_blocks=kv_cache.num_gpu_blocks,
             context_tokens=context_tokens,
+            in_flight_tokens=in_flight_tokens(settings, self.layout, self.device.plan),
         )
 
 
 def keeps_separate_pools(architecture: Architecture, rules: EngineRules) -> bool:
-    """Return whether the engine keeps a pool for each kind of layer, as SGLang does."""
-    return rules.engine == "sglang" and has_separate_pools(architecture)
+    """Return whether the engine keeps a pool for each kind of layer, and there are rules for them."""
+    return rules.serving_engine.has_pool_per_kind and has_separate_pools(architecture)
 
 
 def cache_growth(plan: MemoryPlan) -> Growing:
@@ -163,7 +191,8 @@ def cache_growth(plan: MemoryPlan) -> Growing:
     pool = _Pool(
         architecture=plan.model.architecture,
         layout=plan.layout,
-        rules=plan.rules,
+        device=plan.device,
+        is_separate=keeps_separate_pools(plan.model.architecture, plan.rules),
         available_bytes=plan.memory.kv_cache_bytes,
     )
     return pool.growth(plan.settings)
@@ -173,23 +202,28 @@ def model_weights(plan: MemoryPlan) -> ModelWeights:
     """Return the model's weights before sharding, in the loaded format."""
     architecture = plan.model.architecture
     return ModelWeights(
-        weight_bytes=_loaded_bytes(plan.model, plan.checkpoint, Layout()),
+        weight_bytes=_loaded_bytes(plan.model, plan.checkpoint, Layout(), plan.device),
         num_parameters=num_parameters(architecture),
         num_active_parameters=num_active_parameters(architecture),
     )
 
 
-def _rank_weight_bytes(model: ModelFacts, checkpoint: Checkpoint, layout: Layout, settings: EngineSettings) -> int:
+def _rank_weight_bytes(
+    model: ModelFacts, checkpoint: Checkpoint, layout: Layout, settings: EngineSettings, device: Device
+) -> int:
     """Return what the fullest rank loads: the model, layers that draft, and the buffers of adapters. [bytes]."""
-    loaded = _loaded_bytes(model, checkpoint, layout, draft_of(model.architecture, settings))
+    loaded = _loaded_bytes(model, checkpoint, layout, device, draft_of(model.architecture, settings))
     if not settings.max_loras:
         return loaded
     return loaded + adapter_bytes(model.architecture, layout, settings.max_loras, settings.max_lora_rank)
 
 
-def _loaded_bytes(model: ModelFacts, checkpoint: Checkpoint, layout: Layout, draft: DraftHead | None = None) -> int:
+def _loaded_bytes(
+    model: ModelFacts, checkpoint: Checkpoint, layout: Layout, device: Device, draft: DraftHead | None = None
+) -> int:
     """Return the loaded bytes of the fullest rank, by the caller's figure (of all weights) where one is stated."""
     if model.weight_bytes is not None:
         return ceil_div(model.weight_bytes, layout.tensor_parallel_size * layout.pipeline_parallel_size)
     quantization = checkpoint.quantization
-    return rank_weights(model.architecture, layout=layout, quantization=quantization, draft=draft).loaded_bytes
+    weights = rank_weights(model.architecture, layout=layout, quantization=quantization, draft=draft, device=device)
+    return weights.loaded_bytes

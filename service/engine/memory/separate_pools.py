@@ -21,9 +21,10 @@ from math import ceil
 from typing import Final
 
 from service.engine.arithmetic import ceil_div
+from service.engine.engines.plans import NEWEST
 from service.engine.inputs import EngineSettings, Layout
 from service.engine.layers import Architecture, CacheSpec
-from service.engine.memory.cache_shape import CacheShape, cache_shape
+from service.engine.memory.cache_shape import CacheAsk, CacheShape, cache_shape
 from service.engine.memory.drafts import draft_of, reserved_tokens
 from service.engine.memory.results import KvCache, KvCacheGroup
 from service.engine.memory.shared_pool import in_flight_tokens, longest_fitting
@@ -34,6 +35,7 @@ PAGE_SIZE: Final = 1  # `--page-size` [tokens]
 # A running request's own state, two that the prefix cache may hold for it, and two buffers to write checkpoints
 # while the next step runs (`extra_buffer`; builds before mid-2026 default to `no_buffer`, without the last two).
 STATES_PER_REQUEST: Final = 5
+STATES_WITHOUT_PREFIXES: Final = 1
 # Slots behind the window are given back once per window of decoded tokens.
 WINDOWS_HELD: Final = 2
 
@@ -49,6 +51,7 @@ class SeparatePools:
     window_bytes_per_token: int
     longest_window: int  # [tokens]
     num_states: int
+    states_per_request: int
     state_bytes: int  # of one request, all layers; 0 without recurrent layers
 
     @property
@@ -70,7 +73,7 @@ class SeparatePools:
             held = self.held_in_windows(num_tokens, in_flight_tokens)
             pages = max(pages, ceil_div(self.num_pages * held, self.window_tokens))
         if self.state_bytes:
-            requests = self.num_states // STATES_PER_REQUEST
+            requests = self.num_states // self.states_per_request
             pages = max(pages, (self.num_pages - 1) // requests if requests else self.num_pages)
         return max(pages, 1)
 
@@ -87,22 +90,31 @@ def has_window_pool(architecture: Architecture) -> bool:
     return architecture.has_window_pool
 
 
+def windows_ratio(settings: EngineSettings) -> Fraction:
+    """Return the slots of windowed layers to those of full ones, as stated or by default. [fraction]."""
+    stated = settings.swa_full_tokens_ratio
+    return SWA_FULL_TOKENS_RATIO if stated is None else Fraction(str(stated))
+
+
+def states_per_request(settings: EngineSettings) -> int:
+    """Return the states that one running request takes of its pool. [count].
+
+    Source: SGLang `mem_cache/kv_cache_configurator.py` (`_calculate_mamba_ratio`).
+    """
+    return STATES_PER_REQUEST if settings.enable_prefix_caching else STATES_WITHOUT_PREFIXES
+
+
 @lru_cache(maxsize=4096)
 def separate_pools(
-    architecture: Architecture,
-    layout: Layout,
-    settings: EngineSettings,
-    available_bytes: int,
-    swa_full_tokens_ratio: Fraction = SWA_FULL_TOKENS_RATIO,
+    architecture: Architecture, layout: Layout, settings: EngineSettings, available_bytes: int
 ) -> SeparatePools:
     """Return the pools of one rank of the fullest pipeline stage.
 
     Args:
         architecture: the model.
         layout: how one replica is spread.
-        settings: cache dtype, page size and drafts.
+        settings: cache dtype, page size, drafts, prefix caching and the ratio of windowed slots.
         available_bytes: of all pools together. [bytes]
-        swa_full_tokens_ratio: slots of windowed layers to those of full ones. [fraction]
     """
     specs = _rank_specs(architecture, layout, settings)
     page = _page_size(architecture, settings)
@@ -111,20 +123,22 @@ def separate_pools(
     window_bytes = sum(spec.token_bytes for spec in windows)
     state_bytes = sum(spec.state_bytes for spec in specs)
     drafted = settings.num_speculative_tokens + 1 if settings.num_speculative_tokens else 0
-    num_states = _num_states(available_bytes, state_bytes, drafted)
+    per_request, ratio = states_per_request(settings), windows_ratio(settings)
+    num_states = _num_states(available_bytes, state_bytes, Fraction(drafted, per_request))
     # States of drafted tokens are kept for running requests alone, beside the pool.
-    per_drafting = min(settings.max_num_seqs, num_states // STATES_PER_REQUEST) * drafted
+    per_drafting = min(settings.max_num_seqs, num_states // per_request) * drafted
     left = max(available_bytes - state_bytes * (num_states + per_drafting), 0)
-    tokens = int(left / (full_bytes + swa_full_tokens_ratio * window_bytes)) if full_bytes + window_bytes else 0
+    tokens = int(left / (full_bytes + ratio * window_bytes)) if full_bytes + window_bytes else 0
     num_pages = tokens // page
     return SeparatePools(
         page_size=page,
         num_pages=num_pages,
         full_bytes_per_token=full_bytes,
-        window_tokens=int(swa_full_tokens_ratio * num_pages * page) // page * page if windows else 0,
+        window_tokens=int(ratio * num_pages * page) // page * page if windows else 0,
         window_bytes_per_token=window_bytes,
         longest_window=max((spec.window for spec in windows), default=0),
         num_states=num_states,
+        states_per_request=per_request,
         state_bytes=state_bytes,
     )
 
@@ -150,7 +164,7 @@ def plan_separate_pools(
     """
     pools = separate_pools(architecture, layout, settings, available_bytes)
     shape = _shape(architecture, layout, settings)
-    in_flight = in_flight_tokens(settings)
+    in_flight = in_flight_tokens(settings, layout, NEWEST)
     asked = min(max(input_tokens + output_tokens, 1) + reserved_tokens(settings), settings.max_model_len)
     has_windows = pools.window_bytes_per_token > 0
     growing = shape.bytes_per_token if has_windows else shape.bytes_per_token_within_windows
@@ -162,7 +176,7 @@ def plan_separate_pools(
         bytes_per_request=_request_bytes(pools, asked, in_flight),
         block_size=pools.page_size,
         bytes_per_block=pools.page_size * pools.full_bytes_per_token
-        + int(SWA_FULL_TOKENS_RATIO * pools.page_size * pools.window_bytes_per_token),
+        + int(windows_ratio(settings) * pools.page_size * pools.window_bytes_per_token),
         num_gpu_blocks=pools.num_pages,
         tokens=pools.tokens,
         max_concurrency=pools.num_pages / pools.blocks_per_request(settings.max_model_len, in_flight),
@@ -179,33 +193,33 @@ def bytes_to_hold_one(architecture: Architecture, layout: Layout, settings: Engi
     with tokens = max(length, window slots / s), and without the factor of r where nothing recurs.
     """
     pools = separate_pools(architecture, layout, settings, 0)
-    page, in_flight = pools.page_size, in_flight_tokens(settings)
+    page, in_flight, ratio = pools.page_size, in_flight_tokens(settings, layout, NEWEST), windows_ratio(settings)
     tokens = min(num_tokens + reserved_tokens(settings), max(settings.max_model_len, num_tokens))
     if pools.window_bytes_per_token:
         held = min(tokens, WINDOWS_HELD * pools.longest_window + in_flight)
-        tokens = max(tokens, ceil(held / SWA_FULL_TOKENS_RATIO))
+        tokens = max(tokens, ceil(held / ratio))
     # One page more than asked is free when a request starts.
-    per_token = pools.full_bytes_per_token + SWA_FULL_TOKENS_RATIO * pools.window_bytes_per_token
+    per_token = pools.full_bytes_per_token + ratio * pools.window_bytes_per_token
     growing = (ceil_div(tokens, page) + 1) * page * per_token
     if not pools.state_bytes:
         return ceil(growing)
     drafted = settings.num_speculative_tokens + 1 if settings.num_speculative_tokens else 0
-    states = pools.state_bytes * (STATES_PER_REQUEST + drafted)
+    states = pools.state_bytes * (pools.states_per_request + drafted)
     return ceil(max(growing, states / MAMBA_FULL_MEMORY_RATIO) * (1 + MAMBA_FULL_MEMORY_RATIO))
 
 
-def _num_states(available_bytes: int, state_bytes: int, drafted: int) -> int:
+def _num_states(available_bytes: int, state_bytes: int, drafted: Fraction) -> int:
     """Return `max_mamba_cache_size`: states that fit their share, with those of drafted tokens beside them."""
     if not state_bytes:
         return 0
     share = MAMBA_FULL_MEMORY_RATIO / (1 + MAMBA_FULL_MEMORY_RATIO)
-    return int(available_bytes * share / (state_bytes * (1 + Fraction(drafted, STATES_PER_REQUEST))))
+    return int(available_bytes * share / (state_bytes * (1 + drafted)))
 
 
 def _request_bytes(pools: SeparatePools, num_tokens: int, in_flight_tokens: int) -> int:
     tokens = ceil_div(num_tokens, pools.page_size) * pools.page_size
     held = pools.held_in_windows(tokens, in_flight_tokens)
-    states = STATES_PER_REQUEST * pools.state_bytes
+    states = pools.states_per_request * pools.state_bytes
     return tokens * pools.full_bytes_per_token + held * pools.window_bytes_per_token + states
 
 
@@ -216,14 +230,8 @@ def _page_size(architecture: Architecture, settings: EngineSettings) -> int:
 
 def _shape(architecture: Architecture, layout: Layout, settings: EngineSettings) -> CacheShape:
     """Return the layers' sizes; convolutions keep no inputs of drafted tokens in the state itself."""
-    return cache_shape(
-        architecture,
-        layout,
-        settings.kv_cache_dtype,
-        None,
-        is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
-        draft=draft_of(architecture, settings),
-    )
+    ask = CacheAsk(is_checkpoints_dtype=settings.is_checkpoints_cache_dtype, draft=draft_of(architecture, settings))
+    return cache_shape(architecture, layout, settings.kv_cache_dtype, None, ask=ask)
 
 
 def _rank_specs(architecture: Architecture, layout: Layout, settings: EngineSettings) -> list[CacheSpec]:
@@ -243,7 +251,7 @@ def _described(
             num_layers=count,
             block_size=pools.page_size,
             page_size_bytes=state_bytes or token_bytes * pools.page_size,
-            blocks_per_request=STATES_PER_REQUEST if state_bytes else (held if window else pages),
+            blocks_per_request=pools.states_per_request if state_bytes else (held if window else pages),
             window_tokens=window or None,
         )
         for (kind, token_bytes, state_bytes, window), count in kinds.items()

@@ -1,16 +1,15 @@
 """The cache pool of one GPU: blocks, tokens and concurrency as the engine prints them at start-up."""
 
-from typing import Final, Protocol
+from typing import Protocol
 
+from service.engine.engines.device import REFERENCE, Device
+from service.engine.engines.plans import PlanRules
 from service.engine.inputs import EngineSettings, Layout
 from service.engine.layers import Architecture
-from service.engine.memory.cache_shape import shape_of
+from service.engine.memory.cache_shape import CacheShape, shape_of
 from service.engine.memory.drafts import reserved_tokens
 from service.engine.memory.groups import CacheGroup
 from service.engine.memory.results import KvCache, KvCacheGroup
-
-# Asynchronous scheduling plans the next step before the last one is settled.
-STEPS_IN_FLIGHT: Final = 2
 
 
 class Growing(Protocol):
@@ -28,12 +27,14 @@ def plan_kv_cache(
     available_bytes: int,
     input_tokens: int = 0,
     output_tokens: int = 0,
+    device: Device = REFERENCE,
 ) -> KvCache:
     """Return the pool of one GPU.
 
         num_gpu_blocks  = floor(available / bytes_per_block)
         max_concurrency = num_gpu_blocks / blocks of a request of max_model_len
-        tokens          = floor(max_concurrency x max_model_len)
+        tokens          = floor(max_concurrency x max_model_len), since 0.20.2
+                          floor(num_gpu_blocks / groups) x smallest block, before
 
     Args:
         architecture: the model.
@@ -42,12 +43,14 @@ def plan_kv_cache(
         available_bytes: the pool of one GPU. [bytes]
         input_tokens: mean prompt of the asked load. [tokens]
         output_tokens: mean completion of the asked load. [tokens]
+        device: the GPU's generation and the engine's version.
 
     Sources:
-        vLLM 0.33 `v1/core/kv_cache_planning.py`, `get_kv_cache_capacity` in `v1/core/kv_cache_utils.py`.
+        vLLM 0.33 `v1/core/kv_cache_planning.py`, `get_kv_cache_capacity` in `v1/core/kv_cache_utils.py`; 0.20.1
+        `v1/core/kv_cache_utils.py` (`_report_kv_cache_config`).
     """
-    shape = shape_of(architecture, layout, settings)
-    in_flight = in_flight_tokens(settings)
+    shape = shape_of(architecture, layout, settings, device)
+    in_flight = in_flight_tokens(settings, layout, device.plan)
     asked_tokens = min(max(input_tokens + output_tokens, 1) + reserved_tokens(settings), settings.max_model_len)
     per_longest = shape.blocks_per_request(settings.max_model_len, in_flight)
     num_blocks = available_bytes // shape.bytes_per_block if shape.bytes_per_block else 1
@@ -62,19 +65,36 @@ def plan_kv_cache(
         block_size=shape.block_size,
         bytes_per_block=shape.bytes_per_block,
         num_gpu_blocks=num_blocks,
-        tokens=int(concurrency * settings.max_model_len),
+        tokens=_printed_tokens(shape, num_blocks, layout)
+        if device.plan.counts_tokens_by_blocks
+        else int(concurrency * settings.max_model_len),
         max_concurrency=concurrency,
         estimated_max_model_len=longest_fitting(shape, settings.max_model_len, in_flight, num_blocks - 1),
         groups=tuple(_described(group, settings.max_model_len, in_flight) for group in shape.groups),
     )
 
 
-def in_flight_tokens(settings: EngineSettings) -> int:
-    """Return the tokens scheduled but not settled: two steps of the batch budget. [tokens]."""
-    return STEPS_IN_FLIGHT * settings.max_num_batched_tokens
+def _printed_tokens(shape: CacheShape, num_blocks: int, layout: Layout) -> int:
+    """Return the tokens that versions up to 0.20.1 print: those of a group's share of all blocks. [tokens]."""
+    smallest = min((spec.block_size for group in shape.groups for spec in group.specs), default=shape.block_size)
+    return num_blocks // max(len(shape.groups), 1) * smallest * layout.decode_context_parallel_size
 
 
-def requests_held(shape: Growing, *, settings: EngineSettings, num_gpu_blocks: int, context_tokens: int) -> int:
+def in_flight_tokens(settings: EngineSettings, layout: Layout, plan: PlanRules) -> int:
+    """Return the tokens scheduled but not settled, one batch budget for each batch in flight. [tokens].
+
+        batches = pipeline stages + 1    the next one is planned while these run
+                  1                      up to 0.25
+
+    Source: vLLM 0.33 `config/vllm.py` (`max_in_flight_tokens`).
+    """
+    batches = layout.pipeline_parallel_size + 1 if plan.has_batches_in_flight else 1
+    return batches * settings.max_num_batched_tokens
+
+
+def requests_held(
+    shape: Growing, *, settings: EngineSettings, num_gpu_blocks: int, context_tokens: int, in_flight_tokens: int
+) -> int:
     """Return how many requests of this context so many blocks hold at once.
 
     One block is never handed out (the engine keeps a null block). A window holds its own tokens;
@@ -88,7 +108,7 @@ def requests_held(shape: Growing, *, settings: EngineSettings, num_gpu_blocks: i
     steady = shape.blocks_per_request(context_tokens, 0)
     if not steady:
         return settings.max_num_seqs
-    peak = shape.blocks_per_request(context_tokens, in_flight_tokens(settings))
+    peak = shape.blocks_per_request(context_tokens, in_flight_tokens)
     usable = num_gpu_blocks - 1
     if peak > usable:
         return 0

@@ -1,24 +1,25 @@
 """Weights: what one rank loads, and how many parameters a model has.
 
-loaded = sum over the fullest stage's matrices of their stored bytes, and what loading repacks
+loaded = matrices of the fullest stage, as the GPU's kernels hold them + rotary tables + the allocator's rests
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
 
-from service.engine.arithmetic import round_up
+from service.engine.arithmetic import ceil_div, round_up
+from service.engine.engines.device import REFERENCE, Device
+from service.engine.engines.expert_kernels import ExpertKernels, expert_kernels
+from service.engine.formats.elements import HALF_BYTES
 from service.engine.formats.matrix import CACHE_SCALES, Matrix
 from service.engine.formats.quantization import UNQUANTIZED, Quantization
 from service.engine.formats.stored import matrix_bytes
 from service.engine.inputs import Layout
-from service.engine.layers import Architecture, DecoderLayer, DraftHead
+from service.engine.layers import Architecture, DraftHead
+from service.engine.memory.allocator import allocated_bytes
 from service.engine.memory.draft_weights import draft_matrices
 from service.engine.memory.matrices import EMBEDDINGS, HEAD, TOWER, embedding_matrices, layer_matrices
 from service.engine.memory.stages import pipeline_stages
-
-EXPERT_TILE: Final = 256  # columns that MXFP4 kernels work on at once [elements]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +28,21 @@ class RankWeights:
 
     param_bytes: int  # as instantiated, before anything is repacked
     loaded_bytes: int  # resident once loaded, as the start-up log prints it
-    by_component: Mapping[str, int]
+    by_component: Mapping[str, int]  # of what is loaded
 
 
 @lru_cache(maxsize=4096)
 def rank_weights(
-    architecture: Architecture, *, layout: Layout, quantization: Quantization, draft: DraftHead | None = None
+    architecture: Architecture,
+    *,
+    layout: Layout,
+    quantization: Quantization,
+    draft: DraftHead | None = None,
+    device: Device = REFERENCE,
 ) -> RankWeights:
     """Return the bytes that the fullest rank loads.
+
+        loaded = parameters, as the kernels hold them + tables of rotary positions + what the allocator rounds up
 
     Args:
         architecture: the model.
@@ -42,22 +50,83 @@ def rank_weights(
             parallelism deals experts out whole.
         quantization: how the checkpoint stores weights.
         draft: layers that draft tokens, on the last pipeline stage.
+        device: the GPU's generation and the engine's version, by which kernels are picked.
     """
-    stages = _stage_matrices(architecture, layout)
-    ranks = [_by_component(matrices, quantization, architecture.element_bytes) for matrices in stages]
+    kernels = expert_kernels(device)
+    stages = [_Rank(quantization, architecture.element_bytes, kernels) for _ in range(layout.pipeline_parallel_size)]
+    for rank, matrices in zip(stages, _stage_matrices(architecture, layout), strict=True):
+        rank.add(matrices)
     if draft is not None:
-        ranks[-1]["draft"] = _draft_bytes(draft, layout, quantization)
-    fullest = max(range(len(ranks)), key=lambda index: sum(ranks[index].values()))
-    start, end = pipeline_stages(len(architecture.layers), layout.pipeline_parallel_size)[fullest]
-    repacked = _repacked_bytes(architecture, architecture.layers[start:end], layout, quantization)
-    if draft is not None and draft.is_quantized and fullest == len(ranks) - 1:
-        repacked += _repacked_bytes(draft.body, draft.body.layers, layout, quantization)
-    param_bytes = sum(ranks[fullest].values())
+        stages[-1].add(draft_matrices(draft, layout), quantization if draft.is_quantized else UNQUANTIZED, "draft")
+    fullest = max(stages, key=lambda rank: rank.loaded)
+    tables = sum(table.bytes_kept(interleaves=device.plan.interleaves_rotary) for table in architecture.rotary_tables)
     return RankWeights(
-        param_bytes=param_bytes,
-        loaded_bytes=param_bytes + repacked,
-        by_component={**ranks[fullest], "repacked": repacked},
+        param_bytes=fullest.instantiated,
+        loaded_bytes=fullest.loaded + fullest.rests + tables,
+        by_component={**fullest.by_component, "rotary_tables": tables, "allocator_rests": fullest.rests},
     )
+
+
+@dataclass(slots=True)
+class _Rank:
+    """What is added up for one rank. [bytes]."""
+
+    quantization: Quantization
+    element_bytes: int
+    kernels: ExpertKernels
+    instantiated: int = 0
+    rests: int = 0  # of the allocator's blocks
+    by_component: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def loaded(self) -> int:
+        """Return the bytes of all matrices as the kernels hold them."""
+        return sum(self.by_component.values())
+
+    def add(self, matrices: list[Matrix], quantization: Quantization | None = None, component: str = "") -> None:
+        """Add matrices, of one component where it is named."""
+        stored = self.quantization if quantization is None else quantization
+        made_of = UNQUANTIZED if stored.is_made_at_load else stored
+        storage = self.kernels.storage
+        for matrix in matrices:
+            loaded = matrix_bytes(matrix, stored, self.element_bytes, storage) + self._repacked(matrix, stored)
+            name = component or _component(matrix)
+            self.by_component[name] = self.by_component.get(name, 0) + loaded
+            self.instantiated += matrix_bytes(matrix, made_of, self.element_bytes, storage)
+            if matrix.module != TOWER:  # many small tensors that stand here as one
+                self.rests += allocated_bytes(loaded) - loaded
+
+    def _repacked(self, matrix: Matrix, quantization: Quantization) -> int:
+        """Return what loading adds to one matrix. [bytes].
+
+        Latent attention keeps its up-projection in two bytes beside a quantized one, to absorb it into queries and
+        outputs. MXFP4 kernels want biases in four bytes, and shuffled scales: gpt-oss-120b on Hopper.
+
+        Sources:
+            vLLM 0.33 `layers/fused_moe/oracle/mxfp4.py` (`convert_weight_to_mxfp4_moe_kernel_format`),
+            `layers/quantization/utils/mxfp4_utils.py` (`_swizzle_mxfp4`), `layers/attention/mla_attention.py`
+            (`process_weights_after_loading`).
+        """
+        scheme = quantization.of(matrix.module)
+        if scheme.keeps(matrix.module):
+            return 0
+        if matrix.is_absorbed:
+            return matrix.rows * matrix.columns * self.element_bytes
+        if matrix.inner_side and scheme.scheme == "mxfp4" and matrix.own_multiple > 1:
+            return _shuffled_bytes(self.kernels.storage.padded(matrix, "mxfp4"), scheme.block, self.kernels)
+        return 0
+
+
+def _shuffled_bytes(matrix: Matrix, group: int, kernels: ExpertKernels) -> int:
+    """Return what wider biases and shuffled scales add to padded MXFP4 experts. [bytes]."""
+    added = matrix.biases * HALF_BYTES if kernels.widens_biases else 0
+    row_bytes = matrix.columns // 2
+    added += matrix.rows * (round_up(row_bytes, kernels.value_line_bytes) - row_bytes)
+    if kernels.scale_rows:
+        groups = ceil_div(matrix.columns, group)
+        added += round_up(matrix.rows, kernels.scale_rows) * round_up(groups, kernels.scale_groups)
+        added -= 0 if kernels.keeps_loaded_scales else matrix.rows * groups
+    return matrix.count * added
 
 
 def _stage_matrices(architecture: Architecture, layout: Layout) -> list[list[Matrix]]:
@@ -70,52 +139,6 @@ def _stage_matrices(architecture: Architecture, layout: Layout) -> list[list[Mat
     stages[0] = [*first, *stages[0]]
     stages[-1] += last
     return stages
-
-
-def _draft_bytes(draft: DraftHead, layout: Layout, quantization: Quantization) -> int:
-    """Return the weights of the layers that draft, as the checkpoint or an EAGLE head's own stores them. [bytes]."""
-    stored = quantization if draft.is_quantized else UNQUANTIZED
-    return sum(matrix_bytes(matrix, stored, draft.body.element_bytes) for matrix in draft_matrices(draft, layout))
-
-
-def _repacked_bytes(
-    architecture: Architecture, layers: tuple[DecoderLayer, ...], layout: Layout, quantization: Quantization
-) -> int:
-    """Return what loading adds to some layers. [bytes]."""
-    return sum(
-        _repacked_matrix_bytes(matrix, architecture, quantization)
-        for layer in layers
-        for matrix in layer_matrices(architecture, layer, layout)
-    )
-
-
-def _repacked_matrix_bytes(matrix: Matrix, architecture: Architecture, quantization: Quantization) -> int:
-    """Return what loading adds to one matrix. [bytes].
-
-    MXFP4 experts are padded to whole tiles of the hidden size (gpt-oss-120b: 64.4 GiB logged for
-    60.8 GiB of parameters). Latent attention keeps its up-projection in two bytes beside a
-    quantized one, to absorb it into queries and outputs.
-
-    Sources:
-        vLLM 0.33 `quantization/utils/mxfp4_utils.py`, `layers/attention/mla_attention.py`
-        (`process_weights_after_loading`).
-    """
-    scheme = quantization.of(matrix.module)
-    if scheme.keeps(matrix.module):
-        return 0
-    if matrix.is_routed and scheme.scheme == "mxfp4" and not matrix.scheme:
-        hidden = architecture.hidden_size
-        stored = matrix_bytes(matrix, quantization, architecture.element_bytes)
-        return stored * (round_up(hidden, EXPERT_TILE) - hidden) // hidden
-    return matrix.rows * matrix.columns * architecture.element_bytes if matrix.is_absorbed else 0
-
-
-def _by_component(matrices: list[Matrix], quantization: Quantization, element_bytes: int) -> dict[str, int]:
-    components: dict[str, int] = {}
-    for matrix in matrices:
-        name = _component(matrix)
-        components[name] = components.get(name, 0) + matrix_bytes(matrix, quantization, element_bytes)
-    return components
 
 
 def _component(matrix: Matrix) -> str:

@@ -11,7 +11,6 @@ from functools import cached_property
 from math import ceil
 
 from service.engine.memory.plan import MemoryPlan, cache_growth
-from service.engine.memory.shared_pool import in_flight_tokens
 from service.engine.time.drafting import tokens_per_step
 from service.engine.time.records import PACE, Records, new_records
 from service.engine.time.steps import Timing
@@ -103,7 +102,7 @@ def scheduler_settings(plan: MemoryPlan, traffic: Traffic) -> SchedulerSettings:
         max_num_batched_tokens=settings.max_num_batched_tokens,
         max_num_seqs=max(settings.max_num_seqs // plan.layout.pipeline_parallel_size, 1),
         prefix_cache_hit_fraction=traffic.prefix_cache_hit_fraction,
-        reserves_output=plan.rules.engine == "tensorrt-llm",
+        reserves_output=plan.rules.serving_engine.reserves_output,
         tokens_per_step=tokens_per_step(drafted, traffic.speculative_acceptance_fraction) if drafted else 1.0,
         tokens_scheduled=drafted + 1,
         steps_planned_ahead=plan.rules.steps_planned_ahead,
@@ -115,7 +114,7 @@ def block_pool(plan: MemoryPlan) -> BlockPool:
     knots = _knots(plan.settings.max_model_len, plan.kv_cache.block_size)
     shape = cache_growth(plan)
     # Blocks in flight are shared by all requests of a step; windows hold their own tokens.
-    reserve = shape.blocks_per_request(plan.context_tokens, in_flight_tokens(plan.settings))
+    reserve = shape.blocks_per_request(plan.context_tokens, plan.in_flight_tokens)
     steady = shape.blocks_per_request(plan.context_tokens, 0)
     usable = plan.kv_cache.num_gpu_blocks - 1 - (reserve - steady)
     return BlockPool(

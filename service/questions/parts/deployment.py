@@ -6,10 +6,12 @@ from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
 from service.catalog.engine_flags import flags_of
 from service.catalog.engine_rules import rules_for
+from service.engine.engines.registry import DEFAULT_ENGINE, ENGINES, engine_named
 from service.engine.engines.rules import EngineRules
 from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import EngineName, KvCacheDtype, SpeculativeMethod, StatedLayout, WeightFormat
 from service.questions.parts.part import Part, contradiction
+from service.questions.parts.switches import WithSwitches
 from service.questions.values import NUMBER, WHOLE, BlockSize, Bytes, LoraRank, Parallel, Share, Tokens
 
 
@@ -25,7 +27,9 @@ class Precision(Part):
 class OnEngine(Part):
     """Whose rules apply."""
 
-    engine: EngineName = Field(default="vllm", description="serving engine whose rules apply", examples=["sglang"])
+    engine: EngineName = Field(
+        default=DEFAULT_ENGINE, description="serving engine whose rules apply", examples=["sglang"]
+    )
     engine_version: Annotated[str, StringConstraints(max_length=40)] | None = Field(
         default=None, description="engine version, such as 0.33.0; default: the newest known", examples=["0.33.0"]
     )
@@ -70,11 +74,12 @@ class InLayout(OnEngine):
 
     @field_validator("decode_context_parallel_size")
     @classmethod
-    def _spread_by_vllm(cls, value: int | None, info: ValidationInfo) -> int | None:
-        engine = info.data.get("engine", "vllm")
-        if engine != "vllm" and (value or 1) > 1:
-            sentence = f"decode_context_parallel_size has no rule for {engine}"
-            raise contradiction("decode_context_parallel_size", sentence, "1, or engine=vllm")
+    def _spread_by_the_engine(cls, value: int | None, info: ValidationInfo) -> int | None:
+        name = info.data.get("engine", DEFAULT_ENGINE)
+        if not engine_named(name).spreads_caches and (value or 1) > 1:
+            sentence = f"decode_context_parallel_size has no rule for {name}"
+            able = " or ".join(engine.name for engine in ENGINES.values() if engine.spreads_caches)
+            raise contradiction("decode_context_parallel_size", sentence, f"1, or engine={able}")
         return value
 
     def layout_wish(self) -> StatedLayout:
@@ -88,7 +93,7 @@ class InLayout(OnEngine):
         )
 
 
-class WithSettings(Precision):
+class WithSettings(WithSwitches, Precision):
     """The engine's own settings, by the names it gives them."""
 
     max_model_len: Tokens | None = Field(
@@ -169,4 +174,9 @@ class WithSettings(Precision):
             speculative_method=self.speculative_method,
             max_loras=self.max_loras,
             max_lora_rank=self.max_lora_rank,
+            quantization=self.quantization,
+            enforce_eager=self.enforce_eager,
+            enable_prefix_caching=self.enable_prefix_caching,
+            language_model_only=self.language_model_only,
+            swa_full_tokens_ratio=self.swa_full_tokens_ratio,
         )

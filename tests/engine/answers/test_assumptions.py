@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.answers.capacity import capacity
 from service.engine.answers.recommend import recommend
@@ -52,3 +53,14 @@ def test_what_is_stated_is_the_requests(asked: Asked) -> None:
         "default",
         "default",
     )
+
+
+def test_a_version_without_rules_of_its_own_says_whose_plan_it_gets(asked: Asked, catalog: Snapshot) -> None:
+    older, newest, unstated = (asked(rules=rules_for("vllm", version)) for version in ("0.6.3", "0.33.0", None))
+    notes = {note.name: note for note in size(older).assumptions}
+
+    assert notes["rules_version"].value == "vllm-0.6"
+    assert (notes["plan_rules"].value, notes["plan_rules"].origin) == ("vLLM 0.8", "default")
+    assert "plan_rules" in {note.name for note in recommend(recommendation_of(older, catalog, "h100")).assumptions}
+    for question in (newest, unstated):
+        assert "plan_rules" not in {note.name for note in size(question).assumptions}

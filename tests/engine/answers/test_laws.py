@@ -11,9 +11,10 @@ from service.catalog.engine_rules import rules_for
 from service.catalog.keeper import seeded_snapshot
 from service.engine.answers.capacity import capacity
 from service.engine.answers.size import size
-from service.engine.errors import EngineError
+from service.engine.errors import EngineError, RefusedStartError
 from service.engine.families import parse_architecture
 from service.engine.families.registry import REGISTRY
+from service.engine.fleet.deployments import resolve_size
 from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
 from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import Headroom, Layout, Limits, Load, StatedLayout
@@ -57,13 +58,26 @@ def is_short_enough(asked: SizeQuestion) -> bool:
     return asked.load.input_tokens + asked.load.output_tokens <= asked.model.architecture.max_position_embeddings
 
 
-questions = st.builds(
-    question,
-    st.sampled_from(SIZABLE),
-    st.sampled_from(KNOWN_GPUS),
-    st.integers(1, 5_000),
-    st.integers(1, 30_000),
-).filter(is_short_enough)
+def is_started(asked: SizeQuestion) -> bool:
+    """Return whether the engine would start the model on the GPU at all."""
+    try:
+        resolve_size(asked)
+    except RefusedStartError:
+        return False
+    return True
+
+
+questions = (
+    st.builds(
+        question,
+        st.sampled_from(SIZABLE),
+        st.sampled_from(KNOWN_GPUS),
+        st.integers(1, 5_000),
+        st.integers(1, 30_000),
+    )
+    .filter(is_short_enough)
+    .filter(is_started)
+)
 
 
 @QUICK

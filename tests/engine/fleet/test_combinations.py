@@ -3,14 +3,11 @@
 from dataclasses import replace
 from math import inf
 
-import pytest
-
 from service.catalog.snapshot import Snapshot
 from service.engine.fleet.combinations import (
     allowed_offers,
     cheapest_gpu_usd_per_hour,
     combinations,
-    lacks_format,
     size_question,
 )
 from tests.engine.conftest import Asked, recommendation_of
@@ -46,18 +43,3 @@ def test_only_offers_of_the_asked_providers_count(asked: Asked, catalog: Snapsho
     assert price <= cheapest_gpu_usd_per_hour(only, gpu)
     assert {offer.provider for offer in allowed_offers(only, gpu)} == {dearest.provider}
     assert cheapest_gpu_usd_per_hour(replace(question, providers=("nobody",)), gpu) == inf
-
-
-@pytest.mark.parametrize(
-    ("gpu", "weight_format", "lacks"),
-    # docs.vllm.ai/en/latest/features/quantization: by compute capability 7.0 (V100), 7.5 (T4), 8.0 (A100), 9.0 (H100)
-    [
-        ("t4", "fp8", False),
-        ("t4", "mxfp4", True),
-        ("t4", "bf16", True),
-        ("a100-sxm-80gb", "nvfp4", False),
-        ("h100", "int4", False),
-    ],
-)
-def test_formats_without_kernels_on_a_gpu(catalog: Snapshot, gpu: str, weight_format: str, lacks: bool) -> None:  # noqa: FBT001 - a column
-    assert lacks_format(catalog.gpu(gpu), weight_format) is lacks  # type: ignore[arg-type]

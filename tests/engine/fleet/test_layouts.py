@@ -5,11 +5,16 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from packaging.version import Version
 
 from service.catalog.snapshot import Snapshot
+from service.engine.engines.device import REFERENCE, Device
+from service.engine.engines.plans import plan_of
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.layouts import candidate_layouts, check_layout, is_legal
+from service.engine.formats.quantization import Quantization
 from service.engine.inputs import Layout, StatedLayout
+from service.engine.layers import Architecture
 
 
 # model, TP, decode-context ranks: vLLM 0.33 refuses to start each
@@ -87,23 +92,50 @@ def test_ranks_beyond_the_key_value_heads_repeat_them(catalog: Snapshot) -> None
     facts = catalog.model("qwen3-235b-a22b")  # 64 query heads, 4 of keys and values
     quantization = replace(facts.checkpoints[0].quantization, block=0)
 
-    assert is_legal(facts.architecture, quantization, Layout(tensor_parallel_size=8))
+    assert is_legal(facts.architecture, quantization, Layout(tensor_parallel_size=8), REFERENCE)
+
+
+BEFORE_REFINING = Device(plan=plan_of(Version("0.28")))
+
+
+def in_fp8_blocks(catalog: Snapshot) -> tuple[Architecture, Quantization]:
+    """Return Qwen3-235B-A22B-FP8: 1,536 columns of an expert over 8 ranks are 192, blocks are of 128."""
+    facts = catalog.model("qwen3-235b-a22b")
+    return facts.architecture, next(
+        it.quantization for it in facts.checkpoints if it.quantization.scheme == "fp8-block"
+    )
 
 
 def test_blocks_of_a_quantization_hold_back_experts_that_are_cut_only(catalog: Snapshot) -> None:
-    # Qwen3-235B-A22B-FP8: 1,536 columns of an expert over 8 ranks are 192, blocks are of 128.
-    facts = catalog.model("qwen3-235b-a22b")
-    blocks = next(it.quantization for it in facts.checkpoints if it.quantization.scheme == "fp8-block")
+    architecture, blocks = in_fp8_blocks(catalog)
 
-    with pytest.raises(UnsupportedLayoutError, match="192 of the 1536 expert columns"):
-        check_layout(facts.architecture, blocks, Layout(tensor_parallel_size=8))
-    check_layout(facts.architecture, blocks, Layout(tensor_parallel_size=8, expert_parallel=True))
+    with pytest.raises(UnsupportedLayoutError, match=r"192 of the 1536 expert columns .* vLLM 0\.28") as refused:
+        check_layout(architecture, blocks, Layout(tensor_parallel_size=8), BEFORE_REFINING)
+    assert refused.value.accepted == "a smaller tensor_parallel_size, or expert_parallel=true"
+    check_layout(architecture, blocks, Layout(tensor_parallel_size=8, expert_parallel=True), BEFORE_REFINING)
 
 
-def test_layouts_come_smallest_first_and_deal_out_what_cannot_be_cut(catalog: Snapshot) -> None:
-    facts, gpu = catalog.model("qwen3-235b-a22b"), catalog.gpu("h100")
-    blocks = next(it.quantization for it in facts.checkpoints if it.quantization.scheme == "fp8-block")
-    layouts = candidate_layouts(facts.architecture, blocks, gpu, StatedLayout(pipeline_parallel_size=1))
+def test_experts_get_finer_scales_where_a_rank_does_not_fill_a_block(catalog: Snapshot) -> None:
+    # vLLM 0.29 `refine_fp8_moe_block_shape`: gcd(128, 192, 4,096) = 64, but at least 32.
+    architecture, blocks = in_fp8_blocks(catalog)
 
-    assert [it.tensor_parallel_size for it in layouts] == [1, 2, 4, 8]
-    assert [it.expert_parallel for it in layouts] == [False, False, False, True]
+    check_layout(architecture, blocks, Layout(tensor_parallel_size=8))
+    check_layout(architecture, blocks, Layout(tensor_parallel_size=16))
+    compressed = replace(blocks, is_compressed_tensors=True)  # whose loader has no such step
+    with pytest.raises(UnsupportedLayoutError, match="whole quantization blocks of 128"):
+        check_layout(architecture, compressed, Layout(tensor_parallel_size=8))
+
+
+@pytest.mark.parametrize(("device", "sizes"), [(REFERENCE, [1, 2, 4, 8]), (BEFORE_REFINING, [1, 2, 4])])
+def test_layouts_come_smallest_first_and_experts_are_dealt_out_only_when_asked(
+    catalog: Snapshot, device: Device, sizes: list[int]
+) -> None:
+    architecture, blocks = in_fp8_blocks(catalog)
+    gpu, wish = catalog.gpu("h100"), StatedLayout(pipeline_parallel_size=1)
+
+    layouts = candidate_layouts(architecture, blocks, gpu, wish, device)
+    assert [it.tensor_parallel_size for it in layouts] == sizes
+    assert not any(it.expert_parallel for it in layouts)
+    asked = candidate_layouts(architecture, blocks, gpu, replace(wish, expert_parallel=True), device)
+    assert [it.tensor_parallel_size for it in asked] == [1, 2, 4, 8]
+    assert all(it.expert_parallel for it in asked)

@@ -7,8 +7,9 @@ import pytest
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import InvalidQuestionError
+from service.engine.fleet.checkpoints import STANDARD_CHECKPOINTS, own_checkpoint
 from service.engine.fleet.questions import StatedSettings
-from service.engine.fleet.settings import STANDARD_CHECKPOINTS, Resolved, own_checkpoint, resolve
+from service.engine.fleet.settings import Resolved, resolve
 
 
 def resolved(catalog: Snapshot, context_tokens: int = 0, model: str = "llama-3.1-8b", **stated: Any) -> Resolved:

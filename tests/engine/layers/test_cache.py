@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.engine.layers import CacheSpec, Sharding, heads_per_rank
+from service.engine.layers import CacheSpec, heads_per_rank
 
 
 def spec(**changes: object) -> CacheSpec:
@@ -32,14 +32,6 @@ def test_a_page_is_a_block_of_tokens_or_a_state_unless_padded() -> None:
     assert spec(kind="mamba", token_bytes=0, state_bytes=1_097_728).page_size_bytes == 1_097_728
     assert spec(page_size_padded=70_000).page_size_bytes == 70_000
     assert spec(stride_alignment=60_000).block_stride_bytes == 120_000
-
-
-def test_only_an_fp8_cache_that_was_asked_for_is_packed() -> None:
-    asked = Sharding(tensor_parallel_size=1, cache_element_bytes=1, model_element_bytes=2)
-    declared = Sharding(tensor_parallel_size=1, cache_element_bytes=1, model_element_bytes=2, is_checkpoints_dtype=True)
-
-    assert asked.is_packed
-    assert not declared.is_packed
 
 
 @pytest.mark.parametrize(("heads", "ranks", "each"), [(8, 1, 8), (8, 8, 1), (8, 16, 1), (4, 8, 1)])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from service.engine.inputs import Layout
-from service.engine.layers import GatedDeltaNet
+from service.engine.layers import Checkpoint, GatedDeltaNet
 from tests.engine.layers.ranks import rank
 
 # huggingface.co/Qwen/Qwen3-Next-80B-A3B-Thinking config.json
@@ -27,8 +27,8 @@ def test_drafted_tokens_keep_their_inputs_and_a_stated_dtype_widens_the_matrix()
 
 
 def test_a_state_is_exported_after_a_chunk() -> None:
-    assert QWEN3_NEXT.checkpoint_tokens == 64
-    assert replace(QWEN3_NEXT, exports_states=False).checkpoint_tokens == 0
+    assert QWEN3_NEXT.checkpoint == Checkpoint(kernel="delta", tokens=64, key_width=128)
+    assert replace(QWEN3_NEXT, exports_states=False).checkpoint is None
 
 
 def test_lightning_attention_has_neither_convolution_nor_decay() -> None:

@@ -12,7 +12,7 @@ MIXTRAL = MoeMlp(num_experts=8, num_experts_per_tok=2, moe_intermediate_size=14_
 # huggingface.co/openai/gpt-oss-120b config.json
 GPT_OSS = MoeMlp(
     num_experts=128, num_experts_per_tok=4, moe_intermediate_size=2_880, has_bias=True, has_router_bias=True,
-    rank_padding=128,
+    own_multiple=64,
 )  # fmt: skip
 
 
@@ -40,11 +40,12 @@ def test_experts_are_cut_or_dealt_out_over_all_ranks(layout: Layout, share: int)
     assert routed(MIXTRAL, layout) == routed(MIXTRAL, Layout()) // share
 
 
-def test_mxfp4_experts_know_themselves_padded() -> None:
-    into = GPT_OSS.matrices(2_880, Layout(tensor_parallel_size=8), "model.layers.0.")[0]
-    assert into.in_mxfp4 is not None
+def test_experts_say_which_side_is_cut_and_what_their_kernel_rounds_it_to() -> None:
+    into, out_of = GPT_OSS.matrices(2_880, Layout(tensor_parallel_size=8), "model.layers.0.")[:2]
 
-    assert (into.rows, into.in_mxfp4.rows) == (2 * 360, 2 * 384)
+    assert (into.inner_side, into.rows, into.columns) == ("rows", 2 * 360, 2_880)
+    assert (out_of.inner_side, out_of.rows, out_of.columns) == ("columns", 2_880, 360)
+    assert into.own_multiple == out_of.own_multiple == 64
 
 
 def test_shared_experts_are_split_like_a_dense_network_unless_ranks_take_different_tokens() -> None:

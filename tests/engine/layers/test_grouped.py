@@ -44,13 +44,14 @@ def test_a_selector_keeps_a_key_of_its_own_in_the_model_s_dtype() -> None:
     key, own = replace(LLAMA_70B, selector=SELECTOR).caches(rank(**FP8))
 
     assert (key.token_bytes, own.token_bytes) == (128 * 2, 8 * 256)
-    assert replace(LLAMA_70B, selector=SELECTOR).kernel_block_size(1) == 128
+    assert [it.block_size for it in replace(LLAMA_70B, selector=SELECTOR).kernel_needs] == [128]
 
 
-def test_wide_heads_want_longer_blocks_of_an_fp8_cache() -> None:
-    wide = replace(LLAMA_70B, head_dim=512, v_head_dim=512)  # Gemma 4's full layers
+def test_heads_and_sinks_say_which_kernels_will_do() -> None:
+    (plain,), (sinking,) = LLAMA_70B.kernel_needs, replace(LLAMA_70B, has_sinks=True).kernel_needs
 
-    assert [wide.kernel_block_size(element_bytes) for element_bytes in (1, 2)] == [64, 16]
+    assert (plain.kind, plain.key_dim, plain.value_dim, plain.has_sinks) == ("grouped", 128, 128, False)
+    assert sinking.has_sinks
 
 
 def test_weights_of_a_layer_are_the_published_ones() -> None:

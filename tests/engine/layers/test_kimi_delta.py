@@ -27,12 +27,15 @@ def test_latent_blocks_hold_the_state(tp: int, block: int) -> None:
     token_bytes = LATENT.caches(rank(tp))[0].token_bytes
     state = KIMI_LINEAR.state_bytes(rank(tp))
 
-    assert hybrid_block_size(LATENT.hybrid_block_size, token_bytes, state, checkpoint_grid=0) == block
+    assert hybrid_block_size(128, token_bytes, state, checkpoint_grid=0) == block
 
 
 def test_only_kimi_k3_s_kernel_exports_states() -> None:
-    assert KIMI_LINEAR.checkpoint_tokens == 0
-    assert replace(KIMI_LINEAR, has_full_rank_gate=True).checkpoint_tokens == 16
+    exporting = replace(KIMI_LINEAR, has_full_rank_gate=True).checkpoint
+
+    assert KIMI_LINEAR.checkpoint is None
+    assert exporting is not None
+    assert (exporting.kernel, exporting.tokens) == ("flash_kda", 16)
 
 
 def test_a_full_gate_stands_in_the_fused_projection_and_a_narrow_one_beside_it() -> None:

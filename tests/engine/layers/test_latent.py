@@ -29,17 +29,15 @@ def test_a_latent_is_the_same_on_every_rank(tp: int) -> None:
     assert 61 * DEEPSEEK_V3.caches(rank(tp))[0].token_bytes == 70_272  # arXiv:2505.09343, table 1
 
 
-def test_sparse_latents_are_packed_with_scales_where_fp8_is_asked_for() -> None:
+def test_sparse_latents_are_packed_with_scales_where_their_kernel_reads_them_so() -> None:
     # vLLM 0.33 on DeepSeek-V3.2: 656 bytes a token, and a key of 132 for the indexer.
-    assert [it.token_bytes for it in DEEPSEEK_V32.caches(rank(**FP8))] == [132, 656]
-    assert [it.token_bytes for it in DEEPSEEK_V32.caches(rank(**FP8, is_checkpoints_dtype=True))] == [132, 576]
+    assert [it.token_bytes for it in DEEPSEEK_V32.caches(rank(**FP8, packs_latents=True))] == [132, 656]
+    assert [it.token_bytes for it in DEEPSEEK_V32.caches(rank(**FP8))] == [132, 576]
 
 
 def test_sparse_pages_are_whole_rows_of_a_token() -> None:
     # The oracle's rows of DeepSeek-V3.2: pages of 8,448 and 36,864 bytes, blocks of 64 tokens.
-    index, latent = (
-        it.page_size_bytes for it in DEEPSEEK_V32.caches(rank(**FP8, block_size=64, is_checkpoints_dtype=True))
-    )
+    index, latent = (it.page_size_bytes for it in DEEPSEEK_V32.caches(rank(**FP8, block_size=64)))
 
     assert (index, latent) == (8_448, 36_864)
 
@@ -50,12 +48,10 @@ def test_minicpm_3_keeps_every_head_as_wide_as_its_keys() -> None:
     assert 62 * 16 * MINICPM_3.caches(rank(2))[0].token_bytes == 7_618_560
 
 
-@pytest.mark.parametrize(
-    ("layer", "element_bytes", "tokens"),
-    [(DEEPSEEK_V3, 2, 16), (DEEPSEEK_V3, 1, 64), (DEEPSEEK_V32, 2, 64), (MINICPM_3, 1, 16)],
-)
-def test_kernels_have_their_blocks(layer: LatentAttention, element_bytes: int, tokens: int) -> None:
-    assert layer.kernel_block_size(element_bytes) == tokens
+def test_kernels_are_needed_for_latents_for_selected_ones_and_their_keys_or_for_heads() -> None:
+    assert [(it.kind, it.key_dim, it.nope_dim) for it in DEEPSEEK_V3.kernel_needs] == [("latent", 576, 128)]
+    assert [it.kind for it in DEEPSEEK_V32.kernel_needs] == ["sparse", "own"]
+    assert [(it.kind, it.key_dim, it.value_dim) for it in MINICPM_3.kernel_needs] == [("grouped", 96, 96)]
 
 
 def test_weights_of_a_layer_are_the_published_ones() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from service.engine.inputs import Layout
-from service.engine.layers import Mamba1, Mamba2
+from service.engine.layers import Checkpoint, Mamba1, Mamba2
 from tests.engine.layers.ranks import rank
 
 # The defaults of Hugging Face's Mamba2Config and MambaConfig.
@@ -29,7 +29,8 @@ def test_groups_are_extended_so_that_every_rank_has_its_own() -> None:
 def test_only_mamba_2_exports_states_and_keeps_inputs_of_drafts() -> None:
     drafting = rank(num_speculative_tokens=2)
 
-    assert (CODESTRAL.checkpoint_tokens, MAMBA_130M.checkpoint_tokens) == (1, 0)
+    assert CODESTRAL.checkpoint == Checkpoint(kernel="mamba2", tokens=1)
+    assert MAMBA_130M.checkpoint is None
     assert CODESTRAL.state_bytes(drafting) - CODESTRAL.state_bytes(rank()) == 2 * 10_240 * 2
     assert MAMBA_130M.state_bytes(drafting) == MAMBA_130M.state_bytes(rank())
 

@@ -18,7 +18,7 @@ def test_nothing_takes_nothing() -> None:
 
 
 def test_blocks_and_pages_are_left_to_the_other_layers() -> None:
-    assert (NoAttention().kernel_block_size(1), NoAttention().hybrid_block_size, NoAttention().page_size) == (16, 16, 1)
+    assert (NoAttention().kernel_needs, NoAttention().page_size) == ((), 1)
 
 
 def test_no_network_is_no_expert_and_no_width() -> None:

@@ -19,12 +19,19 @@ CONVOLUTION = ShortConvolution(hidden_size=2_048, conv_kernel_size=3)
     [(MAMBA, False, 1), (MAMBA, True, 2), (CONVOLUTION, True, 2), (MAMBA_2, True, 3), (DELTA_NET, True, 3)],
 )
 def test_pages_of_a_request_whatever_its_length(layer: RecurrentMixer, keeps_states: bool, pages: int) -> None:  # noqa: FBT001
-    (plain,) = layer.caches(rank(keeps_states=keeps_states))
-    (drafting,) = layer.caches(rank(keeps_states=keeps_states, num_speculative_tokens=4))
+    exporting = frozenset({layer.checkpoint} - {None})
+    (plain,) = layer.caches(rank(keeps_states=keeps_states, exporting=exporting))
+    (drafting,) = layer.caches(rank(keeps_states=keeps_states, exporting=exporting, num_speculative_tokens=4))
 
     assert plain.pages_per_request == pages
     assert drafting.pages_per_request == pages + 4
     assert plain.blocks_for(1, 0) == plain.blocks_for(1_000_000, 8_192) == pages
+
+
+def test_a_state_is_exported_only_where_its_kernel_runs() -> None:
+    (elsewhere,) = DELTA_NET.caches(rank(keeps_states=True))
+
+    assert (elsewhere.pages_per_request, elsewhere.checkpoint_tokens) == (2, 0)
 
 
 @pytest.mark.parametrize("layer", [MAMBA, MAMBA_2, DELTA_NET, CONVOLUTION])

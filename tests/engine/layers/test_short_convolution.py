@@ -12,7 +12,7 @@ def test_the_state_is_the_last_inputs() -> None:
     # vLLM 0.33 `mamba_utils.py` (`short_conv_state_shape`): (2, 2,048) in bf16.
     assert LFM2.state_bytes(rank()) == 2 * 2_048 * 2
     assert LFM2.state_bytes(rank(4, num_speculative_tokens=1)) == 3 * 512 * 2
-    assert LFM2.checkpoint_tokens == 0
+    assert LFM2.checkpoint is None
 
 
 def test_weights_are_three_projections_in_one_and_one_out() -> None:

@@ -1,15 +1,17 @@
 """The ledger against start-ups that people published: KV cache left on one GPU, in GiB as printed."""
 
 from dataclasses import replace
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 import pytest
 
+from service.calibration.ledger_fit import STARTUPS as STARTUP_FILES
 from service.calibration.ledger_fit import fit, text_of
-from service.calibration.startups import Comparison, compare_startup
+from service.calibration.startups import Comparison, Skipped, compare_startup, is_recent, resolve_startup
 from service.catalog.engine_rules import all_rules, constants, rules_for
 from service.catalog.snapshot import Snapshot
+from service.engine.engines.device import device_of
 from service.engine.engines.rules import EngineRules, batch_defaults, default_utilization
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import EngineSettings, Gpu, Layout
@@ -22,13 +24,16 @@ GIB = 1 << 30
 LEARNING = "public log of vLLM 0.24.0, Qwen2.5 on one RTX 4090"
 # 0.85 of the 23.99 GiB that this machine reports is 0.864 of the catalog's RTX 3090.
 SECOND_RUNNER = "public log of 2026-08-22 (vLLM 0.27.1), Qwen2.5-0.5B on 24 GB"
+# Without a version; its activations are those of the sampler that 0.8 to 0.10 had.
 PLANNER = "github.com/llm-d-incubation/llm-d-planner docs/empirical-vllm-memory-results.md"
+# Logs of 0.19.0 with every term; the fused all-reduce's buffers are in the non-torch memory of several ranks.
+TERMS = "github.com/llm-d-incubation/llm-d-planner, measured start-ups of vLLM 0.19.0"
 
 # model, GPU, TP, version (None: not stated), utilization, sequences, logged GiB of cache, tolerance, where it is printed
 STARTUPS = {
-    "gpt-oss-20b, H100": ("gpt-oss-20b", "h100", 1, None, 0.90, None, 50.28, 0.04, PLANNER),
-    "Qwen3-0.6B, H100": ("qwen3-0.6b", "h100", 1, None, 0.90, None, 64.45, 0.02, PLANNER),
-    "Qwen3-32B, H100, leaves 4.5 GiB": ("qwen3-32b", "h100", 1, None, 0.90, None, 4.45, 0.10, PLANNER),
+    "gpt-oss-20b, H100": ("gpt-oss-20b", "h100", 1, "0.10.2", 0.90, None, 50.28, 0.01, PLANNER),
+    "Qwen3-0.6B, H100": ("qwen3-0.6b", "h100", 1, "0.10.2", 0.90, None, 64.45, 0.005, PLANNER),
+    "Qwen3-32B, H100, leaves 4.5 GiB": ("qwen3-32b", "h100", 1, "0.10.2", 0.90, None, 4.45, 0.03, PLANNER),
     "Qwen2.5-14B, H100": (
         "qwen2.5-14b-instruct",
         "h100",
@@ -40,11 +45,17 @@ STARTUPS = {
         0.02,
         "published vLLM 0.21 log",
     ),
+    "Llama-3.1-8B, H100": ("llama-3.1-8b", "h100", 1, "0.19.0", 0.95, None, 58.11, 0.003, TERMS),
+    "Llama-3.1-8B, 4 x H100": ("llama-3.1-8b", "h100", 4, "0.19.0", 0.95, None, 67.44, 0.003, TERMS),
+    "Qwen2.5-7B, 2 x H100": ("qwen2.5-7b-instruct", "h100", 2, "0.19.0", 0.95, None, 63.84, 0.003, TERMS),
+    "gpt-oss-20b, H100, 0.19": ("gpt-oss-20b", "h100", 1, "0.19.0", 0.95, None, 58.47, 0.003, TERMS),
+    "gemma-3-12b, H100": ("gemma-3-12b-it", "h100", 1, "0.19.0", 0.95, None, 47.72, 0.005, TERMS),
+    "Qwen3-30B-A3B, H100": ("qwen3-30b-a3b", "h100", 1, "0.19.0", 0.95, None, 15.41, 0.005, TERMS),
     "Qwen2.5-7B, RTX 4090": ("qwen2.5-7b-instruct", "rtx-4090", 1, "0.24.0", 0.85, None, 4.45, 0.07, LEARNING),
     "Qwen2.5-0.5B, RTX 4090": ("qwen2.5-0.5b", "rtx-4090", 1, "0.24.0", 0.85, None, 18.08, 0.03, LEARNING),
     "Qwen2.5-0.5B, second runner": ("qwen2.5-0.5b", "rtx-3090", 1, "0.27.1", 0.864, None, 18.65, 0.03, SECOND_RUNNER),
     "Llama-3.1-8B, A100": ("llama-3.1-8b", "a100", 1, "0.31.0", 0.92, None, 56.21, 0.02, "published vLLM 0.31 log"),
-    "Qwen3-Next-80B, 2 x H200": ("qwen3-next-80b-a3b", "h200", 2, "0.10.2", 0.90, None, 44.59, 0.06, "published log"),
+    "Qwen3-Next-80B, 2 x H200": ("qwen3-next-80b-a3b", "h200", 2, "0.10.2", 0.90, None, 44.59, 0.005, "published log"),
 }
 
 
@@ -72,7 +83,9 @@ def test_the_cache_is_what_the_log_says(
 
     memory = memory_per_gpu(
         architecture=facts.architecture,
-        rank_weight_bytes=rank_weights(facts.architecture, layout=layout, quantization=own.quantization).loaded_bytes,
+        rank_weight_bytes=rank_weights(
+            facts.architecture, layout=layout, quantization=own.quantization, device=device_of(device, rules)
+        ).loaded_bytes,
         gpu=device,
         layout=layout,
         settings=EngineSettings(
@@ -106,15 +119,33 @@ def test_a_rank_more_than_kv_heads_holds_no_token_more(catalog: Snapshot) -> Non
 
 
 def test_recent_start_ups_are_met_within_the_limits(catalog: Snapshot) -> None:
-    rows = referee_rows("vllm_startups.jsonl")
-    found = [it for row in rows if isinstance(it := compare_startup(row, catalog), list)]
-    recent = [it for comparisons in found for it in comparisons if it.quantity == "kv_cache_bytes" and _is_recent(it)]
-    errors = sorted(abs(it.error_fraction) for it in recent)
+    rows = [row for name in STARTUP_FILES for row in referee_rows(name)]
+    recent = [it for row in rows for it in _recent_comparisons(row, catalog)]
 
-    assert len(recent) >= 15
-    assert median(errors) <= 0.03
-    assert sum(error <= 0.10 for error in errors) >= 0.9 * len(errors)
-    assert sum(it.error_fraction <= 0 for it in recent) >= 2 / 3 * len(recent)
+    def errors(quantity: str, *, with_peers: bool | None = None) -> list[float]:
+        chosen = [it for it, has_peers in recent if it.quantity == quantity and with_peers in (None, has_peers)]
+        return [it.error_fraction for it in chosen]
+
+    pools = errors("kv_cache_bytes")
+    assert len(pools) >= 40
+    assert median(map(abs, pools)) <= 0.005
+    # One log of DeepSeek V4 apart, of which 2.6 GiB are not explained, and which is known.
+    assert mean(sorted(map(abs, pools))[:-1]) <= 0.015
+    assert sum(error <= 0 for error in pools) >= 0.8 * len(pools)
+    assert median(map(abs, errors("kv_cache_bytes", with_peers=True))) <= 0.005
+    assert median(map(abs, errors("cuda_graph_bytes"))) <= 0.2
+    assert median(map(abs, errors("non_torch_bytes"))) <= 0.2
+    # One log of Kimi-VL apart, whose ranks load 0.14 GiB that no rule explains.
+    assert max(sorted(map(abs, errors("weight_bytes")))[:-1]) <= 0.0055
+
+
+def _recent_comparisons(row: dict[str, Any], catalog: Snapshot) -> list[tuple[Comparison, bool]]:
+    """Return the comparisons of a start-up of vLLM 0.10 or newer, and whether its ranks have peers."""
+    startup = resolve_startup(row, catalog)
+    if isinstance(startup, Skipped) or startup.rules.engine != "vllm" or not is_recent(startup):
+        return []
+    found = compare_startup(row, catalog)
+    return [] if isinstance(found, Skipped) else [(it, startup.layout.tensor_parallel_size > 1) for it in found]
 
 
 def sized(catalog: Snapshot, model: str, rules: EngineRules, gpu: Gpu, weights_gib: float, **settings: Any) -> float:
@@ -176,17 +207,16 @@ def test_tensorrt_llm_takes_nine_tenths_of_what_is_free(catalog: Snapshot) -> No
     assert found == pytest.approx(26.20, rel=0.1)
 
 
-def test_without_a_version_the_smaller_pool_counts(catalog: Snapshot) -> None:
-    # Qwen3-32B on one H100 leaves about 4.5 GiB with the sampler of vLLM 0.10; newer ones leave more.
+def test_without_a_version_the_newest_rules_count(catalog: Snapshot) -> None:
+    # Qwen3-32B on one H100 leaves 4.45 GiB with the sampler of vLLM 0.10; newer ones leave more.
     gpu, weights = catalog.gpu("h100"), 61.03
     pools = {
         version: sized(catalog, "qwen3-32b", rules_for("vllm", version), gpu, weights, gpu_memory_utilization=0.9)
         for version in (None, "0.33.0", "0.10.2")
     }
 
-    assert pools[None] == min(pools.values())
-    assert pools[None] == pytest.approx(4.45, rel=0.05)
-    assert pools["0.33.0"] > 5
+    assert pools[None] == pools["0.33.0"] > 5
+    assert pools["0.10.2"] == pytest.approx(4.45, rel=0.05)
 
 
 def test_the_first_versions_of_the_second_runner_estimate_no_graphs_for_dense_models(catalog: Snapshot) -> None:
@@ -215,7 +245,7 @@ def test_every_constant_carries_its_evidence() -> None:
 
 
 def test_the_table_holds_what_the_logs_give(catalog: Snapshot) -> None:
-    if not (REFEREE / "vllm_startups.jsonl").is_file():
+    if not all((REFEREE / name).is_file() for name in STARTUP_FILES):
         pytest.skip("the referee's data is not on this machine")
     found = {it.name: it for it in fit(REFEREE, catalog)}
 
@@ -224,13 +254,6 @@ def test_the_table_holds_what_the_logs_give(catalog: Snapshot) -> None:
         known = constants()[name]
         assert (it.value, it.sample_size, it.error) == (known.value, known.sample_size, known.error), name
     assert all(name in text_of(found.values()) for name in constants())
-
-
-def _is_recent(comparison: Comparison) -> bool:
-    if comparison.engine != "vllm":
-        return False
-    numbers = comparison.engine_version.split(".")
-    return numbers[0] == "0" and len(numbers) > 1 and numbers[1].isdigit() and int(numbers[1]) >= 10
 
 
 def test_the_referee_is_there_in_ci() -> None:
@@ -255,7 +278,8 @@ def test_each_version_has_its_own_sampler_and_graphs() -> None:
 def test_versions_pick_their_row() -> None:
     assert rules_for("vllm").rules_version == "vllm-0.33"
     assert rules_for("vllm", "0.33.0").default_gpu_memory_utilization == 0.92
-    assert rules_for("vllm", "0.25.1").default_gpu_memory_utilization == 0.90
+    assert rules_for("vllm", "0.25.1").default_gpu_memory_utilization == 0.92
+    assert rules_for("vllm", "0.20.1").default_gpu_memory_utilization == 0.90
     assert rules_for("vllm", "v0.11.0").graph_accounting == "outside"
     assert {row.engine for row in all_rules()} == {"vllm", "sglang", "tensorrt-llm"}
 

@@ -41,7 +41,8 @@ def test_windowed_layers_have_a_pool_of_their_own(
     catalog: Snapshot, model: str, dtype: KvCacheDtype, ratio: Fraction, full: int, windowed: int, gib: float
 ) -> None:
     architecture = catalog.model(model).architecture
-    pools = separate_pools(architecture, TP2, settings(kv_cache_dtype=dtype), round(gib * GIB), ratio)
+    stated = settings(kv_cache_dtype=dtype, swa_full_tokens_ratio=float(ratio))
+    pools = separate_pools(architecture, TP2, stated, round(gib * GIB))
 
     # The pool is printed to 0.01 GiB: a thousandth.
     assert pools.tokens == pytest.approx(full, rel=1.1e-3)

@@ -1,11 +1,13 @@
 """The shared pool's blocks, tokens and requests, against vLLM 0.33's own planner."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from service.catalog.snapshot import Snapshot
-from service.engine.errors import UnsupportedLayoutError
+from service.engine.engines.plans import NEWEST
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout, SpeculativeMethod
 from service.engine.memory.cache_shape import cache_shape
 from service.engine.memory.shared_pool import in_flight_tokens, longest_fitting, plan_kv_cache, requests_held
@@ -78,17 +80,18 @@ def test_ranks_hold_the_tokens_of_one_cache_in_turn(
     assert (cache.bytes_per_block, cache.num_gpu_blocks, cache.tokens) == expected
 
 
-def test_sparse_latents_are_spread_in_the_packed_format_only(catalog: Snapshot) -> None:
-    # vLLM 0.33: "DCP for FlashMLA sparse requires an fp8_ds_mla kv-cache; the bf16 sparse path is not supported"
-    layout = Layout(tensor_parallel_size=8, decode_context_parallel_size=4)
+def test_spread_sparse_latents_are_planned_and_their_kernel_s_limit_is_said(client: TestClient) -> None:
+    # vLLM 0.33 plans the cache; its kernel then says "DCP for FlashMLA sparse requires an fp8_ds_mla kv-cache; the
+    # bf16 sparse path is not supported".
+    asked: dict[str, Any] = {"model": "deepseek-v3.2", "gpu": "h200", "tensor_parallel_size": 8}
+    asked |= {"decode_context_parallel_size": 4}
+    plain, packed = (
+        client.get("/capacity", params={**asked, "max_model_len": 8_192, "kv_cache_dtype": dtype}).json()
+        for dtype in ("auto", "fp8")
+    )
 
-    with pytest.raises(UnsupportedLayoutError, match="kv_cache_dtype=fp8"):
-        plan_kv_cache(
-            catalog.model("deepseek-v3.2").architecture,
-            layout=layout,
-            settings=settings("bf16"),
-            available_bytes=POOL,
-        )
+    assert any("packed" in warning for warning in plain["warnings"])
+    assert not any("packed" in warning for warning in packed["warnings"])
 
 
 def test_requests_share_what_is_in_flight(catalog: Snapshot) -> None:
@@ -96,7 +99,7 @@ def test_requests_share_what_is_in_flight(catalog: Snapshot) -> None:
 
     # 1,000 tokens are 63 blocks of 16; one block of the pool is never handed out.
     held = [
-        requests_held(shape, settings=settings("bf16"), num_gpu_blocks=blocks, context_tokens=1_000)
+        requests_held(shape, settings=settings("bf16"), num_gpu_blocks=blocks, context_tokens=1_000, in_flight_tokens=0)
         for blocks in (63, 64, 127)
     ]
 
@@ -106,12 +109,15 @@ def test_requests_share_what_is_in_flight(catalog: Snapshot) -> None:
 def test_without_a_cache_slots_alone_count(catalog: Snapshot) -> None:
     nothing = replace(cache_shape(catalog.model("llama-3.1-8b").architecture, Layout(), "bf16", None), groups_alike=())
 
-    assert requests_held(nothing, settings=settings("bf16"), num_gpu_blocks=1, context_tokens=1_000) == 1_024
+    assert (
+        requests_held(nothing, settings=settings("bf16"), num_gpu_blocks=1, context_tokens=1_000, in_flight_tokens=0)
+        == 1_024
+    )
 
 
 @pytest.mark.parametrize("blocks", [1, 100, 511])
 def test_the_longest_fitting_request_fits_and_one_token_more_does_not(catalog: Snapshot, blocks: int) -> None:
     shape = cache_shape(catalog.model("gpt-oss-20b").architecture, Layout(), "bf16", None)
-    longest = longest_fitting(shape, 131_072, in_flight_tokens(settings("bf16")), blocks)
+    longest = longest_fitting(shape, 131_072, in_flight_tokens(settings("bf16"), Layout(), NEWEST), blocks)
 
     assert shape.blocks_per_request(longest, 16_384) <= blocks < shape.blocks_per_request(longest + 1, 16_384)

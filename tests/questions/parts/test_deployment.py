@@ -46,7 +46,8 @@ def test_every_setting_reaches_the_engine_s_wish() -> None:
     settings: dict[str, Any] = {
         **DRAFTS, "weight_format": "fp8", "kv_cache_dtype": "fp8", "max_model_len": 4096, "gpu_memory_utilization": 0.9,
         "kv_cache_memory_bytes": 10**9, "max_num_batched_tokens": 2048, "max_num_seqs": 64, "block_size": 32,
-        "max_loras": 2, "max_lora_rank": 64, "speculative_method": "mtp",
+        "max_loras": 2, "max_lora_rank": 64, "speculative_method": "mtp", "quantization": "fp8", "enforce_eager": True,
+        "enable_prefix_caching": True, "language_model_only": True, "swa_full_tokens_ratio": None,
     }  # fmt: skip
     assert set(settings) == set(WithSettings.model_fields)
 

@@ -52,7 +52,9 @@ class Experts:
     has_shared_gate: bool = False
     has_wide_router: bool = False
     router_dtype_name: str = ""  # the field that says whether the router is in fp32
-    rank_padding: int = 1
+    own_multiple: int = 1
+    has_plain_activation: bool = True
+    computes_router_wide: bool = False
     min_rank_columns: int = 0
     dense_beside: SizeRule = nothing
     dense_count: int = 1
@@ -75,7 +77,9 @@ class Experts:
             shared_expert_intermediate_size=shared,
             has_shared_gate=shared > 0 and self.has_shared_gate,
             has_wide_router=self._has_wide_router(reader),
-            rank_padding=self.rank_padding,
+            own_multiple=self.own_multiple,
+            has_plain_activation=self.has_plain_activation,
+            computes_router_wide=self.computes_router_wide,
             min_rank_columns=self.min_rank_columns,
             latent_size=reader.integer("moe_latent_size", "routed_expert_hidden_size", default=0),
             has_latent_norm=reader.flag("latent_moe_use_norm"),

@@ -11,6 +11,7 @@ from service.engine.families.parts.drafts import Draft
 from service.engine.families.parts.feed_forward import FeedForward, FeedForwardRule
 from service.engine.families.parts.norms import CountRule, HeadNormRule, without_head_norms
 from service.engine.families.parts.profiling import Item
+from service.engine.families.parts.rotary import RotaryRule, stated_tables
 from service.engine.families.parts.sizes import nothing
 from service.engine.families.parts.towers import TowerRule
 from service.engine.layers import AlternatingUpdates, PerLayerEmbeddings, SharedBlocks
@@ -31,6 +32,16 @@ class LanguageModels(Protocol):
 
 WrapRule = Callable[[Mapping[str, object], LanguageModels], str]  # from a whole config to the class inside
 QuantizationRule = Callable[[Mapping[str, object]], Mapping[str, object]]
+
+
+def never(_reader: ConfigReader) -> bool:
+    """Return that no config says so."""
+    return False
+
+
+def whatever_stated(_reader: ConfigReader) -> bool:
+    """Return that every config says so."""
+    return True
 
 
 def one_stream(_reader: ConfigReader) -> int:
@@ -58,6 +69,7 @@ class Family:
     ties_embeddings: bool = False  # where the config does not say
     has_head_bias: bool = False  # where the config does not say
     extra_parameters: CountRule = nothing  # learnt positions and the like
+    rotary: RotaryRule = stated_tables
     shared_blocks: Callable[[ConfigReader], SharedBlocks] | None = None
 
     # The whole model, by its outermost class.
@@ -68,6 +80,9 @@ class Family:
     alternating_updates: Callable[[ConfigReader], AlternatingUpdates] | None = None
     tower: TowerRule | None = None
     largest_item: Item | None = None
+    sees_images_both_ways: Callable[[ConfigReader], bool] = never  # where `is_mm_prefix_lm` is not stated
+    runs_in_float16: bool = True
+    prefers_fp8_cache: bool = False  # on GPUs whose sparse kernels read it plain
     draft: Draft | None = None
     requantizes: QuantizationRule | None = None  # what its loader takes a stated quantization for
     has_window_pool: bool = False

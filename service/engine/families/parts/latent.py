@@ -36,7 +36,7 @@ def selecting(reader: ConfigReader, attention: LatentAttention) -> Mixers:
     Without `indexer_types` or `index_topk_pattern`, layer i selects anew when
     max(i - offset + 1, 0) is a multiple of `index_topk_freq`.
     """
-    shared = replace(attention, is_sparse=True)
+    shared = replace(attention, is_sparse=True, top_k=reader.positive("index_topk"))
     indexed = replace(shared, indexer=sparse_indexer(reader, shared.q_lora_rank or 0))
     layers = num_hidden_layers(reader)
     pattern = reader.raw("index_topk_pattern")

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision: str = "a3c85d1f7e42"
-down_revision: str | None = "f1d94a3e6b07"
+down_revision: str | None = "5b7d0c3e9a62"
 branch_labels = None
 depends_on = None
 

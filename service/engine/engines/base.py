@@ -1,0 +1,114 @@
+"""What a serving engine does its own way, whatever its version; one file each says it.
+
+What changes with versions are the rows of `catalog/data/engine_rules.yaml`, read into `rules.EngineRules`, and rules
+in code that take a version. The flags of an engine's command line belong into `engines/flags/`, a file per engine:
+they name what was sized, so they need no method here.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+from packaging.version import Version
+
+from service.engine.engines.plans import PlanRules
+from service.engine.inputs import EngineName
+
+# What the utilization is a share of: the whole memory (vLLM), the memory before weights are loaded, for
+# weights and cache alone (SGLang), or what weights and activations leave free (TensorRT-LLM).
+MemoryShare = Literal["total", "static", "free"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """The memory of one GPU, and what is taken of it beside the cache. [bytes]."""
+
+    total_bytes: int
+    weight_bytes: int
+    activation_bytes: int
+    graph_bytes: int
+    non_torch_bytes: int
+
+    @property
+    def left_bytes(self) -> int:
+        """Return what is left on the device; negative when nothing is."""
+        return self.total_bytes - self.weight_bytes - self.activation_bytes - self.graph_bytes - self.non_torch_bytes
+
+
+def nearest_known(version: Version, oldest: str, newest: str) -> str | None:
+    """Return the nearest of the versions that rules are known for; None where the version is one of them.
+
+    >>> nearest_known(Version("0.6.3"), "0.8", "0.33"), nearest_known(Version("0.33.1"), "0.8", "0.33")
+    ('0.8', None)
+    """
+    last = Version(newest)
+    if version < Version(oldest):
+        return oldest
+    is_newer = version > last and version.release[: len(last.release)] != last.release
+    return newest if is_newer else None
+
+
+class Engine(ABC):
+    """One serving engine: how it sizes its pool, what it keeps apart, how it admits requests."""
+
+    @property
+    @abstractmethod
+    def name(self) -> EngineName:
+        """Return the name in questions and answers."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """Return the name as its makers write it."""
+
+    @property
+    @abstractmethod
+    def memory_share(self) -> MemoryShare:
+        """Return what the utilization is a share of."""
+
+    @property
+    @abstractmethod
+    def has_pool_per_kind(self) -> bool:
+        """Return whether each kind of layer has a pool of its own; else all share one of equal pages."""
+
+    @property
+    @abstractmethod
+    def reserves_output(self) -> bool:
+        """Return whether a request is admitted only when the blocks of its whole output are free."""
+
+    @property
+    @abstractmethod
+    def spreads_caches(self) -> bool:
+        """Return whether tensor-parallel ranks can hold the tokens of one cache in turn."""
+
+    @property
+    @abstractmethod
+    def kernel_library(self) -> str:
+        """Return the name under which published kernel times file it."""
+
+    @property
+    @abstractmethod
+    def fp8_block_kernels(self) -> str:
+        """Return the published kernel times that stand for dense matrices in blocks of fp8."""
+
+    @abstractmethod
+    def cache_bytes(self, spent: Spent, share: float, *, counts_graphs: bool) -> int:
+        """Return what the budget leaves for the cache; negative when nothing is left. [bytes].
+
+        Args:
+            spent: the GPU's memory and what is taken of it.
+            share: the utilization, of what `memory_share` says. [fraction]
+            counts_graphs: the version takes its estimate of the graphs out of the budget. [yes or no]
+        """
+
+    @abstractmethod
+    def working_bytes(self, sampler: int, forward: int, encoder: int) -> int:
+        """Return the memory of buffers that are in use one after the other. [bytes]."""
+
+    @abstractmethod
+    def plan(self, version: Version) -> PlanRules:
+        """Return how a version plans caches and weights."""
+
+    @abstractmethod
+    def planned_as(self, version: Version) -> str | None:
+        """Return whose rules plan caches and weights and judge layouts; None where they are the version's own."""

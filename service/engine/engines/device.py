@@ -1,0 +1,55 @@
+"""What decides which kernels an engine runs: the GPU's generation, and the engine's version."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from service.engine.engines.plans import NEWEST, PlanRules
+from service.engine.engines.rules import EngineRules
+from service.engine.inputs import Gpu
+
+Capability = tuple[int, int]
+
+TURING: Final[Capability] = (7, 5)
+AMPERE: Final[Capability] = (8, 0)
+ADA: Final[Capability] = (8, 9)
+HOPPER: Final[Capability] = (9, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A GPU's generation under one version of an engine.
+
+    GPUs of other vendors, and engines other than vLLM, are planned by the rules for Hopper and refused nothing.
+    """
+
+    capability: Capability = HOPPER
+    plan: PlanRules = NEWEST
+    is_vllm_on_cuda: bool = True
+
+    @property
+    def generation(self) -> int:
+        """Return the major number of the compute capability: 8 Ampere and Ada, 9 Hopper, 10 and 12 Blackwell."""
+        return self.capability[0]
+
+    @property
+    def dotted(self) -> str:
+        """Return the compute capability as data sheets write it."""
+        return ".".join(map(str, self.capability))
+
+    @property
+    def engine(self) -> str:
+        """Return the engine's name and version, for a reader."""
+        return f"vLLM {self.plan.version}"
+
+
+REFERENCE: Final = Device()  # the newest vLLM on Hopper
+
+
+@lru_cache(maxsize=1024)
+def device_of(gpu: Gpu, rules: EngineRules) -> Device:
+    """Return what a GPU is to an engine."""
+    if rules.engine != "vllm" or gpu.compute_capability is None:
+        return Device(plan=rules.plan, is_vllm_on_cuda=False)
+    major, _, minor = gpu.compute_capability.partition(".")
+    return Device(capability=(int(major), int(minor or 0)), plan=rules.plan)

@@ -1,0 +1,58 @@
+"""Which kernels run experts on a GPU, by how they store the weights.
+
+    MXFP4            Hopper: Triton; 10: FlashInfer TRT-LLM; others: Marlin
+    unquantized      10: FlashInfer TRT-LLM; others: Triton
+    fp8 in blocks    Triton, whose scales may be finer than the checkpoint's
+
+Sources:
+    vLLM 0.33 `model_executor/layers/fused_moe/oracle/` (`mxfp4.py`, `unquantized.py`, `fp8.py`),
+    `model_executor/layers/quantization/mxfp4.py`; pull request 46549 (0.25: the loaded scales are dropped).
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from service.engine.engines.device import Device
+from service.engine.formats.storage import Storage
+
+TILE = 128  # a rank's columns of an expert, in Marlin's and TRT-LLM's kernels
+WIDE_TILE = 256  # the width of an expert, in the same
+SCALE_ROWS = 256  # that Triton's shuffled scales are padded to
+VALUE_LINE_BYTES = 64  # that its rows of values were padded to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpertKernels:
+    """How one GPU's kernels hold experts, and what loading makes of MXFP4 ones."""
+
+    storage: Storage
+    widens_biases: bool = False  # to fp32
+    value_line_bytes: int = 1  # that a row of values is padded to
+    scale_rows: int = 0  # shuffled scales are padded to so many rows; 0 where they stay as they are
+    scale_groups: int = 1  # and to so many groups
+    keeps_loaded_scales: bool = False  # beside the shuffled ones
+    shares_buffers: bool = True  # of activations between layers; Triton's MXFP4 kernel makes its own
+
+
+@lru_cache(maxsize=1024)
+def expert_kernels(device: Device) -> ExpertKernels:
+    """Return the kernels of a GPU."""
+    plan = device.plan
+    if device.generation == 9:
+        return ExpertKernels(
+            storage=Storage(),
+            widens_biases=True,
+            value_line_bytes=VALUE_LINE_BYTES if plan.pads_expert_values else 1,
+            scale_rows=SCALE_ROWS,
+            scale_groups=plan.expert_scale_multiple,
+            keeps_loaded_scales=not plan.drops_expert_scales,
+            shares_buffers=False,
+        )
+    on_ten = device.generation == 10
+    storage = Storage(
+        mxfp4_inner=TILE,
+        mxfp4_width=WIDE_TILE,
+        plain_inner=TILE if on_ten and plan.pads_plain_experts else 1,
+        keeps_wide_routers=not on_ten and plan.keeps_wide_routers,
+    )
+    return ExpertKernels(storage=storage, widens_biases=on_ten)

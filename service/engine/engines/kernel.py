@@ -1,0 +1,34 @@
+"""What an attention kernel is to a memory plan: its name, the blocks it reads, and how it stores sparse latents."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from service.engine.layers import DEFAULT_BLOCK_SIZE
+
+# Of the model's own dtype, in fp8 because that was asked for, or in the checkpoint's own fp8.
+CacheKind = Literal["model", "fp8", "checkpoint_fp8"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedCache:
+    """What a kernel is asked to read, besides what the layer itself needs."""
+
+    kind: CacheKind = "model"
+    images_both_ways: bool = False  # tokens of one image see each other, later ones too
+    context_ranks: int = 1  # that hold the tokens in turn
+    is_hybrid: bool = False  # blocks must hold another layer's recurrent state as well
+
+    @property
+    def is_fp8(self) -> bool:
+        """Return whether elements have one byte."""
+        return self.kind != "model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """One attention kernel; `blocks` are the sizes of which it reads whole multiples. [tokens]."""
+
+    name: str  # as the engine's log names it
+    blocks: tuple[int, ...] = (DEFAULT_BLOCK_SIZE,)
+    is_packed: bool = False  # reads sparse latents packed: fp8 values, scales, and 16-bit rotary values
+    is_triton: bool = False

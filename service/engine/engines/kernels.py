@@ -1,0 +1,84 @@
+"""Which kernel runs a layer's attention: the first of a generation's list that can do what the layer needs.
+
+    block of a model = the default if every kernel accepts it, else the smallest that all accept
+
+Sources:
+    vLLM 0.33 `platforms/cuda.py` (`_get_backend_priorities`, `get_valid_backends`), `v1/attention/backend.py`
+    (`validate_configuration`), `platforms/interface.py` (`_preferred_block_size_for_backends`).
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import product
+from math import lcm
+
+from service.engine.engines.device import ADA, HOPPER, Capability, Device
+from service.engine.engines.grouped_kernels import grouped_kernel
+from service.engine.engines.kernel import AskedCache, Kernel
+from service.engine.engines.latent_kernels import latent_kernel, sparse_kernel
+from service.engine.layers import DEFAULT_BLOCK_SIZE, Checkpoint, KernelNeed
+
+NATIVE_FP8: Capability = ADA  # from which on Triton compiles fp8
+
+
+@lru_cache(maxsize=4096)
+def kernel_of(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel | None:
+    """Return the kernel of one layer; None where the engine has none for it on this GPU."""
+    match need.kind:
+        case "own":
+            return Kernel(name="OWN", blocks=(need.block_size,))
+        case "grouped":
+            return grouped_kernel(need, asked, device)
+        case "latent":
+            return latent_kernel(need, asked, device)
+        case "sparse":
+            return sparse_kernel(need, asked, device)
+
+
+def raises_on_fp8(kernel: Kernel, asked: AskedCache, device: Device) -> bool:
+    """Return whether a kernel that is picked then refuses an fp8 cache: Triton's, before Ada.
+
+    Sources:
+        vLLM 0.33 `v1/attention/backends/triton_attn.py`, `v1/attention/backends/mla/triton_mla.py`; before 0.24 and
+        0.26 the kernel did not compile (`fp8e4nv not supported in this architecture`).
+    """
+    return kernel.is_triton and asked.is_fp8 and device.capability < NATIVE_FP8
+
+
+def common_block_size(kernels: Iterable[Kernel], default: int = DEFAULT_BLOCK_SIZE) -> int:
+    """Return the smallest block that all kernels accept, the default where they do. [tokens].
+
+    >>> common_block_size([Kernel(name="FLASH_ATTN"), Kernel(name="TRITON_FLASHINFER", blocks=(64,))])
+    64
+    """
+    blocks = list({kernel.blocks for kernel in kernels})
+    candidates = (default, *sorted(lcm(*sizes) for sizes in product(*blocks)))
+    return next(size for size in candidates if all(any(size % each == 0 for each in sizes) for sizes in blocks))
+
+
+def refuses_bfloat16(device: Device) -> bool:
+    """Return whether a GPU is older than bfloat16.
+
+    Source: vLLM 0.33 `platforms/cuda.py` (`check_if_supports_dtype`).
+    """
+    return device.is_vllm_on_cuda and device.capability < (8, 0)
+
+
+def exports_state(checkpoint: Checkpoint, device: Device) -> bool:
+    """Return whether a kernel that keeps recurrent states while prefill goes on runs on this GPU.
+
+    The delta rule's does on Hopper, and on Blackwell for keys of 128; Kimi's on both whatever their width.
+
+    Sources:
+        vLLM 0.33 `model_executor/layers/mamba/gdn/qwen_gdn_linear_attn.py` (`_resolve_gdn_prefill_backend`),
+        `mamba_mixer2.py` (`get_kv_cache_spec`), `models/kimi_k3/nvidia/kda.py` (`resolve_kda_prefill_backend`).
+    """
+    if checkpoint.kernel not in device.plan.exports_states:
+        return False
+    match checkpoint.kernel:
+        case "delta":
+            return device.capability == HOPPER or (device.generation in (10, 12) and checkpoint.key_width == 128)
+        case "flash_kda":
+            return device.generation in (9, 10, 12)
+        case "mamba2":
+            return True

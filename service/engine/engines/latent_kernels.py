@@ -1,0 +1,83 @@
+"""Kernels for latents, dense and sparse, by GPU generation; blocks are fixed up to 0.17.
+
+                        capability 10               Hopper                       12                 others
+    dense               FlashInfer 32, CUTLASS 128  FlashAttention 16            Triton 16          Triton 16
+    dense, fp8          the same                    FlashMLA 64                  Triton 16          Triton 16, from 8.9
+    sparse              FlashMLA 64                 FlashAttention 64            FlashInfer, packed none
+    sparse, fp8         FlashInfer 32, plain        FlashMLA 64, packed          FlashInfer, packed none
+
+Sources:
+    vLLM 0.33 `platforms/cuda.py` (`_get_backend_priorities`), `v1/attention/backends/mla/` (each backend's
+    `supports_compute_capability`, `supports_combination`, `get_supported_kernel_block_sizes`),
+    `model_executor/layers/attention/mla_attention.py` (`_canonicalize_sparse_mla_kv_cache_dtype`); 0.17
+    `platforms/cuda.py` (`check_and_update_config`).
+"""
+
+from typing import Final
+
+from service.engine.engines.device import Device
+from service.engine.engines.kernel import AskedCache, Kernel
+from service.engine.layers import KernelNeed
+
+FLASHINFER_NOPE_DIMS: Final = (64, 128, 192)
+FLASHINFER_SPARSE_NOPE_DIMS: Final = (128, 192)
+WORKSTATION_TOP_K: Final = 2_048  # tokens that the sparse kernel of capability 12 selects
+FIXED_BLOCKS: Final = (64,)
+FLASHINFER_MLA: Final = Kernel(name="FLASHINFER_MLA", blocks=(32, 64))
+CUTLASS_MLA: Final = Kernel(name="CUTLASS_MLA", blocks=(128,))
+FLASH_MLA: Final = Kernel(name="FLASHMLA", blocks=FIXED_BLOCKS)
+FLASH_ATTN_MLA: Final = Kernel(name="FLASH_ATTN_MLA")
+TRITON_MLA: Final = Kernel(name="TRITON_MLA", is_triton=True)
+SPARSE: Final = Kernel(name="FLASHMLA_SPARSE", blocks=FIXED_BLOCKS)
+PACKED: Final = Kernel(name="FLASHMLA_SPARSE", blocks=FIXED_BLOCKS, is_packed=True)
+
+
+def latent_kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel:
+    """Return the kernel of one dense latent layer."""
+    if not device.plan.kernels_set_blocks:
+        return _with_fixed_blocks(need, device)
+    if device.generation == 10:
+        return FLASHINFER_MLA if need.nope_dim in FLASHINFER_NOPE_DIMS else CUTLASS_MLA
+    if device.generation == 9:
+        return FLASH_MLA if asked.is_fp8 else FLASH_ATTN_MLA
+    return TRITON_MLA
+
+
+def _with_fixed_blocks(need: KernelNeed, device: Device) -> Kernel:
+    """Return the kernel of a version that picks blocks by generation."""
+    if device.generation == 10:
+        is_flashinfer = device.plan.flashinfer_runs_latents and need.nope_dim == 128
+        return Kernel(name=FLASHINFER_MLA.name, blocks=FIXED_BLOCKS) if is_flashinfer else CUTLASS_MLA
+    return FLASH_MLA if device.generation == 9 else TRITON_MLA
+
+
+def sparse_kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel | None:
+    """Return the kernel of one sparse latent layer; None on Ampere and Ada, which no kernel supports."""
+    match device.generation:
+        case 9:
+            return _on_hopper(asked, device)
+        case 10:
+            return _on_blackwell(need, asked)
+        case 12 if device.plan.workstations_run_sparse and need.top_k == WORKSTATION_TOP_K:
+            return Kernel(name="FLASHINFER_MLA_SPARSE_SM120", blocks=FIXED_BLOCKS, is_packed=True)
+        case _:
+            return None
+
+
+def _on_hopper(asked: AskedCache, device: Device) -> Kernel:
+    if asked.kind == "model":
+        alone = asked.context_ranks == 1
+        return Kernel(name="FLASH_ATTN_MLA_SPARSE", blocks=FIXED_BLOCKS) if alone else SPARSE
+    if asked.kind == "checkpoint_fp8" and device.plan.keeps_own_fp8_plain:
+        return Kernel(name="FLASHINFER_MLA_SPARSE_SM90", blocks=FIXED_BLOCKS)
+    return PACKED
+
+
+def _on_blackwell(need: KernelNeed, asked: AskedCache) -> Kernel:
+    if not asked.is_fp8:
+        return SPARSE
+    if need.rope_dim:
+        is_flashinfer = need.nope_dim in FLASHINFER_SPARSE_NOPE_DIMS
+    else:
+        is_flashinfer = (need.nope_dim, need.value_dim) == (256, 512)
+    return Kernel(name="FLASHINFER_MLA_SPARSE", blocks=(32,)) if is_flashinfer else PACKED

@@ -1,0 +1,55 @@
+"""SGLang: a pool for each kind of layer, out of a share that weights and cache have alone.
+
+Sources:
+    SGLang `model_executor/model_runner_kv_cache_mixin.py` (`_profile_available_bytes`), `server_args.py`
+    (`_handle_gpu_memory_settings`); 0.5.23 `mem_cache/kv_cache_configurator.py`,
+    `model_executor/pool_configurator.py`.
+"""
+
+from typing import Final
+
+from packaging.version import Version
+
+from service.engine.engines.base import Engine, MemoryShare, Spent, nearest_known
+from service.engine.engines.plans import NEWEST, PlanRules
+from service.engine.inputs import EngineName
+
+# The pools of `memory/separate_pools.py` are this version's.
+PLANNED: Final = "0.5.23"
+
+
+class Sglang(Engine):
+    """SGLang never measures activations: what its share leaves out serves them and the graphs."""
+
+    name: EngineName = "sglang"
+    title = "SGLang"
+    memory_share: MemoryShare = "static"
+    has_pool_per_kind = True
+    reserves_output = False
+    spreads_caches = False
+    kernel_library = "sglang"
+    fp8_block_kernels = "fp8_block"
+
+    def cache_bytes(self, spent: Spent, share: float, *, counts_graphs: bool) -> int:  # noqa: ARG002 - never inside
+        """Return what the share leaves for the cache. [bytes].
+
+            floor(mem_fraction_static x (total - non-torch)) - weights
+
+        The share is of what is free before weights are loaded. The pool is split between full and sliding-window
+        layers, or between cache and state, afterwards.
+        """
+        left = int(share * (spent.total_bytes - spent.non_torch_bytes)) - spent.weight_bytes
+        return min(left, spent.left_bytes)
+
+    def working_bytes(self, sampler: int, forward: int, encoder: int) -> int:
+        """Return the largest of the buffers: each is freed before the next is filled. [bytes]."""
+        return max(sampler, forward, encoder)
+
+    def plan(self, version: Version) -> PlanRules:  # noqa: ARG002 - of every version
+        """Return how every version plans: one set of rules is known."""
+        return NEWEST
+
+    def planned_as(self, version: Version) -> str | None:
+        """Return the version whose pools stand in for another's."""
+        known = nearest_known(version, PLANNED, PLANNED)
+        return None if known is None else f"{self.title} {known}"

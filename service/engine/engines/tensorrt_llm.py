@@ -1,0 +1,49 @@
+"""TensorRT-LLM: a share of whatever is free once weights and buffers lie on the GPU.
+
+Sources:
+    TensorRT-LLM documentation, "Memory Usage of TensorRT-LLM"; `KvCacheConfig`; `CapacitySchedulerPolicy`
+    (`GUARANTEED_NO_EVICT`, the default).
+"""
+
+from typing import Final
+
+from packaging.version import Version
+
+from service.engine.engines.base import Engine, MemoryShare, Spent
+from service.engine.engines.plans import NEWEST, PlanRules
+from service.engine.inputs import EngineName
+
+# No rule of its own is known for any version: blocks, layouts and weights are held to this one's.
+PLANNED: Final = "vLLM 0.33"
+
+
+class TensorRtLlm(Engine):
+    """TensorRT-LLM allocates execution context, runtime and decoder buffers one beside the other."""
+
+    name: EngineName = "tensorrt-llm"
+    title = "TensorRT-LLM"
+    memory_share: MemoryShare = "free"
+    has_pool_per_kind = False
+    reserves_output = True
+    spreads_caches = False
+    kernel_library = "trtllm"
+    fp8_block_kernels = "fp8_block"
+
+    def cache_bytes(self, spent: Spent, share: float, *, counts_graphs: bool) -> int:  # noqa: ARG002 - always inside
+        """Return the share of what is free. [bytes].
+
+        floor(free_gpu_memory_fraction x (total - weights - activation - graphs - non-torch))
+        """
+        return int(share * spent.left_bytes) if spent.left_bytes > 0 else spent.left_bytes
+
+    def working_bytes(self, sampler: int, forward: int, encoder: int) -> int:
+        """Return all of the buffers: each has its own place. [bytes]."""
+        return sampler + forward + encoder
+
+    def plan(self, version: Version) -> PlanRules:  # noqa: ARG002 - of every version
+        """Return how every version plans: one set of rules is known."""
+        return NEWEST
+
+    def planned_as(self, version: Version) -> str | None:  # noqa: ARG002 - of every version
+        """Return the engine whose rules stand in."""
+        return PLANNED

@@ -1,0 +1,58 @@
+"""vLLM: one pool of equal pages, sized by a share of the whole memory.
+
+Sources:
+    vLLM 0.33 `v1/worker/gpu_worker.py` (`determine_available_memory`), `v1/worker/gpu/model_runner.py`
+    (`profile_run`), `config/parallel.py` (`decode_context_parallel_size`); pull request 30515.
+"""
+
+from typing import Final
+
+from packaging.version import Version
+
+from service.engine.engines.base import Engine, MemoryShare, Spent, nearest_known
+from service.engine.engines.plans import PlanRules, plan_of
+from service.engine.inputs import EngineName
+
+# Versions that `plans.py` has rules of.
+OLDEST_PLANNED: Final = "0.8"
+NEWEST_PLANNED: Final = "0.33"
+
+
+class Vllm(Engine):
+    """vLLM profiles one forward pass, and gives the cache what its share of the memory leaves."""
+
+    name: EngineName = "vllm"
+    title = "vLLM"
+    memory_share: MemoryShare = "total"
+    has_pool_per_kind = False
+    reserves_output = False
+    spreads_caches = True
+    kernel_library = "vllm"
+    # Its kernels for blocks were measured in Triton, 2-5 times slower than the DeepGEMM it runs; those for
+    # scales per token do the same work.
+    fp8_block_kernels = "fp8"
+
+    def cache_bytes(self, spent: Spent, share: float, *, counts_graphs: bool) -> int:
+        """Return what the budget leaves for the cache. [bytes].
+
+            floor(gpu_memory_utilization x total) - weights - activation - non-torch (- graphs)
+
+        It subtracts its own estimate of the graphs since 0.20, and captured them beside the budget before: there
+        they need room on the device all the same.
+        """
+        taken = spent.weight_bytes + spent.activation_bytes + spent.non_torch_bytes
+        inside = spent.graph_bytes if counts_graphs else 0
+        return min(int(share * spent.total_bytes) - taken - inside, spent.left_bytes)
+
+    def working_bytes(self, sampler: int, forward: int, encoder: int) -> int:
+        """Return the largest of the buffers: each is freed before the next is filled. [bytes]."""
+        return max(sampler, forward, encoder)
+
+    def plan(self, version: Version) -> PlanRules:
+        """Return how a version plans caches and weights."""
+        return plan_of(version)
+
+    def planned_as(self, version: Version) -> str | None:
+        """Return the version whose rules stand in for a version without rules of its own."""
+        known = nearest_known(version, OLDEST_PLANNED, NEWEST_PLANNED)
+        return None if known is None else f"{self.title} {known}"

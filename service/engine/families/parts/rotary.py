@@ -1,0 +1,163 @@
+"""Tables of rotary positions, as a config states its positions, scaling and rotated width.
+
+    positions = stated                      default, llama3, dynamic
+                stated x factor             linear
+                original x factor           yarn
+                stated + original           longrope
+    width     = rotated part of a head
+
+Source:
+    vLLM 0.33 `model_executor/layers/rotary_embedding/__init__.py` (`get_rope`) and the classes it picks;
+    `transformers_utils/config.py` (`patch_rope_parameters`).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from service.engine.config_reader import ConfigReader, is_mapping
+from service.engine.formats.elements import HALF_BYTES, SINGLE_BYTES
+from service.engine.layers import DecoderLayer, GroupedQueryAttention, LatentAttention, Mixer, RotaryTable
+
+RotaryRule = Callable[[ConfigReader, tuple[DecoderLayer, ...]], tuple[RotaryTable, ...]]
+LENGTH_NAMES: Final = ("max_position_embeddings", "seq_length", "n_positions")
+FRACTION_NAMES: Final = ("partial_rotary_factor", "rotary_pct", "rotary_emb_fraction")
+YARN: Final = ("yarn", "deepseek_yarn")
+LONG: Final = ("longrope", "su")
+
+
+def no_tables(_reader: ConfigReader, _layers: tuple[DecoderLayer, ...]) -> tuple[RotaryTable, ...]:
+    """Return none: positions are learnt, sloped, or not told apart."""
+    return ()
+
+
+def stated_tables(reader: ConfigReader, layers: tuple[DecoderLayer, ...]) -> tuple[RotaryTable, ...]:
+    """Return one table, or one for each set of parameters that a kind of layer has."""
+    mixers = tuple(dict.fromkeys(mixer for layer in layers for mixer in layer.mixers))
+    latents = [mixer for mixer in mixers if isinstance(mixer, LatentAttention)]
+    if latents:
+        return _of_latents(reader, latents[0])
+    softmax = [mixer for mixer in mixers if isinstance(mixer, GroupedQueryAttention)]
+    if not softmax:
+        return ()
+    nested = _nested(reader)
+    if not nested:
+        return _made(reader, parameters(reader), softmax[0].head_dim)
+    kinds = {name: _of_kind(name, softmax) for name in nested}
+    tables = [_made(reader, ConfigReader(nested[name]), mixer.head_dim) for name, mixer in kinds.items() if mixer]
+    return tuple(table for made in tables for table in made)
+
+
+def in_single(reader: ConfigReader, layers: tuple[DecoderLayer, ...]) -> tuple[RotaryTable, ...]:
+    """Return the same in fp32."""
+    return tuple(replace(table, element_bytes=SINGLE_BYTES) for table in stated_tables(reader, layers))
+
+
+def with_plain(reader: ConfigReader, layers: tuple[DecoderLayer, ...]) -> tuple[RotaryTable, ...]:
+    """Return the same, and one without scaling for layers with a window."""
+    tables = stated_tables(reader, layers)
+    plain = tuple(replace(table, positions=_positions(reader)) for table in tables[:1])
+    return tables if _nested(reader) else (*tables, *plain)
+
+
+def rotating(fraction: float) -> RotaryRule:
+    """Return the rule for heads of which a part is rotated, where the config does not say how much."""
+
+    def tables(reader: ConfigReader, layers: tuple[DecoderLayer, ...]) -> tuple[RotaryTable, ...]:
+        stated = any(reader.raw(name) is not None for name in FRACTION_NAMES)
+        is_stated = stated or parameters(reader).raw(*FRACTION_NAMES) is not None
+        return stated_tables(reader if is_stated else reader.restated({FRACTION_NAMES[0]: fraction}), layers)
+
+    return tables
+
+
+def parameters(reader: ConfigReader) -> ConfigReader:
+    """Return the rope parameters under either name; what the older one states fills gaps."""
+    stated: dict[str, object] = {}
+    for name in ("rope_scaling", "rope_parameters"):
+        values = reader.raw(name)
+        if is_mapping(values):
+            stated |= values
+    return ConfigReader(stated)
+
+
+def _nested(reader: ConfigReader) -> Mapping[str, Mapping[str, object]]:
+    """Return parameters by kind of layer, of the kinds that there are."""
+    stated = reader.raw("rope_parameters")
+    nested = {name: it for name, it in stated.items() if is_mapping(it)} if is_mapping(stated) else {}
+    kinds = reader.raw("layer_types")
+    used = set(kinds) if isinstance(kinds, list | tuple) else set(nested)
+    return {name: it for name, it in nested.items() if name in used}
+
+
+def _of_kind(name: str, mixers: list[GroupedQueryAttention]) -> GroupedQueryAttention | None:
+    """Return the attention of layers of a kind: with a window, or without."""
+    is_full = name == "full_attention"
+    return next((it for it in mixers if (it.sliding_window is None) == is_full), None)
+
+
+def _made(reader: ConfigReader, stated: ConfigReader, head_dim: int) -> tuple[RotaryTable, ...]:
+    """Return the table of these parameters, where the config states positions at all."""
+    positions = _scaled(reader, stated)
+    if not positions:
+        return ()
+    table = RotaryTable(
+        positions=positions,
+        width=_width(reader, stated, head_dim),
+        has_image_axes=stated.raw("mrope_section") is not None,
+        is_interleaved=stated.flag("mrope_interleaved"),
+    )
+    return (table,)
+
+
+def _positions(reader: ConfigReader) -> int:
+    return reader.integer(*LENGTH_NAMES, default=0)
+
+
+def _scaled(reader: ConfigReader, stated: ConfigReader) -> int:
+    """Return the positions of a table. [tokens]."""
+    positions, kind = _positions(reader), str(stated.raw("rope_type", "type") or "default")
+    factor = stated.number("factor", default=1.0) or 1.0
+    original = stated.raw("original_max_position_embeddings") or reader.raw("original_max_position_embeddings")
+    first = original if isinstance(original, int) else positions
+    if kind == "linear":
+        return int(positions * factor)
+    if kind in YARN:
+        return int(first * factor)
+    if kind in LONG and original is not None:
+        return positions + first
+    return positions
+
+
+def _width(reader: ConfigReader, stated: ConfigReader, head_dim: int) -> int:
+    """Return the rotated elements of a head."""
+    own = stated.integer("rope_dim", default=0) or reader.integer("rotary_dim", default=0)
+    if own:
+        return own
+    if str(stated.raw("rope_type", "type")) == "proportional":
+        return head_dim
+    fraction = stated.raw(*FRACTION_NAMES) or reader.raw(*FRACTION_NAMES)
+    return int(head_dim * fraction) if isinstance(fraction, int | float) else head_dim
+
+
+def _of_latents(reader: ConfigReader, latent: Mixer) -> tuple[RotaryTable, ...]:
+    """Return the table of a latent's rotary part; beside an indexer it is in fp32 where YaRN scales it.
+
+    An indexer rotates halves where attention rotates pairs, unless the config says otherwise: a table of its own.
+
+    Source: vLLM 0.33 `models/deepseek_v32/attention.py` (`indexer_rope_interleave`).
+    """
+    if not isinstance(latent, LatentAttention) or not latent.qk_rope_head_dim:
+        return ()
+    stated = parameters(reader)
+    positions = _scaled(reader, stated)
+    if not positions:
+        return ()
+    is_wide = latent.is_sparse and str(stated.raw("rope_type", "type")) in YARN
+    table = RotaryTable(
+        positions=positions,
+        width=latent.qk_rope_head_dim,
+        element_bytes=SINGLE_BYTES if is_wide else HALF_BYTES,
+    )
+    shares = not latent.is_sparse or reader.raw("indexer_rope_interleave") is True
+    return (table,) if shares else (table, table)

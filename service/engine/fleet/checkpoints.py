@@ -1,0 +1,96 @@
+"""Which checkpoint is loaded, and in what format: as stated, as published, or the format's usual recipe."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final, get_args
+
+from service.engine.engines.device import Device
+from service.engine.errors import RefusedStartError
+from service.engine.facts import Checkpoint, ModelFacts
+from service.engine.fleet.questions import StatedSettings
+from service.engine.fleet.results import Assumption
+from service.engine.fleet.starts import check_weight_format, needs_float16
+from service.engine.formats.quantization import standard_quantization
+from service.engine.inputs import Gpu, WeightFormat
+
+HALF_FORMATS: Final = ("bf16", "fp16")
+# Of each format, for models without a published checkpoint in it.
+STANDARD_CHECKPOINTS: Final[Mapping[WeightFormat, Checkpoint]] = {
+    weight_format: Checkpoint(
+        weight_format=weight_format,
+        quantization=standard_quantization(weight_format),
+        hf_id=None,
+        is_default=False,
+        kv_cache_dtype=None,
+        source="no checkpoint of this format is in the catalog; sized by the format's standard recipe",
+    )
+    for weight_format in get_args(WeightFormat)
+}
+
+
+def own_checkpoint(model: ModelFacts) -> Checkpoint:
+    """Return the checkpoint that a model is loaded from when nobody states a format."""
+    return next(each for each in model.checkpoints if each.is_default)
+
+
+def loaded_checkpoint(
+    model: ModelFacts, gpu: Gpu, device: Device, stated: StatedSettings
+) -> tuple[Checkpoint, Assumption]:
+    """Return what is loaded: the stated format, the model's own, or what the engine makes of it while it loads.
+
+    Raises:
+        RefusedStartError: the engine does not run the format on the GPU, or does not make it of this checkpoint.
+    """
+    loaded, note = _chosen(model, stated, is_in_float16=needs_float16(model.architecture, gpu, device))
+    is_stated = stated.quantization is not None or stated.weight_format is not None
+    check_weight_format(gpu, device, loaded.weight_format, note.name if is_stated else "gpu")
+    return loaded, note
+
+
+def _chosen(model: ModelFacts, stated: StatedSettings, *, is_in_float16: bool) -> tuple[Checkpoint, Assumption]:
+    if stated.quantization is not None:
+        made = _made_at_load(model, stated.quantization)
+        return made, Assumption(name="quantization", value=stated.quantization, origin="request", source=made.source)
+    if stated.weight_format is None:
+        return _own(model, is_in_float16=is_in_float16)
+    published = [each for each in model.checkpoints if each.weight_format == stated.weight_format]
+    loaded = published[0] if published else STANDARD_CHECKPOINTS[stated.weight_format]
+    return loaded, Assumption(name="weight_format", value=stated.weight_format, origin="request", source=loaded.source)
+
+
+def _own(model: ModelFacts, *, is_in_float16: bool) -> tuple[Checkpoint, Assumption]:
+    own = own_checkpoint(model)
+    if own.weight_format == "bf16" and is_in_float16:
+        why = "the GPU has no bfloat16, and the engine falls back to float16"
+        fallback = STANDARD_CHECKPOINTS["fp16"]
+        return fallback, Assumption(name="weight_format", value="fp16", origin="default", source=why)
+    return own, Assumption(name="weight_format", value=own.weight_format, origin="catalog", source=own.source)
+
+
+def _made_at_load(model: ModelFacts, weight_format: WeightFormat) -> Checkpoint:
+    """Return the model's own checkpoint, quantized while it is loaded; as it is where it is stored so already.
+
+    Raises:
+        RefusedStartError: it is stored in another format of few bits.
+
+    Source: vLLM 0.33 `config/model.py` (`_verify_quantization`).
+    """
+    own = own_checkpoint(model)
+    if own.weight_format == weight_format:
+        return own
+    if own.weight_format not in HALF_FORMATS:
+        raise RefusedStartError(
+            f"quantization={weight_format} is made of a checkpoint in 16 bits, and that of {model.id} "
+            f"is stored in {own.weight_format}",
+            field="quantization",
+            accepted=f"no quantization, for the checkpoint as it is, or weight_format={weight_format}",
+        )
+    return _quantized(own, weight_format)
+
+
+@lru_cache(maxsize=1024)
+def _quantized(own: Checkpoint, weight_format: WeightFormat) -> Checkpoint:
+    stored_as = own.hf_id or "the checkpoint"
+    made_of = f"the engine makes {weight_format} of {stored_as} while it loads; {own.source or 'as stated'}"
+    return replace(STANDARD_CHECKPOINTS[weight_format], source=made_of)

@@ -1,0 +1,183 @@
+"""What the serving engine refuses to start on a GPU, whatever the layout, and what it takes instead.
+
+    dtype     bfloat16 from compute capability 8.0; where nobody states one, float16 stands in below
+    cache     an fp8 cache where the kernel of the layer compiles it; a 16-bit one in the model's own dtype
+    kernels   one at least for every layer
+
+Sources:
+    vLLM 0.33 `platforms/cuda.py` (`check_if_supports_dtype`, `get_attn_backend_cls`), `config/model.py`
+    (`_resolve_auto_dtype`, `_FLOAT16_NOT_SUPPORTED_MODELS`), `config/vllm.py` (`_reject_mismatched_float_kv_cache`),
+    `model_executor/models/config.py` (cache dtypes by model), `models/deepseek_v4/attention.py`.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, get_args
+
+from service.engine.engines.device import Device
+from service.engine.engines.kernels import refuses_bfloat16
+from service.engine.errors import RefusedStartError
+from service.engine.facts import Checkpoint, ModelFacts
+from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, WeightFormat
+from service.engine.layers import Architecture
+from service.engine.memory.kernels import asked_cache, kernels_of
+
+FIRST_CAPABILITY: Final[Mapping[WeightFormat, float]] = MappingProxyType(
+    {"fp8": 7.5, "int8": 7.5, "int4": 7.5, "mxfp4": 8.0, "nvfp4": 8.0, "bf16": 8.0}
+)
+HALF_FORMATS: Final[Mapping[str, KvCacheDtype]] = MappingProxyType({"bfloat16": "bf16", "float16": "fp16"})
+
+
+def check_weight_format(gpu: Gpu, device: Device, weight_format: WeightFormat, field: str = "weight_format") -> None:
+    """Raise RefusedStartError if no kernel of the engine runs a format on a GPU.
+
+    Args:
+        gpu: the GPU type.
+        device: its generation and the engine's version.
+        weight_format: what is loaded.
+        field: what the caller would change.
+    """
+    if weight_format == "bf16" and refuses_bfloat16(device):
+        raise RefusedStartError(
+            f"{device.engine} runs bfloat16 from compute capability 8.0; {gpu.name} has {gpu.compute_capability}",
+            field=field,
+            accepted="fp16, or a GPU of compute capability 8.0 or newer",
+        )
+    if lacks_kernels(gpu, weight_format):
+        others = ", ".join(each for each in get_args(WeightFormat) if not lacks_kernels(gpu, each))
+        raise RefusedStartError(
+            f"{gpu.name} has no kernels for {weight_format} weights", field=field, accepted=f"{others}, or another GPU"
+        )
+
+
+def lacks_kernels(gpu: Gpu, weight_format: WeightFormat) -> bool:
+    """Return whether no kernel runs a format on a GPU.
+
+    fp8 needs compute capability 7.5 (weight-only before 8.9), int4 7.5, the 4-bit floats 8.0.
+    Other vendors' 4-bit floats need hardware that states a 4-bit peak.
+
+    Source:
+        vLLM quantization hardware table, docs.vllm.ai/en/latest/features/quantization.
+    """
+    if gpu.compute_capability is not None:
+        needed = FIRST_CAPABILITY.get(weight_format, 0.0)
+        return float(gpu.compute_capability) < needed
+    if weight_format == "nvfp4":
+        return True
+    return weight_format == "fp8" and "fp8" not in gpu.peak_flop_per_s
+
+
+def needs_float16(architecture: Architecture, gpu: Gpu, device: Device) -> bool:
+    """Return whether the engine falls back to float16, because nobody states a dtype and the GPU has no bfloat16.
+
+    Raises:
+        RefusedStartError: the model does not run in float16 either.
+    """
+    if architecture.dtype != "bfloat16" or not refuses_bfloat16(device):
+        return False
+    if not architecture.runs_in_float16:
+        raise RefusedStartError(
+            f"{device.engine} does not run {architecture.name} in float16, and {gpu.name}, of compute capability "
+            f"{gpu.compute_capability}, has no bfloat16; in float32 there is no rule",
+            field="gpu",
+            accepted="a GPU of compute capability 8.0 or newer",
+        )
+    return True
+
+
+def own_cache_dtype(architecture: Architecture, checkpoint: Checkpoint, device: Device) -> tuple[KvCacheDtype, str]:
+    """Return what an engine stores in the cache when neither caller nor checkpoint says so, and why."""
+    if reads_fp8_only(architecture):
+        return "fp8", "the only cache that the engine has for this model"
+    is_glm = architecture.prefers_fp8_cache and device.plan.glm_sparse_is_fp8
+    if is_glm and device.is_vllm_on_cuda and device.generation == 10:
+        return "fp8", "the engine's own choice for this model on GPUs of compute capability 10"
+    return _half_dtype(architecture, checkpoint, device), "auto: the model's dtype"
+
+
+def reads_fp8_only(architecture: Architecture) -> bool:
+    """Return whether the model's kernels refuse a cache of 16 bits."""
+    return any(need.reads_fp8_only for mixer in architecture.mixers for need in mixer.kernel_needs)
+
+
+def caches_prefixes(architecture: Architecture, device: Device) -> bool:
+    """Return whether the engine keeps prefixes when nobody asks: vLLM, of models with states, since 0.28.
+
+    Source: vLLM 0.28 and 0.27 `config/model.py` (`is_prefix_caching_supported`).
+    """
+    return not device.is_vllm_on_cuda or device.plan.caches_states or not _has_states(architecture)
+
+
+def check_prefix_caching(architecture: Architecture, device: Device, stated: bool | None) -> None:  # noqa: FBT001 - three values
+    """Raise RefusedStartError where a version keeps states of prefixes in a way without a rule.
+
+    Before 0.28 state-space layers kept one at every block, and before 0.15 so did all layers with states.
+
+    Source: vLLM 0.15 to 0.27 `model_executor/models/config.py` (`MambaModelConfig`: `mamba_cache_mode`).
+    """
+    if not stated or not device.is_vllm_on_cuda or caches_prefixes(architecture, device):
+        return
+    if not device.plan.can_align_states or any(mixer.keeps_every_state for mixer in architecture.mixers):
+        raise RefusedStartError(
+            f"there is no rule for how {device.engine} keeps states of prefixes of {architecture.name}",
+            field="enable_prefix_caching",
+            accepted="false, or engine_version 0.28 or newer",
+        )
+
+
+def check_text_only(device: Device) -> None:
+    """Raise RefusedStartError where a version has no flag that leaves towers out."""
+    if device.is_vllm_on_cuda and not device.plan.leaves_towers_out:
+        raise RefusedStartError(
+            f"{device.engine} has no --language-model-only",
+            field="language_model_only",
+            accepted="false, or engine_version 0.17 or newer",
+        )
+
+
+def _has_states(architecture: Architecture) -> bool:
+    return any(mixer.is_recurrent for mixer in architecture.mixers)
+
+
+def check_start(
+    model: ModelFacts, checkpoint: Checkpoint, device: Device, settings: EngineSettings, stated: KvCacheDtype | None
+) -> None:
+    """Raise RefusedStartError, naming the rule and what would be accepted, if the engine would refuse to start.
+
+    Args:
+        model: the model.
+        checkpoint: the weight format that is loaded.
+        device: the GPU's generation and the engine's version.
+        settings: the engine's settings, resolved.
+        stated: the cache's dtype as the caller stated it.
+    """
+    if not device.is_vllm_on_cuda:
+        return
+    architecture = model.architecture
+    own = _half_dtype(architecture, checkpoint, device)
+    if stated in ("bf16", "fp16") and reads_fp8_only(architecture):
+        raise _cache_refusal(f"{stated}: {device.engine} has only an fp8 cache for this model", "auto or fp8")
+    if stated in ("bf16", "fp16") and stated != own and device.plan.refuses_other_floats:
+        raise _cache_refusal(f"{stated} is not the model's dtype; {device.engine} insists on it", f"auto, {own} or fp8")
+    kernels_of(
+        architecture,
+        asked_cache(
+            architecture,
+            settings.kv_cache_dtype,
+            is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
+            is_text_only=settings.is_text_only,
+            ranks=1,
+        ),
+        device,
+    )
+
+
+def _half_dtype(architecture: Architecture, checkpoint: Checkpoint, device: Device) -> KvCacheDtype:
+    """Return the model's dtype as it is served."""
+    if checkpoint.weight_format == "fp16" or (architecture.dtype == "bfloat16" and refuses_bfloat16(device)):
+        return "fp16"
+    return "bf16" if checkpoint.weight_format == "bf16" else HALF_FORMATS.get(architecture.dtype, "bf16")
+
+
+def _cache_refusal(detail: str, accepted: str) -> RefusedStartError:
+    return RefusedStartError(f"kv_cache_dtype={detail}", field="kv_cache_dtype", accepted=accepted)

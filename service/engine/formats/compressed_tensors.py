@@ -1,0 +1,109 @@
+"""compressed-tensors: groups of layers, each with a scheme of its own, named by targets.
+
+Source:
+    vLLM 0.33 `model_executor/layers/quantization/compressed_tensors/compressed_tensors.py` (`from_config`,
+    `get_scheme_dict`), `compressed_tensors/utils.py` (`find_matched_target`).
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from service.engine.config_reader import ConfigReader, is_list, is_mapping
+from service.engine.formats.scheme import (
+    LINEAR_CLASSES,
+    UNQUANTIZED,
+    Quantization,
+    Scheme,
+    block_length,
+    checked_patterns,
+    unknown_scheme,
+)
+from service.engine.inputs import KvCacheDtype
+
+FLOAT_STRATEGIES: Final[Mapping[str, Scheme]] = {"block": "fp8-block", "channel": "fp8-channel"}
+NVFP4_GROUP: Final = 16
+MOST_GROUPS: Final = 16  # published checkpoints have two
+
+
+def compressed_tensors(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
+    """Return the checkpoint's scheme: one for all linear layers, or each group's for what its targets match.
+
+    Raises:
+        UnsupportedModelError: weights of a kind without a rule, by its bits and type.
+    """
+    if ignored and "lm_head" not in ignored and not any("lm_head" in it for it in ignored):
+        ignored = (*ignored, "lm_head")
+    kv_cache_dtype: KvCacheDtype | None = "fp8" if reader.raw("kv_cache_scheme") else None
+    groups = [it for it in (reader.mapping("config_groups") or {}).values() if is_mapping(it)]
+    if len(groups) > MOST_GROUPS:
+        raise unknown_scheme(f"compressed-tensors in {len(groups)} groups, more than {MOST_GROUPS}")
+    targeted = [(targets, it) for it in groups if (targets := _targets(it))]
+    if len(groups) > 1 or any(set(targets).difference(LINEAR_CLASSES) for targets, _ in targeted):
+        stored = tuple((targets, _group(it, (), None)) for targets, it in targeted)
+        return _of_most(stored, ignored, kv_cache_dtype)
+    return _group(groups[0] if groups else {}, ignored, kv_cache_dtype)
+
+
+def _of_most(
+    stored: tuple[tuple[tuple[str, ...], Quantization], ...],
+    ignored: tuple[str, ...],
+    kv_cache_dtype: KvCacheDtype | None,
+) -> Quantization:
+    """Return a checkpoint of several groups, named after the one with the smallest weights."""
+    if not stored:
+        return UNQUANTIZED
+    first = min((it for _, it in stored), key=lambda it: it.scheme not in ("nvfp4", "mxfp4", "int4-group"))
+    return Quantization(
+        scheme=first.scheme,
+        block=first.block,
+        ignored=ignored,
+        kv_cache_dtype=kv_cache_dtype,
+        is_compressed_tensors=True,
+        weight_format=first.weight_format,
+        groups=stored,
+    )
+
+
+def _targets(group: Mapping[str, object]) -> tuple[str, ...]:
+    """Return what a group speaks for; attention's own belongs to the cache. Without targets, every linear layer."""
+    stated = group.get("targets")
+    targets = checked_patterns([str(it) for it in stated] if is_list(stated) else (), "config_groups.targets")
+    if len(targets) == 1 and targets[0].endswith("Attention"):
+        return ()
+    return targets or ("Linear",)
+
+
+def _group(group: Mapping[str, object], ignored: tuple[str, ...], kv_cache_dtype: KvCacheDtype | None) -> Quantization:
+    """Return how one group's weights are stored."""
+    weights = ConfigReader(ConfigReader(group).mapping("weights") or {})
+    bits, kind = weights.integer("num_bits", default=0), str(weights.raw("type") or "")
+    group_size = weights.raw("group_size")
+    size = group_size if isinstance(group_size, int) and group_size > 0 else 0
+    scheme, block = _scheme(weights, bits, kind, size)
+    formats = {"fp8": "fp8", "int8": "int8", "int4": "int4", "nvfp4": "nvfp4", "mxfp4": "mxfp4"}
+    return Quantization(
+        scheme=scheme,
+        block=block,
+        has_zero_points=scheme == "int4-group" and not weights.flag("symmetric", default=True),
+        ignored=ignored,
+        kv_cache_dtype=kv_cache_dtype,
+        is_compressed_tensors=True,
+        weight_format=formats[scheme.split("-", 1)[0]],  # type: ignore[arg-type]
+    )
+
+
+def _scheme(weights: ConfigReader, bits: int, kind: str, size: int) -> tuple[Scheme, int]:
+    """Return the scheme of weights of so many bits, and its block or group. [elements]."""
+    match bits, kind:
+        case 8, "float":
+            strategy = str(weights.raw("strategy") or "tensor")
+            block = block_length(weights, "block_structure", "config_groups.weights.") if strategy == "block" else 0
+            return FLOAT_STRATEGIES.get(strategy, "fp8-tensor"), block
+        case 8, "int":
+            return "int8-channel", 0
+        case 4, "int":
+            return "int4-group", size
+        case 4, "float":
+            return ("nvfp4", size) if size == NVFP4_GROUP else ("mxfp4", size or 32)
+        case _:
+            raise unknown_scheme(f"compressed-tensors with {bits} bits of {kind or 'no type'}")

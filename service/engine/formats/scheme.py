@@ -1,0 +1,138 @@
+"""How a checkpoint stores its weights: one closed description of every published scheme.
+
+Sources:
+    vLLM 0.33 `model_executor/layers/quantization/` (each scheme's `create_weights`),
+    `utils/quant_utils.py` (`is_layer_skipped`), `compressed_tensors/utils.py` (`find_matched_target`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final, Literal
+
+from service.engine.config_reader import ConfigReader, unknown_kind
+from service.engine.errors import UnsupportedModelError
+from service.engine.formats.modules import UnusablePatternError, check_patterns, kept, names_of
+from service.engine.inputs import KvCacheDtype, WeightFormat
+
+LINEAR_CLASSES: Final = ("Linear", "FusedMoE", "RoutedExperts")  # targets that speak for every linear layer
+Scheme = Literal[
+    "none",
+    "fp8-tensor",
+    "fp8-channel",
+    "fp8-block",
+    "mxfp8",
+    "int8-channel",
+    "int4-group",
+    "mxfp4",
+    "nvfp4",
+    "bitsandbytes-4bit",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantization:
+    """One scheme for most matrices, and the modules that keep the model's dtype.
+
+    `ignored` holds the checkpoint's own patterns: exact names, prefixes, wildcards or `re:`
+    expressions over module names such as `model.layers.0.self_attn.q_proj`.
+    """
+
+    scheme: Scheme
+    block: int = 0  # rows and columns of an fp8 block, or elements of a group
+    has_zero_points: bool = False
+    is_static: bool = False  # activations have a stored scale as well
+    ignored: tuple[str, ...] = ()
+    experts_only: bool = False
+    has_experts_alike: bool = False  # stored as the rest, where the model's own checkpoint has them otherwise
+    is_modelopt: bool = False  # brings scales for the cache
+    is_compressed_tensors: bool = False  # same, except for latent attention
+    kv_cache_dtype: KvCacheDtype | None = None
+    weight_format: WeightFormat | None = None
+    is_made_at_load: bool = False  # out of a checkpoint in the model's dtype
+    mixed: tuple[tuple[str, Scheme, int], ...] = ()  # module, its scheme and block; all others keep the dtype
+    groups: tuple[tuple[tuple[str, ...], "Quantization"], ...] = ()  # targets, and how what they match is stored
+
+    def of(self, module: str) -> "Quantization":
+        """Return the scheme of one module: its own in a mixed checkpoint, its group's, else the checkpoint's.
+
+        A group's targets are names, `re:` expressions, or a class such as `Linear`, which a name goes before.
+        """
+        if self.groups:
+            stored = next(_of_groups(self.groups, module), UNQUANTIZED)
+            return replace(stored, ignored=self.ignored)
+        if not self.mixed:
+            return self
+        stated = _mixed_schemes(self.mixed)
+        for name in names_of(module):
+            parts = name.split(".")
+            for end in range(len(parts), 0, -1):
+                found = stated.get(".".join(parts[:end]))
+                if found is not None:
+                    return Quantization(scheme=found[0], block=found[1], is_static=True, is_modelopt=self.is_modelopt)
+        return UNQUANTIZED
+
+    def keeps(self, module: str) -> bool:
+        """Return whether a module stays in the model's dtype under this scheme."""
+        if self.scheme == "none":
+            return True
+        if self.experts_only and ".experts" not in module:
+            return True
+        return kept(self.ignored).names(module)
+
+
+UNQUANTIZED = Quantization(scheme="none")
+
+
+def _of_groups(groups: tuple[tuple[tuple[str, ...], Quantization], ...], module: str) -> Iterator[Quantization]:
+    """Yield the groups that a module matches: by its name, then by its class."""
+    for targets, stored in groups:
+        if kept(targets).names(module):
+            yield stored
+    for targets, stored in groups:
+        if not set(LINEAR_CLASSES).isdisjoint(targets):
+            yield stored
+
+
+@lru_cache(maxsize=64)
+def _mixed_schemes(mixed: tuple[tuple[str, Scheme, int], ...]) -> dict[str, tuple[Scheme, int]]:
+    return {module: (scheme, block) for module, scheme, block in mixed}
+
+
+def unknown_scheme(name: str) -> UnsupportedModelError:
+    """Return the refusal of a quantization without a rule."""
+    return UnsupportedModelError(
+        f"there is no rule yet for the quantization {name[:80]!r}; it is not approximated",
+        field="model_config.quantization_config",
+        accepted="fp8, compressed-tensors, modelopt (FP8, NVFP4), awq, gptq, mxfp4, bitsandbytes",
+    )
+
+
+def checked_patterns(patterns: Sequence[str], where: str) -> tuple[str, ...]:
+    """Return patterns of module names that run in linear time.
+
+    Raises:
+        UnsupportedModelError: an expression among them does not, or they are too long.
+    """
+    checked = tuple(patterns)
+    try:
+        check_patterns(checked)
+    except UnusablePatternError as refusal:
+        raise UnsupportedModelError(
+            f"the config's {where}: {refusal}",
+            field=f"model_config.quantization_config.{where}",
+            accepted="module names, wildcards, and re: expressions without lookaround and back-references",
+        ) from refusal
+    return checked
+
+
+def block_length(reader: ConfigReader, name: str, inside: str = "") -> int:
+    """Return the rows of an fp8 block, or 0 where none is stated.
+
+    Raises:
+        UnsupportedModelError: a length that is not above 0.
+    """
+    block = reader.integers(name) or ()
+    if block and min(block) <= 0:
+        raise unknown_kind(f"quantization_config.{inside}{name}", list(block), "rows and columns above 0")
+    return block[0] if block else 0

@@ -1,0 +1,79 @@
+"""Which kernels read a model's cache on a GPU, the block they share, and what the engine refuses for want of one.
+
+Sources:
+    vLLM 0.33 `platforms/cuda.py` (`get_attn_backend_cls`), `platforms/interface.py`
+    (`_preferred_block_size_for_backends`, `_align_hybrid_block_size`), `models/deepseek_v4/attention.py`
+    (cache dtypes).
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from service.engine.engines.device import Device
+from service.engine.engines.kernel import AskedCache, CacheKind, Kernel
+from service.engine.engines.kernels import kernel_of, raises_on_fp8
+from service.engine.errors import RefusedStartError
+from service.engine.formats.elements import BYTE, cache_bytes
+from service.engine.inputs import KvCacheDtype
+from service.engine.layers import Architecture, KernelNeed
+
+# Beside recurrent states, blocks of latents are long enough for the kernels that split them.
+LATENT_KINDS: Final = ("latent", "sparse")
+NAMES: Final[Mapping[str, str]] = {"sparse": "sparse latent attention", "latent": "latent attention"}
+
+
+def asked_cache(
+    architecture: Architecture, dtype: KvCacheDtype, *, is_checkpoints_dtype: bool, is_text_only: bool, ranks: int
+) -> AskedCache:
+    """Return what the model's kernels are asked to read."""
+    is_fp8 = cache_bytes(dtype, architecture.element_bytes) == BYTE
+    kind: CacheKind = "model" if not is_fp8 else "checkpoint_fp8" if is_checkpoints_dtype else "fp8"
+    return AskedCache(
+        kind=kind,
+        images_both_ways=architecture.sees_images_both_ways and not is_text_only,
+        context_ranks=ranks,
+    )
+
+
+def kernels_of(architecture: Architecture, asked: AskedCache, device: Device) -> tuple[Kernel, ...]:
+    """Return the kernels of all layers, each once.
+
+    Raises:
+        RefusedStartError: the engine has none for a layer on this GPU, or one that refuses the cache's dtype.
+    """
+    return tuple(dict.fromkeys(_kernel(need, asked, device) for need in _needs(architecture)))
+
+
+def hybrid_alignment(architecture: Architecture, device: Device) -> int:
+    """Return what blocks are a multiple of at least, where they hold recurrent states as well. [tokens]."""
+    has_latents = any(need.kind in LATENT_KINDS for need in _needs(architecture))
+    return device.plan.hybrid_latent_tokens if has_latents else 1
+
+
+def _needs(architecture: Architecture) -> tuple[KernelNeed, ...]:
+    return tuple(dict.fromkeys(need for mixer in architecture.mixers for need in mixer.kernel_needs))
+
+
+def _kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel:
+    kernel = kernel_of(need, asked, device)
+    if kernel is None:
+        raise _without_kernel(need, device)
+    if raises_on_fp8(kernel, asked, device) and not need.keeps_model_dtype:
+        raise RefusedStartError(
+            f"{device.engine} runs this attention with {kernel.name} on compute capability {device.dotted}; "
+            "an fp8 cache needs 8.9 there",
+            field="kv_cache_dtype",
+            accepted="auto, or a GPU of compute capability 8.9 or newer",
+        )
+    return kernel
+
+
+def _without_kernel(need: KernelNeed, device: Device) -> RefusedStartError:
+    """Return the refusal of attention that no kernel runs on a generation."""
+    what = NAMES.get(need.kind, f"attention with heads of {need.key_dim}")
+    selected = f" of {need.top_k} tokens" if device.generation == 12 and need.top_k else ""
+    return RefusedStartError(
+        f"{device.engine} has no kernel for {what}{selected} on compute capability {device.dotted}",
+        field="gpu",
+        accepted="a GPU of compute capability 9.0 or 10.0",
+    )

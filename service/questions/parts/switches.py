@@ -1,0 +1,72 @@
+"""What the engine is told to do its own way, by the names of its flags; what an engine has no flag for is refused."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Final
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from service.engine.inputs import EngineName, LoadedFormat
+from service.questions.parts.part import Part, contradiction
+from service.questions.values import NUMBER
+
+# Engines that have each of them, and a rule for what it changes.
+KNOWN_TO: Final[Mapping[str, tuple[EngineName, ...]]] = MappingProxyType(
+    {
+        "quantization": ("vllm", "sglang"),
+        "enforce_eager": ("vllm",),
+        "enable_prefix_caching": ("vllm", "sglang"),
+        "language_model_only": ("vllm",),
+        "swa_full_tokens_ratio": ("sglang",),
+    }
+)
+
+
+class WithSwitches(Part):
+    """Quantization while loading, CUDA graphs, kept prefixes, towers, and the share of sliding windows."""
+
+    quantization: LoadedFormat | None = Field(
+        default=None,
+        description="what the engine makes of a checkpoint in 16 bits while it loads; default: nothing",
+        examples=["fp8"],
+    )
+    enforce_eager: bool = Field(default=False, description="no CUDA graphs, and no memory for them", examples=[True])
+    enable_prefix_caching: bool | None = Field(
+        default=None,
+        description="caches of shared prefixes are kept; default: the engine's own for the model",
+        examples=[False],
+    )
+    language_model_only: bool = Field(
+        default=False, description="text alone is sent, and towers for images and sound are not loaded", examples=[True]
+    )
+    swa_full_tokens_ratio: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False), NUMBER] | None = Field(
+        default=None,
+        description="cache slots of sliding windows to those of full attention; default: 0.8 [fraction]",
+        examples=[0.5],
+    )
+
+    @field_validator(*KNOWN_TO)
+    @classmethod
+    def _known_to_the_engine(cls, value: object, info: ValidationInfo) -> object:
+        field, engine = str(info.field_name), info.data.get("engine", "vllm")
+        if value != cls.model_fields[field].default and engine not in KNOWN_TO[field]:
+            engines = " or ".join(KNOWN_TO[field])
+            raise contradiction(field, f"{field} has no rule for {engine}", f"no {field}, or engine={engines}")
+        return value
+
+    @field_validator("quantization")
+    @classmethod
+    def _of_that_format(cls, value: LoadedFormat | None, info: ValidationInfo) -> LoadedFormat | None:
+        stated = info.data.get("weight_format")
+        if value is not None and stated not in (None, value):
+            sentence = f"quantization={value} while loading leaves no weights in {stated}"
+            raise contradiction("quantization", sentence, f"weight_format={value}, or one of the two")
+        return value
+
+    @field_validator("enable_prefix_caching")
+    @classmethod
+    def _hits_of_kept_prefixes(cls, value: bool | None, info: ValidationInfo) -> bool | None:  # noqa: FBT001 - a field
+        if value is False and info.data.get("prefix_cache_hit_fraction"):
+            sentence = "prefix_cache_hit_fraction is of prefixes that are kept"
+            raise contradiction("enable_prefix_caching", sentence, "true, or a hit fraction of 0")
+        return value
