@@ -76,6 +76,7 @@ class Comparison:
 
     feasible: bool  # any of them
     rows: tuple[ComparedRow, ...]
+    rules_version: str
 
 
 class CompareAnswer(Answer[Comparison]):
@@ -182,9 +183,10 @@ class CompareQuery(Asked, Priced, InLayout, WithinLimits):
         names = [name for name, _ in lists]
         cells = [dict(zip(names, values, strict=True)) for values in product(*(values for _, values in lists))]
         rows = tuple(self._row(cell, sources) for cell in cells)
-        return CompareAnswer(
-            Comparison(feasible=any(row.feasible for row in rows), rows=rows), sources.catalog.revision
+        told = Comparison(
+            feasible=any(row.feasible for row in rows), rows=rows, rules_version=self.rules().rules_version
         )
+        return CompareAnswer(told, sources.catalog.revision)
 
     def _lists(self) -> tuple[Listed, ...]:
         """Return what is combined, by the names a single question has for it."""

@@ -56,7 +56,7 @@ def test_lists_come_in_pages_without_gaps(client: TestClient, kind: str) -> None
             break
 
     assert ids == sorted(set(ids))
-    assert len(ids) == len(client.get(f"/catalog/{kind}", params={"page_size": 500}).json()["items"])
+    assert ids[:500] == [item["id"] for item in client.get(f"/catalog/{kind}?page_size=500").json()["items"]]
 
 
 def test_a_written_gpu_answers_questions_at_once(writable: TestClient) -> None:

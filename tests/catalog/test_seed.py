@@ -381,3 +381,23 @@ def test_nobody_asks_two_prices_for_the_same() -> None:
     ]
 
     assert len(asked) == len(set(asked))
+
+
+@pytest.mark.parametrize(
+    ("offer_id", "usd_per_hour"),
+    [
+        ("gcp-a3-highgpu-8g-us-central1", 88.49),
+        ("crusoe-a100-80gb-sxm-1gpu-any", 2.30),
+        ("crusoe-a100-80gb-pcie-1gpu-any", 2.00),
+        ("crusoe-l40s-1gpu-any", 1.50),
+        ("crusoe-mi300x-1gpu-any", 3.45),
+        ("crusoe-a40-1gpu-any", 0.90),
+        ("crusoe-a100-40gb-pcie-1gpu-any", 1.45),
+        ("nebius-h100-1gpu-any", 3.85),
+        ("nebius-h200-1gpu-any", 4.50),
+        ("nebius-b200-1gpu-any", 7.15),
+    ],
+)
+def test_prices_are_those_of_the_dated_public_lists(catalog: Snapshot, offer_id: str, usd_per_hour: float) -> None:
+    """Read on 2026-11-21 in the lists that offers.yaml names."""
+    assert catalog.offer_entries[offer_id].usd_per_hour == pytest.approx(usd_per_hour, abs=5e-3)

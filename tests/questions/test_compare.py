@@ -93,10 +93,14 @@ def test_rows_are_flat_and_lines_are_one_a_row(sources: Sources) -> None:
 
 
 def test_without_a_count_the_fewest_gpus_that_hold_a_request_are_told(sources: Sources) -> None:
-    small, large = compared(sources, models="llama-3.1-8b,llama-3.3-70b", gpus="h100", context_tokens=8192).result.rows
+    asked: dict[str, Any] = {"models": "llama-3.1-8b,llama-3.3-70b", "gpus": "h100", "context_tokens": 8192}
+    small, large = compared(sources, **asked).result.rows
+    half = compared(sources, **asked, gpu_counts=large.gpus // 2).result.rows[1]
 
-    assert (small.gpus, large.gpus) == (1, 4)
-    assert large.why is None
+    assert (small.gpus, small.feasible, large.feasible) == (1, True, True)
+    assert large.gpus > 1
+    assert not half.feasible
+    assert "more memory" in str(half.why)
 
 
 def test_what_the_engine_refuses_has_a_row_that_says_why(sources: Sources) -> None:

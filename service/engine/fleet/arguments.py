@@ -63,7 +63,7 @@ def loading_flags(plan: MemoryPlan) -> Flags | None:
         return None
     if checkpoint.weight_format == "fp8":
         return ("--quantization", "fp8")  # the engine quantizes while it loads
-    dtype = DTYPES.get(checkpoint.weight_format)
+    dtype = {"bf16": "bfloat16", "fp16": "half"}.get(checkpoint.weight_format)
     return None if dtype is None else ("--dtype", dtype)
 
 

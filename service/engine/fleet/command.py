@@ -9,7 +9,7 @@ from service.engine.arithmetic import ceil_div
 from service.engine.fleet.arguments import Flags, engine_args, loading_flags
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.deployments import Deployment
-from service.engine.fleet.margin import needs_half, needs_remote_code, refuses_half, safe_settings
+from service.engine.fleet.margin import needs_half, needs_remote_code, safe_settings
 from service.engine.inputs import EngineName, Layout
 from service.engine.memory.plan import MemoryPlan
 
@@ -63,11 +63,9 @@ def _further(plan: MemoryPlan) -> Iterator[str]:
 
 def _reasons(plan: MemoryPlan) -> Iterator[str]:
     """Yield why no command starts this."""
-    gpu, loaded = plan.gpu, plan.checkpoint.weight_format
     if loading_flags(plan) is None:
+        loaded = plan.checkpoint.weight_format
         yield f"no command: nobody published {plan.model.id} in {loaded}, and no flag of the engine makes it so"
-    if needs_half(plan) and (refuses_half(plan) or plan.rules.engine == "tensorrt-llm"):
-        yield f"no command: {gpu.name} has no bfloat16, and {plan.rules.engine} has no float16 for {plan.model.id}"
 
 
 def _known(args: Flags, flags: frozenset[str]) -> tuple[Flags, tuple[str, ...]]:
@@ -79,7 +77,7 @@ def _known(args: Flags, flags: frozenset[str]) -> tuple[Flags, tuple[str, ...]]:
     is_kept = True
     for word in args:
         if word.startswith("--"):
-            is_kept = word in flags
+            is_kept = word in flags or word.replace("--no-", "--", 1) in flags
             missing += [] if is_kept else [word]
         kept += [word] if is_kept else []
     return tuple(kept), tuple(missing)

@@ -31,7 +31,7 @@ class Fleet:
         return self.replicas * self.gpus_per_replica
 
 
-class Priced(Protocol):
+class WithOffers(Protocol):
     """A question with prices: the offers that count, and those that the caller did not ask for."""
 
     @property
@@ -180,7 +180,7 @@ def usd_per_million_tokens(total_usd_per_hour: float, tokens_per_s: float) -> fl
     return total_usd_per_hour * 1_000_000 / (tokens_per_s * SECONDS_PER_HOUR)
 
 
-def price_notes(cost: Cost | None, fleets: Sequence[Fleet], asked: Priced) -> tuple[str, ...]:
+def price_notes(cost: Cost | None, fleets: Sequence[Fleet], asked: WithOffers) -> tuple[str, ...]:
     """Return why there is no price, or what a reader of it must know."""
     if cost is None:
         largest = max(fleets, key=lambda fleet: fleet.gpus_per_replica)

@@ -18,8 +18,6 @@ LEAST_POOL_ERROR_BYTES: Final = round(0.26 * GIB)
 # What a process takes of an empty GPU before the engine looks at what is free.
 CONTEXT_BYTES: Final = round(0.5 * GIB)
 HALF_FROM_CAPABILITY: Final = 8.0
-# Source: vLLM 0.33 `config/model.py` (_FLOAT16_NOT_SUPPORTED_MODELS).
-NOT_IN_HALF: Final = ("gemma2", "gemma3", "gemma3_text", "glm4")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,12 +100,6 @@ def needs_half(plan: MemoryPlan) -> bool:
     """
     capability = plan.gpu.compute_capability
     return capability is not None and float(capability) < HALF_FROM_CAPABILITY
-
-
-def refuses_half(plan: MemoryPlan) -> bool:
-    """Return whether vLLM refuses the model in float16."""
-    config = json.loads(plan.model.config_json or "{}")
-    return config.get("model_type") in NOT_IN_HALF
 
 
 def needs_remote_code(plan: MemoryPlan) -> bool:

@@ -68,13 +68,6 @@ def test_gpus_without_bfloat16_are_told_to_compute_in_half(asked: Asked, gpu: st
     assert "--dtype" not in str(started(asked, "llama-3.1-8b", "a100").command)
 
 
-def test_a_model_that_is_refused_in_half_has_no_command_there(asked: Asked) -> None:
-    refused = started(asked, "gemma-3-12b", "t4")
-
-    assert refused.command is None
-    assert "NVIDIA T4 has no bfloat16" in refused.notes[-1]
-
-
 def test_requests_at_once_stay_within_the_blocks_of_states(asked: Asked) -> None:
     """vLLM: "max_num_seqs (1024) exceeds available Mamba cache blocks"."""
     deployment = chosen(asked("qwen3.6-27b", "h100", load=users(8), timers=None))
