@@ -43,13 +43,13 @@ def _set(observed: Observed, name: str, value: object) -> None:
 
 def _vllm(document: Mapping[str, Any]) -> Observed:
     observed = Observed(what="vllm bench serve", kind="benchmark")
-    done = document.get("completed") or document.get("num_prompts") or 0
+    done = _number(document.get("completed")) or _number(document.get("num_prompts"))
     _set(observed, "model", document.get("model_id"))
     _load(observed, document.get("max_concurrency"), document.get("request_rate"))
     _set(observed, "num_prompts", document.get("num_prompts"))
     if done:
-        _set(observed, "input_tokens", round((document.get("total_input_tokens") or 0) / done))
-        _set(observed, "output_tokens", round((document.get("total_output_tokens") or 0) / done))
+        _set(observed, "input_tokens", round(_number(document.get("total_input_tokens")) / done))
+        _set(observed, "output_tokens", round(_number(document.get("total_output_tokens")) / done))
     for name, field in (("ttft", "ttft_s"), ("tpot", "tpot_s"), ("itl", "itl_s"), ("e2el", "end_to_end_s")):
         for statistic in ("mean", "median", "p95", "p99"):
             _put(observed, f"{field}.{STATISTICS[statistic]}", document.get(f"{statistic}_{name}_ms"), MS)
@@ -66,6 +66,16 @@ def _load(observed: Observed, concurrency: object, rate: object) -> None:
         _set(observed, "request_rate_per_s", float(rate))
 
 
+def _number(value: object) -> float:
+    """Return a number, and 0 for what is none."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+
+
+def _mapping(*values: object) -> Mapping[str, Any]:
+    """Return the first of several that is an object with something in it."""
+    return next((value for value in values if isinstance(value, Mapping) and value), {})
+
+
 def _inside(document: Any, *path: str) -> Any:
     for name in path:
         document = document.get(name) if isinstance(document, Mapping) else None
@@ -78,11 +88,11 @@ def _guidellm(document: Mapping[str, Any]) -> Observed:
     if len(runs) != 1:
         raise UnreadableTextError(1, f"the report holds {len(runs)} benchmarks", "a report of one benchmark")
     run, metrics = runs[0], runs[0].get("metrics")
-    strategy = _inside(run, "args", "strategy") or _inside(run, "config", "strategy") or {}
+    strategy = _mapping(_inside(run, "args", "strategy"), _inside(run, "config", "strategy"))
     _set(observed, "model", _inside(document, "args", "model") or _inside(run, "config", "model") or run.get("model"))
     _load(observed, strategy.get("streams") or strategy.get("max_concurrency"), strategy.get("rate"))
     for name, field in GUIDELLM_TIMES.items():
-        stated = _inside(metrics, name, "successful") or {}
+        stated = _mapping(_inside(metrics, name, "successful"))
         scale = MS if name.endswith("_ms") else 1.0
         _put(observed, f"{field}.mean", stated.get("mean"), scale)
         _put(observed, f"{field}.p50", stated.get("median"), scale)
@@ -91,7 +101,7 @@ def _guidellm(document: Mapping[str, Any]) -> Observed:
     _put(observed, "requests_per_s", _inside(metrics, "requests_per_second", "successful", "mean"))
     _put(observed, "output_tokens_per_s", _inside(metrics, "output_tokens_per_second", "successful", "mean"))
     for name, field in (("prompt_token_count", "input_tokens"), ("output_token_count", "output_tokens")):
-        _set(observed, field, round(_inside(metrics, name, "successful", "mean") or 0))
+        _set(observed, field, round(_number(_inside(metrics, name, "successful", "mean"))))
     return observed
 
 
@@ -109,18 +119,18 @@ def _perf(document: Mapping[str, Any]) -> Observed:
     names = _inside(config, "model_names") or _inside(config, "endpoint", "model_names") or []
     if isinstance(names, list) and names:
         _set(observed, "model", names[0])
-    stimulus = _inside(config, "perf_analyzer", "stimulus") or _inside(config, "loadgen") or config or {}
+    stimulus = _mapping(_inside(config, "perf_analyzer", "stimulus"), _inside(config, "loadgen"), config)
     _load(observed, stimulus.get("concurrency"), stimulus.get("request_rate"))
     _set(observed, "num_prompts", _inside(config, "loadgen", "request_count"))
     for name, field in PERF_TIMES.items():
-        stated = _inside(document, name) or {}
+        stated = _mapping(_inside(document, name))
         scale = 1.0 if stated.get("unit") in ("s", "sec", "seconds") else MS
         for statistic in ("avg", "p50", "p95", "p99"):
             _put(observed, f"{field}.{STATISTICS[statistic]}", stated.get(statistic), scale)
     _put(observed, "requests_per_s", _inside(document, "request_throughput", "avg"))
     _put(observed, "output_tokens_per_s", _inside(document, "output_token_throughput", "avg"))
     for name, field in (("input_sequence_length", "input_tokens"), ("output_sequence_length", "output_tokens")):
-        _set(observed, field, round(_inside(document, name, "avg") or 0))
+        _set(observed, field, round(_number(_inside(document, name, "avg"))))
     return observed
 
 

@@ -9,7 +9,7 @@ from service.measurements.observed import Observed, Setting
 
 GIB: Final = 1 << 30
 UNITS: Final[Mapping[str, int]] = {"MIB": 1 << 20, "MB": 1 << 20, "GIB": GIB, "GB": GIB}  # "GB" of engines is GiB
-NUMBER: Final = r"(\d[\d,]*(?:\.\d+)?)"
+NUMBER: Final = r"(\d[\d,]{0,24}(?:\.\d{1,12})?)"
 MEMORY: Final = NUMBER + r" ?(GiB|GB|MiB|MB)"
 MOST_CHARACTERS: Final = 20_000  # of a line that is read; the longest start-up lines have 6,000
 
@@ -39,9 +39,9 @@ def setting(text: str) -> Setting:
     plain = text.strip().strip("'\"")
     if plain in ("True", "False"):
         return plain == "True"
-    if re.fullmatch(r"-?\d+", plain):
+    if re.fullmatch(r"-?\d{1,18}", plain):
         return int(plain)
-    return float(plain) if re.fullmatch(r"-?\d+\.\d+", plain) else plain
+    return float(plain) if re.fullmatch(r"-?\d{1,18}\.\d{1,18}", plain) else plain
 
 
 def read_lines(observed: Observed, patterns: Iterable[Pattern], lines: Iterable[tuple[int, str]]) -> None:

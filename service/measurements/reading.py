@@ -8,7 +8,8 @@ from service.measurements.benchmarks import benchmark
 from service.measurements.observed import MOST_SHOWN, Observed, UnreadableTextError
 from service.measurements.startup_logs import PATTERNS, startup_log
 
-MOST_LINES: Final = 200_000
+MOST_LINES: Final = 20_000  # of which an engine's start-up has some hundreds, at the head of its log
+MOST: Final = 10**18
 ACCEPTED: Final = (
     "a start-up log of vLLM, SGLang or TensorRT-LLM, or the JSON of vllm bench serve --save-result, GuideLLM, "
     "genai-perf or AIPerf"
@@ -38,16 +39,33 @@ def _document(text: str) -> dict[str, object] | None:
         UnreadableTextError: it is JSON without an object, or broken off.
     """
     try:
-        document = json.loads(text)
+        document = json.loads(text, parse_constant=_finite, parse_float=_finite, parse_int=_whole)
     except json.JSONDecodeError as error:
         if text.lstrip().startswith("{") and '"' in text[:200]:
             raise UnreadableTextError(error.lineno, "the JSON breaks off here", ACCEPTED) from error
         return None
+    except ValueError as error:
+        raise UnreadableTextError(1, "the JSON holds a number beyond all measure", ACCEPTED) from error
     except RecursionError as error:
         raise UnreadableTextError(1, "the JSON is nested too deep", ACCEPTED) from error
     if not isinstance(document, dict):
         raise UnreadableTextError(1, "JSON without an object", ACCEPTED)
     return document
+
+
+def _finite(text: str) -> float:
+    """Return a number that a measurement may be; infinite and undefined ones are nothing measured."""
+    if text in ("Infinity", "-Infinity", "NaN"):
+        return 0.0
+    if abs(value := float(text)) > MOST:
+        raise ValueError(text[:MOST_SHOWN])
+    return value
+
+
+def _whole(text: str) -> int:
+    if len(text) > len(str(MOST)):
+        raise ValueError(text[:MOST_SHOWN])
+    return int(text)
 
 
 def _log(lines: Sequence[tuple[int, str]]) -> Observed:

@@ -39,7 +39,7 @@ VLLM: Final[Sequence[Pattern]] = (
     line_of(
         r"Maximum concurrency for [\d,]+ tokens(?: per request)?: " + NUMBER, figures=("kv_cache.max_concurrency",)
     ),
-    line_of(r"Maximum concurrency for ([\d]+(?:,\d{3})*) tokens", settings=("served_tokens",)),
+    line_of(r"Maximum concurrency for (\d{1,9}(?:,\d{3}){0,4}) tokens", settings=("served_tokens",)),
     line_of(r"gpu_memory_utilization \((0?\.\d+|1\.0)\)", settings=("gpu_memory_utilization",)),
     line_of(r"Desired (?:GPU memory utilization is )?\((0?\.\d+|1\.0),", settings=("gpu_memory_utilization",)),
     line_of(r"[Ff]ree memory on device \([\d.]+/" + MEMORY, memory="gpu_total_bytes"),
@@ -69,8 +69,8 @@ TITLES: Final[Mapping[str, str]] = {"vllm": "vLLM", "sglang": "SGLang", "tensorr
 ARGUMENTS: Final = re.compile(
     r"non-default args|with config: |server_args=|ServerArgs\(|\bLLM\(|vllm serve |sglang\.launch_server"
 )
-NAMED: Final = re.compile(r"\b(\w+)(?:=|[\"']: ?)('[^']{1,200}'|\"[^\"]{1,200}\"|[\w.\-/]+)")
-FLAG: Final = re.compile(r"--([a-z][a-z-]+)[ =]([^\s\\]+)")
+NAMED: Final = re.compile(r"\b(\w+)(?:=|[\"']: ?)('[^']{1,200}'|\"[^\"]{1,200}\"|[\w.\-/]{1,200})")
+FLAG: Final = re.compile(r"--([a-z][a-z-]{1,40})[ =]([^\s\\]{1,200})")
 FIELDS: Final[Mapping[str, str]] = {
     "model": "model", "model_path": "model", "model_tag": "model",
     "tensor_parallel_size": "tensor_parallel_size", "tp_size": "tensor_parallel_size", "tp": "tensor_parallel_size",

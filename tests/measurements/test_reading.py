@@ -1,15 +1,29 @@
 """Published logs and results of benchmarks are read; foreign and contradictory texts are refused by their line."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from service.measurements.observed import UnreadableTextError
 from service.measurements.reading import read_measurement
 from tests.conftest import referee_rows
 
 GIB = 1 << 30
+WORDS = (
+    "benchmarks", "metrics", "config", "args", "strategy", "streams", "rate", "time_to_first_token", "avg", "unit",
+    "time_to_first_token_ms", "successful", "mean", "percentiles", "mean_ttft_ms", "request_throughput", "model_id",
+    "input_config", "model_names", "loadgen", "concurrency", "max_concurrency", "completed", "total_input_tokens",
+)  # fmt: skip
+LINES = (
+    "Model loading took 9999999999999999999999999999999 GiB", "max_num_batched_tokens=" + "9" * 30, "--a" * 50,
+    "Maximum concurrency for 1,1 tokens per request: 3.5x", "server_args=ServerArgs(model_path='x', tp_size=2)",
+    "#tokens: 12, K size: 2.50 GB", "LLM engine (v0.31.0) with config: model='y'", "non-default args: {'model': 'z'}",
+    "Loaded engine size: 12 MiB", "{", '{"a": 1}', "gpu_memory_utilization (0.9)",
+)  # fmt: skip
 # People's own words about a start-up, tables and remarks, which no engine prints.
 RETOLD = {
     "llmd-gptoss20b-h100-tp1", "llmd-qwen3-06b-h100-tp1", "llmd-qwen3-32b-h100-tp1",
@@ -155,3 +169,22 @@ def test_a_report_of_several_benchmarks_is_refused() -> None:
 
     with pytest.raises(UnreadableTextError, match="holds 2 benchmarks"):
         read_measurement(json.dumps(report))
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS) | st.text(max_size=4), inner),
+    max_leaves=20,
+)
+
+
+@given(VALUES)
+def test_no_json_breaks_the_reader(document: object) -> None:
+    with suppress(UnreadableTextError):
+        read_measurement(json.dumps(document))
+
+
+@given(st.lists(st.sampled_from(LINES) | st.text(max_size=30), max_size=8).map("\n".join))
+def test_no_text_breaks_the_reader(text: str) -> None:
+    with suppress(UnreadableTextError):
+        read_measurement(text)

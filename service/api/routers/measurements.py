@@ -11,10 +11,21 @@ from service.api.media import JsonRoute
 from service.api.problems import problem_responses
 from service.measurements.checking import Checked, check
 
-MOST_CHARACTERS = 8_000_000
+MOST_CHARACTERS = 4_000_000
 EXAMPLE = {
     "text": "INFO Model loading took 15.0 GiB memory\nINFO GPU KV cache size: 460,496 tokens",
     "question": {"model": "llama-3.1-8b", "gpu": "a100-80gb", "engine_version": "0.31.0"},
+}
+ABRIDGED = {
+    "what": "vLLM start-up log",
+    "kind": "start-up log",
+    "model": "llama-3.1-8b-instruct",
+    "gpu": "a100-sxm-80gb",
+    "terms": [
+        {"name": "kv_cache.tokens", "measured": 460496, "predicted": 462976, "error_fraction": 0.0054, "line": 2}
+    ],
+    "error_fraction": 0.0054,
+    "explanations": [],
 }
 PROBLEMS = problem_responses(
     HTTPStatus.BAD_REQUEST,
@@ -51,7 +62,7 @@ class Measured(BaseModel):
     "/measurements",
     operation_id="post_measurements",
     summary="Are you right about what I measured?",
-    responses={**PROBLEMS},
+    responses={**PROBLEMS, 200: {"content": {"application/json": {"example": ABRIDGED}}}},
 )
 async def post_measurement(
     request: Request,

@@ -13,6 +13,7 @@ from service.catalog.names.instances import Instance, instance_key
 from service.catalog.names.words import plain
 
 MOST_NEIGHBOURS: Final = 3
+MOST_COMPARED: Final = 60  # characters of a name that no GPU has
 LIKE_A_TYPE: Final = 80.0  # from which a name is a misspelt instance type [per cent]
 LEAST_SCORE: Final = 30.0  # below it a neighbour confuses more than it helps [per cent]
 MOST_COUNTED: Final = 100_000
@@ -156,7 +157,11 @@ class GpuNames:
     def neighbours(self, key: str) -> tuple[str, ...]:
         """Return the GPUs whose names come closest, or instance types where it looks like one."""
         types = process.extract(
-            instance_key(key), self.instances.keys(), scorer=fuzz.ratio, limit=MOST_NEIGHBOURS, score_cutoff=LIKE_A_TYPE
+            instance_key(key)[:MOST_COMPARED],
+            self.instances.keys(),
+            scorer=fuzz.ratio,
+            limit=MOST_NEIGHBOURS,
+            score_cutoff=LIKE_A_TYPE,
         )
         if types:
             return tuple(dict.fromkeys(self.instances[name].instance_type for name, _, _ in types))
@@ -172,7 +177,7 @@ class GpuNames:
 
 def _likeness(asked: frozenset[str], words: frozenset[str]) -> float:
     """Return how close two names are: half by letters, half by the words they share, in per cent."""
-    letters = fuzz.WRatio(" ".join(sorted(asked)), " ".join(sorted(words)))
+    letters = fuzz.WRatio(" ".join(sorted(asked))[:MOST_COMPARED], " ".join(sorted(words)))
     return letters / 2 + 50 * len(asked & words) / len(asked | words)
 
 

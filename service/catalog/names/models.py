@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rapidfuzz import fuzz
+from rapidfuzz import fuzz, process
 
 from service.catalog.entries import Checkpoint, ModelEntry
 from service.catalog.errors import NotInCatalogError
@@ -20,6 +20,7 @@ PUBLISHERS: Final = frozenset({"meta", "nvidia", "google", "openai", "mistralai"
 COST_OF_SIZE, COST_OF_EDITION, COST_OF_UNTUNED = 100, 10, 1
 NOT_THE_SAME: Final = 10_000
 MOST_NEIGHBOURS: Final = 3
+MOST_COMPARED: Final = 80  # characters of a name that no model has
 MOST_CANDIDATES: Final = 8
 LEAST_SCORE: Final = 55.0  # below it a neighbour confuses more than it helps [per cent]
 SAME_SIZE_SCORE, OTHER_SIZE_SCORE = 10.0, -15.0
@@ -44,6 +45,8 @@ class ModelNames:
     exact: Mapping[str, str]  # ids, hub ids and aliases, in lower case
     checkpoints: Mapping[str, tuple[str, Checkpoint]]  # hub ids in lower case: the model, and what is stored of it
     spoken: Mapping[frozenset[str], tuple[str, ...]]  # the words of names: the models
+    sorted_words: tuple[str, ...]  # the same in one text each, to compare
+    joined: Mapping[str, tuple[str, ...]]  # names without a space: the models
 
     def read(self, name: str) -> ModelReading:
         """Return which model a name means.
@@ -136,35 +139,30 @@ class ModelNames:
 
     def _joined(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the models whose names are the same but for where a word ends."""
-        asked = "".join(sorted("".join(word for word in words if word not in TUNED)))
-        in_order = "".join(word for word in words if word not in TUNED)
-        named = (
-            model_id
-            for name, model_id in self.exact.items()
-            if len(name) <= len(in_order) + 16
-            and sorted(in_order) == list(asked)
-            and "".join(word for word in words_of(name.rsplit("/", 1)[-1]) if word not in TUNED) == in_order
-        )
-        return tuple(dict.fromkeys(named))
+        return self.joined.get(_joined_words(words), ())
 
     def _refused(self, name: str, words: Sequence[str], why: str | None) -> NotInCatalogError:
         return NotInCatalogError("model", name[:100], self.neighbours(words), why=why)
 
     def neighbours(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the models whose names come closest to words; a name of the same size comes before another."""
-        asked, sizes = " ".join(sorted(words)), {word for word in words if SIZE.fullmatch(word)}
+        asked, sizes = " ".join(sorted(words))[:MOST_COMPARED], {word for word in words if SIZE.fullmatch(word)}
+        letters = process.cdist([asked], self.sorted_words, scorer=fuzz.ratio)[0]
+        shared = process.cdist([asked], self.sorted_words, scorer=fuzz.token_set_ratio)[0]
         scores: dict[str, float] = {}
-        for spoken, model_ids in self.spoken.items():
-            score = fuzz.ratio(asked, " ".join(sorted(spoken))) / 2 + fuzz.token_set_ratio(asked, " ".join(spoken)) / 2
-            theirs = {word for word in spoken if SIZE.fullmatch(word)}
-            if sizes and theirs:
+        for (spoken, model_ids), by_letters, by_words in zip(self.spoken.items(), letters, shared, strict=True):
+            score = float(by_letters + by_words) / 2
+            theirs = {word for word in spoken if SIZE.fullmatch(word)} if sizes else set()
+            if theirs:
                 score += SAME_SIZE_SCORE if sizes & theirs else OTHER_SIZE_SCORE
             for model_id in model_ids:
                 scores[model_id] = max(score, scores.get(model_id, 0.0))
-        best = sorted(
-            (model_id for model_id, score in scores.items() if score >= LEAST_SCORE), key=lambda each: -scores[each]
-        )
-        return tuple(best[:MOST_NEIGHBOURS])
+        near = (model_id for model_id, score in scores.items() if score >= LEAST_SCORE)
+        return tuple(sorted(near, key=lambda model_id: -scores[model_id])[:MOST_NEIGHBOURS])
+
+
+def _joined_words(words: Sequence[str]) -> str:
+    return "".join(word for word in words if word not in TUNED)
 
 
 def _cost(asked: frozenset[str], spoken: frozenset[str]) -> int:
@@ -206,7 +204,18 @@ def model_names(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> 
             key = checkpoint.hf_id.lower()
             if key not in exact:
                 checkpoints.setdefault(key, (entry.id, checkpoint))
-    return ModelNames(entries=entries, exact=exact, checkpoints=checkpoints, spoken=_spoken(entries, exact))
+    spoken = _spoken(entries, exact)
+    joined: dict[str, dict[str, None]] = {}
+    for name, model_id in exact.items():
+        joined.setdefault(_joined_words(words_of(name.rsplit("/", 1)[-1])), {})[model_id] = None
+    return ModelNames(
+        entries=entries,
+        exact=exact,
+        checkpoints=checkpoints,
+        spoken=spoken,
+        sorted_words=tuple(" ".join(sorted(words)) for words in spoken),
+        joined={name: tuple(model_ids) for name, model_ids in joined.items()},
+    )
 
 
 def _spoken(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Mapping[frozenset[str], tuple[str, ...]]:
