@@ -45,6 +45,7 @@ class Replies:
         self._kept: MutableMapping[Key, Reply] = LRUCache(MOST_KEPT_BYTES, getsizeof=_bytes_of)
         self._of: tuple[Snapshot | None, date] = (None, date.min)  # prices grow stale with the days
         self._large = 0
+        self._busy = problem_response(503, "busy", BUSY, headers={"Retry-After": "1"})  # written once, sent often
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what is kept, turn away what would wait too long, pass on the rest."""
@@ -58,7 +59,7 @@ class Replies:
         if reply is not None:
             await _send(reply, scope, send, keeper)
         elif self._turns_away(scope, body):
-            await problem_response(503, "busy", BUSY, headers={"Retry-After": "1"})(scope, receive, send)
+            await self._busy(scope, receive, send)
         else:
             await self._answer(scope, receive, send, key)
 

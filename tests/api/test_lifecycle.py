@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def process(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+def process(folder: Path, port: int, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
     """Serve as `sizer serve` does."""
     environment = {
         **os.environ,
@@ -37,6 +37,7 @@ def process(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
         "SIZER_TABLES_PATH": str(folder / "tables"),
         "SIZER_API_KEYS": API_KEY,
         "SIZER_WRITE_SECONDS": "30",
+        **settings,
     }
     with subprocess.Popen(
         [sys.executable, "-c", "from service.cli import main; main()", "serve", "--port", str(port)],
@@ -97,6 +98,28 @@ def test_no_request_that_was_taken_fails_when_the_process_is_told_to_end(tmp_pat
     assert set(outcomes) <= {"200", "503", "not taken", "RemoteProtocolError", "ReadError"}
     assert outcomes["RemoteProtocolError"] + outcomes["ReadError"] <= 1
     assert code in (0, -signal.SIGTERM)
+
+
+def test_a_process_in_the_middle_of_dear_questions_ends_when_told_to(tmp_path: Path) -> None:
+    """Also while nobody waits for them any longer; that it ends at all is what it once did not."""
+    seed_database(f"sqlite:///{tmp_path}/catalog.sqlite3")
+    port = free_port()
+    path = "/recommend?model=llama-3.3-70b&ttft_s=1&tpot_s=0.03&input_tokens=1000&output_tokens=200&request_rate_per_s="
+
+    with process(tmp_path, port, SIZER_SHUTDOWN_SECONDS="1") as running:
+        askers = [socket.create_connection(("127.0.0.1", port)) for _ in range(8)]
+        for number, asker in enumerate(askers):
+            asker.sendall(f"GET {path}{20 + number} HTTP/1.1\r\nhost: here\r\n\r\n".encode())
+        askers[0].settimeout(0.5)
+        with suppress(TimeoutError):
+            askers[0].recv(1)
+        for asker in askers[4:]:
+            asker.close()
+        running.send_signal(signal.SIGTERM)
+
+        assert running.wait(60) in (0, -signal.SIGTERM)
+        for asker in askers[:4]:
+            asker.close()
 
 
 def test_a_process_killed_in_the_middle_of_writes_leaves_each_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -73,6 +73,27 @@ def test_another_catalog_is_another_answer(service: TestClient) -> None:
     assert kept(service) == 1
 
 
+def test_in_a_rush_what_is_kept_is_answered_and_the_rest_told_to_come_again(service: TestClient) -> None:
+    """Also in the middle of a body, and without reading the question: the event loop has enough to do."""
+    before = service.get("/size", params=QUESTION)
+    quick = service.app.state.reception.admission.quick  # type: ignore[attr-defined]
+    for _ in range(1_000):
+        quick.enter()
+
+    repeated = [service.get("/size", params=QUESTION) for _ in range(5)]
+    distinct = service.post("/size", json={**QUESTION, "input_tokens": 901})
+    others = [service.get(path).status_code for path in ("/livez", "/readyz", "/catalog/gpus")]
+    for _ in range(1_000):
+        quick.leave()
+
+    assert [response.content for response in repeated] == [before.content] * 5
+    assert distinct.status_code == 503
+    assert distinct.headers["content-type"] == "application/problem+json"
+    assert int(distinct.headers["retry-after"]) >= 1
+    assert others == [200] * 3
+    assert service.post("/size", json={**QUESTION, "input_tokens": 901}).status_code == 200
+
+
 def test_a_refusal_is_not_kept(service: TestClient) -> None:
     for _ in range(2):
         assert service.get("/size", params={**QUESTION, "gpu": "nothing"}).status_code == 404
