@@ -13,11 +13,11 @@ from pydantic import ValidationError
 from typer.core import TyperCommand
 
 from service.api.openapi import rendered
-from service.calibration.accuracy import report, write_readme
-from service.calibration.calibrate import SERVING, calibrate
-from service.calibration.calibrate import written as calibration_written
-from service.calibration.ledger_fit import STARTUPS, fit, text_of
-from service.calibration.roofline_fit import fit_roofline
+from service.calibration.fits.ledger import STARTUPS, fit, text_of
+from service.calibration.fits.roofline import fit_roofline
+from service.calibration.fits.rows import SERVING, calibrate
+from service.calibration.fits.rows import written as calibration_written
+from service.calibration.report import report, write_readme
 from service.catalog.database import make_engine, migrate, writing
 from service.catalog.keeper import CatalogKeeper, seeded_snapshot
 from service.catalog.seed import seed_catalog

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.calibration.accuracy import BEGIN, END, report, write_readme
+from service.calibration.report import BEGIN, END, report, write_readme
 from service.catalog.snapshot import Snapshot
 from service.questions.examples import LLAMA_CONFIG
 
