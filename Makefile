@@ -10,7 +10,7 @@ PORT ?= 8000
 COMPILE := $(BIN)/python -c "from service.engine.time.ready import make_ready; make_ready()"
 
 .DEFAULT_GOAL := help
-.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench way openapi lock clean
+.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench way figures openapi lock clean
 
 help: ## Show the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-10s %s\n", $$1, $$2}'
@@ -64,8 +64,11 @@ fit-serving: $(VENV)/.dev ## Derive the factors of step times from published run
 bench: $(VENV)/.dev ## Benchmarks, reported and never asserted
 	$(BIN)/pytest benchmarks --benchmark-only
 
-way: $(VENV)/.dev ## The calls of one question through the engine, room by room
-	$(BIN)/python -m benchmarks.way
+way: $(VENV)/.dev ## The calls of one question through the engine, room by room; its modules go into service/README.md
+	$(BIN)/python -m benchmarks.way --guide service/README.md
+
+figures: $(VENV)/.dev ## Lines of files and functions, beside those before
+	$(BIN)/python -m benchmarks.figures
 
 lock: ## Resolve the lock files again (needs uv)
 	uv pip compile --quiet --generate-hashes --no-annotate --no-header --universal --python-version 3.11 --group dev pyproject.toml -o requirements-dev.lock
