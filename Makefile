@@ -52,8 +52,8 @@ warm: $(VENV)/.runtime ## Build the step times of every model on common GPUs ahe
 openapi: $(VENV)/.dev ## Write the contract to openapi/openapi.json
 	$(BIN)/sizer export-openapi openapi/openapi.json
 
-accuracy: $(VENV)/.dev ## Compare the engine with measured data and write the README table: make accuracy DATA=DIR
-	$(BIN)/sizer accuracy --data $(DATA) --readme README.md
+accuracy: $(VENV)/.dev ## Compare the engine with measured data and write service/ACCURACY.md: make accuracy DATA=DIR
+	$(BIN)/sizer accuracy --data $(DATA) --page service/ACCURACY.md
 
 fit-ledger: $(VENV)/.dev ## Derive the ledger's constants from logged start-ups: make fit-ledger DATA=DIR
 	$(BIN)/sizer fit-ledger --data $(DATA)

@@ -17,7 +17,7 @@ from service.calibration.fits.ledger import STARTUPS, fit, text_of
 from service.calibration.fits.roofline import fit_roofline
 from service.calibration.fits.rows import SERVING, calibrate
 from service.calibration.fits.rows import written as calibration_written
-from service.calibration.report import report, write_readme
+from service.calibration.report import report, write_page
 from service.catalog.database import make_engine, migrate, writing
 from service.catalog.keeper import CatalogKeeper, seeded_snapshot
 from service.catalog.seed import seed_catalog
@@ -110,13 +110,13 @@ def export_openapi(path: Annotated[Path, typer.Argument(help="file to write")]) 
 @app.command()
 def accuracy(
     data: Annotated[Path, typer.Option(help="directory with vllm_kv_oracle.jsonl, vllm_startups.jsonl")],
-    readme: Annotated[Path | None, typer.Option(help="README whose table is written")] = None,
+    page: Annotated[Path | None, typer.Option(help="page whose table is written")] = None,
 ) -> None:
     """Compare the engine with measurements, and say what was left out and why."""
     compared = report(data, seeded_snapshot())
     typer.echo(compared.text(), nl=False)
-    if readme is not None:
-        write_readme(readme, compared)
+    if page is not None:
+        write_page(page, compared)
 
 
 @app.command("fit-ledger")

@@ -49,7 +49,7 @@ class Report:
         return "\n".join([*rows, f"left out: {len(self.skipped)} rows", *why]) + "\n"
 
     def table(self) -> str:
-        """Return the report as the README's table."""
+        """Return the report as the table of the accuracy page."""
         head = "| compared with | rows | equal | median error | p90 |\n|---|---|---|---|---|\n"
         return head + "".join(
             f"| {line.subject} | {line.count:,} | {_per_cent(line.equal)} | {_per_cent(line.median)} "
@@ -173,15 +173,15 @@ def _line(subject: str, errors: Sequence[tuple[str, float]]) -> Line:
     )
 
 
-def write_readme(readme: Path, found: Report) -> None:
-    """Replace the README's table between its two markers.
+def write_page(page: Path, measured: Report) -> None:
+    """Replace the table of the accuracy page between its two markers.
 
     Raises:
-        ValueError: the README has no markers.
+        ValueError: the page has no markers.
     """
-    text = readme.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     before, marker, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not marker or not end:
-        raise ValueError(f"{readme} has no {BEGIN} ... {END}")
-    readme.write_text(f"{before}{BEGIN}\n{found.table()}{END}{after}", encoding="utf-8")
+        raise ValueError(f"{page} has no {BEGIN} ... {END}")
+    page.write_text(f"{before}{BEGIN}\n{measured.table()}{END}{after}", encoding="utf-8")
