@@ -172,7 +172,7 @@ def candidate_layouts(
     if not layouts:
         ranks = _most_ranks(architecture, quantization, gpu, wish, device)
         check_layout(architecture, quantization, _asked(wish, ranks), device)
-    return tuple(sorted(layouts, key=lambda it: (it.gpus_per_replica, it.pipeline_parallel_size)))
+    return tuple(sorted(layouts, key=lambda layout: (layout.gpus_per_replica, layout.pipeline_parallel_size)))
 
 
 def _most_ranks(
@@ -250,7 +250,7 @@ def _filled(architecture: Architecture, quantization: Quantization) -> tuple[Div
         for divisor in part.divisors
         if divisor.fills_blocks and not (divisor.module and _keeps(quantization, layer.index, divisor.module))
     }
-    return tuple(sorted(filled, key=lambda it: (it.name, it.size)))
+    return tuple(sorted(filled, key=lambda each: (each.name, each.size)))
 
 
 def _keeps(quantization: Quantization, layer: int, module: str) -> bool:
