@@ -41,6 +41,21 @@ def test_an_equal_row_counts_as_equal(tmp_path: Path, catalog: Snapshot) -> None
     assert "vllm_startups.jsonl" in {row.case for row in measured.skipped}
 
 
+def test_a_row_of_another_gpu_is_posed_to_it(tmp_path: Path, catalog: Snapshot) -> None:
+    # vLLM 0.33 on an A100 refuses it: "Number of experts in the model must be greater than 0".
+    refused = {**ROW, "gpu": "A100-80GB", "case": "expert_parallel", "kv_cache_dtype": "auto", "ok": False, "tp": 2}
+    planned = {**ROW, "gpu": "A100-80GB", "case": "plain", "kv_cache_dtype": "auto", "ok": True, "block_size": 16}
+    rows = (refused, planned, {**planned, "num_gpu_blocks": 20_481})
+    (tmp_path / "vllm_kv_oracle_gpus.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+
+    found = report(folder_with(tmp_path, ROW), catalog)
+
+    [line] = [each for each in found.lines if each.subject == "vLLM's cache plan or refusal on A100-80GB"]
+    assert line.count == 3
+    assert line.equal == pytest.approx(2 / 3)
+    assert line.worst == "A100-80GB llama tp1 auto"
+
+
 def test_a_wrong_row_is_seen(tmp_path: Path, catalog: Snapshot) -> None:
     wrong = {**ROW, "num_gpu_blocks": 20_481, "weights": {"param_bytes": 16_060_522_495}}
 

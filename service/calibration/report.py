@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
+from service.calibration.fits.ledger import STARTUPS
 from service.calibration.logs.rows import Row, Skipped, rows_of
 from service.calibration.oracle import compare_oracle
+from service.calibration.oracle_gpus import compare_gpus
 from service.calibration.serving import compare_run, resolve_run
 from service.calibration.startups import FIRST_RECENT, Comparison, compare_startup
 from service.catalog.engine_rules import version_numbers
@@ -76,12 +78,15 @@ def _per_cent(share: float | None) -> str:
 def report(folder: Path, catalog: Snapshot) -> Report:
     """Return how far the engine is from the measurements of a directory.
 
-    Files: `vllm_kv_oracle.jsonl`, `vllm_startups.jsonl`, `serving.jsonl`; a missing one is said.
+    Files: `vllm_kv_oracle.jsonl` and `_gpus`, `vllm_startups.jsonl` and `_2`, `serving.jsonl`; a missing one is said.
     """
     skipped: list[Skipped] = []
+    planned = _rows(folder / "vllm_kv_oracle.jsonl", skipped)
+    startups = [row for name in STARTUPS for row in _rows(folder / name, skipped)]
     lines = [
-        *_oracle_lines(_rows(folder / "vllm_kv_oracle.jsonl", skipped), catalog.gpu("h100"), skipped),
-        *_startup_lines(_rows(folder / "vllm_startups.jsonl", skipped), catalog, skipped),
+        *_oracle_lines(planned, catalog.gpu("h100"), skipped),
+        *_gpu_lines(_rows(folder / "vllm_kv_oracle_gpus.jsonl", skipped), planned, catalog, skipped),
+        *_startup_lines(startups, catalog, skipped),
         *_serving_lines(_rows(folder / "serving.jsonl", skipped), catalog, skipped),
     ]
     return Report(lines=tuple(lines), skipped=tuple(skipped))
@@ -105,6 +110,21 @@ def _oracle_lines(rows: Sequence[Row], gpu: Gpu, skipped: list[Skipped]) -> list
         for kinds, equal in sorted(compared.caches.items())
     ]
     return [*plans, _line("vLLM's parameters per rank", list(compared.weights.items()))]
+
+
+def _gpu_lines(rows: Sequence[Row], older: Sequence[Row], catalog: Snapshot, skipped: list[Skipped]) -> list[Line]:
+    """Return one line per GPU of plans and refusals that are the engine's own, and one of weights."""
+    answered, left_out = compare_gpus(rows, older, catalog)
+    skipped += left_out
+    lines = []
+    for gpu in sorted({row.gpu for row in answered}):
+        here = [row for row in answered if row.gpu == gpu]
+        wrong = next((row.case for row in here if not row.is_equal), "")
+        share = sum(row.is_equal for row in here) / len(here)
+        subject = f"vLLM's cache plan or refusal on {gpu}"
+        lines.append(Line(subject=subject, count=len(here), equal=share, median=None, p90=None, worst=wrong))
+    errors = [(row.case, row.weight_error) for row in answered if row.weight_error is not None]
+    return [*lines, _line("vLLM's parameters per rank, other GPUs and settings", errors)] if errors else lines
 
 
 def _serving_lines(rows: Sequence[Row], catalog: Snapshot, skipped: list[Skipped]) -> list[Line]:

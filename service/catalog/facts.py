@@ -1,6 +1,7 @@
 """From catalog entries to what the engine computes with."""
 
 import json
+from dataclasses import replace
 from typing import Final
 
 from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
@@ -53,6 +54,8 @@ def _checkpoint(entry: ModelEntry, index: int) -> Checkpoint | None:
         if stated.is_default:
             raise
         return None
+    if stated.weight_format == "fp8" and quantization.scheme == "fp8-block":
+        quantization = replace(quantization, has_experts_alike=True)
     return Checkpoint(
         weight_format=stated.weight_format,
         quantization=quantization,

@@ -3,12 +3,13 @@
 import json
 from collections import Counter
 from collections.abc import Callable
-from importlib import resources
 from typing import Any, Final
 
 import pytest
 from starlette.testclient import TestClient
 
+from service.calibration.logs.planned import gpu_configs
+from service.calibration.oracle_gpus import GPUS
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.engines.device import device_of
@@ -19,17 +20,6 @@ from service.engine.memory.weights import rank_weights
 from tests.conftest import referee_rows
 
 ROWS = referee_rows("vllm_kv_oracle_gpus.jsonl")
-GPUS: Final = {
-    "H100": "h100-sxm-80gb",
-    "H200": "h200",
-    "B200": "b200",
-    "A100-80GB": "a100-sxm-80gb",
-    "L40S": "l40s",
-    "RTX3090": "rtx-3090",
-    "RTX4090": "rtx-4090",
-    "RTX5090": "rtx-5090",
-    "RTXPRO6000": "rtx-pro-6000",
-}
 CASES: Final[dict[str, dict[str, Any]]] = {
     "plain": {},
     "hf_quant_config.json beside config.json": {},
@@ -43,20 +33,7 @@ CASES: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def _shipped() -> dict[str, dict[str, Any]]:
-    """Return configs by name: inline in any row, or as a dependency ships them."""
-    older = {row["config"].replace("/", "--") + "_config.json": row for row in referee_rows("vllm_kv_oracle.jsonl")}
-    folder = resources.files("aiconfigurator_core").joinpath("model_configs")
-    found = {row["config"]: row["config_json"] for row in ROWS if row.get("config_json")}
-    for name in {row["config"] for row in ROWS} - set(found):
-        if folder.joinpath(name).is_file():
-            found[name] = json.loads(folder.joinpath(name).read_text(encoding="utf-8"))
-        elif name in older and older[name].get("config_json"):
-            found[name] = older[name]["config_json"]
-    return found
-
-
-CONFIGS = _shipped()
+CONFIGS = gpu_configs(ROWS, referee_rows("vllm_kv_oracle.jsonl"))
 
 
 def title(row: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Rows that a serving engine's own planner computed: their configs, and how their checkpoints were loaded."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import Any, Final
 
@@ -46,3 +46,21 @@ def row_quantization(row: Row, config: dict[str, Any]) -> Quantization:
     if stated is None and row.get("quantization") == MODELOPT_FOUR_BITS:
         return standard_quantization("nvfp4")
     return parse_quantization(stated)
+
+
+def gpu_configs(rows: Sequence[Row], older: Sequence[Row] = ()) -> dict[str, Any]:
+    """Return configs by the rows' names: inline in any row, as a dependency ships them, or in the older file."""
+    before = {row["config"].replace("/", "--") + "_config.json": row["config_json"] for row in inline(older)}
+    configs = {row["config"]: row["config_json"] for row in inline(rows)}
+    folder = resources.files("aiconfigurator_core").joinpath("model_configs")
+    for name in {row["config"] for row in rows} - set(configs):
+        if folder.joinpath(name).is_file():
+            configs[name] = json.loads(folder.joinpath(name).read_text(encoding="utf-8"))
+        elif name in before:
+            configs[name] = before[name]
+    return configs
+
+
+def inline(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield the rows that hold their config."""
+    return (row for row in rows if row.get("config_json"))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from service.engine.config_reader import ConfigReader
-from service.engine.families.parts.attention import full_only, patterned
+from service.engine.families.parts.attention import AttentionRule, Mixers, full_only, patterned
 from service.engine.families.parts.dense import Dense, named
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
@@ -17,7 +17,7 @@ from service.engine.families.parts.siglip import siglip_tower
 from service.engine.families.parts.sparsity import first_dense
 from service.engine.families.parts.towers import vision_part
 from service.engine.families.parts.wrappers import named_inside
-from service.engine.layers import Encoder
+from service.engine.layers import Encoder, HeadDetails, Heads
 
 
 def _tower(outer: ConfigReader, text: ConfigReader) -> Encoder:
@@ -33,10 +33,31 @@ def _tower(outer: ConfigReader, text: ConfigReader) -> Encoder:
     )
 
 
+def _normed(rule: AttentionRule) -> AttentionRule:
+    """Return the rule with a norm on each head of queries and keys where the config says so, which ranks split."""
+
+    def normed(reader: ConfigReader) -> Mixers:
+        mixers = rule(reader)
+        if not reader.flag("use_qk_norm"):
+            return mixers
+        return tuple(tuple(mixer.detailed(_with_wide_norms) for mixer in layer) for layer in mixers)
+
+    return normed
+
+
+def _with_wide_norms(heads: Heads) -> HeadDetails:
+    return HeadDetails(
+        has_input_biases=heads.has_input_biases,
+        has_output_bias=heads.has_output_bias,
+        norm_elements=0,
+        has_wide_norms=True,
+    )
+
+
 _COHERE2: Final = Family(
     classes=("Cohere2ForCausalLM",),
     model_types=("cohere2",),
-    attention=patterned(4, 4096, extra=1),
+    attention=_normed(patterned(4, 4096, extra=1)),
     norms_per_layer=1,
     ties_embeddings=True,
 )
@@ -44,7 +65,7 @@ FAMILIES: Final = (
     Family(
         classes=("CohereForCausalLM",),
         model_types=("cohere",),
-        attention=full_only,
+        attention=_normed(full_only),
         norms_per_layer=1,
         ties_embeddings=True,
     ),

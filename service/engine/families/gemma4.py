@@ -28,6 +28,7 @@ from service.engine.families.parts.towers import audio_part, blocks, divided, vi
 from service.engine.families.parts.wrappers import always
 from service.engine.layers import DenseMlp, Encoder, GroupedQueryAttention, Mlp
 
+SOUND_WIDTH: Final = 640  # of the raw frames of a model without a conformer
 WIDE_HEAD_DIM: Final = 512  # of full layers, where the config does not state it
 
 
@@ -116,16 +117,20 @@ def _channels(sound: ConfigReader) -> tuple[int, int]:
 
 
 def _embedded_patches(outer: ConfigReader, text: ConfigReader) -> Encoder:
-    """Return the direct embedding of patches: no tower, two norms around one matrix, and positions."""
+    """Return the direct embeddings: of patches two norms around one matrix, and positions; of sound one matrix."""
     vision = vision_part(outer)
     width = vision.positive("mm_embed_dim", default=3840)
     patch = vision.positive("model_patch_size", default=48)
     inputs = 3 * patch * patch
     positions = 2 * vision.positive("mm_posemb_size", default=1120) * width
-    return Encoder(
+    tower = Encoder(
         split_parameters=inputs * width + width,
         whole_parameters=positions + 2 * inputs + 4 * width + width * text.positive("hidden_size"),
     )
+    if not is_mapping(outer.raw("audio_config")):
+        return tower
+    sound = audio_part(outer).positive("output_proj_dims", "hidden_size", default=SOUND_WIDTH)
+    return with_whole(tower, sound * text.positive("hidden_size"))
 
 
 def _sees_both_ways(text: ConfigReader) -> bool:

@@ -7,14 +7,23 @@ Sources:
 
 from typing import Final
 
+from service.engine.config_reader import ConfigReader
 from service.engine.families.parts.attention import windowed_as_stated
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.norms import on_heads
+from service.engine.families.parts.sizes import num_hidden_layers
 
+XIELU_PARAMETERS: Final = 2  # a slope above zero and one below
 EXAMPLE_CLASS: Final = "LlamaForCausalLM"
 # For models with the same matrices, under which kernels were measured: the class and model type.
 MEASURED_AS: Final = (EXAMPLE_CLASS, "llama")
+
+
+def _activation_slopes(reader: ConfigReader) -> int:
+    """Return what Apertus' activation learns in each layer."""
+    return XIELU_PARAMETERS * num_hidden_layers(reader)
+
 
 FAMILIES: Final = (
     Family(
@@ -36,10 +45,13 @@ FAMILIES: Final = (
         measured_as=MEASURED_AS,
     ),
     # Two matrices, no gate.
+    Family(classes=("ArceeForCausalLM",), attention=windowed_as_stated, feed_forward=FeedForward(is_gated=False)),
     Family(
-        classes=("ArceeForCausalLM", "ApertusForCausalLM"),
+        classes=("ApertusForCausalLM",),
         attention=windowed_as_stated,
         feed_forward=FeedForward(is_gated=False),
+        head_norms=on_heads,
+        extra_parameters=_activation_slopes,
     ),
     Family(
         classes=("Jais2ForCausalLM",),

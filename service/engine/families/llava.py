@@ -7,7 +7,7 @@ Sources:
 
 from typing import Final
 
-from service.engine.config_reader import ConfigReader, is_mapping
+from service.engine.config_reader import ConfigReader, is_list, is_mapping
 from service.engine.families.parts.clip import clip
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.pixtral import gated_layers
@@ -35,7 +35,7 @@ def _first(outer: ConfigReader, text: ConfigReader) -> Encoder | None:
     hidden, depth = vision.positive("hidden_size"), vision.positive("num_hidden_layers")
     used = used_layers(depth, outer.raw("vision_feature_layer"))
     if vision.raw("model_type") == "siglip_vision_model":
-        tower = siglip_tower(vision, has_last_norm=used == depth, layers=used)
+        tower = siglip_tower(vision, has_last_norm=False, layers=used)
     elif vision.raw("model_type") == "pixtral":
         split, whole = gated_layers(vision, used)
         tower = Encoder(split_parameters=split, whole_parameters=whole, num_heads=tower_heads(vision))
@@ -45,9 +45,14 @@ def _first(outer: ConfigReader, text: ConfigReader) -> Encoder | None:
     return with_split(with_whole(tower, bias), projector)
 
 
-def _next(vision: ConfigReader, text: ConfigReader) -> Encoder:
-    """Return CLIP with one learnt end of line."""
-    return with_whole(clip(vision, text), text.positive("hidden_size"))
+def _next(outer: ConfigReader, text: ConfigReader) -> Encoder | None:
+    """Return the same with one learnt end of line; the projector reads all used layers side by side."""
+    tower = _first(outer, text)
+    if tower is None:
+        return None
+    used, out = outer.raw("vision_feature_layer"), text.positive("hidden_size")
+    beside = len(used) - 1 if is_list(used) and used else 0
+    return with_split(with_whole(tower, out), beside * vision_part(outer).positive("hidden_size") * out)
 
 
 def _video(vision: ConfigReader, text: ConfigReader) -> Encoder:
@@ -89,7 +94,7 @@ FAMILIES: Final = (
     Family(
         classes=("LlavaNextForConditionalGeneration",),
         wraps=named_inside,
-        tower=seen(_next),
+        tower=_next,
         largest_item=Item(tokens=2_880, patches_per_token=1),
     ),
     Family(classes=("LlavaNextVideoForConditionalGeneration",), wraps=named_inside, tower=seen(_video)),

@@ -99,6 +99,7 @@ FAMILIES: Final = (
         biases=everywhere_unless("attention_bias"),
         norms_per_layer=1,
         has_norm_biases=True,
+        has_head_bias=True,  # registered when a checkpoint is loaded (`transformers/causal.py`, `load_weights`)
     ),
     Family(classes=("Phi3ForCausalLM",), model_types=("phi3",), attention=windowed_as_stated),
     Family(classes=("PhiMoEForCausalLM",), attention=windowed_as_stated, has_norm_biases=True),

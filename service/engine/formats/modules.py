@@ -32,6 +32,8 @@ _OTHER_PARTS: Final = (
     (".mlp.", ".mixer."),
     (".mlp.", ".feed_forward."),
     (".self_attn.", ".mixer."),
+    ("linear_attn.in_proj_b", "linear_attn.in_proj_ba"),
+    ("linear_attn.in_proj_qkv", "linear_attn.in_proj_qkvz"),
     ("shared_experts", "shared_expert"),
     ("experts.gate_up_proj", "experts.0.gate_proj"),
     ("mlp.experts.gate_up_proj", "mixer.experts.0.up_proj"),

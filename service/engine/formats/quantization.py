@@ -58,7 +58,10 @@ def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
 def _fp8(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
     block = block_length(reader, "weight_block_size")
     if block:
-        return Quantization(scheme="fp8-block", block=block, ignored=ignored, weight_format="fp8")
+        is_alike = reader.raw("expert_dtype") == "fp8"  # DeepSeek V4.1 states it here, V4 beside it
+        return Quantization(
+            scheme="fp8-block", block=block, ignored=ignored, weight_format="fp8", has_experts_alike=is_alike
+        )
     return Quantization(
         scheme="fp8-tensor",
         is_static=reader.raw("activation_scheme") == "static",

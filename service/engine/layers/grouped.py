@@ -246,6 +246,7 @@ class GroupedQueryAttention(Mixer):
             has_key_value_bias=given.has_input_biases,
             has_output_bias=given.has_output_bias,
             norm_elements=given.norm_elements,
+            has_wide_norms=self.has_wide_norms or given.has_wide_norms,
         )
 
     @property

@@ -42,3 +42,4 @@ class HeadDetails:
     has_input_biases: bool
     has_output_bias: bool
     norm_elements: int  # that every rank holds whole
+    has_wide_norms: bool = False  # over all heads of queries and keys, split with them

@@ -16,6 +16,11 @@ MATCHED: dict[str, tuple[str, str, str]] = {
     "a last part": ("gate", GATE, "model.layers.3.mlp.gate_up_proj"),
     "what a module is inside": ("model.layers.3", GATE, "model.layers.30.mlp.gate"),
     "a name of another family": ("model.layers.3.block_sparse_moe.gate", GATE, "model.layers.3.self_attn.gate"),
+    "a name that Qwen3-Next fuses": (
+        "model.layers.3.linear_attn.in_proj_ba",
+        "model.layers.3.linear_attn.in_proj_b",
+        "model.layers.3.linear_attn.in_proj_qkv",
+    ),
     "a beginning": ("model.layers.3.*", GATE, "model.layers.30.mlp.gate"),
     "a wildcard inside": ("model.layers.*.mlp.gate", GATE, "model.layers.3.mlp.gate_up_proj"),
     "a wildcard in front": ("*.mlp.*", GATE, "model.layers.3.self_attn.q_proj"),

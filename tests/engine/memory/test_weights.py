@@ -1,10 +1,14 @@
 """Parameter counts against the totals that publishers print."""
 
+import json
+
 import pytest
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.engines.device import device_of
+from service.engine.families import parse_architecture
+from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import Layout
 from service.engine.memory.weights import num_active_parameters, num_parameters, rank_weights
 
@@ -59,6 +63,43 @@ def test_every_catalog_model_agrees_with_its_published_total(catalog: Snapshot) 
             wrong[entry.id] = (ours, entry.num_parameters)
 
     assert wrong == {}
+
+
+@pytest.mark.parametrize("model", ["apertus-8b-instruct-2509", "command-r-plus", "phi-2", "llama-3.1-8b-instruct"])
+def test_these_have_every_parameter_that_the_hub_counts(catalog: Snapshot, model: str) -> None:
+    # Learnt slopes of an activation, norms on heads, a bias on the output head.
+    entry = next(each for each in catalog.entries.models if each.id == model)
+
+    assert num_parameters(catalog.model(model).architecture) == entry.num_parameters
+
+
+def test_a_conversion_to_fp8_holds_its_experts_in_fp8_too(catalog: Snapshot) -> None:
+    # vLLM 0.33 `models/deepseek_v4/quant_config.py`: `expert_dtype`, fp4 where nothing is stated.
+    model = catalog.model("deepseek-v4-flash")
+    config = json.loads(model.config_json)
+    stated = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    whole = parse_architecture({**config, "expert_dtype": "fp8"})
+
+    own, converted, published_so = (
+        rank_weights(architecture, layout=Layout(), quantization=parse_quantization(quantization)).param_bytes
+        for architecture, quantization in (
+            (model.architecture, stated),
+            (model.architecture, {**stated, "expert_dtype": "fp8"}),
+            (whole, stated),
+        )
+    )
+
+    assert converted == pytest.approx(published_so, rel=1e-4)
+    assert converted > 1.8 * own
+
+
+def test_a_projector_of_several_layers_reads_them_side_by_side(catalog: Snapshot) -> None:
+    # Of the hub's total SigLIP's pooling head is not loaded (a probe, attention, two matrices, a norm), nor its last norm.
+    width, inner = 1_152, 4_304
+    pooling = width + 4 * (width * width + width) + (2 * width * inner + width + inner) + 4 * width
+    entry = next(each for each in catalog.entries.models if each.id == "granite-vision-3.2-2b")
+
+    assert num_parameters(catalog.model(entry.id).architecture) + pooling == entry.num_parameters
 
 
 @pytest.mark.parametrize(

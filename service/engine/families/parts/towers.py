@@ -87,7 +87,9 @@ def side_length(vision: ConfigReader, name: str) -> int:
 
 
 def used_layers(depth: int, feature_layer: object) -> int:
-    """Return how many layers are built: those behind the used feature layer are left out."""
+    """Return how many layers are built: those behind the deepest used feature layer are left out."""
+    if is_list(feature_layer) and feature_layer:
+        return max(used_layers(depth, layer) for layer in feature_layer)
     if isinstance(feature_layer, int) and feature_layer < 0:
         return max(depth + feature_layer + 1, 1)
     return depth
