@@ -10,7 +10,7 @@ PORT ?= 8000
 COMPILE := $(BIN)/python -c "from service.engine.time.ready import make_ready; make_ready()"
 
 .DEFAULT_GOAL := help
-.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench overload soak promises way openapi lock clean
+.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench overload soak promises way figures openapi lock clean
 
 help: ## Show the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-10s %s\n", $$1, $$2}'
@@ -52,8 +52,8 @@ warm: $(VENV)/.runtime ## Build the step times of every model on common GPUs ahe
 openapi: $(VENV)/.dev ## Write the contract to openapi/openapi.json
 	$(BIN)/sizer export-openapi openapi/openapi.json
 
-accuracy: $(VENV)/.dev ## Compare the engine with measured data and write the README table: make accuracy DATA=DIR
-	$(BIN)/sizer accuracy --data $(DATA) --readme README.md
+accuracy: $(VENV)/.dev ## Compare the engine with measured data and write service/ACCURACY.md: make accuracy DATA=DIR
+	$(BIN)/sizer accuracy --data $(DATA) --page service/ACCURACY.md
 
 fit-ledger: $(VENV)/.dev ## Derive the ledger's constants from logged start-ups: make fit-ledger DATA=DIR
 	$(BIN)/sizer fit-ledger --data $(DATA)
@@ -73,8 +73,11 @@ soak: $(VENV)/.dev ## Kills under load, then ten minutes at half of capacity
 promises: $(VENV)/.dev ## Write service/PROMISES.md: each promise, its test, the last figures
 	$(BIN)/python -m benchmarks.promises
 
-way: $(VENV)/.dev ## The calls of one question through the engine, room by room
-	$(BIN)/python -m benchmarks.way
+way: $(VENV)/.dev ## The calls of one question through the engine, room by room; its modules go into service/README.md
+	$(BIN)/python -m benchmarks.way --guide service/README.md
+
+figures: $(VENV)/.dev ## Lines of files and functions, beside those before
+	$(BIN)/python -m benchmarks.figures
 
 lock: ## Resolve the lock files again (needs uv)
 	uv pip compile --quiet --generate-hashes --no-annotate --no-header --universal --python-version 3.11 --group dev pyproject.toml -o requirements-dev.lock

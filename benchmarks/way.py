@@ -1,9 +1,10 @@
 """The way of a question through the engine: which rooms it visits, in which order, and how often it climbs back up.
 
-    python -m benchmarks.way [--users N | --rate R]
+    python -m benchmarks.way [--users N | --rate R] [--guide FILE]
 
 traces one `/size` with limits. Every function of the service is listed once, where it is first called;
-functions of one module in a row are one stay. A climb leads from a room to a higher one.
+functions of one module in a row are one stay. A climb is a call from a module in a lower room to one in a
+higher; a return goes on in a higher room after a lower one has answered (50 of them at a9aece5).
 """
 
 import argparse
@@ -38,6 +39,8 @@ FLOORS: Final = {
 }
 LOWEST: Final = 9  # arithmetic, errors: no room of their own
 BEHIND_TIME: Final = 2.5  # step times are called through a protocol: a room below time, outside the engine
+BEGIN: Final = "<!-- way:begin -->"
+END: Final = "<!-- way:end -->"
 COMPREHENSIONS: Final = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<lambda>")
 
 
@@ -47,6 +50,16 @@ class Call:
 
     module: str  # below `service`
     function: str
+
+    @property
+    def is_engine(self) -> bool:
+        """Return whether it is part of the engine."""
+        return self.module.startswith("engine.")
+
+    @property
+    def room(self) -> str:
+        """Return the room its module stands in."""
+        return self.module.split(".")[1] if self.is_engine else self.module.split(".")[0]
 
     @property
     def floor(self) -> float:
@@ -62,6 +75,7 @@ class Way:
     """First calls in order, and what they come to."""
 
     calls: tuple[Call, ...]
+    called_up: tuple[tuple[Call, Call], ...]  # from a lower room to a higher one: who calls whom
 
     @property
     def stays(self) -> list[tuple[Call, list[str]]]:
@@ -81,16 +95,31 @@ class Way:
         return sum(1 for _ in groupby(self.calls, key=lambda call: call.floor))
 
     @property
-    def climbs(self) -> int:
-        """Return how often the way leads from a room to a higher one."""
+    def returns(self) -> int:
+        """Return how often the way goes on in a higher room, once a lower one has answered."""
         return sum(after.floor < before.floor for before, after in pairwise(self.calls))
 
     def within_engine(self) -> "Way":
         """Return the way without what lies outside the engine."""
-        return Way(calls=tuple(call for call in self.calls if call.module.startswith("engine.")))
+        return Way(
+            calls=tuple(call for call in self.calls if call.is_engine),
+            called_up=tuple(pair for pair in self.called_up if pair[0].is_engine),
+        )
+
+    def guide(self) -> str:
+        """Return the modules where they are first called, one visit of a room a line."""
+        known: set[str] = set()
+        lines = []
+        for room, run in groupby(self.calls, key=lambda call: call.room):
+            modules = [call.module.removeprefix("engine.").removeprefix(f"{room}.") for call in run]
+            new = [name for name in dict.fromkeys(modules) if f"{room}.{name}" not in known]
+            known |= {f"{room}.{name}" for name in new}
+            if new:
+                lines.append(f"{room:12}{', '.join(new)}")
+        return "\n".join(lines)
 
     def text(self) -> str:
-        """Return the calls, one stay a line; climbs are marked."""
+        """Return the calls, one stay a line; returns to a higher room are marked."""
         lines, above = [], -1.0
         for call, functions in self.stays:
             mark = "^" if call.floor < above else " "
@@ -100,22 +129,45 @@ class Way:
 
 
 class Tracer:
-    """Notes the first call of every function of the service."""
+    """Notes the first call of every function of the service, and who calls up from a lower room."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
-        self._known: set[CodeType] = set()
+        self.called_up: dict[tuple[Call, Call], None] = {}
+        self._known: dict[CodeType, Call | None] = {}
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
         """Note a call; what `sys.setprofile` wants."""
         code = frame.f_code
-        if event != "call" or code in self._known or code.co_name in COMPREHENSIONS:
+        if event != "call":
             return
-        self._known.add(code)
-        path = Path(code.co_filename)
-        if path.is_relative_to(SERVICE):
-            module = ".".join(path.relative_to(SERVICE).with_suffix("").parts)
-            self.calls.append(Call(module=module, function=code.co_qualname))
+        is_new = code not in self._known
+        call = self._call_of(code)
+        if call is None:
+            return
+        if is_new and code.co_name not in COMPREHENSIONS:
+            self.calls.append(call)
+        caller = self._caller(frame)
+        if caller is not None and call.floor < caller.floor:
+            self.called_up[caller, call] = None
+
+    def _call_of(self, code: CodeType) -> Call | None:
+        """Return what is called; None outside the service."""
+        if code not in self._known:
+            path = Path(code.co_filename)
+            module = ".".join(path.relative_to(SERVICE).with_suffix("").parts) if path.is_relative_to(SERVICE) else ""
+            self._known[code] = Call(module=module, function=code.co_qualname) if module else None
+        return self._known[code]
+
+    def _caller(self, frame: FrameType) -> Call | None:
+        """Return the function of the service that a frame was called by, through whatever lies between."""
+        above = frame.f_back
+        while above is not None:
+            call = self._call_of(above.f_code)
+            if call is not None:
+                return call
+            above = above.f_back
+        return None
 
 
 def traced(question: SizeQuestion) -> Way:
@@ -126,7 +178,7 @@ def traced(question: SizeQuestion) -> Way:
         size(question)
     finally:
         sys.setprofile(None)
-    return Way(calls=tuple(tracer.calls))
+    return Way(calls=tuple(tracer.calls), called_up=tuple(tracer.called_up))
 
 
 def question_of(concurrent_requests: int | None, request_rate_per_s: float | None) -> SizeQuestion:
@@ -157,15 +209,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     load = parser.add_mutually_exclusive_group()
     load.add_argument("--users", type=int, help="concurrent requests")
     load.add_argument("--rate", type=float, default=40.0, help="requests per second; 40 unless stated")
+    parser.add_argument("--guide", type=Path, help="file whose list of modules is written, between its markers")
     asked = parser.parse_args(arguments)
     way = traced(question_of(asked.users, None if asked.users else asked.rate))
     engine = way.within_engine()
     print(way.text())
     print(
         f"\n{len(engine.calls)} functions, {len(engine.stays)} stays in {engine.modules} modules, "
-        f"{engine.visits} visits of rooms, {engine.climbs} climbs "
-        f"({way.climbs} with step times counted as a room below time)"
+        f"{engine.visits} visits of rooms, {engine.returns} returns, {len(engine.called_up)} climbs "
+        f"({len(way.called_up)} with step times counted as a room below time)"
     )
+    if asked.guide is not None:
+        text = asked.guide.read_text(encoding="utf-8")
+        asked.guide.write_text(with_way(text, way), encoding="utf-8")
+
+
+def with_way(text: str, way: Way) -> str:
+    """Return a guide with a way between its markers."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n```\n{way.guide()}\n```\n{END}{after}"
 
 
 if __name__ == "__main__":

@@ -16,11 +16,11 @@ from typer.core import TyperCommand
 
 from service.api.connections import IDLE_S, Connection
 from service.api.openapi import rendered
-from service.calibration.accuracy import report, write_readme
-from service.calibration.calibrate import SERVING, calibrate
-from service.calibration.calibrate import written as calibration_written
-from service.calibration.ledger_fit import STARTUPS, fit, text_of
-from service.calibration.roofline_fit import fit_roofline
+from service.calibration.fits.ledger import STARTUPS, fit, text_of
+from service.calibration.fits.roofline import fit_roofline
+from service.calibration.fits.rows import SERVING, calibrate
+from service.calibration.fits.rows import written as calibration_written
+from service.calibration.report import report, write_page
 from service.catalog.database import make_engine, migrate, writing
 from service.catalog.keeper import CatalogKeeper, seeded_snapshot
 from service.catalog.offer_files import Stated, read_price_list
@@ -161,13 +161,13 @@ def export_openapi(path: Annotated[Path, typer.Argument(help="file to write")]) 
 @app.command()
 def accuracy(
     data: Annotated[Path, typer.Option(help="directory with vllm_kv_oracle.jsonl, vllm_startups.jsonl")],
-    readme: Annotated[Path | None, typer.Option(help="README whose table is written")] = None,
+    page: Annotated[Path | None, typer.Option(help="page whose table is written")] = None,
 ) -> None:
     """Compare the engine with measurements, and say what was left out and why."""
     compared = report(data, seeded_snapshot())
     typer.echo(compared.text(), nl=False)
-    if readme is not None:
-        write_readme(readme, compared)
+    if page is not None:
+        write_page(page, compared)
 
 
 @app.command("fit-ledger")

@@ -1,11 +1,11 @@
-"""The accuracy report: what it compares, what it leaves out, and the README's table."""
+"""The accuracy report: what it compares, what it leaves out, and the page's table."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from service.calibration.accuracy import BEGIN, END, report, write_readme
+from service.calibration.report import BEGIN, END, report, write_page
 from service.catalog.snapshot import Snapshot
 from service.questions.examples import LLAMA_CONFIG
 
@@ -35,10 +35,10 @@ def folder_with(folder: Path, *rows: dict[str, object]) -> Path:
 
 
 def test_an_equal_row_counts_as_equal(tmp_path: Path, catalog: Snapshot) -> None:
-    found = report(folder_with(tmp_path, ROW), catalog)
+    measured = report(folder_with(tmp_path, ROW), catalog)
 
-    assert [(line.count, line.equal) for line in found.lines] == [(1, 1.0), (1, 1.0)]
-    assert "vllm_startups.jsonl" in {it.case for it in found.skipped}
+    assert [(line.count, line.equal) for line in measured.lines] == [(1, 1.0), (1, 1.0)]
+    assert "vllm_startups.jsonl" in {row.case for row in measured.skipped}
 
 
 def test_a_row_of_another_gpu_is_posed_to_it(tmp_path: Path, catalog: Snapshot) -> None:
@@ -59,36 +59,37 @@ def test_a_row_of_another_gpu_is_posed_to_it(tmp_path: Path, catalog: Snapshot) 
 def test_a_wrong_row_is_seen(tmp_path: Path, catalog: Snapshot) -> None:
     wrong = {**ROW, "num_gpu_blocks": 20_481, "weights": {"param_bytes": 16_060_522_495}}
 
-    found = report(folder_with(tmp_path, wrong), catalog)
+    measured = report(folder_with(tmp_path, wrong), catalog)
 
-    assert [line.equal for line in found.lines] == [0.0, 0.0]
+    assert [line.equal for line in measured.lines] == [0.0, 0.0]
 
 
 def test_what_is_left_out_is_said_with_its_reason(tmp_path: Path, catalog: Snapshot) -> None:
     strange = {**ROW, "config": "strange", "config_json": {"architectures": ["NoSuchForCausalLM"]}}
 
-    found = report(folder_with(tmp_path, ROW, strange), catalog)
+    measured = report(folder_with(tmp_path, ROW, strange), catalog)
 
-    assert any("NoSuchForCausalLM" in it.reason for it in found.skipped)
-    assert "NoSuchForCausalLM" in found.text()
+    assert any("NoSuchForCausalLM" in row.reason for row in measured.skipped)
+    assert "NoSuchForCausalLM" in measured.text()
 
 
 def test_the_table_goes_between_the_markers(tmp_path: Path, catalog: Snapshot) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
+    page = tmp_path / "ACCURACY.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
 
-    write_readme(readme, report(folder_with(tmp_path, ROW), catalog))
+    write_page(page, report(folder_with(tmp_path, ROW), catalog))
 
-    text = readme.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "100.0 %" in text
     assert "old" not in text
     with pytest.raises(ValueError, match="has no"):
-        write_readme(tmp_path / "vllm_kv_oracle.jsonl", report(tmp_path, catalog))
+        write_page(tmp_path / "vllm_kv_oracle.jsonl", report(tmp_path, catalog))
 
 
-def test_the_readme_has_a_table() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_page_has_a_table_and_the_readme_names_it() -> None:
+    assert "(service/ACCURACY.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "service" / "ACCURACY.md").read_text(encoding="utf-8")
 
     assert text.index(BEGIN) < text.index("100.0 %") < text.index(END)

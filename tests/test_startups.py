@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from service.calibration.startups import Comparison, Skipped, compare_startup
+from service.calibration.logs.rows import Skipped
+from service.calibration.startups import Comparison, compare_startup
 from service.catalog.snapshot import Snapshot
 
 # public log of vLLM 0.27.1: "Model loading took 29.36 GiB memory; GPU KV cache size: 549,184 tokens"

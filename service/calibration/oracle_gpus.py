@@ -1,25 +1,28 @@
 """What the serving engine computed on other GPUs and under other settings: posed to the engine row by row."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any, Final
 
-from service.calibration.startups import Skipped
+from service.calibration.logs.planned import gpu_configs
+from service.calibration.logs.rows import Row, Skipped
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
-from service.engine.engines.device import device_of
-from service.engine.errors import EngineError
-from service.engine.facts import Checkpoint, ModelFacts
-from service.engine.families import parse_architecture, stated_quantization
-from service.engine.fleet.planned import legal_layouts, planned
-from service.engine.fleet.questions import StatedSettings
-from service.engine.fleet.settings import Resolved, resolve
-from service.engine.formats.quantization import parse_quantization
-from service.engine.inputs import Layout, StatedLayout
-from service.engine.memory.plan import MemoryPlan
-from service.engine.memory.weights import rank_weights
+from service.engine import (
+    Checkpoint,
+    EngineError,
+    Layout,
+    MemoryPlan,
+    ModelFacts,
+    StatedSettings,
+    check_layout,
+    parse_architecture,
+    parse_quantization,
+    plan_replica,
+    rank_weights,
+    stated_quantization,
+)
 
 VERSION: Final = "0.33"  # that computed the rows
 # GPUs as the rows name them, and as the catalog does.
@@ -47,27 +50,7 @@ class Answered:
     weight_error: float | None  # of one rank's parameters; None where a row states none or either refuses
 
 
-def gpu_configs(rows: Sequence[Mapping[str, Any]], older: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """Return configs by the rows' names: inline in any row, as a dependency ships them, or in the older file."""
-    before = {row["config"].replace("/", "--") + "_config.json": row["config_json"] for row in inline(older)}
-    found = {row["config"]: row["config_json"] for row in inline(rows)}
-    folder = resources.files("aiconfigurator_core").joinpath("model_configs")
-    for name in {row["config"] for row in rows} - set(found):
-        if folder.joinpath(name).is_file():
-            found[name] = json.loads(folder.joinpath(name).read_text(encoding="utf-8"))
-        elif name in before:
-            found[name] = before[name]
-    return found
-
-
-def inline(rows: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows that hold their config."""
-    return (row for row in rows if row.get("config_json"))
-
-
-def compare_gpus(
-    rows: Sequence[Mapping[str, Any]], older: Sequence[Mapping[str, Any]], catalog: Snapshot
-) -> tuple[list[Answered], list[Skipped]]:
+def compare_gpus(rows: Sequence[Row], older: Sequence[Row], catalog: Snapshot) -> tuple[list[Answered], list[Skipped]]:
     """Return every row beside our answer, and those without a config at hand."""
     configs = gpu_configs(rows, older)
     skipped = [
@@ -76,19 +59,18 @@ def compare_gpus(
     return [_answered(row, configs[row["config"]], catalog) for row in rows if row["config"] in configs], skipped
 
 
-def _answered(row: Mapping[str, Any], config: Mapping[str, Any], catalog: Snapshot) -> Answered:
+def _answered(row: Row, config: Mapping[str, Any], catalog: Snapshot) -> Answered:
     case = f"{row['gpu']} {row['config'].removesuffix('_config.json')} tp{row['tp']} {row['kv_cache_dtype']}"
     try:
-        resolved, layout = _posed(row, config, catalog)
-        plan = planned(resolved, layout, 1, 1)
+        plan = _posed(row, config, catalog)
     except EngineError:
         return Answered(case=case, gpu=row["gpu"], is_equal=not row["ok"], weight_error=None)
     is_equal = row["ok"] and _is_equal(row, plan)
-    return Answered(case=case, gpu=row["gpu"], is_equal=is_equal, weight_error=_weight_error(row, resolved, layout))
+    return Answered(case=case, gpu=row["gpu"], is_equal=is_equal, weight_error=_weight_error(row, plan))
 
 
-def _posed(row: Mapping[str, Any], config: Mapping[str, Any], catalog: Snapshot) -> tuple[Resolved, Layout]:
-    """Return what is deployed.
+def _posed(row: Row, config: Mapping[str, Any], catalog: Snapshot) -> MemoryPlan:
+    """Return the plan of what is deployed.
 
     Raises:
         EngineError: we refuse it.
@@ -104,14 +86,15 @@ def _posed(row: Mapping[str, Any], config: Mapping[str, Any], catalog: Snapshot)
         enable_prefix_caching=False if case == "prefix caching off" else None,
         kv_cache_memory_bytes=row["available_kv_bytes"],
     )
-    layout = StatedLayout(
+    layout = Layout(
         tensor_parallel_size=row["tp"],
-        pipeline_parallel_size=1,
         expert_parallel=case == "expert_parallel",
-        decode_context_parallel_size=2 if case == "decode_context_parallel" else None,
+        decode_context_parallel_size=2 if case == "decode_context_parallel" else 1,
     )
-    resolved = resolve(_facts(config), catalog.gpu(GPUS[row["gpu"]]), stated, rules_for("vllm", VERSION))
-    return resolved, legal_layouts(resolved, layout).usual[0]
+    model, gpu = _facts(config), catalog.gpu(GPUS[row["gpu"]])
+    plan = plan_replica(model, gpu, layout, stated, rules_for("vllm", VERSION), input_tokens=1, output_tokens=1)
+    check_layout(plan.model.architecture, plan.checkpoint.quantization, layout, plan.device)
+    return plan
 
 
 def _facts(config: Mapping[str, Any]) -> ModelFacts:
@@ -134,7 +117,7 @@ def _facts(config: Mapping[str, Any]) -> ModelFacts:
     )
 
 
-def _is_equal(row: Mapping[str, Any], plan: MemoryPlan) -> bool:
+def _is_equal(row: Row, plan: MemoryPlan) -> bool:
     """Return whether blocks and tokens (or the estimated length) are the engine's own."""
     cache = plan.kv_cache
     if cache.num_gpu_blocks != row["num_gpu_blocks"] or cache.block_size != row["block_size"]:
@@ -144,11 +127,10 @@ def _is_equal(row: Mapping[str, Any], plan: MemoryPlan) -> bool:
     return bool(cache.tokens == int(row["kv_cache_size_tokens"]))
 
 
-def _weight_error(row: Mapping[str, Any], resolved: Resolved, layout: Layout) -> float | None:
+def _weight_error(row: Row, plan: MemoryPlan) -> float | None:
     expected = (row.get("weights") or {}).get("param_bytes")
     if not expected:
         return None
-    quantization = resolved.checkpoint.quantization
-    device = device_of(resolved.gpu, resolved.rules)
-    ours = rank_weights(resolved.model.architecture, layout=layout, quantization=quantization, device=device)
+    quantization = plan.checkpoint.quantization
+    ours = rank_weights(plan.model.architecture, layout=plan.layout, quantization=quantization, device=plan.device)
     return ours.param_bytes / float(expected) - 1

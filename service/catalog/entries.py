@@ -63,13 +63,13 @@ def _storable(value: Any, depth: int = 0) -> Any:
     if depth > MAX_CONFIG_DEPTH:
         raise ValueError(f"nested too deep; accepted: at most {MAX_CONFIG_DEPTH} levels")
     if isinstance(value, dict):
-        return {_storable(key): _storable(it, depth + 1) for key, it in value.items()}
+        return {_storable(key): _storable(part, depth + 1) for key, part in value.items()}
     if isinstance(value, list):
-        return [_storable(it, depth + 1) for it in value]
+        return [_storable(each, depth + 1) for each in value]
     # Neither JSON nor PostgreSQL has them; this is how transformers writes them.
     if isinstance(value, float) and not math.isfinite(value):
         return {"__float__": "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"}
-    if isinstance(value, str) and ("\0" in value or any("\ud800" <= it <= "\udfff" for it in value)):
+    if isinstance(value, str) and ("\0" in value or any("\ud800" <= char <= "\udfff" for char in value)):
         raise ValueError("a text holds a NUL or half a surrogate pair; accepted: Unicode text")
     return value
 
@@ -128,9 +128,9 @@ class ModelEntry(Entry):
 
     @model_validator(mode="after")
     def _one_default(self) -> "ModelEntry":
-        if sum(it.is_default for it in self.checkpoints) != 1:
+        if sum(each.is_default for each in self.checkpoints) != 1:
             raise ValueError("exactly one checkpoint is the default (is_default: true)")
-        keys = [(it.weight_format, it.hf_id) for it in self.checkpoints]
+        keys = [(checkpoint.weight_format, checkpoint.hf_id) for checkpoint in self.checkpoints]
         if len(set(keys)) != len(keys):
             raise ValueError("a checkpoint is listed twice")
         return self

@@ -32,7 +32,7 @@ def model_facts(entry: ModelEntry) -> ModelFacts | EngineError:
     """
     try:
         architecture = parse_architecture(entry.config)
-        checkpoints = [it for it in (_checkpoint(entry, index) for index in range(len(entry.checkpoints))) if it]
+        checkpoints = [each for each in (_checkpoint(entry, index) for index in range(len(entry.checkpoints))) if each]
     except EngineError as refusal:
         return refusal
     except Exception as error:  # noqa: BLE001 - one config that no reader foresaw must not take the others along

@@ -111,8 +111,8 @@ class CatalogKeeper:
             self._hold(snapshot, found)
         return True
 
-    def _hold(self, snapshot: Snapshot, found: Reading) -> None:
-        self._held = _Held(snapshot=snapshot, reading=found)
+    def _hold(self, snapshot: Snapshot, reading: Reading) -> None:
+        self._held = _Held(snapshot=snapshot, reading=reading)
         self._is_saved = False
         self.health = replace(
             self.health, origin="database", confirmed_at=time(), asked_at=time(), database_is_up=True, last_error=None
@@ -170,13 +170,13 @@ class CatalogKeeper:
             self._adopt(snapshot, found)
         return result, snapshot.revision
 
-    def _adopt(self, snapshot: Snapshot, found: Reading) -> None:
+    def _adopt(self, snapshot: Snapshot, reading: Reading) -> None:
         """Swap in what this process has written, unless something newer is in use already."""
         with self._lock:
             now = self._held.reading
-            is_older = now is not None and now.version[0] == found.version[0] and now.version[1] >= found.version[1]
+            is_older = now is not None and now.version[0] == reading.version[0] and now.version[1] >= reading.version[1]
             if not is_older:
-                self._hold(snapshot, found)
+                self._hold(snapshot, reading)
         self._wake.set()
 
     def probe(self) -> bool:

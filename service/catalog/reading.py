@@ -110,7 +110,9 @@ def _marks(session: Session, kind: _Kind[Any]) -> Marks:
 def _as_stored(part: _Part) -> Select[Any]:
     """Return a query for a part's rows in which nothing is parsed."""
     columns = part.table.columns
-    stored = [cast(it, Text) if isinstance(it.type, JSON) else type_coerce(it, NullType()) for it in columns]
+    stored = [
+        cast(column, Text) if isinstance(column.type, JSON) else type_coerce(column, NullType()) for column in columns
+    ]
     statement = sql_select(columns[part.owner], *stored)
     return statement if part.kind is None else statement.where(columns["kind"] == part.kind)
 

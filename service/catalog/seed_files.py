@@ -17,14 +17,20 @@ Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def seed_entries() -> tuple[tuple[ModelEntry, ...], tuple[GpuEntry, ...], tuple[OfferEntry, ...]]:
     """Return every model, GPU and offer of the seed files, in the order of their ids."""
     data = resources.files("service.catalog").joinpath("data")
-    models = tuple(sorted((_model(it) for it in _documents(data.joinpath("models"))), key=lambda it: it.id))
+    models = tuple(
+        sorted((_model(document) for document in _documents(data.joinpath("models"))), key=lambda entry: entry.id)
+    )
     gpus = _read(data.joinpath("gpus.yaml"))
     offers = _read(data.joinpath("offers.yaml"))
     return (
-        models,
-        tuple(_gpu(it, gpus["sources"]) for it in sorted(gpus["gpus"], key=lambda it: str(it["id"]))),
-        tuple(_offer(it, offers["sources"]) for it in sorted(offers["offers"], key=lambda it: str(it["id"]))),
+        tuple(models),
+        tuple(gpu_entry(document, gpus["sources"]) for document in sorted(gpus["gpus"], key=_id)),
+        tuple(_offer(document, offers["sources"]) for document in sorted(offers["offers"], key=_id)),
     )
+
+
+def _id(document: dict[str, Any]) -> str:
+    return str(document["id"])
 
 
 def _documents(folder: Traversable) -> Iterator[dict[str, Any]]:
@@ -49,7 +55,7 @@ def _model(document: dict[str, Any]) -> ModelEntry:
             "publisher": document.get("publisher"),
             "config": document["config"],
             "num_parameters": None if parameters is None else parameters["value"],
-            "checkpoints": [_checkpoint(it) for it in document["checkpoints"]],
+            "checkpoints": [_checkpoint(each) for each in document["checkpoints"]],
             "source": document["source"],
         }
     )
@@ -72,7 +78,8 @@ def _source(sources: dict[str, Any], key: str) -> dict[str, Any]:
     return {"url": sources[key]["url"], "checked_on": sources[key]["checked_on"]}
 
 
-def _gpu(document: dict[str, Any], sources: dict[str, Any]) -> GpuEntry:
+def gpu_entry(document: dict[str, Any], sources: dict[str, Any]) -> GpuEntry:
+    """Return a GPU as its file states it, each figure with its source."""
     figures = {
         name: {
             "value": figure["value"],

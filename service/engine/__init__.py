@@ -1,1 +1,69 @@
-"""Pure arithmetic: values in, values out; no I/O, no clock, no framework."""
+"""The engine's front door. Pure arithmetic: values in, values out; no I/O, no clock, no framework.
+
+Three questions are answered whole (`size`, `capacity`, `recommend`); `plan_replica` plans the memory of one stated
+replica, `ledger_terms` takes its ledger apart, and `benchmarked` serves a load on it. Whoever compares the engine with
+what was measured asks here, like anybody.
+"""
+
+from service.engine.answers.capacity import capacity
+from service.engine.answers.recommend import recommend
+from service.engine.answers.replica import plan_replica
+from service.engine.answers.size import size
+from service.engine.engines.rules import EngineRules
+from service.engine.errors import EngineError
+from service.engine.facts import Checkpoint, ModelFacts, text_only
+from service.engine.families import parse_architecture, stated_quantization
+from service.engine.fleet.layouts import check_layout
+from service.engine.fleet.questions import CapacityQuestion, RecommendQuestion, SizeQuestion, StatedSettings
+from service.engine.formats.quantization import Quantization, parse_quantization, standard_quantization
+from service.engine.inputs import EngineName, Gpu, KvCacheDtype, Layout, SpeculativeMethod, WeightFormat
+from service.engine.layers import Architecture
+from service.engine.memory.plan import MemoryPlan
+from service.engine.memory.terms import LedgerTerms, ledger_terms
+from service.engine.memory.weights import rank_weights
+from service.engine.time.benchmark import benchmarked, streams_of
+from service.engine.time.samples import ScheduleResult
+from service.engine.time.steps import StepTimers, Timing, deployed
+from service.engine.time.traffic import Sender, SimulatedLoad, Traffic
+
+__all__ = [
+    "Architecture",
+    "CapacityQuestion",
+    "Checkpoint",
+    "EngineError",
+    "EngineName",
+    "EngineRules",
+    "Gpu",
+    "KvCacheDtype",
+    "Layout",
+    "LedgerTerms",
+    "MemoryPlan",
+    "ModelFacts",
+    "Quantization",
+    "RecommendQuestion",
+    "ScheduleResult",
+    "Sender",
+    "SimulatedLoad",
+    "SizeQuestion",
+    "SpeculativeMethod",
+    "StatedSettings",
+    "StepTimers",
+    "Timing",
+    "Traffic",
+    "WeightFormat",
+    "benchmarked",
+    "capacity",
+    "check_layout",
+    "deployed",
+    "ledger_terms",
+    "parse_architecture",
+    "parse_quantization",
+    "plan_replica",
+    "rank_weights",
+    "recommend",
+    "size",
+    "standard_quantization",
+    "stated_quantization",
+    "streams_of",
+    "text_only",
+]

@@ -63,21 +63,21 @@ class ConfigReader:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_COUNT:
-            raise _missing(names[0], f"a whole number from 0 to {MAX_COUNT}", found=value)
+            raise _missing(names[0], f"a whole number from 0 to {MAX_COUNT}", stated=value)
         return value
 
     def positive(self, *names: str, default: int | None = None) -> int:
         """Return a whole number above zero."""
         value = self.integer(*names, default=default)
         if value == 0:
-            raise _missing(names[0], "a whole number above 0", found=0)
+            raise _missing(names[0], "a whole number above 0", stated=0)
         return value
 
     def layers(self, *names: str) -> int:
         """Return a number of layers."""
         value = self.positive(*names)
         if value > MAX_LAYERS:
-            raise _missing(names[0], f"a whole number from 1 to {MAX_LAYERS}", found=value)
+            raise _missing(names[0], f"a whole number from 1 to {MAX_LAYERS}", stated=value)
         return value
 
     def optional(self, *names: str) -> int | None:
@@ -90,7 +90,7 @@ class ConfigReader:
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_COUNT:
-            raise _missing(names[0], f"a number from 0 to {MAX_COUNT}", found=value)
+            raise _missing(names[0], f"a number from 0 to {MAX_COUNT}", stated=value)
         return float(value)
 
     def flag(self, *names: str, default: bool = False) -> bool:
@@ -99,7 +99,7 @@ class ConfigReader:
         if value is None:
             return default
         if not isinstance(value, bool | int):
-            raise _missing(names[0], "true or false", found=value)
+            raise _missing(names[0], "true or false", stated=value)
         return bool(value)
 
     def text(self, *names: str, default: str | None = None) -> str:
@@ -108,7 +108,7 @@ class ConfigReader:
         if value is None and default is not None:
             return default
         if not isinstance(value, str):
-            raise _missing(names[0], "a string", found=value)
+            raise _missing(names[0], "a string", stated=value)
         return value
 
     def strings(self, name: str) -> tuple[str, ...] | None:
@@ -118,7 +118,7 @@ class ConfigReader:
             return None
         _check_entries(name, value)
         if not is_list(value) or not all(isinstance(it, str) for it in value):
-            raise _missing(name, "a list of strings", found=value)
+            raise _missing(name, "a list of strings", stated=value)
         return tuple(str(it) for it in value)
 
     def integers(self, name: str) -> tuple[int, ...] | None:
@@ -128,7 +128,7 @@ class ConfigReader:
             return None
         _check_entries(name, value)
         if not is_list(value) or not all(isinstance(it, int) and abs(it) <= MAX_COUNT for it in value):
-            raise _missing(name, "a list of whole numbers", found=value)
+            raise _missing(name, "a list of whole numbers", stated=value)
         return tuple(it for it in value if isinstance(it, int))
 
     def mapping(self, *names: str) -> Mapping[str, object] | None:
@@ -137,7 +137,7 @@ class ConfigReader:
         if value is None:
             return None
         if not is_mapping(value):
-            raise _missing(names[0], "an object", found=value)
+            raise _missing(names[0], "an object", stated=value)
         return value
 
 
@@ -181,9 +181,9 @@ def _check_entries(name: str, value: object) -> None:
         )
 
 
-def _missing(name: str, kind: str, found: object = None) -> MissingConfigFieldError:
-    if found is None:
+def _missing(name: str, kind: str, stated: object = None) -> MissingConfigFieldError:
+    if stated is None:
         return MissingConfigFieldError(f"the config does not state {name}", field=f"model_config.{name}", accepted=kind)
     return MissingConfigFieldError(
-        f"the config's {name} is {str(found)[:80]!r}", field=f"model_config.{name}", accepted=kind
+        f"the config's {name} is {str(stated)[:80]!r}", field=f"model_config.{name}", accepted=kind
     )

@@ -54,9 +54,9 @@ def imported_model(
 
 def _before(hf_id: str, known: Sequence[ModelEntry], wanted_id: str | None) -> ModelEntry | None:
     """Return the entry that an import replaces."""
-    same = next((it for it in known if (it.hf_id or "").lower() == hf_id.lower()), None)
+    same = next((each for each in known if (each.hf_id or "").lower() == hf_id.lower()), None)
     entry_id = wanted_id or (same.id if same else _default_id(hf_id))
-    before = next((it for it in known if it.id == entry_id), None)
+    before = next((entry for entry in known if entry.id == entry_id), None)
     if before is not None and before is not same:
         raise ConflictError(f"the id {entry_id!r} belongs to {before.hf_id or before.name!r}; state another id")
     return before
@@ -93,7 +93,7 @@ def _entry(
             "hf_id": hf_id,
             "aliases": before.aliases if before else (),
             "publisher": before.publisher if before else None,
-            "config": {name: it for name, it in published.config.items() if name not in QUANTIZATION_FIELDS},
+            "config": {name: value for name, value in published.config.items() if name not in QUANTIZATION_FIELDS},
             "num_parameters": (counts.elements if counts and own_format not in PACKED_FORMATS else None) or None,
             "checkpoints": (checkpoint, *_other_checkpoints(before, hf_id)),
             "source": source,
@@ -103,7 +103,7 @@ def _entry(
 
 def _other_checkpoints(before: ModelEntry | None, hf_id: str) -> tuple[Checkpoint, ...]:
     kept = before.checkpoints if before else ()
-    return tuple(it.model_copy(update={"is_default": False}) for it in kept if it.hf_id.lower() != hf_id.lower())
+    return tuple(each.model_copy(update={"is_default": False}) for each in kept if each.hf_id.lower() != hf_id.lower())
 
 
 def _warnings(published: PublishedModel, architecture: Architecture, quantization: Quantization) -> tuple[str, ...]:

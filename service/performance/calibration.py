@@ -97,7 +97,7 @@ def factors_of(row: Row) -> Factors:
 def efficiencies_for(gpu: Gpu) -> Efficiencies:
     """Return what kernels reach on a GPU's generation, or on any GPU."""
     rows = _file().efficiencies
-    row = next(it for it in rows if it.gpu_architecture in (ANY, gpu.architecture))
+    row = next(each for each in rows if each.gpu_architecture in (ANY, gpu.architecture))
     return Efficiencies(
         compute_fraction=row.compute_fraction,
         bandwidth_fraction=row.bandwidth_fraction,

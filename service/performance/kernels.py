@@ -103,6 +103,6 @@ class KernelTables:
         self._files.write(key, found)
         return found
 
-    def _keep(self, key: str, found: StepTables | Refusal) -> None:
+    def _keep(self, key: str, tables: StepTables | Refusal) -> None:
         with self._lock:
-            self._known[key] = found
+            self._known[key] = tables

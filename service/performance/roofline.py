@@ -69,35 +69,35 @@ def roofline_tables(workload: Workload, gpu: Gpu, layout: Layout, efficiencies: 
     )
 
 
-def _tokens_s(workload: Workload, gpu: Gpu, layout: Layout, it: Efficiencies, tokens: Floats) -> Floats:
+def _tokens_s(workload: Workload, gpu: Gpu, layout: Layout, reached: Efficiencies, tokens: Floats) -> Floats:
     """Return the seconds of everything but attention, for so many tokens of one attention rank."""
-    bandwidth = gpu.memory_bandwidth_bytes_per_s * it.bandwidth_fraction
-    seconds = workload.num_layers * it.layer_latency_s + _all_reduce_s(workload, gpu, layout, it, tokens)
+    bandwidth = gpu.memory_bandwidth_bytes_per_s * reached.bandwidth_fraction
+    seconds = workload.num_layers * reached.layer_latency_s + _all_reduce_s(workload, gpu, layout, reached, tokens)
     for part in workload.matrices:
-        compute = tokens * (part.flop_per_token / (part.peak_flop_per_s * it.compute_fraction))
+        compute = tokens * (part.flop_per_token / (part.peak_flop_per_s * reached.compute_fraction))
         seconds = seconds + np.maximum(part.weight_bytes / bandwidth, compute)
     routed = tokens * workload.attention_ranks
     for experts in workload.experts:
-        compute = routed * (experts.flop_per_token / (experts.peak_flop_per_s * it.compute_fraction))
-        seconds = seconds + np.maximum(experts.weight_bytes * _touched(experts, routed, it) / bandwidth, compute)
+        compute = routed * (experts.flop_per_token / (experts.peak_flop_per_s * reached.compute_fraction))
+        seconds = seconds + np.maximum(experts.weight_bytes * _touched(experts, routed, reached) / bandwidth, compute)
     return seconds
 
 
-def _touched(experts: Experts, tokens: Floats, it: Efficiencies) -> Floats:
+def _touched(experts: Experts, tokens: Floats, reached: Efficiencies) -> Floats:
     """Return the share of experts that a batch reads: 1 - (1 - k / E)^n when tokens choose evenly."""
     share = experts.routing.num_experts_per_tok / experts.routing.num_experts
-    if it.experts_spread and share < 1:
+    if reached.experts_spread and share < 1:
         return 1.0 - np.power(1.0 - share, tokens)
     return np.full_like(tokens, share)
 
 
-def _all_reduce_s(workload: Workload, gpu: Gpu, layout: Layout, it: Efficiencies, tokens: Floats) -> Floats:
+def _all_reduce_s(workload: Workload, gpu: Gpu, layout: Layout, reached: Efficiencies, tokens: Floats) -> Floats:
     ranks = layout.tensor_parallel_size
     if ranks == 1:
         return np.zeros_like(tokens)
     sent = tokens * (2 * (ranks - 1) / ranks * workload.hidden_size * HALF_BYTES)
     rate = gpu.scale_up_bytes_per_s if ranks <= gpu.scale_up_domain_gpus else _slowest_link(gpu, ranks)
-    once = it.all_reduce_latency_s + sent / (rate * it.interconnect_fraction)
+    once = reached.all_reduce_latency_s + sent / (rate * reached.interconnect_fraction)
     return ALL_REDUCES_PER_LAYER * workload.num_layers * once
 
 
@@ -107,11 +107,11 @@ def _slowest_link(gpu: Gpu, ranks: int) -> float:
 
 
 def _decode_attention_s(
-    workload: Workload, gpu: Gpu, it: Efficiencies, requests: Floats, context_tokens: Floats
+    workload: Workload, gpu: Gpu, reached: Efficiencies, requests: Floats, context_tokens: Floats
 ) -> Floats:
     """Return the seconds of attention, one row per number of requests."""
-    bandwidth = gpu.memory_bandwidth_bytes_per_s * it.bandwidth_fraction
-    peak = peak_at(gpu, "bf16") * it.attention_compute_fraction
+    bandwidth = gpu.memory_bandwidth_bytes_per_s * reached.bandwidth_fraction
+    peak = peak_at(gpu, "bf16") * reached.attention_compute_fraction
     of_one = np.zeros_like(context_tokens)
     for mixer in workload.mixers:
         attended = np.minimum(context_tokens / mixer.ratio, mixer.longest)
@@ -121,9 +121,9 @@ def _decode_attention_s(
     return np.outer(requests, of_one)
 
 
-def _prefill_attention_s(workload: Workload, gpu: Gpu, it: Efficiencies, attended_tokens: Floats) -> Floats:
+def _prefill_attention_s(workload: Workload, gpu: Gpu, reached: Efficiencies, attended_tokens: Floats) -> Floats:
     """Return the seconds of one prompt token; the cache is read once for many tokens and not counted."""
-    peak = peak_at(gpu, "bf16") * it.attention_compute_fraction
+    peak = peak_at(gpu, "bf16") * reached.attention_compute_fraction
     flop = np.zeros_like(attended_tokens)
     for mixer in workload.mixers:
         attended = np.minimum(attended_tokens / mixer.ratio, mixer.longest)

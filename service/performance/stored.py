@@ -78,7 +78,7 @@ class TableFiles:
         except (OSError, ValueError):
             return None
 
-    def write(self, key: str, found: StepTables | Refusal) -> None:
+    def write(self, key: str, tables: StepTables | Refusal) -> None:
         """Keep what was found; readers see the whole file or none."""
         if self._folder is None:
             return
@@ -86,7 +86,7 @@ class TableFiles:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-                file.write(_encoded(found))
+                file.write(_encoded(tables))
             os.replace(file.name, path)  # noqa: PTH105 - Path.replace would need a second Path of the same name
         except OSError as error:
             logging.getLogger(__name__).info("step times are kept in memory alone: %s", error.strerror)
@@ -97,11 +97,11 @@ class TableFiles:
         return folder / key[:2] / f"{key[2:]}.steps"
 
 
-def _encoded(found: StepTables | Refusal) -> bytes:
-    if isinstance(found, Refusal):
-        kind, rest = REFUSAL, found.reason.encode()
+def _encoded(tables: StepTables | Refusal) -> bytes:
+    if isinstance(tables, Refusal):
+        kind, rest = REFUSAL, tables.reason.encode()
     else:
-        values = [value for row in found.decode for value in row] + [*found.tokens, *found.attention]
+        values = [value for row in tables.decode for value in row] + [*tables.tokens, *tables.attention]
         kind, rest = TABLES, np.array(values, dtype="<f8").tobytes()
     return HEADER.pack(MAGIC, kind, zlib.crc32(rest), len(rest)) + rest
 
@@ -137,11 +137,11 @@ def tables_of(values: list[float]) -> StepTables:
     )
 
 
-def as_message(found: StepTables | Refusal) -> dict[str, Any]:
+def as_message(tables: StepTables | Refusal) -> dict[str, Any]:
     """Return what was found as JSON."""
-    if isinstance(found, Refusal):
-        return {"refusal": found.reason}
-    return {"values": [value for row in found.decode for value in row] + [*found.tokens, *found.attention]}
+    if isinstance(tables, Refusal):
+        return {"refusal": tables.reason}
+    return {"values": [value for row in tables.decode for value in row] + [*tables.tokens, *tables.attention]}
 
 
 def from_message(message: Mapping[str, Any]) -> StepTables | Refusal:

@@ -161,9 +161,9 @@ def calibrated(tables: StepTables, floor: StepTables, factors: Factors) -> Table
     attention = [factors.large_prefill_factor * value for value in tables.attention]
     return TabledSteps(
         decode=Surface(rows=REQUESTS, columns=CONTEXTS, values=rising_rows(decode)),
-        tokens=Curve(knots=TOKENS, values=rising([max(*it) for it in zip(tokens, floor.tokens, strict=True)])),
+        tokens=Curve(knots=TOKENS, values=rising([max(*each) for each in zip(tokens, floor.tokens, strict=True)])),
         attention=Curve(
-            knots=ATTENDED, values=rising([max(*it) for it in zip(attention, floor.attention, strict=True)])
+            knots=ATTENDED, values=rising([max(*pair) for pair in zip(attention, floor.attention, strict=True)])
         ),
         step_overhead_s=factors.step_overhead_s,
         sequence_overhead_s=factors.sequence_overhead_s,

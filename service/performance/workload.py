@@ -106,14 +106,17 @@ def workload_of(
     sums = _weights(architecture, quantization, gpu, whole)
     return Workload(
         matrices=tuple(
-            Matrices(weight_bytes=it.weight_bytes, flop_per_token=it.flop_per_token, peak_flop_per_s=peak)
-            for peak, it in sums.dense.items()
+            Matrices(weight_bytes=amount.weight_bytes, flop_per_token=amount.flop_per_token, peak_flop_per_s=peak)
+            for peak, amount in sums.dense.items()
         ),
         experts=tuple(
             Experts(
-                weight_bytes=it.weight_bytes, flop_per_token=it.flop_per_token, peak_flop_per_s=peak, routing=routing
+                weight_bytes=amount.weight_bytes,
+                flop_per_token=amount.flop_per_token,
+                peak_flop_per_s=peak,
+                routing=routing,
             )
-            for (routing, peak), it in sums.experts.items()
+            for (routing, peak), amount in sums.experts.items()
         ),
         mixers=tuple(_mixers(architecture, layout.tensor_parallel_size, cache_bytes(kv_cache_dtype, HALF_BYTES))),
         num_layers=len(architecture.layers),

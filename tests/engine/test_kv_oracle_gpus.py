@@ -8,7 +8,8 @@ from typing import Any, Final
 import pytest
 from starlette.testclient import TestClient
 
-from service.calibration.oracle_gpus import GPUS, gpu_configs
+from service.calibration.logs.planned import gpu_configs
+from service.calibration.oracle_gpus import GPUS
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.engines.device import device_of

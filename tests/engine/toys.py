@@ -7,6 +7,7 @@ from service.engine.inputs import Layout
 from service.engine.layers import (
     CacheSpec,
     Checkpoint,
+    DetailRule,
     Divisor,
     FeedForward,
     KernelNeed,
@@ -14,6 +15,7 @@ from service.engine.layers import (
     Mixer,
     RecurrentMixer,
     Role,
+    Rotated,
     Routing,
     Sharding,
     Spread,
@@ -95,6 +97,13 @@ class OneKeyAttention(Mixer):
     @property
     def adapted_matrices(self) -> tuple[str, ...] | None:
         return ("o_proj",)
+
+    @property
+    def rotated(self) -> Rotated | None:
+        return None
+
+    def detailed(self, _details: DetailRule) -> Mixer:
+        return self
 
     @property
     def draft_attention(self) -> Mixer | None:

@@ -9,11 +9,10 @@ from service.engine.families.llama import EXAMPLE_CLASS
 from service.engine.families.parts.biases import stated_biases
 from service.engine.families.parts.context import context_lengths
 from service.engine.families.parts.family import Family
-from service.engine.families.parts.kinds import each_softmax
 from service.engine.families.parts.profiling import profiled
 from service.engine.families.parts.sizes import hidden_size
 from service.engine.families.registry import REGISTRY, Registry
-from service.engine.layers import Architecture, Attention, DecoderLayer, Encoder, GroupedQueryAttention, Mlp
+from service.engine.layers import Architecture, Attention, DecoderLayer, Encoder, HeadDetails, Heads, Mlp
 
 __all__ = ["EXAMPLE_CLASS", "REGISTRY", "parse_architecture", "stated_quantization"]
 
@@ -72,19 +71,15 @@ def _layers(
 ) -> tuple[DecoderLayer, ...]:
     """Return the layers, whose softmax attention has its family's biases and norms; few of them differ."""
 
-    def detailed(attention: GroupedQueryAttention) -> GroupedQueryAttention:
-        inputs, output = family.biases(reader, stated_biases(reader, attention))
-        return replace(
-            attention,
-            has_query_bias=inputs,
-            has_key_value_bias=inputs,
-            has_output_bias=output,
-            norm_elements=family.head_norms(reader, attention),
+    def details(heads: Heads) -> HeadDetails:
+        inputs, output = family.biases(reader, stated_biases(reader, heads))
+        return HeadDetails(
+            has_input_biases=inputs, has_output_bias=output, norm_elements=family.head_norms(reader, heads)
         )
 
-    details = {layer: each_softmax(layer, detailed) for layer in dict.fromkeys(mixers)}
+    detailed = {layer: tuple(mixer.detailed(details) for mixer in layer) for layer in dict.fromkeys(mixers)}
     return tuple(
-        DecoderLayer(index=index, mixers=details[layer], mlp=mlps[index]) for index, layer in enumerate(mixers)
+        DecoderLayer(index=index, mixers=detailed[layer], mlp=mlps[index]) for index, layer in enumerate(mixers)
     )
 
 

@@ -15,7 +15,7 @@ from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.latent import latent, latent_attention
 from service.engine.families.parts.sizes import hidden_size, num_hidden_layers
 from service.engine.families.parts.sparsity import first_dense
-from service.engine.layers import GatedDeltaNet, GroupedQueryAttention
+from service.engine.layers import GatedDeltaNet, Heads
 
 
 def _lightning(reader: ConfigReader) -> Mixers:
@@ -46,16 +46,16 @@ def _biases(reader: ConfigReader, _stated: Biases) -> Biases:
     return reader.flag("use_bias") or reader.flag("use_qkv_bias"), reader.flag("use_bias")
 
 
-def _head_norms(reader: ConfigReader, attention: GroupedQueryAttention) -> int:
+def _head_norms(reader: ConfigReader, heads: Heads) -> int:
     """Return norms on heads where stated, with biases unless they are root-mean-square norms."""
     if not reader.flag("use_qk_norm"):
         return 0
-    return (2 if reader.flag("use_rmsnorm") else 4) * attention.head_dim
+    return (2 if reader.flag("use_rmsnorm") else 4) * heads.width
 
 
-def _bare_head_norms(reader: ConfigReader, attention: GroupedQueryAttention) -> int:
+def _bare_head_norms(reader: ConfigReader, heads: Heads) -> int:
     """Return the same without biases."""
-    return 2 * attention.head_dim if reader.flag("use_qk_norm") else 0
+    return 2 * heads.width if reader.flag("use_qk_norm") else 0
 
 
 _FEED_FORWARD: Final = FeedForward(experts=Experts(router_dtype_name="router_dtype", sparsity=first_dense))

@@ -13,12 +13,11 @@ from service.engine.families.parts.dense import Dense, named
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
-from service.engine.families.parts.kinds import each_softmax
 from service.engine.families.parts.siglip import siglip_tower
 from service.engine.families.parts.sparsity import first_dense
 from service.engine.families.parts.towers import vision_part
 from service.engine.families.parts.wrappers import named_inside
-from service.engine.layers import Encoder
+from service.engine.layers import Encoder, HeadDetails, Heads
 
 
 def _tower(outer: ConfigReader, text: ConfigReader) -> Encoder:
@@ -41,9 +40,18 @@ def _normed(rule: AttentionRule) -> AttentionRule:
         mixers = rule(reader)
         if not reader.flag("use_qk_norm"):
             return mixers
-        return tuple(each_softmax(layer, lambda attention: replace(attention, has_wide_norms=True)) for layer in mixers)
+        return tuple(tuple(mixer.detailed(_with_wide_norms) for mixer in layer) for layer in mixers)
 
     return normed
+
+
+def _with_wide_norms(heads: Heads) -> HeadDetails:
+    return HeadDetails(
+        has_input_biases=heads.has_input_biases,
+        has_output_bias=heads.has_output_bias,
+        norm_elements=0,
+        has_wide_norms=True,
+    )
 
 
 _COHERE2: Final = Family(

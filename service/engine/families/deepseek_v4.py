@@ -114,8 +114,7 @@ def _tables(reader: ConfigReader, layers: tuple[DecoderLayer, ...]) -> tuple[Rot
 
     Source: vLLM 0.33 `models/deepseek_v4/attention.py` (`rotary_emb`, `compress_rope`).
     """
-    mixers = {mixer for layer in layers for mixer in layer.mixers}
-    compressed = {mixer.compress_ratio > 1 for mixer in mixers if isinstance(mixer, CompressedAttention)}
+    compressed = {ratio > 1 for ratio in (_ratios(reader) or ())[: len(layers)]}
     table = RotaryTable(
         positions=reader.positive("max_position_embeddings"),
         width=reader.integer("qk_rope_head_dim", default=ROTARY_DIM),

@@ -180,7 +180,7 @@ def _filled(architecture: Architecture, quantization: Quantization) -> tuple[Div
         for divisor in part.divisors
         if divisor.fills_blocks and not (divisor.module and _keeps(quantization, layer.index, divisor.module))
     }
-    return tuple(sorted(filled, key=lambda it: (it.name, it.size)))
+    return tuple(sorted(filled, key=lambda each: (each.name, each.size)))
 
 
 def _keeps(quantization: Quantization, layer: int, module: str) -> bool:

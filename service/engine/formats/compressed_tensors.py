@@ -31,15 +31,15 @@ def compressed_tensors(reader: ConfigReader, ignored: tuple[str, ...]) -> Quanti
     Raises:
         UnsupportedModelError: weights of a kind without a rule, by its bits and type.
     """
-    if ignored and "lm_head" not in ignored and not any("lm_head" in it for it in ignored):
+    if ignored and "lm_head" not in ignored and not any("lm_head" in name for name in ignored):
         ignored = (*ignored, "lm_head")
     kv_cache_dtype: KvCacheDtype | None = "fp8" if reader.raw("kv_cache_scheme") else None
-    groups = [it for it in (reader.mapping("config_groups") or {}).values() if is_mapping(it)]
+    groups = [each for each in (reader.mapping("config_groups") or {}).values() if is_mapping(each)]
     if len(groups) > MOST_GROUPS:
         raise unknown_scheme(f"compressed-tensors in {len(groups)} groups, more than {MOST_GROUPS}")
-    targeted = [(targets, it) for it in groups if (targets := _targets(it))]
+    targeted = [(targets, group) for group in groups if (targets := _targets(group))]
     if len(groups) > 1 or any(set(targets).difference(LINEAR_CLASSES) for targets, _ in targeted):
-        stored = tuple((targets, _group(it, (), None)) for targets, it in targeted)
+        stored = tuple((targets, _group(group, (), None)) for targets, group in targeted)
         return _of_most(stored, ignored, kv_cache_dtype)
     return _group(groups[0] if groups else {}, ignored, kv_cache_dtype)
 
@@ -52,7 +52,7 @@ def _of_most(
     """Return a checkpoint of several groups, named after the one with the smallest weights."""
     if not stored:
         return UNQUANTIZED
-    first = min((it for _, it in stored), key=lambda it: it.scheme not in ("nvfp4", "mxfp4", "int4-group"))
+    first = min((scheme for _, scheme in stored), key=lambda each: each.scheme not in ("nvfp4", "mxfp4", "int4-group"))
     return Quantization(
         scheme=first.scheme,
         block=first.block,
@@ -67,7 +67,7 @@ def _of_most(
 def _targets(group: Mapping[str, object]) -> tuple[str, ...]:
     """Return what a group speaks for; attention's own belongs to the cache. Without targets, every linear layer."""
     stated = group.get("targets")
-    targets = checked_patterns([str(it) for it in stated] if is_list(stated) else (), "config_groups.targets")
+    targets = checked_patterns([str(each) for each in stated] if is_list(stated) else (), "config_groups.targets")
     if len(targets) == 1 and targets[0].endswith("Attention"):
         return ()
     return targets or ("Linear",)

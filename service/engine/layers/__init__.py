@@ -3,6 +3,7 @@
 from service.engine.layers.architecture import Architecture, DecoderLayer, DraftHead
 from service.engine.layers.base import (
     FLOP_PER_MULTIPLICATION,
+    DetailRule,
     Divisor,
     FeedForward,
     KernelNeed,
@@ -22,12 +23,13 @@ from service.engine.layers.embeddings import PerLayerEmbeddings, vocabulary_rows
 from service.engine.layers.encoder import Encoder
 from service.engine.layers.experts import MoeMlp
 from service.engine.layers.grouped import BlockSelector, GroupedQueryAttention
+from service.engine.layers.heads import HeadDetails, Heads
 from service.engine.layers.kimi_delta import KimiDeltaAttention
 from service.engine.layers.latent import LatentAttention, SparseIndexer
 from service.engine.layers.mamba import Mamba1, Mamba2
 from service.engine.layers.nothing import NoAttention, NoMlp
 from service.engine.layers.recurrent import RecurrentMixer
-from service.engine.layers.rotary import RotaryTable
+from service.engine.layers.rotary import RotaryTable, Rotated
 from service.engine.layers.shared_blocks import SharedBlocks
 from service.engine.layers.short_convolution import ShortConvolution
 from service.engine.layers.streams import AlternatingUpdates, hyper_connections, stream_joiner
@@ -48,12 +50,15 @@ __all__ = [
     "CompressedAttention",
     "DecoderLayer",
     "DenseMlp",
+    "DetailRule",
     "Divisor",
     "DraftHead",
     "Encoder",
     "FeedForward",
     "GatedDeltaNet",
     "GroupedQueryAttention",
+    "HeadDetails",
+    "Heads",
     "KernelNeed",
     "KimiDeltaAttention",
     "LatentAttention",
@@ -70,6 +75,7 @@ __all__ = [
     "RecurrentMixer",
     "Role",
     "RotaryTable",
+    "Rotated",
     "Routing",
     "Sharding",
     "SharedBlocks",

@@ -12,17 +12,21 @@ Sources:
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from service.engine.formats.matrix import Matrix
 from service.engine.inputs import Layout
 from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Checkpoint, Sharding
+from service.engine.layers.heads import HeadDetails, Heads
+from service.engine.layers.rotary import Rotated
 
 FLOP_PER_MULTIPLICATION: Final = 2
 UNBOUNDED: Final = float("inf")
 ANY_PAGE: Final = 1  # [tokens]
 
+DetailRule = Callable[[Heads], HeadDetails]
 Role = Literal["attention", "recurrent", "none"]
 DivisionRule = Literal["exact", "repeated", "rounded"]
 
@@ -207,6 +211,15 @@ class Mixer(Part):
     def keeps_every_state(self) -> bool:
         """Return whether engines that could kept a state at every block of a prefix, before they kept two in all."""
         return False
+
+    @property
+    @abstractmethod
+    def rotated(self) -> Rotated | None:
+        """Return what is turned by position; None where nothing is, or the family has tables of its own."""
+
+    @abstractmethod
+    def detailed(self, details: DetailRule, /) -> "Mixer":
+        """Return the layer with what its family gives softmax heads; itself where it has no such heads."""
 
     @property
     def is_attention(self) -> bool:

@@ -21,6 +21,7 @@ from service.engine.inputs import Layout
 from service.engine.layers.base import (
     FLOP_PER_MULTIPLICATION,
     UNBOUNDED,
+    DetailRule,
     Divisor,
     KernelNeed,
     LiveElements,
@@ -31,6 +32,7 @@ from service.engine.layers.base import (
 )
 from service.engine.layers.cache import CacheSpec, Sharding, SpecKind, heads_per_rank
 from service.engine.layers.latent import SparseIndexer
+from service.engine.layers.rotary import Rotated
 
 WINDOW_BLOCK_SIZE: Final = 64  # [tokens]
 COMPRESSED_BLOCK_SIZE: Final = 256  # [tokens]
@@ -165,6 +167,15 @@ class CompressedAttention(Mixer):
     def adapted_matrices(self) -> tuple[str, ...] | None:
         """Return that adapter buffers have no rule."""
         return None
+
+    @property
+    def rotated(self) -> Rotated | None:
+        """Return nothing: past and window have tables of their own."""
+        return None
+
+    def detailed(self, _details: DetailRule) -> Mixer:
+        """Return itself: heads share compressed entries."""
+        return self
 
     @property
     def draft_attention(self) -> Mixer | None:

@@ -11,7 +11,7 @@ Sources:
     and its like; `models/step3_text.py`, `models/minimax_m3/` for what those families add.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.engine.formats.matrix import Matrix, cache_scales, vector
 from service.engine.inputs import Layout
@@ -19,6 +19,7 @@ from service.engine.layers.base import (
     ANY_PAGE,
     FLOP_PER_MULTIPLICATION,
     UNBOUNDED,
+    DetailRule,
     Divisor,
     KernelNeed,
     LiveElements,
@@ -28,6 +29,8 @@ from service.engine.layers.base import (
     Work,
 )
 from service.engine.layers.cache import CacheSpec, Sharding, SpecKind, heads_per_rank
+from service.engine.layers.heads import Heads
+from service.engine.layers.rotary import Rotated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +222,32 @@ class GroupedQueryAttention(Mixer):
     def adapted_matrices(self) -> tuple[str, ...] | None:
         """Return the projections; queries, keys and values are fused under the first one's name."""
         return ("q_proj", "o_proj")
+
+    @property
+    def rotated(self) -> Rotated | None:
+        """Return whole heads, unless the config says how much of them."""
+        return Rotated(width=self.head_dim, has_window=self.sliding_window is not None)
+
+    def detailed(self, details: DetailRule) -> Mixer:
+        """Return the same heads with biases and norms."""
+        given = details(
+            Heads(
+                queries=self.num_attention_heads,
+                key_values=self.num_key_value_heads,
+                width=self.head_dim,
+                reads_other_cache=self.shares_cache_with is not None,
+                has_input_biases=self.has_query_bias,
+                has_output_bias=self.has_output_bias,
+            )
+        )
+        return replace(
+            self,
+            has_query_bias=given.has_input_biases,
+            has_key_value_bias=given.has_input_biases,
+            has_output_bias=given.has_output_bias,
+            norm_elements=given.norm_elements,
+            has_wide_norms=self.has_wide_norms or given.has_wide_norms,
+        )
 
     @property
     def draft_attention(self) -> Mixer | None:

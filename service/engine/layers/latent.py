@@ -22,6 +22,7 @@ from service.engine.layers.base import (
     ANY_PAGE,
     FLOP_PER_MULTIPLICATION,
     UNBOUNDED,
+    DetailRule,
     Divisor,
     KernelNeed,
     LiveElements,
@@ -31,6 +32,7 @@ from service.engine.layers.base import (
     Work,
 )
 from service.engine.layers.cache import CacheSpec, Sharding, heads_per_rank
+from service.engine.layers.rotary import Rotated
 
 INDEXER_BLOCK_SIZE: Final = 64  # of the kernel that scores an indexer's keys [tokens]
 SPARSE_PAGE_SIZE: Final = 64  # of SGLang's sparse latent kernels [tokens]
@@ -230,6 +232,15 @@ class LatentAttention(Mixer):
     def adapted_matrices(self) -> tuple[str, ...] | None:
         """Return that adapter buffers have no rule."""
         return None
+
+    @property
+    def rotated(self) -> Rotated | None:
+        """Return the part of a latent that has positions."""
+        return Rotated(width=self.qk_rope_head_dim, is_latent=True, is_sparse=self.is_sparse)
+
+    def detailed(self, _details: DetailRule) -> Mixer:
+        """Return itself: heads share one latent."""
+        return self
 
     @property
     def draft_attention(self) -> Mixer | None:

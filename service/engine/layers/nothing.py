@@ -13,6 +13,7 @@ from service.engine.formats.matrix import Matrix
 from service.engine.inputs import Layout
 from service.engine.layers.base import (
     ANY_PAGE,
+    DetailRule,
     Divisor,
     FeedForward,
     KernelNeed,
@@ -24,6 +25,7 @@ from service.engine.layers.base import (
     Work,
 )
 from service.engine.layers.cache import CacheSpec, Sharding
+from service.engine.layers.rotary import Rotated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,15 @@ class NoAttention(Mixer):
     def adapted_matrices(self) -> tuple[str, ...] | None:
         """Return that adapter buffers of models with such layers have no rule."""
         return None
+
+    @property
+    def rotated(self) -> Rotated | None:
+        """Return nothing."""
+        return None
+
+    def detailed(self, _details: DetailRule) -> Mixer:
+        """Return itself: there are no heads."""
+        return self
 
     @property
     def draft_attention(self) -> Mixer | None:

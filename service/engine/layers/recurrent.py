@@ -12,8 +12,9 @@ Source:
 from abc import abstractmethod
 
 from service.engine.formats.elements import HALF_BYTES
-from service.engine.layers.base import ANY_PAGE, KernelNeed, Mixer, Role, Spread, Work
+from service.engine.layers.base import ANY_PAGE, DetailRule, KernelNeed, Mixer, Role, Spread, Work
 from service.engine.layers.cache import CacheSpec, Checkpoint, Sharding
+from service.engine.layers.rotary import Rotated
 
 
 class RecurrentMixer(Mixer):
@@ -75,6 +76,15 @@ class RecurrentMixer(Mixer):
     def adapted_matrices(self) -> tuple[str, ...] | None:
         """Return that adapter buffers have no rule."""
         return None
+
+    @property
+    def rotated(self) -> Rotated | None:
+        """Return nothing."""
+        return None
+
+    def detailed(self, _details: DetailRule, /) -> Mixer:
+        """Return itself: a state has no softmax heads."""
+        return self
 
     @property
     def draft_attention(self) -> Mixer | None:

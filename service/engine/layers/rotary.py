@@ -17,6 +17,16 @@ IMAGE_FACTOR: Final = 4  # by which tables are longer where positions have three
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rotated:
+    """What a layer turns by its position."""
+
+    width: int  # of a head, or of a latent's rotary part [elements]
+    is_latent: bool = False
+    is_sparse: bool = False  # beside an indexer, which turns its own key
+    has_window: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RotaryTable:
     """One table of cosines and sines."""
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from service.calibration.ledger_fit import STARTUPS as STARTUP_FILES
-from service.calibration.ledger_fit import fit, text_of
-from service.calibration.startups import Comparison, Skipped, compare_startup, is_recent, resolve_startup
+from service.calibration.fits.ledger import STARTUPS as STARTUP_FILES
+from service.calibration.fits.ledger import fit, text_of
+from service.calibration.logs.rows import Skipped
+from service.calibration.startups import Comparison, compare_startup, resolve_startup
 from service.catalog.engine_rules import all_rules, constants, rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.engines.device import device_of
@@ -142,7 +143,7 @@ def test_recent_start_ups_are_met_within_the_limits(catalog: Snapshot) -> None:
 def _recent_comparisons(row: dict[str, Any], catalog: Snapshot) -> list[tuple[Comparison, bool]]:
     """Return the comparisons of a start-up of vLLM 0.10 or newer, and whether its ranks have peers."""
     startup = resolve_startup(row, catalog)
-    if isinstance(startup, Skipped) or startup.rules.engine != "vllm" or not is_recent(startup):
+    if isinstance(startup, Skipped) or startup.rules.engine != "vllm" or not startup.is_recent:
         return []
     found = compare_startup(row, catalog)
     return [] if isinstance(found, Skipped) else [(it, startup.layout.tensor_parallel_size > 1) for it in found]

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 
 from service.engine.config_reader import ConfigReader
-from service.engine.layers import GroupedQueryAttention
+from service.engine.layers import Heads
 
 Biases = tuple[bool, bool]  # of queries, keys and values; of the output
 BiasRule = Callable[[ConfigReader, Biases], Biases]
 
 
-def stated_biases(reader: ConfigReader, attention: GroupedQueryAttention) -> Biases:
-    """Return the biases under the names that most configs use, besides those the attention has anyway."""
+def stated_biases(reader: ConfigReader, heads: Heads) -> Biases:
+    """Return the biases under the names that most configs use, besides those the heads have anyway."""
     return (
-        attention.has_query_bias or reader.flag("attention_bias", "use_bias", "bias", "qkv_bias"),
-        attention.has_output_bias or reader.flag("attention_bias", "use_bias", "attention_out_bias"),
+        heads.has_input_biases or reader.flag("attention_bias", "use_bias", "bias", "qkv_bias"),
+        heads.has_output_bias or reader.flag("attention_bias", "use_bias", "attention_out_bias"),
     )
 
 

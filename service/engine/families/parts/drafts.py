@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from service.engine.config_reader import ConfigReader, unknown_kind
-from service.engine.families.parts.kinds import chooses_tokens, has_softmax, last, slides
+from service.engine.families.parts.kinds import chooses_tokens, drafts_alike, last, slides
 from service.engine.layers import Architecture, DecoderLayer, DenseMlp, DraftHead
 
 Builder = Callable[[ConfigReader, Architecture, int], DraftHead]
@@ -68,8 +68,8 @@ def last_with_softmax(architecture: Architecture) -> DecoderLayer:
     Raises:
         UnsupportedModelError: no layer has it, so that nothing says what a prediction layer attends with.
     """
-    layer = last(architecture.layers, has_softmax)
-    if not has_softmax(layer):
+    layer = last(architecture.layers, drafts_alike)
+    if not drafts_alike(layer):
         raise unknown_kind(
             "layer_types", "no layer with attention", "full_attention in one layer, or no prediction layer"
         )

@@ -2,29 +2,22 @@
 
 from collections.abc import Callable, Sequence
 
-from service.engine.layers import Attention, DecoderLayer, GroupedQueryAttention, LatentAttention
+from service.engine.layers import DecoderLayer
 
 
-def each_softmax(
-    mixers: tuple[Attention, ...], change: Callable[[GroupedQueryAttention], Attention]
-) -> tuple[Attention, ...]:
-    """Return a layer's mixers with the softmax ones changed."""
-    return tuple(change(mixer) if isinstance(mixer, GroupedQueryAttention) else mixer for mixer in mixers)
-
-
-def has_softmax(layer: DecoderLayer) -> bool:
-    """Return whether a layer has softmax attention with keys and values of its own."""
-    return any(isinstance(mixer, GroupedQueryAttention) for mixer in layer.mixers)
+def drafts_alike(layer: DecoderLayer) -> bool:
+    """Return whether a layer has attention that a draft can have as well: softmax heads with keys of their own."""
+    return any(mixer.draft_attention is not None for mixer in layer.mixers)
 
 
 def slides(layer: DecoderLayer) -> bool:
     """Return whether that attention has a window."""
-    return any(isinstance(mixer, GroupedQueryAttention) and mixer.sliding_window is not None for mixer in layer.mixers)
+    return any(mixer.draft_attention is not None and mixer.spread.is_local for mixer in layer.mixers)
 
 
 def chooses_tokens(layer: DecoderLayer) -> bool:
     """Return whether a layer selects the tokens it attends to itself."""
-    return any(isinstance(mixer, LatentAttention) and mixer.indexer is not None for mixer in layer.mixers)
+    return any(mixer.live(1).selected_ratio is not None for mixer in layer.mixers)
 
 
 def last(layers: Sequence[DecoderLayer], *wishes: Callable[[DecoderLayer], bool]) -> DecoderLayer:

@@ -3,34 +3,34 @@
 from collections.abc import Callable
 
 from service.engine.config_reader import ConfigReader
-from service.engine.layers import GroupedQueryAttention
+from service.engine.layers import Heads
 
 CountRule = Callable[[ConfigReader], int]
-HeadNormRule = Callable[[ConfigReader, GroupedQueryAttention], int]  # elements that every rank holds whole
+HeadNormRule = Callable[[ConfigReader, Heads], int]  # elements that every rank holds whole
 
 
-def without_head_norms(_reader: ConfigReader, _attention: GroupedQueryAttention) -> int:
+def without_head_norms(_reader: ConfigReader, _heads: Heads) -> int:
     """Return no norms on queries and keys."""
     return 0
 
 
-def on_heads(_reader: ConfigReader, attention: GroupedQueryAttention) -> int:
+def on_heads(_reader: ConfigReader, heads: Heads) -> int:
     """Return norms as wide as a head, for queries and for keys; a layer without keys of its own has no second."""
-    return (2 if attention.shares_cache_with is None else 1) * attention.head_dim
+    return heads.norm_elements
 
 
 def on_heads_where(name: str, *, default: bool = False) -> HeadNormRule:
     """Return the rule of such norms where a field says so."""
 
-    def rule(reader: ConfigReader, attention: GroupedQueryAttention) -> int:
-        return on_heads(reader, attention) if reader.flag(name, default=default) else 0
+    def rule(reader: ConfigReader, heads: Heads) -> int:
+        return on_heads(reader, heads) if reader.flag(name, default=default) else 0
 
     return rule
 
 
-def over_all_heads(_reader: ConfigReader, attention: GroupedQueryAttention) -> int:
+def over_all_heads(_reader: ConfigReader, heads: Heads) -> int:
     """Return norms as wide as all heads together, which every rank holds whole."""
-    return (attention.num_attention_heads + attention.num_key_value_heads) * attention.head_dim
+    return (heads.queries + heads.key_values) * heads.width
 
 
 def four_where(name: str, *, default: bool = False) -> CountRule:

@@ -11,13 +11,13 @@ Source:
     `transformers_utils/config.py` (`patch_rope_parameters`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from service.engine.config_reader import ConfigReader, is_mapping
 from service.engine.formats.elements import HALF_BYTES, SINGLE_BYTES
-from service.engine.layers import DecoderLayer, GroupedQueryAttention, LatentAttention, Mixer, RotaryTable
+from service.engine.layers import DecoderLayer, RotaryTable, Rotated
 
 RotaryRule = Callable[[ConfigReader, tuple[DecoderLayer, ...]], tuple[RotaryTable, ...]]
 LENGTH_NAMES: Final = ("max_position_embeddings", "seq_length", "n_positions")
@@ -33,18 +33,18 @@ def no_tables(_reader: ConfigReader, _layers: tuple[DecoderLayer, ...]) -> tuple
 
 def stated_tables(reader: ConfigReader, layers: tuple[DecoderLayer, ...]) -> tuple[RotaryTable, ...]:
     """Return one table, or one for each set of parameters that a kind of layer has."""
-    mixers = tuple(dict.fromkeys(mixer for layer in layers for mixer in layer.mixers))
-    latents = [mixer for mixer in mixers if isinstance(mixer, LatentAttention)]
-    if latents:
-        return _of_latents(reader, latents[0])
-    softmax = [mixer for mixer in mixers if isinstance(mixer, GroupedQueryAttention)]
-    if not softmax:
+    mixers = dict.fromkeys(mixer for layer in layers for mixer in layer.mixers)
+    rotated = [mixer.rotated for mixer in mixers if mixer.rotated is not None]
+    latent = next((part for part in rotated if part.is_latent), None)
+    if latent is not None:
+        return _of_latents(reader, latent)
+    if not rotated:
         return ()
     nested = _nested(reader)
     if not nested:
-        return _made(reader, parameters(reader), softmax[0].head_dim)
-    kinds = {name: _of_kind(name, softmax) for name in nested}
-    tables = [_made(reader, ConfigReader(nested[name]), mixer.head_dim) for name, mixer in kinds.items() if mixer]
+        return _made(reader, parameters(reader), rotated[0].width)
+    kinds = {name: _of_kind(name, rotated) for name in nested}
+    tables = [_made(reader, ConfigReader(nested[name]), part.width) for name, part in kinds.items() if part]
     return tuple(table for made in tables for table in made)
 
 
@@ -84,16 +84,15 @@ def parameters(reader: ConfigReader) -> ConfigReader:
 def _nested(reader: ConfigReader) -> Mapping[str, Mapping[str, object]]:
     """Return parameters by kind of layer, of the kinds that there are."""
     stated = reader.raw("rope_parameters")
-    nested = {name: it for name, it in stated.items() if is_mapping(it)} if is_mapping(stated) else {}
+    nested = {name: own for name, own in stated.items() if is_mapping(own)} if is_mapping(stated) else {}
     kinds = reader.raw("layer_types")
     used = set(kinds) if isinstance(kinds, list | tuple) else set(nested)
-    return {name: it for name, it in nested.items() if name in used}
+    return {name: own for name, own in nested.items() if name in used}
 
 
-def _of_kind(name: str, mixers: list[GroupedQueryAttention]) -> GroupedQueryAttention | None:
-    """Return the attention of layers of a kind: with a window, or without."""
-    is_full = name == "full_attention"
-    return next((it for it in mixers if (it.sliding_window is None) == is_full), None)
+def _of_kind(name: str, rotated: Sequence[Rotated]) -> Rotated | None:
+    """Return what layers of a kind rotate: those with a window, or those without."""
+    return next((part for part in rotated if part.has_window != (name == "full_attention")), None)
 
 
 def _made(reader: ConfigReader, stated: ConfigReader, head_dim: int) -> tuple[RotaryTable, ...]:
@@ -140,14 +139,14 @@ def _width(reader: ConfigReader, stated: ConfigReader, head_dim: int) -> int:
     return int(head_dim * fraction) if isinstance(fraction, int | float) else head_dim
 
 
-def _of_latents(reader: ConfigReader, latent: Mixer) -> tuple[RotaryTable, ...]:
+def _of_latents(reader: ConfigReader, latent: Rotated) -> tuple[RotaryTable, ...]:
     """Return the table of a latent's rotary part; beside an indexer it is in fp32 where YaRN scales it.
 
     An indexer rotates halves where attention rotates pairs, unless the config says otherwise: a table of its own.
 
     Source: vLLM 0.33 `models/deepseek_v32/attention.py` (`indexer_rope_interleave`).
     """
-    if not isinstance(latent, LatentAttention) or not latent.qk_rope_head_dim:
+    if not latent.width:
         return ()
     stated = parameters(reader)
     positions = _scaled(reader, stated)
@@ -156,7 +155,7 @@ def _of_latents(reader: ConfigReader, latent: Mixer) -> tuple[RotaryTable, ...]:
     is_wide = latent.is_sparse and str(stated.raw("rope_type", "type")) in YARN
     table = RotaryTable(
         positions=positions,
-        width=latent.qk_rope_head_dim,
+        width=latent.width,
         element_bytes=SINGLE_BYTES if is_wide else HALF_BYTES,
     )
     shares = not latent.is_sparse or reader.raw("indexer_rope_interleave") is True

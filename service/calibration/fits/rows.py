@@ -1,6 +1,5 @@
 """Writes `calibration.yaml`: efficiencies of the roofline from measured kernels, factors from serving runs."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -10,8 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from service.calibration.serving import Measured, Run, resolve_run
-from service.calibration.serving_fit import (
+from service.calibration.fits.serving import (
     ANY,
     Case,
     Key,
@@ -24,6 +22,8 @@ from service.calibration.serving_fit import (
     overall,
     with_fallback,
 )
+from service.calibration.logs.rows import rows_of
+from service.calibration.serving import Measured, Run, resolve_run
 from service.catalog.snapshot import Snapshot
 from service.performance.tables import Factors
 from service.performance.timers import MEASURED, ROOFLINE
@@ -48,9 +48,8 @@ def calibrate(folder: Path, catalog: Snapshot, today: date) -> Calibration:
         catalog: the models and GPUs that the runs name.
         today: the date to state.
     """
-    text = (folder / SERVING).read_text(encoding="utf-8")
-    resolved = [resolve_run(json.loads(line), catalog) for line in text.splitlines() if line.strip()]
-    runs = [it for it in resolved if isinstance(it, Run)]
+    resolved = [resolve_run(row, catalog) for row in rows_of(folder / SERVING)]
+    runs = [run for run in resolved if isinstance(run, Run)]
     lines: list[str] = [f"{len(runs)} of {len(resolved)} runs can be simulated"]
     rows: list[dict[str, Any]] = []
     for basis in (MEASURED, ROOFLINE):
@@ -58,18 +57,17 @@ def calibrate(folder: Path, catalog: Snapshot, today: date) -> Calibration:
         fitting, judging = halves(cases)
         half = fit_classes(fitting)
         seen = with_fallback(half, judging)
-        judged = errors_of([it for it in judging if it.key in seen], seen)
+        judged = errors_of([case for case in judging if case.key in seen], seen)
         lines += _lines(f"{basis}, groups fitted on", errors_of(fitting, with_fallback(half, fitting)))
         lines += _lines(f"{basis}, groups left out", judged)
-        found = fit_classes(cases, half)
-        rows += _rows(basis, cases, judged, found, today)
+        rows += _rows(basis, cases, judged, fit_classes(cases, half), today)
     return Calibration(rows=tuple(rows), text="\n".join(lines) + "\n")
 
 
 def _lines(subject: str, pairs: Sequence[Measured]) -> list[str]:
     groups: dict[tuple[str, str, str], list[float]] = {}
-    for it in pairs:
-        groups.setdefault((it.engine, it.gpu, it.quantity), []).append(abs(it.error_fraction))
+    for pair in pairs:
+        groups.setdefault((pair.engine, pair.gpu, pair.quantity), []).append(abs(pair.error_fraction))
     return [
         f"{subject}: {engine} on {gpu}, {quantity}: {len(sizes)} figures, median {100 * median(sizes):.1f} %, "
         f"p90 {100 * sorted(sizes)[min(int(0.9 * len(sizes)), len(sizes) - 1)]:.1f} %"
@@ -81,23 +79,23 @@ def _rows(
     basis: str,
     cases: Sequence[Case],
     judged: Iterable[Measured],
-    found: Mapping[Key, Factors],
+    factors: Mapping[Key, Factors],
     today: date,
 ) -> list[dict[str, Any]]:
     """Return the rows of one basis, the most specific first, the one for everything last."""
-    key_of = {str(case.run.row["id"]): case.key for case in cases}
+    key_of = {case.run.log.case: case.key for case in cases}
     unseen: dict[Key, list[Measured]] = {}
-    for it in judged:
-        unseen.setdefault(key_of[it.case], []).append(it)
-    strange = class_left_out(cases, found)
+    for pair in judged:
+        unseen.setdefault(key_of[pair.case], []).append(pair)
+    strange = class_left_out(cases, factors)
     rows = []
-    for key in sorted(found, key=lambda it: (it.count(ANY), it)):
+    for key in sorted(factors, key=lambda name: (name.count(ANY), name)):
         own = [case for case in cases if case.key == key]
-        errors = case_errors(unseen.get(key, [])) or (case_errors(errors_of(own, found)) if own else [])
+        errors = case_errors(unseen.get(key, [])) or (case_errors(errors_of(own, factors)) if own else [])
         expected = median(errors) if errors else strange.get(key[1], max(strange.values()))
-        rows.append(_row(key, found[key], len(own), len(errors), expected, today))
+        rows.append(_row(key, factors[key], len(own), len(errors), expected, today))
     everything = (basis, ANY, ANY, ANY, ANY)
-    return [*rows, _row(everything, overall(found), 0, 0, max(strange.values()), today)]
+    return [*rows, _row(everything, overall(factors), 0, 0, max(strange.values()), today)]
 
 
 def _row(key: Key, factors: Factors, fitted: int, judged: int, expected: float, today: date) -> dict[str, Any]:

@@ -89,15 +89,15 @@ class Case:
 def cases_of(runs: Iterable[Run], basis: str) -> list[Case]:
     """Return the runs that a basis has step times for."""
     tables: dict[Deployed, tuple[StepTables, StepTables] | None] = {}
-    found = []
+    cases = []
     for run in runs:
         key = deployed(run.plan)
         if key not in tables:
             tables[key] = _tables(key, basis)
         known = tables[key]
         if known is not None:
-            found.append(Case(run=run, key=_class_of(key, basis), tables=known[0], floor=known[1]))
-    return found
+            cases.append(Case(run=run, key=_class_of(key, basis), tables=known[0], floor=known[1]))
+    return cases
 
 
 def _class_of(key: Deployed, basis: str) -> Key:
@@ -123,13 +123,13 @@ def _tables(key: Deployed, basis: str) -> tuple[StepTables, StepTables] | None:
 def errors_of(cases: Sequence[Case], factors: Mapping[Key, Factors]) -> list[Measured]:
     """Return every figure beside its prediction, under the factors of each class."""
     timings: dict[tuple[int, Key], Timing] = {}
-    found: list[Measured] = []
+    pairs: list[Measured] = []
     for case in cases:
         name = (id(case.tables), case.key)
         if name not in timings:
             timings[name] = case.timing(factors[case.key])
-        found += measured_pairs(case.run, timings[name])
-    return found
+        pairs += measured_pairs(case.run, timings[name])
+    return pairs
 
 
 def fitted(cases: Sequence[Case], names: Sequence[str], start: Factors) -> Factors:
@@ -151,11 +151,12 @@ def fitted(cases: Sequence[Case], names: Sequence[str], start: Factors) -> Facto
         factors = factors_at(point)
         pairs = errors_of(cases, {case.key: factors for case in cases})
         logs = [
-            (TPOT_WEIGHT if it.quantity == "tpot" else 1.0) * float(np.log(it.predicted / it.measured)) for it in pairs
+            (TPOT_WEIGHT if pair.quantity == "tpot" else 1.0) * float(np.log(pair.predicted / pair.measured))
+            for pair in pairs
         ]
         return np.array(logs)
 
-    found = least_squares(
+    optimum = least_squares(
         residuals,
         np.clip(begin, low + 1e-3, high - 1e-3),
         bounds=(low, high),
@@ -164,7 +165,7 @@ def fitted(cases: Sequence[Case], names: Sequence[str], start: Factors) -> Facto
         diff_step=SEARCH_STEP,
         max_nfev=MOST_EVALUATIONS,
     )
-    return factors_at(found.x)
+    return factors_at(optimum.x)
 
 
 def fit_classes(cases: Sequence[Case], begin: Mapping[Key, Factors] | None = None) -> dict[Key, Factors]:
@@ -183,39 +184,40 @@ def fit_classes(cases: Sequence[Case], begin: Mapping[Key, Factors] | None = Non
     classes: dict[Key, list[Case]] = {}
     for case in cases:
         classes.setdefault(case.key, []).append(case)
-    timed = {key: [it for it in its if not it.run.is_throughput] for key, its in classes.items()}
-    rich = {key: its for key, its in timed.items() if len(its) >= FEWEST_RUNS}
+    timed = {key: [case for case in own if not case.run.is_throughput] for key, own in classes.items()}
+    rich = {key: own for key, own in timed.items() if len(own) >= FEWEST_RUNS}
     free = {
-        key: begin.get(key) or fitted(its[:: max(len(its) // FREE_RUNS, 1)], tuple(BOUNDS), START)
-        for key, its in rich.items()
+        key: begin.get(key) or fitted(own[:: max(len(own) // FREE_RUNS, 1)], tuple(BOUNDS), START)
+        for key, own in rich.items()
     }
     shared = replace(START, **{name: _median(free.values(), name) for name in OUTSIDE_ITERATIONS})
-    found = {key: fitted(its, IN_ITERATIONS, replace(free[key], **_outside(shared))) for key, its in rich.items()}
+    factors = {key: fitted(own, IN_ITERATIONS, replace(free[key], **_outside(shared))) for key, own in rich.items()}
     for engine in sorted({key[1] for key in classes}):
-        found[(basis, engine, ANY, ANY, ANY)] = _typical(found, engine, shared)
-    for key, its in classes.items():
-        if key not in found:
-            found[key] = _scaled(its, found[(key[0], key[1], ANY, ANY, ANY)])
-    return found
+        factors[(basis, engine, ANY, ANY, ANY)] = _typical(factors, engine, shared)
+    for key, own in classes.items():
+        if key not in factors:
+            factors[key] = _scaled(own, factors[(key[0], key[1], ANY, ANY, ANY)])
+    return factors
 
 
 def _outside(shared: Factors) -> dict[str, float]:
     return {name: getattr(shared, name) for name in OUTSIDE_ITERATIONS}
 
 
-def _median(found: Iterable[Factors], name: str) -> float:
-    return float(median([getattr(it, name) for it in found] or [getattr(START, name)]))
+def _median(factors: Iterable[Factors], name: str) -> float:
+    return float(median([getattr(each, name) for each in factors] or [getattr(START, name)]))
 
 
-def _typical(found: Mapping[Key, Factors], engine: str, shared: Factors) -> Factors:
+def _typical(factors: Mapping[Key, Factors], engine: str, shared: Factors) -> Factors:
     """Return the median constants of an engine's classes, or of every engine's."""
-    own = [it for key, it in found.items() if key[1] == engine and key[3] != ANY] or list(found.values()) or [START]
+    own = [each for key, each in factors.items() if key[1] == engine and key[3] != ANY]
+    own = own or list(factors.values()) or [START]
     return replace(shared, **{name: _median(own, name) for name in IN_ITERATIONS})
 
 
-def overall(found: Mapping[Key, Factors]) -> Factors:
+def overall(factors: Mapping[Key, Factors]) -> Factors:
     """Return the median constants of every engine, for those nobody measured."""
-    return _typical(found, "", replace(START, **_outside(next(iter(found.values()))))) if found else START
+    return _typical(factors, "", replace(START, **_outside(next(iter(factors.values()))))) if factors else START
 
 
 def _scaled(cases: Sequence[Case], typical: Factors) -> Factors:
@@ -224,9 +226,9 @@ def _scaled(cases: Sequence[Case], typical: Factors) -> Factors:
     def distance(scale: float) -> float:
         factors = replace(typical, **{name: scale * getattr(typical, name) for name in SCALES})
         pairs = errors_of(cases, {case.key: factors for case in cases})
-        return float(median(abs(float(np.log(it.predicted / it.measured))) for it in pairs))
+        return float(median(abs(float(np.log(pair.predicted / pair.measured))) for pair in pairs))
 
-    scale = min((float(it) for it in np.geomspace(0.6, 2.0, 25)), key=distance)
+    scale = min((float(each) for each in np.geomspace(0.6, 2.0, 25)), key=distance)
     return replace(typical, **{name: scale * getattr(typical, name) for name in SCALES})
 
 
@@ -234,32 +236,32 @@ def halves(cases: Sequence[Case]) -> tuple[list[Case], list[Case]]:
     """Return the cases of every other group, and those of the groups between them."""
     groups = sorted({case.run.group for case in cases})
     first = set(groups[::2])
-    return [it for it in cases if it.run.group in first], [it for it in cases if it.run.group not in first]
+    return [case for case in cases if case.run.group in first], [case for case in cases if case.run.group not in first]
 
 
-def with_fallback(found: Mapping[Key, Factors], cases: Sequence[Case]) -> dict[Key, Factors]:
+def with_fallback(factors: Mapping[Key, Factors], cases: Sequence[Case]) -> dict[Key, Factors]:
     """Return factors for every class of the cases: its own, or its engine's."""
     return {
-        case.key: found.get(case.key) or found[(case.key[0], case.key[1], ANY, ANY, ANY)]
+        case.key: factors.get(case.key) or factors[(case.key[0], case.key[1], ANY, ANY, ANY)]
         for case in cases
-        if case.key in found or (case.key[0], case.key[1], ANY, ANY, ANY) in found
+        if case.key in factors or (case.key[0], case.key[1], ANY, ANY, ANY) in factors
     }
 
 
 def case_errors(pairs: Iterable[Measured]) -> list[float]:
     """Return, for each run, the largest error of its figures. [fraction]."""
     worst: dict[str, float] = {}
-    for it in pairs:
-        worst[it.case] = max(worst.get(it.case, 0.0), abs(it.error_fraction))
+    for pair in pairs:
+        worst[pair.case] = max(worst.get(pair.case, 0.0), abs(pair.error_fraction))
     return list(worst.values())
 
 
-def class_left_out(cases: Sequence[Case], found: Mapping[Key, Factors]) -> dict[str, float]:
+def class_left_out(cases: Sequence[Case], factors: Mapping[Key, Factors]) -> dict[str, float]:
     """Return, for each engine, the median error of its runs under the median constants of its other classes."""
     errors: dict[str, list[float]] = {}
     for key in sorted({case.key for case in cases}):
-        others = {name: it for name, it in found.items() if name != key and name[1] == key[1] and name[3] != ANY}
-        factors = _typical(others or found, key[1], next(iter(found.values())))
+        others = {name: own for name, own in factors.items() if name != key and name[1] == key[1] and name[3] != ANY}
+        typical = _typical(others or factors, key[1], next(iter(factors.values())))
         own = [case for case in cases if case.key == key]
-        errors.setdefault(key[1], []).extend(case_errors(errors_of(own, {key: factors})))
+        errors.setdefault(key[1], []).extend(case_errors(errors_of(own, {key: typical})))
     return {engine: median(values) for engine, values in errors.items()}

@@ -1,19 +1,19 @@
 """The accuracy report: the engine against every measurement of a directory."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-from service.calibration.ledger_fit import STARTUPS
+from service.calibration.fits.ledger import STARTUPS
+from service.calibration.logs.rows import Row, Skipped, rows_of
 from service.calibration.oracle import compare_oracle
 from service.calibration.oracle_gpus import compare_gpus
 from service.calibration.serving import compare_run, resolve_run
-from service.calibration.startups import FIRST_RECENT, Comparison, Skipped, compare_startup
+from service.calibration.startups import FIRST_RECENT, Comparison, compare_startup
 from service.catalog.engine_rules import version_numbers
 from service.catalog.snapshot import Snapshot
+from service.engine import Gpu
 from service.performance.timers import MEASURED, KernelTimers
 
 FIRST_STATED = (0, 2)  # development builds call themselves 0.1
@@ -44,13 +44,14 @@ class Report:
         """Return the report for a terminal."""
         rows = [f"{line.subject}: {line.count} rows, {_words(line)}" for line in self.lines]
         reasons: dict[str, int] = {}
-        for it in self.skipped:
-            reasons[it.reason] = reasons.get(it.reason, 0) + 1
-        left_out = [f"  {count} x {reason}" for reason, count in sorted(reasons.items(), key=lambda it: -it[1])]
-        return "\n".join([*rows, f"left out: {len(self.skipped)} rows", *left_out]) + "\n"
+        for left_out in self.skipped:
+            reasons[left_out.reason] = reasons.get(left_out.reason, 0) + 1
+        often_first = sorted(reasons.items(), key=lambda counted: -counted[1])
+        why = [f"  {count} x {reason}" for reason, count in often_first]
+        return "\n".join([*rows, f"left out: {len(self.skipped)} rows", *why]) + "\n"
 
     def table(self) -> str:
-        """Return the report as the README's table."""
+        """Return the report as the table of the accuracy page."""
         head = "| compared with | rows | equal | median error | p90 |\n|---|---|---|---|---|\n"
         return head + "".join(
             f"| {line.subject} | {line.count:,} | {_per_cent(line.equal)} | {_per_cent(line.median)} "
@@ -79,55 +80,54 @@ def report(folder: Path, catalog: Snapshot) -> Report:
 
     Files: `vllm_kv_oracle.jsonl` and `_gpus`, `vllm_startups.jsonl` and `_2`, `serving.jsonl`; a missing one is said.
     """
-    lines: list[Line] = []
     skipped: list[Skipped] = []
-    rows = _rows(folder / "vllm_kv_oracle.jsonl", skipped)
-    if rows:
-        caches, weights, left_out = compare_oracle(rows)
-        skipped += left_out
-        lines += [
-            Line(
-                subject=f"vLLM's cache plan: {family}",
-                count=len(equal),
-                equal=sum(equal) / len(equal),
-                median=None,
-                p90=None,
-                worst="",
-            )
-            for family, equal in sorted(caches.items())
-        ]
-        lines.append(_line("vLLM's parameters per rank", weights))
-    lines += _gpu_lines(_rows(folder / "vllm_kv_oracle_gpus.jsonl", skipped), rows, catalog, skipped)
-    comparisons: list[Comparison] = []
-    for row in (row for name in STARTUPS for row in _rows(folder / name, skipped)):
-        found = compare_startup(row, catalog)
-        if isinstance(found, Skipped):
-            skipped.append(found)
-        else:
-            comparisons += found
-    lines += _startup_lines(comparisons)
-    lines += _serving_lines(_rows(folder / "serving.jsonl", skipped), catalog, skipped)
+    planned = _rows(folder / "vllm_kv_oracle.jsonl", skipped)
+    startups = [row for name in STARTUPS for row in _rows(folder / name, skipped)]
+    lines = [
+        *_oracle_lines(planned, catalog.gpu("h100"), skipped),
+        *_gpu_lines(_rows(folder / "vllm_kv_oracle_gpus.jsonl", skipped), planned, catalog, skipped),
+        *_startup_lines(startups, catalog, skipped),
+        *_serving_lines(_rows(folder / "serving.jsonl", skipped), catalog, skipped),
+    ]
     return Report(lines=tuple(lines), skipped=tuple(skipped))
 
 
-def _gpu_lines(
-    rows: Sequence[dict[str, Any]], older: Sequence[dict[str, Any]], catalog: Snapshot, skipped: list[Skipped]
-) -> list[Line]:
+def _oracle_lines(rows: Sequence[Row], gpu: Gpu, skipped: list[Skipped]) -> list[Line]:
+    """Return one line per kind of cache plan, and one for weights."""
+    if not rows:
+        return []
+    compared = compare_oracle(rows, gpu)
+    skipped += compared.skipped
+    plans = [
+        Line(
+            subject=f"vLLM's cache plan: {kinds}",
+            count=len(equal),
+            equal=sum(equal) / len(equal),
+            median=None,
+            p90=None,
+            worst="",
+        )
+        for kinds, equal in sorted(compared.caches.items())
+    ]
+    return [*plans, _line("vLLM's parameters per rank", list(compared.weights.items()))]
+
+
+def _gpu_lines(rows: Sequence[Row], older: Sequence[Row], catalog: Snapshot, skipped: list[Skipped]) -> list[Line]:
     """Return one line per GPU of plans and refusals that are the engine's own, and one of weights."""
     answered, left_out = compare_gpus(rows, older, catalog)
     skipped += left_out
     lines = []
-    for gpu in sorted({it.gpu for it in answered}):
-        here = [it for it in answered if it.gpu == gpu]
-        wrong = next((it.case for it in here if not it.is_equal), "")
-        share = sum(it.is_equal for it in here) / len(here)
+    for gpu in sorted({row.gpu for row in answered}):
+        here = [row for row in answered if row.gpu == gpu]
+        wrong = next((row.case for row in here if not row.is_equal), "")
+        share = sum(row.is_equal for row in here) / len(here)
         subject = f"vLLM's cache plan or refusal on {gpu}"
         lines.append(Line(subject=subject, count=len(here), equal=share, median=None, p90=None, worst=wrong))
-    errors = [(it.case, it.weight_error) for it in answered if it.weight_error is not None]
+    errors = [(row.case, row.weight_error) for row in answered if row.weight_error is not None]
     return [*lines, _line("vLLM's parameters per rank, other GPUs and settings", errors)] if errors else lines
 
 
-def _serving_lines(rows: Sequence[dict[str, Any]], catalog: Snapshot, skipped: list[Skipped]) -> list[Line]:
+def _serving_lines(rows: Sequence[Row], catalog: Snapshot, skipped: list[Skipped]) -> list[Line]:
     """Return one line per engine, GPU and quantity of published serving runs, and one per kind of run."""
     timers = KernelTimers()
     compared: dict[str, list[tuple[str, float]]] = {}
@@ -136,25 +136,31 @@ def _serving_lines(rows: Sequence[dict[str, Any]], catalog: Snapshot, skipped: l
         if isinstance(run, Skipped):
             skipped.append(run)
             continue
-        for it in compare_run(run, timers):
-            basis = "" if it.basis == MEASURED else ", roofline"
-            compared.setdefault(f"serving, {it.engine} on {it.gpu}{basis}: {it.quantity}", []).append(
-                (it.case, it.error_fraction)
-            )
-            compared.setdefault(f"serving, all: {it.quantity}", []).append((it.case, it.error_fraction))
+        for figure in compare_run(run, timers):
+            basis = "" if figure.basis == MEASURED else ", roofline"
+            error = (figure.case, figure.error_fraction)
+            compared.setdefault(f"serving, {figure.engine} on {figure.gpu}{basis}: {figure.quantity}", []).append(error)
+            compared.setdefault(f"serving, all: {figure.quantity}", []).append(error)
     return [_line(subject, errors) for subject, errors in sorted(compared.items())]
 
 
-def _startup_lines(comparisons: Sequence[Comparison]) -> list[Line]:
+def _startup_lines(rows: Sequence[Row], catalog: Snapshot, skipped: list[Skipped]) -> list[Line]:
     """Return one line per quantity and group of engine versions."""
-    found = []
-    for quantity, age in sorted({(it.quantity, _age(it)) for it in comparisons}):
-        errors = [(it.case, it.error_fraction) for it in comparisons if (it.quantity, _age(it)) == (quantity, age)]
+    groups: dict[tuple[str, str], list[tuple[str, float]]] = {}
+    for row in rows:
+        compared = compare_startup(row, catalog)
+        if isinstance(compared, Skipped):
+            skipped.append(compared)
+            continue
+        for figure in compared:
+            groups.setdefault((figure.quantity, _age(figure)), []).append((figure.case, figure.error_fraction))
+    lines = []
+    for (quantity, age), errors in sorted(groups.items()):
         line = _line(f"logged start-ups, {age}: {quantity}", errors)
         if quantity.startswith("kv_cache"):
             line = replace(line, safe=sum(error <= 0 for _, error in errors) / len(errors))
-        found.append(line)
-    return found
+        lines.append(line)
+    return lines
 
 
 def _age(comparison: Comparison) -> str:
@@ -167,16 +173,16 @@ def _age(comparison: Comparison) -> str:
     return "vLLM 0.10 and newer" if numbers >= FIRST_RECENT else "vLLM before 0.10"
 
 
-def _rows(path: Path, skipped: list[Skipped]) -> list[dict[str, Any]]:
+def _rows(path: Path, skipped: list[Skipped]) -> Sequence[Row]:
     if not path.is_file():
         skipped.append(Skipped(case=path.name, reason="the file is not there"))
         return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return rows_of(path)
 
 
 def _line(subject: str, errors: Sequence[tuple[str, float]]) -> Line:
     sizes = sorted(abs(error) for _, error in errors)
-    worst, error = max(errors, key=lambda it: abs(it[1]))
+    worst, error = max(errors, key=lambda case: abs(case[1]))
     return Line(
         subject=subject,
         count=len(sizes),
@@ -187,15 +193,15 @@ def _line(subject: str, errors: Sequence[tuple[str, float]]) -> Line:
     )
 
 
-def write_readme(readme: Path, found: Report) -> None:
-    """Replace the README's table between its two markers.
+def write_page(page: Path, measured: Report) -> None:
+    """Replace the table of the accuracy page between its two markers.
 
     Raises:
-        ValueError: the README has no markers.
+        ValueError: the page has no markers.
     """
-    text = readme.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     before, marker, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not marker or not end:
-        raise ValueError(f"{readme} has no {BEGIN} ... {END}")
-    readme.write_text(f"{before}{BEGIN}\n{found.table()}{END}{after}", encoding="utf-8")
+        raise ValueError(f"{page} has no {BEGIN} ... {END}")
+    page.write_text(f"{before}{BEGIN}\n{measured.table()}{END}{after}", encoding="utf-8")

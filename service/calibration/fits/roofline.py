@@ -6,6 +6,7 @@ compared with data sheets; for each GPU generation six constants are chosen unde
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -14,12 +15,18 @@ from numpy.typing import NDArray
 from service.catalog.engine_rules import rules_for
 from service.catalog.errors import NotInCatalogError
 from service.catalog.snapshot import Snapshot
-from service.engine.errors import EngineError
-from service.engine.fleet.layouts import check_layout
-from service.engine.fleet.questions import StatedSettings
-from service.engine.fleet.settings import resolve
-from service.engine.inputs import EngineName, Gpu, Layout, WeightFormat
-from service.engine.time.steps import Deployed
+from service.engine import (
+    EngineError,
+    EngineName,
+    EngineRules,
+    Gpu,
+    Layout,
+    StatedSettings,
+    WeightFormat,
+    check_layout,
+    deployed,
+    plan_replica,
+)
 from service.performance.kernels import NotMeasuredError
 from service.performance.roofline import Efficiencies, roofline_tables
 from service.performance.tables import StepTables
@@ -61,32 +68,29 @@ class Kernels:
 def fit_roofline(catalog: Snapshot) -> list[dict[str, Any]]:
     """Return the rows of `efficiencies`, one per GPU generation and one for any, with sample and error."""
     samples = list(_samples(catalog))
-    generations = sorted({it.gpu.architecture for it in samples})
-    rows = [_row(name, [it for it in samples if it.gpu.architecture == name]) for name in generations]
+    generations = sorted({sample.gpu.architecture for sample in samples})
+    rows = [_row(name, [sample for sample in samples if sample.gpu.architecture == name]) for name in generations]
     return [*rows, _row(ANY, samples)]
 
 
 def _samples(catalog: Snapshot) -> Iterator[Kernels]:
-    for gpu_id in (gpu.id for gpu in catalog.gpus.values() if gpu.measured_as):
-        for model_id in MODELS:
-            for engine in ENGINES:
-                for weight_format in FORMATS:
-                    for ranks in RANKS:
-                        found = _measured(catalog, gpu_id, model_id, engine, weight_format, ranks)
-                        if found is not None:
-                            yield found
+    gpus = [gpu for gpu in catalog.gpus.values() if gpu.measured_as]
+    for gpu, model_id, engine, weight_format, ranks in product(gpus, MODELS, ENGINES, FORMATS, RANKS):
+        layout = Layout(tensor_parallel_size=ranks)
+        sample = _measured(catalog, gpu, model_id, layout, rules_for(engine), weight_format)
+        if sample is not None:
+            yield sample
 
 
 def _measured(
-    catalog: Snapshot, gpu_id: str, model_id: str, engine: EngineName, weight_format: WeightFormat | None, ranks: int
+    catalog: Snapshot, gpu: Gpu, model_id: str, layout: Layout, rules: EngineRules, weight_format: WeightFormat | None
 ) -> Kernels | None:
-    rules, layout = rules_for(engine), Layout(tensor_parallel_size=ranks)
+    """Return the step times of one deployment; None where it is refused, or nobody measured its kernels."""
+    stated = StatedSettings(weight_format=weight_format, kv_cache_dtype="bf16")
     try:
-        model, gpu = catalog.model(model_id), catalog.gpu(gpu_id)
-        stated = StatedSettings(weight_format=weight_format, kv_cache_dtype="bf16")
-        checkpoint = resolve(model, gpu, stated, rules).checkpoint
-        check_layout(model.architecture, checkpoint.quantization, layout)
-        key = Deployed(model=model, checkpoint=checkpoint, gpu=gpu, layout=layout, kv_cache_dtype="bf16", rules=rules)
+        plan = plan_replica(catalog.model(model_id), gpu, layout, stated, rules)
+        check_layout(plan.model.architecture, plan.checkpoint.quantization, layout)
+        key = deployed(plan)
         return Kernels(gpu=gpu, layout=layout, workload=workload(key), tables=measured_step_tables(key))
     except (NotInCatalogError, EngineError, NotMeasuredError):
         return None
@@ -96,28 +100,31 @@ def _row(generation: str, samples: Sequence[Kernels]) -> dict[str, Any]:
     from scipy.optimize import least_squares  # noqa: PLC0415 - 40 MB that no server needs
 
     chosen = samples[:: max(len(samples) // MOST_SAMPLES, 1)]
-    scales = np.array([it[0] for it in BOUNDS.values()])
-    measured = [_logs(it.tables) for it in chosen]
+    scales = np.array([scale for scale, _, _, _ in BOUNDS.values()])
+    measured = [_logs(sample.tables) for sample in chosen]
 
     def residuals(point: NDArray[np.float64]) -> NDArray[np.float64]:
         efficiencies = _efficiencies(point * scales)
         return np.concatenate(
             [
-                _weighted(_logs(roofline_tables(it.workload, it.gpu, it.layout, efficiencies)) - logs)
-                for it, logs in zip(chosen, measured, strict=True)
+                _weighted(_logs(roofline_tables(sample.workload, sample.gpu, sample.layout, efficiencies)) - logs)
+                for sample, logs in zip(chosen, measured, strict=True)
             ]
         )
 
-    found = least_squares(
+    optimum = least_squares(
         residuals,
-        [it[1] / it[0] for it in BOUNDS.values()],
-        bounds=([it[2] / it[0] for it in BOUNDS.values()], [it[3] / it[0] for it in BOUNDS.values()]),
+        [start / scale for scale, start, _, _ in BOUNDS.values()],
+        bounds=(
+            [lowest / scale for scale, _, lowest, _ in BOUNDS.values()],
+            [highest / scale for scale, _, _, highest in BOUNDS.values()],
+        ),
         loss="soft_l1",
         diff_step=0.02,
         max_nfev=20,
     )
-    values = {name: float(f"{it:.3g}") for name, it in zip(BOUNDS, found.x * scales, strict=True)}
-    error = float(np.median(np.abs(residuals(found.x))))
+    values = {name: float(f"{value:.3g}") for name, value in zip(BOUNDS, optimum.x * scales, strict=True)}
+    error = float(np.median(np.abs(residuals(optimum.x))))
     return {"gpu_architecture": generation, **values, "samples": len(chosen), "median_error_fraction": round(error, 3)}
 
 

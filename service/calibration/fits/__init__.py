@@ -1,0 +1,1 @@
+"""Constants derived again from what was published: of the ledger, of the roofline, of step times."""

@@ -1,0 +1,42 @@
+"""Rows of published measurements, as their files state them."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A row that cannot be compared, and why."""
+
+    case: str
+    reason: str
+
+
+class UnstatedError(ValueError):
+    """The source did not state what a comparison needs."""
+
+
+def rows_of(path: Path) -> list[Row]:
+    """Return the rows of a file, one JSON object a line."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def rows_at_hand(folder: Path, names: Iterable[str]) -> list[Row]:
+    """Return the rows of those files that a folder has."""
+    return [row for name in names if (folder / name).is_file() for row in rows_of(folder / name)]
+
+
+def remarks(row: Row) -> str:
+    """Return the quoted log and the notes to it, as one text."""
+    return f"{row.get('quote')} {row.get('notes')}"
+
+
+def gib_of(row: Row, name: str) -> float | None:
+    """Return a figure printed in GiB; None where there is none, or nothing."""
+    stated = row.get(name)
+    return float(stated) if stated else None

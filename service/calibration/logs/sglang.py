@@ -1,0 +1,19 @@
+"""What SGLang's start-up logs say in their own way: what was free before weights were loaded."""
+
+import re
+from typing import Final
+
+from service.calibration.logs.rows import Row, remarks
+
+FREE_BEFORE_LOAD: Final = re.compile(r"begin\.? avail mem=([\d.]+) GB")
+
+
+def unstated_version(_row: Row) -> str | None:
+    """Return no version: nothing else tells it."""
+    return None
+
+
+def free_before_load_gib(row: Row) -> float | None:
+    """Return the memory that was free before weights were loaded."""
+    printed = FREE_BEFORE_LOAD.search(remarks(row))
+    return None if printed is None else float(printed[1])

@@ -1,0 +1,38 @@
+"""What TensorRT-LLM's start-up logs say in their own way: its engine, execution context and buffers."""
+
+import re
+from typing import Final
+
+from service.calibration.logs.rows import Row
+
+FIRST_DAY_OF_0_20: Final = "2025-06-01"
+ENGINE_SIZE: Final = re.compile(r"Loaded engine size: (\d+) MiB")
+EXECUTION_CONTEXT: Final = re.compile(r"([\d.]+) MiB for execution context")
+BUFFERS: Final = re.compile(r"([\d.]+) GB (?:for )?(?:runtime buffers|decoder)")
+MIB_PER_GIB: Final = 1024
+
+
+def unstated_version(row: Row) -> str | None:
+    """Return a version of the years before 0.20 where the date is of them."""
+    return "0.14" if str(row.get("date")) < FIRST_DAY_OF_0_20 else None
+
+
+def engine_gib(row: Row) -> float | None:
+    """Return the size of the engine that was loaded."""
+    printed = ENGINE_SIZE.search(_quote(row))
+    return None if printed is None else float(printed[1]) / MIB_PER_GIB
+
+
+def execution_context_gib(row: Row) -> float | None:
+    """Return what the execution context took."""
+    printed = EXECUTION_CONTEXT.search(_quote(row))
+    return None if printed is None else float(printed[1]) / MIB_PER_GIB
+
+
+def buffers_gib(row: Row) -> tuple[float, ...]:
+    """Return what runtime and decoder buffers took, each."""
+    return tuple(float(printed) for printed in BUFFERS.findall(_quote(row)))
+
+
+def _quote(row: Row) -> str:
+    return str(row.get("quote") or "")

@@ -1,0 +1,25 @@
+"""A benchmark on one stream of a planned replica, served to its end: what published runs are compared with."""
+
+from service.engine.memory.plan import MemoryPlan
+from service.engine.time.batching import block_pool, scheduler_settings
+from service.engine.time.samples import ScheduleResult, whole
+from service.engine.time.simulation import Machine
+from service.engine.time.steps import Timing
+from service.engine.time.traffic import SimulatedLoad, Traffic
+
+
+def streams_of(plan: MemoryPlan) -> int:
+    """Return the streams of requests that a replica serves side by side: data-parallel ranks x pipeline stages."""
+    return plan.layout.data_parallel_size * plan.layout.pipeline_parallel_size
+
+
+def benchmarked(plan: MemoryPlan, timing: Timing, traffic: Traffic, load: SimulatedLoad) -> ScheduleResult:
+    """Return what the users of a load on one stream see, to its last request.
+
+    Args:
+        plan: what the replica holds.
+        timing: seconds of its iterations, and of what a request waits outside them.
+        traffic: the requests as they are announced; nothing is shared between them where it says so.
+        load: the requests as they are sent.
+    """
+    return whole(Machine(timing, block_pool(plan), scheduler_settings(plan, traffic)).simulated(load))

@@ -1,0 +1,48 @@
+"""The longest context, for configs as they are published."""
+
+from typing import Any
+
+import pytest
+
+from service.engine.config_reader import ConfigReader
+from service.engine.families.parts.context import context_lengths
+
+# config, and the context that the publisher prints: accepted, and served unasked
+PUBLISHED: dict[str, tuple[dict[str, Any], int, int]] = {
+    # huggingface.co/meta-llama/Llama-3.1-8B: 128 Ki tokens, scaling included
+    "Llama 3.1": (
+        {"max_position_embeddings": 131_072, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, 131_072, 131_072,
+    ),
+    # huggingface.co/microsoft/Phi-3-mini-128k-instruct: 128 Ki tokens, 4 Ki without LongRoPE
+    "Phi-3 mini 128K": (
+        {
+            "max_position_embeddings": 131_072,
+            "original_max_position_embeddings": 4_096,
+            "rope_scaling": {"type": "longrope"},
+        },
+        131_072, 4_096,
+    ),
+    # huggingface.co/lmsys/vicuna-7b-v1.5-16k: 4 Ki tokens scaled by 4
+    "Vicuna 16K": (
+        {"max_position_embeddings": 4_096, "rope_scaling": {"type": "linear", "factor": 4.0}}, 16_384, 16_384,
+    ),
+    # huggingface.co/openai-community/gpt2
+    "GPT-2": ({"n_positions": 1_024}, 1_024, 1_024),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_context_is_the_printed_one(name: str) -> None:
+    config, longest, unasked = PUBLISHED[name]
+
+    assert context_lengths(ConfigReader(config), ()) == (longest, unasked)
+
+
+def test_some_types_state_the_scaled_length_whatever_their_rope() -> None:
+    config = {
+        "model_type": "gemma3_text",
+        "max_position_embeddings": 131_072,
+        "rope_scaling": {"type": "linear", "factor": 8},
+    }
+
+    assert context_lengths(ConfigReader(config), ("gemma3",)) == (131_072, 131_072)
