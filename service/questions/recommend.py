@@ -157,7 +157,7 @@ def _known(field: str, names: Sequence[str] | None, known: Collection[str]) -> t
     for name in names or ():
         if name.lower() not in spelt:
             detail = f"no offer in the catalog is of {name[:MOST_NAME_SHOWN]!r}"
-            raise RefusalError("not-in-catalog", detail, Fault(field, detail, ", ".join(sorted(known)) or "none"))
+            raise RefusalError("invalid-request", detail, Fault(field, detail, ", ".join(sorted(known)) or "none"))
     return tuple(spelt[name.lower()] for name in names or ())
 
 
