@@ -61,7 +61,7 @@ def test_there_is_a_row_and_a_line_for_each_option(answer: RecommendAnswer) -> N
     assert [row["rank"] for row in answer.rows()] == [option.rank for option in options]
     assert answer.lines()[0].startswith(f"llama-3.1-8b-instruct: {len(options)} options, ")
     assert answer.lines()[1].startswith(f"1. {options[0].gpus} x {options[0].gpu} (TP")
-    assert answer.lines()[1].endswith(f"{options[0].usd_per_hour:.2f} USD/h {options[0].instance_type}")
+    assert f"{options[0].usd_per_hour:.2f} USD/h {options[0].provider} {options[0].instance_type}" in answer.lines()[1]
 
 
 def test_gauges_are_of_the_best_option(answer: RecommendAnswer) -> None:
