@@ -1,9 +1,10 @@
 """How long a release takes to answer questions nobody asked before, over HTTP.
 
-    python -m benchmarks.latency [--root DIR] [--sizes N] [--capacities N] [--recommendations N] [--worst N]
+    python -m benchmarks.latency [--root DIR] [--beside DIR] [--sizes N] [--capacities N] [--recommendations N] [--worst N]
 
 starts the service of a working copy, asks about every model and GPU once so that step times are there,
-and prints percentiles of what follows, as JSON; `--root` is another working copy of the project.
+and prints percentiles of what follows, as JSON; `--root` is another working copy of the project, and `--beside` one
+more, of an earlier release: it is asked the same in the same run, and how many times longer it takes is printed.
 """
 
 import argparse
@@ -136,15 +137,29 @@ def measured(root: Path, asked: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
+def times_longer(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """Return how many times longer an earlier release takes, percentile by percentile."""
+    return {
+        name: {mark: round(before[name][mark] / marks[mark], 1) for mark in marks if mark != "questions"}
+        for name, marks in now.items()
+        if isinstance(marks, dict)
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, default=Path.cwd())
+    parser.add_argument("--beside", type=Path)
     parser.add_argument("--sizes", type=int, default=300)
     parser.add_argument("--capacities", type=int, default=60)
     parser.add_argument("--recommendations", type=int, default=20)
     parser.add_argument("--worst", type=int, default=200)
     asked = parser.parse_args()
-    sys.stdout.write(json.dumps(measured(asked.root.resolve(), asked), indent=1) + "\n")
+    report = now = measured(asked.root.resolve(), asked)
+    if asked.beside is not None:
+        before = measured(asked.beside.resolve(), asked)
+        report = {"now": now, "before": before, "times longer": times_longer(before, now)}
+    sys.stdout.write(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

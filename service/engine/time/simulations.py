@@ -9,7 +9,7 @@ from service.engine.time.results import Bracket, Violation
 from service.engine.time.samples import ScheduleResult
 from service.engine.time.traffic import Sender
 
-MOST_RESULT_BYTES: Final = 32_000_000  # about 50 kB each
+MOST_RESULT_BYTES: Final = 16_000_000  # about 70 kB each
 MOST_VERDICTS: Final = 16384
 MOST_SEARCHES: Final = 4096
 MOST_NUMBERS: Final = 4096

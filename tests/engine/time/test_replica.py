@@ -75,7 +75,9 @@ def test_a_cap_keeps_the_pace_that_a_full_batch_breaks(catalog: Snapshot, replic
 def test_equal_replicas_share_what_was_found_about_one(catalog: Snapshot) -> None:
     timers = HandTimers()
     first, second = (timed(plan_of(catalog, max_num_seqs=64), timers, LOAD) for _ in range(2))
-    slower = timed(plan_of(catalog, max_num_seqs=64), HandTimers(LinearSteps(step_s=0.1)), LOAD)
+    others = HandTimers(LinearSteps(step_s=0.1))
+    others.simulations = timers.simulations
+    slower = timed(plan_of(catalog, max_num_seqs=64), others, LOAD)
 
     assert first is not None
     assert second is not None
