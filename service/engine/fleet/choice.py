@@ -8,10 +8,11 @@ save, are looked at afterwards, and kept where they are truly better. A layout i
 only while a bound on what it may achieve is not worse than the best that is known.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heapify, heappop, heappush
-from math import inf
+from math import inf, nextafter
 from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
@@ -79,7 +80,7 @@ class _Search:
 
     def usual(self, known: Merit) -> Merit:
         """Look at usual layouts with the engine's own settings; return the best that is known then."""
-        for bound, plan in self.by_bound():
+        for bound, plan in self._by_bound(self._first_looked_at(), partial(self.plan, self.resolved)):
             if bound == NOTHING:
                 self.hopeless.append((self.resolved, plan))
             elif bound > known:
@@ -157,12 +158,20 @@ class _Search:
         of_one = kind_of(load).hoped(replica.serving, hoped_users(replica.serving, limits, CERTAIN), CERTAIN)
         return wanted_of(load, question.headroom).replicas(of_one) + self.spares if of_one else 1
 
-    def by_bound(self) -> Iterator[tuple[Merit, MemoryPlan]]:
+    def least(self) -> Merit:
+        """Return what no deployment is better than, with the most room that settings give any layout."""
+        layouts = self._first_looked_at() if self.aim.objective == "latency" else self.space.layouts
+        planned_with_room = self._by_bound(layouts, lambda layout: roomiest(self.resolved, self._plan_of(layout)))
+        bound, _ = next(planned_with_room)
+        return bound
+
+    def _by_bound(
+        self, layouts: Sequence[Layout], plan_of: Callable[[Layout], MemoryPlan]
+    ) -> Iterator[tuple[Merit, MemoryPlan]]:
         """Yield plans by what may be hoped of them, the best first; who stops early plans only what came.
 
         No deployment is better than one of its replicas: with that a layout waits until it is its turn.
         """
-        layouts = self._first_looked_at()
         waiting: list[tuple[Merit, int, MemoryPlan | None]] = [
             (self.aim.merit(layout, 1 + self.spares), index, None) for index, layout in enumerate(layouts)
         ]
@@ -172,7 +181,7 @@ class _Search:
             if plan is not None:
                 yield bound, plan
                 continue
-            plan = self.plan(self.resolved, layouts[index])
+            plan = plan_of(layouts[index])
             heappush(waiting, (self.bound(plan), index, plan))
 
     def explained(self) -> tuple[Deployment, ...]:
@@ -208,21 +217,26 @@ def deployments(
         hope: how many times faster than the quick estimate kernels may be.
     """
     search = _search(question, objective, hope)
-    search.others(search.usual(at_most))
+    known = search.usual(at_most)
+    search.others(known if search.kept else _no_worse_than(known))
     # What takes too much does carry the load: nothing was found to be impossible.
     is_impossible = not search.kept and len(search.hopeless) >= len(search.space.usual)
     return search.explained() if is_impossible else tuple(search.kept)
 
 
+def _no_worse_than(merit: Merit) -> Merit:
+    """Return what everything as good as a bound is truly better than."""
+    first, second = merit
+    return first, nextafter(second, inf)
+
+
 def least(question: SizeQuestion, objective: Objective = "gpus", hope: float = HOPED) -> Merit:
-    """Return a bound on every deployment with the engine's own settings, were kernels faster than a quick estimate.
+    """Return a bound on every deployment, were kernels faster than a quick estimate by a factor.
 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
-    search = _search(question, objective, hope)
-    bound, _ = next(search.by_bound())
-    return bound
+    return _search(question, objective, hope).least()
 
 
 def best(candidates: Sequence[Deployment], question: SizeQuestion, objective: Objective = "gpus") -> Deployment:
