@@ -17,6 +17,7 @@ from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
 from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
+from service.engine.fleet.estimates import alone_s, estimated_excess
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import Objective, SizeQuestion
 from service.engine.fleet.settings import Resolved
@@ -27,7 +28,7 @@ from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import hoped, needs_time
 from service.engine.time.demand import kind_of, wanted_of
 from service.engine.time.estimate import hoped_users
-from service.engine.time.replica import quickly_timed, timed
+from service.engine.time.replica import timed
 
 # Kernels may be so many times faster than the quick estimate.
 HOPED: Final = 2.0
@@ -188,7 +189,7 @@ class _Search:
         """Return deployments that carry nothing: those that miss least by memory, then by an estimate of time."""
         ordered = sorted(
             enumerate(self.hopeless),
-            key=lambda entry: (entry[1][1].shortfall_bytes, _estimated_excess(self.question, entry[1][1]), entry[0]),
+            key=lambda entry: (entry[1][1].shortfall_bytes, estimated_excess(self.question, entry[1][1]), entry[0]),
         )
         tried = [deployment_of(self.question, *shape) for _, shape in ordered[:MOST_EXPLAINED]]
         return tuple(deployment for deployment in tried if deployment is not None)
@@ -285,29 +286,4 @@ def _excess(deployment: Deployment, limits: Limits) -> float:
     alone = deployment.replica.alone()
     ttft = alone.ttft_s.percentile(limits.percentile) / limits.ttft_s if limits.ttft_s else 0.0
     tpot = alone.tpot_s.percentile(limits.percentile) / limits.tpot_s if limits.tpot_s else 0.0
-    return max(ttft, tpot)
-
-
-def alone_s(question: SizeQuestion, plan: MemoryPlan) -> float:
-    """Return the time of one request by a quick estimate; 0 where nobody tells it. [s]."""
-    serving = None if question.timers is None else quickly_timed(plan, question.timers, question.load)
-    if serving is None:
-        return 0.0
-    steps, load = serving.timing.steps, question.load
-    new = load.input_tokens * (1 - load.prefix_cache_hit_fraction)
-    decode_s = steps.decode_s(1.0, load.input_tokens + load.output_tokens / 2)
-    return steps.mixed_s(new, load.input_tokens / 2, 0.0, 0.0) + load.output_tokens * decode_s
-
-
-def _estimated_excess(question: SizeQuestion, plan: MemoryPlan) -> float:
-    """Return the same by a quick estimate."""
-    limits, load = question.limits, question.load
-    if question.timers is None or not plan.holds_one_request:
-        return 0.0
-    serving = quickly_timed(plan, question.timers, load)
-    if serving is None:
-        return 0.0
-    steps, prompt = serving.timing.steps, float(load.input_tokens)
-    ttft = steps.mixed_s(prompt, prompt / 2, 0.0, 0.0) / limits.ttft_s if limits.ttft_s else 0.0
-    tpot = steps.decode_s(1.0, prompt + load.output_tokens / 2) / limits.tpot_s if limits.tpot_s else 0.0
     return max(ttft, tpot)
