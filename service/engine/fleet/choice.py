@@ -8,14 +8,16 @@ save, are looked at afterwards, and kept where they are truly better. A layout i
 only while a bound on what it may achieve is not worse than the best that is known.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heapify, heappop, heappush
-from math import inf
+from math import inf, nextafter
 from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
 from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
+from service.engine.fleet.estimates import alone_s, estimated_excess
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import Objective, SizeQuestion
 from service.engine.fleet.settings import Resolved
@@ -26,7 +28,7 @@ from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import hoped, needs_time
 from service.engine.time.demand import kind_of, wanted_of
 from service.engine.time.estimate import hoped_users
-from service.engine.time.replica import quickly_timed, timed
+from service.engine.time.replica import timed
 
 # Kernels may be so many times faster than the quick estimate.
 HOPED: Final = 2.0
@@ -79,7 +81,7 @@ class _Search:
 
     def usual(self, known: Merit) -> Merit:
         """Look at usual layouts with the engine's own settings; return the best that is known then."""
-        for bound, plan in self.by_bound():
+        for bound, plan in self._by_bound(self._first_looked_at(), partial(self.plan, self.resolved)):
             if bound == NOTHING:
                 self.hopeless.append((self.resolved, plan))
             elif bound > known:
@@ -157,12 +159,20 @@ class _Search:
         of_one = kind_of(load).hoped(replica.serving, hoped_users(replica.serving, limits, CERTAIN), CERTAIN)
         return wanted_of(load, question.headroom).replicas(of_one) + self.spares if of_one else 1
 
-    def by_bound(self) -> Iterator[tuple[Merit, MemoryPlan]]:
+    def least(self) -> Merit:
+        """Return what no deployment is better than, with the most room that settings give any layout."""
+        layouts = self._first_looked_at() if self.aim.objective == "latency" else self.space.layouts
+        planned_with_room = self._by_bound(layouts, lambda layout: roomiest(self.resolved, self._plan_of(layout)))
+        bound, _ = next(planned_with_room)
+        return bound
+
+    def _by_bound(
+        self, layouts: Sequence[Layout], plan_of: Callable[[Layout], MemoryPlan]
+    ) -> Iterator[tuple[Merit, MemoryPlan]]:
         """Yield plans by what may be hoped of them, the best first; who stops early plans only what came.
 
         No deployment is better than one of its replicas: with that a layout waits until it is its turn.
         """
-        layouts = self._first_looked_at()
         waiting: list[tuple[Merit, int, MemoryPlan | None]] = [
             (self.aim.merit(layout, 1 + self.spares), index, None) for index, layout in enumerate(layouts)
         ]
@@ -172,14 +182,14 @@ class _Search:
             if plan is not None:
                 yield bound, plan
                 continue
-            plan = self.plan(self.resolved, layouts[index])
+            plan = plan_of(layouts[index])
             heappush(waiting, (self.bound(plan), index, plan))
 
     def explained(self) -> tuple[Deployment, ...]:
         """Return deployments that carry nothing: those that miss least by memory, then by an estimate of time."""
         ordered = sorted(
             enumerate(self.hopeless),
-            key=lambda entry: (entry[1][1].shortfall_bytes, _estimated_excess(self.question, entry[1][1]), entry[0]),
+            key=lambda entry: (entry[1][1].shortfall_bytes, estimated_excess(self.question, entry[1][1]), entry[0]),
         )
         tried = [deployment_of(self.question, *shape) for _, shape in ordered[:MOST_EXPLAINED]]
         return tuple(deployment for deployment in tried if deployment is not None)
@@ -208,21 +218,26 @@ def deployments(
         hope: how many times faster than the quick estimate kernels may be.
     """
     search = _search(question, objective, hope)
-    search.others(search.usual(at_most))
+    known = search.usual(at_most)
+    search.others(known if search.kept else _no_worse_than(known))
     # What takes too much does carry the load: nothing was found to be impossible.
     is_impossible = not search.kept and len(search.hopeless) >= len(search.space.usual)
     return search.explained() if is_impossible else tuple(search.kept)
 
 
+def _no_worse_than(merit: Merit) -> Merit:
+    """Return what everything as good as a bound is truly better than."""
+    first, second = merit
+    return first, nextafter(second, inf)
+
+
 def least(question: SizeQuestion, objective: Objective = "gpus", hope: float = HOPED) -> Merit:
-    """Return a bound on every deployment with the engine's own settings, were kernels faster than a quick estimate.
+    """Return a bound on every deployment, were kernels faster than a quick estimate by a factor.
 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
-    search = _search(question, objective, hope)
-    bound, _ = next(search.by_bound())
-    return bound
+    return _search(question, objective, hope).least()
 
 
 def best(candidates: Sequence[Deployment], question: SizeQuestion, objective: Objective = "gpus") -> Deployment:
@@ -271,29 +286,4 @@ def _excess(deployment: Deployment, limits: Limits) -> float:
     alone = deployment.replica.alone()
     ttft = alone.ttft_s.percentile(limits.percentile) / limits.ttft_s if limits.ttft_s else 0.0
     tpot = alone.tpot_s.percentile(limits.percentile) / limits.tpot_s if limits.tpot_s else 0.0
-    return max(ttft, tpot)
-
-
-def alone_s(question: SizeQuestion, plan: MemoryPlan) -> float:
-    """Return the time of one request by a quick estimate; 0 where nobody tells it. [s]."""
-    serving = None if question.timers is None else quickly_timed(plan, question.timers, question.load)
-    if serving is None:
-        return 0.0
-    steps, load = serving.timing.steps, question.load
-    new = load.input_tokens * (1 - load.prefix_cache_hit_fraction)
-    decode_s = steps.decode_s(1.0, load.input_tokens + load.output_tokens / 2)
-    return steps.mixed_s(new, load.input_tokens / 2, 0.0, 0.0) + load.output_tokens * decode_s
-
-
-def _estimated_excess(question: SizeQuestion, plan: MemoryPlan) -> float:
-    """Return the same by a quick estimate."""
-    limits, load = question.limits, question.load
-    if question.timers is None or not plan.holds_one_request:
-        return 0.0
-    serving = quickly_timed(plan, question.timers, load)
-    if serving is None:
-        return 0.0
-    steps, prompt = serving.timing.steps, float(load.input_tokens)
-    ttft = steps.mixed_s(prompt, prompt / 2, 0.0, 0.0) / limits.ttft_s if limits.ttft_s else 0.0
-    tpot = steps.decode_s(1.0, prompt + load.output_tokens / 2) / limits.tpot_s if limits.tpot_s else 0.0
     return max(ttft, tpot)
