@@ -279,7 +279,7 @@ def flags_and_warnings(client: TestClient, **change: Any) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("change", "flags"),
     [
-        ({"weight_format": "fp16"}, "--dtype float16"),
+        ({"weight_format": "fp16"}, "--dtype half"),
         ({"kv_cache_dtype": "bf16"}, "--kv-cache-dtype bfloat16"),
         ({"engine": "sglang", "kv_cache_dtype": "bf16"}, "--kv-cache-dtype bf16"),
         ({"engine": "sglang", "block_size": 64}, "--page-size 64"),
