@@ -63,9 +63,10 @@ class Replicas:
 
     def kill_one(self) -> bool:
         """Kill one that serves, and start it again; return whether there was one."""
-        number = random.randrange(len(self.ports))
-        if asked(self.ports[number], "/livez")[0] != 200:
+        alive = [number for number, port in enumerate(self.ports) if asked(port, "/livez")[0] == 200]
+        if len(alive) < 2:  # somebody has to be there to be asked
             return False
+        number = random.choice(alive)
         self._processes[number].kill()
         self._processes[number].wait()
         self._processes[number] = self._started(self.ports[number])
@@ -146,6 +147,7 @@ def kills() -> dict[str, Any]:
         time.sleep(7)  # all have polled since
         check(witness, replicas.ports)
         return {
+            "seconds": KILLS_S,
             "kills": num_kills,
             "writes": len(witness.confirmed),
             "revisions": len(witness.by_revision),
@@ -168,7 +170,7 @@ def flat() -> dict[str, Any]:
     with served() as (port, process):
         seen, took_s = asyncio.run(closed_loop(port, distinct(), 2, 5))
         rate = seen.count(200) / took_s / 2
-        return {"per_s": round(rate, 1), "slices": list(_slices(port, process, rate))}
+        return {"seconds": FLAT_S, "per_s": round(rate, 1), "slices": list(_slices(port, process, rate))}
 
 
 def _slices(port: int, process: Any, rate: float) -> Iterator[dict[str, Any]]:
