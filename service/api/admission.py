@@ -78,6 +78,11 @@ class Turns:
         """Return whether the next one would wait too long; as many as there are threads always may."""
         return self.num_waiting >= self._width and self.wait_s > self._most_wait_s
 
+    @property
+    def room(self) -> int:
+        """Return how many may be here at once, at work or waiting."""
+        return self._width + max(self._width, int(self._most_wait_s * self._width / max(self.mean_s, 1e-4)))
+
     async def run(self, work: Callable[[], Result], ticket: Ticket, slice_s: float | None = None) -> Result:
         """Return what the work returns.
 
@@ -166,6 +171,7 @@ class Admission:
         self._patience_s = patience_s
         self.quick = Turns("quick", width=max(cores, 2), most_wait_s=MOST_WAIT_S)
         self.dear = Turns("dear", width=max(cores // 2, 1), most_wait_s=patience_s / 2)
+        self.num_dear = 0
         self._share_put_off: LRUCache[Hashable, float] = LRUCache(MOST_KINDS)
 
     async def run(self, kind: Hashable, work: Callable[[], Result]) -> Result:
@@ -196,7 +202,11 @@ class Admission:
         else:
             self._share_put_off[kind] = share * (1 - NEWEST_SHARE)
             return result
-        return await self.dear.run(work, ticket)
+        self.num_dear += 1
+        try:
+            return await self.dear.run(work, ticket)
+        finally:
+            self.num_dear -= 1
 
     def close(self) -> None:
         """Begin nothing more."""

@@ -45,6 +45,7 @@ class Replies:
         self._kept: MutableMapping[Key, Reply] = LRUCache(MOST_KEPT_BYTES, getsizeof=_bytes_of)
         self._of: tuple[Snapshot | None, date] = (None, date.min)  # prices grow stale with the days
         self._large = 0
+        self._inside = 0  # questions that were passed on and are not answered yet
         self._busy = problem_response(503, "busy", BUSY, headers={"Retry-After": "1"})  # written once, sent often
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,7 +74,10 @@ class Replies:
     def _turns_away(self, scope: Scope, body: bytes | None) -> bool:
         reception: Reception = scope["app"].state.reception
         is_large = body is None and scope["method"] == "POST"
-        return reception.admission.quick.is_full or (is_large and self._large >= MOST_LARGE_AT_ONCE)
+        admission = reception.admission
+        # Of a burst, what is still being read counts too: a refusal should cost less than reading a question.
+        is_full = admission.quick.is_full or self._inside - admission.num_dear >= admission.quick.room
+        return is_full or (is_large and self._large >= MOST_LARGE_AT_ONCE)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, key: Key | None) -> None:
         """Pass the question on, and keep the answer."""
@@ -81,10 +85,12 @@ class Replies:
         asked_of, held = keeper.snapshot, _Held(send)
         is_large = key is None  # or odd in another way, which is as rare
         self._large += is_large
+        self._inside += 1
         try:
             await self._app(scope, receive, held)
         finally:
             self._large -= is_large
+            self._inside -= 1
         reply = held.reply()
         if reply is None:
             return

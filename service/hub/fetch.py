@@ -7,6 +7,7 @@ from urllib.parse import urljoin, urlsplit
 import httpx2
 
 from service.hub.errors import HubError, NotOnHubError, RedirectedAwayError, UnusableHubAnswerError
+from service.hub.pinning import pinned_address
 
 MAX_BYTES: Final = 5 * 1024 * 1024
 MAX_REDIRECTS: Final = 3
@@ -70,7 +71,9 @@ class Fetcher:
         plainly = {"accept-encoding": "identity", **headers}  # what is capped is what is sent
         try:
             for _ in range(MAX_REDIRECTS + 1):
-                async with client.stream("GET", url, headers=plainly) as response:
+                where, host, extensions = await _pinned(url)
+                asked = client.stream("GET", where, headers={**plainly, **host}, extensions=extensions)
+                async with asked as response:
                     if not response.is_redirect:
                         _check_status(response)
                         return await _limited(response, first, most_bytes, is_part=bool(headers))
@@ -96,6 +99,15 @@ class Fetcher:
                 f"the hub redirects to {host[:100]!r}, which is not on the list of allowed hosts over https"
             )
         return target
+
+
+async def _pinned(url: str) -> tuple[str, dict[str, str], dict[str, str]]:
+    """Return a URL by its address, and the headers and extensions that still name the host; a mirror here stays."""
+    _, host, port = _origin(url)
+    address = None if host in LOOPBACK else await pinned_address(host, port)
+    if address is None:
+        return url, {}, {}
+    return str(httpx2.URL(url).copy_with(host=address)), {"host": host}, {"sni_hostname": host}
 
 
 async def _limited(response: httpx2.Response, first: int, most_bytes: int, *, is_part: bool) -> bytes:

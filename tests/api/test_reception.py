@@ -150,7 +150,7 @@ def test_a_question_asked_by_many_is_computed_once_and_for_whoever_stays(service
     async def asked() -> list[int]:
         async with httpx2.AsyncClient(timeout=60) as client:
             url = f"{service.url}/slow"
-            tasks = [asyncio.create_task(client.post(url, json=slow(300))) for _ in range(8)]
+            tasks = [asyncio.create_task(client.post(url, json=slow(300))) for _ in range(3)]
             while 300 not in Work.begun:  # noqa: ASYNC110 - what is waited for happens in threads
                 await asyncio.sleep(0.01)
             tasks[0].cancel()
@@ -158,7 +158,7 @@ def test_a_question_asked_by_many_is_computed_once_and_for_whoever_stays(service
             Work.release.set()
             return [response.status_code for response in await asyncio.gather(*tasks[1:])]
 
-    assert asyncio.run(asked()) == [200] * 7
+    assert asyncio.run(asked()) == [200] * 2
     assert Work.begun.count(300) <= 2  # among the quick ones, and among the dear ones
     assert 300 not in Work.given_up or Work.begun.count(300) == 2
 

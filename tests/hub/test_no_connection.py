@@ -45,6 +45,8 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         made.append(host)
         raise socket.gaierror
 
+    for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(socket.socket, "connect", connected)
     monkeypatch.setattr(socket.socket, "connect_ex", connected)
     monkeypatch.setattr(socket, "getaddrinfo", looked_up)
@@ -86,12 +88,51 @@ def test_a_model_named_like_an_address_is_asked_of_the_hub_alone(connections: li
     assert {entry if isinstance(entry, str) else entry.decode() for entry in connections} <= {"huggingface.co"}
 
 
-def test_the_spy_sees_a_connection(connections: list[Any]) -> None:
-    async def asked() -> None:
-        fetcher = Fetcher("https://huggingface.co", frozenset({"huggingface.co"}), 1.0)
-        async with fetcher.client() as client:
-            await fetcher.document(client, "a", "a")
+PRIVATE_ADDRESSES = ("10.0.0.1", "127.0.0.1", "169.254.169.254", "192.168.1.1", "::1", "fe80::1", "fd00::1", "::ffff:10.0.0.1", "100.64.0.1", "0.0.0.0", "224.0.0.1")  # noqa: S104 # fmt: skip
 
+
+@pytest.mark.parametrize("address", PRIVATE_ADDRESSES)
+def test_an_allowed_name_that_leads_into_a_private_network_is_not_followed(
+    connections: list[Any], monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda *_, **__: [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 443))]
+    )
+
+    with pytest.raises(HubError, match="not public"):
+        asyncio.run(asked())
+
+    assert connections == []
+
+
+def test_a_name_is_looked_up_once_and_its_address_connected_to(
+    connections: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up: list[str] = []
+
+    def moving(host: Any, port: Any, *_: Any, **__: Any) -> list[Any]:
+        name = host.decode() if isinstance(host, bytes) else host
+        if name == "huggingface.co":  # public at first, and private for whoever looks again
+            looked_up.append(name)
+            name = "8.8.8.8" if len(looked_up) == 1 else "10.0.0.1"
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (name, port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", moving)
+    with pytest.raises(HubError):
+        asyncio.run(asked())
+
+    assert looked_up == ["huggingface.co"]
+    assert connections == [("8.8.8.8", 443)]
+
+
+async def asked() -> None:
+    """Ask an allowed hub for anything."""
+    fetcher = Fetcher("https://huggingface.co", frozenset({"huggingface.co"}), 1.0)
+    async with fetcher.client() as client:
+        await fetcher.document(client, "a", "a")
+
+
+def test_the_spy_sees_a_connection(connections: list[Any]) -> None:
     with pytest.raises(HubError):
         asyncio.run(asked())
     assert connections
