@@ -23,7 +23,7 @@ CALLED: Final[Mapping[str, str]] = {
     "max_gpus": "gpu_limit limit_gpus max_num_gpus",
     "max_model_len": "max_context_tokens context_length context_len context_window max_context max_context_length "
     "max_context_len max_seq_len max_sequence_length model_max_length ctx ctx_len ctx_size num_ctx n_ctx context "
-    "context_size max_length seq_len sequence_length max_position_embeddings context_tokens",
+    "context_size max_length seq_len sequence_length max_position_embeddings",
     "concurrent_requests": "concurrency users concurrent_users num_users max_concurrency parallel_requests "
     "num_concurrent concurrent simultaneous_requests request_concurrency streams virtual_users vus clients sessions",
     "request_rate_per_s": "rps qps request_rate rate requests_per_second requests_per_s req_per_s throughput "
@@ -39,7 +39,7 @@ CALLED: Final[Mapping[str, str]] = {
     "tpot_s": "tpot itl time_per_output_token inter_token_latency max_tpot tpot_limit tpot_slo itl_s decode_latency "
     "target_tpot tbt time_between_tokens",
     "percentile": "pct quantile latency_percentile slo_percentile p",
-    "weight_format": "quantization quant quantize precision dtype weight_dtype weights_dtype weight_precision q "
+    "weight_format": "quant quantize precision dtype weight_dtype weights_dtype weight_precision q "
     "model_dtype quantization_format quant_method weight_quantization torch_dtype",
     "weight_formats": "quantizations precisions dtypes",
     "kv_cache_dtype": "kv_dtype cache_dtype kv_cache kv_precision kv_quantization kv_cache_precision kv_cache_quant",

@@ -18,7 +18,7 @@ from service.questions.size import SIZE
         ("maxModelLen", "max_model_len"),
         ("ttft_ms", "ttft_s"),
         ("ISL", "input_tokens"),
-        ("quantization", "weight_format"),
+        ("quant_method", "weight_format"),
         ("mem_fraction_static", "gpu_memory_utilization"),
         ("qps", "request_rate_per_s"),
     ],
