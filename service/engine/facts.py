@@ -31,10 +31,10 @@ class ModelFacts(Valued):
     """A model as the catalog or a pasted config states it; exactly one checkpoint is the default."""
 
     id: str
-    architecture: Architecture
+    architecture: Architecture = field(repr=False)  # 30 kB as text
     checkpoints: tuple[Checkpoint, ...]
     source: str | None
-    config_json: str = ""  # the published config, for step timers that read it
+    config_json: str = field(default="", repr=False)  # the published config, for step timers that read it
     weight_bytes: int | None = None  # stated by the caller where the config cannot tell
     is_text_only: bool = False  # loaded without towers for images and sound
     key: str = field(init=False, repr=False)

@@ -243,7 +243,7 @@ def test_pace_is_kept_by_smaller_batches_and_every_lever_saves_what_it_says(ques
     noted = next(note for note in found.assumptions if note.name == "max_num_seqs")
     cap = noted.value
     assert isinstance(cap, int)
-    assert noted.origin == "default"
+    assert noted.origin == "chosen"
     assert "the engine's own cap is 1024" in (noted.source or "")
     assert ("--max-num-seqs", str(cap)) in pairwise(found.engine_args)
     assert found.binding_constraint in ("tpot", "ttft")  # what a full batch keeps waiting may break the other limit
