@@ -12,6 +12,7 @@ import pytest
 from packaging.version import Version
 
 from service.engine.engines.base import Engine, Spent
+from service.engine.engines.flags.base import CommandLine
 from service.engine.engines.registry import DEFAULT_ENGINE, ENGINES, engine_named
 from service.engine.inputs import EngineName
 
@@ -20,8 +21,8 @@ ENGINES_ROOM = ROOT / "service" / "engine" / "engines"
 NAMES = frozenset(get_args(EngineName))
 GIB = 1 << 30
 
-# Rooms that still ask for a name: the flags move to `engines/flags/`, logs say whose they are.
-ASKING = ("service/engine/fleet/arguments.py", "service/calibration/")
+# Rooms that still ask for a name: logs say whose they are.
+ASKING = ("service/calibration/",)
 PATHS = [
     path
     for path in sorted((ROOT / "service").rglob("*.py"))
@@ -88,9 +89,12 @@ def test_every_name_of_a_question_is_an_engine() -> None:
     assert DEFAULT_ENGINE in ENGINES
 
 
-def test_an_engine_that_forgets_any_rule_fails_the_type_check_by_the_rule_s_name(tmp_path: Path) -> None:
-    rules = sorted(Engine.__abstractmethods__)
-    bodies = ast.parse((ENGINES_ROOM / "vllm.py").read_text(encoding="utf-8")).body
+@pytest.mark.parametrize(("owed", "written"), [(Engine, "vllm.py"), (CommandLine, "flags/vllm.py")])
+def test_an_engine_that_forgets_any_rule_fails_the_type_check_by_the_rule_s_name(
+    tmp_path: Path, owed: type[Engine | CommandLine], written: str
+) -> None:
+    rules = sorted(owed.__abstractmethods__)
+    bodies = ast.parse((ENGINES_ROOM / written).read_text(encoding="utf-8")).body
     whole = next(node for node in bodies if isinstance(node, ast.ClassDef))
     module = tmp_path / "forgetful.py"
     lines = [ast.unparse([node for node in bodies if node is not whole])]  # type: ignore[arg-type]
