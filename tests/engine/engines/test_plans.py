@@ -44,7 +44,7 @@ def test_a_row_in_any_place_speaks_for_the_versions_before_it(rows: list[Row]) -
     st.sampled_from([True, False, 1, 64, (), "x"]),
 )
 def test_what_a_row_states_is_used_or_refused(rows: list[Row], name: str, value: object) -> None:
-    stated = [*rows[:5], toy(**{name: value}), *rows[5:]]
+    stated = [*rows[:5], Row(name="toy", since="0.5", differences={name: value}), *rows[5:]]
     try:
         table = plan_table(stated)
     except VersionTableError as error:

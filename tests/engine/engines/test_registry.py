@@ -11,18 +11,24 @@ from typing import get_args
 import pytest
 from packaging.version import Version
 
+from service.calibration.logs.startups import READERS as LOGS
 from service.engine.engines.base import Engine, Spent
 from service.engine.engines.flags.base import CommandLine
 from service.engine.engines.registry import DEFAULT_ENGINE, ENGINES, engine_named
 from service.engine.inputs import EngineName
+from service.measurements.startup_logs import READERS
 
 ROOT = Path(__file__).resolve().parents[3]
 ENGINES_ROOM = ROOT / "service" / "engine" / "engines"
 NAMES = frozenset(get_args(EngineName))
 GIB = 1 << 30
 
-# Rooms that still ask for a name: logs say whose they are.
-ASKING = ("service/calibration/",)
+# Published serving runs say whose they are, and what their benchmark told each engine: facts of the runs.
+ASKING = (
+    "service/calibration/fits/serving.py",
+    "service/calibration/logs/serving.py",
+    "service/calibration/serving.py",
+)
 PATHS = [
     path
     for path in sorted((ROOT / "service").rglob("*.py"))
@@ -85,6 +91,8 @@ rules = rules_for("vllm")
 
 def test_every_name_of_a_question_is_an_engine() -> None:
     assert set(ENGINES) == NAMES
+    assert {reader.engine for reader in READERS} == NAMES
+    assert set(LOGS) == NAMES
     assert all(engine_named(name).name == name for name in ENGINES)
     assert DEFAULT_ENGINE in ENGINES
 
