@@ -14,6 +14,7 @@ from service.calibration.startups import FIRST_RECENT, Comparison, compare_start
 from service.catalog.engine_rules import version_numbers
 from service.catalog.snapshot import Snapshot
 from service.engine import Gpu
+from service.engine.engines.registry import engine_named
 from service.performance.timers import MEASURED, KernelTimers
 
 FIRST_STATED = (0, 2)  # development builds call themselves 0.1
@@ -164,13 +165,15 @@ def _startup_lines(rows: Sequence[Row], catalog: Snapshot, skipped: list[Skipped
 
 
 def _age(comparison: Comparison) -> str:
-    """Return which engine versions a start-up speaks for."""
-    if comparison.engine != "vllm":
-        return {"sglang": "SGLang", "tensorrt-llm": "TensorRT-LLM"}[comparison.engine]
+    """Return which engine versions a start-up speaks for; those of engines that profile are told apart by age."""
+    engine = engine_named(comparison.engine)
+    if engine.memory_share != "total":
+        return engine.title
     numbers = version_numbers(comparison.engine_version)
     if not numbers or numbers < FIRST_STATED:
-        return "vLLM, version not stated"
-    return "vLLM 0.10 and newer" if numbers >= FIRST_RECENT else "vLLM before 0.10"
+        return f"{engine.title}, version not stated"
+    recent = ".".join(map(str, FIRST_RECENT))
+    return f"{engine.title} {recent} and newer" if numbers >= FIRST_RECENT else f"{engine.title} before {recent}"
 
 
 def _rows(path: Path, skipped: list[Skipped]) -> Sequence[Row]:

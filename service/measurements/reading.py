@@ -6,7 +6,7 @@ from typing import Final
 
 from service.measurements.benchmarks import benchmark
 from service.measurements.observed import MOST_SHOWN, Observed, UnreadableTextError
-from service.measurements.startup_logs import PATTERNS, startup_log
+from service.measurements.startup_logs import READERS, startup_log
 
 MOST_LINES: Final = 20_000  # of which an engine's start-up has some hundreds, at the head of its log
 MOST: Final = 10**18
@@ -70,12 +70,10 @@ def _whole(text: str) -> int:
 
 def _log(lines: Sequence[tuple[int, str]]) -> Observed:
     """Return a log as the engine that understands most of it reads it."""
-    read = [(startup_log(engine, lines)) for engine in PATTERNS] if lines else []
-    best = max(read, key=lambda observed: len(observed.figures), default=None)
+    read = [(reader.engine, startup_log(reader, lines)) for reader in READERS] if lines else []
+    engine, best = max(read, key=lambda pair: len(pair[1].figures), default=("", None))
     if best is None or not best.figures:
         place, line = lines[0] if lines else (1, "")
         raise UnreadableTextError(place, f"{line.strip()[:MOST_SHOWN]!r} and what follows measure nothing", ACCEPTED)
-    best.settings.setdefault(
-        "engine", next(engine for engine, each in zip(PATTERNS, read, strict=True) if each is best)
-    )
+    best.settings.setdefault("engine", engine)
     return best

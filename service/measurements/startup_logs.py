@@ -8,8 +8,11 @@ Sources:
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+from service.engine.engines.registry import engine_named
+from service.engine.inputs import EngineName
 from service.measurements.observed import Observed
 from service.measurements.patterns import MEMORY, NUMBER, Pattern, line_of, read_lines, setting
 
@@ -62,8 +65,21 @@ TENSORRT_LLM: Final[Sequence[Pattern]] = (
     line_of(r"blocks in primary pool: " + NUMBER, figures=("kv_cache.num_gpu_blocks",)),
     line_of(r"(\d+) tokens per block", settings=("block_size",)),
 )  # fmt: skip
-PATTERNS: Final[Mapping[str, Sequence[Pattern]]] = {"vllm": VLLM, "sglang": SGLANG, "tensorrt-llm": TENSORRT_LLM}
-TITLES: Final[Mapping[str, str]] = {"vllm": "vLLM", "sglang": "SGLang", "tensorrt-llm": "TensorRT-LLM"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReader:
+    """What one engine's start-up log is read by."""
+
+    engine: EngineName
+    patterns: Sequence[Pattern]
+
+
+READERS: Final = (
+    LogReader(engine="vllm", patterns=VLLM),
+    LogReader(engine="sglang", patterns=SGLANG),
+    LogReader(engine="tensorrt-llm", patterns=TENSORRT_LLM),
+)
 
 # Settings as engines print their arguments: 'name': value, or name=value.
 ARGUMENTS: Final = re.compile(
@@ -86,14 +102,14 @@ FIELDS: Final[Mapping[str, str]] = {
 UNSAID: Final = ("None", "auto", "", None)
 
 
-def startup_log(engine: str, lines: Sequence[tuple[int, str]]) -> Observed:
+def startup_log(reader: LogReader, lines: Sequence[tuple[int, str]]) -> Observed:
     """Return what a start-up log of one engine says.
 
     Raises:
         UnreadableTextError: two lines state a setting otherwise.
     """
-    observed = Observed(what=f"{TITLES[engine]} start-up log", kind="start-up log")
-    read_lines(observed, PATTERNS[engine], lines)
+    observed = Observed(what=f"{engine_named(reader.engine).title} start-up log", kind="start-up log")
+    read_lines(observed, reader.patterns, lines)
     for place, line in lines:
         if ARGUMENTS.search(line[:2000]):
             _arguments(observed, line, place)

@@ -9,8 +9,12 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
+from importlib import resources
 from pathlib import Path
 from typing import Any, Final
+
+import yaml
 
 from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName, Layout
@@ -30,18 +34,6 @@ MILLISECONDS_PER_S: Final = 1e3
 MOST_SYSTEMS: Final = 4
 _held: "OrderedDict[tuple[str, EngineName], Any]" = OrderedDict()
 
-# A small model that the library knows: whether it has tables tells of a GPU, an engine and a format alone.
-PROBE: Final[Mapping[str, Any]] = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
-    "hidden_size": 2048,
-    "intermediate_size": 8192,
-    "max_position_embeddings": 8192,
-    "num_attention_heads": 32,
-    "num_hidden_layers": 1,
-    "num_key_value_heads": 8,
-    "vocab_size": 128256,
-}
 # What the library says of it, where no matrices were measured: each refusal costs as much as an answer.
 _probed: dict[tuple[str, EngineName, str], Refusal | None] = {}
 
@@ -82,9 +74,17 @@ def _without_matrices(kernels: Kernels, modes: Mapping[str, str]) -> Refusal | N
     mode = modes.get("gemm_quant_mode", "")
     asked = (kernels.system, kernels.engine, mode)
     if asked not in _probed:
-        found = _tried(PROBE, kernels, Layout(), {"gemm_quant_mode": mode} if mode else {})
+        found = _tried(_probe(), kernels, Layout(), {"gemm_quant_mode": mode} if mode else {})
         _probed[asked] = found if isinstance(found, Refusal) and NO_MATRICES in found.reason else None
     return _probed[asked]
+
+
+@lru_cache(maxsize=1)
+def _probe() -> Mapping[str, Any]:
+    """Return the config of a small model that the library knows."""
+    file = resources.files("service.performance").joinpath("data", "probe.yaml")
+    config: Mapping[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return config
 
 
 def _tried(

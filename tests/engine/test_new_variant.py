@@ -268,9 +268,8 @@ VARIANTS = {
 } - BASE_NAMES
 ROOMS = [
     path
-    for room in (ROOT / "service" / "engine", ROOT / "service" / "performance")
-    for path in sorted(room.rglob("*.py"))
-    if "layers" not in path.relative_to(ROOT).parts
+    for path in sorted((ROOT / "service").rglob("*.py"))
+    if ROOT / "service" / "engine" / "layers" not in path.parents
 ]
 
 

@@ -21,6 +21,7 @@ from service.engine.layers import (
     Spread,
     Work,
 )
+from service.engine.layers.cache import CacheSharing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,10 @@ class OneKeyAttention(Mixer):
     num_heads: int
     head_dim: int
     page_tokens: int | None = 1
+
+    @property
+    def sharing(self) -> CacheSharing | None:
+        return CacheSharing(query_heads=self.num_heads, key_value_heads=1, saved_fraction=1 - 0.5 / self.num_heads)
 
     @property
     def role(self) -> Role:

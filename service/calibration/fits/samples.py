@@ -14,6 +14,11 @@ from service.engine.engines.rules import gib, has_unified_memory
 Sample = Callable[[Startup], float | None]
 
 
+def _is_profiled(startup: Startup) -> bool:
+    """Return whether the pool is what a share of the whole memory leaves beside a profiled forward pass."""
+    return startup.rules.memory_share == "total"
+
+
 def _sampler_dominates(startup: Startup) -> bool:
     """Return whether the sampler is the peak, whatever else is alive."""
     terms = startup.terms
@@ -24,8 +29,8 @@ def _sampler_dominates(startup: Startup) -> bool:
 def _beside_sampler_gib(startup: Startup) -> float | None:
     """Return what a printed peak leaves beside the sampler's logits, where those are the peak."""
     logged = startup.log.printed.activation
-    is_vllm = startup.rules.memory_share == "total" and not startup.rules.peak_includes_graphs
-    if not logged or not is_vllm or not startup.is_recent or not _sampler_dominates(startup):
+    is_peak = _is_profiled(startup) and not startup.rules.peak_includes_graphs
+    if not logged or not is_peak or not startup.is_recent or not _sampler_dominates(startup):
         return None
     sampler = startup.rules.sampler_bytes_per_logit * startup.terms.sampled_logits
     return float(logged - (sampler + startup.terms.lasting_bytes) / GIB)
@@ -51,7 +56,7 @@ def activation_base_gib(name: str) -> Sample:
 def captured_gib(startup: Startup) -> float | None:
     """What capturing took; adapters double it, a negative figure is memory freed meanwhile."""
     logged = startup.log.printed.graphs or 0
-    is_truth = startup.rules.graph_accounting == "outside" and startup.is_recent and startup.log.engine == "vllm"
+    is_truth = startup.rules.graph_accounting == "outside" and startup.is_recent and _is_profiled(startup)
     is_whole = startup.layout.pipeline_parallel_size == 1 and not has_unified_memory(startup.gpu)
     return float(logged) if logged > 0 and is_truth and is_whole else None
 
@@ -88,7 +93,7 @@ def context_gib(name: str) -> Sample:
     def sample(startup: Startup) -> float | None:
         logged, layout = startup.log.printed.non_torch, startup.layout
         is_alone = layout.tensor_parallel_size == 1 and layout.pipeline_parallel_size == 1
-        if not logged or not is_alone or startup.rules.memory_share != "total" or has_unified_memory(startup.gpu):
+        if not logged or not is_alone or not _is_profiled(startup) or has_unified_memory(startup.gpu):
             return None
         predicted = startup.terms.non_torch_bytes
         if predicted != gib(constants()[name].value) or not startup.log.gpu:
@@ -101,7 +106,7 @@ def context_gib(name: str) -> Sample:
 def _unexplained_gib(startup: Startup) -> float | None:
     """Budget - weights - activation - cache: non-torch, and what the other terms miss."""
     cache = startup.log.printed.cache
-    if cache is None or startup.rules.memory_share != "total" or not startup.is_recent:
+    if cache is None or not _is_profiled(startup) or not startup.is_recent:
         return None
     budget = startup.plan.settings.gpu_memory_utilization * startup.gpu.memory_bytes
     taken = startup.plan.memory.weight_bytes + startup.terms.activation_bytes
@@ -114,7 +119,7 @@ def implied_base_gib(name: str) -> Sample:
     def sample(startup: Startup) -> float | None:
         rules, value = startup.rules, constants()[name].value
         unexplained = _unexplained_gib(startup)
-        if unexplained is None or rules.engine != "vllm" or rules.activation_base_bytes != gib(value):
+        if unexplained is None or rules.activation_base_bytes != gib(value):
             return None
         return unexplained - startup.terms.non_torch_bytes / GIB + value
 
@@ -157,7 +162,7 @@ def missed_gib(name: str) -> Sample:
 
     def sample(startup: Startup) -> float | None:
         cache = startup.log.printed.cache
-        is_own = startup.log.engine == "vllm" and startup.rules.margin_bytes == gib(constants()[name].value)
+        is_own = _is_profiled(startup) and startup.rules.margin_bytes == gib(constants()[name].value)
         # One log of a compressed past (DeepSeek V4) misses 2.6 GiB, for reasons not known.
         if cache is None or not is_own or not startup.is_recent or startup.terms.layers.selecting:
             return None
@@ -173,7 +178,7 @@ def _contexts(rules: EngineRules) -> set[int]:
 def sglang_peers_gib(startup: Startup) -> float | None:
     """Memory - free memory before weights are loaded - context."""
     before = startup.log.printed.free_before_load
-    if startup.log.engine != "sglang" or before is None:
+    if startup.rules.memory_share != "static" or before is None:
         return None
     return startup.gpu.memory_bytes / GIB - before - constants()["sglang_context"].value
 

@@ -1,10 +1,12 @@
 """Rows of published measurements, as their files state them."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from service.engine import EngineName
 
 Row = Mapping[str, Any]
 
@@ -15,6 +17,14 @@ class Skipped:
 
     case: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineLog:
+    """What one engine's logs say in their own way."""
+
+    engine: EngineName
+    unstated_version: Callable[[Row], str | None]  # where none is stated; None where nothing else tells it
 
 
 class UnstatedError(ValueError):

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from service.calibration.logs.rows import Row, remarks
+from service.calibration.logs.rows import EngineLog, Row, remarks
 
 FREE_BEFORE_LOAD: Final = re.compile(r"begin\.? avail mem=([\d.]+) GB")
 
@@ -17,3 +17,6 @@ def free_before_load_gib(row: Row) -> float | None:
     """Return the memory that was free before weights were loaded."""
     printed = FREE_BEFORE_LOAD.search(remarks(row))
     return None if printed is None else float(printed[1])
+
+
+LOG: Final = EngineLog(engine="sglang", unstated_version=unstated_version)

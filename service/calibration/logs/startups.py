@@ -1,12 +1,12 @@
 """A logged start-up as values: what was served, with which settings, and what the engine printed."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from service.calibration.logs import sglang, tensorrt_llm, vllm
-from service.calibration.logs.rows import Row, UnstatedError, gib_of, remarks
+from service.calibration.logs.rows import EngineLog, Row, UnstatedError, gib_of, remarks
 from service.engine import EngineName, KvCacheDtype, SpeculativeMethod, WeightFormat
 
 FORMATS: Final[tuple[tuple[str, WeightFormat], ...]] = (
@@ -18,11 +18,7 @@ FORMATS: Final[tuple[tuple[str, WeightFormat], ...]] = (
     ("gptq", "int4"),
     ("int4", "int4"),
 )
-UNSTATED_VERSION: Final[Mapping[EngineName, Callable[[Row], str | None]]] = {
-    "vllm": vllm.unstated_version,
-    "sglang": sglang.unstated_version,
-    "tensorrt-llm": tensorrt_llm.unstated_version,
-}
+READERS: Final[Mapping[EngineName, EngineLog]] = {log.engine: log for log in (vllm.LOG, sglang.LOG, tensorrt_llm.LOG)}
 METHODS: Final[Mapping[str, SpeculativeMethod]] = {"mtp": "mtp", "eagle": "eagle", "eagle3": "eagle3", "ngram": "ngram"}
 KEPT_DEFAULT: Final = re.compile(
     r"default (flags|util|gpu_memory_utilization|kv_cache_free)|vLLM default|fraction default", re.IGNORECASE
@@ -158,7 +154,7 @@ def _version(row: Row) -> str | None:
     stated = str(row.get("engine_version") or "")
     if stated[:1].isdigit() and not stated.startswith(("0.0.", "0.1.")):
         return stated
-    return UNSTATED_VERSION[row["engine"]](row)
+    return READERS[row["engine"]].unstated_version(row)
 
 
 def _tensor_parallel_size(row: Row) -> int | None:

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from service.calibration.logs.rows import Row
+from service.calibration.logs.rows import EngineLog, Row
 
 FIRST_DAY_OF_0_20: Final = "2025-06-01"
 ENGINE_SIZE: Final = re.compile(r"Loaded engine size: (\d+) MiB")
@@ -36,3 +36,6 @@ def buffers_gib(row: Row) -> tuple[float, ...]:
 
 def _quote(row: Row) -> str:
     return str(row.get("quote") or "")
+
+
+LOG: Final = EngineLog(engine="tensorrt-llm", unstated_version=unstated_version)

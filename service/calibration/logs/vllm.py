@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from service.calibration.logs.rows import Row, remarks
+from service.calibration.logs.rows import EngineLog, Row, remarks
 
 FIRST_GENERATION_VERSION: Final = "0.6"
 # The newest release on some days, for sources that give a date instead of a version.
@@ -36,3 +36,6 @@ def graph_estimate_gib(row: Row) -> float | None:
     """Return the engine's own estimate of its graphs, as printed beside the truth."""
     printed = PRINTED_ESTIMATE.search(remarks(row))
     return None if printed is None else float(printed[1] or printed[2])
+
+
+LOG: Final = EngineLog(engine="vllm", unstated_version=unstated_version)

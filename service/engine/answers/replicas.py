@@ -56,7 +56,7 @@ def replicas(question: SizeQuestion) -> Replicas:
         binding_constraint=pod.carries(kind).binds,
         would_fit=() if count else _would_fit(question, pod),
         cost=aim_of("cost", question.gpu, question.offers).cost(layout, count) if count else None,
-        engine_args=engine_args(question.rules.engine, plan, question.settings),
+        engine_args=engine_args(plan, question.settings),
         assumptions=replicas_assumptions(question, timed),
         warnings=warnings_of(plan, timed.replica, question.settings, is_timed=question.timers is not None),
         rules_version=question.rules.rules_version,

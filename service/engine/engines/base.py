@@ -1,8 +1,7 @@
 """What a serving engine does its own way, whatever its version; one file each says it.
 
 What changes with versions are the rows of `catalog/data/engine_rules.yaml`, read into `rules.EngineRules`, and rules
-in code that take a version. The flags of an engine's command line belong into `engines/flags/`, a file per engine:
-they name what was sized, so they need no method here.
+in code that take a version. Its command line, which names what was sized, is a value of its own, of `engines/flags/`.
 """
 
 from abc import ABC, abstractmethod
@@ -11,12 +10,18 @@ from typing import Literal
 
 from packaging.version import Version
 
+from service.engine.engines.flags.base import CommandLine
 from service.engine.engines.plans import PlanRules
 from service.engine.inputs import EngineName
 
 # What the utilization is a share of: the whole memory (vLLM), the memory before weights are loaded, for
 # weights and cache alone (SGLang), or what weights and activations leave free (TensorRT-LLM).
 MemoryShare = Literal["total", "static", "free"]
+
+# What an engine may be told to do its own way, by the name of the field in a question.
+Switch = Literal[
+    "quantization", "enforce_eager", "enable_prefix_caching", "language_model_only", "swa_full_tokens_ratio"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +95,16 @@ class Engine(ABC):
     @abstractmethod
     def fp8_block_kernels(self) -> str:
         """Return the published kernel times that stand for dense matrices in blocks of fp8."""
+
+    @property
+    @abstractmethod
+    def switches(self) -> frozenset[Switch]:
+        """Return what it can be told, where there is a rule for what that changes."""
+
+    @property
+    @abstractmethod
+    def command_line(self) -> CommandLine:
+        """Return how it is started."""
 
     @abstractmethod
     def cache_bytes(self, spent: Spent, share: float, *, counts_graphs: bool) -> int:

@@ -1,6 +1,7 @@
 """How one version of an engine plans memory, where versions differ: each row says what was otherwise before it.
 
-A version's values are the newest ones, with every change undone that it does not have yet.
+A version's values are the newest ones, with every change undone that it does not have yet. Rows may be written in any
+order; one that would not be used as it stands is refused by its name, when the service starts.
 
 Sources:
     vLLM 0.8 to 0.33, the same files over versions: `platforms/interface.py` and `platforms/cuda.py` (blocks, kernels),
@@ -9,11 +10,13 @@ Sources:
     `model_executor/layers/fused_moe/` and `model_executor/layers/quantization/` (weights).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Final
 
 from packaging.version import Version
+
+from service.engine.engines.versions import Complete, Row, VersionTableError, in_order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,24 +54,66 @@ class PlanRules:
 
 
 NEWEST: Final = PlanRules()
-_VLLM: Final[Mapping[Version, Mapping[str, Any]]] = {
-    Version("0.33"): {"exports_states": ("flash_kda", "mamba2"), "refuses_other_floats": False},
-    Version("0.32"): {"exports_states": ("flash_kda",), "glm_sparse_is_fp8": False, "interleaves_rotary": False},
-    Version("0.31"): {"pads_plain_experts": False},
-    Version("0.30"): {"keeps_own_fp8_plain": False},
-    Version("0.29"): {"refines_expert_scales": False, "exports_states": ()},
-    Version("0.28"): {"caches_states": False, "retains_for_drafts": False},
-    Version("0.27"): {"packs_pages": False, "hybrid_latent_tokens": 64},
-    Version("0.26"): {"has_batches_in_flight": False, "expert_scale_multiple": 2},
-    Version("0.25"): {"drops_expert_scales": False},
-    Version("0.24"): {"workstations_run_sparse": False},
-    Version("0.22"): {"pads_expert_values": True},
-    Version("0.20.2"): {"counts_tokens_by_blocks": True},
-    Version("0.18"): {"kernels_set_blocks": False},
-    Version("0.17"): {"keeps_wide_routers": False, "pads_expert_values": False, "leaves_towers_out": False},
-    Version("0.15"): {"can_align_states": False, "flashinfer_runs_latents": False},
-    Version("0.11.1"): {"flashinfer_reads_fp8": False},
-}
+
+
+def _before(since: str, **otherwise: object) -> Row:
+    """Return what vLLM did otherwise before a version."""
+    return Row(name=f"vLLM before {since}", since=since, differences=otherwise)
+
+
+VLLM: Final = (
+    _before("0.33", exports_states=("flash_kda", "mamba2"), refuses_other_floats=False),
+    _before("0.32", exports_states=("flash_kda",), glm_sparse_is_fp8=False, interleaves_rotary=False),
+    _before("0.31", pads_plain_experts=False),
+    _before("0.30", keeps_own_fp8_plain=False),
+    _before("0.29", refines_expert_scales=False, exports_states=()),
+    _before("0.28", caches_states=False, retains_for_drafts=False),
+    _before("0.27", packs_pages=False, hybrid_latent_tokens=64),
+    _before("0.26", has_batches_in_flight=False, expert_scale_multiple=2),
+    _before("0.25", drops_expert_scales=False),
+    _before("0.24", workstations_run_sparse=False),
+    _before("0.22", pads_expert_values=True),
+    _before("0.20.2", counts_tokens_by_blocks=True),
+    _before("0.18", kernels_set_blocks=False),
+    _before("0.17", keeps_wide_routers=False, pads_expert_values=False, leaves_towers_out=False),
+    _before("0.15", can_align_states=False, flashinfer_runs_latents=False),
+    _before("0.11.1", flashinfer_reads_fp8=False),
+)
+
+
+def plan_table(rows: Iterable[Row]) -> tuple[Complete[PlanRules], ...]:
+    """Return the rules of all versions before each row's own, newest first.
+
+    >>> plan_table([Row(name="toy before 2", since="2", differences={"packs_pages": False})])[0].value.packs_pages
+    False
+
+    Raises:
+        VersionTableError: a row cannot be used as it stands.
+    """
+    rules, table = NEWEST, []
+    for since, row in reversed(in_order(rows)):
+        rules = _undone(rules, row)
+        table.append(Complete(name=row.name, since=since, value=rules))
+    return tuple(table)
+
+
+def _undone(rules: PlanRules, row: Row) -> PlanRules:
+    """Return the rules without a row's change; each of its values has to be one, and has to change something."""
+    known = {rule.name for rule in fields(PlanRules)} - {"version"}
+    for name, value in row.differences.items():
+        if name not in known:
+            raise VersionTableError(f"{row.name}: no rule is named {name}")
+        after = getattr(rules, name)
+        if type(value) is not type(after):
+            raise VersionTableError(f"{row.name}: {name} is {value!r}, and {after!r} in newer versions")
+        if value == after:
+            raise VersionTableError(f"{row.name}: {name} is {value!r} in newer versions too")
+    if not row.differences:
+        raise VersionTableError(f"{row.name}: nothing was otherwise")
+    return replace(rules, **row.differences)
+
+
+_TABLE: Final = plan_table(VLLM)
 
 
 def plan_of(version: Version) -> PlanRules:
@@ -77,8 +122,5 @@ def plan_of(version: Version) -> PlanRules:
     >>> plan_of(Version("0.27")).caches_states, plan_of(Version("0.28")).caches_states
     (False, True)
     """
-    rules = replace(NEWEST, version=str(version))
-    for since, before in sorted(_VLLM.items(), reverse=True):
-        if version < since:
-            rules = replace(rules, **before)
-    return rules
+    rules = next((row.value for row in reversed(_TABLE) if version < row.since), NEWEST)
+    return replace(rules, version=str(version))

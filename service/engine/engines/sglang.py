@@ -10,7 +10,9 @@ from typing import Final
 
 from packaging.version import Version
 
-from service.engine.engines.base import Engine, MemoryShare, Spent, nearest_known
+from service.engine.engines.base import Engine, MemoryShare, Spent, Switch, nearest_known
+from service.engine.engines.flags.base import CommandLine
+from service.engine.engines.flags.sglang import SglangCommand
 from service.engine.engines.plans import NEWEST, PlanRules
 from service.engine.inputs import EngineName
 
@@ -25,10 +27,12 @@ class Sglang(Engine):
     title = "SGLang"
     memory_share: MemoryShare = "static"
     has_pool_per_kind = True
+    switches: frozenset[Switch] = frozenset({"quantization", "enable_prefix_caching", "swa_full_tokens_ratio"})
     reserves_output = False
     spreads_caches = False
     kernel_library = "sglang"
     fp8_block_kernels = "fp8_block"
+    command_line: CommandLine = SglangCommand()
 
     def cache_bytes(self, spent: Spent, share: float, *, counts_graphs: bool) -> int:  # noqa: ARG002 - never inside
         """Return what the share leaves for the cache. [bytes].

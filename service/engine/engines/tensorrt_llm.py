@@ -9,7 +9,9 @@ from typing import Final
 
 from packaging.version import Version
 
-from service.engine.engines.base import Engine, MemoryShare, Spent
+from service.engine.engines.base import Engine, MemoryShare, Spent, Switch
+from service.engine.engines.flags.base import CommandLine
+from service.engine.engines.flags.tensorrt_llm import TensorRtLlmCommand
 from service.engine.engines.plans import NEWEST, PlanRules
 from service.engine.inputs import EngineName
 
@@ -24,10 +26,12 @@ class TensorRtLlm(Engine):
     title = "TensorRT-LLM"
     memory_share: MemoryShare = "free"
     has_pool_per_kind = False
+    switches: frozenset[Switch] = frozenset()
     reserves_output = True
     spreads_caches = False
     kernel_library = "trtllm"
     fp8_block_kernels = "fp8_block"
+    command_line: CommandLine = TensorRtLlmCommand()
 
     def cache_bytes(self, spent: Spent, share: float, *, counts_graphs: bool) -> int:  # noqa: ARG002 - always inside
         """Return the share of what is free. [bytes].

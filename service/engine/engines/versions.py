@@ -64,14 +64,23 @@ def completed(rows: Iterable[Row]) -> tuple[Complete[Mapping[str, Any]], ...]:
     Raises:
         VersionTableError: a row's version is none, or two rows have one name or one version.
     """
-    ordered = sorted(((_first_version(row), row) for row in rows), key=lambda pair: pair[0])
-    _check_once(ordered)
     values: Mapping[str, Any] = {}
     complete: list[Complete[Mapping[str, Any]]] = []
-    for since, row in ordered:
+    for since, row in in_order(rows):
         values = changed(values, row.differences)
         complete.append(Complete(name=row.name, since=since, value=values))
     return tuple(complete)
+
+
+def in_order(rows: Iterable[Row]) -> list[tuple[Version, Row]]:
+    """Return the rows oldest first, each with the version that it speaks from.
+
+    Raises:
+        VersionTableError: a row's version is none, or two rows have one name or one version.
+    """
+    ordered = sorted(((_first_version(row), row) for row in rows), key=lambda pair: pair[0])
+    _check_once(ordered)
+    return ordered
 
 
 def unstated_of(engine: str, rows: Iterable[Row]) -> str:

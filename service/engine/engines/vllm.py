@@ -9,7 +9,9 @@ from typing import Final
 
 from packaging.version import Version
 
-from service.engine.engines.base import Engine, MemoryShare, Spent, nearest_known
+from service.engine.engines.base import Engine, MemoryShare, Spent, Switch, nearest_known
+from service.engine.engines.flags.base import CommandLine
+from service.engine.engines.flags.vllm import VllmCommand
 from service.engine.engines.plans import PlanRules, plan_of
 from service.engine.inputs import EngineName
 
@@ -25,12 +27,16 @@ class Vllm(Engine):
     title = "vLLM"
     memory_share: MemoryShare = "total"
     has_pool_per_kind = False
+    switches: frozenset[Switch] = frozenset({
+        "quantization", "enforce_eager", "enable_prefix_caching", "language_model_only",
+    })  # fmt: skip
     reserves_output = False
     spreads_caches = True
     kernel_library = "vllm"
     # Its kernels for blocks were measured in Triton, 2-5 times slower than the DeepGEMM it runs; those for
     # scales per token do the same work.
     fp8_block_kernels = "fp8"
+    command_line: CommandLine = VllmCommand()
 
     def cache_bytes(self, spent: Spent, share: float, *, counts_graphs: bool) -> int:
         """Return what the budget leaves for the cache. [bytes].

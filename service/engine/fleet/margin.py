@@ -1,6 +1,5 @@
 """Settings that still start where the ledger errs: what is printed keeps its stated error as margin."""
 
-import json
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,7 +16,6 @@ POOL_ERROR_FRACTION: Final = 0.076
 LEAST_POOL_ERROR_BYTES: Final = round(0.26 * GIB)
 # What a process takes of an empty GPU before the engine looks at what is free.
 CONTEXT_BYTES: Final = round(0.5 * GIB)
-HALF_FROM_CAPABILITY: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,38 +68,15 @@ def _with_pool(deployment: Deployment, pool_bytes: int) -> MemoryPlan:
 
 
 def _most_seqs(plan: MemoryPlan, smallest: MemoryPlan) -> int:
-    """Return the largest `max_num_seqs` that vLLM starts with.
-
-    Each decoding request takes one block with a layer's state in it, and a step has a token for each.
-
-    Source:
-        vLLM 0.33 `config/compilation.py` ("exceeds available Mamba cache blocks"), `config/scheduler.py`
-        (`max_num_batched_tokens` is at least `max_num_seqs`).
-    """
-    if plan.rules.engine != "vllm":
-        return plan.settings.max_num_seqs
-    most = plan.settings.max_num_batched_tokens
-    if any(mixer.is_recurrent for mixer in plan.model.architecture.mixers):
-        most = min(most, max(smallest.kv_cache.num_gpu_blocks, 1))
-    return min(plan.settings.max_num_seqs, most)
+    """Return the largest `max_num_seqs` that the engine starts with, up to the one that was sized."""
+    has_states = any(mixer.is_recurrent for mixer in plan.model.architecture.mixers)
+    most = plan.rules.serving_engine.command_line.most_sequences(
+        plan.settings.max_num_batched_tokens, smallest.kv_cache.num_gpu_blocks if has_states else None
+    )
+    return plan.settings.max_num_seqs if most is None else min(plan.settings.max_num_seqs, most)
 
 
 def _wanted_bytes(plan: MemoryPlan) -> float:
     if plan.settings.kv_cache_memory_bytes is not None:
         return 0.0
     return plan.settings.gpu_memory_utilization * plan.gpu.memory_bytes
-
-
-def needs_half(plan: MemoryPlan) -> bool:
-    """Return whether the GPU has no bfloat16, so that the engine must be told to compute in float16.
-
-    Source:
-        vLLM 0.33 `platforms/cuda.py` (`check_if_supports_dtype`): compute capability 8.0.
-    """
-    capability = plan.gpu.compute_capability
-    return capability is not None and float(capability) < HALF_FROM_CAPABILITY
-
-
-def needs_remote_code(plan: MemoryPlan) -> bool:
-    """Return whether the published model brings code of its own, which engines run only when told to."""
-    return "auto_map" in json.loads(plan.model.config_json or "{}")

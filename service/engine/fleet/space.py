@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from service.engine.engines.device import Device
+from service.engine.engines.registry import engine_named
 from service.engine.fleet.layouts import check_layout, is_legal
 from service.engine.formats.quantization import Quantization
 from service.engine.inputs import EngineName, Gpu, Layout, StatedLayout
@@ -67,7 +68,7 @@ def space_of(architecture: Architecture, quantization: Quantization, target: Tar
     usual = [layout for layout in legal if not _is_unusual(layout, stated)]
     spread = (
         []
-        if stated.decode_context_parallel_size is not None or target.engine != "vllm"
+        if stated.decode_context_parallel_size is not None or not engine_named(target.engine).spreads_caches
         else [
             most for layout in usual if (most := _most_spread(architecture, quantization, layout, target)) is not None
         ]
@@ -157,8 +158,9 @@ def _stages(gpu: Gpu, tensor: int) -> tuple[int, ...]:
 
 def _copies(architecture: Architecture, target: Target, tensor: int) -> tuple[int, ...]:
     """Return copies of the attention inside a server, or over whole servers; 1 where there is nothing to share."""
-    if not architecture.has_experts or target.engine == "tensorrt-llm":
-        return (1,)  # replicas do the same; `trtllm-serve` names no such copies
+    command_line = engine_named(target.engine).command_line
+    if not architecture.has_experts or "data_parallel_size" in command_line.without_flag:
+        return (1,)  # replicas do the same, or no flag names such copies
     most = MAX_RANKS // tensor
     return tuple(size for size in range(1, most + 1) if _stands(target.gpu, tensor, size))
 

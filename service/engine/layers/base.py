@@ -18,7 +18,7 @@ from typing import Final, Literal
 
 from service.engine.formats.matrix import Matrix
 from service.engine.inputs import Layout
-from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Checkpoint, Sharding
+from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSharing, CacheSpec, Checkpoint, Sharding
 from service.engine.layers.heads import HeadDetails, Heads
 from service.engine.layers.rotary import Rotated
 
@@ -201,6 +201,11 @@ class Mixer(Part):
     @abstractmethod
     def work(self, tensor_parallel_size: int, cache_element_bytes: int, /) -> Work:
         """Return what one rank reads and multiplies per request, beside the weights."""
+
+    @property
+    @abstractmethod
+    def sharing(self) -> CacheSharing | None:
+        """Return what its heads save by sharing keys and values; None where no rule counts heads."""
 
     @property
     def checkpoint(self) -> Checkpoint | None:

@@ -20,6 +20,15 @@ DEFAULT_BLOCK_SIZE: Final = 16  # vLLM CacheConfig.DEFAULT_BLOCK_SIZE [tokens]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CacheSharing:
+    """How many heads one cached key serves, and the share of a cache of every head that is not kept."""
+
+    query_heads: int
+    key_value_heads: int  # 1 where all heads share one latent
+    saved_fraction: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CacheSpec:
     """One layer's cache on one rank; equal specs can share a block table."""
 

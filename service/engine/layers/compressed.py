@@ -30,7 +30,7 @@ from service.engine.layers.base import (
     Spread,
     Work,
 )
-from service.engine.layers.cache import CacheSpec, Sharding, SpecKind, heads_per_rank
+from service.engine.layers.cache import CacheSharing, CacheSpec, Sharding, SpecKind, heads_per_rank
 from service.engine.layers.latent import SparseIndexer
 from service.engine.layers.rotary import Rotated
 
@@ -57,6 +57,11 @@ class CompressedAttention(Mixer):
     sliding_window: int  # [tokens]
     compress_ratio: int  # tokens behind one kept latent; 1 for a layer that only has its window
     indexer: SparseIndexer | None = None
+
+    @property
+    def sharing(self) -> CacheSharing | None:
+        """Return that there is no rule for a past that is compressed."""
+        return None
 
     @property
     def role(self) -> Role:

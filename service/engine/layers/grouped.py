@@ -28,7 +28,7 @@ from service.engine.layers.base import (
     Spread,
     Work,
 )
-from service.engine.layers.cache import CacheSpec, Sharding, SpecKind, heads_per_rank
+from service.engine.layers.cache import CacheSharing, CacheSpec, Sharding, SpecKind, heads_per_rank
 from service.engine.layers.heads import Heads
 from service.engine.layers.rotary import Rotated
 
@@ -82,6 +82,12 @@ class GroupedQueryAttention(Mixer):
     keeps_model_dtype: bool = False  # its cache is of the model's dtype whatever is asked for
     is_shared_block: bool = False  # has no weights but the projection behind a shared block
     shares_cache_with: int | None = None  # index of the layer whose cache this one reads
+
+    @property
+    def sharing(self) -> CacheSharing | None:
+        """Return what groups of heads save: 1 - key and value heads / query heads."""
+        heads, kept = self.num_attention_heads, self.num_key_value_heads
+        return CacheSharing(query_heads=heads, key_value_heads=kept, saved_fraction=1 - kept / heads)
 
     @property
     def role(self) -> Role:

@@ -31,7 +31,7 @@ from service.engine.layers.base import (
     Spread,
     Work,
 )
-from service.engine.layers.cache import CacheSpec, Sharding, heads_per_rank
+from service.engine.layers.cache import CacheSharing, CacheSpec, Sharding, heads_per_rank
 from service.engine.layers.rotary import Rotated
 
 INDEXER_BLOCK_SIZE: Final = 64  # of the kernel that scores an indexer's keys [tokens]
@@ -106,6 +106,15 @@ class LatentAttention(Mixer):
     def key_width(self) -> int:
         """Return the elements of one head's key."""
         return self.qk_nope_head_dim + self.qk_rope_head_dim
+
+    @property
+    def sharing(self) -> CacheSharing | None:
+        """Return what one latent saves: 1 - (latent + rotary) / (query heads x (key + value elements of one head))."""
+        heads = self.num_attention_heads
+        if self.keeps_heads:
+            return CacheSharing(query_heads=heads, key_value_heads=heads, saved_fraction=0.0)
+        whole = heads * (self.key_width + self.v_head_dim)
+        return CacheSharing(query_heads=heads, key_value_heads=1, saved_fraction=1 - self.latent_width / whole)
 
     @property
     def role(self) -> Role:

@@ -24,7 +24,7 @@ from service.engine.layers.base import (
     Spread,
     Work,
 )
-from service.engine.layers.cache import CacheSpec, Sharding
+from service.engine.layers.cache import CacheSharing, CacheSpec, Sharding
 from service.engine.layers.rotary import Rotated
 
 
@@ -35,6 +35,11 @@ class NoAttention(Mixer):
     >>> NoAttention().caches(Sharding(tensor_parallel_size=1, cache_element_bytes=2, model_element_bytes=2))
     ()
     """
+
+    @property
+    def sharing(self) -> CacheSharing | None:
+        """Return that nothing is kept."""
+        return None
 
     @property
     def role(self) -> Role:

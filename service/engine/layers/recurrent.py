@@ -13,7 +13,7 @@ from abc import abstractmethod
 
 from service.engine.formats.elements import HALF_BYTES
 from service.engine.layers.base import ANY_PAGE, DetailRule, KernelNeed, Mixer, Role, Spread, Work
-from service.engine.layers.cache import CacheSpec, Checkpoint, Sharding
+from service.engine.layers.cache import CacheSharing, CacheSpec, Checkpoint, Sharding
 from service.engine.layers.rotary import Rotated
 
 
@@ -36,6 +36,11 @@ class RecurrentMixer(Mixer):
 
         Source: vLLM 0.33, each layer's `get_kv_cache_spec` (`prefill_checkpoint_alignment`).
         """
+
+    @property
+    def sharing(self) -> CacheSharing | None:
+        """Return that a state has no keys."""
+        return None
 
     @property
     def role(self) -> Role:

@@ -2,22 +2,21 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from service.engine.engines.base import Switch
+from service.engine.engines.registry import DEFAULT_ENGINE, ENGINES
 from service.engine.inputs import EngineName, LoadedFormat
 from service.questions.parts.part import Part, contradiction
 from service.questions.values import NUMBER
 
-# Engines that have each of them, and a rule for what it changes.
+# Engines that can be told each of them, and have a rule for what it changes.
 KNOWN_TO: Final[Mapping[str, tuple[EngineName, ...]]] = MappingProxyType(
     {
-        "quantization": ("vllm", "sglang"),
-        "enforce_eager": ("vllm",),
-        "enable_prefix_caching": ("vllm", "sglang"),
-        "language_model_only": ("vllm",),
-        "swa_full_tokens_ratio": ("sglang",),
+        switch: tuple(engine.name for engine in ENGINES.values() if switch in engine.switches)
+        for switch in get_args(Switch)
     }
 )
 
@@ -48,7 +47,7 @@ class WithSwitches(Part):
     @field_validator(*KNOWN_TO)
     @classmethod
     def _known_to_the_engine(cls, value: object, info: ValidationInfo) -> object:
-        field, engine = str(info.field_name), info.data.get("engine", "vllm")
+        field, engine = str(info.field_name), info.data.get("engine", DEFAULT_ENGINE)
         if value != cls.model_fields[field].default and engine not in KNOWN_TO[field]:
             engines = " or ".join(KNOWN_TO[field])
             raise contradiction(field, f"{field} has no rule for {engine}", f"no {field}, or engine={engines}")

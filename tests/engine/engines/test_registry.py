@@ -11,17 +11,24 @@ from typing import get_args
 import pytest
 from packaging.version import Version
 
+from service.calibration.logs.startups import READERS as LOGS
 from service.engine.engines.base import Engine, Spent
+from service.engine.engines.flags.base import CommandLine
 from service.engine.engines.registry import DEFAULT_ENGINE, ENGINES, engine_named
 from service.engine.inputs import EngineName
+from service.measurements.startup_logs import READERS
 
 ROOT = Path(__file__).resolve().parents[3]
 ENGINES_ROOM = ROOT / "service" / "engine" / "engines"
 NAMES = frozenset(get_args(EngineName))
 GIB = 1 << 30
 
-# Rooms that still ask for a name: the flags move to `engines/flags/`, logs say whose they are.
-ASKING = ("service/engine/fleet/arguments.py", "service/calibration/")
+# Published serving runs say whose they are, and what their benchmark told each engine: facts of the runs.
+ASKING = (
+    "service/calibration/fits/serving.py",
+    "service/calibration/logs/serving.py",
+    "service/calibration/serving.py",
+)
 PATHS = [
     path
     for path in sorted((ROOT / "service").rglob("*.py"))
@@ -84,13 +91,18 @@ rules = rules_for("vllm")
 
 def test_every_name_of_a_question_is_an_engine() -> None:
     assert set(ENGINES) == NAMES
+    assert {reader.engine for reader in READERS} == NAMES
+    assert set(LOGS) == NAMES
     assert all(engine_named(name).name == name for name in ENGINES)
     assert DEFAULT_ENGINE in ENGINES
 
 
-def test_an_engine_that_forgets_any_rule_fails_the_type_check_by_the_rule_s_name(tmp_path: Path) -> None:
-    rules = sorted(Engine.__abstractmethods__)
-    bodies = ast.parse((ENGINES_ROOM / "vllm.py").read_text(encoding="utf-8")).body
+@pytest.mark.parametrize(("owed", "written"), [(Engine, "vllm.py"), (CommandLine, "flags/vllm.py")])
+def test_an_engine_that_forgets_any_rule_fails_the_type_check_by_the_rule_s_name(
+    tmp_path: Path, owed: type[Engine | CommandLine], written: str
+) -> None:
+    rules = sorted(owed.__abstractmethods__)
+    bodies = ast.parse((ENGINES_ROOM / written).read_text(encoding="utf-8")).body
     whole = next(node for node in bodies if isinstance(node, ast.ClassDef))
     module = tmp_path / "forgetful.py"
     lines = [ast.unparse([node for node in bodies if node is not whole])]  # type: ignore[arg-type]

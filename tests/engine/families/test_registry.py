@@ -27,8 +27,7 @@ FAMILIES = ENGINE / "families"
 PARTS = sorted((FAMILIES / "parts").glob("*.py"))
 NAMELESS = [
     path
-    for room in (ENGINE, ROOT / "service" / "performance", ROOT / "service" / "api")
-    for path in sorted(room.rglob("*.py"))
+    for path in sorted((ROOT / "service").rglob("*.py"))
     if path.parent != FAMILIES or path.stem in ("__init__", "registry")
 ]
 TOY_CONFIG: dict[str, Any] = {

@@ -5,7 +5,8 @@ from itertools import pairwise
 import pytest
 
 from service.catalog.engine_rules import rules_for
-from service.engine.fleet.arguments import engine_args, loading_flags, names_drafter, unnamed_settings
+from service.engine.engines.registry import engine_named
+from service.engine.fleet.arguments import engine_args, names_drafter, start_of, unnamed_settings
 from service.engine.fleet.deployments import resolve_size
 from service.engine.fleet.planned import planned
 from service.engine.fleet.questions import StatedSettings
@@ -26,15 +27,13 @@ def plan_of(asked: Asked, engine: EngineName, stated: StatedSettings, layout: La
 def test_the_cap_on_running_requests_has_each_engines_name(asked: Asked, engine: EngineName, flag: str) -> None:
     stated = StatedSettings(max_num_seqs=48)
 
-    assert (flag, "48") in pairwise(engine_args(engine, plan_of(asked, engine, stated), stated))
+    assert (flag, "48") in pairwise(engine_args(plan_of(asked, engine, stated), stated))
 
 
 def test_only_sizes_above_one_are_named(asked: Asked) -> None:
     stated = StatedSettings()
-    one = engine_args("vllm", plan_of(asked, "vllm", stated), stated)
-    four = engine_args(
-        "vllm", plan_of(asked, "vllm", stated, Layout(tensor_parallel_size=2, pipeline_parallel_size=2)), stated
-    )
+    one = engine_args(plan_of(asked, "vllm", stated), stated)
+    four = engine_args(plan_of(asked, "vllm", stated, Layout(tensor_parallel_size=2, pipeline_parallel_size=2)), stated)
 
     assert "--pipeline-parallel-size" not in one
     assert ("--pipeline-parallel-size", "2") in pairwise(four)
@@ -43,18 +42,19 @@ def test_only_sizes_above_one_are_named(asked: Asked) -> None:
 
 def test_a_given_pool_takes_the_place_of_the_utilization(asked: Asked) -> None:
     stated = StatedSettings(kv_cache_memory_bytes=10**10)
-    flags = engine_args("vllm", plan_of(asked, "vllm", stated), stated)
+    flags = engine_args(plan_of(asked, "vllm", stated), stated)
 
     assert ("--kv-cache-memory-bytes", "10000000000") in pairwise(flags)
     assert "--gpu-memory-utilization" not in flags
 
 
 def test_what_no_flag_names_is_said(asked: Asked) -> None:
+    vllm = engine_named("vllm").command_line
     drafts, int4 = StatedSettings(num_speculative_tokens=2), StatedSettings(weight_format="int4")
     without_checkpoint = plan_of(asked, "vllm", StatedSettings(weight_format="mxfp4"))
 
     assert not names_drafter(plan_of(asked, "vllm", drafts))  # an EAGLE head is a checkpoint of its own
     assert names_drafter(plan_of(asked, "vllm", StatedSettings(num_speculative_tokens=2, speculative_method="ngram")))
-    assert loading_flags(plan_of(asked, "vllm", StatedSettings())) == ()
-    assert loading_flags(without_checkpoint) is None
+    assert vllm.loading(start_of(plan_of(asked, "vllm", StatedSettings()), StatedSettings())) == ()
+    assert vllm.loading(start_of(without_checkpoint, int4)) is None
     assert "weight_format" in unnamed_settings(without_checkpoint, int4)

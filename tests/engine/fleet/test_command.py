@@ -15,8 +15,7 @@ from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.inputs import EngineName, StatedLayout
 from tests.engine.conftest import Asked, users
 
-
-LONG = users(1, 30_000, 1_000)  # with a quarter more, longer than what 24 GB hold
+LONG = 30_000  # tokens of a prompt whose longest kin do not fit beside Llama 3.1 8B into 24 GB
 
 
 def chosen(question: SizeQuestion) -> Deployment:
@@ -87,7 +86,7 @@ def test_a_step_has_a_token_for_each_request(asked: Asked) -> None:
 
 
 def test_the_longest_context_keeps_the_ledger_s_error_as_margin(asked: Asked) -> None:
-    deployment = chosen(asked("llama-3.1-8b", "rtx-4090", load=LONG, timers=None))
+    deployment = chosen(asked("llama-3.1-8b", "rtx-4090", load=users(1, LONG), timers=None))
     plan, safe = deployment.plan, safe_settings(deployment)
     spare = 1 - safe.settings.max_model_len / plan.settings.max_model_len
 
@@ -97,9 +96,9 @@ def test_the_longest_context_keeps_the_ledger_s_error_as_margin(asked: Asked) ->
 
 
 def test_a_context_that_was_stated_stays_and_a_missing_margin_is_said(asked: Asked) -> None:
-    exact = chosen(asked("llama-3.1-8b", "rtx-4090", load=LONG, timers=None)).plan
+    exact = chosen(asked("llama-3.1-8b", "rtx-4090", load=users(1, LONG), timers=None)).plan
     stated = StatedSettings(max_model_len=exact.settings.max_model_len)
-    question = asked("llama-3.1-8b", "rtx-4090", load=LONG, settings=stated, timers=None)
+    question = asked("llama-3.1-8b", "rtx-4090", load=users(1, LONG), settings=stated, timers=None)
     told = launch(chosen(question), frozenset())
 
     assert f"--max-model-len {exact.settings.max_model_len}" in str(told.command)

@@ -1,0 +1,1 @@
+"""How each engine is started: its program, and its flags."""

@@ -1,0 +1,181 @@
+"""What the command line of any engine has to say; one file each says how.
+
+What an engine does is a method of `engines.base.Engine`; here it is only named.
+"""
+
+import shlex
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from service.engine.arithmetic import ceil_div
+from service.engine.inputs import EngineSettings, KvCacheDtype, Layout, SpeculativeMethod, WeightFormat
+
+Args = tuple[str, ...]
+HALVES: Final[tuple[WeightFormat, ...]] = ("bf16", "fp16")
+HEAD: Final = "HEAD_ADDRESS"  # of the first node, which the reader fills in
+RENDEZVOUS_PORT: Final = 29500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartFlags:
+    """What the caller stated and engines have flags for; None, or False, where nobody did."""
+
+    kv_cache_dtype: KvCacheDtype | None = None
+    block_size: int | None = None  # [tokens]
+    enforce_eager: bool = False
+    enable_prefix_caching: bool | None = None
+    language_model_only: bool = False
+    swa_full_tokens_ratio: float | None = None  # [fraction]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """One replica as it was sized: everything that a command line can name."""
+
+    layout: Layout
+    settings: EngineSettings
+    served: str  # the checkpoint's published name, or where it lies
+    weight_format: WeightFormat  # that was sized
+    own_format: WeightFormat  # of the model's own checkpoint
+    is_published: bool  # a checkpoint in that format is known
+    has_fp8_cache: bool = False  # by the checkpoint's own word
+    has_experts: bool = False
+    needs_half: bool = False  # the GPU has no bfloat16
+    has_own_code: bool = False  # the checkpoint brings code that engines run only when told to
+    gpus_per_node: int = 8
+    stated: StartFlags = StartFlags()
+
+    @property
+    def num_nodes(self) -> int:
+        """Return the servers that one replica fills."""
+        return ceil_div(self.layout.gpus_per_replica, self.gpus_per_node)
+
+    @property
+    def asked_cache_dtype(self) -> KvCacheDtype | None:
+        """Return the dtype of the cache that has to be named; None where the checkpoint's own has its way."""
+        return "fp8" if self.settings.kv_cache_dtype == "fp8" else self.stated.kv_cache_dtype
+
+
+class CommandLine(ABC):
+    """The command line of one serving engine."""
+
+    @property
+    @abstractmethod
+    def program(self) -> Args:
+        """Return the words before the model."""
+
+    @property
+    @abstractmethod
+    def cache_dtypes(self) -> Mapping[KvCacheDtype, str]:
+        """Return what the engine calls each dtype of the cache that can be asked for."""
+
+    @property
+    @abstractmethod
+    def made_formats(self) -> Mapping[WeightFormat, Args]:
+        """Return the flags that make a format of a checkpoint in 16 bits while it is loaded."""
+
+    @property
+    @abstractmethod
+    def half(self) -> Args:
+        """Return the flags that compute in float16 on a GPU without bfloat16."""
+
+    @property
+    @abstractmethod
+    def own_code(self) -> Args:
+        """Return the flags that let a checkpoint's own code run."""
+
+    @property
+    @abstractmethod
+    def without_flag(self) -> frozenset[str]:
+        """Return the settings that no flag names, by their names in a question."""
+
+    @property
+    @abstractmethod
+    def named_drafters(self) -> frozenset[SpeculativeMethod]:
+        """Return the drafters that the arguments name: those that need no other checkpoint."""
+
+    @abstractmethod
+    def sized(self, start: Start) -> Args:
+        """Return the flags that reproduce what was sized, but for the format of the weights."""
+
+    @abstractmethod
+    def over_nodes(self, start: Start, words: Args, flags: frozenset[str]) -> str:
+        """Return the commands that start one replica over several nodes.
+
+        Args:
+            start: what to start.
+            words: the command of one node alone.
+            flags: those of the engine's version; empty where nobody knows.
+        """
+
+    @abstractmethod
+    def most_sequences(self, batched_tokens: int, state_blocks: int | None) -> int | None:
+        """Return the largest `max_num_seqs` with which the engine starts; None where it takes any.
+
+        Args:
+            batched_tokens: most tokens of one step. [tokens]
+            state_blocks: the blocks that may hold a layer's state; None of a model without states.
+        """
+
+    def loading(self, start: Start) -> Args | None:
+        """Return the flags that load the model's own checkpoint in the format sized; None where no flag does."""
+        if start.is_published:
+            return ()
+        return self.made_formats.get(start.weight_format) if start.own_format in HALVES else None
+
+    def arguments(self, start: Start) -> Args:
+        """Return the flags that reproduce what was sized."""
+        return (*self.sized(start), *(self.loading(start) or ()))
+
+    def further(self, start: Start) -> Args:
+        """Return the flags that the model and the GPU ask for."""
+        is_half = start.needs_half and self.half[:1] != (self.loading(start) or ())[:1]
+        return (*(self.half if is_half else ()), *(self.own_code if start.has_own_code else ()))
+
+    def unnamed(self, start: Start) -> Args:
+        """Return the settings that were sized and that the arguments cannot name, by their names in a question."""
+        settings, stated = start.settings, start.stated
+        dtypes: tuple[KvCacheDtype | None, ...] = (None, "auto", *self.cache_dtypes)
+        asked = {
+            "kv_cache_memory_bytes": settings.kv_cache_memory_bytes is not None,
+            "block_size": stated.block_size is not None,
+            "max_loras": settings.max_loras > 0,
+            "data_parallel_size": start.layout.data_parallel_size > 1,
+        }
+        unnamed = {
+            "weight_format": self.loading(start) is None,
+            "kv_cache_dtype": stated.kv_cache_dtype not in dtypes and start.has_fp8_cache,
+        } | {name: is_asked and name in self.without_flag for name, is_asked in asked.items()}
+        return tuple(name for name, is_unnamed in unnamed.items() if is_unnamed)
+
+    def names_drafter(self, settings: EngineSettings) -> bool:
+        """Return whether the arguments say who drafts."""
+        return settings.speculative_method in self.named_drafters
+
+    def command(self, start: Start, args: Args, flags: frozenset[str]) -> str:
+        """Return the command of every node of one replica, one line a node, each after a comment.
+
+        Args:
+            start: what to start.
+            args: its flags.
+            flags: those of the engine's version; empty where nobody knows.
+        """
+        words = (*self.program, start.served, *args)
+        return shlex.join(words) if start.num_nodes == 1 else self.over_nodes(start, words, flags)
+
+
+def unless_one(flag: str, size: int) -> Args:
+    """Return a flag and its size; nothing for 1.
+
+    >>> unless_one("--tp", 1), unless_one("--tp", 2)
+    ((), ('--tp', '2'))
+    """
+    return () if size == 1 else (flag, str(size))
+
+
+def by_node(commands: Sequence[Args]) -> str:
+    """Return the command of each node, which its comment names."""
+    lines = (f"# on node {node} of {len(commands)}\n{shlex.join(words)}" for node, words in enumerate(commands))
+    return "\n".join(lines)

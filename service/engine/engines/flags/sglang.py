@@ -1,0 +1,83 @@
+"""SGLang's command line.
+
+Source:
+    SGLang `server_args.py`.
+"""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from service.engine.engines.flags.base import HEAD, RENDEZVOUS_PORT, Args, CommandLine, Start, by_node, unless_one
+from service.engine.inputs import EngineSettings, KvCacheDtype, SpeculativeMethod, WeightFormat
+
+
+class SglangCommand(CommandLine):
+    """`python -m sglang.launch_server`."""
+
+    program: Args = ("python", "-m", "sglang.launch_server", "--model-path")
+    cache_dtypes: Mapping[KvCacheDtype, str] = MappingProxyType({"fp8": "fp8_e4m3", "bf16": "bf16"})
+    made_formats: Mapping[WeightFormat, Args] = MappingProxyType(
+        {"fp8": ("--quantization", "fp8"), "bf16": ("--dtype", "bfloat16"), "fp16": ("--dtype", "half")}
+    )
+    half: Args = ("--dtype", "half")
+    own_code: Args = ("--trust-remote-code",)
+    without_flag: frozenset[str] = frozenset({"kv_cache_memory_bytes"})
+    named_drafters: frozenset[SpeculativeMethod] = frozenset()
+
+    def sized(self, start: Start) -> Args:
+        """Return layout, context, pool, batch, switches and adapters."""
+        settings = start.settings
+        return (
+            *_layout(start),
+            *("--context-length", str(settings.max_model_len)),
+            *("--mem-fraction-static", str(settings.gpu_memory_utilization)),
+            *("--max-running-requests", str(settings.max_num_seqs)),
+            *("--chunked-prefill-size", str(settings.max_num_batched_tokens)),
+            *self._cache(start),
+            *_adapters(settings),
+        )
+
+    def over_nodes(self, start: Start, words: Args, flags: frozenset[str]) -> str:  # noqa: ARG002 - of every version
+        """Return one command a node, which differ in its rank."""
+        joined = (*words, "--nnodes", str(start.num_nodes), "--dist-init-addr", f"{HEAD}:{RENDEZVOUS_PORT}")
+        return by_node([(*joined, "--node-rank", str(node)) for node in range(start.num_nodes)])
+
+    def most_sequences(self, batched_tokens: int, state_blocks: int | None) -> int | None:  # noqa: ARG002 - any
+        """Return no limit: it takes fewer where the pool is small."""
+        return None
+
+    def _cache(self, start: Start) -> Iterator[str]:
+        """Yield what was asked of the cache: dtype, page, prefixes, and the share of sliding windows."""
+        dtype, stated = start.asked_cache_dtype, start.stated
+        if dtype is not None and dtype in self.cache_dtypes:
+            yield from ("--kv-cache-dtype", self.cache_dtypes[dtype])
+        if stated.block_size is not None:
+            yield from ("--page-size", str(stated.block_size))
+        if stated.enable_prefix_caching is False:
+            yield "--disable-radix-cache"
+        if stated.swa_full_tokens_ratio is not None:
+            yield from ("--swa-full-tokens-ratio", str(stated.swa_full_tokens_ratio))
+
+
+def _layout(start: Start) -> Args:
+    """Return the layout's flags.
+
+    Copies of the attention alone share the experts: there SGLang counts them within its tensor-parallel size.
+    """
+    layout = start.layout
+    shares_experts = layout.data_parallel_size > 1 and start.has_experts
+    ranks = layout.tensor_parallel_size * (layout.data_parallel_size if shares_experts else 1)
+    return (
+        *("--tp-size", str(ranks)),
+        *unless_one("--pp-size", layout.pipeline_parallel_size),
+        *unless_one("--dp-size", layout.data_parallel_size),
+        *(("--enable-dp-attention",) if shares_experts else ()),
+        *(("--ep-size", str(ranks)) if layout.expert_parallel else ()),
+    )
+
+
+def _adapters(settings: EngineSettings) -> Args:
+    if not settings.max_loras:
+        return ()
+    loras, rank = str(settings.max_loras), str(settings.max_lora_rank)
+    return ("--enable-lora", "--max-loras-per-batch", loras, "--max-lora-rank", rank)

@@ -1,0 +1,54 @@
+"""TensorRT-LLM's command line.
+
+Sources:
+    `trtllm-serve --help`, and pull request 11487.
+"""
+
+import shlex
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from service.engine.engines.flags.base import Args, CommandLine, Start, unless_one
+from service.engine.inputs import KvCacheDtype, SpeculativeMethod, WeightFormat
+
+
+class TensorRtLlmCommand(CommandLine):
+    """`trtllm-serve`."""
+
+    program: Args = ("trtllm-serve",)
+    cache_dtypes: Mapping[KvCacheDtype, str] = MappingProxyType({"fp8": "fp8"})
+    made_formats: Mapping[WeightFormat, Args] = MappingProxyType({})
+    half: Args = ()
+    own_code: Args = ("--trust_remote_code",)
+    without_flag: frozenset[str] = frozenset({
+        "kv_cache_memory_bytes", "block_size", "max_loras", "data_parallel_size",
+    })  # fmt: skip
+    named_drafters: frozenset[SpeculativeMethod] = frozenset()
+
+    def sized(self, start: Start) -> Args:
+        """Return layout, context, pool, batch and the cache's dtype."""
+        layout, settings, dtype = start.layout, start.settings, start.asked_cache_dtype
+        return (
+            *("--tp_size", str(layout.tensor_parallel_size)),
+            *unless_one("--pp_size", layout.pipeline_parallel_size),
+            *(("--ep_size", str(layout.tensor_parallel_size)) if layout.expert_parallel else ()),
+            *("--max_seq_len", str(settings.max_model_len)),
+            *("--kv_cache_free_gpu_memory_fraction", str(settings.gpu_memory_utilization)),
+            *("--max_batch_size", str(settings.max_num_seqs)),
+            *("--max_num_tokens", str(settings.max_num_batched_tokens)),
+            *(
+                ("--kv_cache_dtype", self.cache_dtypes[dtype])
+                if dtype is not None and dtype in self.cache_dtypes
+                else ()
+            ),
+        )
+
+    def over_nodes(self, start: Start, words: Args, flags: frozenset[str]) -> str:  # noqa: ARG002 - of every version
+        """Return one command, which MPI runs on every node."""
+        ranks = ("mpirun", "-n", str(start.layout.gpus_per_replica), "trtllm-llmapi-launch")
+        placed = ("--gpus_per_node", str(start.gpus_per_node))
+        return f"# over {start.num_nodes} nodes, by MPI from the first\n{shlex.join((*ranks, *words, *placed))}"
+
+    def most_sequences(self, batched_tokens: int, state_blocks: int | None) -> int | None:  # noqa: ARG002 - any
+        """Return no limit: none is known."""
+        return None

@@ -1,0 +1,125 @@
+"""vLLM's command line.
+
+Sources:
+    vLLM 0.33 `engine/arg_utils.py`, `config/compilation.py`, `config/scheduler.py`; docs, data parallel deployment.
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from service.engine.arithmetic import ceil_div
+from service.engine.engines.flags.base import HEAD, RENDEZVOUS_PORT, Args, CommandLine, Start, by_node, unless_one
+from service.engine.inputs import EngineSettings, KvCacheDtype, SpeculativeMethod, WeightFormat
+
+NEW_WITH: Final = "--nnodes"  # it starts its own workers on several nodes since 0.11.1; Ray did before
+
+
+class VllmCommand(CommandLine):
+    """`vllm serve`."""
+
+    program: Args = ("vllm", "serve")
+    cache_dtypes: Mapping[KvCacheDtype, str] = MappingProxyType({"fp8": "fp8", "bf16": "bfloat16", "fp16": "float16"})
+    made_formats: Mapping[WeightFormat, Args] = MappingProxyType(
+        {"fp8": ("--quantization", "fp8"), "bf16": ("--dtype", "bfloat16"), "fp16": ("--dtype", "half")}
+    )
+    half: Args = ("--dtype", "half")
+    own_code: Args = ("--trust-remote-code",)
+    without_flag: frozenset[str] = frozenset()
+    named_drafters: frozenset[SpeculativeMethod] = frozenset({"mtp", "ngram"})
+
+    def sized(self, start: Start) -> Args:
+        """Return layout, context, pool, batch, switches, drafter and adapters."""
+        settings = start.settings
+        return (
+            *_layout(start),
+            *("--max-model-len", str(settings.max_model_len)),
+            *_pool(settings),
+            *("--max-num-seqs", str(settings.max_num_seqs)),
+            *("--max-num-batched-tokens", str(settings.max_num_batched_tokens)),
+            *self._cache(start),
+            *_switches(start),
+            *self._drafter(settings),
+            *_adapters(settings),
+        )
+
+    def over_nodes(self, start: Start, words: Args, flags: frozenset[str]) -> str:
+        """Return copies of the attention spread over nodes, or one engine across them."""
+        nodes = start.num_nodes
+        if start.layout.data_parallel_size >= nodes:
+            return _copies_by_node(words, nodes, ceil_div(start.layout.data_parallel_size, nodes))
+        if flags and NEW_WITH not in flags:
+            started = f"# on node 0: ray start --head; on the others: ray start --address={HEAD}:6379; then on node 0\n"
+            return started + shlex.join((*words, "--distributed-executor-backend", "ray"))
+        joined = (*words, "--nnodes", str(nodes), "--master-addr", HEAD, "--master-port", str(RENDEZVOUS_PORT))
+        others = [(*joined, "--node-rank", str(node), "--headless") for node in range(1, nodes)]
+        return by_node([(*joined, "--node-rank", "0"), *others])
+
+    def most_sequences(self, batched_tokens: int, state_blocks: int | None) -> int | None:
+        """Return as many as a step has tokens, and as there are blocks for their states.
+
+        Each decoding request takes one block with a layer's state in it.
+
+        Source:
+            vLLM 0.33 `config/compilation.py` ("exceeds available Mamba cache blocks"), `config/scheduler.py`
+            (`max_num_batched_tokens` is at least `max_num_seqs`).
+        """
+        return batched_tokens if state_blocks is None else min(batched_tokens, max(state_blocks, 1))
+
+    def _cache(self, start: Start) -> Iterator[str]:
+        """Yield the cache's dtype and block where they were asked for."""
+        dtype = start.asked_cache_dtype
+        if dtype is not None and dtype in self.cache_dtypes:
+            yield from ("--kv-cache-dtype", self.cache_dtypes[dtype])
+        if start.stated.block_size is not None:
+            yield from ("--block-size", str(start.stated.block_size))
+
+    def _drafter(self, settings: EngineSettings) -> Args:
+        if not settings.num_speculative_tokens or not self.names_drafter(settings):
+            return ()
+        method, drafted = settings.speculative_method, settings.num_speculative_tokens
+        return ("--speculative-config", f'{{"method": "{method}", "num_speculative_tokens": {drafted}}}')
+
+
+def _layout(start: Start) -> Args:
+    layout = start.layout
+    return (
+        *("--tensor-parallel-size", str(layout.tensor_parallel_size)),
+        *unless_one("--pipeline-parallel-size", layout.pipeline_parallel_size),
+        *unless_one("--data-parallel-size", layout.data_parallel_size),
+        *unless_one("--decode-context-parallel-size", layout.decode_context_parallel_size),
+        *(("--enable-expert-parallel",) if layout.expert_parallel else ()),
+    )
+
+
+def _pool(settings: EngineSettings) -> Args:
+    """Return the pool as it was given, or the share of the memory that it is sized by."""
+    if settings.kv_cache_memory_bytes is None:
+        return ("--gpu-memory-utilization", str(settings.gpu_memory_utilization))
+    return ("--kv-cache-memory-bytes", str(settings.kv_cache_memory_bytes))
+
+
+def _switches(start: Start) -> Iterator[str]:
+    """Yield the flags for what was turned on or off."""
+    stated = start.stated
+    if stated.enforce_eager:
+        yield "--enforce-eager"
+    if stated.enable_prefix_caching is not None:
+        yield "--enable-prefix-caching" if stated.enable_prefix_caching else "--no-enable-prefix-caching"
+    if stated.language_model_only:
+        yield "--language-model-only"
+
+
+def _adapters(settings: EngineSettings) -> Args:
+    if not settings.max_loras:
+        return ()
+    return ("--enable-lora", "--max-loras", str(settings.max_loras), "--max-lora-rank", str(settings.max_lora_rank))
+
+
+def _copies_by_node(words: Args, nodes: int, local: int) -> str:
+    """Return the commands of nodes that each run so many copies of the attention."""
+    shared = ("--data-parallel-size-local", str(local), "--data-parallel-address", HEAD)
+    first = (*words, *shared, "--data-parallel-rpc-port", str(RENDEZVOUS_PORT))
+    others = [(*first, "--headless", "--data-parallel-start-rank", str(node * local)) for node in range(1, nodes)]
+    return by_node([first, *others])
