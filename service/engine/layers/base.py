@@ -32,6 +32,15 @@ DivisionRule = Literal["exact", "repeated", "rounded"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CacheSharing:
+    """Heads of the model's first attending layer, and the share of a cache of every head that is not kept."""
+
+    query_heads: int
+    key_value_heads: int  # 1 where all heads share one latent
+    saved_fraction: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Divisor:
     """A size that tensor parallelism cuts, and how.
 
@@ -197,6 +206,11 @@ class Mixer(Part):
     @abstractmethod
     def draft_attention(self) -> "Mixer | None":
         """Return the attention of an EAGLE head of such a model; None where it does not follow from this layer."""
+
+    @property
+    def cache_sharing(self) -> CacheSharing | None:
+        """Return how many queries share a cached key and value; None where it counts no heads."""
+        return None
 
     @abstractmethod
     def work(self, tensor_parallel_size: int, cache_element_bytes: int, /) -> Work:

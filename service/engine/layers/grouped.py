@@ -19,6 +19,7 @@ from service.engine.layers.base import (
     ANY_PAGE,
     FLOP_PER_MULTIPLICATION,
     UNBOUNDED,
+    CacheSharing,
     DetailRule,
     Divisor,
     KernelNeed,
@@ -248,6 +249,12 @@ class GroupedQueryAttention(Mixer):
             norm_elements=given.norm_elements,
             has_wide_norms=self.has_wide_norms or given.has_wide_norms,
         )
+
+    @property
+    def cache_sharing(self) -> CacheSharing:
+        """Return the query heads of each key and value."""
+        heads, kept = self.num_attention_heads, self.num_key_value_heads
+        return CacheSharing(query_heads=heads, key_value_heads=kept, saved_fraction=1 - kept / heads)
 
     @property
     def draft_attention(self) -> Mixer | None:

@@ -22,6 +22,7 @@ from service.engine.layers.base import (
     ANY_PAGE,
     FLOP_PER_MULTIPLICATION,
     UNBOUNDED,
+    CacheSharing,
     DetailRule,
     Divisor,
     KernelNeed,
@@ -241,6 +242,15 @@ class LatentAttention(Mixer):
     def detailed(self, _details: DetailRule) -> Mixer:
         """Return itself: heads share one latent."""
         return self
+
+    @property
+    def cache_sharing(self) -> CacheSharing:
+        """Return that all heads share one latent, unless each keeps its own keys and values."""
+        heads = self.num_attention_heads
+        if self.keeps_heads:
+            return CacheSharing(query_heads=heads, key_value_heads=heads, saved_fraction=0.0)
+        whole = heads * (self.key_width + self.v_head_dim)
+        return CacheSharing(query_heads=heads, key_value_heads=1, saved_fraction=1 - self.latent_width / whole)
 
     @property
     def draft_attention(self) -> Mixer | None:
