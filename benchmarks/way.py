@@ -39,6 +39,7 @@ FLOORS: Final = {
 }
 LOWEST: Final = 9  # arithmetic, errors: no room of their own
 BEHIND_TIME: Final = 2.5  # step times are called through a protocol: a room below time, outside the engine
+KEEPING: Final = ("engine.derived", "engine.kept")  # what was found out before is handed on: no stay of its own
 BEGIN: Final = "<!-- way:begin -->"
 END: Final = "<!-- way:end -->"
 COMPREHENSIONS: Final = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<lambda>")
@@ -152,11 +153,12 @@ class Tracer:
             self.called_up[caller, call] = None
 
     def _call_of(self, code: CodeType) -> Call | None:
-        """Return what is called; None outside the service."""
+        """Return what is called; None outside the service, and for what only keeps."""
         if code not in self._known:
             path = Path(code.co_filename)
             module = ".".join(path.relative_to(SERVICE).with_suffix("").parts) if path.is_relative_to(SERVICE) else ""
-            self._known[code] = Call(module=module, function=code.co_qualname) if module else None
+            is_stay = module and module not in KEEPING
+            self._known[code] = Call(module=module, function=code.co_qualname) if is_stay else None
         return self._known[code]
 
     def _caller(self, frame: FrameType) -> Call | None:

@@ -6,9 +6,6 @@ import pytest
 
 from benchmarks.figures import BEFORE, Figures, bodies_of, measured, percentile
 
-# Its halves are on their way.
-LONGER = {"engine/time/demand.py"}
-
 
 @pytest.fixture(scope="module")
 def figures() -> Figures:
@@ -19,7 +16,7 @@ def test_files_are_short(figures: Figures) -> None:
     lines = [count for count, _ in figures.files]
 
     assert percentile(lines, 50) <= 110
-    assert [name for count, name in figures.files if count > 300 and name not in LONGER] == []
+    assert [name for count, name in figures.files if count > 300] == []
 
 
 def test_bodies_are_short(figures: Figures) -> None:

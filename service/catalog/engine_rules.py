@@ -12,6 +12,7 @@ from packaging.version import Version
 from pydantic import Field
 
 from service.catalog.engine_rows import Entry, Listed, Tables, UniqueKeys, Values, checked, tables_of
+from service.engine.derived import derived
 from service.engine.engines.rules import (
     BatchDefaults,
     EngineRules,
@@ -249,7 +250,7 @@ def rules_in(known: Tables, engine: EngineName, engine_version: str | None) -> E
     return _planned(row, version)
 
 
-@lru_cache(maxsize=256)
+@derived(64)
 def _planned(row: EngineRules, version: Version) -> EngineRules:
     """Return a row, the same object each time, with how that very version plans caches and weights, or who does."""
     engine = row.serving_engine

@@ -1,8 +1,8 @@
 """A model as the catalog or a pasted config states it."""
 
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
+from service.engine.derived import Derived, derived
 from service.engine.formats.quantization import Quantization
 from service.engine.inputs import KvCacheDtype, Valued, WeightFormat, content_key
 from service.engine.layers import Architecture
@@ -19,6 +19,7 @@ class Checkpoint(Valued):
     kv_cache_dtype: KvCacheDtype | None  # what the checkpoint itself declares
     source: str | None
     key: str = field(init=False, repr=False)
+    derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Derive the key from everything stated."""
@@ -38,6 +39,7 @@ class ModelFacts(Valued):
     weight_bytes: int | None = None  # stated by the caller where the config cannot tell
     is_text_only: bool = False  # loaded without towers for images and sound
     key: str = field(init=False, repr=False)
+    derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Derive the key from the config and everything stated beside it."""
@@ -47,11 +49,15 @@ class ModelFacts(Valued):
         object.__setattr__(self, "key", content_key("model", content))
 
 
-@lru_cache(maxsize=1024)
 def text_only(model: ModelFacts) -> ModelFacts:
     """Return a model as it is loaded to be sent text alone: without towers for images and sound."""
     architecture = model.architecture
     if architecture.encoder is None and not architecture.sees_images_both_ways:
         return model
-    alone = replace(architecture, encoder=None, sees_images_both_ways=False)
+    return _without_towers(model)
+
+
+@derived(1)
+def _without_towers(model: ModelFacts) -> ModelFacts:
+    alone = replace(model.architecture, encoder=None, sees_images_both_ways=False)
     return replace(model, architecture=alone, is_text_only=True)

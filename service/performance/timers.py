@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Final
 
+from service.engine.derived import derived
+from service.engine.facts import ModelFacts
 from service.engine.inputs import Gpu
-from service.engine.time.kept import Kept
+from service.engine.kept import Kept
 from service.engine.time.results import Basis
 from service.engine.time.simulations import Simulations
 from service.engine.time.steps import Deployed, Timing
@@ -48,16 +49,16 @@ class KernelTimers:
         """Return the times of a deployment; the first call of a combination builds its tables."""
         if not _can_time(key.gpu):
             return None
-        kept = self._timers.get(key)
+        kept = self._timers.get(key.key)
         if kept is not None:
             return kept
-        return self._timers.get_or(key, lambda: build_timer(key, self.tables))
+        return self._timers.get_or(key.key, lambda: build_timer(key, self.tables))
 
     def quick(self, key: Deployed) -> Timing | None:
         """Return the roofline's times of a deployment: ready in milliseconds, the same whenever they are asked for."""
         if not _can_time(key.gpu):
             return None
-        return self._quick.get_or(key, lambda: roofline_timer(key, "a quick estimate"))
+        return self._quick.get_or(key.key, lambda: roofline_timer(key, "a quick estimate"))
 
 
 def _can_time(gpu: Gpu) -> bool:
@@ -127,7 +128,7 @@ def kernels_of(key: Deployed) -> Kernels:
     if not key.model.config_json:
         raise NotMeasuredError("the model's config is not known")
     return Kernels(
-        config_json=_config_as_measured(key.model.config_json, key.model.architecture.measured_as),
+        config_json=_config_as_measured(key.model),
         system=system,
         layout=key.layout,
         engine=key.rules.engine,
@@ -135,10 +136,11 @@ def kernels_of(key: Deployed) -> Kernels:
     )
 
 
-@lru_cache(maxsize=1024)
-def _config_as_measured(config_json: str, same_matrices: tuple[str, str] | None) -> str:
+@derived(1)
+def _config_as_measured(model: ModelFacts) -> str:
     """Return a config without its storage, under the name of a class with the same matrices that the library knows."""
-    config = _without_storage(json.loads(config_json))
+    config = _without_storage(json.loads(model.config_json))
+    same_matrices = model.architecture.measured_as
     if same_matrices is not None:
         config |= {"architectures": [same_matrices[0]], "model_type": same_matrices[1]}
     return json.dumps(config, sort_keys=True)

@@ -11,9 +11,9 @@ Source:
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Final, assert_never
 
+from service.engine.derived import derived
 from service.engine.formats.elements import HALF_BYTES, cache_bytes
 from service.engine.formats.matrix import Matrix
 from service.engine.formats.quantization import Quantization, Scheme
@@ -85,7 +85,7 @@ class _Sums:
         total.flop_per_token += layers * FLOP_PER_MULTIPLICATION * multiplications
 
 
-@lru_cache(maxsize=2048)
+@derived(256)
 def workload_of(
     architecture: Architecture,
     quantization: Quantization,

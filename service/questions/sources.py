@@ -29,7 +29,8 @@ PASTED_ID = "pasted-config"
 PASTED_SOURCE = "model_config of the request"
 BITS: Mapping[WeightFormat, int] = {"bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4, "mxfp4": 4, "nvfp4": 4}
 MOST_PASTED = 256
-MOST_PASTED_BYTES = 16 << 20  # of configs as text
+MOST_PASTED_BYTES = 64 << 20  # of configs, and of what follows from them
+BYTES_PER_LAYER = 3 << 10  # of a model, its matrices and what is found out about them, measured
 MOST_KEPT_CONFIG = 32 << 10  # of one of them [characters]
 MOST_KEPT_FIELD = 8 << 10
 
@@ -41,7 +42,7 @@ class PastedModels:
         """Start without any; at most `most` are kept, of `most_bytes` in all."""
         share = most_bytes // most
         self.kept: LRUCache[tuple[object, ...], ModelFacts] = LRUCache(
-            most_bytes, getsizeof=lambda facts: max(share, len(facts.config_json))
+            most_bytes, getsizeof=lambda facts: max(share, _kept_bytes(facts))
         )
         self.waiting = Condition()
 
@@ -79,6 +80,11 @@ class PastedModels:
             config_json=_to_keep(config, config_json),
             weight_bytes=_stated_weight_bytes(weight_bytes, num_parameters, weight_format),
         )
+
+
+def _kept_bytes(facts: ModelFacts) -> int:
+    """Return about what a model takes, with what was found out about it. [bytes]."""
+    return len(facts.config_json) + BYTES_PER_LAYER * len(facts.architecture.layers)
 
 
 def _to_keep(config: Mapping[str, object], config_json: str) -> str:

@@ -5,7 +5,7 @@ import pytest
 from service.engine.errors import UnsupportedModelError
 from service.questions.examples import LLAMA_CONFIG
 from service.questions.refusals import RefusalError
-from service.questions.sources import PASTED_ID, PastedModels, Sources
+from service.questions.sources import BYTES_PER_LAYER, PASTED_ID, PastedModels, Sources
 
 
 def test_names_are_found_in_any_case(sources: Sources) -> None:
@@ -48,10 +48,14 @@ def test_kept_configs_are_bounded_in_count_and_bytes() -> None:
         few.model({**LLAMA_CONFIG, "note": number}, None, None)
     assert len(few.kept) == 3
 
-    small = PastedModels(most=100, most_bytes=10_000)
+    depth = len(few.model(LLAMA_CONFIG, None, None).architecture.layers)
+    small = PastedModels(most=100, most_bytes=3 * (BYTES_PER_LAYER * depth + 4_000))
     for number in range(5):
         small.model({**LLAMA_CONFIG, "note": f"{number}" * 3000}, None, None)
     assert len(small.kept) == 3
+
+    small.model({**LLAMA_CONFIG, "num_hidden_layers": 3 * depth}, None, None)
+    assert len(small.kept) == 1
 
 
 def test_a_refused_config_is_refused_again() -> None:

@@ -1,9 +1,9 @@
 """What decides which kernels an engine runs: the GPU's generation, and the engine's version."""
 
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import Final
 
+from service.engine.derived import Derived, derived
 from service.engine.engines.plans import NEWEST, PlanRules
 from service.engine.engines.rules import EngineRules
 from service.engine.inputs import Gpu
@@ -26,6 +26,7 @@ class Device:
     capability: Capability = HOPPER
     plan: PlanRules = NEWEST
     is_vllm_on_cuda: bool = True
+    derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
 
     @property
     def generation(self) -> int:
@@ -46,9 +47,13 @@ class Device:
 REFERENCE: Final = Device()  # the newest vLLM on Hopper
 
 
-@lru_cache(maxsize=1024)
 def device_of(gpu: Gpu, rules: EngineRules) -> Device:
     """Return what a GPU is to an engine."""
+    return _device(rules, gpu)
+
+
+@derived(64)
+def _device(rules: EngineRules, gpu: Gpu) -> Device:
     if rules.engine != "vllm" or gpu.compute_capability is None:
         return Device(plan=rules.plan, is_vllm_on_cuda=False)
     major, _, minor = gpu.compute_capability.partition(".")

@@ -10,8 +10,8 @@ Sources:
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 
+from service.engine.derived import derived
 from service.engine.engines.device import Device
 from service.engine.formats.storage import Storage
 
@@ -34,7 +34,7 @@ class ExpertKernels:
     shares_buffers: bool = True  # of activations between layers; Triton's MXFP4 kernel makes its own
 
 
-@lru_cache(maxsize=1024)
+@derived(1)
 def expert_kernels(device: Device) -> ExpertKernels:
     """Return the kernels of a GPU."""
     plan = device.plan

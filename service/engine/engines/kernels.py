@@ -8,10 +8,10 @@ Sources:
 """
 
 from collections.abc import Iterable
-from functools import lru_cache
 from itertools import product
 from math import lcm
 
+from service.engine.derived import derived
 from service.engine.engines.device import ADA, HOPPER, Capability, Device
 from service.engine.engines.grouped_kernels import grouped_kernel
 from service.engine.engines.kernel import AskedCache, Kernel
@@ -21,9 +21,13 @@ from service.engine.layers import DEFAULT_BLOCK_SIZE, Checkpoint, KernelNeed
 NATIVE_FP8: Capability = ADA  # from which on Triton compiles fp8
 
 
-@lru_cache(maxsize=4096)
 def kernel_of(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel | None:
     """Return the kernel of one layer; None where the engine has none for it on this GPU."""
+    return _kernel(device, need, asked)
+
+
+@derived(1024)
+def _kernel(device: Device, need: KernelNeed, asked: AskedCache) -> Kernel | None:
     match need.kind:
         case "own":
             return Kernel(name="OWN", blocks=(need.block_size,))

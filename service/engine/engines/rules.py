@@ -1,10 +1,11 @@
 """Engine rules by version: a serving engine's own defaults, and the terms measured on its start-ups."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from service.engine.arithmetic import GIB
+from service.engine.derived import Derived
 from service.engine.engines.base import Engine, MemoryShare
 from service.engine.engines.plans import NEWEST, PlanRules
 from service.engine.engines.registry import engine_named
@@ -78,6 +79,7 @@ class EngineRules:
     for_mixtures: "EngineRules | None" = None  # of models with experts or recurrent state
     is_version_stated: bool = True  # or the row that speaks where nobody states one
     planned_as: str | None = None  # whose rules plan caches and weights, where the stated version has none of its own
+    derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
 
     @property
     def serving_engine(self) -> Engine:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Final, get_args
 
+from service.engine.derived import derived
 from service.engine.engines.device import Device
 from service.engine.errors import RefusedStartError
 from service.engine.facts import Checkpoint, ModelFacts
@@ -89,7 +89,7 @@ def _made_at_load(model: ModelFacts, weight_format: WeightFormat) -> Checkpoint:
     return _quantized(own, weight_format)
 
 
-@lru_cache(maxsize=1024)
+@derived(8)
 def _quantized(own: Checkpoint, weight_format: WeightFormat) -> Checkpoint:
     stored_as = own.hf_id or "the checkpoint"
     made_of = f"the engine makes {weight_format} of {stored_as} while it loads; {own.source or 'as stated'}"

@@ -1,9 +1,9 @@
 """Which parallel layouts the serving engine would start, by the divisions it insists on."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
+from service.engine.derived import derived
 from service.engine.engines.device import REFERENCE, Device
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.formats.quantization import Quantization
@@ -154,7 +154,7 @@ def is_legal(architecture: Architecture, quantization: Quantization, layout: Lay
     return True
 
 
-@lru_cache(maxsize=1024)
+@derived(16)
 def _divisions(architecture: Architecture, quantization: Quantization) -> Divisions:
     """Collect every size that tensor parallelism cuts, and what must hold of it."""
     divisors = {divisor for part in architecture.parts for divisor in part.divisors}

@@ -11,9 +11,9 @@ Copies of a dense model are replicas, which are counted outside. What is stated 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Final
 
+from service.engine.derived import derived
 from service.engine.engines.device import Device
 from service.engine.engines.registry import engine_named
 from service.engine.fleet.layouts import check_layout, is_legal
@@ -51,7 +51,7 @@ class Space:
         return (*self.usual, *self.unusual)
 
 
-@lru_cache(maxsize=4096)
+@derived(128)
 def space_of(architecture: Architecture, quantization: Quantization, target: Target, stated: StatedLayout) -> Space:
     """Return the legal layouts to consider.
 

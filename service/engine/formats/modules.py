@@ -11,10 +11,13 @@ Sources:
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property
 from typing import Any, Final
 
 import re2
+
+from service.engine.formats.hashed import Hashed
+from service.engine.kept import Kept
 
 MAX_NAMES: Final = 8_192  # published lists have below 800
 MAX_EXPRESSIONS: Final = 64  # `re:` expressions, and wildcards that are more than a beginning
@@ -48,7 +51,6 @@ class UnusablePatternError(ValueError):
     """A pattern, or all together, that cannot be run within bounds; the message says which and why."""
 
 
-@lru_cache(maxsize=65536)
 def names_of(module: str) -> tuple[str, ...]:
     """Return the module's name and what other families call it."""
     if module == "lm_head":
@@ -58,7 +60,7 @@ def names_of(module: str) -> tuple[str, ...]:
     return *parts, *roots
 
 
-class Kept:
+class Named:
     """The modules that patterns name."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
@@ -75,11 +77,15 @@ class Kept:
         self._lengths = sorted({len(name) for name in self._exact})
         self._stem_lengths = sorted({len(stem) for stem in self._stems})
         self._expression = _compiled((*expressions, *sorted(wildcards - stems)))
-        self.names = lru_cache(maxsize=8192)(self._names)  # of the deepest model there may be
+        self._known: Kept[bool] = Kept(8_192)  # of the deepest model there may be
 
-    def _names(self, module: str) -> bool:
+    def names(self, module: str) -> bool:
         """Return whether a module is among them, under any of its names."""
-        return any(self._holds(name) for name in names_of(module))
+        known = self._known.get(module)
+        if known is None:
+            known = any(self._holds(name) for name in names_of(module))
+            self._known.put(module, known)
+        return known
 
     def _holds(self, name: str) -> bool:
         """Return whether a name, its last part or what it is inside is named, begins as said, or is expressed."""
@@ -98,13 +104,16 @@ def _beginnings(name: str, lengths: Sequence[int]) -> Iterator[str]:
     return (name[:length] for length in lengths[: bisect_right(lengths, len(name))])
 
 
-@lru_cache(maxsize=32)
-def kept(patterns: tuple[str, ...]) -> Kept:
-    """Return the modules that these patterns name, which are sorted and compiled once."""
-    return Kept(patterns)
+class Patterns(Hashed[str]):
+    """Patterns, and the modules that they name."""
+
+    @cached_property
+    def named(self) -> Named:
+        """Return the modules that these patterns name, which are sorted and compiled once."""
+        return Named(self)
 
 
-def check_patterns(patterns: tuple[str, ...]) -> None:
+def check_patterns(patterns: Patterns) -> None:
     """Refuse what a caller states before it is kept.
 
     Raises:
@@ -112,10 +121,9 @@ def check_patterns(patterns: tuple[str, ...]) -> None:
     """
     if len(patterns) > MAX_NAMES:
         raise UnusablePatternError(f"{len(patterns)} entries are more than {MAX_NAMES}")
-    kept(patterns)
+    _ = patterns.named
 
 
-@lru_cache(maxsize=64)
 def _compiled(patterns: tuple[str, ...]) -> Any:
     """Return one expression for all patterns, matched from a name's beginning; None without any."""
     if not patterns:
@@ -162,3 +170,8 @@ def _piece(piece: str) -> str:
         return str(re2.escape(piece))
     inside = piece[1:-1].replace("\\", r"\\").replace("[", r"\[")
     return f"[^{inside[1:]}]" if inside.startswith("!") else f"[{inside.replace('^', chr(92) + '^', 1)}]"
+
+
+def patterns_of(stated: tuple[str, ...]) -> Patterns:
+    """Return patterns as those that remember what they name; themselves where they do."""
+    return stated if isinstance(stated, Patterns) else Patterns(stated)

@@ -5,15 +5,15 @@ Sources:
     `utils/quant_utils.py` (`is_layer_skipped`), `compressed_tensors/utils.py` (`find_matched_target`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property
 from typing import Final, Literal
 
 from service.engine.config_reader import ConfigReader, unknown_kind
 from service.engine.errors import UnsupportedModelError
 from service.engine.formats.hashed import Hashed
-from service.engine.formats.modules import UnusablePatternError, check_patterns, kept, names_of
+from service.engine.formats.modules import Patterns, UnusablePatternError, check_patterns, names_of, patterns_of
 from service.engine.inputs import KvCacheDtype, WeightFormat
 
 LINEAR_CLASSES: Final = ("Linear", "FusedMoE", "RoutedExperts")  # targets that speak for every linear layer
@@ -29,6 +29,19 @@ Scheme = Literal[
     "nvfp4",
     "bitsandbytes-4bit",
 ]
+
+
+class Mixed(Hashed[tuple[str, Scheme, int]]):
+    """Modules with schemes of their own."""
+
+    @cached_property
+    def schemes(self) -> Mapping[str, tuple[Scheme, int]]:
+        """Return scheme and block by module."""
+        return {module: (scheme, block) for module, scheme, block in self}
+
+
+def _mixed_of(stated: tuple[tuple[str, Scheme, int], ...]) -> Mixed:
+    return stated if isinstance(stated, Mixed) else Mixed(stated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +69,9 @@ class Quantization:
 
     def __post_init__(self) -> None:
         """Have the long ones hashed once: they are keys of what is kept, looked up for every matrix."""
-        object.__setattr__(self, "ignored", Hashed(self.ignored))
-        object.__setattr__(self, "mixed", Hashed(self.mixed))
-        object.__setattr__(self, "groups", Hashed(self.groups))
+        object.__setattr__(self, "ignored", patterns_of(self.ignored))
+        object.__setattr__(self, "mixed", _mixed_of(self.mixed))
+        object.__setattr__(self, "groups", Hashed((patterns_of(targets), stored) for targets, stored in self.groups))
 
     def of(self, module: str) -> "Quantization":
         """Return the scheme of one module: its own in a mixed checkpoint, its group's, else the checkpoint's.
@@ -70,7 +83,7 @@ class Quantization:
             return replace(stored, ignored=self.ignored)
         if not self.mixed:
             return self
-        stated = _mixed_schemes(self.mixed)
+        stated = _mixed_of(self.mixed).schemes
         for name in names_of(module):
             parts = name.split(".")
             for end in range(len(parts), 0, -1):
@@ -85,7 +98,7 @@ class Quantization:
             return True
         if self.experts_only and ".experts" not in module:
             return True
-        return kept(self.ignored).names(module)
+        return patterns_of(self.ignored).named.names(module)
 
 
 UNQUANTIZED = Quantization(scheme="none")
@@ -94,16 +107,11 @@ UNQUANTIZED = Quantization(scheme="none")
 def _of_groups(groups: tuple[tuple[tuple[str, ...], Quantization], ...], module: str) -> Iterator[Quantization]:
     """Yield the groups that a module matches: by its name, then by its class."""
     for targets, stored in groups:
-        if kept(targets).names(module):
+        if patterns_of(targets).named.names(module):
             yield stored
     for targets, stored in groups:
         if not set(LINEAR_CLASSES).isdisjoint(targets):
             yield stored
-
-
-@lru_cache(maxsize=64)
-def _mixed_schemes(mixed: tuple[tuple[str, Scheme, int], ...]) -> dict[str, tuple[Scheme, int]]:
-    return {module: (scheme, block) for module, scheme, block in mixed}
 
 
 def unknown_scheme(name: str) -> UnsupportedModelError:
@@ -121,7 +129,7 @@ def checked_patterns(patterns: Sequence[str], where: str) -> tuple[str, ...]:
     Raises:
         UnsupportedModelError: an expression among them does not, or they are too long.
     """
-    checked = tuple(patterns)
+    checked = Patterns(patterns)
     try:
         check_patterns(checked)
     except UnusablePatternError as refusal:

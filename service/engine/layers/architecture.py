@@ -10,6 +10,7 @@ Source:
 
 from dataclasses import dataclass, field
 
+from service.engine.derived import Derived
 from service.engine.formats.elements import dtype_bytes
 from service.engine.layers.base import FeedForward, Mixer, Part
 from service.engine.layers.embeddings import PerLayerEmbeddings
@@ -68,6 +69,7 @@ class Architecture:
     mixers: tuple[Mixer, ...] = field(init=False, repr=False)
     feed_forwards: tuple[FeedForward, ...] = field(init=False, repr=False)
     num_expert_layers: int = field(init=False, repr=False)
+    derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Collect the kinds of parts, about which most rules ask."""

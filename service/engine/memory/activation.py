@@ -4,10 +4,10 @@ Each term follows the tensors that are alive at once in vLLM's profiling run; th
 depend on the version are in `service/catalog/data/engine_rules.yaml`, each with its evidence.
 """
 
-from functools import lru_cache
 from typing import Final
 
 from service.engine.arithmetic import KIB, MIB, ceil_div
+from service.engine.derived import derived
 from service.engine.engines.device import REFERENCE, Device
 from service.engine.engines.expert_kernels import expert_kernels
 from service.engine.engines.rules import EngineRules
@@ -83,7 +83,7 @@ def encoder_tokens(architecture: Architecture, settings: EngineSettings) -> int:
     return budget - budget % longest
 
 
-@lru_cache(maxsize=2048)
+@derived(64)
 def expert_workspace_elements(architecture: Architecture, layout: Layout, *, shares_buffers: bool = True) -> int:
     """Return the elements per token of the widest expert layer's two buffers. [elements].
 
@@ -96,7 +96,7 @@ def expert_workspace_elements(architecture: Architecture, layout: Layout, *, sha
     return max((part.workspace_elements(architecture.hidden_size, layout) for part in parts), default=0)
 
 
-@lru_cache(maxsize=2048)
+@derived(64)
 def widest_layer_elements(architecture: Architecture, layout: Layout) -> int:
     """Return the elements per token that the widest layer needs at once on one rank. [elements].
 
@@ -161,7 +161,7 @@ def _encoder_bytes(architecture: Architecture, layout: Layout, settings: EngineS
     return encoder_tokens(architecture, settings) * tower.live_elements(layout.tensor_parallel_size) * HALF_BYTES
 
 
-@lru_cache(maxsize=2048)
+@derived(16)
 def _expanded_latent_elements(architecture: Architecture, tensor_parallel_size: int) -> int:
     """Return the elements per token of keys and values expanded from the widest dense latent. [elements]."""
     return max((mixer.live(tensor_parallel_size).expanded_per_token for mixer in architecture.mixers), default=0)
@@ -174,7 +174,7 @@ def _context_chunk_bytes(architecture: Architecture, layout: Layout, settings: E
     return min(chunk, LARGEST_CONTEXT_CHUNK) * elements * HALF_BYTES
 
 
-@lru_cache(maxsize=2048)
+@derived(1)
 def _smallest_compress_ratio(architecture: Architecture) -> int | None:
     """Return how many tokens share a key where an indexer selects; None without one."""
     ratios = [mixer.live(1).selected_ratio for mixer in architecture.mixers]

@@ -1,7 +1,6 @@
 """Weights of LoRA adapters that an engine keeps beside the model."""
 
-from functools import lru_cache
-
+from service.engine.derived import derived
 from service.engine.errors import InvalidQuestionError
 from service.engine.formats.elements import HALF_BYTES
 from service.engine.inputs import Layout
@@ -9,7 +8,7 @@ from service.engine.layers import Architecture, DecoderLayer
 from service.engine.memory.matrices import layer_matrices
 
 
-@lru_cache(maxsize=1024)
+@derived(64)
 def adapter_bytes(architecture: Architecture, layout: Layout, max_loras: int, max_lora_rank: int) -> int:
     """Return the buffers of adapters on one rank, allocated at start whatever is loaded. [bytes].
 

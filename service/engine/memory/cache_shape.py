@@ -8,10 +8,10 @@ Sources:
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import lcm
 
 from service.engine.arithmetic import ceil_div
+from service.engine.derived import derived
 from service.engine.engines.device import REFERENCE, Device
 from service.engine.engines.kernels import common_block_size, exports_state
 from service.engine.formats.elements import cache_bytes
@@ -76,7 +76,7 @@ def shape_of(architecture: Architecture, layout: Layout, settings: EngineSetting
     return cache_shape(architecture, layout, settings.kv_cache_dtype, settings.block_size, ask=ask, device=device)
 
 
-@lru_cache(maxsize=4096)
+@derived(256)
 def cache_shape(
     architecture: Architecture,
     layout: Layout,

@@ -5,8 +5,7 @@ Sources:
     `model_executor/models/{llama_eagle,llama_eagle3}.py`.
 """
 
-from functools import lru_cache
-
+from service.engine.derived import derived
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import EngineSettings, SpeculativeMethod
 from service.engine.layers import Architecture, DecoderLayer, DenseMlp, DraftHead, Mixer
@@ -49,7 +48,7 @@ def drafter_fraction(architecture: Architecture, settings: EngineSettings) -> fl
     return len(head.body.layers) / head.num_modules / len(architecture.layers) if head is not None else 0.0
 
 
-@lru_cache(maxsize=1024)
+@derived(4)
 def draft_head(architecture: Architecture, method: SpeculativeMethod) -> DraftHead | None:
     """Return the layers of one way to draft.
 

@@ -5,8 +5,8 @@ source, sample and error of each.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 
+from service.engine.derived import derived
 from service.engine.engines.base import Spent
 from service.engine.engines.device import device_of
 from service.engine.engines.rules import EngineRules, has_unified_memory
@@ -157,7 +157,7 @@ class LayerKinds:
     selecting: int  # tokens to attend to
 
 
-@lru_cache(maxsize=1024)
+@derived(1)
 def layers_by_kind(architecture: Architecture) -> LayerKinds:
     """Return how many layers there are of each kind."""
     experts = architecture.num_expert_layers

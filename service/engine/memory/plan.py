@@ -1,9 +1,9 @@
 """The memory plan of one GPU: weights, the rest of the ledger, and the cache that remains."""
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from service.engine.arithmetic import ceil_div
+from service.engine.derived import derived
 from service.engine.engines.device import Device, device_of
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint, ModelFacts
@@ -71,7 +71,7 @@ class MemoryPlan:
         return self.memory.shortfall_bytes + max(needed - self.memory.kv_cache_bytes, 0)
 
 
-@lru_cache(maxsize=2048)
+@derived(256)
 def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a deployment
     model: ModelFacts,
     checkpoint: Checkpoint,

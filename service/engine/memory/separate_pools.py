@@ -16,11 +16,11 @@ Sources:
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from math import ceil
 from typing import Final
 
 from service.engine.arithmetic import ceil_div
+from service.engine.derived import derived
 from service.engine.engines.plans import NEWEST
 from service.engine.inputs import EngineSettings, Layout
 from service.engine.layers import Architecture, CacheSpec
@@ -78,7 +78,7 @@ class SeparatePools:
         return max(pages, 1)
 
 
-@lru_cache(maxsize=4096)
+@derived(1)
 def has_separate_pools(architecture: Architecture) -> bool:
     """Return whether the rules here cover a model: with tokens that grow, and no compressed past (DeepSeek V4)."""
     have_rules = all(mixer.page_size is not None for mixer in architecture.mixers)
@@ -104,7 +104,7 @@ def states_per_request(settings: EngineSettings) -> int:
     return STATES_PER_REQUEST if settings.enable_prefix_caching else STATES_WITHOUT_PREFIXES
 
 
-@lru_cache(maxsize=4096)
+@derived(128)
 def separate_pools(
     architecture: Architecture, layout: Layout, settings: EngineSettings, available_bytes: int
 ) -> SeparatePools:

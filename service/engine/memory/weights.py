@@ -5,9 +5,9 @@ loaded = matrices of the fullest stage, as the GPU's kernels hold them + rotary 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from service.engine.arithmetic import ceil_div, round_up
+from service.engine.derived import derived
 from service.engine.engines.device import REFERENCE, Device
 from service.engine.engines.expert_kernels import ExpertKernels, expert_kernels
 from service.engine.formats.elements import HALF_BYTES
@@ -31,7 +31,7 @@ class RankWeights:
     by_component: Mapping[str, int]  # of what is loaded
 
 
-@lru_cache(maxsize=4096)
+@derived(256)
 def rank_weights(
     architecture: Architecture,
     *,
@@ -154,14 +154,14 @@ def _component(matrix: Matrix) -> str:
     return "attention" if ".layers." in matrix.module else "other"
 
 
-@lru_cache(maxsize=1024)
+@derived(1)
 def num_parameters(architecture: Architecture) -> int:
     """Return the parameters of the whole model: every matrix, norm, bias and embedding."""
     (matrices,) = _stage_matrices(architecture, Layout())
     return sum(_elements(matrix, architecture) for matrix in matrices)
 
 
-@lru_cache(maxsize=1024)
+@derived(1)
 def num_active_parameters(architecture: Architecture) -> int:
     """Return the parameters that one token passes through: of the experts only those it is routed to.
 

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.time.kept import Kept
+from service.engine.kept import Kept
 
 Floats = NDArray[np.float64]
 

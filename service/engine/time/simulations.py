@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from itertools import count
 from typing import Final
 
-from service.engine.time.kept import Kept
+from service.engine.kept import Kept
 from service.engine.time.results import Bracket, Violation
 from service.engine.time.samples import ScheduleResult
 from service.engine.time.traffic import Sender

@@ -1,5 +1,6 @@
 """What the scheduler asks of step times, and how the times of a deployment are found."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
@@ -90,7 +91,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed:
-    """Everything a step's time depends on. Models, checkpoints, GPUs and rules are compared by identity."""
+    """Everything a step's time depends on. What is kept is kept under its key."""
 
     model: ModelFacts
     checkpoint: Checkpoint
@@ -98,6 +99,11 @@ class Deployed:
     layout: Layout
     kv_cache_dtype: KvCacheDtype
     rules: EngineRules
+
+    @property
+    def key(self) -> Hashable:
+        """Return what stands for it, by value, and keeps no model alive that its owner has let go."""
+        return self.model.key, self.checkpoint.key, self.gpu.key, self.layout, self.kv_cache_dtype, self.rules
 
 
 def deployed(plan: MemoryPlan) -> Deployed:

@@ -6,8 +6,8 @@ from typing import Final, assert_never
 import numpy as np
 
 from service.engine.inputs import Load
+from service.engine.kept import Kept
 from service.engine.time.draws import COMPLETIONS, PROMPTS, UNDER_WAY, Draws
-from service.engine.time.kept import Kept
 from service.engine.time.lengths import FixedLength, Length, LogNormalLength, UniformLength
 from service.engine.time.records import REQUEST, Records, new_records
 

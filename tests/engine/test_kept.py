@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from service.engine.time.kept import Kept
+from service.engine.kept import Kept
 
 
 def test_the_value_not_asked_for_the_longest_goes_first_and_alone() -> None:

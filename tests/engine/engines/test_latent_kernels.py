@@ -1,0 +1,65 @@
+"""Kernels of latents, as vLLM 0.33 `v1/attention/backends/mla/` states what each supports."""
+
+from dataclasses import replace
+
+import pytest
+from packaging.version import Version
+
+from service.engine.engines.device import AMPERE, HOPPER, Device
+from service.engine.engines.kernel import AskedCache
+from service.engine.engines.latent_kernels import latent_kernel, sparse_kernel
+from service.engine.engines.plans import plan_of
+from service.engine.layers import LatentAttention
+
+BLACKWELL, WORKSTATION = (10, 0), (12, 0)
+DEEPSEEK = LatentAttention(  # huggingface.co/deepseek-ai/DeepSeek-V3
+    num_attention_heads=128,
+    q_lora_rank=1_536,
+    kv_lora_rank=512,
+    qk_nope_head_dim=128,
+    qk_rope_head_dim=64,
+    v_head_dim=128,
+)
+NEED = DEEPSEEK.kernel_needs[0]
+
+
+@pytest.mark.parametrize(
+    ("capability", "is_fp8", "name"),
+    [
+        (HOPPER, False, "FLASH_ATTN_MLA"),
+        (HOPPER, True, "FLASHMLA"),
+        (BLACKWELL, False, "FLASHINFER_MLA"),
+        (AMPERE, False, "TRITON_MLA"),
+        (WORKSTATION, True, "TRITON_MLA"),
+    ],
+)
+def test_a_generation_has_its_kernel_of_dense_latents(capability: tuple[int, int], *, is_fp8: bool, name: str) -> None:
+    asked = AskedCache(kind="fp8" if is_fp8 else "model")
+
+    assert latent_kernel(NEED, asked, Device(capability=capability)).name == name
+
+
+def test_other_widths_are_cutlass_s_on_blackwell() -> None:
+    assert latent_kernel(replace(NEED, nope_dim=96), AskedCache(), Device(capability=BLACKWELL)).blocks == (128,)
+
+
+def test_blocks_were_fixed_up_to_0_17() -> None:
+    old = Device(capability=HOPPER, plan=plan_of(Version("0.17")))
+
+    assert latent_kernel(NEED, AskedCache(), old).blocks == (64,)
+    assert latent_kernel(NEED, AskedCache(), Device(capability=HOPPER)).blocks != (64,)
+
+
+@pytest.mark.parametrize("capability", [AMPERE, (8, 9)])
+def test_no_kernel_runs_sparse_latents_before_hopper(capability: tuple[int, int]) -> None:
+    assert sparse_kernel(NEED, AskedCache(), Device(capability=capability)) is None
+
+
+def test_sparse_latents_in_fp8_are_packed_on_hopper_and_plain_on_blackwell() -> None:
+    fp8 = AskedCache(kind="fp8")
+    hopper = sparse_kernel(NEED, fp8, Device(capability=HOPPER))
+    blackwell = sparse_kernel(NEED, fp8, Device(capability=BLACKWELL))
+
+    assert hopper is not None
+    assert blackwell is not None
+    assert (hopper.is_packed, blackwell.is_packed, blackwell.blocks) == (True, False, (32,))

@@ -1,0 +1,44 @@
+"""What an engine takes when nobody says anything."""
+
+from dataclasses import replace
+
+import pytest
+
+from service.catalog.engine_rules import rules_for
+from service.catalog.snapshot import Snapshot
+from service.engine.engines.rules import batch_defaults, default_utilization, gib, has_unified_memory
+
+
+# vLLM 0.33 `engine/arg_utils.py` (`get_batch_defaults`), for the server: 8,192 from 70 GiB, but not on A100.
+@pytest.mark.parametrize(
+    ("gpu", "tokens", "requests"), [("h100", 8_192, 1_024), ("a100-80gb", 2_048, 256), ("l4", 2_048, 256)]
+)
+def test_batches_are_the_larger_the_more_memory_but_on_a100(
+    catalog: Snapshot, gpu: str, tokens: int, requests: int
+) -> None:
+    assert batch_defaults(rules_for("vllm"), catalog.gpu(gpu)) == (tokens, requests)
+
+
+def test_vllm_takes_the_same_share_of_every_gpu(catalog: Snapshot) -> None:
+    shares = {default_utilization(rules_for("vllm"), catalog.gpu(name)) for name in ("l4", "h100", "b200")}
+
+    assert len(shares) == 1
+    assert {default_utilization(rules_for("vllm", "0.10"), catalog.gpu("h100"))} == {0.9}
+
+
+def test_sglang_leaves_a_reserve_free(catalog: Snapshot) -> None:
+    rules, part = rules_for("sglang"), catalog.gpu("h100")
+    share = default_utilization(rules, part)
+    reserve = next(tier for tier in rules.utilization_reserves if part.memory_bytes >= tier.at_least_memory_bytes)
+
+    assert abs((1 - share) * part.memory_bytes - reserve.reserved_bytes) <= 0.0005 * part.memory_bytes
+
+
+def test_gb10_shares_the_host_s_memory(catalog: Snapshot) -> None:
+    assert not has_unified_memory(catalog.gpu("h100"))
+    assert has_unified_memory(replace(catalog.gpu("h100"), name="NVIDIA GB10"))
+
+
+def test_a_printed_gib_is_whole_bytes() -> None:
+    assert gib(2) == 2 << 30
+    assert gib(0.5) == 1 << 29

@@ -1,0 +1,53 @@
+"""Positions and widths of tables, for rope parameters as configs on huggingface.co publish them."""
+
+from typing import Any
+
+import pytest
+
+from service.engine.config_reader import ConfigReader
+from service.engine.families.parts.rotary import in_single, no_tables, rotating, stated_tables
+from service.engine.layers import DecoderLayer, DenseMlp, GroupedQueryAttention
+
+LAYER = DecoderLayer(
+    index=0,
+    mixers=(GroupedQueryAttention(num_attention_heads=8, num_key_value_heads=2, head_dim=128, v_head_dim=128),),
+    mlp=DenseMlp(intermediate_size=64),
+)
+
+
+def scaled(length: int, **scaling: Any) -> dict[str, Any]:
+    return {"max_position_embeddings": length, "rope_scaling": scaling}
+
+
+@pytest.mark.parametrize(
+    ("config", "positions"),
+    [
+        (scaled(131_072, rope_type="llama3", factor=8.0, original_max_position_embeddings=8_192), 131_072),  # Llama 3.1
+        (scaled(16_384, type="linear", factor=4.0), 65_536),  # DeepSeek Coder
+        (scaled(32_768, type="yarn", factor=4.0, original_max_position_embeddings=32_768), 131_072),  # Qwen2.5
+        (scaled(131_072, type="longrope", original_max_position_embeddings=4_096), 135_168),  # Phi-3 mini 128K
+        ({"max_position_embeddings": 8_192}, 8_192),
+    ],
+)
+def test_scaling_decides_how_many_positions_there_are(config: dict[str, Any], positions: int) -> None:
+    (table,) = stated_tables(ConfigReader(config), (LAYER,))
+
+    assert (table.positions, table.width, table.element_bytes) == (positions, 128, 2)
+
+
+def test_a_part_of_a_head_may_be_rotated() -> None:
+    """Phi-2: 0.4 of a head; GPT-NeoX: `rotary_pct`."""
+    for name in ("partial_rotary_factor", "rotary_pct"):
+        (table,) = stated_tables(ConfigReader({"max_position_embeddings": 2_048, name: 0.25}), (LAYER,))
+        assert table.width == 32
+
+    (table,) = rotating(0.5)(ConfigReader({"max_position_embeddings": 2_048}), (LAYER,))
+    assert table.width == 64
+
+
+def test_tables_in_fp32_are_twice_as_large() -> None:
+    reader = ConfigReader({"max_position_embeddings": 2_048})
+    (half,), (single,) = stated_tables(reader, (LAYER,)), in_single(reader, (LAYER,))
+
+    assert single.bytes_kept(interleaves=True) == 2 * half.bytes_kept(interleaves=True)
+    assert no_tables(reader, (LAYER,)) == ()

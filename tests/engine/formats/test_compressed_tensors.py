@@ -1,0 +1,64 @@
+"""Groups of compressed-tensors, as RedHatAI's checkpoints on huggingface.co state them."""
+
+from typing import Any
+
+import pytest
+
+from service.engine.config_reader import ConfigReader
+from service.engine.errors import UnsupportedModelError
+from service.engine.formats.compressed_tensors import MOST_GROUPS, compressed_tensors
+from service.engine.formats.scheme import Quantization
+
+
+def group(bits: int, kind: str, targets: list[str], **further: Any) -> dict[str, Any]:
+    return {"targets": targets, "weights": {"num_bits": bits, "type": kind, **further}}
+
+
+def read(*groups: dict[str, Any], **further: Any) -> Quantization:
+    stated = {"config_groups": {f"group_{number}": each for number, each in enumerate(groups)}, **further}
+    return compressed_tensors(ConfigReader(stated), ("lm_head",))
+
+
+@pytest.mark.parametrize(
+    ("stated", "scheme", "block"),
+    [
+        (group(8, "float", ["Linear"], strategy="channel"), "fp8-channel", 0),  # FP8-dynamic
+        (group(8, "int", ["Linear"], strategy="channel"), "int8-channel", 0),  # quantized.w8a8
+        (group(4, "int", ["Linear"], group_size=128), "int4-group", 128),  # quantized.w4a16
+        (group(4, "float", ["Linear"], group_size=16), "nvfp4", 16),  # NVFP4
+        (group(4, "float", ["Linear"], group_size=32), "mxfp4", 32),
+        (group(8, "float", ["Linear"], strategy="block", block_structure=[128, 128]), "fp8-block", 128),
+    ],
+)
+def test_bits_and_type_are_a_scheme(stated: dict[str, Any], scheme: str, block: int) -> None:
+    stored = read(stated)
+
+    assert (stored.scheme, stored.block, stored.is_compressed_tensors) == (scheme, block, True)
+
+
+def test_two_groups_speak_for_what_their_targets_match() -> None:
+    stored = read(
+        group(8, "float", ["re:.*self_attn.*"], strategy="channel"), group(4, "float", ["Linear"], group_size=16)
+    )
+
+    assert stored.weight_format == "nvfp4"
+    assert stored.of("model.layers.0.self_attn.q_proj").scheme == "fp8-channel"
+    assert stored.of("model.layers.0.mlp.down_proj").scheme == "nvfp4"
+
+
+def test_a_group_of_the_attention_itself_belongs_to_the_cache() -> None:
+    stored = read(
+        group(4, "int", ["Linear"], group_size=128),
+        group(8, "float", ["LlamaAttention"]),
+        kv_cache_scheme={"num_bits": 8},
+    )
+
+    assert stored.kv_cache_dtype == "fp8"
+    assert stored.of("model.layers.0.mlp.down_proj").scheme == "int4-group"
+
+
+def test_bits_without_a_rule_and_too_many_groups_are_refused() -> None:
+    with pytest.raises(UnsupportedModelError, match="3 bits of int"):
+        read(group(3, "int", ["Linear"]))
+    with pytest.raises(UnsupportedModelError, match=f"more than {MOST_GROUPS}"):
+        read(*[group(8, "int", [f"name{number}"]) for number in range(MOST_GROUPS + 1)])

@@ -1,0 +1,55 @@
+"""What published `quantization_config`s mean."""
+
+from typing import Any, get_args
+
+import pytest
+
+from service.engine.errors import UnsupportedModelError
+from service.engine.formats.quantization import UNQUANTIZED, parse_quantization, standard_quantization
+from service.engine.inputs import WeightFormat
+
+DEEPSEEK = {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [128, 128]}
+GPT_OSS = {"modules_to_not_convert": ["model.layers.*.self_attn", "lm_head"], "quant_method": "mxfp4"}
+AWQ = {"bits": 4, "group_size": 128, "quant_method": "awq", "version": "gemm", "zero_point": True}
+GPTQ_8 = {"bits": 8, "group_size": 128, "quant_method": "gptq"}
+NVFP4 = {"quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8", "group_size": 16}}
+
+
+@pytest.mark.parametrize(
+    ("stated", "scheme", "block", "weight_format"),
+    [
+        (DEEPSEEK, "fp8-block", 128, "fp8"),  # deepseek-ai/DeepSeek-V3
+        (GPT_OSS, "mxfp4", 32, "mxfp4"),  # openai/gpt-oss-120b
+        (AWQ, "int4-group", 128, "int4"),  # Qwen/Qwen2.5-72B-Instruct-AWQ
+        (GPTQ_8, "int8-channel", 0, "int8"),  # Qwen/Qwen2.5-72B-Instruct-GPTQ-Int8
+        (NVFP4, "nvfp4", 16, "nvfp4"),  # nvidia/DeepSeek-R1-NVFP4, hf_quant_config.json
+    ],
+)
+def test_a_published_method_is_its_scheme(stated: dict[str, Any], scheme: str, block: int, weight_format: str) -> None:
+    stored = parse_quantization(stated)
+
+    assert (stored.scheme, stored.block, stored.weight_format) == (scheme, block, weight_format)
+
+
+def test_what_a_checkpoint_says_beside_its_scheme_is_kept() -> None:
+    assert parse_quantization(AWQ).has_zero_points
+    assert parse_quantization(GPT_OSS).experts_only
+    assert parse_quantization(NVFP4).kv_cache_dtype == "fp8"
+    assert parse_quantization(DEEPSEEK).keeps("lm_head")
+    assert parse_quantization(None) is UNQUANTIZED
+
+
+@pytest.mark.parametrize("stated", [{"quant_method": "aqlm"}, {"quant_method": "gptq", "bits": 3}])
+def test_methods_without_a_rule_are_refused_by_name(stated: dict[str, Any]) -> None:
+    with pytest.raises(UnsupportedModelError, match=str(stated["quant_method"])):
+        parse_quantization(stated)
+
+
+@pytest.mark.parametrize("weight_format", get_args(WeightFormat))
+def test_a_standard_recipe_is_in_its_format_and_leaves_the_head(weight_format: WeightFormat) -> None:
+    recipe = standard_quantization(weight_format)
+
+    assert recipe.weight_format in (weight_format, None)
+    assert recipe.keeps("lm_head")
+    assert recipe.keeps("model.layers.3.mlp.gate")
+    assert recipe.keeps("model.layers.3.mlp.down_proj") == (weight_format in ("bf16", "fp16"))

@@ -1,0 +1,38 @@
+"""How kernels lay weights out; gpt-oss's and Qwen's published widths."""
+
+import pytest
+
+from service.engine.formats.matrix import Matrix
+from service.engine.formats.storage import Storage, refined_block
+
+UP = Matrix(module="experts.gate_up_proj", rows=5_760, columns=2_880, parts=2, inner_side="rows", biases=5_760)
+DOWN = Matrix(module="experts.down_proj", rows=2_880, columns=2_880, inner_side="columns")
+
+
+def test_each_fused_part_is_rounded_on_its_own() -> None:
+    held = Storage(mxfp4_inner=128, mxfp4_width=256).padded(UP, "mxfp4")
+
+    assert (held.rows, held.columns, held.biases) == (2 * 2_944, 3_072, 2 * 2_944)
+
+
+def test_the_inner_side_of_what_leads_out_is_its_columns() -> None:
+    held = Storage(mxfp4_inner=128, mxfp4_width=256).padded(DOWN, "mxfp4")
+
+    assert (held.rows, held.columns) == (3_072, 2_944)
+
+
+def test_other_schemes_stay_as_they_are() -> None:
+    assert Storage(mxfp4_inner=128, mxfp4_width=256, plain_inner=128).padded(UP, "fp8-block") is UP
+
+
+@pytest.mark.parametrize("inner", [64, 96, 192, 256, 768, 1_536])
+def test_a_refined_block_divides_the_part_and_the_checkpoint_s_block(inner: int) -> None:
+    block = refined_block(128, inner, 2_048)
+
+    assert block is not None
+    assert (inner % block, 128 % block) == (0, 0)
+    assert block >= 32
+
+
+def test_a_part_below_the_finest_scale_has_no_block() -> None:
+    assert refined_block(128, 48, 2_048) is None
