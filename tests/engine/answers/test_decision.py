@@ -92,7 +92,7 @@ def test_a_load_is_not_rounded_up_to_the_stages(client: TestClient) -> None:
 def test_an_unknown_provider_or_region_is_refused_with_the_known_ones(
     client: TestClient, field: str, name: str
 ) -> None:
-    asked = {"model": "llama-3.1-8b", "request_rate_per_s": 1, "input_tokens": 500, "output_tokens": 100}
+    asked: dict[str, Any] = {"model": "llama-3.1-8b", "request_rate_per_s": 1, "input_tokens": 500, "output_tokens": 100}
     response = client.get("/recommend", params={**asked, field: name})
 
     assert response.status_code == 422
@@ -106,7 +106,7 @@ def test_milliseconds_draw_a_warning(client: TestClient) -> None:
 
 
 def test_text_and_csv_tell_the_question(client: TestClient) -> None:
-    asked = {"model": "llama-3.1-8b", "gpu": "h100", **load(4, 500, 100)}
+    asked: dict[str, Any] = {"model": "llama-3.1-8b", "gpu": "h100", **load(4, 500, 100)}
     text = client.get("/size", params={**asked, "format": "text"}).text
     table = client.get("/size", params={**asked, "format": "csv"}).text
 
