@@ -92,7 +92,12 @@ def test_a_load_is_not_rounded_up_to_the_stages(client: TestClient) -> None:
 def test_an_unknown_provider_or_region_is_refused_with_the_known_ones(
     client: TestClient, field: str, name: str
 ) -> None:
-    asked: dict[str, Any] = {"model": "llama-3.1-8b", "request_rate_per_s": 1, "input_tokens": 500, "output_tokens": 100}
+    asked: dict[str, Any] = {
+        "model": "llama-3.1-8b",
+        "request_rate_per_s": 1,
+        "input_tokens": 500,
+        "output_tokens": 100,
+    }
     response = client.get("/recommend", params={**asked, field: name})
 
     assert response.status_code == 422
