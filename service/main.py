@@ -23,6 +23,7 @@ from service.api.replies import Replies
 from service.api.routers import catalog, health, measurements, outside, workloads
 from service.api.routers.batches import batches_router
 from service.api.routers.questions import questions_router
+from service.api.seen import Seen, Sight
 from service.api.shelf import Shelf
 from service.api.writes import CatalogWriter
 from service.catalog.database import make_engine
@@ -67,6 +68,7 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
         # Every socket call of the event loop gives the interpreter away; threads that compute hand it back this soon.
         sys.setswitchinterval(SWITCH_S)
         app.state.reception = Reception(Desk(timers), settings.question_seconds)
+        app.state.sight.watch(keeper, app.state.reception)
         warming = Warming(timers.tables, asked_most(keeper.snapshot))
         keeper.start_polling()
         # A catalog has 150,000 objects that live on: to look through them for garbage takes a tenth of a second.
@@ -99,7 +101,7 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.settings = settings
+    app.state.settings, app.state.sight = settings, Sight()
     app.state.questions = {question.name: question for question in questions}
     problems.install(app)
     for router in (
@@ -118,5 +120,7 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
     app.add_middleware(Replies, paths=[f"/{question.name}" for question in questions])
     app.add_middleware(Access, settings=settings)
     app.add_middleware(SecurityHeaders)
+    paths = frozenset(f"/{question.name}" for question in questions)
+    app.add_middleware(Seen, sight=app.state.sight, paths=paths, writes_lines=settings.json_log)
     app.add_middleware(Heads)
     return app

@@ -35,6 +35,9 @@ class Settings(BaseSettings):
     question_seconds: float = Field(
         default=30.0, ge=1, le=600, description="within which a question is answered, or refused with 503"
     )
+    json_log: bool = Field(
+        default=False, description="a line of JSON for each request: id, route, status, time, caller"
+    )
     access_log: bool = Field(default=False, description="a line for each request; proxies write one as well")
     shutdown_seconds: int = Field(
         default=25, ge=1, le=600, description="for how long a service that was told to end answers what it began"

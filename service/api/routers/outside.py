@@ -113,10 +113,7 @@ class _Probed(Collector):
         **PROBLEMS,
         200: {
             "description": "Gauges: probe_success, and of a workload that was answered every number of its answer.",
-            "content": {
-                "text/plain": {"schema": {"type": "string"}, "example": PROBED},
-                "application/json": {"example": PROBED},
-            },
+            "content": {"text/plain": {"schema": {"type": "string"}, "example": PROBED}},
         },
     },
     response_class=Response,
