@@ -14,7 +14,9 @@ import yaml
 from starlette.testclient import TestClient
 
 from service.cli import app as commands
+from tests.api.served import served
 from tests.conftest import API_KEY, seeded_service, service_settings
+from tests.workloads.test_workloads import QUESTION
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SCHEMAS: Final = ROOT.parent / "shared" / "schemas"
@@ -139,13 +141,11 @@ def test_a_line_of_curl_is_answered(service: TestClient, line: str) -> None:
 
 
 def test_a_sheet_reads_a_table_and_a_number(service: TestClient) -> None:
-    table, number = (re.search(r'"(.*)"', line) for line in lines("text"))
-    assert table
-    assert number
-    rows = service.get(table[1].removeprefix(SERVER)).text.splitlines()
+    paths = [re.findall(r'"(.*)"', line)[0].removeprefix(SERVER) for line in lines("text")]
+    *tables, number = [service.get(path).text for path in paths]
 
-    assert len(rows) > 2
-    assert int(service.get(number[1].removeprefix(SERVER)).text) >= 1
+    assert [len(table.splitlines()) > 2 for table in tables] == [True, True]
+    assert int(number) >= 1
 
 
 def test_terraform_reads_what_is_there(service: TestClient) -> None:
@@ -156,6 +156,17 @@ def test_terraform_reads_what_is_there(service: TestClient) -> None:
 
     assert service.get(path).json()["replicas"] >= 1
     assert "detail" in service.get(path.replace("chat", "nobody")).json()
+
+
+def test_the_client_of_the_page_asks(tmp_path: Path) -> None:
+    [text] = [text for kind, text in BLOCKS if kind == "python"]
+    with served(tmp_path) as service:
+        url = f"{service.url}/workloads/chat"
+        httpx2.put(url, json={"question": QUESTION}, headers={"x-api-key": API_KEY}).raise_for_status()
+        names: dict[str, Any] = {}
+        exec(text.replace(SERVER, service.url).replace("sizer_...", API_KEY), names)  # noqa: S102 - the page's own
+
+    assert names["pods"] >= 1
 
 
 def test_every_command_of_the_page_is_one() -> None:
