@@ -6,9 +6,12 @@ from alembic import context
 from sqlalchemy import Connection, engine_from_config, pool, text
 from sqlmodel import AutoString
 
+from service.access.tables import ApiKeyRow
 from service.catalog.tables import metadata
+from service.workloads.tables import WorkloadChangeRow, WorkloadRow
 
 config = context.config
+KNOWN = (ApiKeyRow, WorkloadRow, WorkloadChangeRow)  # of rooms beside the catalog; to import them is to know them
 
 
 def render_item(type_: str, item: Any, _autogen_context: object) -> str | Literal[False]:

@@ -14,6 +14,7 @@ import uvicorn
 from pydantic import ValidationError
 from typer.core import TyperCommand
 
+from service.access.commands import keys
 from service.api.connections import IDLE_S, Connection
 from service.api.openapi import rendered
 from service.calibration.fits.ledger import STARTUPS, fit, text_of
@@ -49,6 +50,7 @@ app = typer.Typer(
 )
 offers = typer.Typer(no_args_is_help=True, help="The catalog's offers.")
 app.add_typer(offers, name="offers")
+app.add_typer(keys, name="keys")
 QUESTION_SETTINGS = {
     "allow_extra_args": True,
     "ignore_unknown_options": True,

@@ -8,17 +8,23 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
+from service.access.keys import read_keys
 from service.api import problems
+from service.api.access import Access
 from service.api.docs import install_docs
 from service.api.headers import SecurityHeaders
+from service.api.heads import Heads
 from service.api.importer import Importer
 from service.api.media import JsonBodies
 from service.api.openapi import install_openapi
 from service.api.probe import Probe
 from service.api.reception import Reception
 from service.api.replies import Replies
-from service.api.routers import catalog, health, measurements
+from service.api.routers import catalog, health, measurements, outside, workloads
+from service.api.routers.batches import batches_router
 from service.api.routers.questions import questions_router
+from service.api.seen import Seen, Sight
+from service.api.shelf import Shelf
 from service.api.writes import CatalogWriter
 from service.catalog.database import make_engine
 from service.catalog.keeper import CatalogKeeper
@@ -31,6 +37,7 @@ from service.questions.asked import Desk, Question
 from service.questions.registry import QUESTIONS
 from service.settings import Settings
 from service.warm import asked_most
+from service.workloads.store import read_workloads
 
 SWITCH_S = 1e-4
 VERSION = "0.1.0"
@@ -55,10 +62,13 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
             Importer(settings),
             Probe(keeper),
         )
+        app.state.workloads = Shelf("workload", keeper.engine, read_workloads, settings.write_seconds)
+        app.state.keys = Shelf("key", keeper.engine, read_keys, settings.write_seconds)
         timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), Builder()))
         # Every socket call of the event loop gives the interpreter away; threads that compute hand it back this soon.
         sys.setswitchinterval(SWITCH_S)
         app.state.reception = Reception(Desk(timers), settings.question_seconds)
+        app.state.sight.watch(keeper, app.state.reception)
         warming = Warming(timers.tables, asked_most(keeper.snapshot))
         keeper.start_polling()
         # A catalog has 150,000 objects that live on: to look through them for garbage takes a tenth of a second.
@@ -75,6 +85,8 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
         app.state.importer.lane.close(at_once=True)  # a hub may take its time
         app.state.writer.lane.close()
         app.state.probe.lane.close()
+        app.state.workloads.close()
+        app.state.keys.close()
         keeper.close()
         warming.close()
         timers.close()
@@ -89,14 +101,26 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.settings = settings
+    app.state.settings, app.state.sight = settings, Sight()
     app.state.questions = {question.name: question for question in questions}
     problems.install(app)
-    for router in (questions_router(questions), measurements.router, catalog.router, health.router):
+    for router in (
+        questions_router(questions),
+        batches_router(questions),
+        measurements.router,
+        workloads.router,
+        outside.router,
+        catalog.router,
+        health.router,
+    ):
         app.include_router(router, max_body_size=settings.max_body_bytes)
     install_docs(app)
     install_openapi(app)
     app.add_middleware(JsonBodies, max_body_bytes=settings.max_body_bytes)
-    app.add_middleware(SecurityHeaders)
     app.add_middleware(Replies, paths=[f"/{question.name}" for question in questions])
+    app.add_middleware(Access, settings=settings)
+    app.add_middleware(SecurityHeaders)
+    paths = frozenset(f"/{question.name}" for question in questions)
+    app.add_middleware(Seen, sight=app.state.sight, paths=paths, writes_lines=settings.json_log)
+    app.add_middleware(Heads)
     return app

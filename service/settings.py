@@ -18,6 +18,10 @@ class Settings(BaseSettings):
     api_keys: SecretStr = Field(
         default=SecretStr(""), description="comma-separated keys that may write to the catalog; none: nobody may"
     )
+    reads_need_key: bool = Field(default=False, description="whether asking needs a key of scope read as well")
+    key_requests_per_s: float | None = Field(
+        default=None, gt=0, le=1e6, description="how often one key may ask, with two seconds of it at once; none: any"
+    )
     snapshot_path: Path = Field(
         default=Path("var/snapshot.json"), description="last good catalog, kept for a dead database"
     )
@@ -30,6 +34,9 @@ class Settings(BaseSettings):
     )
     question_seconds: float = Field(
         default=30.0, ge=1, le=600, description="within which a question is answered, or refused with 503"
+    )
+    json_log: bool = Field(
+        default=False, description="a line of JSON for each request: id, route, status, time, caller"
     )
     access_log: bool = Field(default=False, description="a line for each request; proxies write one as well")
     shutdown_seconds: int = Field(

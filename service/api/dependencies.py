@@ -1,23 +1,27 @@
 """What routes share: the snapshot, its keeper, settings, and who may write."""
 
-import hmac
 from collections import Counter
+from collections.abc import Mapping
 from itertools import islice
 from typing import Annotated
 
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyHeader
 
+from service.access.keys import Caller
+from service.api.access import CHALLENGE, NEEDS_KEY, get_caller
 from service.api.fields import repeatable_fields
 from service.api.importer import Importer
 from service.api.probe import Probe
 from service.api.problems import ProblemError
 from service.api.reception import Reception
+from service.api.shelf import Shelf
 from service.api.writes import CatalogWriter
 from service.catalog.keeper import CatalogKeeper
 from service.catalog.snapshot import Snapshot
 from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, RefusalError, stated_twice
 from service.settings import Settings
+from service.workloads.workload import Workload
 
 
 async def get_keeper(request: Request) -> CatalogKeeper:
@@ -56,6 +60,12 @@ async def get_reception(request: Request) -> Reception:
     return reception
 
 
+async def get_workloads(request: Request) -> Shelf[Mapping[str, Workload]]:
+    """Return the shelf of workloads."""
+    shelf: Shelf[Mapping[str, Workload]] = request.app.state.workloads
+    return shelf
+
+
 async def get_settings(request: Request) -> Settings:
     """Return the service's settings."""
     settings: Settings = request.app.state.settings
@@ -85,22 +95,22 @@ ReceptionDep = Annotated[Reception, Depends(get_reception)]
 ProbeDep = Annotated[Probe, Depends(get_probe)]
 WriterDep = Annotated[CatalogWriter, Depends(get_writer)]
 SnapshotDep = Annotated[Snapshot, Depends(get_snapshot)]
+CallerDep = Annotated[Caller, Depends(get_caller)]
+WorkloadsDep = Annotated[Shelf[Mapping[str, Workload]], Depends(get_workloads)]
 SettingsDep = Annotated[Settings, Depends(get_settings)]
 
 
 KEY_HEADER = APIKeyHeader(name="X-API-Key", scheme_name="apiKey", description="needed to write", auto_error=False)
 
 
-async def require_key(settings: SettingsDep, key: Annotated[str | None, Security(KEY_HEADER)]) -> None:
-    """Let only holders of a configured key write."""
-    keys = settings.accepted_keys()
-    if not keys:
-        raise ProblemError(403, "read-only", "this service has no API key configured, so its catalog is read-only")
-    given = (key or "").encode("utf-8", "surrogateescape")
-    matches = [hmac.compare_digest(given, accepted.encode()) for accepted in keys]
-    if not any(matches):
-        challenge = {"WWW-Authenticate": "APIKey"}
-        raise ProblemError(401, "unauthorized", "writing needs a valid key in the X-API-Key header", headers=challenge)
+async def require_key(request: Request, _key: Annotated[str | None, Security(KEY_HEADER)]) -> None:
+    """Let only holders of a key write; which scope it needs stands in the matrix, and was checked before.
+
+    Raises:
+        ProblemError: nobody checked it.
+    """
+    if (await get_caller(request)).scope is None:
+        raise ProblemError(401, "unauthorized", NEEDS_KEY, headers=CHALLENGE)
 
 
 KeyDep = Depends(require_key)

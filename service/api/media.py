@@ -1,5 +1,6 @@
 """Bodies: refuses what is not JSON, or too large, before anything reads it; reads JSON and what it states twice."""
 
+import re
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -33,12 +34,23 @@ class JsonBodies:
         headers = dict(scope["headers"])
         media_type = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
         if scope["method"] in WITH_BODY and media_type and media_type != b"application/json":
-            return problem_response(415, "unsupported-media-type", f"the body is not JSON; {FIX_FORM}")
+            is_table = media_type == b"text/csv" and scope["path"].endswith(":batch")
+            if not is_table:
+                return problem_response(415, "unsupported-media-type", f"the body is not JSON; {_right_line(scope)}")
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length[:20]) > self._max_body_bytes:
             detail = f"the body is larger than the {self._max_body_bytes} bytes this service reads"
             return problem_response(413, "body-too-large", detail)
         return None
+
+
+def _right_line(scope: Scope) -> str:
+    """Return what to send instead; curl's own default is a form, and the line that is right is short."""
+    path, method = scope["path"], scope["method"]
+    if re.fullmatch(r"[a-z0-9:/._-]{1,100}", path) is None:
+        return FIX_FORM
+    how = "" if method == "POST" else f"-X {method} "
+    return f"{FIX_FORM}: curl --json '{{...}}' {how}'{{server}}{path}'"
 
 
 class JsonRequest(Request):

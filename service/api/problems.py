@@ -28,6 +28,7 @@ from service.engine.errors import (
 from service.hub.errors import HubError, NotOnHubError, UnusableHubAnswerError
 from service.questions.misread import misread
 from service.questions.refusals import RefusalError, RefusalKind, not_in_catalog
+from service.workloads.errors import NoWorkloadError, OtherVersionError, UnconditionalError, WorkloadError
 
 logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
@@ -132,6 +133,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(EngineError, _engine)  # type: ignore[arg-type]
     app.add_exception_handler(NotInCatalogError, _not_in_catalog)  # type: ignore[arg-type]
     app.add_exception_handler(ConflictError, _conflict)  # type: ignore[arg-type]
+    app.add_exception_handler(WorkloadError, _workload)  # type: ignore[arg-type]
     app.add_exception_handler(HubError, _hub)  # type: ignore[arg-type]
     app.add_exception_handler(Exception, _unexpected)
 
@@ -141,11 +143,21 @@ async def _problem(_request: Request, error: ProblemError) -> Response:
 
 
 async def _refusal(_request: Request, error: RefusalError) -> Response:
+    return refusal_problem(error)
+
+
+def refusal_problem(error: RefusalError) -> Response:
+    """Return the problem of a question that is not answered."""
     problems = [FieldProblem(**asdict(fault)) for fault in error.faults]
     return problem_response(REFUSAL_STATUSES.get(error.kind, 422), error.kind, error.detail, problems)
 
 
 async def _engine(_request: Request, error: EngineError) -> Response:
+    return engine_problem(error)
+
+
+def engine_problem(error: EngineError) -> Response:
+    """Return the problem of a question that the engine refuses."""
     kind = ENGINE_KINDS.get(type(error), "cannot-size")
     field = FieldProblem(field=error.field, detail=error.detail, accepted=error.accepted)
     return problem_response(422, kind, error.detail, [field])
@@ -164,6 +176,21 @@ async def _hub(_request: Request, error: HubError) -> Response:
     return problem_response(
         status, "hub", error.detail, [FieldProblem(field="hf_id", detail=error.detail, accepted=None)]
     )
+
+
+async def _workload(_request: Request, error: WorkloadError) -> Response:
+    match error:
+        case NoWorkloadError():
+            close = ", ".join(error.suggestions) or "a name that /workloads lists"
+            fault = FieldProblem(field="name", detail=str(error), accepted=close)
+            return problem_response(404, "no-such-workload", str(error), [fault])
+        case OtherVersionError():
+            headers = {} if error.version is None else {"ETag": f'"{error.version}"'}
+            return problem_response(412, "other-version", str(error), headers=headers)
+        case UnconditionalError():
+            return problem_response(428, "precondition-required", str(error), headers={"ETag": f'"{error.version}"'})
+        case _:
+            return problem_response(409, "conflict", str(error))
 
 
 async def _http(request: Request, error: HTTPException) -> Response:

@@ -1,6 +1,6 @@
 """Where questions come in over HTTP: kept answers at once, and one computation for all who ask the same."""
 
-from asyncio import FIRST_COMPLETED, Task, create_task, ensure_future, shield, wait
+from asyncio import FIRST_COMPLETED, Task, create_task, ensure_future, shield, sleep, wait
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from service.questions.asked import Asked, Desk, Question, check_revision
 from service.questions.formats import Written, written
 
 Result = TypeVar("Result")
+BATCH_PAUSE_S: Final = 0.02
 BUSY: Final = "as many questions wait as can be answered in time; ask again"
 TOO_DEAR: Final = "this question was not answered in time; ask for fewer choices, or a shorter load"
 
@@ -51,19 +52,48 @@ class Reception:
             EngineError: the engine refuses it.
             ClientLeftError: the client did not wait.
         """
+        return await self.rendered(request, await self.answered(request, question, asked, catalog), asked)
+
+    async def answered(self, request: Request, question: Question, asked: Asked, catalog: Snapshot) -> Answer[Any]:
+        """Return the answer, as `written` does, before it is written."""
         check_revision(asked, catalog)
         key = self.desk.key(question, asked, catalog)
         kept = self.desk.kept_answer(key, catalog)
-        is_plain = asked.format == "json" and asked.field is None
-        if kept is not None and is_plain:
-            return written(kept, asked)
+        if kept is not None:
+            return kept
+        kind = question.name, asked.kind
         with self._refusing():
-            if kept is None:
-                asking = self._shared(
-                    key, (question.name, asked.kind), lambda: self.desk.answer(question, asked, catalog)
-                )
-                kept = await while_there(request, asking)
-            return written(kept, asked) if is_plain else await while_there(request, self._rendered(kept, asked))
+            return await while_there(
+                request, self._shared(key, kind, lambda: self.desk.answer(question, asked, catalog))
+            )
+
+    async def answered_in_batch(self, question: Question, asked: Asked, catalog: Snapshot) -> Answer[Any]:
+        """Return the answer to one of many questions, whose client is waited on elsewhere.
+
+        Raises:
+            ProblemError: too much is waiting, or it takes too long.
+            RefusalError: another revision is pinned, or the question is not answered.
+            EngineError: the engine refuses it.
+        """
+        check_revision(asked, catalog)
+        key = self.desk.key(question, asked, catalog)
+        kept = self.desk.kept_answer(key, catalog)
+        if kept is not None:
+            return kept
+        with self._refusing():
+            while self.admission.quick.is_full:  # noqa: ASYNC110 - single questions go first; a batch has time
+                await sleep(BATCH_PAUSE_S)
+            return await self._shared(
+                key, (question.name, asked.kind), lambda: self.desk.answer(question, asked, catalog)
+            )
+
+    async def rendered(self, request: Request, answer: Answer[Any], asked: Asked) -> Written:
+        """Return an answer in the format asked for: as YAML, a long one takes its time."""
+        if asked.format == "json" and asked.field is None:
+            return written(answer, asked)
+        with self._refusing():
+            work = self.admission.run(("rendered", asked.format), lambda: written(answer, asked))
+            return await while_there(request, work)
 
     async def done(self, request: Request, kind: Hashable, work: Callable[[], Result]) -> Result:
         """Return what any other work returns, done in a thread when it is its turn.
@@ -85,10 +115,6 @@ class Reception:
         except TooDearError as error:
             retry = {"Retry-After": str(round(self.patience_s))}
             raise ProblemError(503, "too-dear", TOO_DEAR, headers=retry) from error
-
-    async def _rendered(self, answer: Answer[Any], asked: Asked) -> Written:
-        """Return an answer in another format: as YAML, a long one takes its time."""
-        return await self.admission.run(("rendered", asked.format), lambda: written(answer, asked))
 
     async def _shared(self, key: Hashable, kind: Hashable, work: Callable[[], Answer[Any]]) -> Answer[Any]:
         """Return what the work returns, which is done once for all who ask at the same time."""

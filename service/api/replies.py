@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.problems import problem_response
 from service.api.reception import BUSY, Reception
+from service.api.tagged import CACHE_CONTROL
 from service.catalog.keeper import CatalogKeeper
 from service.catalog.snapshot import Snapshot
 
@@ -120,7 +121,7 @@ class _Held:
         if self._start is None:
             return None
         etag = b'"' + sha256(self._body).hexdigest()[:32].encode() + b'"'
-        own = ((b"etag", etag), (b"cache-control", b"no-cache"))
+        own = ((b"etag", etag), (b"cache-control", CACHE_CONTROL.encode()))
         return Reply((*self._start["headers"], *own), self._body, etag)
 
 

@@ -4,6 +4,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from hashlib import sha256
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, create_model
@@ -71,6 +72,12 @@ class Answer(ABC, Generic[ResultT]):
             f"{name}={value}" for name, values in self.asked.items() if isinstance(values, list) for value in values
         )
         return f"asked: {'&'.join((*stated, *lists))}"
+
+    @property
+    def digest(self) -> str:
+        """Return what tells this question from every other: a part of the hash of what was asked."""
+        asked = json.dumps([type(self).__name__, self.asked], sort_keys=True)
+        return sha256(asked.encode()).hexdigest()[:12]
 
     @property
     def document(self) -> dict[str, Any]:

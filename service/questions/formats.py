@@ -43,6 +43,8 @@ def written(answer: Answer[Any], how: Writing) -> Written:
         raise RefusalError("infeasible", detail)
     if how.field is not None:
         return Written(_scalar(answer.document, how.field) + "\n", "text/plain")
+    if how.format == "prometheus":
+        return _prometheus(answer, how.workload)
     return WRITERS[how.format](answer)
 
 
@@ -63,8 +65,10 @@ def _text(answer: Answer[Any]) -> Written:
     return Written("\n".join(lines) + "\n", "text/plain")
 
 
-def _prometheus(answer: Answer[Any]) -> Written:
-    text = generate_latest(_Gauges(answer.gauges(), answer.labels())).decode()
+def _prometheus(answer: Answer[Any], workload: str | None = None) -> Written:
+    """Return gauges that name the question, so that two of them never collide."""
+    labels = {"workload": workload or answer.digest, **answer.labels()}
+    text = generate_latest(_Gauges(answer.gauges(), labels)).decode()
     return Written(text, "text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -7,6 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from service.questions.examples import LLAMA_CONFIG
+from tests.conftest import API_KEY
 
 GOOD: dict[str, Any] = {
     "model": "llama-3.3-70b",
@@ -335,7 +336,8 @@ def test_a_stated_length_above_the_cap_is_refused_before_reading(client: TestCli
 
 
 def test_a_catalog_write_is_capped_too(client: TestClient) -> None:
-    response = client.put("/catalog/gpus/x", content=(b"x" * 100_000 for _ in range(60)), headers=JSON)
+    headers = {**JSON, "x-api-key": API_KEY}
+    response = client.put("/catalog/gpus/x", content=(b"x" * 100_000 for _ in range(60)), headers=headers)
 
     problem(response, 413)
 

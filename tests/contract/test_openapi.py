@@ -23,7 +23,7 @@ from service.main import create_app
 from service.questions.asked import Question
 from service.questions.registry import QUESTIONS
 from service.settings import Settings
-from tests.conftest import service_settings
+from tests.conftest import seed_database, service_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "openapi" / "openapi.json"
@@ -31,6 +31,7 @@ DOCUMENT: dict[str, Any] = json.loads(COMMITTED.read_text(encoding="utf-8"))
 OPERATIONS = [
     (method, path, operation) for path, item in DOCUMENT["paths"].items() for method, operation in item.items()
 ]
+TEXTS = ("/probe", "/metrics")  # read by monitors alone
 UNITS = {"_per_s": "[1/s]", "_s": "[s]", "_tokens": "[tokens]", "_bytes": "[bytes]", "_fraction": "[fraction]"}
 
 
@@ -43,7 +44,8 @@ def test_the_committed_contract_is_what_is_served(client: TestClient) -> None:
 def test_every_operation_has_an_example_and_a_stable_id(method: str, path: str, operation: dict[str, Any]) -> None:
     assert operation["operationId"].split("_")[0] in {method, "list", "get", "put", "import", "delete"}
     assert operation["summary"]
-    content = operation["responses"]["200"]["content"]["application/json"]
+    contents = operation["responses"]["200"]["content"]
+    content = contents["text/plain" if path in TEXTS else "application/json"]
     assert "example" in content or "examples" in content
     if "requestBody" in operation and path in ("/size", "/capacity", "/recommend"):
         assert operation["requestBody"]["content"]["application/json"]["examples"]
@@ -77,7 +79,7 @@ def test_writing_is_locked_by_the_key_s_own_scheme() -> None:
     assert locked == {
         operation["operationId"]
         for method, path, operation in OPERATIONS
-        if path.startswith("/catalog") and method != "get"
+        if (path.startswith(("/catalog", "/workloads")) and method != "get") or path.endswith("/changes")
     }
     assert all(operation.get("security") in (None, [{"apiKey": []}]) for _, _, operation in OPERATIONS)
 
@@ -97,7 +99,9 @@ def live_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    app = create_app(service_settings(tmp_path_factory.mktemp("live")))
+    settings = service_settings(tmp_path_factory.mktemp("live"))
+    seed_database(settings.database_url)
+    app = create_app(settings)
     server = uvicorn.Server(uvicorn.Config(app, port=port, loop="asyncio", http="httptools", log_level="warning"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

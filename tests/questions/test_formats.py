@@ -93,7 +93,7 @@ def test_gauges_are_read_back_by_a_prometheus_parser() -> None:
         "sizer_catalog_revision": 1,
     }
     assert all(family.type == "gauge" for family in families.values())
-    assert families["sizer_gpus"].samples[0].labels == {"model": 'a"b\\c\nd'}
+    assert families["sizer_gpus"].samples[0].labels == {"workload": table_answer().digest, "model": 'a"b\\c\nd'}
     assert answer.text.endswith("\n")
     assert answer.media_type.startswith("text/plain; version=0.0.4")
 

@@ -2,12 +2,14 @@
 
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Annotated, TypeVar
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
 
 from service.api.dependencies import ImporterDep, KeyDep, SnapshotDep, WriterDep, stated_once
+from service.api.lists import GpuListing, ModelListing, OfferListing, gpu_row, model_row, offer_row, sheet, shown
 from service.api.media import JsonRoute
 from service.api.problems import FieldProblem, ProblemError, problem_responses
 from service.catalog.entries import CatalogId, Entry, GpuEntry, HubId, ModelEntry, OfferEntry
@@ -28,14 +30,6 @@ WRITE_PROBLEMS = problem_responses(
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
 EntryId = Annotated[CatalogId, Path(description="catalog id", examples=["h100-sxm-80gb"])]
-Named = TypeVar("Named", ModelEntry, GpuEntry, OfferEntry)
-
-
-class Page(Entry):
-    """Which part of a list to return."""
-
-    page_size: Annotated[int, Field(ge=1, le=500)] = 100
-    page_token: Annotated[str, Field(max_length=128)] | None = None
 
 
 class Listed(BaseModel):
@@ -96,34 +90,58 @@ def _example(value: object) -> dict[int | str, dict[str, object]]:
 
 
 WRITTEN = _example({"id": "h100-sxm-80gb", "catalog_revision": 2})
-LISTED = _example({"next_page_token": None, "catalog_revision": 1, "items": []})
+LISTED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            "application/json": {"example": {"next_page_token": None, "catalog_revision": 1, "items": []}},
+            "text/csv": {"schema": {"type": "string"}},
+        }
+    }
+}
 
 
-def _page(entries: tuple[Named, ...], page: Page) -> tuple[tuple[Named, ...], str | None]:
-    """Return one page after the token (the last id seen), and the next token."""
-    rest = [it for it in entries if page.page_token is None or it.id > page.page_token]
-    shown = tuple(rest[: page.page_size])
-    return shown, shown[-1].id if len(rest) > page.page_size else None
-
-
-@router.get("/models", operation_id="list_models", summary="List models", responses={**READ_PROBLEMS, **LISTED})
-async def list_models(page: Annotated[Page, Query()], snapshot: SnapshotDep) -> ModelList:
+@router.get(
+    "/models",
+    operation_id="list_models",
+    summary="List models",
+    response_model=ModelList,
+    responses={**READ_PROBLEMS, **LISTED},
+)
+async def list_models(listing: Annotated[ModelListing, Query()], snapshot: SnapshotDep) -> ModelList | Response:
     """Return models with their config facts, checkpoints and sources."""
-    items, token = _page(snapshot.entries.models, page)
+    if listing.format == "csv":
+        return sheet(snapshot.entries.models, listing, model_row)
+    items, token = shown(snapshot.entries.models, listing)
     return ModelList(items=items, next_page_token=token, catalog_revision=snapshot.revision)
 
 
-@router.get("/gpus", operation_id="list_gpus", summary="List GPUs", responses={**READ_PROBLEMS, **LISTED})
-async def list_gpus(page: Annotated[Page, Query()], snapshot: SnapshotDep) -> GpuList:
+@router.get(
+    "/gpus",
+    operation_id="list_gpus",
+    summary="List GPUs",
+    response_model=GpuList,
+    responses={**READ_PROBLEMS, **LISTED},
+)
+async def list_gpus(listing: Annotated[GpuListing, Query()], snapshot: SnapshotDep) -> GpuList | Response:
     """Return GPUs with every figure and its source."""
-    items, token = _page(snapshot.entries.gpus, page)
+    if listing.format == "csv":
+        return sheet(snapshot.entries.gpus, listing, gpu_row)
+    items, token = shown(snapshot.entries.gpus, listing)
     return GpuList(items=items, next_page_token=token, catalog_revision=snapshot.revision)
 
 
-@router.get("/offers", operation_id="list_offers", summary="List offers", responses={**READ_PROBLEMS, **LISTED})
-async def list_offers(page: Annotated[Page, Query()], snapshot: SnapshotDep) -> OfferList:
+@router.get(
+    "/offers",
+    operation_id="list_offers",
+    summary="List offers",
+    response_model=OfferList,
+    responses={**READ_PROBLEMS, **LISTED},
+)
+async def list_offers(listing: Annotated[OfferListing, Query()], snapshot: SnapshotDep) -> OfferList | Response:
     """Return list prices with their dates and sources."""
-    items, token = _page(snapshot.entries.offers, page)
+    if listing.format == "csv":
+        return sheet(snapshot.entries.offers, listing, offer_row)
+    items, token = shown(snapshot.entries.offers, listing)
     return OfferList(items=items, next_page_token=token, catalog_revision=snapshot.revision)
 
 

@@ -2,13 +2,16 @@
 
 from time import time
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
+from starlette.responses import Response
 
 from service.api.dependencies import KeeperDep, ProbeDep
+from service.api.seen import Sight
 from service.catalog.health import Origin
 
 router = APIRouter(tags=["health"])
+EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Live(BaseModel):
@@ -85,3 +88,21 @@ async def readyz(keeper: KeeperDep, probe: ProbeDep) -> Ready:
         refresh_failures=health.failures,
         last_refresh_error=health.last_error,
     )
+
+
+@router.get(
+    "/metrics",
+    operation_id="get_metrics",
+    summary="How is the service doing?",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "Counts and times by route, and the state of catalog and queues, as Prometheus reads them.",
+            "content": {"text/plain": {"schema": {"type": "string"}, "example": "sizer_catalog_revision 1.0\n"}},
+        }
+    },
+)
+async def metrics(request: Request) -> Response:
+    """Answer with this process' counts; of several workers each has its own."""
+    sight: Sight = request.app.state.sight
+    return Response(sight.text(), media_type=EXPOSITION)

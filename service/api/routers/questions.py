@@ -57,7 +57,7 @@ def _add(router: APIRouter, question: Question) -> None:
     shared: dict[str, Any] = {
         "summary": question.summary,
         "response_model": question.answer.body,
-        "responses": {**PROBLEMS, 200: _answer_content(question)},
+        "responses": {**PROBLEMS, 200: answer_content(question)},
     }
     router.get(f"/{question.name}", operation_id=f"get_{question.name}", description=question.description, **shared)(
         by_query
@@ -70,7 +70,7 @@ def _add(router: APIRouter, question: Question) -> None:
     )(by_body)
 
 
-def _answer_content(question: Question) -> Mapping[str, Any]:
+def answer_content(question: Question) -> Mapping[str, Any]:
     """Return the 200 entry of a question: an abridged example, and the formats it may come in."""
     abridged = {"summary": "abridged", "value": question.abridged}
     return {

@@ -18,3 +18,8 @@ class Writing(Part):
         description="one number of the answer as plain text, such as gpus or kv_cache.tokens",
         examples=["gpus"],
     )
+    workload: Annotated[str, StringConstraints(max_length=128, pattern=r"^[A-Za-z0-9_.:/-]+$")] | None = Field(
+        default=None,
+        description="what gauges call this question, in their label workload; default: told apart by what was asked",
+        examples=["chat"],
+    )

@@ -1,0 +1,135 @@
+"""Many questions at once: read from JSON or CSV, answered in order, each with its own success or problem."""
+
+import csv
+import io
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final
+
+from pydantic import ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.api.problems import (
+    FieldProblem,
+    ProblemError,
+    engine_problem,
+    problem_response,
+    refusal_problem,
+)
+from service.api.reception import Reception
+from service.catalog.snapshot import Snapshot
+from service.engine.errors import EngineError
+from service.questions.answers import Answer
+from service.questions.asked import Question
+from service.questions.misread import misread
+from service.questions.reading import read_json
+from service.questions.refusals import RefusalError, stated_twice
+
+MOST_QUESTIONS: Final = 1_000
+NDJSON: Final = "application/x-ndjson"
+CSV: Final = "text/csv"
+ACCEPTED: Final = f'{{"questions": [...]}} with 1 to {MOST_QUESTIONS} questions, or CSV under the names of fields'
+Outcome = tuple[int, str, str]  # status, `answer` or `problem`, its JSON
+
+
+async def questions_in(request: Request) -> Sequence[Any]:
+    """Return the questions of a body, each as it stands there.
+
+    Raises:
+        ProblemError: the body holds none, or too many.
+    """
+    body = await request.body()
+    is_csv = request.headers.get("content-type", "").split(";")[0].strip().lower() == CSV
+    questions = _in_csv(body) if is_csv else _in_json(body)
+    if not 1 <= len(questions) <= MOST_QUESTIONS:
+        raise _refused(f"{len(questions)} questions")
+    return questions
+
+
+def _in_json(body: bytes) -> Sequence[Any]:
+    try:
+        document, twice = read_json(body)
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(400, "bad-request", "the body is not valid JSON") from error
+    if twice:
+        raise stated_twice(twice)
+    if not isinstance(document, dict) or document.keys() != {"questions"}:
+        raise _refused("no list of questions")
+    if not isinstance(document["questions"], list):
+        raise _refused("questions is no list")
+    return document["questions"]
+
+
+def _in_csv(body: bytes) -> Sequence[Any]:
+    """Return rows as fields; an empty cell states nothing."""
+    try:
+        rows = list(csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), strict=True))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ProblemError(400, "bad-request", "the body is not CSV in UTF-8") from error
+    names = [name.strip() for name in rows[0]] if rows else []
+    if not names or len(set(names)) < len(names) or "" in names:
+        raise _refused("the first line names no fields, or one of them twice")
+    lines = [row for row in rows[1:] if any(cell.strip() for cell in row)]
+    return [_fields(names, row) for row in lines]
+
+
+def _fields(names: Sequence[str], row: Sequence[str]) -> Mapping[str, str]:
+    fields = {name: cell.strip() for name, cell in zip(names, row, strict=False) if cell.strip()}
+    beyond = [cell for cell in row[len(names) :] if cell.strip()]
+    return {**fields, **({"": beyond[0]} if beyond else {})}  # a cell under no name is an unknown field
+
+
+def _refused(detail: str) -> ProblemError:
+    return ProblemError(
+        422, "invalid-request", detail, [FieldProblem(field="questions", detail=detail, accepted=ACCEPTED)]
+    )
+
+
+class Batch:
+    """Questions on their way to answers."""
+
+    def __init__(self, reception: Reception, question: Question, snapshot: Snapshot) -> None:
+        """Keep who answers, and from which catalog: one for all of them."""
+        self._reception, self._question, self._snapshot = reception, question, snapshot
+
+    async def outcome(self, fields: Any) -> Outcome:
+        """Return one question's answer or problem; whatever is wrong with it is its own."""
+        try:
+            answer = await self._answer(fields)
+        except RefusalError as error:
+            return _told(refusal_problem(error))
+        except EngineError as error:
+            return _told(engine_problem(error))
+        except ProblemError as error:
+            return _told(problem_response(error.status, error.kind, error.detail, error.errors))
+        return 200, "answer", answer.json
+
+    async def _answer(self, fields: Any) -> Answer[Any]:
+        try:
+            asked = self._question.body.model_validate(fields)
+        except ValidationError as error:
+            raise misread(error.errors(), self._question.fields) from error
+        return await self._reception.answered_in_batch(self._question, asked, self._snapshot)
+
+    async def lines(self, questions: Sequence[Any]) -> AsyncIterator[str]:
+        """Yield a line for each question, in order, with how far it is."""
+        for index, fields in enumerate(questions):
+            status, kind, document = await self.outcome(fields)
+            done = f'"done":{index + 1},"of":{len(questions)}'
+            yield f'{{"index":{index},"status":{status},{done},"{kind}":{document}}}\n'
+
+    async def document(self, questions: Sequence[Any]) -> AsyncIterator[str]:
+        """Yield one JSON document, as its parts become known."""
+        failed = 0
+        for index, fields in enumerate(questions):
+            status, kind, document = await self.outcome(fields)
+            failed += status != 200
+            before = "," if index else '{"answers":['
+            yield f'{before}{{"index":{index},"status":{status},"{kind}":{document}}}'
+        yield f'],"succeeded":{len(questions) - failed},"failed":{failed}}}\n'
+
+
+def _told(problem: Response) -> Outcome:
+    document = json.loads(bytes(problem.body))
+    return problem.status_code, "problem", json.dumps(document)

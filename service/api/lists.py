@@ -1,0 +1,114 @@
+"""Which entries a list of the catalog shows, and as what: pages of JSON, or every one of them as a sheet."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import Field
+from starlette.responses import Response
+
+from service.catalog.entries import Entry, GpuEntry, ModelEntry, OfferEntry
+from service.engine.inputs import Tier
+from service.questions.formats import table
+
+Named = TypeVar("Named", ModelEntry, GpuEntry, OfferEntry)
+Words = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Listing(Entry):
+    """Which part of a list to return, and how it is written."""
+
+    page_size: Annotated[int, Field(ge=1, le=500)] = 100
+    page_token: Annotated[str, Field(max_length=128)] | None = None
+    search: Words | None = Field(
+        default=None, description="words that an id, a name or an alias must hold, all of them"
+    )
+    format: Literal["json", "csv"] = Field(default="json", description="csv: every entry that is meant, on one sheet")
+
+    def is_meant(self, entry: ModelEntry | GpuEntry | OfferEntry) -> bool:
+        """Return whether an entry is one of those asked for."""
+        stated = {name: getattr(self, name) for name in type(self).model_fields if name not in Listing.model_fields}
+        if any(value is not None and not _is(getattr(entry, name), value) for name, value in stated.items()):
+            return False
+        called = " ".join(_names_of(entry)).lower()
+        return all(word in called for word in (self.search or "").lower().split())
+
+
+class ModelListing(Listing):
+    """Which models."""
+
+    publisher: Words | None = Field(default=None, description="who published it, as the hub names them")
+
+
+class GpuListing(Listing):
+    """Which GPUs."""
+
+    vendor: Words | None = Field(default=None, description="such as nvidia or amd")
+    architecture: Words | None = Field(default=None, description="such as hopper")
+
+
+class OfferListing(Listing):
+    """Which offers."""
+
+    provider: Words | None = Field(default=None, description="such as aws")
+    region: Words | None = Field(default=None, description="as the provider names it")
+    gpu: Words | None = Field(default=None, description="id of a GPU of the catalog")
+    purchase: Words | None = Field(default=None, description="such as on-demand or spot")
+    tier: Tier | None = Field(default=None, description="secure or community")
+
+
+def _is(value: object, wanted: str) -> bool:
+    return isinstance(value, str) and value.lower() == wanted.lower()
+
+
+def _names_of(entry: ModelEntry | GpuEntry | OfferEntry) -> Iterator[str]:
+    if isinstance(entry, OfferEntry):
+        yield from (entry.id, entry.provider, entry.instance_type, entry.region, entry.gpu)
+    else:
+        yield from (entry.id, entry.name, *entry.aliases)
+        if isinstance(entry, ModelEntry):
+            yield from (name for name in (entry.hf_id, entry.publisher) if name)
+
+
+def shown(entries: tuple[Named, ...], listing: Listing) -> tuple[tuple[Named, ...], str | None]:
+    """Return one page of what is meant, after the token (the last id seen), and the next token."""
+    rest = [
+        entry
+        for entry in entries
+        if (listing.page_token is None or entry.id > listing.page_token) and listing.is_meant(entry)
+    ]
+    page = tuple(rest[: listing.page_size])
+    return page, page[-1].id if len(rest) > listing.page_size else None
+
+
+def sheet(entries: tuple[Named, ...], listing: Listing, row_of: Callable[[Named], Mapping[str, Any]]) -> Response:
+    """Return every entry that is meant as CSV, under the same columns."""
+    rows = [row_of(entry) for entry in entries if listing.is_meant(entry)]
+    columns = dict.fromkeys(name for row in rows for name in row)
+    return Response(table([{name: row.get(name) for name in columns} for row in rows]), media_type="text/csv")
+
+
+def model_row(entry: ModelEntry) -> Mapping[str, Any]:
+    """Return a model on one line."""
+    return {
+        "id": entry.id,
+        "name": entry.name,
+        "hf_id": entry.hf_id,
+        "publisher": entry.publisher,
+        "num_parameters": entry.num_parameters,
+        "weight_formats": " ".join(dict.fromkeys(one.weight_format for one in entry.checkpoints)),
+        "aliases": " ".join(entry.aliases),
+        "source": entry.source.url,
+        "checked_on": entry.source.checked_on,
+    }
+
+
+def gpu_row(entry: GpuEntry) -> Mapping[str, Any]:
+    """Return a GPU on one line, with the value of every figure."""
+    plain = entry.model_dump(mode="json", exclude={"figures", "aliases"})
+    return plain | {name: figure.value for name, figure in sorted(entry.figures.items())}
+
+
+def offer_row(entry: OfferEntry) -> Mapping[str, Any]:
+    """Return an offer on one line."""
+    plain = entry.model_dump(mode="json", exclude={"source"})
+    return plain | {"source": entry.source.url, "checked_on": entry.source.checked_on}

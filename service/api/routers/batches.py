@@ -1,0 +1,95 @@
+"""`/size:batch` and the others: up to a thousand questions in one request."""
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import StreamingResponse
+
+from service.api.batches import CSV, MOST_QUESTIONS, NDJSON, Batch, questions_in
+from service.api.dependencies import ReceptionDep, SnapshotDep
+from service.api.problems import Problem, problem_responses
+from service.questions.asked import Question
+
+PROBLEMS = problem_responses(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
+DESCRIPTION = (
+    f"Answer up to {MOST_QUESTIONS:,} questions in order, each with its own success or problem. The body is JSON, or "
+    f"CSV under the names of fields. With Accept: {NDJSON} each answer is a line that leaves when it is known."
+)
+
+
+class Outcome(BaseModel):
+    """What became of one question: an answer, or a problem."""
+
+    model_config = ConfigDict(frozen=True)
+
+    index: int
+    status: int = Field(description="what the question would be answered with on its own")
+    answer: dict[str, Any] | None = None
+    problem: Problem | None = None
+
+
+class Outcomes(BaseModel):
+    """What became of each question, in order."""
+
+    model_config = ConfigDict(frozen=True)
+
+    answers: tuple[Outcome, ...]
+    succeeded: int
+    failed: int
+
+
+def batches_router(questions: Iterable[Question]) -> APIRouter:
+    """Return the routes that answer many questions of one kind."""
+    router = APIRouter(tags=["questions"])
+    for question in questions:
+        _add(router, question)
+    return router
+
+
+def _add(router: APIRouter, question: Question) -> None:
+    async def ask(request: Request, snapshot: SnapshotDep, reception: ReceptionDep) -> StreamingResponse:
+        questions = await questions_in(request)
+        batch = Batch(reception, question, snapshot)
+        if NDJSON in request.headers.get("accept", ""):
+            return StreamingResponse(batch.lines(questions), media_type=NDJSON)
+        return StreamingResponse(batch.document(questions), media_type="application/json")
+
+    example = next(iter(question.examples.values()))["value"]
+    abridged = {"answers": [{"index": 0, "status": 200, "answer": question.abridged}], "succeeded": 1, "failed": 0}
+    body = {
+        "application/json": {
+            "schema": {
+                "type": "object",
+                "properties": {"questions": {"type": "array", "items": {"type": "object"}, "maxItems": MOST_QUESTIONS}},
+                "required": ["questions"],
+                "additionalProperties": False,
+            },
+            "examples": {"one": {"summary": "one question", "value": {"questions": [example]}}},
+        },
+        CSV: {"schema": {"type": "string"}, "example": _table(example)},
+    }
+    router.post(
+        f"/{question.name}:batch",
+        operation_id=f"post_{question.name}_batch",
+        summary=f"{question.summary} Many at once",
+        description=DESCRIPTION,
+        response_model=Outcomes,
+        openapi_extra={"requestBody": {"required": True, "content": body}},
+        responses={
+            **PROBLEMS,
+            200: {"content": {"application/json": {"example": abridged}, NDJSON: {"schema": {"type": "string"}}}},
+        },
+    )(ask)
+
+
+def _table(example: dict[str, Any]) -> str:
+    return f"{','.join(example)}\n{','.join(str(value) for value in example.values())}\n"

@@ -1,0 +1,211 @@
+"""What monitors and deployers of workloads read, each in the shape it reads.
+
+Sources:
+    prometheus/blackbox_exporter, `README.md` and `prober/handler.go`: `/probe?target=...&module=...`, always 200 with
+    `probe_success` and `probe_duration_seconds`; 400 for a module that is unknown or a target that is missing.
+    prometheus/docs, `http_sd.md`: a JSON list of target groups, labels are strings, exactly 200, empty list for none.
+    argoproj/argo-cd, `docs/operator-manual/applicationset/Generators-Plugin.md`: POST `/api/v1/getparams.execute`.
+"""
+
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from time import monotonic
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request
+from prometheus_client import generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from service.api.about import answer_about
+from service.api.dependencies import ReceptionDep, SnapshotDep, WorkloadsDep
+from service.api.media import JsonRoute
+from service.api.problems import ProblemError, problem_responses
+from service.api.reception import ClientLeftError
+from service.api.routers.questions import CLIENT_LEFT
+from service.engine.errors import EngineError
+from service.questions.answers import flat
+from service.questions.formats import written
+from service.questions.refusals import RefusalError
+from service.questions.replicas import REPLICAS
+from service.workloads.errors import NoWorkloadError
+from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, called
+
+router = APIRouter(tags=["workloads"], route_class=JsonRoute)
+EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
+PROBLEMS = problem_responses(
+    HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
+)
+WITH_BODY = problem_responses(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+PROBED = 'probe_success{workload="chat"} 1.0\nsizer_replicas{gpu="h100-sxm-80gb",workload="chat"} 4.0\n'
+MODULES = {question.name: question for question in ASKED_OF_ONE}
+
+
+class TargetGroup(BaseModel):
+    """One workload to probe, as Prometheus discovers it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    targets: tuple[str, ...]
+    labels: dict[str, str]
+
+
+class PluginInput(BaseModel):
+    """What an ApplicationSet asks for."""
+
+    model_config = ConfigDict(frozen=True)
+
+    parameters: dict[str, Any] = Field(
+        default_factory=dict, max_length=100, description="`workload`: the name of one; without it, all of them"
+    )
+
+
+class PluginRequest(BaseModel):
+    """A request of Argo CD's plugin generator."""
+
+    model_config = ConfigDict(frozen=True)
+
+    applicationSetName: str = Field(default="", max_length=300)  # noqa: N815 - its own name
+    input: PluginInput
+
+
+class PluginOutput(BaseModel):
+    """One flat object of parameters for each workload."""
+
+    model_config = ConfigDict(frozen=True)
+
+    parameters: tuple[dict[str, Any], ...]
+
+
+class PluginAnswer(BaseModel):
+    """What the plugin generator reads."""
+
+    model_config = ConfigDict(frozen=True)
+
+    output: PluginOutput
+
+
+class _Probed(Collector):
+    """Whether a workload was answered, and how long it took."""
+
+    def __init__(self, workload: str, seconds: float, *, is_answered: bool) -> None:
+        self._values = (
+            ("probe_success", "Whether the workload was answered", float(is_answered)),
+            ("probe_duration_seconds", "How long the answer took", seconds),
+        )
+        self._workload = workload
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield both gauges."""
+        for name, words, value in self._values:
+            gauge = GaugeMetricFamily(name, words, labels=("workload",))
+            gauge.add_metric((self._workload,), value)
+            yield gauge
+
+
+@router.get(
+    "/probe",
+    operation_id="get_probe",
+    summary="Probe a workload",
+    responses={
+        **PROBLEMS,
+        200: {
+            "description": "Gauges: probe_success, and of a workload that was answered every number of its answer.",
+            "content": {"text/plain": {"schema": {"type": "string"}, "example": PROBED}},
+        },
+    },
+    response_class=Response,
+)
+async def probe(
+    request: Request,
+    target: Annotated[WorkloadName, Query(description="name of a workload", examples=["chat"])],
+    shelf: WorkloadsDep,
+    snapshot: SnapshotDep,
+    reception: ReceptionDep,
+    module: Annotated[str, Query(max_length=20, description="which question: size, capacity, ...")] = REPLICAS.name,
+) -> Response:
+    """Answer as blackbox_exporter does: a workload without an answer is `probe_success 0`, and no other number."""
+    question = MODULES.get(module)
+    if question is None:
+        raise ProblemError(400, "bad-request", f"there is no such module; accepted: {', '.join(MODULES)}")
+    began_at, gauges = monotonic(), ""
+    try:
+        workload = called(await shelf.rows(), target)
+        how = {"format": "prometheus"}
+        answer, asked = await answer_about(request, workload, question, how, reception, snapshot)
+        gauges = written(answer, asked).text
+    except (RefusalError, EngineError, NoWorkloadError, ProblemError):
+        gauges = ""
+    except ClientLeftError:
+        return Response(status_code=CLIENT_LEFT)
+    probed = _Probed(target, monotonic() - began_at, is_answered=bool(gauges))
+    return Response(generate_latest(probed).decode() + gauges, media_type=EXPOSITION)
+
+
+@router.get(
+    "/sd",
+    operation_id="get_sd",
+    summary="Discover workloads",
+    responses={
+        **problem_responses(HTTPStatus.SERVICE_UNAVAILABLE),
+        200: {
+            "content": {
+                "application/json": {
+                    "example": [{"targets": ["chat"], "labels": {"__meta_sizer_model": "llama-3.3-70b"}}]
+                }
+            }
+        },
+    },
+)
+async def discover(shelf: WorkloadsDep) -> tuple[TargetGroup, ...]:
+    """Return every workload as a target of Prometheus' http_sd; its scalar fields are labels for relabelling."""
+    return tuple(_group(workload) for workload in (await shelf.rows()).values())
+
+
+def _group(workload: Workload) -> TargetGroup:
+    labels = {"__meta_sizer_version": str(workload.version)}
+    for name, value in workload.question.items():
+        if isinstance(value, str | int | float):
+            labels[f"__meta_sizer_{name}"] = str(value)
+    return TargetGroup(targets=(workload.name,), labels=labels)
+
+
+@router.post(
+    "/api/v1/getparams.execute",
+    operation_id="post_getparams",
+    summary="Parameters for an ApplicationSet of Argo CD",
+    responses={
+        **PROBLEMS,
+        **WITH_BODY,
+        200: {
+            "content": {
+                "application/json": {
+                    "example": {"output": {"parameters": [{"workload": "chat", "replicas": 4, "gpus_per_replica": 2}]}}
+                }
+            }
+        },
+    },
+)
+async def getparams(
+    request: Request, wanted: PluginRequest, shelf: WorkloadsDep, snapshot: SnapshotDep, reception: ReceptionDep
+) -> PluginAnswer:
+    """Return the pods of each workload, flat; one without an answer refuses all, so that no Application is pruned."""
+    workloads = await shelf.rows()
+    name = wanted.input.parameters.get("workload")
+    chosen = workloads.values() if name is None else (called(workloads, str(name)[:200]),)
+    rows = [await _parameters(request, workload, reception, snapshot) for workload in chosen]
+    return PluginAnswer(output=PluginOutput(parameters=tuple(rows)))
+
+
+async def _parameters(
+    request: Request, workload: Workload, reception: ReceptionDep, snapshot: SnapshotDep
+) -> Mapping[str, Any]:
+    try:
+        answer, _ = await answer_about(request, workload, REPLICAS, {}, reception, snapshot)
+    except ClientLeftError as error:
+        raise ProblemError(503, "busy", "nobody waits for this any longer") from error
+    document = answer.document
+    scalars = {path.replace(".", "_"): value for path, value in flat(document) if value is not None}
+    return {"workload": workload.name, **scalars, "engine_args": " ".join(document["engine_args"])}

@@ -1,0 +1,294 @@
+"""`/workloads`: questions under a name, written with the version that was seen, asked with overrides."""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Path, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from service.api.about import answer_about
+from service.api.dependencies import CallerDep, KeyDep, ReceptionDep, SnapshotDep, WorkloadsDep
+from service.api.media import JsonRoute
+from service.api.problems import ProblemError, problem_responses
+from service.api.reception import ClientLeftError
+from service.api.routers.questions import CLIENT_LEFT, PROBLEMS, answer_content
+from service.api.tagged import tagged
+from service.catalog.entries import Entry
+from service.questions.asked import Question
+from service.questions.fields import lists_of
+from service.questions.refusals import stated_twice
+from service.workloads.store import Condition, delete_workload, in_utc, put_workload, read_changes
+from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, answered_by, called
+
+router = APIRouter(prefix="/workloads", tags=["workloads"], route_class=JsonRoute)
+MOST_FIELDS: Final = 100
+MOST_CHANGES: Final = 500
+CONDITIONS = problem_responses(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.PRECONDITION_FAILED,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.PRECONDITION_REQUIRED,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
+READ = problem_responses(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
+QUESTION = {
+    "model": "llama-3.3-70b", "gpu": "h100", "weight_format": "fp8", "tensor_parallel_size": 2,
+    "request_rate_per_s": 10, "input_tokens": 2000, "output_tokens": 500, "ttft_s": 2, "tpot_s": 0.05,
+}  # fmt: skip
+SHOWN = {
+    "name": "chat",
+    "version": 1,
+    "changed_at": "2026-11-22T02:30:00Z",
+    "answers": ["size", "replicas"],
+    "question": QUESTION,
+}
+
+
+class WorkloadBody(Entry):
+    """What is kept under a name."""
+
+    question: dict[str, Any] = Field(
+        max_length=MOST_FIELDS,
+        description="fields of /size, /capacity, /recommend and /replicas; each takes those it knows",
+        examples=[QUESTION],
+    )
+
+
+class WorkloadShown(BaseModel):
+    """A workload at one version, which is its ETag."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    version: int
+    changed_at: datetime
+    answers: tuple[str, ...] = Field(description="the questions that its fields are enough for")
+    question: dict[str, Any]
+
+
+class WorkloadList(BaseModel):
+    """Every workload, by name."""
+
+    model_config = ConfigDict(frozen=True)
+
+    items: tuple[WorkloadShown, ...]
+
+
+class Change(BaseModel):
+    """One write: who, when, what stood there before and after."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: int
+    changed_at: datetime
+    changed_by: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class Changes(BaseModel):
+    """The newest changes, newest first."""
+
+    model_config = ConfigDict(frozen=True)
+
+    items: tuple[Change, ...]
+
+
+class Ended(BaseModel):
+    """A workload that was deleted."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    version: int
+
+
+class Part(Entry):
+    """Which changes to return."""
+
+    page_size: Annotated[int, Field(ge=1, le=MOST_CHANGES)] = 100
+    before_version: Annotated[int, Field(ge=1, le=1 << 31)] | None = None
+
+
+Name = Annotated[WorkloadName, Path(description="what the workload is called", examples=["chat"])]
+IfMatch = Annotated[str | None, Header(max_length=100, description="the version that was seen, as its ETag, or *")]
+IfNoneMatch = Annotated[str | None, Header(max_length=100, description="*: only where there is none yet")]
+
+
+def _example(value: object) -> dict[int | str, dict[str, Any]]:
+    return {200: {"content": {"application/json": {"example": value}}}}
+
+
+def _shown(workload: Workload) -> WorkloadShown:
+    return WorkloadShown(
+        name=workload.name,
+        version=workload.version,
+        changed_at=workload.changed_at,
+        answers=answered_by(workload.question),
+        question=dict(workload.question),
+    )
+
+
+def _condition(if_match: str | None, if_none_match: str | None) -> Condition:
+    """Return what the headers ask for; a tag that is no version matches nothing."""
+    if if_none_match is not None and if_none_match.strip() != "*":
+        raise ProblemError(400, "bad-request", "If-None-Match on a write: * alone is understood")
+    if if_match is None:
+        return Condition(is_new=if_none_match is not None)
+    tag = if_match.strip()
+    if tag == "*":
+        return Condition(is_any=True)
+    version = tag[1:-1] if len(tag) > 2 and tag[0] == tag[-1] == '"' else ""
+    return Condition(version=int(version) if version.isascii() and version.isdigit() else -1)
+
+
+@router.get("", operation_id="list_workloads", summary="List workloads", responses={**READ, **_example({"items": []})})
+async def list_workloads(shelf: WorkloadsDep) -> WorkloadList:
+    """Return every workload, by name."""
+    return WorkloadList(items=tuple(map(_shown, (await shelf.rows()).values())))
+
+
+@router.get("/{name}", operation_id="get_workload", summary="Show a workload", responses={**READ, **_example(SHOWN)})
+async def get_workload(name: Name, shelf: WorkloadsDep, response: Response) -> WorkloadShown:
+    """Return a workload; its ETag is the version that a write states."""
+    workload = called(await shelf.rows(), name)
+    response.headers["ETag"] = f'"{workload.version}"'
+    return _shown(workload)
+
+
+@router.put(
+    "/{name}",
+    operation_id="put_workload",
+    summary="Add or replace a workload",
+    dependencies=[KeyDep],
+    responses={**CONDITIONS, **_example(SHOWN), 201: {"description": "Created", "model": WorkloadShown}},
+)
+async def write_workload(
+    name: Name,
+    body: WorkloadBody,
+    shelf: WorkloadsDep,
+    caller: CallerDep,
+    response: Response,
+    if_match: IfMatch = None,
+    if_none_match: IfNoneMatch = None,
+) -> WorkloadShown:
+    """Write a workload: one that is there already with If-Match, so that nobody's change is lost unseen."""
+    answered_by(body.question)
+    condition = _condition(if_match, if_none_match)
+    workload, is_new = await shelf.write(
+        lambda session: put_workload(session, name, body.question, caller.name, condition)
+    )
+    response.status_code = 201 if is_new else 200
+    response.headers["ETag"] = f'"{workload.version}"'
+    return _shown(workload)
+
+
+@router.delete(
+    "/{name}",
+    operation_id="delete_workload",
+    summary="Delete a workload",
+    dependencies=[KeyDep],
+    responses={**CONDITIONS, **_example({"name": "chat", "version": 2})},
+)
+async def remove_workload(name: Name, shelf: WorkloadsDep, caller: CallerDep, if_match: IfMatch = None) -> Ended:
+    """Delete a workload; its changes are kept, and its name counts on from there."""
+    condition = _condition(if_match, None)
+    version = await shelf.write(lambda session: delete_workload(session, name, caller.name, condition))
+    return Ended(name=name, version=version)
+
+
+@router.get(
+    "/{name}/changes",
+    operation_id="list_workload_changes",
+    summary="Who changed it?",
+    dependencies=[KeyDep],
+    responses={
+        **READ,
+        **problem_responses(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN),
+        **_example({"items": [{**SHOWN, "changed_by": "configured key 1f2e3d4c", "before": None, "after": QUESTION}]}),
+    },
+)
+async def list_changes(name: Name, part: Annotated[Part, Query()], shelf: WorkloadsDep) -> Changes:
+    """Return every write of a name: who, when, before and after; those of deleted workloads too."""
+    rows = await shelf.look(lambda session: read_changes(session, name, part.page_size, part.before_version))
+    items = (
+        Change(
+            version=row.version,
+            changed_at=in_utc(row.changed_at),
+            changed_by=row.changed_by,
+            before=row.before,
+            after=row.after,
+        )
+        for row in rows
+    )
+    return Changes(items=tuple(items))
+
+
+def overrides_of(request: Request, question: Question) -> Mapping[str, Any]:
+    """Return the fields of the query string.
+
+    Raises:
+        RefusalError: one is stated twice, and is no list.
+    """
+    lists = lists_of(question.body)
+    stated = request.query_params.multi_items()
+    twice = [name for name, count in Counter(name for name, _ in stated).items() if count > 1 and name not in lists]
+    if twice:
+        raise stated_twice(twice)
+    return {name: request.query_params.getlist(name) if name in lists else value for name, value in stated}
+
+
+def _add(question: Question) -> None:
+    """Add the route that asks a question about a workload."""
+
+    async def ask(
+        name: Name, request: Request, shelf: WorkloadsDep, snapshot: SnapshotDep, reception: ReceptionDep
+    ) -> Response:
+        workload = called(await shelf.rows(), name)
+        overrides = overrides_of(request, question)
+        try:
+            answer, asked = await answer_about(request, workload, question, overrides, reception, snapshot)
+            text = await reception.rendered(request, answer, asked)
+        except ClientLeftError:
+            return Response(status_code=CLIENT_LEFT)
+        return tagged(request, text.text, text.media_type)
+
+    responses: dict[int | str, Any] = {**PROBLEMS, 200: answer_content(question)}
+    router.get(
+        f"/{{name}}/{question.name}",
+        operation_id=f"get_workload_{question.name}",
+        summary=f"{question.summary} Of a workload",
+        description=f"{question.description} The workload's own fields, with those of the query string in their place.",
+        response_model=question.answer.body,
+        responses=responses,
+        openapi_extra={"parameters": _parameters(question)},
+    )(ask)
+
+
+def _parameters(question: Question) -> list[dict[str, Any]]:
+    """Return the fields of a question as parameters, none of them required."""
+    shapes: Mapping[str, dict[str, Any]] = question.query.model_json_schema()["properties"]
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": False,
+            "description": shape.get("description", ""),
+            "schema": {key: value for key, value in shape.items() if key not in ("description", "default", "examples")},
+        }
+        for name, shape in shapes.items()
+    ]
+
+
+for asked_of_one in ASKED_OF_ONE:
+    _add(asked_of_one)

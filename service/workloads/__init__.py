@@ -1,0 +1,1 @@
+"""Questions that are kept under a name: their rows, their versions, and who changed what."""

@@ -1,0 +1,106 @@
+"""A named workload: the fields of a question, checked against every question that may be asked about it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from pydantic import StringConstraints, ValidationError
+from rapidfuzz import process
+
+from service.questions.asked import BESIDE_THE_QUESTION, Asked, Question
+from service.questions.capacity import CAPACITY
+from service.questions.misread import misread, unknown_field
+from service.questions.parts.part import CONTRADICTION
+from service.questions.recommend import RECOMMEND
+from service.questions.refusals import RefusalError
+from service.questions.replicas import REPLICAS
+from service.questions.size import SIZE
+from service.workloads.errors import NoWorkloadError
+
+WorkloadName = Annotated[str, StringConstraints(max_length=128, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+# What may be asked about a workload.
+ASKED_OF_ONE: Final[tuple[Question, ...]] = (SIZE, CAPACITY, RECOMMEND, REPLICAS)
+LOADS: Final = frozenset({"concurrent_requests", "request_rate_per_s"})  # one of them is the load
+INCOMPLETE: Final = frozenset({"missing", CONTRADICTION})  # what one question lacks, another may not need
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One version of a question under a name."""
+
+    name: str
+    version: int
+    question: Mapping[str, Any]
+    changed_at: datetime
+
+
+def asked_of(
+    workload: Workload, question: Question, overrides: Mapping[str, Any], *, writing: Mapping[str, Any]
+) -> Asked:
+    """Return a question about a workload: its own fields, with those of the query string in their place.
+
+    Args:
+        workload: whose fields are asked, as far as the question knows them.
+        question: which question.
+        overrides: fields as the query string states them; a load replaces the load.
+        writing: fields that say how the answer is written, unless the query string says so.
+
+    Raises:
+        RefusalError: together they are no such question.
+    """
+    own = {name: value for name, value in workload.question.items() if name in question.fields}
+    if LOADS & overrides.keys():
+        own = {name: value for name, value in own.items() if name not in LOADS}
+    try:
+        return question.body.model_validate({**writing, **own, **overrides})
+    except ValidationError as error:
+        raise misread(error.errors(), question.fields) from error
+
+
+def answered_by(fields: Mapping[str, Any], questions: Sequence[Question] = ASKED_OF_ONE) -> tuple[str, ...]:
+    """Return the names of the questions that these fields are enough for.
+
+    Raises:
+        RefusalError: a field is unknown or at fault, or no question can be asked.
+    """
+    _check_names(fields, questions)
+    answering, lacking = [], None
+    for question in questions:
+        own = {name: value for name, value in fields.items() if name in question.fields}
+        try:
+            question.body.model_validate(own)
+        except ValidationError as error:
+            if any(fault["type"] not in INCOMPLETE for fault in error.errors()):
+                raise misread(error.errors(), question.fields) from error
+            lacking = lacking or misread(error.errors(), question.fields)
+        else:
+            answering.append(question.name)
+    if not answering and lacking is not None:
+        raise lacking
+    return tuple(answering)
+
+
+def _check_names(fields: Mapping[str, Any], questions: Sequence[Question]) -> None:
+    """Refuse names that no question knows, and those that say how one answer is written."""
+    known = tuple(
+        name
+        for name in dict.fromkeys(name for question in questions for name in question.fields)
+        if name not in BESIDE_THE_QUESTION
+    )
+    strangers = [name for name in fields if name not in known]
+    if strangers:
+        faults = [unknown_field(name, known, ", ".join(known)) for name in strangers[:20]]
+        raise RefusalError("invalid-request", f"not understood: {', '.join(strangers)[:300]}", *faults)
+
+
+def called(workloads: Mapping[str, Workload], name: str) -> Workload:
+    """Return the workload of a name.
+
+    Raises:
+        NoWorkloadError: there is none; the nearest names are told.
+    """
+    if name in workloads:
+        return workloads[name]
+    close = process.extract(name, list(workloads), limit=3, score_cutoff=70)
+    raise NoWorkloadError(name, tuple(near for near, _, _ in close))

@@ -1,0 +1,170 @@
+"""Many questions in one request: answered in order, and one bad row spoils nothing."""
+
+import csv
+import io
+import json
+import time
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+QUESTION: dict[str, Any] = {
+    "model": "llama-3.1-8b", "gpu": "h100", "concurrent_requests": 8, "input_tokens": 1000, "output_tokens": 100,
+}  # fmt: skip
+NAMES = ["size", "capacity", "replicas", "recommend", "compare"]
+
+
+def mixed(count: int) -> list[dict[str, Any]]:
+    """Return questions of which every tenth has a bad value, and every tenth an unknown model."""
+    questions = []
+    for number in range(count):
+        question = {**QUESTION, "concurrent_requests": 1 + number % 200}
+        if number % 10 == 3:
+            question["input_tokens"] = -1
+        elif number % 10 == 7:
+            question["model"] = "no-such-model"
+        questions.append(question)
+    return questions
+
+
+def test_each_question_has_its_own_success_or_problem_in_order(client: TestClient) -> None:
+    questions = mixed(20)
+    batch = client.post("/size:batch", json={"questions": questions}).json()
+
+    assert [it["index"] for it in batch["answers"]] == list(range(20))
+    assert (batch["succeeded"], batch["failed"]) == (16, 4)
+    for question, told in zip(questions, batch["answers"], strict=True):
+        alone = client.post("/size", json=question)
+        assert told["status"] == alone.status_code
+        assert told["answer" if alone.status_code == 200 else "problem"] == alone.json()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_question_may_be_asked_many_at_once(client: TestClient, name: str) -> None:
+    asked = {
+        "size": QUESTION,
+        "capacity": {"model": "llama-3.1-8b", "gpu": "h100"},
+        "replicas": QUESTION,
+        "recommend": {key: value for key, value in QUESTION.items() if key != "gpu"},
+        "compare": {
+            "models": "llama-3.1-8b",
+            "gpus": "h100",
+            "concurrent_requests": 8,
+            "input_tokens": 900,
+            "output_tokens": 90,
+        },
+    }[name]
+    batch = client.post(f"/{name}:batch", json={"questions": [asked, {}]}).json()
+
+    assert [it["status"] for it in batch["answers"]] == [200, 422]
+    assert batch["answers"][0]["answer"] == client.post(f"/{name}", json=asked).json()
+
+
+def test_a_sheet_is_read_as_the_same_questions(client: TestClient) -> None:
+    sheet = io.StringIO()
+    writer = csv.DictWriter(sheet, [*QUESTION, "ttft_s"])
+    writer.writeheader()
+    writer.writerows([QUESTION, {**QUESTION, "model": "qwen3-8b"}, {**QUESTION, "gpu": "none"}])
+    by_sheet = client.post("/size:batch", content="\ufeff" + sheet.getvalue(), headers={"content-type": "text/csv"})
+    by_json = client.post(
+        "/size:batch",
+        json={"questions": [QUESTION, {**QUESTION, "model": "qwen3-8b"}, {**QUESTION, "gpu": "none"}]},
+    )
+
+    assert by_sheet.json() == by_json.json()
+    assert [it["status"] for it in by_sheet.json()["answers"]] == [200, 200, 404]
+
+
+def test_lines_leave_as_they_are_known(client: TestClient) -> None:
+    response = client.post("/size:batch", json={"questions": mixed(10)}, headers={"accept": "application/x-ndjson"})
+    lines = [json.loads(line) for line in response.text.splitlines()]
+
+    assert response.headers["content-type"].startswith("application/x-ndjson")
+    assert [(it["index"], it["done"], it["of"]) for it in lines] == [(n, n + 1, 10) for n in range(10)]
+    assert [it["status"] for it in lines] == [200, 200, 200, 422, 200, 200, 200, 404, 200, 200]
+
+
+@pytest.mark.parametrize(
+    ("body", "media_type", "status"),
+    [
+        (b'{"questions": []}', "application/json", 422),
+        (b'{"questions": {}}', "application/json", 422),
+        (b'{"question": []}', "application/json", 422),
+        (b"[]", "application/json", 422),
+        (b"{", "application/json", 400),
+        (b'{"questions": [], "questions": [1]}', "application/json", 422),
+        (json.dumps({"questions": [{}] * 1001}).encode(), "application/json", 422),
+        (b"", "text/csv", 422),
+        (b"model,model\na,b\n", "text/csv", 422),
+        (b"\xff\xfe", "text/csv", 400),
+        (b"model=a", "application/x-www-form-urlencoded", 415),
+    ],
+)
+def test_what_is_no_batch_is_refused(client: TestClient, body: bytes, media_type: str, status: int) -> None:
+    refused = client.post("/size:batch", content=body, headers={"content-type": media_type})
+
+    assert refused.status_code == status
+    assert refused.headers["content-type"].startswith("application/problem+json")
+
+
+@pytest.mark.parametrize("row", [1, "text", None, [], {"nonsense": 1}, {"model": {"a": []}}])
+def test_a_row_of_any_kind_spoils_nothing(client: TestClient, row: object) -> None:
+    batch = client.post("/size:batch", json={"questions": [row, QUESTION]}).json()
+
+    assert [it["status"] for it in batch["answers"]] == [422, 200]
+
+
+def test_a_cell_under_no_name_is_refused(client: TestClient) -> None:
+    sheet = ",".join(QUESTION) + "\n" + ",".join(map(str, QUESTION.values())) + ",beyond\n"
+    batch = client.post("/size:batch", content=sheet, headers={"content-type": "text/csv"}).json()
+
+    assert [it["status"] for it in batch["answers"]] == [422]
+
+
+def test_a_thousand_mixed_questions_are_answered_while_a_caller_waits(client: TestClient, record_property: Any) -> None:
+    questions = mixed(1000)
+    client.post("/size:batch", json={"questions": questions})
+    began = time.monotonic()
+    batch = client.post("/size:batch", json={"questions": questions}).json()
+    took_s = time.monotonic() - began
+    record_property("compared", f"1,000 mixed questions, warm: {took_s:.2f} s")
+
+    assert (batch["succeeded"], batch["failed"]) == (800, 200)
+    assert took_s < 20  # a second where nothing else runs
+
+
+def test_a_form_is_told_the_right_line(client: TestClient) -> None:
+    refused = client.post("/size", data={"model": "llama-3.1-8b"})
+
+    assert refused.status_code == 415
+    assert "curl --json '{...}' '{server}/size'" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/size?model=llama-3.1-8b&gpu=h100&concurrent_requests=8&input_tokens=9&output_tokens=9",
+        "/catalog/gpus",
+        "/livez",
+        "/nothing",
+    ],
+)
+def test_a_head_is_a_get_without_its_body(client: TestClient, path: str) -> None:
+    whole, head = client.get(path), client.head(path)
+
+    assert head.status_code == whole.status_code
+    assert head.content == b""
+    assert head.headers["content-length"] == str(len(whole.content))
+    assert head.headers.get("etag") == whole.headers.get("etag")
+
+
+def test_gauges_of_two_questions_never_collide(client: TestClient) -> None:
+    asked = {**QUESTION, "format": "prometheus"}
+    first = client.get("/size", params=asked).text
+    second = client.get("/size", params={**asked, "concurrent_requests": 9}).text
+    named = client.get("/size", params={**asked, "workload": "chat"}).text
+    series = [{line.split()[0] for line in text.splitlines() if not line.startswith("#")} for text in (first, second)]
+
+    assert not series[0] & series[1]
+    assert 'workload="chat"' in named

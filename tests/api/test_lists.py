@@ -1,0 +1,69 @@
+"""Lists of the catalog are filtered, searched, and read by a spreadsheet."""
+
+import csv
+import io
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+
+def ids(client: TestClient, query: str) -> list[str]:
+    response = client.get(f"/catalog/{query}")
+    assert response.status_code == 200, response.text
+    return [item["id"] for item in response.json()["items"]]
+
+
+def whole(client: TestClient, kind: str) -> list[dict[str, Any]]:
+    """Return every entry, page after page."""
+    entries: list[dict[str, Any]] = []
+    params: dict[str, Any] = {"page_size": 500}
+    while True:
+        page = client.get(f"/catalog/{kind}", params=params).json()
+        entries += page["items"]
+        if page["next_page_token"] is None:
+            return entries
+        params["page_token"] = page["next_page_token"]
+
+
+def test_words_are_searched_in_ids_names_and_aliases(client: TestClient) -> None:
+    found = ids(client, "models?search=llama 70b&page_size=500")
+
+    assert "llama-3.3-70b-instruct" in found
+    assert all("llama" in name for name in found)
+    assert ids(client, "models?search=no-such-word") == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [("gpus", "vendor", "amd"), ("gpus", "architecture", "hopper"), ("offers", "provider", "aws"),
+     ("offers", "gpu", "h100-sxm-80gb"), ("offers", "tier", "community"), ("offers", "purchase", "on-demand")],
+)  # fmt: skip
+def test_a_list_shows_those_asked_for_and_no_other(client: TestClient, kind: str, field: str, value: str) -> None:
+    every = whole(client, kind)
+    shown = client.get(f"/catalog/{kind}", params={"page_size": 500, field: value}).json()["items"]
+
+    assert shown == [entry for entry in every if entry[field] == value][:500]
+    assert 0 < len(shown) < len(every)
+
+
+def test_pages_of_a_filtered_list_go_on_where_they_ended(client: TestClient) -> None:
+    first = client.get("/catalog/offers", params={"provider": "aws", "page_size": 2}).json()
+    second = client.get("/catalog/offers", params={"provider": "aws", "page_token": first["next_page_token"]}).json()
+    whole = ids(client, "offers?provider=aws&page_size=500")
+
+    assert [entry["id"] for entry in (*first["items"], *second["items"])] == whole[: 2 + len(second["items"])]
+
+
+@pytest.mark.parametrize("kind", ["models", "gpus", "offers"])
+def test_a_sheet_has_every_entry_on_a_line_of_its_own(client: TestClient, kind: str) -> None:
+    response = client.get(f"/catalog/{kind}", params={"format": "csv"})
+    rows = list(csv.DictReader(io.StringIO(response.text)))
+
+    assert response.headers["content-type"].startswith("text/csv")
+    assert [row["id"] for row in rows][:500] == ids(client, f"{kind}?page_size=500")
+    assert None not in rows[0]
+
+
+def test_an_unknown_filter_is_refused(client: TestClient) -> None:
+    assert client.get("/catalog/gpus?provider=aws").status_code == 422

@@ -1,0 +1,208 @@
+"""Workloads: questions under a name, with versions, changes and overrides."""
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from sqlalchemy import text
+from starlette.testclient import TestClient
+
+from service.catalog.database import make_engine
+from tests.conftest import API_KEY, seeded_service, service_settings
+
+QUESTION: dict[str, Any] = {
+    "model": "llama-3.1-8b",
+    "gpu": "h100",
+    "tensor_parallel_size": 1,
+    "concurrent_requests": 8,
+    "input_tokens": 1000,
+    "output_tokens": 100,
+}
+IMPOSSIBLE = {**QUESTION, "model": "llama-3.1-70b", "gpu": "l4", "pipeline_parallel_size": 1}
+
+
+@pytest.fixture
+def service(tmp_path: Path, database_url: str) -> Iterator[TestClient]:
+    """A service on each kind of database."""
+    with seeded_service(service_settings(tmp_path, database_url=database_url)) as client:
+        client.headers["X-API-Key"] = API_KEY
+        yield client
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A service with a workload that nobody changes."""
+    with seeded_service(service_settings(tmp_path_factory.mktemp("kept"))) as client:
+        client.headers["X-API-Key"] = API_KEY
+        assert put(client, "chat").status_code == 201
+        assert put(client, "impossible", IMPOSSIBLE).status_code == 201
+        yield client
+
+
+def put(client: TestClient, name: str, question: dict[str, Any] = QUESTION, **headers: str) -> httpx2.Response:
+    named = {key.replace("_", "-"): value for key, value in headers.items()}
+    return client.put(f"/workloads/{name}", json={"question": question}, headers=named)
+
+
+def test_a_workload_is_written_read_changed_and_deleted(service: TestClient) -> None:
+    created = put(service, "chat")
+    read = service.get("/workloads/chat")
+    changed = put(service, "chat", {**QUESTION, "concurrent_requests": 16}, if_match=read.headers["etag"])
+    deleted = service.delete("/workloads/chat", headers={"if-match": changed.headers["etag"]})
+
+    assert [it.status_code for it in (created, read, changed, deleted)] == [201, 200, 200, 200]
+    assert [it.headers["etag"] for it in (created, read, changed)] == ['"1"', '"1"', '"2"']
+    assert read.json()["question"] == QUESTION
+    assert read.json()["answers"] == ["size", "capacity", "recommend", "replicas"]
+    assert service.get("/workloads/chat").status_code == 404
+    assert put(service, "chat").headers["etag"] == '"4"'  # an old tag never matches again
+
+
+def test_a_version_must_be_stated_and_must_be_the_current_one(service: TestClient) -> None:
+    put(service, "chat")
+
+    assert put(service, "chat").status_code == 428
+    assert service.delete("/workloads/chat").status_code == 428
+    for tag in ('"7"', 'W/"1"', "1", '"x"'):
+        refused = put(service, "chat", if_match=tag)
+        assert refused.status_code == 412, tag
+        assert refused.headers["etag"] == '"1"'
+    assert put(service, "chat", if_none_match="*").status_code == 412
+    assert put(service, "nobody", if_match='"1"').status_code == 412
+    assert service.delete("/workloads/nobody").status_code == 404
+    assert put(service, "chat", if_match="*").headers["etag"] == '"2"'
+
+
+def test_fifty_racing_writers_lose_no_update_and_are_all_recorded(service: TestClient) -> None:
+    assert put(service, "chat").headers["etag"] == '"1"'
+    seen = '"1"'
+    for version in (2, 3):
+        tag = seen
+
+        def write(number: int, tag: str = tag) -> httpx2.Response:
+            return put(service, "chat", {**QUESTION, "concurrent_requests": 1 + number}, if_match=tag)
+
+        with ThreadPoolExecutor(50) as threads:
+            answers = list(threads.map(write, range(50)))
+        assert Counter(it.status_code for it in answers) == {200: 1, 412: 49}
+        [winner] = [it for it in answers if it.status_code == 200]
+        assert service.get("/workloads/chat").json() == winner.json()
+        seen = winner.headers["etag"]
+        assert seen == f'"{version}"'
+    changes = service.get("/workloads/chat/changes").json()["items"]
+    assert [it["version"] for it in changes] == [3, 2, 1]
+    assert changes[-1]["before"] is None
+    assert all(newer["before"] == older["after"] for newer, older in pairwise(changes))
+    assert all(it["changed_by"].startswith("configured key ") for it in changes)
+
+
+def test_fifty_racing_creators_make_one(service: TestClient) -> None:
+    with ThreadPoolExecutor(50) as threads:
+        answers = list(threads.map(lambda _: put(service, "chat", if_none_match="*").status_code, range(50)))
+
+    assert Counter(answers) == {201: 1, 412: 49}
+
+
+def test_writers_in_two_processes_cannot_both_win(tmp_path: Path, database_url: str) -> None:
+    """Two services of one database: what one does not know yet, the database does."""
+    first = seeded_service(service_settings(tmp_path / "a", database_url=database_url))
+    with first, TestClient(first.app, raise_server_exceptions=False) as second:
+        first.headers["X-API-Key"] = second.headers["X-API-Key"] = API_KEY
+        put(first, "chat")
+        services = [first, second] * 10
+        with ThreadPoolExecutor(20) as threads:
+            answers = list(threads.map(lambda one: put(one, "chat", if_match='"1"').status_code, services))
+
+    assert Counter(answers) == {200: 1, 412: 19}
+
+
+def test_writing_one_empties_no_cache(writable: TestClient) -> None:
+    etag = writable.get("/size", params=QUESTION).headers["etag"]
+    before = writable.get("/readyz").json()["catalog_revision"]
+
+    put(writable, "chat")
+
+    assert writable.get("/readyz").json()["catalog_revision"] == before
+    assert writable.get("/size", params=QUESTION, headers={"if-none-match": etag}).status_code == 304
+
+
+@pytest.mark.parametrize(
+    ("question", "field"),
+    [
+        ({**QUESTION, "concurrent_request": 8}, "concurrent_request"),
+        ({**QUESTION, "percentile": 5}, "percentile"),
+        ({**QUESTION, "limit": -1}, "limit"),
+        ({**QUESTION, "format": "csv"}, "format"),
+        ({"gpu": "h100"}, "model"),
+    ],
+)
+def test_what_no_question_could_answer_is_not_kept(writable: TestClient, question: dict[str, Any], field: str) -> None:
+    refused = put(writable, "chat", question)
+
+    assert refused.status_code == 422
+    assert field in [it["field"] for it in refused.json()["errors"]]
+    assert writable.get("/workloads").json() == {"items": []}
+
+
+@pytest.mark.parametrize("name", ["size", "capacity", "recommend", "replicas"])
+def test_a_workload_is_answered_as_its_fields_are(kept: TestClient, name: str) -> None:
+    fields = {key: value for key, value in QUESTION.items() if not (name == "recommend" and key == "gpu")}
+
+    assert kept.get(f"/workloads/chat/{name}").json() == kept.post(f"/{name}", json=fields).json()
+
+
+def test_the_query_string_stands_in_the_place_of_the_workload_s_fields(kept: TestClient) -> None:
+    stated = {key: value for key, value in QUESTION.items() if key != "concurrent_requests"}
+    by_rate = kept.get("/workloads/chat/replicas", params={"request_rate_per_s": 38})
+    text = kept.get("/workloads/chat/replicas", params={"request_rate_per_s": 38, "field": "replicas"})
+
+    assert by_rate.json() == kept.post("/replicas", json={**stated, "request_rate_per_s": 38}).json()
+    assert text.text == f"{by_rate.json()['replicas']}\n"
+    assert kept.get("/workloads/chat/replicas?ttft_s=1&ttft_s=2").status_code == 422
+    assert kept.get("/workloads/chat/replicas?nonsense=1").json()["errors"][0]["field"] == "nonsense"
+
+
+def test_an_answer_that_has_not_changed_is_not_sent_again(kept: TestClient) -> None:
+    first = kept.get("/workloads/chat/replicas")
+    again = kept.get("/workloads/chat/replicas", headers={"if-none-match": first.headers["etag"]})
+
+    assert (again.status_code, again.content) == (304, b"")
+    assert "stale-if-error" in first.headers["cache-control"]
+
+
+def test_an_unknown_name_is_told_with_the_nearest(kept: TestClient) -> None:
+    refused = kept.get("/workloads/chats/replicas")
+
+    assert refused.status_code == 404
+    assert refused.json()["errors"][0]["accepted"] == "chat"
+
+
+def test_workloads_outlast_their_database_but_are_not_written(tmp_path: Path) -> None:
+    settings = service_settings(tmp_path, write_seconds=1)
+    with seeded_service(settings) as service:
+        service.headers["X-API-Key"] = API_KEY
+        put(service, "chat")
+        before = service.get("/workloads/chat/replicas").content
+        Path(settings.database_url.removeprefix("sqlite:///")).unlink()
+
+        after = service.get("/workloads/chat/replicas")
+
+        assert (after.status_code, after.content) == (200, before)
+        assert put(service, "chat", if_match="*").status_code == 503
+
+
+def test_a_database_of_the_version_before_costs_workloads_alone(tmp_path: Path) -> None:
+    settings = service_settings(tmp_path)
+    with seeded_service(settings) as service:
+        engine = make_engine(settings.database_url)
+        with engine.begin() as connection:
+            connection.execute(text("DROP TABLE workloads"))
+        engine.dispose()
+
+        assert service.get("/workloads").status_code == 503
+        assert service.get("/size", params=QUESTION).status_code == 200
