@@ -18,11 +18,11 @@ from typing import Final
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
 from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
 from service.engine.fleet.estimates import alone_s, estimated_excess
-from service.engine.fleet.planned import legal_layouts
+from service.engine.fleet.planned import held_of, legal_layouts
 from service.engine.fleet.questions import Objective, SizeQuestion
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.space import Space, simplicity
-from service.engine.fleet.variants import PlanOf, roomiest, variants
+from service.engine.fleet.variants import Planner, roomiest, variants
 from service.engine.inputs import Layout, Limits
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import hoped, needs_time
@@ -59,8 +59,12 @@ class _Search:
         """Return the memory of one layout under some settings."""
         return plan_for(self.question, resolved, layout)
 
-    def _plan_of(self, layout: Layout) -> PlanOf:
-        return lambda resolved: self.plan(resolved, layout)
+    def _plan_of(self, layout: Layout) -> Planner:
+        load = self.question.load
+        return Planner(
+            lambda resolved: self.plan(resolved, layout),
+            lambda resolved: held_of(resolved, layout, load.input_tokens, load.output_tokens),
+        )
 
     def bound(self, plan: MemoryPlan) -> Merit:
         """Return what no deployment of a plan is better than: by memory, and by an optimistic estimate of time."""

@@ -4,7 +4,7 @@ from service.engine.engines.device import device_of
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.space import Space, Target, space_of
 from service.engine.inputs import Layout, StatedLayout
-from service.engine.memory.plan import MemoryPlan, memory_plan
+from service.engine.memory.plan import MemoryPlan, memory_plan, requests_in_cache
 
 
 def legal_layouts(resolved: Resolved, stated: StatedLayout) -> Space:
@@ -17,6 +17,20 @@ def legal_layouts(resolved: Resolved, stated: StatedLayout) -> Space:
     device = device_of(resolved.gpu, resolved.rules)
     target = Target(gpu=resolved.gpu, engine=resolved.rules.engine, device=device)
     return space_of(architecture, quantization, target, stated)
+
+
+def held_of(resolved: Resolved, layout: Layout, input_tokens: int, output_tokens: int) -> int:
+    """Return what `planned` says of requests in the cache, without the rest of the plan where that can be. [count]."""
+    held = requests_in_cache(
+        resolved.model,
+        resolved.checkpoint,
+        resolved.gpu,
+        layout,
+        resolved.settings,
+        resolved.rules,
+        context_tokens=input_tokens + output_tokens,
+    )
+    return planned(resolved, layout, input_tokens, output_tokens).requests_in_cache if held is None else held
 
 
 def planned(resolved: Resolved, layout: Layout, input_tokens: int, output_tokens: int) -> MemoryPlan:

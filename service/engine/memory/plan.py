@@ -135,6 +135,43 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
     )
 
 
+def requests_in_cache(
+    model: ModelFacts,
+    checkpoint: Checkpoint,
+    gpu: Gpu,
+    layout: Layout,
+    settings: EngineSettings,
+    rules: EngineRules,
+    *,
+    context_tokens: int,
+) -> int | None:
+    """Return `requests_in_cache` of a plan without making it; None where the length served enters, or pools are apart.
+
+    Searches over settings ask this and nothing else of a plan, hundreds of times.
+    """
+    go_on()
+    architecture = model.architecture
+    if settings.num_speculative_tokens or keeps_separate_pools(architecture, rules):
+        return None
+    device = device_of(gpu, rules)
+    memory = memory_per_gpu(
+        architecture=architecture,
+        rank_weight_bytes=_rank_weight_bytes(model, checkpoint, layout, settings, device),
+        gpu=gpu,
+        layout=layout,
+        settings=settings,
+        rules=rules,
+    )
+    shape = shape_of(architecture, layout, settings, device)
+    return requests_held(
+        shape,
+        settings=settings,
+        num_gpu_blocks=memory.kv_cache_bytes // shape.bytes_per_block if shape.bytes_per_block else 1,
+        context_tokens=max(context_tokens, 1),
+        in_flight_tokens=in_flight_tokens(settings, layout, device.plan),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Pool:
     """What the ledger leaves of one GPU for the cache, and how the engine divides it."""
