@@ -9,7 +9,7 @@ from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.choice import HOPED
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.pacing import may_pace, paced_replicas
-from service.engine.fleet.planned import held_of, legal_layouts, planned
+from service.engine.fleet.planned import by_plans, held_of, legal_layouts, planned
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.fleet.settings import Resolved, longest_request, resolve
 from service.engine.fleet.space import Space, simplicity
@@ -115,10 +115,10 @@ class _Search:
         question = self.question
         lengths = question.input_tokens or 0, question.output_tokens or 0
 
-        def held(settings: Resolved) -> int:
+        def held(settings: Resolved) -> Callable[[int], int]:
             if _has_lengths(question):
                 return held_of(settings, layout, *lengths)
-            return self.plan_of(settings, layout).requests_in_cache
+            return by_plans(settings, lambda other: self.plan_of(other, layout))
 
         return Planner(lambda settings: self.plan_of(settings, layout), held)
 

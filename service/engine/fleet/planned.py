@@ -1,5 +1,8 @@
 """The memory plans of what is deployed: one for each layout that the engine would start."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from service.engine.engines.device import device_of
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.space import Space, Target, space_of
@@ -19,8 +22,8 @@ def legal_layouts(resolved: Resolved, stated: StatedLayout) -> Space:
     return space_of(architecture, quantization, target, stated)
 
 
-def held_of(resolved: Resolved, layout: Layout, input_tokens: int, output_tokens: int) -> int:
-    """Return what `planned` says of requests in the cache, without the rest of the plan where that can be. [count]."""
+def held_of(resolved: Resolved, layout: Layout, input_tokens: int, output_tokens: int) -> Callable[[int], int]:
+    """Return what tells by `max_num_seqs` how many requests the cache holds, as `planned` says. [count]."""
     held = requests_in_cache(
         resolved.model,
         resolved.checkpoint,
@@ -30,7 +33,17 @@ def held_of(resolved: Resolved, layout: Layout, input_tokens: int, output_tokens
         resolved.rules,
         context_tokens=input_tokens + output_tokens,
     )
-    return planned(resolved, layout, input_tokens, output_tokens).requests_in_cache if held is None else held
+    return held or by_plans(resolved, lambda other: planned(other, layout, input_tokens, output_tokens))
+
+
+def by_plans(resolved: Resolved, plan_of: Callable[[Resolved], MemoryPlan]) -> Callable[[int], int]:
+    """Return what tells by `max_num_seqs` how many requests the cache holds, by whole plans. [count]."""
+
+    def held(max_num_seqs: int) -> int:
+        settings = replace(resolved.settings, max_num_seqs=max_num_seqs)
+        return plan_of(replace(resolved, settings=settings)).requests_in_cache
+
+    return held
 
 
 def planned(resolved: Resolved, layout: Layout, input_tokens: int, output_tokens: int) -> MemoryPlan:

@@ -30,7 +30,7 @@ class Planner:
     """The memory of one layout under any settings: the whole plan, or only how many requests its cache holds."""
 
     plan: PlanOf
-    held: Callable[[Resolved], int]
+    held: Callable[[Resolved], Callable[[int], int]]  # by `max_num_seqs`
 
     def __call__(self, resolved: Resolved) -> MemoryPlan:
         """Return the whole plan."""
@@ -84,10 +84,7 @@ def filled_by_cache(resolved: Resolved, plan_of: Planner) -> tuple[Resolved, Mem
     if resolved.stated.max_num_seqs is not None:
         return None
     own, limit = resolved.settings.max_num_seqs, resolved.settings.max_num_batched_tokens
-
-    def held(seqs: int) -> int:
-        return plan_of.held(replace(resolved, settings=replace(resolved.settings, max_num_seqs=seqs)))
-
+    held = plan_of.held(resolved)
     beside_own = held(own)
     low = min(beside_own, own)
     high = min(beside_own, limit) if beside_own >= own else min(held(max(low, 1)), own - 1)
