@@ -61,9 +61,9 @@ fit-ledger: $(VENV)/.dev ## Derive the ledger's constants from logged start-ups:
 fit-serving: $(VENV)/.dev ## Derive the factors of step times from published runs: make fit-serving DATA=DIR (a few minutes)
 	$(BIN)/sizer fit-serving --data $(DATA) --write service/performance/data/calibration.yaml
 
-bench: $(VENV)/.dev ## Benchmarks, reported and never asserted; over HTTP with an earlier release beside it: make bench BESIDE=DIR
+bench: $(VENV)/.dev ## Benchmarks, reported and never asserted; over HTTP beside stored figures, or an earlier release: make bench [BESIDE=DIR] [KEEP=1]
 	$(BIN)/pytest benchmarks --benchmark-only
-	$(BIN)/python -m benchmarks.latency $(if $(BESIDE),--beside $(BESIDE))
+	$(BIN)/python -m benchmarks.latency $(if $(BESIDE),--beside $(BESIDE)) $(if $(KEEP),--keep)
 
 overload: $(VENV)/.dev ## Goodput beyond capacity, and the shell beside a bare route
 	$(BIN)/python -m benchmarks.overload

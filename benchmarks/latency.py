@@ -1,15 +1,17 @@
 """How long a release takes to answer questions nobody asked before, over HTTP.
 
-    python -m benchmarks.latency [--root DIR] [--beside DIR] [--sizes N] [--capacities N] [--recommendations N] [--worst N]
+    python -m benchmarks.latency [--root DIR] [--beside DIR] [--keep] [--sizes N] [--capacities N] [--recommendations N] [--worst N]
 
 starts the service of a working copy, asks about every model and GPU once so that step times are there,
 and prints percentiles of what follows, as JSON; `--root` is another working copy of the project, and `--beside` one
 more, of an earlier release: it is asked the same in the same run, and how many times longer it takes is printed.
+Without it the figures stand beside those that `--keep` stored last, with their date and machine.
 """
 
 import argparse
 import json
 import os
+import platform
 import socket
 import subprocess
 import sys
@@ -17,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +37,7 @@ from benchmarks.random_questions import (
 
 PATIENCE_S: Final = 300.0
 MILLISECONDS_PER_S: Final = 1e3
+KEPT: Final = Path(".benchmarks/latency.json")
 
 
 @contextmanager
@@ -137,12 +141,25 @@ def measured(root: Path, asked: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
+def kept_figures() -> dict[str, Any] | None:
+    """Return what was stored last: figures, and the date and machine they are of; None where nothing was."""
+    return json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else None
+
+
+def keep(figures: dict[str, Any]) -> None:
+    """Store figures for the next release to stand beside."""
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    stored = {"date": datetime.now(UTC).date().isoformat(), "machine": machine, "figures": figures}
+    KEPT.parent.mkdir(exist_ok=True)
+    KEPT.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+
+
 def times_longer(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
     """Return how many times longer an earlier release takes, percentile by percentile."""
     return {
         name: {mark: round(before[name][mark] / marks[mark], 1) for mark in marks if mark != "questions"}
         for name, marks in now.items()
-        if isinstance(marks, dict)
+        if isinstance(marks, dict) and name in before
     }
 
 
@@ -150,15 +167,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, default=Path.cwd())
     parser.add_argument("--beside", type=Path)
+    parser.add_argument("--keep", action="store_true")
     parser.add_argument("--sizes", type=int, default=300)
     parser.add_argument("--capacities", type=int, default=60)
     parser.add_argument("--recommendations", type=int, default=20)
     parser.add_argument("--worst", type=int, default=200)
     asked = parser.parse_args()
     report = now = measured(asked.root.resolve(), asked)
+    stored = kept_figures()
     if asked.beside is not None:
         before = measured(asked.beside.resolve(), asked)
         report = {"now": now, "before": before, "times longer": times_longer(before, now)}
+    elif stored is not None:
+        report = {"now": now, "stored": stored, "times longer": times_longer(stored["figures"], now)}
+    if asked.keep:
+        keep(now)
     sys.stdout.write(json.dumps(report, indent=1) + "\n")
 
 

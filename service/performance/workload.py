@@ -8,8 +8,8 @@ Source:
     S. Williams, A. Waterman, D. Patterson, Roofline: an insightful visual performance model (2009).
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
@@ -118,7 +118,7 @@ def workload_of(
             )
             for (routing, peak), amount in sums.experts.items()
         ),
-        mixers=tuple(_mixers(architecture, layout.tensor_parallel_size, cache_bytes(kv_cache_dtype, HALF_BYTES))),
+        mixers=_mixers(architecture, layout.tensor_parallel_size, cache_bytes(kv_cache_dtype, HALF_BYTES)),
         num_layers=len(architecture.layers),
         hidden_size=architecture.hidden_size,
         attention_ranks=layout.data_parallel_size if whole.gpus_per_replica > 1 else 1,
@@ -128,38 +128,71 @@ def workload_of(
 def _weights(architecture: Architecture, quantization: Quantization, gpu: Gpu, layout: Layout) -> _Sums:
     """Return bytes and FLOP of all weights that a token passes, the embedding table apart."""
     sums = _Sums()
-    for layer, count in _kinds(architecture):
-        for matrix in layer_matrices(architecture, layer, layout):
-            stored = matrix_bytes(matrix, quantization, HALF_BYTES)
-            if not stored:
-                continue
-            scheme = quantization.of(matrix.module)
-            operand = "bf16" if scheme.keeps(matrix.module) else _operand(scheme.scheme, gpu)
-            sums.add(matrix, stored, peak_at(gpu, operand), layer.mlp.routing, count)
-    _, last = embedding_matrices(architecture, layout)
-    head = sums.dense[peak_at(gpu, "bf16")]
-    head.weight_bytes += sum(matrix_bytes(matrix, quantization, HALF_BYTES) for matrix in last)
+    for each in _passed(architecture, quantization, layout):
+        operand = "bf16" if each.scheme is None else _operand(each.scheme, gpu)
+        sums.add(each.matrix, each.stored_bytes, peak_at(gpu, operand), each.routing, each.layers)
+    sums.dense[peak_at(gpu, "bf16")].weight_bytes += _head_bytes(architecture, quantization, layout)
     return sums
 
 
-def _mixers(architecture: Architecture, tensor_parallel_size: int, cache_element_bytes: int) -> Iterator[Work]:
-    """Yield the work of each kind of mixer, of all layers that have it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Passed:
+    """A matrix that tokens pass in so many layers alike, whatever GPU multiplies it."""
+
+    matrix: Matrix
+    stored_bytes: int
+    scheme: Scheme | None  # None: kept in the model's dtype
+    routing: Routing | None
+    layers: int
+
+
+@derived(64)
+def _passed(architecture: Architecture, quantization: Quantization, layout: Layout) -> tuple[_Passed, ...]:
+    """Return the matrices of every kind of layer."""
+    passed = []
+    for layer, count in _kinds(architecture):
+        for matrix in layer_matrices(architecture, layer, layout):
+            stored, scheme = matrix_bytes(matrix, quantization, HALF_BYTES), quantization.of(matrix.module)
+            if stored:
+                passed.append(
+                    _Passed(
+                        matrix=matrix,
+                        stored_bytes=stored,
+                        scheme=None if scheme.keeps(matrix.module) else scheme.scheme,
+                        routing=layer.mlp.routing,
+                        layers=count,
+                    )
+                )
+    return tuple(passed)
+
+
+@derived(64)
+def _head_bytes(architecture: Architecture, quantization: Quantization, layout: Layout) -> int:
+    """Return what stands behind the last layer. [bytes]."""
+    _, last = embedding_matrices(architecture, layout)
+    return sum(matrix_bytes(matrix, quantization, HALF_BYTES) for matrix in last)
+
+
+@derived(16)
+def _mixers(architecture: Architecture, tensor_parallel_size: int, cache_element_bytes: int) -> tuple[Work, ...]:
+    """Return the work of each kind of mixer, of all layers that have it."""
     counts: dict[Mixer, int] = defaultdict(int)
     for layer, count in _kinds(architecture):
         for mixer in layer.mixers:
             counts[mixer] += count
-    for mixer, count in counts.items():
-        if not mixer.is_empty:
-            yield mixer.work(tensor_parallel_size, cache_element_bytes).times(count)
+    return tuple(
+        mixer.work(tensor_parallel_size, cache_element_bytes).times(count)
+        for mixer, count in counts.items()
+        if not mixer.is_empty
+    )
 
 
-def _kinds(architecture: Architecture) -> list[tuple[DecoderLayer, int]]:
+@derived(16)
+def _kinds(architecture: Architecture) -> tuple[tuple[DecoderLayer, int], ...]:
     """Return one layer of each kind, and how many there are: the last, as first layers are often kept apart."""
     layers = {layer.parts: layer for layer in architecture.layers}
-    counts: dict[object, int] = defaultdict(int)
-    for layer in architecture.layers:
-        counts[layer.parts] += 1
-    return [(layer, counts[parts]) for parts, layer in layers.items()]
+    counts = Counter(layer.parts for layer in architecture.layers)
+    return tuple((layer, counts[parts]) for parts, layer in layers.items())
 
 
 def _operand(scheme: Scheme, gpu: Gpu) -> str:

@@ -1,7 +1,8 @@
 """`recommend`: this model, this load; which GPU, layout and precision?"""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from heapq import heappop, heappush
 from typing import Final
 
 from service.engine.answers.advice import doubtful_limits, looser_limits
@@ -11,7 +12,7 @@ from service.engine.answers.results import Recommendation, Rejection
 from service.engine.arithmetic import GIB
 from service.engine.errors import EngineError
 from service.engine.fleet.aims import NOTHING, Merit, aim_of
-from service.engine.fleet.choice import best, deployments, least
+from service.engine.fleet.choice import best, deployments, rising
 from service.engine.fleet.combinations import (
     Combination,
     combinations,
@@ -78,19 +79,37 @@ def _by_gpu(question: RecommendQuestion, kept: Sequence[Candidate]) -> list[list
 def _evaluated(question: RecommendQuestion) -> tuple[list[Candidate], list[Rejection]]:
     """Return what is feasible and may be listed, and what was left out."""
     asked = list(combinations(question))
-    bounds = sorted((_least(question, combination), index) for index, combination in enumerate(asked))
     kept: list[Candidate] = []
     rejected: list[Rejection] = []
-    for bound, index in bounds:
-        last = _last_listed(question, kept)
+    last = NOTHING
+    for bound, index in _by_bound(question, asked):
         if bound > last:
             break
+        if index is None:
+            continue
         outcome = _try(question, asked[index], last)
         if isinstance(outcome, Rejection):
             rejected.append(outcome)
         elif outcome is not None:
             kept.append(outcome)
+            last = _last_listed(question, kept)
     return kept, rejected
+
+
+def _by_bound(question: RecommendQuestion, asked: Sequence[Combination]) -> Iterator[tuple[Merit, int | None]]:
+    """Yield combinations by their bounds, the best first; with None what bounds all that are left, until one is known.
+
+    A combination's bound is brought up layout by layout, and only while it is the lowest of all.
+    """
+    waiting: list[tuple[Merit, int, Iterator[tuple[Merit, bool]] | None]] = [
+        ((0.0, 0.0), index, _rising(question, combination)) for index, combination in enumerate(asked)
+    ]
+    while waiting:
+        bound, index, bounds = heappop(waiting)
+        yield bound, index if bounds is None else None
+        if bounds is not None:
+            bound, is_final = next(bounds)
+            heappush(waiting, (bound, index, None if is_final else bounds))
 
 
 def _last_listed(question: RecommendQuestion, kept: Sequence[Candidate]) -> Merit:
@@ -101,15 +120,15 @@ def _last_listed(question: RecommendQuestion, kept: Sequence[Candidate]) -> Meri
     return NOTHING if len(firsts) < question.limit else order(question, firsts[question.limit - 1])[:2]
 
 
-def _least(question: RecommendQuestion, combination: Combination) -> Merit:
-    """Return a bound on the first two keys of the order: no deployment of a combination is better."""
+def _rising(question: RecommendQuestion, combination: Combination) -> Iterator[tuple[Merit, bool]]:
+    """Yield bounds on the first two keys of the order, rising, and whether each is final: no deployment is better."""
     if question.objective == UNBOUNDED:
-        return 0.0, 0.0
-    asked = size_question(question, combination)
+        yield (0.0, 0.0), True
+        return
     try:
-        return least(asked, question.objective)
+        yield from rising(size_question(question, combination), question.objective)
     except EngineError:
-        return NOTHING
+        yield NOTHING, True
 
 
 def _try(question: RecommendQuestion, combination: Combination, last: Merit) -> Candidate | Rejection | None:

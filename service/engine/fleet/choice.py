@@ -18,11 +18,11 @@ from typing import Final
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
 from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
 from service.engine.fleet.estimates import alone_s, estimated_excess
-from service.engine.fleet.planned import legal_layouts
+from service.engine.fleet.planned import held_of, legal_layouts
 from service.engine.fleet.questions import Objective, SizeQuestion
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.space import Space, simplicity
-from service.engine.fleet.variants import PlanOf, roomiest, variants
+from service.engine.fleet.variants import Planner, roomiest, variants
 from service.engine.inputs import Layout, Limits
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import hoped, needs_time
@@ -59,8 +59,12 @@ class _Search:
         """Return the memory of one layout under some settings."""
         return plan_for(self.question, resolved, layout)
 
-    def _plan_of(self, layout: Layout) -> PlanOf:
-        return lambda resolved: self.plan(resolved, layout)
+    def _plan_of(self, layout: Layout) -> Planner:
+        load = self.question.load
+        return Planner(
+            lambda resolved: self.plan(resolved, layout),
+            lambda resolved: held_of(resolved, layout, load.input_tokens, load.output_tokens),
+        )
 
     def bound(self, plan: MemoryPlan) -> Merit:
         """Return what no deployment of a plan is better than: by memory, and by an optimistic estimate of time."""
@@ -159,17 +163,27 @@ class _Search:
         of_one = kind_of(load).hoped(replica.serving, hoped_users(replica.serving, limits, CERTAIN), CERTAIN)
         return wanted_of(load, question.headroom).replicas(of_one) + self.spares if of_one else 1
 
-    def least(self) -> Merit:
-        """Return what no deployment is better than, with the most room that settings give any layout."""
+    def rising(self) -> Iterator[tuple[Merit, bool]]:
+        """Yield bounds that no deployment is better than, each no lower than the last, and whether it is the final one.
+
+        The final one is with the most room that settings give any layout.
+        """
         layouts = self._first_looked_at() if self.aim.objective == "latency" else self.space.layouts
-        planned_with_room = self._by_bound(layouts, lambda layout: roomiest(self.resolved, self._plan_of(layout)))
-        bound, _ = next(planned_with_room)
-        return bound
+        for bound, plan in self._steps(layouts, lambda layout: roomiest(self.resolved, self._plan_of(layout))):
+            yield bound, plan is not None
+            if plan is not None:
+                return
 
     def _by_bound(
         self, layouts: Sequence[Layout], plan_of: Callable[[Layout], MemoryPlan]
     ) -> Iterator[tuple[Merit, MemoryPlan]]:
-        """Yield plans by what may be hoped of them, the best first; who stops early plans only what came.
+        """Yield plans by what may be hoped of them, the best first; who stops early plans only what came."""
+        return ((bound, plan) for bound, plan in self._steps(layouts, plan_of) if plan is not None)
+
+    def _steps(
+        self, layouts: Sequence[Layout], plan_of: Callable[[Layout], MemoryPlan]
+    ) -> Iterator[tuple[Merit, MemoryPlan | None]]:
+        """Yield bounds on what is left, rising: with the plan whose own it is, or None before one is planned.
 
         No deployment is better than one of its replicas: with that a layout waits until it is its turn.
         """
@@ -179,11 +193,10 @@ class _Search:
         heapify(waiting)
         while waiting:
             bound, index, plan = heappop(waiting)
-            if plan is not None:
-                yield bound, plan
-                continue
-            plan = plan_of(layouts[index])
-            heappush(waiting, (self.bound(plan), index, plan))
+            yield bound, plan
+            if plan is None:
+                plan = plan_of(layouts[index])
+                heappush(waiting, (self.bound(plan), index, plan))
 
     def explained(self) -> tuple[Deployment, ...]:
         """Return deployments that carry nothing: those that miss least by memory, then by an estimate of time."""
@@ -231,13 +244,22 @@ def _no_worse_than(merit: Merit) -> Merit:
     return first, nextafter(second, inf)
 
 
-def least(question: SizeQuestion, objective: Objective = "gpus", hope: float = HOPED) -> Merit:
-    """Return a bound on every deployment, were kernels faster than a quick estimate by a factor.
+def rising(question: SizeQuestion, objective: Objective = "gpus", hope: float = HOPED) -> Iterator[tuple[Merit, bool]]:
+    """Yield bounds on every deployment, were kernels faster than a quick estimate by a factor: rising, the last final.
 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
-    return _search(question, objective, hope).least()
+    return _search(question, objective, hope).rising()
+
+
+def least(question: SizeQuestion, objective: Objective = "gpus", hope: float = HOPED) -> Merit:
+    """Return the final bound on every deployment, as `rising` tells it.
+
+    Raises:
+        EngineError: the question contradicts itself or names something without a rule.
+    """
+    return next(bound for bound, is_final in rising(question, objective, hope) if is_final)
 
 
 def best(candidates: Sequence[Deployment], question: SizeQuestion, objective: Objective = "gpus") -> Deployment:

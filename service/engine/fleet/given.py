@@ -9,11 +9,11 @@ from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.choice import HOPED
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.pacing import may_pace, paced_replicas
-from service.engine.fleet.planned import legal_layouts, planned
+from service.engine.fleet.planned import by_plans, held_of, legal_layouts, planned
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.fleet.settings import Resolved, longest_request, resolve
 from service.engine.fleet.space import Space, simplicity
-from service.engine.fleet.variants import roomiest, variants
+from service.engine.fleet.variants import Planner, roomiest, variants
 from service.engine.inputs import Layout, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import deciding_replica, hoped
@@ -110,9 +110,17 @@ class _Search:
     question: CapacityQuestion
     plan_of: PlanOf
 
-    def plans_of(self, layout: Layout) -> Callable[[Resolved], MemoryPlan]:
+    def plans_of(self, layout: Layout) -> Planner:
         """Return what plans one layout under any settings."""
-        return lambda settings: self.plan_of(settings, layout)
+        question = self.question
+        lengths = question.input_tokens or 0, question.output_tokens or 0
+
+        def held(settings: Resolved) -> Callable[[int], int]:
+            if _has_lengths(question):
+                return held_of(settings, layout, *lengths)
+            return by_plans(settings, lambda other: self.plan_of(other, layout))
+
+        return Planner(lambda settings: self.plan_of(settings, layout), held)
 
     def best(self, shapes: Iterable[tuple[Resolved, Layout]]) -> Deployment:
         """Return the best deployment of some layouts with their settings, or the one that misses least."""

@@ -8,7 +8,7 @@ What the caller states is kept. The engine's own settings are kept as well, as l
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from service.engine.fleet.results import Assumption
@@ -25,7 +25,19 @@ Chosen = Literal["max_num_seqs", "max_num_batched_tokens"]
 PlanOf = Callable[[Resolved], MemoryPlan]
 
 
-def variants(resolved: Resolved, plan_of: PlanOf, *, needs_room: bool = True) -> Iterator[tuple[Resolved, MemoryPlan]]:
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """The memory of one layout under any settings: the whole plan, or only how many requests its cache holds."""
+
+    plan: PlanOf
+    held: Callable[[Resolved], Callable[[int], int]]  # by `max_num_seqs`
+
+    def __call__(self, resolved: Resolved) -> MemoryPlan:
+        """Return the whole plan."""
+        return self.plan(resolved)
+
+
+def variants(resolved: Resolved, plan_of: Planner, *, needs_room: bool = True) -> Iterator[tuple[Resolved, MemoryPlan]]:
     """Yield other settings than the engine's own with their plans, those nearest to them first.
 
     Args:
@@ -43,7 +55,7 @@ def variants(resolved: Resolved, plan_of: PlanOf, *, needs_room: bool = True) ->
             yield filled
 
 
-def roomiest(resolved: Resolved, plan_of: PlanOf) -> MemoryPlan:
+def roomiest(resolved: Resolved, plan_of: Planner) -> MemoryPlan:
     """Return the plan with the most room: no other choice of settings holds more requests at once."""
     budgets = _batched_tokens(resolved)
     plan = _with_most_room(resolved, budgets[0], plan_of)
@@ -53,7 +65,7 @@ def roomiest(resolved: Resolved, plan_of: PlanOf) -> MemoryPlan:
     return max((plan, *others), key=lambda plan: min(plan.requests_in_cache, plan.settings.max_num_seqs))
 
 
-def _with_most_room(resolved: Resolved, batched_tokens: int, plan_of: PlanOf) -> MemoryPlan:
+def _with_most_room(resolved: Resolved, batched_tokens: int, plan_of: Planner) -> MemoryPlan:
     """Return the plan with the most room under a token budget."""
     own = resolved.settings.max_num_batched_tokens
     if batched_tokens != own:
@@ -62,7 +74,7 @@ def _with_most_room(resolved: Resolved, batched_tokens: int, plan_of: PlanOf) ->
     return plan_of(resolved) if filled is None else filled[1]
 
 
-def filled_by_cache(resolved: Resolved, plan_of: PlanOf) -> tuple[Resolved, MemoryPlan] | None:
+def filled_by_cache(resolved: Resolved, plan_of: Planner) -> tuple[Resolved, MemoryPlan] | None:
     """Return the most running requests that the cache holds; None where those are the engine's own, or stated.
 
         max max_num_seqs with requests_in_cache(max_num_seqs) >= max_num_seqs <= max_num_batched_tokens
@@ -72,21 +84,32 @@ def filled_by_cache(resolved: Resolved, plan_of: PlanOf) -> tuple[Resolved, Memo
     if resolved.stated.max_num_seqs is not None:
         return None
     own, limit = resolved.settings.max_num_seqs, resolved.settings.max_num_batched_tokens
-
-    def held(seqs: int) -> int:
-        return plan_of(with_chosen(resolved, "max_num_seqs", seqs, SEQS_WHY)).requests_in_cache
-
+    held = plan_of.held(resolved)
     beside_own = held(own)
     low = min(beside_own, own)
     high = min(beside_own, limit) if beside_own >= own else min(held(max(low, 1)), own - 1)
-    high += 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if held(middle) >= middle else (low, middle)
+    low = _most_filled(held, low, high + 1, low if beside_own < own else high)
     if low in (0, own):
         return None
     chosen = with_chosen(resolved, "max_num_seqs", low, SEQS_WHY)
     return chosen, plan_of(chosen)
+
+
+def _most_filled(held: Callable[[int], int], low: int, high: int, guess: int) -> int:
+    """Return the most of `low` to `high`, the last excluded, that are no more than what is held beside them.
+
+    As what is held falls, n held beside m are too few for m > n, and beside n at least as many: each look bounds
+    both ends, and the last one's answer is the next to look at, in turn with the middle.
+
+    >>> _most_filled(lambda seqs: 400 - seqs // 10, 1, 1_000, 500)
+    364
+    """
+    is_guessed = True
+    while high - low > 1:
+        seqs = min(max(guess, low + 1), high - 1) if is_guessed else (low + high) // 2
+        guess, is_guessed = held(seqs), not is_guessed
+        low, high = (seqs, min(high, guess + 1)) if guess >= seqs else (max(low, guess), seqs)
+    return low
 
 
 def _batched_tokens(resolved: Resolved) -> tuple[int, ...]:

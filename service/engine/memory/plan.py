@@ -1,5 +1,6 @@
 """The memory plan of one GPU: weights, the rest of the ledger, and the cache that remains."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from service.engine.arithmetic import ceil_div
@@ -133,6 +134,49 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
         context_tokens=context_tokens,
         requests_in_cache=pool.requests_held(settings, kv_cache, max(context_tokens, 1)),
     )
+
+
+def requests_in_cache(
+    model: ModelFacts,
+    checkpoint: Checkpoint,
+    gpu: Gpu,
+    layout: Layout,
+    settings: EngineSettings,
+    rules: EngineRules,
+    *,
+    context_tokens: int,
+) -> Callable[[int], int] | None:
+    """Return what tells `requests_in_cache` of plans that differ in `max_num_seqs`, without making them.
+
+    Searches over settings ask this and nothing else of a plan, hundreds of times. None where the length served
+    enters, or pools are apart.
+    """
+    go_on()
+    architecture, device = model.architecture, device_of(gpu, rules)
+    if settings.num_speculative_tokens or keeps_separate_pools(architecture, rules):
+        return None
+    weights = _rank_weight_bytes(model, checkpoint, layout, settings, device)
+    shape, in_flight = shape_of(architecture, layout, settings, device), in_flight_tokens(settings, layout, device.plan)
+
+    def held(max_num_seqs: int) -> int:
+        changed = replace(settings, max_num_seqs=max_num_seqs)
+        memory = memory_per_gpu(
+            architecture=architecture,
+            rank_weight_bytes=weights,
+            gpu=gpu,
+            layout=layout,
+            settings=changed,
+            rules=rules,
+        )
+        return requests_held(
+            shape,
+            settings=changed,
+            num_gpu_blocks=memory.kv_cache_bytes // shape.bytes_per_block if shape.bytes_per_block else 1,
+            context_tokens=max(context_tokens, 1),
+            in_flight_tokens=in_flight,
+        )
+
+    return held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

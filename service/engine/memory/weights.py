@@ -3,8 +3,9 @@
 loaded = matrices of the fullest stage, as the GPU's kernels hold them + rotary tables + the allocator's rests
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from service.engine.arithmetic import ceil_div, round_up
 from service.engine.derived import derived
@@ -15,7 +16,7 @@ from service.engine.formats.matrix import CACHE_SCALES, Matrix
 from service.engine.formats.quantization import UNQUANTIZED, Quantization
 from service.engine.formats.stored import matrix_bytes
 from service.engine.inputs import Layout
-from service.engine.layers import Architecture, DraftHead
+from service.engine.layers import Architecture, DecoderLayer, DraftHead
 from service.engine.memory.allocator import allocated_bytes
 from service.engine.memory.draft_weights import draft_matrices
 from service.engine.memory.matrices import EMBEDDINGS, HEAD, TOWER, embedding_matrices, layer_matrices
@@ -53,11 +54,12 @@ def rank_weights(
         device: the GPU's generation and the engine's version, by which kernels are picked.
     """
     kernels = expert_kernels(device)
-    stages = [_Rank(quantization, architecture.element_bytes, kernels) for _ in range(layout.pipeline_parallel_size)]
-    for rank, matrices in zip(stages, _stage_matrices(architecture, layout), strict=True):
-        rank.add(matrices)
+    stages = _stages(architecture, quantization, layout, kernels)
     if draft is not None:
-        stages[-1].add(draft_matrices(draft, layout), quantization if draft.is_quantized else UNQUANTIZED, "draft")
+        stored = quantization if draft.is_quantized else UNQUANTIZED
+        stages[-1].add(
+            _summed(draft_matrices(draft, layout), stored, architecture.element_bytes, kernels, component="draft")
+        )
     fullest = max(stages, key=lambda rank: rank.loaded)
     tables = sum(table.bytes_kept(interleaves=device.plan.interleaves_rotary) for table in architecture.rotary_tables)
     return RankWeights(
@@ -67,13 +69,58 @@ def rank_weights(
     )
 
 
-@dataclass(slots=True)
-class _Rank:
-    """What is added up for one rank. [bytes]."""
+def _stages(
+    architecture: Architecture, quantization: Quantization, layout: Layout, kernels: ExpertKernels
+) -> list["_Sum"]:
+    """Return what one rank of each pipeline stage holds; layers that are alike are added up once."""
+    alike = _alike(architecture, quantization)
+    unstaged = replace(layout, pipeline_parallel_size=1, decode_context_parallel_size=1)
+    first, last = (
+        _summed(matrices, quantization, architecture.element_bytes, kernels)
+        for matrices in embedding_matrices(architecture, layout)
+    )
+    stages = []
+    for start, end in pipeline_stages(len(architecture.layers), layout.pipeline_parallel_size):
+        stage = _Sum()
+        if start == 0:
+            stage.add(first)
+        for index, layers in Counter(alike[start:end]).items():
+            stage.add(_layer_sum(architecture, index, quantization, unstaged, kernels), layers)
+        if end == len(architecture.layers):
+            stage.add(last)
+        stages.append(stage)
+    return stages
 
-    quantization: Quantization
-    element_bytes: int
-    kernels: ExpertKernels
+
+@derived(16)
+def _alike(architecture: Architecture, quantization: Quantization) -> tuple[int, ...]:
+    """Return for each layer the first one of equal parts whose matrices are stored alike."""
+    firsts: dict[object, int] = {}
+    return tuple(
+        firsts.setdefault((layer.parts, _storing(architecture, layer, quantization)), index)
+        for index, layer in enumerate(architecture.layers)
+    )
+
+
+def _storing(architecture: Architecture, layer: DecoderLayer, quantization: Quantization) -> tuple[object, ...]:
+    """Return how each matrix of a layer is stored: the same names below the layer's on any layout."""
+    modules = [matrix.module for matrix in layer_matrices(architecture, layer, Layout())]
+    return tuple((scheme, scheme.keeps(module)) for module in modules for scheme in (quantization.of(module),))
+
+
+@derived(512)
+def _layer_sum(
+    architecture: Architecture, index: int, quantization: Quantization, layout: Layout, kernels: ExpertKernels
+) -> "_Sum":
+    """Return what one rank holds of one layer, whatever stage it stands in."""
+    matrices = layer_matrices(architecture, architecture.layers[index], layout)
+    return _summed(matrices, quantization, architecture.element_bytes, kernels)
+
+
+@dataclass(slots=True)
+class _Sum:
+    """What is added up of matrices on one rank. [bytes]."""
+
     instantiated: int = 0
     rests: int = 0  # of the allocator's blocks
     by_component: dict[str, int] = field(default_factory=dict)
@@ -83,38 +130,56 @@ class _Rank:
         """Return the bytes of all matrices as the kernels hold them."""
         return sum(self.by_component.values())
 
-    def add(self, matrices: list[Matrix], quantization: Quantization | None = None, component: str = "") -> None:
-        """Add matrices, of one component where it is named."""
-        stored = self.quantization if quantization is None else quantization
-        made_of = UNQUANTIZED if stored.is_made_at_load else stored
-        storage = self.kernels.storage
-        for matrix in matrices:
-            loaded = matrix_bytes(matrix, stored, self.element_bytes, storage) + self._repacked(matrix, stored)
-            name = component or _component(matrix)
-            self.by_component[name] = self.by_component.get(name, 0) + loaded
-            self.instantiated += matrix_bytes(matrix, made_of, self.element_bytes, storage)
-            if matrix.module != TOWER:  # many small tensors that stand here as one
-                self.rests += allocated_bytes(loaded) - loaded
+    def add(self, other: "_Sum", times: int = 1) -> None:
+        """Add another sum so many times."""
+        self.instantiated += times * other.instantiated
+        self.rests += times * other.rests
+        for name, loaded in other.by_component.items():
+            self.by_component[name] = self.by_component.get(name, 0) + times * loaded
 
-    def _repacked(self, matrix: Matrix, quantization: Quantization) -> int:
-        """Return what loading adds to one matrix. [bytes].
 
-        Latent attention keeps its up-projection in two bytes beside a quantized one, to absorb it into queries and
-        outputs. MXFP4 kernels want biases in four bytes, and shuffled scales: gpt-oss-120b on Hopper.
+def _summed(
+    matrices: Iterable[Matrix],
+    stored: Quantization,
+    element_bytes: int,
+    kernels: ExpertKernels,
+    *,
+    component: str = "",
+) -> _Sum:
+    """Return what matrices take, of one component where it is named."""
+    made_of = UNQUANTIZED if stored.is_made_at_load else stored
+    total, storage = _Sum(), kernels.storage
+    for matrix in matrices:
+        as_stored = matrix_bytes(matrix, stored, element_bytes, storage)
+        loaded = as_stored + _repacked(matrix, stored, element_bytes, kernels)
+        name = component or _component(matrix)
+        total.by_component[name] = total.by_component.get(name, 0) + loaded
+        is_same = made_of is stored
+        total.instantiated += as_stored if is_same else matrix_bytes(matrix, made_of, element_bytes, storage)
+        if matrix.module != TOWER:  # many small tensors that stand here as one
+            total.rests += allocated_bytes(loaded) - loaded
+    return total
 
-        Sources:
-            vLLM 0.33 `layers/fused_moe/oracle/mxfp4.py` (`convert_weight_to_mxfp4_moe_kernel_format`),
-            `layers/quantization/utils/mxfp4_utils.py` (`_swizzle_mxfp4`), `layers/attention/mla_attention.py`
-            (`process_weights_after_loading`).
-        """
-        scheme = quantization.of(matrix.module)
-        if scheme.keeps(matrix.module):
-            return 0
-        if matrix.is_absorbed:
-            return matrix.rows * matrix.columns * self.element_bytes
-        if matrix.inner_side and scheme.scheme == "mxfp4" and matrix.own_multiple > 1:
-            return _shuffled_bytes(self.kernels.storage.padded(matrix, "mxfp4"), scheme.block, self.kernels)
+
+def _repacked(matrix: Matrix, quantization: Quantization, element_bytes: int, kernels: ExpertKernels) -> int:
+    """Return what loading adds to one matrix. [bytes].
+
+    Latent attention keeps its up-projection in two bytes beside a quantized one, to absorb it into queries and
+    outputs. MXFP4 kernels want biases in four bytes, and shuffled scales: gpt-oss-120b on Hopper.
+
+    Sources:
+        vLLM 0.33 `layers/fused_moe/oracle/mxfp4.py` (`convert_weight_to_mxfp4_moe_kernel_format`),
+        `layers/quantization/utils/mxfp4_utils.py` (`_swizzle_mxfp4`), `layers/attention/mla_attention.py`
+        (`process_weights_after_loading`).
+    """
+    scheme = quantization.of(matrix.module)
+    if scheme.keeps(matrix.module):
         return 0
+    if matrix.is_absorbed:
+        return matrix.rows * matrix.columns * element_bytes
+    if matrix.inner_side and scheme.scheme == "mxfp4" and matrix.own_multiple > 1:
+        return _shuffled_bytes(kernels.storage.padded(matrix, "mxfp4"), scheme.block, kernels)
+    return 0
 
 
 def _shuffled_bytes(matrix: Matrix, group: int, kernels: ExpertKernels) -> int:
@@ -127,18 +192,6 @@ def _shuffled_bytes(matrix: Matrix, group: int, kernels: ExpertKernels) -> int:
         added += round_up(matrix.rows, kernels.scale_rows) * round_up(groups, kernels.scale_groups)
         added -= 0 if kernels.keeps_loaded_scales else matrix.rows * groups
     return matrix.count * added
-
-
-def _stage_matrices(architecture: Architecture, layout: Layout) -> list[list[Matrix]]:
-    """Return what one rank of each pipeline stage holds."""
-    first, last = embedding_matrices(architecture, layout)
-    stages = [
-        [it for layer in architecture.layers[start:end] for it in layer_matrices(architecture, layer, layout)]
-        for start, end in pipeline_stages(len(architecture.layers), layout.pipeline_parallel_size)
-    ]
-    stages[0] = [*first, *stages[0]]
-    stages[-1] += last
-    return stages
 
 
 def _component(matrix: Matrix) -> str:
@@ -157,8 +210,9 @@ def _component(matrix: Matrix) -> str:
 @derived(1)
 def num_parameters(architecture: Architecture) -> int:
     """Return the parameters of the whole model: every matrix, norm, bias and embedding."""
-    (matrices,) = _stage_matrices(architecture, Layout())
-    return sum(_elements(matrix, architecture) for matrix in matrices)
+    first, last = embedding_matrices(architecture, Layout())
+    layers = (matrix for layer in architecture.layers for matrix in layer_matrices(architecture, layer, Layout()))
+    return sum(_elements(matrix, architecture) for matrix in (*first, *layers, *last))
 
 
 @derived(1)

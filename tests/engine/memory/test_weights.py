@@ -10,6 +10,7 @@ from service.engine.engines.device import device_of
 from service.engine.families import parse_architecture
 from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import Layout
+from service.engine.memory.matrices import layer_matrices
 from service.engine.memory.weights import num_active_parameters, num_parameters, rank_weights
 
 # model, parameters, where it is printed
@@ -163,3 +164,30 @@ def test_attention_is_whole_on_every_data_parallel_rank(
     weights = rank_weights(facts.architecture, layout=layout, quantization=quantization)
 
     assert weights.param_bytes == expected
+
+
+@pytest.mark.parametrize("model", ["deepseek-v3", "gpt-oss-120b", "gemma-3-27b", "qwen3-next-80b-a3b"])
+@pytest.mark.parametrize(
+    "layout", [Layout(tensor_parallel_size=4), Layout(data_parallel_size=8, expert_parallel=True)], ids=str
+)
+def test_a_layers_matrices_are_the_same_ones_on_any_layout(catalog: Snapshot, model: str, layout: Layout) -> None:
+    """Layers that are stored alike on one GPU are so on every layout: they are added up once."""
+    architecture = catalog.model(model).architecture
+
+    for layer in architecture.layers:
+        alone, spread = (layer_matrices(architecture, layer, each) for each in (Layout(), layout))
+        assert [matrix.module for matrix in alone] == [matrix.module for matrix in spread]
+
+
+def test_stages_hold_all_layers_once(catalog: Snapshot) -> None:
+    """A stage holds its own layers: first and last ones, which differ, among them."""
+    model = catalog.model("deepseek-v3")
+    quantization = model.checkpoints[0].quantization
+    whole, halves = (
+        rank_weights(model.architecture, layout=Layout(pipeline_parallel_size=stages), quantization=quantization)
+        for stages in (1, 2)
+    )
+
+    # 58 layers of experts, of which either half has 28 or more behind three dense ones.
+    assert halves.by_component["experts"] * 2 >= whole.by_component["experts"]
+    assert halves.by_component["experts"] * 58 % (whole.by_component["experts"]) == 0
