@@ -18,6 +18,7 @@ from service.engine.memory.shared_pool import plan_kv_cache
 from service.performance.timers import KernelTimers
 
 RULES = rules_for("vllm")
+SAME_QUESTION = "the same 70B question, each by its own search: ratios stand in brackets"
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +102,7 @@ def timed_question(catalog: Snapshot, timers: KernelTimers, requests: int, input
     )
 
 
+@pytest.mark.benchmark(group=SAME_QUESTION)
 def test_size_with_limits_at_another_load(benchmark: Any, catalog: Snapshot, timers: KernelTimers) -> None:
     requests = iter(range(1, 10**9))
 
@@ -141,6 +143,35 @@ def test_aiconfigurators_own_estimate_of_the_same_question(benchmark: Any) -> No
     )
 
     benchmark(handle.run_static, batch_size=25, isl=1_000, osl=200)
+
+
+@pytest.mark.benchmark(group=SAME_QUESTION)
+def test_aiconfigurators_own_search_of_the_same_question(benchmark: Any) -> None:
+    """Its sweep over batches and prompt tokens within the same limits, on as many GPUs as Sizer looks at."""
+    from aiconfigurator_core.sdk.backends.factory import get_backend  # noqa: PLC0415 - as above
+    from aiconfigurator_core.sdk.config import RuntimeConfig  # noqa: PLC0415 - as above
+    from aiconfigurator_core.sdk.config_builders import build_model_config  # noqa: PLC0415 - as above
+    from aiconfigurator_core.sdk.models import get_model  # noqa: PLC0415 - as above
+    from aiconfigurator_core.sdk.perf_database import get_database, get_supported_databases  # noqa: PLC0415 - as above
+
+    kernels = get_database("h100_sxm", "vllm", get_supported_databases()["h100_sxm"]["vllm"][-1])
+    asked = RuntimeConfig(isl=1_000, osl=200, ttft=500.0, tpot=40.0)
+    assert kernels is not None
+
+    def best_of(ranks: int) -> object:
+        config = build_model_config(
+            tp_size=ranks,
+            pp_size=1,
+            attention_dp_size=1,
+            moe_tp_size=1,
+            moe_ep_size=1,
+            gemm_quant_mode="fp8",
+            kvcache_quant_mode="bfloat16",
+        )
+        model = get_model("meta-llama/Meta-Llama-3.1-70B", config, "vllm")
+        return get_backend("vllm").find_best_agg_result_under_constraints(model, kernels, asked)
+
+    benchmark.pedantic(lambda: [best_of(ranks) for ranks in (1, 2, 4, 8)], rounds=3, warmup_rounds=1)
 
 
 def test_recommend_over_the_whole_catalog(benchmark: Any, catalog: Snapshot) -> None:
