@@ -1,18 +1,14 @@
 """`sizer`: the service's commands. Questions take the same field names as over HTTP."""
 
-import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from inspect import Parameter, Signature
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
 import typer
 import uvicorn
-from pydantic import ValidationError
-from typer.core import TyperCommand
 
 from service.access.commands import keys
 from service.api.connections import IDLE_S, Connection
@@ -27,6 +23,7 @@ from service.catalog.keeper import CatalogKeeper, seeded_snapshot
 from service.catalog.offer_files import Stated, read_price_list
 from service.catalog.offer_import import differences, take_offers
 from service.catalog.seed import seed_catalog
+from service.cli_questions import USAGE_ERROR, add_question, refuse, said
 from service.engine.errors import EngineError
 from service.engine.time.ready import make_ready
 from service.main import create_app
@@ -35,12 +32,8 @@ from service.performance.kernels import InProcess, KernelTables
 from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
 from service.performance.warming import build_tables
-from service.questions.asked import Desk, Question
-from service.questions.fields import lists_of
-from service.questions.formats import written
-from service.questions.misread import misread, unknown_field
-from service.questions.reading import read_json
-from service.questions.refusals import Fault, RefusalError, stated_twice
+from service.questions.asked import Desk
+from service.questions.refusals import Fault, RefusalError
 from service.questions.registry import QUESTIONS
 from service.settings import Settings
 from service.warm import asked_most, whole_catalog
@@ -51,13 +44,6 @@ app = typer.Typer(
 offers = typer.Typer(no_args_is_help=True, help="The catalog's offers.")
 app.add_typer(offers, name="offers")
 app.add_typer(keys, name="keys")
-QUESTION_SETTINGS = {
-    "allow_extra_args": True,
-    "ignore_unknown_options": True,
-    "token_normalize_func": lambda name: name.replace("_", "-"),
-}
-USAGE_ERROR = 2
-INFEASIBLE = 3
 BACKLOG = 512  # connections that wait to be taken
 
 
@@ -127,9 +113,9 @@ def import_offers(
     try:
         listed = read_price_list(file, keeper.snapshot, stated)
     except OSError:
-        _refuse(f"{file}: not a readable file")
+        refuse(f"{file}: not a readable file")
     if listed.faults:
-        _refuse(*listed.faults, "nothing was written")
+        refuse(*listed.faults, "nothing was written")
     for gpu in listed.skipped_gpus:
         typer.echo(f"skipped: the catalog has no GPU {gpu}", err=True)
     if dry_run:
@@ -204,17 +190,6 @@ def fit_serving(
         calibration_written(fitted.rows, write)
 
 
-class QuestionCommand(TyperCommand):
-    """A command whose every option has a value."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the options, but for a last one without a value."""
-        last = args[-1] if args else ""
-        if last.startswith("--") and "=" not in last and last not in ctx.help_option_names:
-            _refuse(f"{last} has no value")
-        return super().parse_args(ctx, args)
-
-
 @app.command("check", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def check_command(
     context: typer.Context,
@@ -224,16 +199,16 @@ def check_command(
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
-        _refuse(f"{path}: not a readable file")
+        refuse(f"{path}: not a readable file")
     settings = Settings()
     keeper = CatalogKeeper(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
     try:
         desk = Desk(KernelTimers(KernelTables(TableFiles(settings.tables_path), InProcess())))
         checked = check(text, _pairs(context.args), keeper.snapshot, desk)
     except EngineError as error:
-        _refuse(_said(Fault(error.field, error.detail, error.accepted)))
+        refuse(said(Fault(error.field, error.detail, error.accepted)))
     except RefusalError as error:
-        _refuse(*map(_said, error.faults))
+        refuse(*map(said, error.faults))
     typer.echo("\n".join(lines_of(checked)))
 
 
@@ -242,108 +217,9 @@ def _pairs(words: Sequence[str]) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for word, value in zip_longest(words[::2], words[1::2]):
         if not word.startswith("--") or value is None:
-            _refuse(f"{word!r}: write --field value")
+            refuse(f"{word!r}: write --field value")
         pairs[word.removeprefix("--").replace("-", "_")] = value
     return pairs
-
-
-def add_question(to: typer.Typer, question: Question) -> None:
-    """Add the command that asks a question, with an option for each of its fields."""
-
-    def ask(context: typer.Context, **stated: list[str] | None) -> None:
-        fields = _fields(question, {name: values for name, values in stated.items() if values}, context.args)
-        _answer(question, fields)
-
-    options = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=type_) for name, type_ in _options(question)
-    ]
-    first = Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    ask.__signature__ = Signature([first, *options])  # type: ignore[attr-defined]
-    ask.__annotations__ = {option.name: option.annotation for option in (first, *options)}
-    to.command(question.name, cls=QuestionCommand, help=_help(question), context_settings=QUESTION_SETTINGS)(ask)
-
-
-def _options(question: Question) -> Iterator[tuple[str, Any]]:
-    """Yield a type of option for each field, which help shows with its words, its units and what it accepts."""
-    shapes = question.body.model_json_schema()["properties"]
-    for name in question.fields:
-        default = shapes[name].get("default")
-        words = shapes[name]["description"] + ("" if default is None else f" (default: {json.dumps(default)})")
-        flag = "--" + name.replace("_", "-")
-        yield name, Annotated[list[str] | None, typer.Option(flag, help=words, metavar=_accepted(shapes[name]))]
-
-
-def _accepted(shape: Mapping[str, Any]) -> str:
-    """Return what an option accepts, from the JSON schema of its field."""
-    shape = next((choice for choice in shape.get("anyOf", ()) if choice["type"] != "null"), shape)
-    if "enum" in shape:
-        return "|".join(str(value) for value in shape["enum"])
-    names = {"boolean": "true|false", "array": "NAME,...", "object": "FILE"}
-    return names.get(shape["type"], str(shape["type"]).upper())
-
-
-def _help(question: Question) -> str:
-    """Return what a command answers, with one question as it is typed."""
-    example = next(iter(question.examples.values()))["value"]
-    values = {name: ",".join(map(str, it)) if isinstance(it, list) else it for name, it in example.items()}
-    typed = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in values.items())
-    return f"{question.summary}\n\nsizer {question.name} {typed}"
-
-
-def _fields(question: Question, stated: Mapping[str, list[str]], rest: Sequence[str]) -> dict[str, Any]:
-    """Return options as fields; a model config is read from a file."""
-    for word in rest[:1]:
-        if not word.startswith("--"):
-            _refuse(f"{word!r} is not an option; write --field value")
-        name = word.removeprefix("--").partition("=")[0].replace("-", "_")
-        _refuse(_said(unknown_field(name, question.fields, f"a name that sizer {question.name} --help lists")))
-    lists = lists_of(question.body)
-    twice = [name for name, values in stated.items() if len(values) > 1 and name not in lists]
-    if twice:
-        _refuse(*map(_said, stated_twice(twice).faults))
-    fields: dict[str, Any] = {name: values if name in lists else values[0] for name, values in stated.items()}
-    if "model_config" in fields:
-        fields["model_config"] = _config(Path(fields["model_config"]))
-    return fields
-
-
-def _config(path: Path) -> Any:
-    try:
-        config, twice = read_json(path.read_bytes())
-    except (OSError, ValueError):
-        _refuse(f"--model-config {path}: not a readable JSON file")
-    if twice:
-        _refuse(*map(_said, stated_twice(twice).faults))
-    return config
-
-
-def _answer(question: Question, fields: Mapping[str, Any]) -> None:
-    """Print the answer to a question; a refusal goes to standard error with exit code 2, 3 where there is no number."""
-    try:
-        asked = question.body.model_validate(fields)
-        settings = Settings()
-        keeper = CatalogKeeper(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
-        timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), InProcess()))
-        answer = Desk(timers).answer(question, asked, keeper.snapshot)
-        typer.echo(written(answer, asked).text, nl=False)
-    except ValidationError as error:
-        _refuse(*map(_said, misread(error.errors(), question.fields).faults))
-    except EngineError as error:
-        _refuse(_said(Fault(error.field, error.detail, error.accepted)))
-    except RefusalError as error:
-        told = map(_said, error.faults) if error.faults and error.kind != "not-in-catalog" else (error.detail,)
-        _refuse(*told, code=INFEASIBLE if error.kind == "infeasible" else USAGE_ERROR)
-
-
-def _said(fault: Fault) -> str:
-    accepted = "" if fault.accepted is None or "accepted: " in fault.detail else f"; accepted: {fault.accepted}"
-    return f"{fault.field}: {fault.detail}{accepted}"
-
-
-def _refuse(*lines: str, code: int = USAGE_ERROR) -> NoReturn:
-    for line in lines:
-        typer.echo(line, err=True)
-    raise typer.Exit(code)
 
 
 for asked_for in QUESTIONS:

@@ -1,7 +1,6 @@
 """`/compare`: models, GPUs, formats, contexts and loads side by side, as flat rows."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 from typing import Annotated, Any, Final
@@ -10,11 +9,11 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from service.engine.answers.results import Capacity, Sizing
 from service.engine.errors import EngineError
-from service.engine.inputs import KvCacheDtype, WeightFormat
 from service.engine.memory.sharing import cache_sharing
 from service.questions.answers import Answer, Row
 from service.questions.asked import Asked, Question
 from service.questions.capacity import CapacityQuery
+from service.questions.parts.compared import Cell, ComparedRow, Comparison, answered, line_of, refused
 from service.questions.parts.deployment import InLayout
 from service.questions.parts.load import WithinLimits
 from service.questions.parts.part import absent, contradiction
@@ -28,55 +27,7 @@ MOST_ROWS: Final = 200
 USUAL_COUNTS: Final = (1, 2, 4, 8, 16)
 CONTEXTS: Final = (2_048, 8_192, 32_768, 131_072)
 BESIDE_ITS_LISTS: Final = frozenset({"format", "field", "catalog_revision"})
-Cell = Mapping[str, Any]
 Listed = tuple[str, Sequence[Any]]  # a field of the row's question, and its values
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedRow:
-    """One combination: what was asked, what it takes, what it costs and how fast it is."""
-
-    model: str
-    gpu: str
-    weight_format: WeightFormat | None
-    kv_cache_dtype: KvCacheDtype | None
-    context_tokens: int
-    input_tokens: int | None  # None: requests of the whole context
-    output_tokens: int | None
-    concurrent_requests: int | None
-    request_rate_per_s: float | None
-    feasible: bool
-    gpus: int
-    replicas: int
-    tensor_parallel_size: int | None
-    pipeline_parallel_size: int | None
-    data_parallel_size: int | None
-    query_heads: int | None
-    key_value_heads: int | None  # 1 where all heads share one latent
-    kv_saved_fraction: float | None  # against a key and a value for every query head
-    kv_bytes_per_token: int | None  # whole model, while windows fill
-    kv_bytes_per_request: int | None  # of the whole context, over the GPUs that hold it
-    kv_bytes_of_load: int | None  # of all requests at once; None at a rate
-    weight_bytes: int | None  # whole model
-    max_concurrent_requests: int  # of the whole deployment, within limits
-    ttft_p95_s: float | None
-    tpot_p95_s: float | None
-    requests_per_s: float | None  # at the asked load, else at the largest
-    output_tokens_per_s: float | None
-    gpus_paid: int | None
-    usd_per_hour: float | None
-    usd_per_month: float | None
-    usd_per_million_output_tokens: float | None
-    why: str | None  # what is missing, or binds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """All combinations, in the order of the lists."""
-
-    feasible: bool  # any of them
-    rows: tuple[ComparedRow, ...]
-    rules_version: str
 
 
 class CompareAnswer(Answer[Comparison]):
@@ -88,7 +39,7 @@ class CompareAnswer(Answer[Comparison]):
 
     def lines(self) -> Sequence[str]:
         """Return one line for each combination."""
-        return [_line(row) for row in self.result.rows]
+        return [line_of(row) for row in self.result.rows]
 
     def gauges(self) -> Iterator[tuple[str, float]]:
         """Yield the numbers of each row, by its place."""
@@ -96,17 +47,6 @@ class CompareAnswer(Answer[Comparison]):
             for name, value in row.items():
                 if isinstance(value, int | float):
                     yield f"row_{index}.{name}", float(value)
-
-
-def _line(row: ComparedRow) -> str:
-    load = "" if row.concurrent_requests is None else f" x {row.concurrent_requests}"
-    load = load if row.request_rate_per_s is None else f" at {row.request_rate_per_s:g} per s"
-    head = f"{row.model} {row.weight_format or ''} on {row.gpu}, {row.context_tokens} tokens{load}"
-    if not row.feasible:
-        return f"{head}: {row.why}"
-    speed = "" if row.tpot_p95_s is None else f", TTFT p95 {row.ttft_p95_s:.3g} s, TPOT p95 {row.tpot_p95_s:.3g} s"
-    price = "no price" if row.usd_per_hour is None else f"{row.usd_per_hour:.2f} USD/h"
-    return f"{head}: {row.gpus} GPUs, {row.max_concurrent_requests} at once{speed}, {price}"
 
 
 Counts = Annotated[list[Gpus], Field(min_length=1, max_length=50), BeforeValidator(several)]
@@ -214,11 +154,11 @@ class CompareQuery(Asked, Priced, InLayout, WithinLimits):
             facts = sources.model(cell["model"], field="models")
             gpu = sources.gpu(cell["gpu"], field="gpus").id
         except EngineError as refusal:
-            return _refused(cell, refusal.detail, cell["model"], cell["gpu"])
+            return refused(cell, refusal.detail, cell["model"], cell["gpu"])
         try:
-            return _answered(cell, _told(cell, asked, sources), cache_sharing(facts.architecture))
+            return answered(cell, _told(cell, asked, sources), cache_sharing(facts.architecture))
         except EngineError as refusal:
-            return _refused(cell, refusal.detail, facts.id, gpu)
+            return refused(cell, refusal.detail, facts.id, gpu)
 
 
 def _told(cell: Cell, asked: Cell, sources: Sources) -> Sizing | Capacity:
@@ -235,63 +175,6 @@ def _told(cell: Cell, asked: Cell, sources: Sources) -> Sizing | Capacity:
         if told.feasible:
             break
     return told
-
-
-def _asked(cell: Cell) -> dict[str, Any]:
-    """Return what was asked of a cell, as its row names it."""
-    context = cell.get("max_model_len") or cell["input_tokens"] + cell["output_tokens"]
-    names = ("input_tokens", "output_tokens", "concurrent_requests", "request_rate_per_s")
-    return {"context_tokens": context, **{name: cell.get(name) for name in names}}
-
-
-def _refused(cell: Cell, why: str, model: str, gpu: str) -> ComparedRow:
-    """Return the row of a combination that the engine refuses."""
-    known = {
-        **_asked(cell), "model": model, "gpu": gpu, "weight_format": cell["weight_format"],
-        "kv_cache_dtype": cell["kv_cache_dtype"], "feasible": False, "gpus": 0, "replicas": 0,
-        "max_concurrent_requests": 0, "why": why,
-    }  # fmt: skip
-    unknown = {name: None for name in ComparedRow.__dataclass_fields__ if name not in known}
-    return ComparedRow(**{**unknown, **known})
-
-
-def _answered(cell: Cell, told: Sizing | Capacity, sharing: Any) -> ComparedRow:
-    """Return the row of one answer."""
-    cost, state, latency, cache, layout = told.cost, told.at_load, told.latency, told.kv_cache, told.layout
-    tokens = cost.at_load.usd_per_million_output_tokens if cost and cost.at_load else None
-    per_request = cache.bytes_per_request * layout.tensor_parallel_size * layout.pipeline_parallel_size
-    users = cell.get("concurrent_requests")
-    missing = [warning for warning in told.warnings if warning.startswith("no price")]
-    return ComparedRow(
-        **_asked(cell),
-        model=told.model,
-        gpu=told.gpu,
-        weight_format=told.weight_format,
-        kv_cache_dtype=told.kv_cache_dtype,
-        feasible=told.feasible,
-        gpus=told.gpus,
-        replicas=told.replicas,
-        tensor_parallel_size=layout.tensor_parallel_size,
-        pipeline_parallel_size=layout.pipeline_parallel_size,
-        data_parallel_size=layout.data_parallel_size,
-        query_heads=sharing.query_heads if sharing else None,
-        key_value_heads=sharing.key_value_heads if sharing else None,
-        kv_saved_fraction=sharing.saved_fraction if sharing else None,
-        kv_bytes_per_token=cache.bytes_per_token_within_windows,
-        kv_bytes_per_request=per_request,
-        kv_bytes_of_load=None if users is None else users * per_request,
-        weight_bytes=told.weights.weight_bytes,
-        max_concurrent_requests=told.saturation.concurrent_requests,
-        ttft_p95_s=latency.ttft_s.p95 if latency else None,
-        tpot_p95_s=latency.tpot_s.p95 if latency else None,
-        requests_per_s=state.requests_per_s if state else None,
-        output_tokens_per_s=state.output_tokens_per_s if state else None,
-        gpus_paid=cost.gpus_paid if cost else None,
-        usd_per_hour=cost.usd_per_hour if cost else None,
-        usd_per_month=cost.usd_per_month if cost else None,
-        usd_per_million_output_tokens=tokens,
-        why="; ".join([*told.would_fit, *missing]) or None,
-    )
 
 
 class CompareBody(CompareQuery):

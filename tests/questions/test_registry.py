@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from service.catalog.snapshot import Snapshot
-from service.cli import add_question
+from service.cli_questions import add_question
 from service.main import create_app
 from service.questions.registry import QUESTIONS
 from tests.conftest import service_settings

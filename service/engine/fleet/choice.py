@@ -16,14 +16,14 @@ from math import inf, nextafter
 from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
-from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
+from service.engine.fleet.deployments import Deployment, deployment_of, excess, plan_for, resolve_size
 from service.engine.fleet.estimates import alone_s, estimated_excess
 from service.engine.fleet.planned import held_of, legal_layouts
 from service.engine.fleet.questions import Objective, SizeQuestion
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.space import Space, simplicity
 from service.engine.fleet.variants import Planner, roomiest, variants
-from service.engine.inputs import Layout, Limits
+from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import hoped, needs_time
 from service.engine.time.demand import kind_of, wanted_of
@@ -265,8 +265,7 @@ def least(question: SizeQuestion, objective: Objective = "gpus", hope: float = H
 def best(candidates: Sequence[Deployment], question: SizeQuestion, objective: Objective = "gpus") -> Deployment:
     """Return the best deployment by an objective; among equals the fastest, then the plainest.
 
-    Without a feasible one, return the layout that misses the least memory, then the one that is
-    fastest for a single request.
+    Without a feasible one: what misses the least memory, then what is fastest for a single request.
     """
     feasible = [each for each in candidates if each.is_feasible]
     if not feasible:
@@ -274,7 +273,7 @@ def best(candidates: Sequence[Deployment], question: SizeQuestion, objective: Ob
             candidates,
             key=lambda each: (
                 each.plan.shortfall_bytes,
-                _excess(each, question.limits),
+                excess(each, question.limits),
                 each.layout.gpus_per_replica,
                 simplicity(each.layout),
             ),
@@ -299,13 +298,3 @@ def latency_s(deployment: Deployment, question: SizeQuestion) -> float:
     """Return the time to the last token at the 95th percentile at the asked load; 0 where nobody tells it. [s]."""
     seen = deployment.with_times(question.timers).seen()
     return 0.0 if seen is None else seen.end_to_end_s.percentile(95.0)
-
-
-def _excess(deployment: Deployment, limits: Limits) -> float:
-    """Return how many times a single request alone takes what the tighter limit allows."""
-    if deployment.replica is None:
-        return 0.0
-    alone = deployment.replica.alone()
-    ttft = alone.ttft_s.percentile(limits.percentile) / limits.ttft_s if limits.ttft_s else 0.0
-    tpot = alone.tpot_s.percentile(limits.percentile) / limits.tpot_s if limits.tpot_s else 0.0
-    return max(ttft, tpot)

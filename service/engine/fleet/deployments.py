@@ -155,3 +155,13 @@ def _of_replicas(
         limits=question.limits,
         replicas=needed + question.headroom.spare_replicas if needed else 0,
     )
+
+
+def excess(deployment: Deployment, limits: Limits) -> float:
+    """Return how many times a single request alone takes what the tighter limit allows."""
+    if deployment.replica is None:
+        return 0.0
+    alone = deployment.replica.alone()
+    ttft = alone.ttft_s.percentile(limits.percentile) / limits.ttft_s if limits.ttft_s else 0.0
+    tpot = alone.tpot_s.percentile(limits.percentile) / limits.tpot_s if limits.tpot_s else 0.0
+    return max(ttft, tpot)

@@ -31,11 +31,12 @@ def test_options_are_ordered_by_the_objective(asked: Asked, catalog: Snapshot, o
 
 def test_every_option_is_what_its_own_question_answers(asked: Asked, catalog: Snapshot) -> None:
     question = asked("qwen3-32b", load=arrivals(4.0), limits=Limits(ttft_s=1.0, tpot_s=0.05))
-    answer = recommend(recommendation_of(question, catalog, *GPUS, limit=3))
+    asked_for = recommendation_of(question, catalog, *GPUS, limit=3, objective="gpus")
+    answer = recommend(asked_for)
 
     def again(option: Option) -> tuple[int, int]:
         settings = replace(question.settings, weight_format=option.weight_format)
-        sized = size(replace(question, gpu=catalog.gpu(option.gpu), settings=settings))
+        sized = size(replace(question, gpu=catalog.gpu(option.gpu), settings=settings, offers=asked_for.offers))
         return sized.gpus, sized.layout.tensor_parallel_size
 
     assert answer.options
@@ -70,7 +71,7 @@ def test_what_is_left_out_says_why(asked: Asked, catalog: Snapshot) -> None:
     small = recommend(recommendation_of(asked("llama-3.3-70b"), catalog, "h100", "l4", max_gpus=3, limit=50))
     slow = recommend(recommendation_of(asked("llama-3.3-70b", limits=Limits(tpot_s=1e-4)), catalog, "h100"))
     cheap = recommend(recommendation_of(asked("llama-3.3-70b"), catalog, "h100", max_usd_per_hour=0.5))
-    nobody = recommend(recommendation_of(asked(), catalog, "h100", providers=("nobody",)))
+    nobody = recommend(replace(recommendation_of(asked(), catalog, "h100"), offers=(), is_price_needed=True))
     old = recommend(recommendation_of(asked(), catalog, "t4", weight_formats=("mxfp4",)))
 
     assert any("and max_gpus is 3" in rejection.reason for rejection in small.rejected)

@@ -1,0 +1,37 @@
+"""SGLang's command line (`server_args.py`)."""
+
+import shlex
+from dataclasses import replace
+
+from service.engine.engines.flags.base import Args
+from service.engine.engines.registry import engine_named
+from service.engine.inputs import Layout
+from tests.engine.engines.flags.test_base import START
+
+LINE = engine_named("sglang").command_line
+
+
+def value(args: Args, flag: str) -> str:
+    return args[args.index(flag) + 1]
+
+
+def test_copies_of_the_attention_count_within_the_tensor_parallel_size() -> None:
+    """DeepSeek on 8 GPUs: `--tp-size 8 --dp-size 8 --enable-dp-attention` in SGLang's own documentation."""
+    args = LINE.sized(replace(START, layout=Layout(data_parallel_size=8, expert_parallel=True)))
+
+    assert (value(args, "--tp-size"), value(args, "--dp-size"), value(args, "--ep-size")) == ("8", "8", "8")
+    assert "--enable-dp-attention" in args
+
+
+def test_a_dense_model_is_copied_whole() -> None:
+    args = LINE.sized(replace(START, has_experts=False, layout=Layout(data_parallel_size=8)))
+
+    assert (value(args, "--tp-size"), value(args, "--dp-size")) == ("1", "8")
+    assert "--enable-dp-attention" not in args
+
+
+def test_every_node_starts_with_its_rank() -> None:
+    rows = [shlex.split(row) for row in LINE.command(START, (), frozenset()).splitlines() if row[0] != "#"]
+
+    assert [row[row.index("--node-rank") + 1] for row in rows] == ["0", "1"]
+    assert LINE.most_sequences(64, 1) is None

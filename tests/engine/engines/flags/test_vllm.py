@@ -1,0 +1,46 @@
+"""vLLM's command line (0.33 `engine/arg_utils.py`, `config/scheduler.py`, `config/compilation.py`)."""
+
+import shlex
+from dataclasses import replace
+
+from service.engine.engines.flags.base import StartFlags
+from service.engine.engines.registry import engine_named
+from service.engine.inputs import Layout
+from tests.engine.engines.flags.test_base import START
+
+LINE = engine_named("vllm").command_line
+
+
+def test_a_pool_that_is_given_takes_the_place_of_the_share() -> None:
+    given = replace(START, settings=replace(START.settings, kv_cache_memory_bytes=10**10))
+
+    assert "--gpu-memory-utilization" in LINE.sized(START)
+    assert "--gpu-memory-utilization" not in LINE.sized(given)
+    assert LINE.sized(given)[LINE.sized(given).index("--kv-cache-memory-bytes") + 1] == "10000000000"
+
+
+def test_requests_at_once_stay_within_a_step_s_tokens_and_the_blocks_of_states() -> None:
+    assert (LINE.most_sequences(512, None), LINE.most_sequences(512, 100), LINE.most_sequences(512, 0)) == (512, 100, 1)
+
+
+def test_an_engine_over_two_nodes_is_joined_by_rank_and_older_ones_by_ray() -> None:
+    newer = LINE.command(START, LINE.sized(START), frozenset()).splitlines()
+    older = LINE.command(START, LINE.sized(START), frozenset({"--tensor-parallel-size"}))
+
+    assert [shlex.split(row)[-1] for row in newer if not row.startswith("#")] == ["0", "--headless"]
+    assert "ray start" in older
+
+
+def test_prefixes_and_drafters_are_named() -> None:
+    drafting = replace(START, settings=replace(START.settings, num_speculative_tokens=2, speculative_method="mtp"))
+
+    assert "--no-enable-prefix-caching" in LINE.sized(START)
+    assert "--enable-prefix-caching" in LINE.sized(replace(START, stated=StartFlags(enable_prefix_caching=True)))
+    assert '{"method": "mtp", "num_speculative_tokens": 2}' in LINE.sized(drafting)
+
+
+def test_copies_of_the_attention_are_spread_over_nodes() -> None:
+    spread = replace(START, layout=Layout(tensor_parallel_size=4, data_parallel_size=4, expert_parallel=True))
+    rows = [shlex.split(row) for row in LINE.command(spread, (), frozenset()).splitlines() if row[0] != "#"]
+
+    assert [row[row.index("--data-parallel-size-local") + 1] for row in rows] == ["2", "2"]
