@@ -59,7 +59,7 @@ class Answer(ABC, Generic[ResultT]):
 
     def asked_rows(self) -> Sequence[Row]:
         """Return the rows, each with the question that was asked."""
-        scalars = {f"asked.{name}": value for name, value in self.asked.items() if not isinstance(value, dict)}
+        scalars = {f"asked.{name}": value for name, value in self.asked.items()}
         told = {
             name: " ".join(map(str, value)) if isinstance(value, list) else value for name, value in scalars.items()
         }
@@ -67,7 +67,7 @@ class Answer(ABC, Generic[ResultT]):
 
     def asked_line(self) -> str:
         """Return the question on one line, as a query string states it."""
-        stated = (f"{name}={value}" for name, value in self.asked.items() if not isinstance(value, dict | list))
+        stated = (f"{name}={value}" for name, value in self.asked.items() if not isinstance(value, list))
         lists = (
             f"{name}={value}" for name, values in self.asked.items() if isinstance(values, list) for value in values
         )

@@ -188,5 +188,6 @@ class Desk:
         sources = Sources(catalog=catalog, timers=self._timers, pasted_models=self._pasted_models, today=today)
         answer = asked.answer(sources)
         told = answer.with_readings([*sources.readings, *asked.readings])
-        told.asked = asked.stated()
+        # A pasted config may have a megabyte, and is not echoed.
+        told.asked = {name: value for name, value in asked.stated().items() if not isinstance(value, dict)}
         return told

@@ -100,7 +100,7 @@ BOMBS: dict[str, tuple[dict[str, Any], float]] = {  # millions of calls; a9aece5
     "a pattern of 10,000 layers": (pasted({**NEMOTRON_H, "hybrid_override_pattern": "M" * 10_000}), 0.1),
     "moe_layers_enum of 5,000 digits": (
         pasted({**LLAMA_CONFIG, "architectures": ["Step3TextForCausalLM"], "moe_layers_enum": "9" * 5_000}),
-        0.1,
+        0.2,
     ),
 }
 
