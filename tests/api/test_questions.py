@@ -139,7 +139,9 @@ def test_csv_yaml_text_and_gauges(client: TestClient) -> None:
     assert gauges.text.endswith("\n")
     read = {family.name: family.samples[0] for family in text_string_to_metric_families(gauges.text)}
     assert read["sizer_gpus"].value == as_json["gpus"]
-    assert read["sizer_gpus"].labels == {"model": "llama-3.3-70b-instruct", "gpu": "h100-sxm-80gb"}
+    labels = read["sizer_gpus"].labels
+    assert (labels["model"], labels["gpu"]) == ("llama-3.3-70b-instruct", "h100-sxm-80gb")
+    assert labels["workload"]  # so that two questions never collide
     assert read["sizer_memory_per_gpu_total_bytes"].value == as_json["memory_per_gpu"]["total_bytes"]
 
 

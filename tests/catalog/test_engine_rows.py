@@ -39,7 +39,8 @@ def index_of(rows: list[dict[str, Any]], name: str) -> int:
 
 def terms(rules: EngineRules) -> tuple[Any, ...]:
     """Everything that a row says, with what it says of mixtures."""
-    plain = tuple(getattr(rules, name) for name in EngineRules.__slots__ if name != "for_mixtures")
+    beside = ("for_mixtures", "derived")
+    plain = tuple(getattr(rules, name) for name in EngineRules.__slots__ if name not in beside)
     return (*plain, None if rules.for_mixtures is None else terms(rules.for_mixtures))
 
 

@@ -83,7 +83,7 @@ def test_what_follows_from_a_model_leaves_with_it() -> None:
     model = parse_architecture({**CONFIG, "vocab_size": 4_711})
     rank_weights(model, layout=Layout(), quantization=UNQUANTIZED)
     num_parameters(model)
-    assert len(model.derived) == 2
+    assert len(model.derived) > 2
 
     del model
     gc.collect()
