@@ -28,7 +28,7 @@ from service.engine.errors import EngineError
 from service.engine.time.ready import make_ready
 from service.main import create_app
 from service.measurements.checking import check, lines_of
-from service.performance.kernels import InProcess, KernelTables
+from service.performance.kernel_tables import InProcess, KernelTables
 from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
 from service.performance.warming import build_tables

@@ -29,7 +29,7 @@ from service.api.writes import CatalogWriter
 from service.catalog.database import make_engine
 from service.catalog.keeper import CatalogKeeper
 from service.performance.builder import Builder
-from service.performance.kernels import KernelTables
+from service.performance.kernel_tables import KernelTables
 from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
 from service.performance.warming import Warming
