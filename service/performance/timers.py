@@ -11,7 +11,7 @@ from service.engine.kept import Kept
 from service.engine.time.results import Basis
 from service.engine.time.simulations import Simulations
 from service.engine.time.steps import Deployed, Timing
-from service.performance.calibration import SOURCE, efficiencies_for, factors_of, row_for
+from service.performance.fitted import SOURCE, efficiencies_for, factors_of, row_for
 from service.performance.kernel_tables import KernelTables, NotMeasuredError, in_process
 from service.performance.quantization_modes import quantization_modes
 from service.performance.roofline import FLOOR, roofline_tables
