@@ -15,8 +15,8 @@ from service.engine.families.parts.experts import COUNT_NAMES, Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward, FeedForwardRule
 from service.engine.families.parts.latent import sparse_indexer
+from service.engine.families.parts.residual import hyper_connections
 from service.engine.families.parts.sizes import num_hidden_layers
-from service.engine.families.parts.streams import hyper_connections
 from service.engine.formats.elements import SINGLE_BYTES
 from service.engine.layers import Architecture, CompressedAttention, DecoderLayer, DraftHead, Mlp, RotaryTable
 
