@@ -23,14 +23,14 @@ from service.api.replies import Replies
 from service.api.routers import catalog, health, measurements, outside, workloads
 from service.api.routers.batches import batches_router
 from service.api.routers.questions import questions_router
-from service.api.seen import Seen, Sight
 from service.api.shelf import Shelf
+from service.api.telemetry import Seen, Sight
 from service.api.writes import CatalogWriter
 from service.catalog.database import make_engine
 from service.catalog.keeper import CatalogKeeper
 from service.outward.reader import JsonReader
 from service.performance.builder import Builder
-from service.performance.kernels import KernelTables
+from service.performance.kernel_tables import KernelTables
 from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
 from service.performance.warming import Warming

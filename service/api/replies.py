@@ -13,9 +13,9 @@ from typing import Final
 from cachetools import LRUCache
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.etags import CACHE_CONTROL
 from service.api.problems import problem_response
 from service.api.reception import BUSY, Reception
-from service.api.tagged import CACHE_CONTROL
 from service.catalog.keeper import CatalogKeeper
 from service.catalog.snapshot import Snapshot
 
