@@ -15,7 +15,7 @@ from service.engine.fleet.choice import deployments
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.fleet.ranking import best
 from service.engine.inputs import Headroom, Limits, Load, StatedLayout
-from service.performance.kernels import InProcess, KernelTables
+from service.performance.kernel_tables import InProcess, KernelTables
 from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
 
