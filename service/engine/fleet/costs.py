@@ -100,6 +100,20 @@ def _instances(fleets: Sequence[Fleet], offer: Offer) -> int:
     return sum(instances_needed(fleet, offer) for fleet in fleets)
 
 
+def cheapest_of_each_size(offers: Iterable[Offer]) -> tuple[Offer, ...]:
+    """Return the offers of one GPU less those that are never taken: another of as many GPUs asks less.
+
+    As many instances of both hold a fleet. Ties go to the id, as among all.
+    """
+    least: dict[tuple[int, bool], Offer] = {}
+    for offer in offers:
+        size = offer.gpu_count, offer.is_callers
+        other = least.get(size)
+        if other is None or (offer.usd_per_hour, offer.id) < (other.usd_per_hour, other.id):
+            least[size] = offer
+    return tuple(least.values())
+
+
 def least_usd_per_gpu_hour(gpu: str, offers: Iterable[Offer]) -> float:
     """Return the lowest price of one GPU within any offer: no fleet of n GPUs costs less than n times that."""
     return min((offer.usd_per_hour / offer.gpu_count for offer in offers if offer.gpu == gpu), default=inf)
