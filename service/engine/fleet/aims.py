@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from service.engine.fleet.costs import Fleet, cheapest, cheapest_of_each_size, usd_per_hour
+from service.engine.fleet.costs import Fleet, cheapest, cheapest_of_each_size
 from service.engine.fleet.questions import Objective, Offer
 from service.engine.fleet.results import Cost
 from service.engine.inputs import Gpu, Layout
@@ -21,8 +21,8 @@ class Aim:
 
     objective: Objective
     gpu: Gpu
-    offers: tuple[Offer, ...]  # of this GPU, one of each size
-    _prices: dict[tuple[int, int], float] = field(default_factory=dict, repr=False, compare=False)
+    offers: tuple[Offer, ...]  # of this GPU
+    _costs: dict[tuple[int, int], Cost | None] = field(default_factory=dict, repr=False, compare=False)
 
     def merit(self, layout: Layout, replicas: float) -> Merit:
         """Return how good so many replicas are; it never falls as they grow in number."""
@@ -39,23 +39,22 @@ class Aim:
 
     def usd_per_hour(self, layout: Layout, replicas: int) -> float:
         """Return the price; infinite where nobody offers it."""
-        key = (layout.gpus_per_replica, replicas)
-        price = self._prices.get(key)
-        if price is None:
-            price = self._prices[key] = usd_per_hour(self._fleet(*key), self.offers)
-        return price
+        cost = self.cost(layout, replicas)
+        return inf if cost is None else cost.usd_per_hour
 
     def cost(self, layout: Layout, replicas: int) -> Cost | None:
         """Return the cheapest way to rent so many replicas; None where no offer holds them."""
-        return cheapest(self._fleet(layout.gpus_per_replica, replicas), self.offers)
-
-    def _fleet(self, gpus_per_replica: int, replicas: int) -> Fleet:
-        return Fleet(
-            gpu=self.gpu.id,
-            replicas=replicas,
-            gpus_per_replica=gpus_per_replica,
-            gpus_per_node=self.gpu.gpus_per_node,
-        )
+        per_replica = layout.gpus_per_replica
+        key = (per_replica, replicas)
+        if key not in self._costs:
+            fleet = Fleet(
+                gpu=self.gpu.id,
+                replicas=replicas,
+                gpus_per_replica=per_replica,
+                gpus_per_node=self.gpu.gpus_per_node,
+            )
+            self._costs[key] = cheapest(fleet, self.offers)
+        return self._costs[key]
 
     def most_replicas(self, layout: Layout, known: Merit, *, is_equal_welcome: bool) -> float:
         """Return the most replicas that are better than what is known, or as good; infinite where any number is.
@@ -83,5 +82,4 @@ class Aim:
 
 def aim_of(objective: Objective, gpu: Gpu, offers: Iterable[Offer]) -> Aim:
     """Return an objective at the prices of a GPU's offers."""
-    of_gpu = (offer for offer in offers if offer.gpu == gpu.id)
-    return Aim(objective=objective, gpu=gpu, offers=cheapest_of_each_size(of_gpu))
+    return Aim(objective=objective, gpu=gpu, offers=cheapest_of_each_size(gpu.id, offers))

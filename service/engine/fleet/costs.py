@@ -100,18 +100,18 @@ def _instances(fleets: Sequence[Fleet], offer: Offer) -> int:
     return sum(instances_needed(fleet, offer) for fleet in fleets)
 
 
-def cheapest_of_each_size(offers: Iterable[Offer]) -> tuple[Offer, ...]:
-    """Return the offers of one GPU less those that are never taken: another of as many GPUs asks less.
+def cheapest_of_each_size(gpu: str, offers: Iterable[Offer]) -> tuple[Offer, ...]:
+    """Return the offers of a GPU that may be the cheapest of any fleet: of instances of one size the cheapest one.
 
-    As many instances of both hold a fleet. Ties go to the id, as among all.
+    Ties go to the offer id. How many instances a fleet takes depends on their size alone.
     """
-    least: dict[tuple[int, bool], Offer] = {}
+    by_size: dict[tuple[int, bool], Offer] = {}
     for offer in offers:
-        size = offer.gpu_count, offer.is_callers
-        other = least.get(size)
-        if other is None or (offer.usd_per_hour, offer.id) < (other.usd_per_hour, other.id):
-            least[size] = offer
-    return tuple(least.values())
+        if offer.gpu == gpu:
+            other = by_size.setdefault((offer.gpu_count, offer.is_callers), offer)
+            if (offer.usd_per_hour, offer.id) < (other.usd_per_hour, other.id):
+                by_size[offer.gpu_count, offer.is_callers] = offer
+    return tuple(by_size.values())
 
 
 def least_usd_per_gpu_hour(gpu: str, offers: Iterable[Offer]) -> float:
