@@ -69,6 +69,9 @@ class Settings(BaseSettings):
     oidc_scope_claim: str = Field(default="scope", min_length=1, description="claim that lists a token's scopes")
     oidc_scope_prefix: str = Field(default="sizer:", description="before read, write and admin in that claim")
     oidc_leeway_seconds: float = Field(default=30.0, ge=0, le=300, description="by how much clocks may differ")
+    public_url: str = Field(
+        default="", description="where callers reach this service, for the contract it shows; none: where it is shown"
+    )
     # A published config of 2.4 MB names every module that it leaves in 16 bits (nvidia/MiniMax-M3-NVFP4).
     max_body_bytes: int = Field(default=5_242_880, gt=0, description="largest request body that is read")
 
