@@ -1,7 +1,7 @@
 """The choice between deployments: every legal layout with every setting left open, the best of them by an aim.
 
     deployments = legal layouts x settings, each with the fewest replicas that carry the load
-    chosen      = min by (GPUs, price), or by (price, GPUs); among equals by latency, then by the plainer layout
+    chosen      = min by (GPUs, price), or by (price, GPUs paid); among equals by latency, then by the plainer layout
 
 The engine's own settings on usual layouts come first; other settings, and layouts that are taken only where they
 save, are looked at afterwards, and kept where they are truly better. A layout is planned, estimated and simulated
@@ -16,12 +16,14 @@ from math import inf, nextafter
 from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
-from service.engine.fleet.deployments import Deployment, deployment_of, excess, plan_for, resolve_size
+from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
 from service.engine.fleet.estimates import alone_s, estimated_excess
-from service.engine.fleet.planned import held_of, legal_layouts
+from service.engine.fleet.planned import held_of, layouts_of
 from service.engine.fleet.questions import Objective, SizeQuestion
+from service.engine.fleet.ranking import latency_s
+from service.engine.fleet.recalled import recalled
 from service.engine.fleet.settings import Resolved
-from service.engine.fleet.space import Space, simplicity
+from service.engine.fleet.space import Space
 from service.engine.fleet.variants import Planner, roomiest, variants
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
@@ -208,13 +210,13 @@ class _Search:
         return tuple(deployment for deployment in tried if deployment is not None)
 
 
-def _search(question: SizeQuestion, objective: Objective, hope: float) -> _Search:
+def _search(question: SizeQuestion, aim: Aim, hope: float) -> _Search:
     resolved = resolve_size(question)
     return _Search(
         question=question,
         resolved=resolved,
-        space=legal_layouts(resolved, question.layout),
-        aim=aim_of(objective, question.gpu, question.offers),
+        space=layouts_of(question, resolved),
+        aim=aim,
         hope=hope,
     )
 
@@ -230,18 +232,15 @@ def deployments(
         at_most: leave out what is worse than this.
         hope: how many times faster than the quick estimate kernels may be.
     """
-    search = _search(question, objective, hope)
-    known = search.usual(at_most)
-    search.others(known if search.kept else _no_worse_than(known))
+    return recalled(question, hope, objective, at_most, lambda aim: _deployments(_search(question, aim, hope), at_most))
+
+
+def _deployments(search: _Search, at_most: Merit) -> tuple[Deployment, ...]:
+    first, second = known = search.usual(at_most)
+    search.others(known if search.kept else (first, nextafter(second, inf)))  # what is as good is truly better than it
     # What takes too much does carry the load: nothing was found to be impossible.
     is_impossible = not search.kept and len(search.hopeless) >= len(search.space.usual)
     return search.explained() if is_impossible else tuple(search.kept)
-
-
-def _no_worse_than(merit: Merit) -> Merit:
-    """Return what everything as good as a bound is truly better than."""
-    first, second = merit
-    return first, nextafter(second, inf)
 
 
 def rising(question: SizeQuestion, objective: Objective = "gpus", hope: float = HOPED) -> Iterator[tuple[Merit, bool]]:
@@ -250,7 +249,7 @@ def rising(question: SizeQuestion, objective: Objective = "gpus", hope: float = 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
-    return _search(question, objective, hope).rising()
+    return _search(question, aim_of(objective, question.gpu, question.offers), hope).rising()
 
 
 def least(question: SizeQuestion, objective: Objective = "gpus", hope: float = HOPED) -> Merit:
@@ -260,41 +259,3 @@ def least(question: SizeQuestion, objective: Objective = "gpus", hope: float = H
         EngineError: the question contradicts itself or names something without a rule.
     """
     return next(bound for bound, is_final in rising(question, objective, hope) if is_final)
-
-
-def best(candidates: Sequence[Deployment], question: SizeQuestion, objective: Objective = "gpus") -> Deployment:
-    """Return the best deployment by an objective; among equals the fastest, then the plainest.
-
-    Without a feasible one: what misses the least memory, then what is fastest for a single request.
-    """
-    feasible = [each for each in candidates if each.is_feasible]
-    if not feasible:
-        return min(
-            candidates,
-            key=lambda each: (
-                each.plan.shortfall_bytes,
-                excess(each, question.limits),
-                each.layout.gpus_per_replica,
-                simplicity(each.layout),
-            ),
-        )
-    aim = aim_of(objective, question.gpu, question.offers)
-    merits = [aim.merit(each.layout, each.replicas) for each in feasible]
-    equals = [each for each, merit in zip(feasible, merits, strict=True) if merit == min(merits)]
-    if len(equals) == 1:
-        return equals[0]
-    by_price = aim_of("cost", question.gpu, question.offers)
-    return min(
-        equals,
-        key=lambda each: (
-            latency_s(each, question),
-            by_price.merit(each.layout, each.replicas),
-            simplicity(each.layout),
-        ),
-    )
-
-
-def latency_s(deployment: Deployment, question: SizeQuestion) -> float:
-    """Return the time to the last token at the 95th percentile at the asked load; 0 where nobody tells it. [s]."""
-    seen = deployment.with_times(question.timers).seen()
-    return 0.0 if seen is None else seen.end_to_end_s.percentile(95.0)
