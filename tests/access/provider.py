@@ -39,10 +39,11 @@ class Provider:
         self.asked += 1
         if self.is_away:
             return None
-        return {
+        documents: dict[str, dict[str, Any]] = {
             "/.well-known/openid-configuration": {"issuer": self.url, "jwks_uri": f"{self.url}/keys"},
             "/keys": {"keys": self.keys},
-        }.get(path)
+        }
+        return documents.get(path)
 
     def token(self, scope: Any = "sizer:read", key: Any = RSA_KEY, kid: str | None = "one", **changes: Any) -> str:
         """Return a signed token; a claim that is None is left out."""

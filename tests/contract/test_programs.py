@@ -57,7 +57,9 @@ def test_a_linter_finds_no_error(name: str, arguments: list[str], tmp_path: Path
 
 
 def test_a_client_of_typescript_is_made_checked_and_asks(service: Served, tmp_path: Path) -> None:
-    made = ran("openapi-typescript", "openapi.json", "--default-non-nullable", "false", "-o", str(tmp_path / "sizer.ts"))
+    made = ran(
+        "openapi-typescript", "openapi.json", "--default-non-nullable", "false", "-o", str(tmp_path / "sizer.ts")
+    )
     assert made.returncode == 0, made.stderr
     (tmp_path / "node_modules").symlink_to(CONTRACT / "node_modules")
     (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")
