@@ -1,5 +1,6 @@
 """Reads the catalog out of the database: what did not change since the last time is neither parsed nor built again."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
@@ -14,9 +15,11 @@ from sqlmodel import Session, col, select
 
 from service.catalog.entries import CatalogEntries, GpuEntry, ModelEntry, OfferEntry
 from service.catalog.errors import InvalidCatalogError
+from service.catalog.faults import told
 from service.catalog.store import Version, current_version
 from service.catalog.tables import GpuRow, ModelRow, OfferRow, metadata
 
+logger = logging.getLogger(__name__)
 Kept = TypeVar("Kept", ModelEntry, GpuEntry, OfferEntry)
 Row = type[ModelRow] | type[GpuRow] | type[OfferRow]
 Marks = Mapping[str, int]  # by id: a hash of all the rows that make up an entry
@@ -150,7 +153,6 @@ def _rows(session: Session, kind: _Kind[Any], ids: Sequence[str]) -> Sequence[An
 def _why(error: Exception) -> str:
     """Return what is wrong with a row in a few words, which may be shown."""
     if isinstance(error, ValidationError):
-        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return f"{where}: {first['msg'].removeprefix('Value error, ')}"[:300]
-    return f"a column cannot be read ({type(error).__name__})"
+        return told(error)[0]
+    logger.warning("a column cannot be read", exc_info=error)
+    return "a column cannot be read"

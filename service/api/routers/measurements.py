@@ -62,7 +62,7 @@ class Measured(BaseModel):
     "/measurements",
     operation_id="post_measurements",
     summary="Are you right about what I measured?",
-    responses={**PROBLEMS, 200: {"content": {"application/json": {"example": ABRIDGED}}}},
+    responses={**PROBLEMS, 200: {"content": {"application/json": {"x-abridged": ABRIDGED}}}},
 )
 async def post_measurement(
     request: Request,
