@@ -16,7 +16,6 @@ from sqlmodel import Session
 from service.catalog.database import reading, writing
 from service.catalog.deadline import DeadlineError, check_deadline, within
 from service.catalog.disk import SnapshotFile
-from service.catalog.entries import CatalogEntries
 from service.catalog.errors import ConflictError, InDoubtError, InvalidCatalogError
 from service.catalog.health import Health
 from service.catalog.notices import Listener, announce
@@ -24,6 +23,7 @@ from service.catalog.reading import Reading, read_catalog
 from service.catalog.seed_files import seed_entries
 from service.catalog.snapshot import EMPTY, Snapshot, build_snapshot
 from service.catalog.store import Version, current_version, lock_revision
+from service.catalog.whole import CatalogEntries
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")

@@ -5,9 +5,9 @@ from sqlalchemy import Engine, text
 from sqlmodel import Session
 
 from service.catalog.database import reading
-from service.catalog.entries import CatalogEntries
 from service.catalog.errors import InvalidCatalogError
 from service.catalog.reading import Reading, read_catalog
+from service.catalog.whole import CatalogEntries
 from tests.catalog.samples import fill, gpu, model, offer
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from service.engine.arithmetic import ceil_div
 from service.engine.derived import derived
 from service.engine.engines.device import Device, device_of
+from service.engine.engines.measured import MeasuredMemory, memory_of
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, Layout
@@ -110,6 +111,7 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
         layout=layout,
         settings=settings,
         rules=rules,
+        measured=measured_memory(model, checkpoint, gpu, layout, rules),
     )
     pool = _Pool(
         architecture=architecture,
@@ -156,6 +158,7 @@ def requests_in_cache(
     if settings.num_speculative_tokens or keeps_separate_pools(architecture, rules):
         return None
     weights = _rank_weight_bytes(model, checkpoint, layout, settings, device)
+    measured = measured_memory(model, checkpoint, gpu, layout, rules)
     shape, in_flight = shape_of(architecture, layout, settings, device), in_flight_tokens(settings, layout, device.plan)
 
     def held(max_num_seqs: int) -> int:
@@ -167,6 +170,7 @@ def requests_in_cache(
             layout=layout,
             settings=changed,
             rules=rules,
+            measured=measured,
         )
         return requests_held(
             shape,
@@ -177,6 +181,15 @@ def requests_in_cache(
         )
 
     return held
+
+
+def measured_memory(
+    model: ModelFacts, checkpoint: Checkpoint, gpu: Gpu, layout: Layout, rules: EngineRules
+) -> MeasuredMemory | None:
+    """Return what callers measured of such a start-up; None where nobody did."""
+    if not rules.measured:
+        return None
+    return memory_of(rules.measured, model.id, gpu.id, layout, checkpoint.weight_format)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
