@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlmodel import Session
 
+from service.catalog.catalog_entries import CatalogEntries
 from service.catalog.database import reading, writing
 from service.catalog.deadline import DeadlineError, check_deadline, within
 from service.catalog.disk import SnapshotFile
@@ -23,7 +24,6 @@ from service.catalog.reading import Reading, read_catalog
 from service.catalog.seed_files import seed_entries
 from service.catalog.snapshot import EMPTY, Snapshot, build_snapshot
 from service.catalog.store import Version, current_version, lock_revision
-from service.catalog.whole import CatalogEntries
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")

@@ -12,12 +12,12 @@ from sqlalchemy.orm import selectinload
 from sqlalchemy.types import NullType
 from sqlmodel import Session, col, select
 
+from service.catalog.catalog_entries import CatalogEntries
 from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
 from service.catalog.errors import InvalidCatalogError
-from service.catalog.measurements import MeasurementEntry
+from service.catalog.measurement_rows import MeasurementEntry
 from service.catalog.store import Version, current_version
 from service.catalog.tables import GpuRow, MeasurementRow, ModelRow, OfferRow, metadata
-from service.catalog.whole import CatalogEntries
 
 Kept = TypeVar("Kept", ModelEntry, GpuEntry, OfferEntry, MeasurementEntry)
 Row = type[ModelRow] | type[GpuRow] | type[OfferRow] | type[MeasurementRow]

@@ -6,14 +6,14 @@ from typing import Final, TypeVar
 
 from rapidfuzz import fuzz, process
 
+from service.catalog.catalog_entries import CatalogEntries
 from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
 from service.catalog.errors import InvalidCatalogError, NotInCatalogError
 from service.catalog.facts import gpu_facts, model_facts, offer_facts
-from service.catalog.measurements import MeasurementEntry, by_model
+from service.catalog.measurement_rows import MeasurementEntry, by_model
 from service.catalog.names.gpus import GpuNames, gpu_names
 from service.catalog.names.instances import instances
 from service.catalog.names.models import ModelNames, model_names
-from service.catalog.whole import CatalogEntries
 from service.engine.errors import EngineError
 from service.engine.facts import ModelFacts
 from service.engine.fleet.questions import Offer

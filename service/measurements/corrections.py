@@ -7,10 +7,10 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from service.catalog.engine_rules import rules_for
-from service.catalog.measurements import MeasurementEntry
+from service.catalog.measurement_rows import MeasurementEntry
 from service.engine.answers.capacity import capacity
 from service.engine.answers.results import Capacity
-from service.engine.engines.measured import Deployment, Measured, MeasuredMemory, MeasuredSteps
+from service.engine.engines.measured_here import Deployment, Measured, MeasuredMemory, MeasuredSteps
 from service.engine.engines.rules import EngineRules, as_measured, default_utilization
 from service.engine.errors import EngineError
 from service.engine.fleet.questions import CapacityQuestion

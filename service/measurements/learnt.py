@@ -6,7 +6,7 @@ from math import log
 from statistics import fmean
 from typing import Any, Final
 
-from service.engine.engines.measured import MeasuredMemory, MeasuredSteps
+from service.engine.engines.measured_here import MeasuredMemory, MeasuredSteps
 from service.measurements.terms import at
 
 # Which figures speak for prompts and for decoding; the first that was measured.

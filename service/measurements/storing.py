@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final
 
-from service.catalog.measurements import MeasuredFigure, MeasurementEntry
+from service.catalog.measurement_rows import MeasuredFigure, MeasurementEntry
 from service.measurements.checking import Checked
 from service.measurements.corrections import Learnt, StoredMeasurements
 from service.measurements.observed import Stored

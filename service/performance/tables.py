@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.engine.engines.measured import MeasuredSteps
+from service.engine.engines.measured_here import MeasuredSteps
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS, Records
 from service.engine.time.steps import RequestOverhead
 

@@ -17,7 +17,7 @@ from service.catalog.names.gpus import GpuReading
 from service.catalog.names.models import ModelReading
 from service.catalog.snapshot import Snapshot
 from service.engine.arithmetic import ceil_div
-from service.engine.engines.measured import Measured
+from service.engine.engines.measured_here import Measured
 from service.engine.engines.rules import EngineRules, as_measured
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.families import parse_architecture, stated_quantization

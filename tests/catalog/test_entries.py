@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from service.catalog.catalog_entries import CatalogEntries
 from service.catalog.entries import MAX_NAME, GpuEntry, ModelEntry, Name, OfferEntry
 from service.catalog.seed_files import seed_entries
-from service.catalog.whole import CatalogEntries
 from tests.catalog.samples import GPU, MODEL, OFFER, SOURCE, with_figure
 
 

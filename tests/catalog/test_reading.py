@@ -4,10 +4,10 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlmodel import Session
 
+from service.catalog.catalog_entries import CatalogEntries
 from service.catalog.database import reading
 from service.catalog.errors import InvalidCatalogError
 from service.catalog.reading import Reading, read_catalog
-from service.catalog.whole import CatalogEntries
 from tests.catalog.samples import fill, gpu, model, offer
 
 

@@ -79,7 +79,8 @@ def test_writing_is_locked_by_the_key_s_own_scheme() -> None:
     assert locked == {
         operation["operationId"]
         for method, path, operation in OPERATIONS
-        if (path.startswith(("/catalog", "/workloads")) and method != "get") or path.endswith("/changes")
+        if (path.startswith(("/catalog", "/workloads", "/measurements/")) and method != "get")
+        or path.endswith("/changes")
     }
     assert all(operation.get("security") in (None, [{"apiKey": []}]) for _, _, operation in OPERATIONS)
 

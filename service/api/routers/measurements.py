@@ -23,7 +23,7 @@ from service.api.dependencies import (
 from service.api.media import JsonRoute
 from service.api.problems import ProblemError, problem_responses
 from service.catalog.errors import NotInCatalogError
-from service.catalog.measurements import (
+from service.catalog.measurement_rows import (
     Kind,
     MeasuredFigure,
     MeasurementEntry,
@@ -70,6 +70,7 @@ KEYED = problem_responses(
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
 READ = problem_responses(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
+ENTRY: Final = {"id": "5f3a0c9d2b7e4681", "what": "vLLM start-up log", "model": "llama-3.1-8b-instruct"}
 router = APIRouter(prefix="/measurements", tags=["measurements"], route_class=JsonRoute)
 MeasurementId = Annotated[str, Path(max_length=128, description="as POST /measurements returned it")]
 
@@ -201,6 +202,10 @@ async def post_measurement(
     return replace(checked, stored=told, catalog_revision=revision)
 
 
+def _example(value: object) -> dict[int | str, dict[str, Any]]:
+    return {200: {"content": {"application/json": {"example": value}}}}
+
+
 def _refuse_to_store(caller: Caller) -> NoReturn:
     if caller.scope is None:
         raise ProblemError(401, "unauthorized", NEEDS_KEY, headers=CHALLENGE)
@@ -212,7 +217,7 @@ def _refuse_to_store(caller: Caller) -> NoReturn:
     operation_id="list_measurements",
     summary="List measurements",
     dependencies=[Depends(stated_once)],
-    responses=READ,
+    responses={**READ, **_example({"items": [ENTRY], "next_page_token": None, "catalog_revision": 2})},
 )
 async def list_measurements(page: Annotated[Page, Query()], snapshot: SnapshotDep) -> MeasurementList:
     """Return what callers stored: on what questions they rest, and their figures."""
@@ -227,7 +232,12 @@ async def list_measurements(page: Annotated[Page, Query()], snapshot: SnapshotDe
     return MeasurementList(items=shown, next_page_token=token, catalog_revision=snapshot.revision)
 
 
-@router.get("/{measurement_id}", operation_id="get_measurement", summary="Show a measurement", responses=READ)
+@router.get(
+    "/{measurement_id}",
+    operation_id="get_measurement",
+    summary="Show a measurement",
+    responses={**READ, **_example(ENTRY)},
+)
 async def get_measurement(
     measurement_id: MeasurementId,
     request: Request,
@@ -250,7 +260,7 @@ async def get_measurement(
     operation_id="delete_measurement",
     summary="Delete a measurement",
     dependencies=[KeyDep],
-    responses=KEYED,
+    responses={**KEYED, **_example({"id": ENTRY["id"], "catalog_revision": 3})},
 )
 async def remove_measurement(measurement_id: MeasurementId, caller: CallerDep, writer: WriterDep) -> Deleted:
     """Delete a measurement: answers are what they were without it. Who stored and who deleted it is kept."""
@@ -263,7 +273,7 @@ async def remove_measurement(measurement_id: MeasurementId, caller: CallerDep, w
     operation_id="list_measurement_changes",
     summary="Who stored it?",
     dependencies=[KeyDep],
-    responses={**READ, **KEYED},
+    responses={**READ, **KEYED, **_example({"items": [{"number": 1, "changed_by": "configured key 1f2e3d4c"}]})},
 )
 async def list_measurement_changes(measurement_id: MeasurementId, workloads: WorkloadsDep) -> MeasurementChanges:
     """Return every write of a measurement: who, when, before and after; of deleted ones too."""

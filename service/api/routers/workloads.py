@@ -12,11 +12,11 @@ from starlette.responses import Response
 
 from service.api.about import answer_about
 from service.api.dependencies import CallerDep, KeyDep, ReceptionDep, SnapshotDep, WorkloadsDep
+from service.api.etags import tagged
 from service.api.media import JsonRoute
 from service.api.problems import ProblemError, problem_responses
 from service.api.reception import ClientLeftError
 from service.api.routers.questions import CLIENT_LEFT, PROBLEMS, answer_content
-from service.api.tagged import tagged
 from service.catalog.entries import Entry
 from service.questions.asked import Question
 from service.questions.fields import lists_of

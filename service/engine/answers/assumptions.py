@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator
 
-from service.engine.engines.measured import MEASURED_HERE
+from service.engine.answers.rests import memory_measured_here, steps_measured_here
 from service.engine.engines.rules import EngineRules
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import CapacityQuestion, RecommendQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.results import Assumption, Origin, Scalar
 from service.engine.fleet.settings import Resolved, resolved_drafts
 from service.engine.inputs import EngineSettings, Headroom, Limits, Load
-from service.engine.memory.plan import MemoryPlan, keeps_separate_pools, measured_memory
+from service.engine.memory.plan import MemoryPlan, keeps_separate_pools
 from service.engine.memory.separate_pools import MAMBA_FULL_MEMORY_RATIO, states_per_request, windows_ratio
 from service.engine.time.replica import Replica
-from service.engine.time.results import Basis
 
 KV_REQUEST_SOURCE = "every request is held at its full length, input and output together"
 PREFIX_SOURCE = "shared prefixes are not counted on: every request holds its own cache"
@@ -28,7 +27,6 @@ ASKED_LENGTHS_SOURCE = (
     "the longest request of the asked lengths and a quarter more, in steps of 256 tokens: a context that the pool is "
     "sure to hold, and that no single user fills; state max_model_len to serve longer ones"
 )
-HERE_SOURCE = "what is left between the stored measurements and this prediction; use_measurements=false ignores them"
 WHOLE_CONTEXT_SOURCE = "requests of the longest context served; an eighth of it, at most 512 tokens, is output"
 
 
@@ -109,16 +107,8 @@ def _shared(resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
         *_pool(plan),
         *_adapters(plan.settings),
         *(_note(name, value, "measured", rules.measured_source) for name, value in measured.items()),
-        *_measured_here(plan),
+        *memory_measured_here(plan),
     )
-
-
-def _measured_here(plan: MemoryPlan) -> Iterator[Assumption]:
-    """Yield which stored start-ups the ledger rests on, and how near to their cache it comes."""
-    here = measured_memory(plan.model, plan.checkpoint, plan.gpu, plan.layout, plan.rules)
-    if here is not None:
-        yield _note("measured_memory", here.id, "measured", here.source)
-        yield _note("measured_memory_error_fraction", here.error_fraction, "measured", HERE_SOURCE)
 
 
 def _rules_notes(rules: EngineRules) -> Iterator[Assumption]:
@@ -293,16 +283,11 @@ def _time(replica: Replica | None) -> tuple[Assumption, ...]:
     overhead_s = timing.request_overhead.of_prompt(round(serving.traffic.inputs.mean()))
     ahead = serving.settings.steps_planned_ahead
     return (
-        *_steps_measured_here(basis),
+        *steps_measured_here(basis),
         _note("step_times", basis.name, "measured" if basis.is_measured else "default", basis.source),
         _note("request_overhead_s", overhead_s, "measured", basis.overhead_source),
         _note("steps_planned_ahead", ahead, "default", "asynchronous scheduling, by engine version"),
     )
-
-
-def _steps_measured_here(basis: Basis) -> Iterator[Assumption]:
-    if basis.name == MEASURED_HERE:
-        yield _note("measured_steps_error_fraction", basis.expected_error_fraction, "measured", HERE_SOURCE)
 
 
 def _note(name: str, value: Scalar, origin: Origin, source: str | None) -> Assumption:

@@ -15,7 +15,7 @@ from service.engine.answers.results import Pod, Replicas
 from service.engine.fleet.aims import aim_of
 from service.engine.fleet.arguments import engine_args
 from service.engine.fleet.deployments import Deployment, resolve_size
-from service.engine.fleet.given import highest_rate, largest, resolve_capacity
+from service.engine.fleet.given_gpus import highest_rate, largest, resolve_capacity
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import CapacityQuestion, SizeQuestion
 from service.engine.inputs import Layout, StatedLayout

@@ -7,7 +7,7 @@ from typing import Literal
 from service.engine.arithmetic import GIB
 from service.engine.derived import Derived, derived
 from service.engine.engines.base import Engine, MemoryShare
-from service.engine.engines.measured import Measured
+from service.engine.engines.measured_here import Measured
 from service.engine.engines.plans import NEWEST, PlanRules
 from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName, Gpu

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from service.engine.derived import derived
 from service.engine.engines.base import Spent
 from service.engine.engines.device import device_of
-from service.engine.engines.measured import MeasuredMemory
+from service.engine.engines.measured_here import MeasuredMemory
 from service.engine.engines.rules import EngineRules, has_unified_memory
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.layers import Architecture, Mixer

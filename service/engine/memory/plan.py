@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from service.engine.arithmetic import ceil_div
 from service.engine.derived import derived
 from service.engine.engines.device import Device, device_of
-from service.engine.engines.measured import MeasuredMemory, memory_of
+from service.engine.engines.measured_here import MeasuredMemory, memory_of
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, Layout

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from service.catalog.entries import Entry, GpuEntry, ModelEntry, OfferEntry
-from service.catalog.measurements import MeasurementEntry
+from service.catalog.measurement_rows import MeasurementEntry
 
 
 class CatalogEntries(Entry):

@@ -8,7 +8,7 @@ import typer
 from service.catalog.database import make_engine
 from service.catalog.errors import NotInCatalogError
 from service.catalog.keeper import CatalogKeeper
-from service.catalog.measurements import delete_measurement, put_measurement
+from service.catalog.measurement_rows import delete_measurement, put_measurement
 from service.measurements.checking import Checked
 from service.measurements.corrections import StoredMeasurements
 from service.measurements.observed import Stored
