@@ -12,7 +12,7 @@ from service.engine.kept import Kept
 from service.engine.time.results import Basis
 from service.engine.time.simulations import Simulations
 from service.engine.time.steps import Deployed, Timing
-from service.performance.fitted import SOURCE, Row, efficiencies_for, factors_of, row_for
+from service.performance.fitted import SOURCE, efficiencies_for, factors_of, row_for
 from service.performance.kernel_tables import KernelTables, NotMeasuredError, in_process
 from service.performance.quantization_modes import quantization_modes
 from service.performance.roofline import FLOOR, roofline_tables
@@ -94,24 +94,22 @@ def workload(key: Deployed) -> Workload:
 def _calibrated(key: Deployed, tables: StepTables, basis: str, note: str) -> Timing:
     row = row_for(basis, key.rules.engine, key.rules.rules_version, key.gpu.architecture, kernel_class(key))
     factors = factors_of(row)
-    here = steps_of(key.rules.measured, _place(key))
+    here = steps_of(key.rules.measured, _place(key)) if key.rules.measured else None
     if here is not None:
         factors = factors.scaled(here)
     return Timing(
         steps=calibrated(tables, roofline_tables(workload(key), key.gpu, key.layout, FLOOR), factors),
         request_overhead=factors.request_overhead,
-        basis=_predicted(row, basis, note) if here is None else _measured_here(here),
-    )
-
-
-def _predicted(row: Row, basis: str, note: str) -> Basis:
-    return Basis(
-        name=basis,
-        is_measured=basis == MEASURED,
-        source=KERNELS_SOURCE if basis == MEASURED else note,
-        note=note,
-        overhead_source=SOURCE,
-        expected_error_fraction=row.expected_error_fraction,
+        basis=Basis(
+            name=basis,
+            is_measured=basis == MEASURED,
+            source=KERNELS_SOURCE if basis == MEASURED else note,
+            note=note,
+            overhead_source=SOURCE,
+            expected_error_fraction=row.expected_error_fraction,
+        )
+        if here is None
+        else _measured_here(here),
     )
 
 

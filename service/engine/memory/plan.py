@@ -104,6 +104,7 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
     """
     go_on()
     architecture, context_tokens = model.architecture, input_tokens + output_tokens
+    measured = measured_memory(model, checkpoint, gpu, layout, rules)
     memory = memory_per_gpu(
         architecture=architecture,
         rank_weight_bytes=_rank_weight_bytes(model, checkpoint, layout, settings, device_of(gpu, rules)),
@@ -111,7 +112,7 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
         layout=layout,
         settings=settings,
         rules=rules,
-        measured=measured_memory(model, checkpoint, gpu, layout, rules),
+        measured=measured,
     )
     pool = _Pool(
         architecture=architecture,
