@@ -30,7 +30,11 @@ from service.api.telemetry import Seen, Sight
 from service.api.writes import CatalogWriter
 from service.catalog.database import make_engine
 from service.catalog.keeper import CatalogKeeper
+<<<<<<< HEAD
 from service.measurements.corrections import StoredMeasurements
+=======
+from service.outward.reader import JsonReader
+>>>>>>> integrate
 from service.performance.builder import Builder
 from service.performance.kernel_tables import KernelTables
 from service.performance.stored import TableFiles
@@ -41,8 +45,10 @@ from service.questions.registry import QUESTIONS
 from service.settings import Settings
 from service.warm import asked_most
 from service.workloads.store import read_workloads
+from service.workloads.traffic import Traffic
 
 SWITCH_S = 1e-4
+PROMETHEUS_S = 2.0  # an autoscaler waits three seconds in all
 VERSION = "0.1.0"
 DESCRIPTION = (
     "How many GPUs does this LLM workload need? The serving engine's own number, the reason for it, "
@@ -68,6 +74,8 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
         )
         app.state.workloads = Shelf("workload", keeper.engine, read_workloads, settings.write_seconds)
         app.state.keys = Shelf("key", keeper.engine, read_keys, settings.write_seconds)
+        outward = JsonReader(PROMETHEUS_S, may_be_private=settings.private_addresses)
+        app.state.traffic = Traffic(outward, settings.allowed_prometheus())
         timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), Builder()))
         # Every socket call of the event loop gives the interpreter away; threads that compute hand it back this soon.
         sys.setswitchinterval(SWITCH_S)
@@ -89,6 +97,7 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
         # Who needs a key to ask, or writes a line of uvicorn's own, goes the long way.
         is_plain = not settings.reads_need_key and not settings.access_log
         yield {"front": Front(paths, kept, keeper, app.state.reception, app.state.sight) if is_plain else None}
+        await app.state.traffic.close()
         app.state.reception.close()
         app.state.importer.lane.close(at_once=True)  # a hub may take its time
         app.state.writer.lane.close()
