@@ -30,11 +30,8 @@ from service.api.telemetry import Seen, Sight
 from service.api.writes import CatalogWriter
 from service.catalog.database import make_engine
 from service.catalog.keeper import CatalogKeeper
-<<<<<<< HEAD
 from service.measurements.corrections import StoredMeasurements
-=======
 from service.outward.reader import JsonReader
->>>>>>> integrate
 from service.performance.builder import Builder
 from service.performance.kernel_tables import KernelTables
 from service.performance.stored import TableFiles

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Final
 
-from service.engine.engines.measured_here import MEASURED_HERE
 from service.engine.fleet.results import Assumption, Scalar
 from service.engine.memory.plan import MemoryPlan, measured_memory
 from service.engine.time.results import Basis
@@ -21,8 +20,7 @@ def memory_measured_here(plan: MemoryPlan) -> Iterator[Assumption]:
 
 def steps_measured_here(basis: Basis) -> Iterator[Assumption]:
     """Yield how near to the stored benchmarks step times come; which they are says their basis."""
-    if basis.name == MEASURED_HERE:
-        yield _note("measured_steps_error_fraction", basis.expected_error_fraction, HERE)
+    yield _note("measured_steps_error_fraction", basis.expected_error_fraction, HERE)
 
 
 def _note(name: str, value: Scalar, source: str) -> Assumption:
