@@ -108,7 +108,7 @@ def _shared(resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
         *_pool(plan),
         *_adapters(plan.settings),
         *(_note(name, value, "measured", rules.measured_source) for name, value in measured.items()),
-        *memory_measured_here(plan),
+        *(memory_measured_here(plan) if rules.measured else ()),
     )
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
+from service.engine.engines.measured_here import memory_of
 from service.engine.fleet.results import Assumption, Scalar
-from service.engine.memory.plan import MemoryPlan, measured_memory
+from service.engine.memory.plan import MemoryPlan
 from service.engine.time.results import Basis
 
 HERE: Final = "what is left between the stored measurements and this prediction; use_measurements=false ignores them"
@@ -12,7 +13,8 @@ HERE: Final = "what is left between the stored measurements and this prediction;
 
 def memory_measured_here(plan: MemoryPlan) -> Iterator[Assumption]:
     """Yield which stored start-ups the ledger rests on, and how near to their cache it comes."""
-    here = measured_memory(plan.model, plan.checkpoint, plan.gpu, plan.layout, plan.rules)
+    place = plan.model.id, plan.gpu.id, plan.layout, plan.checkpoint.weight_format
+    here = memory_of(plan.rules.measured, *place)
     if here is not None:
         yield _note("measured_memory", here.id, here.source)
         yield _note("measured_memory_error_fraction", here.error_fraction, HERE)
