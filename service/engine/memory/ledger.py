@@ -47,32 +47,14 @@ def memory_per_gpu(
         rules: the engine version's defaults and measured terms.
         measured: what a start-up of this model, GPU and layout was seen to take, where somebody stored it.
     """
-    of_model = rules_of_model(architecture, rules)
-    spent = _spent(architecture, rank_weight_bytes, gpu, layout, settings, of_model)
-    return _ledger(spent if measured is None else _as_measured(spent, measured), settings, of_model)
+    return _ledger(
+        architecture, rank_weight_bytes, gpu, layout, settings, rules_of_model(architecture, rules), measured
+    )
 
 
 def rules_of_model(architecture: Architecture, rules: EngineRules) -> EngineRules:
     """Return the version's rules for this model: some versions run experts and recurrent state differently."""
     return rules.for_mixtures if rules.for_mixtures is not None and architecture.is_mixture else rules
-
-
-def _spent(
-    architecture: Architecture,
-    rank_weight_bytes: int,
-    gpu: Gpu,
-    layout: Layout,
-    settings: EngineSettings,
-    rules: EngineRules,
-) -> Spent:
-    """Return what a GPU holds beside the cache."""
-    return Spent(
-        total_bytes=gpu.memory_bytes,
-        weight_bytes=rank_weight_bytes,
-        activation_bytes=activation_bytes(architecture, layout, settings, rules, device_of(gpu, rules)),
-        graph_bytes=cuda_graph_bytes(architecture, layout, settings, rules, gpu),
-        non_torch_bytes=non_torch_bytes(gpu, layout, rules),
-    )
 
 
 def _as_measured(spent: Spent, measured: MeasuredMemory) -> Spent:
@@ -88,7 +70,24 @@ def _as_measured(spent: Spent, measured: MeasuredMemory) -> Spent:
     )
 
 
-def _ledger(spent: Spent, settings: EngineSettings, rules: EngineRules) -> MemoryPerGpu:
+def _ledger(
+    architecture: Architecture,
+    rank_weight_bytes: int,
+    gpu: Gpu,
+    layout: Layout,
+    settings: EngineSettings,
+    rules: EngineRules,
+    measured: MeasuredMemory | None,
+) -> MemoryPerGpu:
+    spent = Spent(
+        total_bytes=gpu.memory_bytes,
+        weight_bytes=rank_weight_bytes,
+        activation_bytes=activation_bytes(architecture, layout, settings, rules, device_of(gpu, rules)),
+        graph_bytes=cuda_graph_bytes(architecture, layout, settings, rules, gpu),
+        non_torch_bytes=non_torch_bytes(gpu, layout, rules),
+    )
+    if measured is not None:
+        spent = _as_measured(spent, measured)
     cache = settings.kv_cache_memory_bytes
     if cache is None:
         counts_graphs = rules.graph_accounting == "inside"
