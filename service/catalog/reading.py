@@ -1,5 +1,6 @@
 """Reads the catalog out of the database: what did not change since the last time is neither parsed nor built again."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
@@ -15,12 +16,22 @@ from sqlmodel import Session, col, select
 from service.catalog.catalog_entries import CatalogEntries
 from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
 from service.catalog.errors import InvalidCatalogError
+<<<<<<< HEAD
 from service.catalog.measurement_rows import MeasurementEntry
+=======
+from service.catalog.faults import told
+>>>>>>> integrate
 from service.catalog.store import Version, current_version
 from service.catalog.tables import GpuRow, MeasurementRow, ModelRow, OfferRow, metadata
 
+<<<<<<< HEAD
 Kept = TypeVar("Kept", ModelEntry, GpuEntry, OfferEntry, MeasurementEntry)
 Row = type[ModelRow] | type[GpuRow] | type[OfferRow] | type[MeasurementRow]
+=======
+logger = logging.getLogger(__name__)
+Kept = TypeVar("Kept", ModelEntry, GpuEntry, OfferEntry)
+Row = type[ModelRow] | type[GpuRow] | type[OfferRow]
+>>>>>>> integrate
 Marks = Mapping[str, int]  # by id: a hash of all the rows that make up an entry
 MOST_AT_ONCE: Final = 500  # ids that every database takes in one statement
 
@@ -163,7 +174,6 @@ def _rows(session: Session, kind: _Kind[Any], ids: Sequence[str]) -> Sequence[An
 def _why(error: Exception) -> str:
     """Return what is wrong with a row in a few words, which may be shown."""
     if isinstance(error, ValidationError):
-        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return f"{where}: {first['msg'].removeprefix('Value error, ')}"[:300]
-    return f"a column cannot be read ({type(error).__name__})"
+        return told(error)[0]
+    logger.warning("a column cannot be read", exc_info=error)
+    return "a column cannot be read"

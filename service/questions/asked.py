@@ -9,7 +9,7 @@ from hashlib import sha256
 from itertools import islice
 from operator import attrgetter
 from threading import Condition
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from cachetools import LRUCache, cachedmethod
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
@@ -21,8 +21,13 @@ from service.questions.answers import Answer
 from service.questions.fields import names_of
 from service.questions.parts.writing import Writing
 from service.questions.refusals import MOST_FAULTS, Fault, RefusalError
+<<<<<<< HEAD
 from service.questions.sources import Corrections, PastedModels, Sources
 from service.questions.spoken import as_meant
+=======
+from service.questions.sources import PastedModels, Sources
+from service.questions.spoken import Kinds, as_meant, kinds_of
+>>>>>>> integrate
 from service.questions.values import WHOLE
 
 MOST_ANSWERS = 4096
@@ -41,6 +46,12 @@ class Asked(Writing, ABC):
         default=None, description="answer only from this catalog revision", examples=[1]
     )
     _readings: tuple[Assumption, ...] = PrivateAttr(default=())
+    written_kinds: ClassVar[Kinds] = {}  # of its fields, found when the class is made
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Find out which of the class's fields may be written in more than one way."""
+        cls.written_kinds = kinds_of(cls)
 
     @model_validator(mode="before")
     @classmethod
@@ -58,7 +69,7 @@ class Asked(Writing, ABC):
         """Read values as people write them, and remember what was read so."""
         if not isinstance(data, dict):
             return handler(data)
-        meant, readings = as_meant(cls, data)
+        meant, readings = as_meant(cls.written_kinds, data)
         asked = handler(meant)
         asked._readings = readings  # noqa: SLF001 - its own
         return asked

@@ -172,7 +172,11 @@ class MeasurementChanges(BaseModel):
     "",
     operation_id="post_measurements",
     summary="Are you right about what I measured?",
+<<<<<<< HEAD
     responses={**PROBLEMS, **KEYED, 200: {"content": {"application/json": {"example": ABRIDGED}}}},
+=======
+    responses={**PROBLEMS, 200: {"content": {"application/json": {"x-abridged": ABRIDGED}}}},
+>>>>>>> integrate
 )
 async def post_measurement(
     request: Request,
