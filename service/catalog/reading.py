@@ -16,22 +16,14 @@ from sqlmodel import Session, col, select
 from service.catalog.catalog_entries import CatalogEntries
 from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
 from service.catalog.errors import InvalidCatalogError
-<<<<<<< HEAD
-from service.catalog.measurement_rows import MeasurementEntry
-=======
 from service.catalog.faults import told
->>>>>>> integrate
+from service.catalog.measurement_rows import MeasurementEntry
 from service.catalog.store import Version, current_version
 from service.catalog.tables import GpuRow, MeasurementRow, ModelRow, OfferRow, metadata
 
-<<<<<<< HEAD
+logger = logging.getLogger(__name__)
 Kept = TypeVar("Kept", ModelEntry, GpuEntry, OfferEntry, MeasurementEntry)
 Row = type[ModelRow] | type[GpuRow] | type[OfferRow] | type[MeasurementRow]
-=======
-logger = logging.getLogger(__name__)
-Kept = TypeVar("Kept", ModelEntry, GpuEntry, OfferEntry)
-Row = type[ModelRow] | type[GpuRow] | type[OfferRow]
->>>>>>> integrate
 Marks = Mapping[str, int]  # by id: a hash of all the rows that make up an entry
 MOST_AT_ONCE: Final = 500  # ids that every database takes in one statement
 

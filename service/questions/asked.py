@@ -21,13 +21,8 @@ from service.questions.answers import Answer
 from service.questions.fields import names_of
 from service.questions.parts.writing import Writing
 from service.questions.refusals import MOST_FAULTS, Fault, RefusalError
-<<<<<<< HEAD
 from service.questions.sources import Corrections, PastedModels, Sources
-from service.questions.spoken import as_meant
-=======
-from service.questions.sources import PastedModels, Sources
 from service.questions.spoken import Kinds, as_meant, kinds_of
->>>>>>> integrate
 from service.questions.values import WHOLE
 
 MOST_ANSWERS = 4096

@@ -172,11 +172,7 @@ class MeasurementChanges(BaseModel):
     "",
     operation_id="post_measurements",
     summary="Are you right about what I measured?",
-<<<<<<< HEAD
-    responses={**PROBLEMS, **KEYED, 200: {"content": {"application/json": {"example": ABRIDGED}}}},
-=======
-    responses={**PROBLEMS, 200: {"content": {"application/json": {"x-abridged": ABRIDGED}}}},
->>>>>>> integrate
+    responses={**PROBLEMS, **KEYED, 200: {"content": {"application/json": {"x-abridged": ABRIDGED}}}},
 )
 async def post_measurement(
     request: Request,
