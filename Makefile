@@ -10,7 +10,7 @@ PORT ?= 8000
 COMPILE := $(BIN)/python -c "from service.engine.time.ready import make_ready; make_ready()"
 
 .DEFAULT_GOAL := help
-.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench overload soak promises way figures openapi sbom audit lock clean
+.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench overload soak promises way figures openapi lint-openapi sbom audit lock clean
 
 help: ## Show the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-10s %s\n", $$1, $$2}'
@@ -51,6 +51,14 @@ warm: $(VENV)/.runtime ## Build the step times of every model on common GPUs ahe
 
 openapi: $(VENV)/.dev ## Write the contract to openapi/openapi.json
 	$(BIN)/sizer export-openapi openapi/openapi.json
+
+openapi/node_modules/.package-lock.json: openapi/package.json
+	npm --prefix openapi install --no-audit --no-fund --no-package-lock --ignore-scripts
+	touch $@
+
+lint-openapi: openapi/node_modules/.package-lock.json ## Lint the contract with spectral and redocly (needs Node.js and npm)
+	cd openapi && node_modules/.bin/spectral lint openapi.json --ruleset .spectral.yaml --fail-severity error
+	cd openapi && REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true node_modules/.bin/redocly lint openapi.json
 
 accuracy: $(VENV)/.dev ## Compare the engine with measured data and write service/ACCURACY.md: make accuracy DATA=DIR
 	$(BIN)/sizer accuracy --data $(DATA) --page service/ACCURACY.md

@@ -7,6 +7,7 @@ from typing import Final
 from service.engine.arithmetic import GIB, ceil_div
 from service.engine.derived import derived
 from service.engine.engines.device import Device, device_of
+from service.engine.engines.measured_here import memory_of
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, Layout
@@ -73,7 +74,7 @@ class MemoryPlan:
         """Return the bytes missing per GPU before one request of the asked length fits."""
         if self.holds_one_request:
             return self.memory.shortfall_bytes
-        needed = self.kv_cache.bytes_per_request
+        needed = self.kv_cache.bytes_per_request_per_gpu
         if keeps_separate_pools(self.model.architecture, self.rules):
             needed = bytes_to_hold_one(self.model.architecture, self.layout, self.settings, max(self.context_tokens, 1))
         missing = needed - self.memory.kv_cache_bytes
@@ -118,6 +119,7 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
     """
     go_on()
     architecture, context_tokens = model.architecture, input_tokens + output_tokens
+    measured = memory_of(rules.measured, model.id, gpu.id, layout, checkpoint.weight_format) if rules.measured else None
     memory = memory_per_gpu(
         architecture=architecture,
         rank_weight_bytes=_rank_weight_bytes(model, checkpoint, layout, settings, device_of(gpu, rules)),
@@ -125,6 +127,7 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
         layout=layout,
         settings=settings,
         rules=rules,
+        measured=measured,
     )
     pool = _Pool(
         architecture=architecture,
@@ -171,6 +174,7 @@ def requests_in_cache(
     if settings.num_speculative_tokens or keeps_separate_pools(architecture, rules):
         return None
     weights = _rank_weight_bytes(model, checkpoint, layout, settings, device)
+    measured = memory_of(rules.measured, model.id, gpu.id, layout, checkpoint.weight_format) if rules.measured else None
     shape, in_flight = shape_of(architecture, layout, settings, device), in_flight_tokens(settings, layout, device.plan)
 
     def held(max_num_seqs: int) -> int:
@@ -182,6 +186,7 @@ def requests_in_cache(
             layout=layout,
             settings=changed,
             rules=rules,
+            measured=measured,
         )
         return requests_held(
             shape,
