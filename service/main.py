@@ -31,6 +31,7 @@ from service.api.telemetry import Seen, Sight
 from service.api.writes import CatalogWriter
 from service.catalog.database import make_engine
 from service.catalog.keeper import CatalogKeeper
+from service.measurements.corrections import StoredMeasurements
 from service.outward.reader import JsonReader
 from service.performance.builder import Builder
 from service.performance.kernel_tables import KernelTables
@@ -78,7 +79,9 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
         timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), Builder()))
         # Every socket call of the event loop gives the interpreter away; threads that compute hand it back this soon.
         sys.setswitchinterval(SWITCH_S)
-        app.state.reception = Reception(Desk(timers), settings.question_seconds)
+        app.state.measured = StoredMeasurements()
+        desk = Desk(timers, corrections=app.state.measured)
+        app.state.reception = Reception(desk, settings.question_seconds)
         app.state.sight.watch(keeper, app.state.reception)
         warming = Warming(timers.tables, asked_most(keeper.snapshot))
         keeper.start_polling()

@@ -186,12 +186,3 @@ class OfferEntry(Entry):
     )
     as_of: Day
     source: Source
-
-
-class CatalogEntries(Entry):
-    """Everything in the catalog at one revision, in the order of ids."""
-
-    revision: Annotated[int, Field(ge=0)]
-    models: tuple[ModelEntry, ...]
-    gpus: tuple[GpuEntry, ...]
-    offers: tuple[OfferEntry, ...]

@@ -13,10 +13,10 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlmodel import Session
 
+from service.catalog.catalog_entries import CatalogEntries
 from service.catalog.database import reading, writing
 from service.catalog.deadline import DeadlineError, check_deadline, within
 from service.catalog.disk import SnapshotFile
-from service.catalog.entries import CatalogEntries
 from service.catalog.errors import ConflictError, InDoubtError, InvalidCatalogError
 from service.catalog.health import Health
 from service.catalog.notices import Listener, announce

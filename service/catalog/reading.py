@@ -13,15 +13,17 @@ from sqlalchemy.orm import selectinload
 from sqlalchemy.types import NullType
 from sqlmodel import Session, col, select
 
-from service.catalog.entries import CatalogEntries, GpuEntry, ModelEntry, OfferEntry
+from service.catalog.catalog_entries import CatalogEntries
+from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
 from service.catalog.errors import InvalidCatalogError
 from service.catalog.faults import told
+from service.catalog.measurement_rows import MeasurementEntry
 from service.catalog.store import Version, current_version
-from service.catalog.tables import GpuRow, ModelRow, OfferRow, metadata
+from service.catalog.tables import GpuRow, MeasurementRow, ModelRow, OfferRow, metadata
 
 logger = logging.getLogger(__name__)
-Kept = TypeVar("Kept", ModelEntry, GpuEntry, OfferEntry)
-Row = type[ModelRow] | type[GpuRow] | type[OfferRow]
+Kept = TypeVar("Kept", ModelEntry, GpuEntry, OfferEntry, MeasurementEntry)
+Row = type[ModelRow] | type[GpuRow] | type[OfferRow] | type[MeasurementRow]
 Marks = Mapping[str, int]  # by id: a hash of all the rows that make up an entry
 MOST_AT_ONCE: Final = 500  # ids that every database takes in one statement
 
@@ -69,6 +71,12 @@ GPUS: Final = _Kind(
     loaded=(GpuRow.alias_rows,),
 )
 OFFERS: Final = _Kind(name="offer", row=OfferRow, entry=OfferEntry, parts=(_Part(table=TABLES["offers"], owner="id"),))
+MEASUREMENTS: Final = _Kind(
+    name="measurement",
+    row=MeasurementRow,
+    entry=MeasurementEntry,
+    parts=(_Part(table=TABLES["measurements"], owner="id"),),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,6 +88,7 @@ class Reading:
     models: Marks
     gpus: Marks
     offers: Marks
+    measurements: Marks
 
 
 def read_catalog(session: Session, before: Reading | None = None) -> Reading:
@@ -90,14 +99,18 @@ def read_catalog(session: Session, before: Reading | None = None) -> Reading:
     """
     version = current_version(session)
     models, gpus, offers = _marks(session, MODELS), _marks(session, GPUS), _marks(session, OFFERS)
+    measured = _marks(session, MEASUREMENTS)
     kept = before.entries if before else CatalogEntries(revision=0, models=(), gpus=(), offers=())
     entries = CatalogEntries(
         revision=version[1],
         models=_entries(session, MODELS, models, kept.models, before.models if before else {}),
         gpus=_entries(session, GPUS, gpus, kept.gpus, before.gpus if before else {}),
         offers=_entries(session, OFFERS, offers, kept.offers, before.offers if before else {}),
+        measurements=_entries(
+            session, MEASUREMENTS, measured, kept.measurements, before.measurements if before else {}
+        ),
     )
-    return Reading(version=version, entries=entries, models=models, gpus=gpus, offers=offers)
+    return Reading(version=version, entries=entries, models=models, gpus=gpus, offers=offers, measurements=measured)
 
 
 def _marks(session: Session, kind: _Kind[Any]) -> Marks:

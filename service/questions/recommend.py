@@ -130,7 +130,7 @@ class RecommendQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, Within
             headroom=self.headroom(),
             settings=self.settings_wish(),
             layout=self.layout_wish(),
-            rules=self.rules(),
+            rules=self.rules_of(sources, model),
             flags=self.flags(),
             offers=prices.offers,
             left_out_offers=prices.left_out,

@@ -7,6 +7,7 @@ from typing import Final
 from service.engine.arithmetic import GIB, ceil_div
 from service.engine.derived import derived
 from service.engine.engines.device import Device, device_of
+from service.engine.engines.measured_here import memory_of
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, Layout
@@ -118,6 +119,7 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
     """
     go_on()
     architecture, context_tokens = model.architecture, input_tokens + output_tokens
+    measured = memory_of(rules.measured, model.id, gpu.id, layout, checkpoint.weight_format) if rules.measured else None
     memory = memory_per_gpu(
         architecture=architecture,
         rank_weight_bytes=_rank_weight_bytes(model, checkpoint, layout, settings, device_of(gpu, rules)),
@@ -125,6 +127,7 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
         layout=layout,
         settings=settings,
         rules=rules,
+        measured=measured,
     )
     pool = _Pool(
         architecture=architecture,
@@ -171,6 +174,7 @@ def requests_in_cache(
     if settings.num_speculative_tokens or keeps_separate_pools(architecture, rules):
         return None
     weights = _rank_weight_bytes(model, checkpoint, layout, settings, device)
+    measured = memory_of(rules.measured, model.id, gpu.id, layout, checkpoint.weight_format) if rules.measured else None
     shape, in_flight = shape_of(architecture, layout, settings, device), in_flight_tokens(settings, layout, device.plan)
 
     def held(max_num_seqs: int) -> int:
@@ -182,6 +186,7 @@ def requests_in_cache(
             layout=layout,
             settings=changed,
             rules=rules,
+            measured=measured,
         )
         return requests_held(
             shape,
