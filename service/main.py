@@ -42,6 +42,7 @@ from service.questions.asked import Desk, Question
 from service.questions.registry import QUESTIONS
 from service.settings import Settings
 from service.warm import asked_most
+from service.workloads.disk import FILE, WorkloadFile
 from service.workloads.store import read_workloads
 from service.workloads.traffic import Traffic
 
@@ -71,7 +72,13 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
             Importer(settings),
             Probe(keeper),
         )
-        app.state.workloads = Shelf("workload", keeper.engine, read_workloads, settings.write_seconds)
+        app.state.workloads = Shelf(
+            "workload",
+            keeper.engine,
+            read_workloads,
+            settings.write_seconds,
+            WorkloadFile(settings.snapshot_path.with_name(FILE)),
+        )
         app.state.keys = Shelf("key", keeper.engine, read_keys, settings.write_seconds)
         outward = JsonReader(PROMETHEUS_S, may_be_private=settings.private_addresses)
         app.state.traffic = Traffic(outward, settings.allowed_prometheus())
