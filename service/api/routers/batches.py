@@ -1,6 +1,6 @@
 """`/size:batch` and the others: up to a thousand questions in one request."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -24,6 +24,14 @@ DESCRIPTION = (
     f"Answer up to {MOST_QUESTIONS:,} questions in order, each with its own success or problem. The body is JSON, or "
     f"CSV under the names of fields. With Accept: {NDJSON} each answer is a line that leaves when it is known."
 )
+
+# An item that is no question has an outcome of its own, as any that is not understood.
+QUESTIONS: Mapping[str, Any] = {
+    "type": "array",
+    "items": {"description": "the fields of one question"},
+    "minItems": 1,
+    "maxItems": MOST_QUESTIONS,
+}
 
 
 class Outcome(BaseModel):
@@ -69,7 +77,7 @@ def _add(router: APIRouter, question: Question) -> None:
         "application/json": {
             "schema": {
                 "type": "object",
-                "properties": {"questions": {"type": "array", "items": {"type": "object"}, "maxItems": MOST_QUESTIONS}},
+                "properties": {"questions": QUESTIONS},
                 "required": ["questions"],
                 "additionalProperties": False,
             },
