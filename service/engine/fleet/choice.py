@@ -83,15 +83,15 @@ class _Search:
             return 1 + self.spares
         return wanted_of(question.load, question.headroom).replicas(of_one) + self.spares if of_one else inf
 
-    def usual(self, known: Merit) -> Merit:
+    def usual(self, known: Merit, *, is_equal_welcome: bool = True) -> Merit:
         """Look at usual layouts with the engine's own settings; return the best that is known then."""
         for bound, plan in self._by_bound(self._first_looked_at(), partial(self.plan, self.resolved)):
             if bound == NOTHING:
                 self.hopeless.append((self.resolved, plan))
-            elif bound > known:
+            elif bound > known or (bound == known and not is_equal_welcome):
                 break
             else:
-                known = min(known, self._tried(self.resolved, plan, known, is_equal_welcome=True))
+                known = min(known, self._tried(self.resolved, plan, known, is_equal_welcome=is_equal_welcome))
         return known
 
     def _first_looked_at(self) -> tuple[Layout, ...]:
@@ -236,6 +236,18 @@ def deployments(
     # What takes too much does carry the load: nothing was found to be impossible.
     is_impossible = not search.kept and len(search.hopeless) >= len(search.space.usual)
     return search.explained() if is_impossible else tuple(search.kept)
+
+
+def better(question: SizeQuestion, than: Merit, objective: Objective = "gpus", hope: float = HOPED) -> Merit:
+    """Return how good the best deployment is that is truly better than a bound; the bound itself where none is.
+
+    As `best` of `deployments` tells it, but for which of equals it is: those are not looked at.
+
+    Raises:
+        EngineError: the question contradicts itself or names something without a rule.
+    """
+    search = _search(question, objective, hope)
+    return search.others(search.usual(than, is_equal_welcome=False))
 
 
 def _no_worse_than(merit: Merit) -> Merit:
