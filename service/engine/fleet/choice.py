@@ -16,7 +16,7 @@ from math import inf, nextafter
 from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
-from service.engine.fleet.deployments import Deployment, deployment_of, excess, plan_for, resolve_size
+from service.engine.fleet.deployments import Deployment, deployment_of, excess, keeps_limits, plan_for, resolve_size
 from service.engine.fleet.estimates import alone_s, estimated_excess
 from service.engine.fleet.planned import held_of, legal_layouts
 from service.engine.fleet.questions import Objective, SizeQuestion
@@ -47,6 +47,7 @@ class _Search:
     space: Space
     aim: Aim
     hope: float
+    is_sure: bool  # what is kept was simulated with exactly its share of the load
     kept: list[Deployment] = field(default_factory=list)
     hopeless: list[tuple[Resolved, MemoryPlan]] = field(default_factory=list)
 
@@ -93,6 +94,11 @@ class _Search:
             else:
                 known = min(known, self._tried(self.resolved, plan, known, is_equal_welcome=is_equal_welcome))
         return known
+
+    def all_looked_at(self, at_most: Merit) -> None:
+        """Look at usual layouts, and at what else is better; leave out what is worse than a bound."""
+        known = self.usual(at_most)
+        self.others(known if self.kept else _no_worse_than(known))
 
     def _first_looked_at(self) -> tuple[Layout, ...]:
         """Return usual layouts; where latency counts those that split every layer alone, if there are any."""
@@ -141,7 +147,7 @@ class _Search:
         most = self.aim.most_replicas(plan.layout, known, is_equal_welcome=is_equal_welcome)
         if self._least_replicas(plan) > most:
             return NOTHING
-        deployment = deployment_of(self.question, resolved, plan, most)
+        deployment = deployment_of(self.question, resolved, plan, most, is_sure=self.is_sure)
         if deployment is None:
             return NOTHING
         if not deployment.is_feasible:
@@ -208,7 +214,15 @@ class _Search:
         return tuple(deployment for deployment in tried if deployment is not None)
 
 
-def _search(question: SizeQuestion, objective: Objective, hope: float) -> _Search:
+    def found(self) -> list[Deployment]:
+        """Return what may be chosen: of what was kept, the best and their equals."""
+        if self.aim.objective == "latency":
+            return self.kept
+        merits = [self.aim.merit(each.layout, each.replicas) for each in self.kept]
+        return [each for each, merit in zip(self.kept, merits, strict=True) if merit == min(merits)]
+
+
+def _search(question: SizeQuestion, objective: Objective, hope: float, *, is_sure: bool = False) -> _Search:
     resolved = resolve_size(question)
     return _Search(
         question=question,
@@ -216,7 +230,22 @@ def _search(question: SizeQuestion, objective: Objective, hope: float) -> _Searc
         space=legal_layouts(resolved, question.layout),
         aim=aim_of(objective, question.gpu, question.offers),
         hope=hope,
+        is_sure=is_sure,
     )
+
+
+def _searched(question: SizeQuestion, objective: Objective, hope: float, look: Callable[[_Search], None]) -> _Search:
+    """Return a search that is done, and whose best keep their limits at exactly their share of the load.
+
+    That is simulated for the best alone. Where chance breaks a limit, which is rare, all are looked at anew.
+    """
+    search = _search(question, objective, hope)
+    look(search)
+    if all(keeps_limits(each, question) for each in search.found()):
+        return search
+    search = _search(question, objective, hope, is_sure=True)
+    look(search)
+    return search
 
 
 def deployments(
@@ -230,9 +259,7 @@ def deployments(
         at_most: leave out what is worse than this.
         hope: how many times faster than the quick estimate kernels may be.
     """
-    search = _search(question, objective, hope)
-    known = search.usual(at_most)
-    search.others(known if search.kept else _no_worse_than(known))
+    search = _searched(question, objective, hope, lambda search: search.all_looked_at(at_most))
     # What takes too much does carry the load: nothing was found to be impossible.
     is_impossible = not search.kept and len(search.hopeless) >= len(search.space.usual)
     return search.explained() if is_impossible else tuple(search.kept)
@@ -246,8 +273,12 @@ def better(question: SizeQuestion, than: Merit, objective: Objective = "gpus", h
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
-    search = _search(question, objective, hope)
-    return search.others(search.usual(than, is_equal_welcome=False))
+
+    def look(search: _Search) -> None:
+        search.others(search.usual(than, is_equal_welcome=False))
+
+    search = _searched(question, objective, hope, look)
+    return min((search.aim.merit(each.layout, each.replicas) for each in search.kept), default=than)
 
 
 def _no_worse_than(merit: Merit) -> Merit:
