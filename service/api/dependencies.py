@@ -19,8 +19,10 @@ from service.api.shelf import Shelf
 from service.api.writes import CatalogWriter
 from service.catalog.keeper import CatalogKeeper
 from service.catalog.snapshot import Snapshot
+from service.measurements.corrections import StoredMeasurements
 from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, RefusalError, stated_twice
 from service.settings import Settings
+from service.workloads.traffic import Traffic
 from service.workloads.workload import Workload
 
 
@@ -66,6 +68,12 @@ async def get_workloads(request: Request) -> Shelf[Mapping[str, Workload]]:
     return shelf
 
 
+async def get_traffic(request: Request) -> Traffic:
+    """Return who knows the load of workloads."""
+    traffic: Traffic = request.app.state.traffic
+    return traffic
+
+
 async def get_settings(request: Request) -> Settings:
     """Return the service's settings."""
     settings: Settings = request.app.state.settings
@@ -89,6 +97,12 @@ async def stated_once(request: Request) -> None:
         raise stated_twice(twice)
 
 
+async def get_measured(request: Request) -> StoredMeasurements:
+    """Return what derives corrections from stored measurements."""
+    measured: StoredMeasurements = request.app.state.measured
+    return measured
+
+
 KeeperDep = Annotated[CatalogKeeper, Depends(get_keeper)]
 ImporterDep = Annotated[Importer, Depends(get_importer)]
 ReceptionDep = Annotated[Reception, Depends(get_reception)]
@@ -96,7 +110,9 @@ ProbeDep = Annotated[Probe, Depends(get_probe)]
 WriterDep = Annotated[CatalogWriter, Depends(get_writer)]
 SnapshotDep = Annotated[Snapshot, Depends(get_snapshot)]
 CallerDep = Annotated[Caller, Depends(get_caller)]
+MeasuredDep = Annotated[StoredMeasurements, Depends(get_measured)]
 WorkloadsDep = Annotated[Shelf[Mapping[str, Workload]], Depends(get_workloads)]
+TrafficDep = Annotated[Traffic, Depends(get_traffic)]
 SettingsDep = Annotated[Settings, Depends(get_settings)]
 
 

@@ -5,15 +5,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from service.engine.derived import derived
+from service.engine.engines.measured_here import MEASURED_HERE, Deployment, MeasuredSteps, steps_of
 from service.engine.facts import ModelFacts
 from service.engine.inputs import Gpu
 from service.engine.kept import Kept
 from service.engine.time.results import Basis
 from service.engine.time.simulations import Simulations
 from service.engine.time.steps import Deployed, Timing
-from service.performance.calibration import SOURCE, efficiencies_for, factors_of, row_for
-from service.performance.kernels import KernelTables, NotMeasuredError, in_process
-from service.performance.modes import quantization_modes
+from service.performance.fitted import SOURCE, efficiencies_for, factors_of, row_for
+from service.performance.kernel_tables import KernelTables, NotMeasuredError, in_process
+from service.performance.quantization_modes import quantization_modes
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.stored import Kernels
 from service.performance.tables import StepTables, calibrated
@@ -93,6 +94,9 @@ def workload(key: Deployed) -> Workload:
 def _calibrated(key: Deployed, tables: StepTables, basis: str, note: str) -> Timing:
     row = row_for(basis, key.rules.engine, key.rules.rules_version, key.gpu.architecture, kernel_class(key))
     factors = factors_of(row)
+    here = steps_of(key.rules.measured, _place(key)) if key.rules.measured else None
+    if here is not None:
+        factors = factors.scaled(here)
     return Timing(
         steps=calibrated(tables, roofline_tables(workload(key), key.gpu, key.layout, FLOOR), factors),
         request_overhead=factors.request_overhead,
@@ -103,7 +107,31 @@ def _calibrated(key: Deployed, tables: StepTables, basis: str, note: str) -> Tim
             note=note,
             overhead_source=SOURCE,
             expected_error_fraction=row.expected_error_fraction,
-        ),
+        )
+        if here is None
+        else _measured_here(here),
+    )
+
+
+def _measured_here(here: MeasuredSteps) -> Basis:
+    return Basis(
+        name=MEASURED_HERE,
+        is_measured=True,
+        source=here.source,
+        note="",
+        overhead_source=here.source,
+        expected_error_fraction=here.error_fraction,
+    )
+
+
+def _place(key: Deployed) -> Deployment:
+    """Return a deployment as callers measure it."""
+    return Deployment(
+        model=key.model.id,
+        gpu=key.gpu.id,
+        layout=key.layout,
+        weight_format=key.checkpoint.weight_format,
+        kv_cache_dtype=key.kv_cache_dtype,
     )
 
 

@@ -5,14 +5,15 @@ from dataclasses import replace
 from service.engine.answers.advice import binding_constraint, would_fit
 from service.engine.answers.assumptions import size_assumptions
 from service.engine.answers.described import Described, described
+from service.engine.answers.gpu_steps import next_smaller, notches, one_step_less, one_step_more
 from service.engine.answers.levers import levers
 from service.engine.answers.results import Pools, Sizing
-from service.engine.answers.steps import next_smaller, notches, one_step_less, one_step_more
-from service.engine.fleet.choice import best, deployments
+from service.engine.fleet.choice import deployments
 from service.engine.fleet.costs import cheapest_of, fleet_of, price_notes, with_token_prices
 from service.engine.fleet.figures import figures
 from service.engine.fleet.pools import PoolPair, decode_question, pools_for
 from service.engine.fleet.questions import SizeQuestion
+from service.engine.fleet.ranking import best
 
 POOLS_WARNING = (
     "gpus, cost, ttft_s and end_to_end_s are of both pools; layout, memory, at_load, saturation and engine_args are of "

@@ -87,17 +87,36 @@ def usd_per_hour(fleet: Fleet, offers: Iterable[Offer]) -> float:
 def _cheapest_offer(fleets: Sequence[Fleet], offers: Iterable[Offer]) -> Offer | None:
     """Return the offer that holds all fleets for least; None when none does.
 
-    Ties go to the offer id, so that the same catalog gives the same answer.
+    Ties go to fewer GPUs paid, then to the offer id, so that the same catalog gives the same answer.
     """
     gpus = {fleet.gpu for fleet in fleets}
     holding = [
         offer for offer in offers if gpus == {offer.gpu} and all(instances_needed(each, offer) for each in fleets)
     ]
-    return min(holding, key=lambda offer: (_instances(fleets, offer) * offer.usd_per_hour, offer.id), default=None)
+
+    def paid(offer: Offer) -> tuple[float, int, str]:
+        instances = _instances(fleets, offer)
+        return instances * offer.usd_per_hour, instances * offer.gpu_count, offer.id
+
+    return min(holding, key=paid, default=None)
 
 
 def _instances(fleets: Sequence[Fleet], offer: Offer) -> int:
     return sum(instances_needed(fleet, offer) for fleet in fleets)
+
+
+def cheapest_of_each_size(gpu: str, offers: Iterable[Offer]) -> tuple[Offer, ...]:
+    """Return the offers of a GPU that may be the cheapest of any fleet: of instances of one size the cheapest one.
+
+    Ties go to the offer id. How many instances a fleet takes depends on their size alone.
+    """
+    by_size: dict[tuple[int, bool], Offer] = {}
+    for offer in offers:
+        if offer.gpu == gpu:
+            other = by_size.setdefault((offer.gpu_count, offer.is_callers), offer)
+            if (offer.usd_per_hour, offer.id) < (other.usd_per_hour, other.id):
+                by_size[offer.gpu_count, offer.is_callers] = offer
+    return tuple(by_size.values())
 
 
 def least_usd_per_gpu_hour(gpu: str, offers: Iterable[Offer]) -> float:
