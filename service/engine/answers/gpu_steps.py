@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import inf
+from math import inf, nextafter
 from typing import Final
 
 from service.engine.answers.advice import reason
 from service.engine.answers.results import GpuStep
 from service.engine.fleet.aims import aim_of
-from service.engine.fleet.choice import deployments
+from service.engine.fleet.choice import better
 from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import SizeQuestion
-from service.engine.fleet.ranking import best
 from service.engine.fleet.space import simplicity
 from service.engine.inputs import Layout, Limits
 
@@ -62,9 +61,10 @@ def notches(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
     told: list[str] = []
     for name, limits in _looser(question.limits):
         looser = replace(question, limits=limits)
-        candidates = deployments(looser, at_most=(chosen.gpus * WORTH_TELLING, inf))
-        if candidates and (other := best(candidates, looser)).is_feasible:
-            told.append(f"{name} takes {other.gpus} GPUs instead of {chosen.gpus}")
+        too_many = chosen.gpus * WORTH_TELLING
+        gpus, _ = better(looser, (nextafter(too_many, inf), 0.0))
+        if gpus <= too_many:
+            told.append(f"{name} takes {gpus:.0f} GPUs instead of {chosen.gpus}")
     return tuple(told)
 
 
