@@ -12,6 +12,10 @@ from service.engine.fleet.choice import better
 from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import SizeQuestion
+<<<<<<< HEAD
+from service.engine.fleet.ranking import best, latency_s
+=======
+>>>>>>> integrate
 from service.engine.fleet.space import simplicity
 from service.engine.inputs import Layout, Limits
 
@@ -52,6 +56,32 @@ def one_step_more(question: SizeQuestion, chosen: Deployment) -> GpuStep | None:
         return None
     gpus = chosen.gpus + chosen.layout.gpus_per_replica
     return GpuStep(gpus=gpus, feasible=True, violates=None, usd_per_hour=_usd_per_hour(question, chosen.layout, gpus))
+
+
+def on_paid_gpus(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
+    """Return what all GPUs of the instances would do, where the fewest are stages of a pipeline, and others idle."""
+    cost = aim_of("cost", question.gpu, question.offers).cost(chosen.layout, chosen.replicas) if chosen.gpus else None
+    is_open = question.layout.pipeline_parallel_size is None and chosen.layout.pipeline_parallel_size > 1
+    if cost is None or not is_open or cost.gpus_paid == chosen.gpus:
+        return ()
+    resolved = resolve_size(question)
+    whole = [
+        layout
+        for layout in legal_layouts(resolved, question.layout).usual
+        if layout.pipeline_parallel_size == 1 and layout.gpus_per_replica * chosen.replicas == cost.gpus_paid
+    ]
+    if not whole:
+        return ()
+    layout = min(whole, key=simplicity)
+    other = deployment_of(question, resolved, plan_for(question, resolved, layout), chosen.replicas)
+    if other is None or not other.is_feasible or not latency_s(chosen, question):
+        return ()
+    told = (
+        f"tensor_parallel_size={layout.tensor_parallel_size} uses all {cost.gpus_paid} GPUs that are paid for anyway: "
+        f"requests end within {latency_s(other, question):.3g} s at the 95th percentile, on the {chosen.gpus} GPUs "
+        f"needed at least within {latency_s(chosen, question):.3g} s"
+    )
+    return (told,)
 
 
 def notches(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
