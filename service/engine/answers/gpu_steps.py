@@ -12,10 +12,7 @@ from service.engine.fleet.choice import better
 from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import SizeQuestion
-<<<<<<< HEAD
-from service.engine.fleet.ranking import best, latency_s
-=======
->>>>>>> integrate
+from service.engine.fleet.ranking import latency_s
 from service.engine.fleet.space import simplicity
 from service.engine.inputs import Layout, Limits
 
