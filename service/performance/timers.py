@@ -103,6 +103,7 @@ def _calibrated(key: Deployed, tables: StepTables, basis: str, note: str) -> Tim
             note=note,
             overhead_source=SOURCE,
             expected_error_fraction=row.expected_error_fraction,
+            stated_pace_error_fraction=row.pace_error_fraction,
         ),
     )
 

@@ -62,3 +62,10 @@ def test_examples_are_legal_questions(sources: Sources) -> None:
     asked = SizeBody(**{**ASKED, "tensor_parallel_size": 2})
 
     assert asked.answer(sources).result.layout.tensor_parallel_size == 2
+
+
+def test_memory_is_as_sure_as_ever(sources: Sources) -> None:
+    counts = SizeQuery(**ASKED, confidence=0.9).answer(sources).result.confidence.counts
+
+    assert len({count.gpus for count in counts}) == 1
+    assert [count.probability for count in counts] == [0.5, 0.8, 0.9, 0.95]

@@ -10,8 +10,12 @@ from service.engine.fleet.settings import Resolved, resolved_drafts
 from service.engine.inputs import EngineSettings, Headroom, Limits, Load
 from service.engine.memory.plan import MemoryPlan, keeps_separate_pools
 from service.engine.memory.separate_pools import MAMBA_FULL_MEMORY_RATIO, states_per_request, windows_ratio
+from service.engine.time.confidence import MEDIAN
 from service.engine.time.replica import Replica
 
+MEDIAN_SOURCE = (
+    "times are medians, as likely too long as too short; state confidence=0.9 for a count that holds nine times in ten"
+)
 KV_REQUEST_SOURCE = "every request is held at its full length, input and output together"
 PREFIX_SOURCE = "shared prefixes are not counted on: every request holds its own cache"
 GIVEN_POOL_SOURCE = "the pool is given, so gpu_memory_utilization does not size it"
@@ -37,7 +41,14 @@ def size_assumptions(question: SizeQuestion, deployment: Deployment) -> tuple[As
         *_limits(question.limits),
         *_time(deployment.replica),
         *_headroom(question.headroom),
+        *((_note("confidence", MEDIAN, "default", MEDIAN_SOURCE),) if deployment.replica is not None else ()),
     )
+
+
+def size_assumptions_at(confidence: float, told: tuple[Assumption, ...]) -> tuple[Assumption, ...]:
+    """Return what a sizing rests on with the confidence that was asked for in the place of the median."""
+    stated = _note("confidence", confidence, "request", None)
+    return tuple(stated if each.name == "confidence" else each for each in told)
 
 
 def replicas_assumptions(question: SizeQuestion, pod: Deployment) -> tuple[Assumption, ...]:

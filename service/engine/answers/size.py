@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from service.engine.answers.advice import binding_constraint, would_fit
-from service.engine.answers.assumptions import size_assumptions
+from service.engine.answers.assumptions import size_assumptions, size_assumptions_at
+from service.engine.answers.confidence import at, confidence_of, median_only
 from service.engine.answers.described import Described, described
 from service.engine.answers.levers import levers
 from service.engine.answers.results import Pools, Sizing
@@ -13,6 +14,7 @@ from service.engine.fleet.costs import cheapest_of, fleet_of, price_notes, with_
 from service.engine.fleet.figures import figures
 from service.engine.fleet.pools import PoolPair, decode_question, pools_for
 from service.engine.fleet.questions import SizeQuestion
+from service.engine.time.confidence import MEDIAN, sample_error
 
 POOLS_WARNING = (
     "gpus, cost, ttft_s and end_to_end_s are of both pools; layout, memory, at_load, saturation and engine_args are of "
@@ -27,11 +29,23 @@ def size(question: SizeQuestion) -> Sizing:
                (ceil(requests x (1 + headroom) / requests per replica) + spares)
                x tensor_parallel_size x pipeline_parallel_size x data_parallel_size
 
-    Among equals the cheapest is taken, then the one with the lowest latency at the asked load.
+    Among equals the cheapest is taken, then the one with the lowest latency at the asked load. With a stated
+    confidence every time is longer by what the basis and the sample may err, first seen with median times.
 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
+    if question.confidence is None:
+        return _sized(question)
+    median = _sized(at(question, MEDIAN, 0.0))
+    sample = sample_error(median.latency)
+    answer = median if question.confidence == MEDIAN else _sized(at(question, question.confidence, sample))
+    told = confidence_of(question, question.confidence, answer.gpus, median.latency, sample)
+    return replace(answer, confidence=told, assumptions=size_assumptions_at(question.confidence, answer.assumptions))
+
+
+def _sized(question: SizeQuestion) -> Sizing:
+    """Return the sizing under the times of the question."""
     return _size_pools(question) if question.disaggregated else _size_whole(question)
 
 
@@ -46,6 +60,7 @@ def _size_whole(question: SizeQuestion) -> Sizing:
         pools=None,
         binding_constraint=binding_constraint(chosen, smaller),
         would_fit=would_fit(chosen, question.limits, saving),
+        confidence=median_only(),
         one_gpu_step_less=one_step_less(question, chosen, smaller),
         one_gpu_step_more=one_step_more(question, chosen),
         levers=saving,
