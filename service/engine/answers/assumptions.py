@@ -45,12 +45,6 @@ def size_assumptions(question: SizeQuestion, deployment: Deployment) -> tuple[As
     )
 
 
-def size_assumptions_at(confidence: float, told: tuple[Assumption, ...]) -> tuple[Assumption, ...]:
-    """Return what a sizing rests on with the confidence that was asked for in the place of the median."""
-    stated = _note("confidence", confidence, "request", None)
-    return tuple(stated if each.name == "confidence" else each for each in told)
-
-
 def replicas_assumptions(question: SizeQuestion, pod: Deployment) -> tuple[Assumption, ...]:
     """Return what a number of pods rests on."""
     is_stated = question.layout.tensor_parallel_size is not None

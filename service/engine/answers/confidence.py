@@ -8,6 +8,7 @@ from service.engine.errors import EngineError
 from service.engine.fleet.choice import best, deployments
 from service.engine.fleet.pools import pools_for
 from service.engine.fleet.questions import SizeQuestion
+from service.engine.fleet.results import Assumption
 from service.engine.time.confidence import MEDIAN, slowdown, slower
 from service.engine.time.results import Latency
 
@@ -56,3 +57,9 @@ def _gpus(question: SizeQuestion) -> int:
         return best(deployments(question), question).gpus
     except EngineError:
         return 0
+
+
+def stated_in(told: tuple[Assumption, ...], confidence: float) -> tuple[Assumption, ...]:
+    """Return what a sizing rests on, with the confidence that was asked for in the place of the median."""
+    stated = Assumption(name="confidence", value=confidence, origin="request", source=None)
+    return tuple(stated if each.name == "confidence" else each for each in told)

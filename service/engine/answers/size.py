@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from service.engine.answers.advice import binding_constraint, would_fit
-from service.engine.answers.assumptions import size_assumptions, size_assumptions_at
-from service.engine.answers.confidence import at, confidence_of, median_only
+from service.engine.answers.assumptions import size_assumptions
+from service.engine.answers.confidence import at, confidence_of, median_only, stated_in
 from service.engine.answers.described import Described, described
 from service.engine.answers.levers import levers
 from service.engine.answers.results import Pools, Sizing
@@ -41,7 +41,7 @@ def size(question: SizeQuestion) -> Sizing:
     sample = sample_error(median.latency)
     answer = median if question.confidence == MEDIAN else _sized(at(question, question.confidence, sample))
     told = confidence_of(question, question.confidence, answer.gpus, median.latency, sample)
-    return replace(answer, confidence=told, assumptions=size_assumptions_at(question.confidence, answer.assumptions))
+    return replace(answer, confidence=told, assumptions=stated_in(answer.assumptions, question.confidence))
 
 
 def _sized(question: SizeQuestion) -> Sizing:
