@@ -16,7 +16,6 @@ from service.catalog.engine_rules import version_numbers
 from service.catalog.snapshot import Snapshot
 from service.engine import Gpu
 from service.engine.engines.registry import engine_named
-from service.performance.timers import MEASURED, KernelTimers
 from service.performance.calibration import left_out
 
 FIRST_STATED = (0, 2)  # development builds call themselves 0.1
