@@ -1,7 +1,7 @@
 """Published serving measurements against the schedule: TTFT, TPOT and throughput."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from service.calibration.logs.rows import Row, Skipped, UnstatedError
@@ -31,11 +31,14 @@ from service.engine import (
     streams_of,
 )
 from service.engine.time.lengths import LogNormalLength
+from service.engine.time.steps import RequestOverhead
 
 # It serves vLLM with a budget of 8,192 tokens, whatever the GPU.
 INFERENCEX_BATCHED_TOKENS: Final = 8_192
-# Offline runs queue everything; three times what runs at once is enough to see the steady rate.
-OFFLINE_WAVES: Final = 3
+# A step may be off by so much where prompts are of unknown length.
+DECIDES: Final = 0.05
+# Offline runs queue everything and last for many waves: the steady state, with as many more waiting as run.
+WAITING: Final = 2
 MOST_OFFLINE_REQUESTS: Final = 3_000
 # Long runs are measured in their steady state, over so many requests.
 STEADY_REQUESTS: Final = 2_000
@@ -96,6 +99,9 @@ def resolve_run(row: Row, catalog: Snapshot) -> Run | Skipped:
 def _planned(log: ServingLog, catalog: Snapshot) -> Run:
     model, gpu = served_model(log.model, catalog), served_gpu(log.gpu, catalog)
     rules = rules_for(log.engine, log.version)
+    if log.sent.is_in_process and log.engine == "tensorrt-llm" and not log.expert_parallel:
+        # Engines built by TensorRT (`trtllm_build_flags` of MLPerf's configs) run no iteration ahead of the scheduler.
+        rules = replace(rules, steps_planned_ahead=0)
     plan = plan_replica(
         model,
         gpu,
@@ -107,6 +113,8 @@ def _planned(log: ServingLog, catalog: Snapshot) -> Run:
     )
     if not plan.holds_one_request:
         raise UnstatedError("by our ledger not one request fits")
+    if _unknown_fraction(log, plan) > DECIDES:
+        raise UnstatedError("nobody publishes how long its prompts are, and in so large a batch that decides")
     traffic = Traffic(
         inputs=log.inputs,
         outputs=log.outputs,
@@ -114,6 +122,14 @@ def _planned(log: ServingLog, catalog: Snapshot) -> Run:
         burstiness=log.sent.burstiness,
     )
     return Run(log=log, plan=plan, traffic=traffic, load=_load(log, plan, traffic))
+
+
+def _unknown_fraction(log: ServingLog, plan: MemoryPlan) -> float:
+    """Return what prompts of unknown length add to or take from the bytes that a step reads. [fraction]."""
+    users = (log.sent.users or 1) / (streams_of(plan) * log.copies)
+    of_token = users * plan.kv_cache.bytes_per_token_per_gpu
+    cached = of_token * (log.input_tokens + log.output_tokens / 2)
+    return of_token * log.unknown_tokens / (plan.memory.weight_bytes + cached)
 
 
 def _stated(log: ServingLog, model: ModelFacts, gpu: Gpu) -> StatedSettings:
@@ -176,8 +192,7 @@ def _load(log: ServingLog, plan: MemoryPlan, traffic: Traffic) -> SimulatedLoad:
         if sent.how == "full":
             return sender.steady_users(traffic, users, max(2 * users, 50), users)
         return sender.burst_of_users(traffic, users, max((sent.count or 0) // streams, users))
-    count = min(OFFLINE_WAVES * at_once, MOST_OFFLINE_REQUESTS)
-    return sender.burst_of_users(traffic, count, count)
+    return sender.steady_users(traffic, WAITING * at_once, min(WAITING * at_once, MOST_OFFLINE_REQUESTS), at_once)
 
 
 def compare_run(run: Run, timers: StepTimers) -> list[Measured]:
@@ -186,9 +201,16 @@ def compare_run(run: Run, timers: StepTimers) -> list[Measured]:
     return [] if timing is None else measured_pairs(run, timing)
 
 
+def at_the_door(run: Run, timing: Timing) -> Timing:
+    """Return times with what requests of a run wait outside iterations: nothing where the engine is a library."""
+    if not run.log.sent.is_in_process:
+        return timing
+    return replace(timing, request_overhead=RequestOverhead(base_s=0.0, s_per_prompt_token=0.0))
+
+
 def measured_pairs(run: Run, timing: Timing) -> list[Measured]:
     """Return every figure of a published run beside the one that step times give."""
-    seen = benchmarked(run.plan, timing, run.traffic, run.load)
+    seen = benchmarked(run.plan, at_the_door(run, timing), run.traffic, run.load)
     return [
         Measured(
             case=run.log.case,

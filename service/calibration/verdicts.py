@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from service.calibration.serving import Run
+from service.calibration.serving import Run, at_the_door
 from service.engine import Timing, benchmarked
 from service.engine.time.confidence import slower_timing
 from service.engine.time.samples import ScheduleResult
@@ -21,7 +21,7 @@ def saturates(run: Run, timing: Timing) -> bool | None:
     rate = run.load.request_rate_per_s
     if rate is None:
         return None
-    return benchmarked(run.plan, timing, run.traffic, run.load).queue_growth_per_s > GROWING * rate
+    return benchmarked(run.plan, at_the_door(run, timing), run.traffic, run.load).queue_growth_per_s > GROWING * rate
 
 
 def saturated(run: Run) -> bool:
@@ -50,7 +50,7 @@ def keeps_limits(run: Run, timing: Timing) -> bool | None:
     if rate is None or not run.log.limits_s:
         return None
     load = replace(run.load, request_rate_per_s=BEYOND * rate)
-    seen = benchmarked(run.plan, slower_timing(timing, CONFIDENCE, 0.0), run.traffic, load)
+    seen = benchmarked(run.plan, slower_timing(at_the_door(run, timing), CONFIDENCE, 0.0), run.traffic, load)
     return not _within(run, seen)
 
 

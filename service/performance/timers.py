@@ -157,8 +157,12 @@ def _without_storage(config: Mapping[str, object]) -> dict[str, object]:
 
 
 def kernel_class(key: Deployed) -> str:
-    """Return which kernels dominate: dense or experts, and how weights are stored; as in calibration.yaml."""
-    has_experts = key.model.architecture.has_experts
+    """Return which kernels dominate, as in calibration.yaml: dense or experts, recurrent or not, and how weights are stored.
+
+    Iterations with prompts launch several times as many kernels for a recurrent layer, outside whole-step graphs.
+    """
+    architecture = key.model.architecture
+    has_experts, recurrent = architecture.has_experts, any(mixer.is_recurrent for mixer in architecture.mixers)
     scheme = key.checkpoint.quantization.scheme
     stored = "bf16" if scheme == "none" else scheme.split("-")[0]
-    return f"{'experts' if has_experts else 'dense'}-{stored}"
+    return f"{'experts' if has_experts else 'dense'}{'-recurrent' if recurrent else ''}-{stored}"

@@ -1,22 +1,30 @@
 """Writes `calibration.yaml`: the factors of every class, with the error of runs that their fit had not seen."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import date
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import yaml
 
-from service.calibration.fits.judged import Judged, by_class, expected_error, judged, pace_error, times_off
-from service.calibration.fits.serving import ANY, BOUNDS, Case, Key, cases_of, overall, teaches, typical
-from service.calibration.logs.rows import rows_at_hand
+from service.calibration.fits.judged import (
+    Judged,
+    by_class,
+    coverage,
+    expected_error,
+    fit,
+    judged,
+    pace_error,
+    times_off,
+)
+from service.calibration.fits.serving import ANY, Case, Key, cases_of, overall, teaches, typical
+from service.calibration.logs.rows import rows_at_hand, without_copies
 from service.calibration.serving import Measured, Run, resolve_run
 from service.catalog.snapshot import Snapshot
-from service.performance.calibration import Row, fitted_rows
 from service.performance.tables import Factors
 from service.performance.timers import MEASURED, ROOFLINE
 
@@ -26,6 +34,8 @@ SIGNIFICANT_DIGITS: Final = 4
 # Beyond this nothing is known but an order of magnitude.
 MOST_ERROR: Final = 4.0
 PROCESSES: Final = 2
+ROUNDS: Final = 2
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,22 +50,22 @@ class Calibration:
 def calibrate(folder: Path, catalog: Snapshot, today: date) -> Calibration:
     """Return the factors of every class, judged on sources or groups they were not fitted on.
 
-    A class whose runs are as many as the file's row was fitted on keeps its factors.
-
     Args:
         folder: a directory with `serving.jsonl`, and others of `FILES`.
         catalog: the models and GPUs that the runs name.
         today: the date to state.
     """
-    resolved = [resolve_run(row, catalog) for row in rows_at_hand(folder, FILES)]
+    own, copied = without_copies(rows_at_hand(folder, FILES))
+    resolved = [resolve_run(row, catalog) for row in own]
     runs = [run for run in resolved if isinstance(run, Run)]
-    lines: list[str] = [f"{len(runs)} of {len(resolved)} runs can be simulated"]
+    lines: list[str] = [f"{len(runs)} of {len(own) + len(copied)} runs can be simulated"]
     rows: list[dict[str, Any]] = []
     unseen: list[dict[str, Any]] = []
     for basis in (MEASURED, ROOFLINE):
-        outcomes = _judged(cases_of(runs, basis), basis)
+        outcomes = _judged(cases_of(runs, basis))
         unseen += _left_out(basis, outcomes)
         rows += _rows(basis, outcomes, today)
+        lines.append(f"{basis}: {coverage(outcomes):.0%} of figures are within what other sources let expect")
     lines += [" ".join(f"{name}={value}" for name, value in row.items()) for row in unseen]
     return Calibration(rows=tuple(rows), left_out=tuple(unseen), text="\n".join(lines) + "\n")
 
@@ -64,31 +74,46 @@ def calibrate(folder: Path, catalog: Snapshot, today: date) -> Calibration:
 _shared: dict[Key, tuple[list[Case], Factors, Factors | None]] = {}
 
 
-def _judged(cases: Sequence[Case], basis: str) -> list[Judged]:
-    """Return every class, fitted and judged, in processes side by side."""
-    known = {
-        (row.basis, row.engine, row.rules_versions, row.gpu_architecture, row.kernels): row for row in fitted_rows()
-    }
-    factors = {key: Factors(**row.factors.model_dump()) for key, row in known.items() if key[0] == basis}
+def _judged(cases: Sequence[Case]) -> list[Judged]:
+    """Return every class, fitted twice and then judged, in processes side by side.
+
+    The first fit is held near `START`, the second near the median of the engine's other classes.
+    """
+    classes = by_class(cases)
+    factors: dict[Key, Factors] = {}
+    for _ in range(ROUNDS):
+        centres = {key: _like(key, factors) for key in classes}
+        factors = _side_by_side(_fit_one, classes, centres, factors)
+    centres = {key: _like(key, factors) for key in classes}
+    return list(_side_by_side(_judge_one, classes, centres, factors).values())
+
+
+def _like(key: Key, factors: Mapping[Key, Factors]) -> Factors:
+    """Return the median constants of an engine's other classes."""
+    return typical({other: each for other, each in factors.items() if other != key}, key[1])
+
+
+def _side_by_side(
+    work: Callable[[Key], Result],
+    classes: Mapping[Key, list[Case]],
+    centres: Mapping[Key, Factors],
+    factors: Mapping[Key, Factors],
+) -> dict[Key, Result]:
     _shared.clear()
-    for key, own in by_class(cases).items():
-        row = known.get(key)
-        is_same = row is not None and _is_fit(row, own)
-        like = typical({name: each for name, each in factors.items() if name != key}, key[1])
-        _shared[key] = own, like, factors[key] if is_same else None
+    _shared.update({key: (own, centres[key], factors.get(key)) for key, own in classes.items()})
     with ProcessPoolExecutor(PROCESSES, mp_context=get_context("fork")) as pool:
-        return list(pool.map(_one, sorted(_shared)))
+        keys = sorted(_shared)
+        return dict(zip(keys, pool.map(work, keys), strict=True))
 
 
-def _is_fit(row: Row, own: Sequence[Case]) -> bool:
-    """Return whether a row was fitted on as many runs, within the bounds of today."""
-    is_within = all(low <= getattr(row.factors, name) <= high for name, (_, low, high) in BOUNDS.items())
-    return is_within and row.fit.runs == sum(teaches(case) for case in own)
+def _fit_one(key: Key) -> Factors:
+    own, like, begin = _shared[key]
+    return fit([case for case in own if teaches(case)], like, begin)
 
 
-def _one(key: Key) -> Judged:
-    own, like, kept = _shared[key]
-    return judged(key, own, like, kept)
+def _judge_one(key: Key) -> Judged:
+    own, like, factors = _shared[key]
+    return judged(key, own, like, factors or like)
 
 
 def _left_out(basis: str, outcomes: Sequence[Judged]) -> list[dict[str, Any]]:

@@ -13,8 +13,9 @@ EVEN: Final = 1e7
 INFERENCEX_PROMPTS_PER_USER: Final = 10
 OPEN_REQUESTS: Final = 500
 PROMPTS: Final = (r"[Rr]equests (\d+)", r"(\d+) prompts", r"(\d+) requests in", r"completed (\d+)")
-SEQS: Final = r"max[-_](?:num[-_]seqs|running[-_]requests)[ =]+(\d+)"
-BATCHED: Final = r"max[-_]num[-_]batched[-_]tokens[ =]+(\d+)"
+# MLPerf's harness of TensorRT-LLM names both otherwise: requests of one rank, tokens of its batch.
+SEQS: Final = r"(?:max[-_](?:num[-_]seqs|running[-_]requests)|gpu_batch_size)[ =]+(\d+)"
+BATCHED: Final = r"max[-_]num[-_](?:batched[-_])?tokens[ =]+(\d+)"
 UTILIZATION: Final = r"(?:gpu[-_]memory[-_]utilization|mem[-_]fraction[-_]static)[ =]+(0\.\d+|1\.0)"
 LONGEST: Final = r"(?:max[-_]model[-_]len|context[-_]length)[ =]+(\d+)"
 # Second-hand: the system prompt that the open loops of one source share.
@@ -32,6 +33,7 @@ class Sent:
     count: int | None  # prompts; None: as many as it takes
     burstiness: float
     is_steady: bool  # measured over many minutes: ramp and drain do not count
+    is_in_process: bool  # the engine is called as a library with tokens: no HTTP, no tokenizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,9 @@ def read_sent(row: Row) -> Sent:
         request_rate_per_s=float(rate) if rate else None,
         count=None if count is None else int(count),
         burstiness=EVEN if str(row.get("arrival")) == "constant" else 1.0,
-        is_steady="mlperf" in str(row.get("quality_tier")),
+        is_steady=is_mlperf(row),
+        # "Tokenization has not been part of the benchmark": github.com/mlcommons/inference language/*/README.md.
+        is_in_process=is_mlperf(row),
     )
 
 
@@ -77,6 +81,11 @@ def read_served(row: Row) -> Served:
         max_model_len=None if longest is None else int(longest),
         enforce_eager="enforce-eager" in remarks(row) or "enforce_eager True" in remarks(row),
     )
+
+
+def is_mlperf(row: Row) -> bool:
+    """Return whether a row is a result of MLPerf."""
+    return "mlperf" in str(row.get("quality_tier"))
 
 
 def shared_tokens(row: Row) -> int:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from service.calibration.logs.datasets import DataSet, data_set, mean_input_tokens, spread
-from service.calibration.logs.rows import Row, UnstatedError
-from service.calibration.logs.sent import Sent, Served, read_sent, read_served, shared_tokens
+from service.calibration.logs.rows import Row, UnstatedError, remarks
+from service.calibration.logs.sent import Sent, Served, is_mlperf, read_sent, read_served, shared_tokens
 from service.engine import EngineName, WeightFormat
 from service.engine.time.lengths import Length, UniformLength
 
@@ -23,6 +23,10 @@ HALVES: Final = ("bf16", "fp16")
 # InferenceX: lengths uniform between 0.8 and 1.0 of nominal.
 SHORTEST_FRACTION: Final = 0.8
 MILLISECONDS_PER_S: Final = 1e3
+ASSUMED: Final = "C"  # the quality of rows whose settings are assumed in part
+# GuideLLM divides the whole latency by the tokens, the wait for the first one included (`time_per_output_token_ms`
+# in src/guidellm/schemas/request_stats.py); its time between tokens is what others call time per output token.
+WHOLE_LATENCY_TOLERANCE: Final = 0.03
 QUANTITIES: Final[Mapping[str, str]] = {"ttft_ms": "ttft", "tpot_ms": "tpot", "e2e_ms": "e2e"}
 STATISTICS: Final[Mapping[str, float | None]] = {
     "mean": None, "p50": 50.0, "median": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0,
@@ -60,6 +64,7 @@ class ServingLog:
     is_inferencex: bool
     input_tokens: int
     output_tokens: int
+    unknown_tokens: int  # by how much prompts may be longer or shorter on average
     shared_tokens: int
     inputs: Length
     outputs: Length
@@ -67,6 +72,7 @@ class ServingLog:
     served: Served
     limits_s: Mapping[str, float]  # that the run had to keep, by quantity, at p99
     saturated: bool | None
+    is_doubtful: bool  # its source, or whoever collected it, says that settings are assumed or the work is a trial
     latencies: tuple[Seen, ...]
     reports_latency: bool
     tokens_per_s: float | None
@@ -110,10 +116,11 @@ def read_serving(row: Row) -> ServingLog:
         data_parallel_size=int(row.get("dp") or 1) if has_experts_spread else 1,
         num_gpus=int(row.get("num_gpus") or tensor_parallel_size * pipeline_parallel_size),
         expert_parallel=has_experts_spread,
-        spreads_attention="attention DP" in str(row.get("notes")),
+        spreads_attention="attention DP" in str(row.get("notes")) or (is_mlperf(row) and has_experts_spread),
         is_inferencex="InferenceX" in name,
         input_tokens=round(input_tokens),
         output_tokens=max(round(output_tokens), 1),
+        unknown_tokens=0 if known is None or row.get("isl") is not None else known.unknown_tokens,
         shared_tokens=shared_tokens(row),
         inputs=_length(input_tokens, basis, known, "input"),
         outputs=_length(output_tokens, basis, known, "output"),
@@ -121,7 +128,8 @@ def read_serving(row: Row) -> ServingLog:
         served=read_served(row),
         limits_s=_limits(row),
         saturated=row.get("saturated"),
-        latencies=tuple(_latencies(reported)) or _of_full_batch(row),
+        is_doubtful=str(row.get("quality_tier")) == ASSUMED or "experimental" in remarks(row),
+        latencies=tuple(_latencies(_paced(row))) or _of_full_batch(row),
         reports_latency=any(name in reported for name in QUANTITIES) or "energy" in row,
         tokens_per_s=reported.get("output_tokens_per_s"),
         tokens_per_s_per_gpu=reported.get("output_tokens_per_s_per_gpu"),
@@ -146,8 +154,35 @@ def _refuse_unlike(row: Row) -> None:
         raise UnstatedError("how many drafted tokens were accepted is not stated")
     if row.get("disaggregated"):
         raise UnstatedError("pools of their own: what a transfer of caches takes is not in any row")
+    if is_mlperf(row) and "v6" in str(row["source"]) and _drafts(row):
+        raise UnstatedError("MLPerf v6.0 may draft in this scenario, and how many tokens were accepted is not stated")
     if "VisionArena" in str(row.get("dataset")):
         raise UnstatedError("how many tokens its images take is not stated")
+
+
+def _drafts(row: Row) -> bool:
+    """Return whether a scenario allows drafts: DeepSeek-R1 Interactive.
+
+    Source: mlcommons.org/2026/03/mlperf-inference-gpt-oss.
+    """
+    return "deepseek-r1" in str(row.get("dataset")) and str(row["id"]).endswith("interactive")
+
+
+def _paced(row: Row) -> Row:
+    """Return the reported figures with the time per output token as others define it.
+
+    Where tokens x time per output token is the whole latency, the wait for the first token is in it, and the time
+    between tokens stands for it.
+    """
+    reported = row["reported"]
+    tpot, e2e, ttft, between = (reported.get(f"{name}_ms") or {} for name in ("tpot", "e2e", "ttft", "itl"))
+    if not (tpot.get("mean") and e2e.get("mean") and ttft.get("mean") and between.get("mean")):
+        return dict(reported)
+    whole = tpot["mean"] * float(row["osl"]) / e2e["mean"]
+    waits = ttft["mean"] / e2e["mean"]
+    if waits < 2 * WHOLE_LATENCY_TOLERANCE or abs(whole - 1) > WHOLE_LATENCY_TOLERANCE + waits / 4:
+        return dict(reported)
+    return {**reported, "tpot_ms": {"mean": between["mean"]}}
 
 
 def _version(row: Row) -> str | None:
