@@ -1,8 +1,7 @@
-"""A light HTTP client for measuring: connections kept, requests as bytes, open and closed loops."""
+"""A light HTTP client for measuring: raw sockets, requests as bytes, open and closed loops."""
 
-import asyncio
-import itertools
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,39 +46,87 @@ class Seen:
         return 1e3 * values[min(int(len(values) * percent / 100), len(values) - 1)] if values else float("nan")
 
 
+class _Connection:
+    """One request on its way."""
+
+    __slots__ = ("began_at", "ends_at", "received", "request", "socket")
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.socket()
+        self.socket.setblocking(False)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.connect_ex(("127.0.0.1", port))
+        self.request, self.received, self.began_at, self.ends_at = b"", b"", 0.0, 0.0
+
+    def answered(self) -> int | None:
+        """Return the status of an answer that is there as a whole."""
+        head, found, body = self.received.partition(b"\r\n\r\n")
+        if not found:
+            return None
+        status, at = int(head[9:12]), head.lower().find(b"content-length:")
+        length = 0 if at < 0 or status == 304 else int(head[at + 15 :].split(b"\r\n", 1)[0])
+        return status if len(body) >= length else None
+
+
 class Client:
-    """One connection at a time, opened when needed and kept."""
+    """Connections that are opened when needed and kept, on raw sockets: what measures should take little itself."""
 
     def __init__(self, port: int) -> None:
         self._port = port
-        self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        self._free: list[_Connection] = []
+        self._on_way: dict[int, _Connection] = {}
+        self._ready = select.epoll()
 
-    async def ask(self, request: bytes, seen: Seen, patience_s: float = 3.0) -> None:
-        began = time.perf_counter()
-        try:
-            async with asyncio.timeout(patience_s):
-                status = await self._asked(request)
-        except (TimeoutError, ConnectionError, OSError, asyncio.IncompleteReadError):
-            status = 0
-        seen.add(status, time.perf_counter() - began)
+    @property
+    def num_on_way(self) -> int:
+        return len(self._on_way)
 
-    async def _asked(self, request: bytes) -> int:
-        reader, writer = self._free.pop() if self._free else await asyncio.open_connection("127.0.0.1", self._port)
-        try:
-            writer.write(request)
-            head = await reader.readuntil(b"\r\n\r\n")
-            status = int(head[9:12])
-            at = head.lower().find(b"content-length:")
-            if at >= 0 and status != 304:
-                await reader.readexactly(int(head[at + 15 : head.index(b"\r\n", at)]))
-        except BaseException:
-            writer.close()
-            raise
-        if b"connection: close" in head.lower():
-            writer.close()
+    def send(self, request: bytes, patience_s: float) -> None:
+        one = self._free.pop() if self._free else _Connection(self._port)
+        one.request, one.received, one.began_at = request, b"", time.perf_counter()
+        one.ends_at = one.began_at + patience_s
+        self._on_way[one.socket.fileno()] = one
+        # A new connection is written to once it stands.
+        self._ready.register(one.socket.fileno(), select.EPOLLIN | select.EPOLLOUT)
+
+    def take(self, seen: Seen, wait_s: float) -> None:
+        """Take what comes within a while."""
+        for number, _ in self._ready.poll(max(wait_s, 0)):
+            one = self._on_way[number]
+            try:
+                status = self._went_on(one)
+            except OSError:
+                status = 0
+            if status is not None:
+                self._done(one, status, seen)
+        now = time.perf_counter()
+        for one in [one for one in self._on_way.values() if one.ends_at < now]:
+            self._done(one, 0, seen)
+
+    def _went_on(self, one: _Connection) -> int | None:
+        if one.request:
+            sent = one.socket.send(one.request)
+            one.request = one.request[sent:]
+            if not one.request:
+                self._ready.modify(one.socket.fileno(), select.EPOLLIN)
+            return None
+        part = one.socket.recv(1 << 18)
+        one.received += part
+        return one.answered() if part else 0
+
+    def _done(self, one: _Connection, status: int, seen: Seen) -> None:
+        seen.add(status, time.perf_counter() - one.began_at)
+        self._ready.unregister(one.socket.fileno())
+        del self._on_way[one.socket.fileno()]
+        if status == 0 or b"connection: close" in one.received[:2000].lower():
+            one.socket.close()
         else:
-            self._free.append((reader, writer))
-        return status
+            self._free.append(one)
+
+    def close(self) -> None:
+        for one in (*self._free, *self._on_way.values()):
+            one.socket.close()
+        self._ready.close()
 
 
 def post(body: bytes, path: str = "/size") -> bytes:
@@ -94,32 +141,30 @@ def get(path: str, **headers: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nhost: here\r\n{lines}\r\n".encode()
 
 
-async def closed_loop(port: int, requests: Iterator[bytes], clients: int, seconds: float) -> tuple[Seen, float]:
+def closed_loop(port: int, requests: Iterator[bytes], clients: int, seconds: float) -> tuple[Seen, float]:
     """Ask as fast as answers come; return what was seen and how long it took."""
-    client, seen, ends = Client(port), Seen(), time.perf_counter() + seconds
-
-    async def asking() -> None:
-        while time.perf_counter() < ends:
-            await client.ask(next(requests), seen, 60)
-
-    began = time.perf_counter()
-    await asyncio.gather(*(asking() for _ in range(clients)))
+    seen, began = Seen(), time.perf_counter()
+    with closing(Client(port)) as client:
+        while (is_open := time.perf_counter() < began + seconds) or client.num_on_way:
+            while is_open and client.num_on_way < clients:
+                client.send(next(requests), 60)
+            client.take(seen, 0.5)
     return seen, time.perf_counter() - began
 
 
-async def open_loop(port: int, requests: Iterator[bytes], per_s: float, seconds: float) -> Seen:
+def open_loop(port: int, requests: Iterator[bytes], per_s: float, seconds: float, patience_s: float = 3.0) -> Seen:
     """Ask at a rate, whatever comes back."""
-    client, seen, tasks, began = Client(port), Seen(), set[asyncio.Task[None]](), time.perf_counter()
-    for number in itertools.count():
-        due = began + number / per_s
-        if due > began + seconds:
-            break
-        while (wait := due - time.perf_counter()) > 0:  # noqa: ASYNC110 - a clock, not an event
-            await asyncio.sleep(wait)
-        task = asyncio.create_task(client.ask(next(requests), seen))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-    await asyncio.gather(*tasks)
+    seen, began, number = Seen(), time.perf_counter(), 0
+    with closing(Client(port)) as client:
+        while (due := began + number / per_s) < began + seconds or client.num_on_way:
+            is_open = due < began + seconds
+            wait_s = due - time.perf_counter() if is_open else 0.5
+            if wait_s <= 0:
+                client.send(next(requests), patience_s)
+                number += 1
+                if number % 4:  # when late, answers are still taken in between
+                    continue
+            client.take(seen, wait_s)
     return seen
 
 

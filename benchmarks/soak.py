@@ -5,7 +5,6 @@ question at the same revision has the same bytes wherever it is asked, and no co
 at half of capacity: memory, descriptors, threads and the 99th percentile stay as they were.
 """
 
-import asyncio
 import contextlib
 import json
 import os
@@ -168,14 +167,14 @@ def check(witness: Witness, ports: list[int]) -> None:
 def flat() -> dict[str, Any]:
     """Return memory, descriptors, threads and latency at half of capacity, by the minute or so."""
     with served() as (port, process):
-        seen, took_s = asyncio.run(closed_loop(port, distinct(), 2, 5))
+        seen, took_s = closed_loop(port, distinct(), 2, 5)
         rate = seen.count(200) / took_s / 2
         return {"seconds": FLAT_S, "per_s": round(rate, 1), "slices": list(_slices(port, process, rate))}
 
 
 def _slices(port: int, process: Any, rate: float) -> Iterator[dict[str, Any]]:
     for _ in range(10):
-        seen = asyncio.run(open_loop(port, distinct(), rate, FLAT_S / 10))
+        seen = open_loop(port, distinct(), rate, FLAT_S / 10)
         yield {
             "resident_mb": round(resident_mb(process)),
             "descriptors": len(os.listdir(f"/proc/{process.pid}/fd")),  # noqa: PTH208

@@ -124,7 +124,7 @@ class Way:
         lines, above = [], -1.0
         for call, functions in self.stays:
             mark = "^" if call.floor < above else " "
-            lines.append(f"{mark} {call.module.removeprefix('engine.'):<24}{', '.join(functions)}")
+            lines.append(f"{mark} {call.module.removeprefix('engine.'):<29}{', '.join(functions)}")
             above = call.floor
         return "\n".join(lines)
 

@@ -13,10 +13,10 @@ import uvicorn
 from service.access.commands import keys
 from service.api.connections import IDLE_S, Connection
 from service.api.openapi import rendered
+from service.calibration.fits.constants import SERVING, calibrate
+from service.calibration.fits.constants import written as calibration_written
 from service.calibration.fits.ledger import STARTUPS, fit, text_of
 from service.calibration.fits.roofline import fit_roofline
-from service.calibration.fits.rows import SERVING, calibrate
-from service.calibration.fits.rows import written as calibration_written
 from service.calibration.report import report, write_page
 from service.catalog.database import make_engine, migrate, writing
 from service.catalog.keeper import CatalogKeeper, seeded_snapshot
@@ -28,7 +28,7 @@ from service.engine.errors import EngineError
 from service.engine.time.ready import make_ready
 from service.main import create_app
 from service.measurements.checking import check, lines_of
-from service.performance.kernels import InProcess, KernelTables
+from service.performance.kernel_tables import InProcess, KernelTables
 from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
 from service.performance.warming import build_tables

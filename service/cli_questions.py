@@ -13,7 +13,7 @@ from typer.core import TyperCommand
 from service.catalog.database import make_engine
 from service.catalog.keeper import CatalogKeeper
 from service.engine.errors import EngineError
-from service.performance.kernels import InProcess, KernelTables
+from service.performance.kernel_tables import InProcess, KernelTables
 from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
 from service.questions.asked import Desk, Question

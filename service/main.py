@@ -12,9 +12,11 @@ from service.access.keys import read_keys
 from service.api import problems
 from service.api.access import Access
 from service.api.docs import install_docs
+from service.api.front import Front
 from service.api.headers import SecurityHeaders
 from service.api.heads import Heads
 from service.api.importer import Importer
+from service.api.kept import KeptReplies
 from service.api.media import JsonBodies
 from service.api.openapi import install_openapi
 from service.api.probe import Probe
@@ -23,13 +25,14 @@ from service.api.replies import Replies
 from service.api.routers import catalog, health, measurements, outside, workloads
 from service.api.routers.batches import batches_router
 from service.api.routers.questions import questions_router
-from service.api.seen import Seen, Sight
 from service.api.shelf import Shelf
+from service.api.telemetry import Seen, Sight
 from service.api.writes import CatalogWriter
 from service.catalog.database import make_engine
 from service.catalog.keeper import CatalogKeeper
+from service.outward.reader import JsonReader
 from service.performance.builder import Builder
-from service.performance.kernels import KernelTables
+from service.performance.kernel_tables import KernelTables
 from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
 from service.performance.warming import Warming
@@ -38,8 +41,10 @@ from service.questions.registry import QUESTIONS
 from service.settings import Settings
 from service.warm import asked_most
 from service.workloads.store import read_workloads
+from service.workloads.traffic import Traffic
 
 SWITCH_S = 1e-4
+PROMETHEUS_S = 2.0  # an autoscaler waits three seconds in all
 VERSION = "0.1.0"
 DESCRIPTION = (
     "How many GPUs does this LLM workload need? The serving engine's own number, the reason for it, "
@@ -49,10 +54,11 @@ DESCRIPTION = (
 
 def create_app(settings: Settings | None = None, questions: Sequence[Question] = QUESTIONS) -> FastAPI:
     """Return the service. Nothing happens on import; everything happens here and at start-up."""
-    settings = settings or Settings()
+    settings, kept = settings or Settings(), KeptReplies()
+    paths = frozenset(f"/{question.name}" for question in questions)
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Front | None]]:
         keeper = CatalogKeeper(
             make_engine(settings.database_url), settings.snapshot_path, settings.snapshot_poll_seconds
         )
@@ -64,6 +70,8 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
         )
         app.state.workloads = Shelf("workload", keeper.engine, read_workloads, settings.write_seconds)
         app.state.keys = Shelf("key", keeper.engine, read_keys, settings.write_seconds)
+        outward = JsonReader(PROMETHEUS_S, may_be_private=settings.private_addresses)
+        app.state.traffic = Traffic(outward, settings.allowed_prometheus())
         timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), Builder()))
         # Every socket call of the event loop gives the interpreter away; threads that compute hand it back this soon.
         sys.setswitchinterval(SWITCH_S)
@@ -80,7 +88,10 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
             len(keeper.snapshot.model_entries),
             len(keeper.snapshot.gpus),
         )
-        yield
+        # Who needs a key to ask, or writes a line of uvicorn's own, goes the long way.
+        is_plain = not settings.reads_need_key and not settings.access_log
+        yield {"front": Front(paths, kept, keeper, app.state.reception, app.state.sight) if is_plain else None}
+        await app.state.traffic.close()
         app.state.reception.close()
         app.state.importer.lane.close(at_once=True)  # a hub may take its time
         app.state.writer.lane.close()
@@ -101,7 +112,7 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.settings, app.state.sight = settings, Sight()
+    app.state.settings, app.state.sight = settings, Sight(writes_lines=settings.json_log)
     app.state.questions = {question.name: question for question in questions}
     problems.install(app)
     for router in (
@@ -117,10 +128,9 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
     install_docs(app)
     install_openapi(app)
     app.add_middleware(JsonBodies, max_body_bytes=settings.max_body_bytes)
-    app.add_middleware(Replies, paths=[f"/{question.name}" for question in questions])
+    app.add_middleware(Replies, paths=paths, kept=kept)
     app.add_middleware(Access, settings=settings)
     app.add_middleware(SecurityHeaders)
-    paths = frozenset(f"/{question.name}" for question in questions)
-    app.add_middleware(Seen, sight=app.state.sight, paths=paths, writes_lines=settings.json_log)
+    app.add_middleware(Seen, sight=app.state.sight, paths=paths)
     app.add_middleware(Heads)
     return app

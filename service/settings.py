@@ -48,12 +48,24 @@ class Settings(BaseSettings):
     )
     hub_timeout_seconds: float = Field(default=10.0, gt=0, le=120, description="for how long the hub may be silent")
     hub_deadline_seconds: float = Field(default=30.0, gt=0, le=600, description="how long a whole import may take")
+    prometheus_urls: str = Field(
+        default="",
+        description="comma-separated addresses that workloads may read their load from; none: no load is read",
+    )
+    private_addresses: bool = Field(
+        default=False,
+        description="whether a Prometheus, or who issues tokens, may be in a private network, and then over plain http",
+    )
     # A published config of 2.4 MB names every module that it leaves in 16 bits (nvidia/MiniMax-M3-NVFP4).
     max_body_bytes: int = Field(default=5_242_880, gt=0, description="largest request body that is read")
 
     def accepted_keys(self) -> tuple[str, ...]:
         """Return the API keys, without blanks."""
         return tuple(key.strip() for key in self.api_keys.get_secret_value().split(",") if key.strip())
+
+    def allowed_prometheus(self) -> frozenset[str]:
+        """Return the addresses that workloads may read their load from."""
+        return frozenset(url.strip().rstrip("/") for url in self.prometheus_urls.split(",") if url.strip())
 
     def allowed_hosts(self) -> frozenset[str]:
         """Return the hosts that an import may talk to."""

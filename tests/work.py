@@ -3,6 +3,7 @@
 import gc
 import sys
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,23 @@ def calls_of(work: Callable[[], object]) -> int:
     def count(_frame: Any, event: str, _argument: Any) -> None:
         nonlocal calls
         calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def functions_of(work: Callable[[], object]) -> Counter[str]:
+    """Return how often the work calls each function of the service, by module and name."""
+    calls: Counter[str] = Counter()
+
+    def count(frame: Any, event: str, _argument: Any) -> None:
+        module = frame.f_globals.get("__name__", "")
+        if event == "call" and module.startswith("service."):
+            calls[f"{module.removeprefix('service.')}:{frame.f_code.co_qualname}"] += 1
 
     sys.setprofile(count)
     try:

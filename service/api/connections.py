@@ -13,6 +13,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from service.api.front import Asking, Front
 from service.api.headers import SECURITY_HEADERS
 
 MOST_CONNECTIONS: Final = 4096
@@ -56,6 +57,9 @@ class Connection(HttpToolsProtocol):
         self._stated_bytes = 0  # of the headers of this request
         self._reads_headers = True
         self._timer: TimerHandle | None = None
+        self._ends_at: float | None = None  # of what is expected now
+        self._asking: Asking | None = None  # a question that waits for its body, and may be answered at once
+        self._held: list[bytes] = []  # of that body
 
     def connection_made(self, transport: BaseTransport) -> None:
         """Take the connection, unless there are too many."""
@@ -75,9 +79,9 @@ class Connection(HttpToolsProtocol):
         """Read on, while there is not too much of it."""
         if self.transport.is_closing():
             return
-        if self._timer is None and self._reads_headers:
-            self._expect(self.headers_s)
         if self._reads_headers:
+            if self._ends_at is None:
+                self._expect(self.headers_s)
             self._header_bytes += len(data)
         super().data_received(data)
         if self._reads_headers and self._header_bytes > MOST_HEADER_BYTES:
@@ -108,19 +112,62 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self._expect(self.body_s)
-        super().on_headers_complete()
+        front: Front | None = self.app_state.get("front")
+        if front is not None and not self.flow.write_paused and not self._is_answering:
+            self._asking = front.asking(self.parser.get_method(), self.url, self.headers)
+        if self._asking is None:
+            super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Read some of the body."""
-        if self.cycle is not None and not self.transport.is_closing():
+        if self._asking is not None:
+            self._held.append(body)
+        elif self.cycle is not None and not self.transport.is_closing():
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Wait for nothing more of this request."""
-        self._stop_waiting()
+        """Answer what needs no thought; wait for nothing more of this request."""
+        self._ends_at = None
         self._reads_headers = True
+        if self._asking is not None and self._answered_at_once():
+            return
         if self.cycle is not None and not self.transport.is_closing():
             super().on_message_complete()
+
+    @property
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _answered_at_once(self) -> bool:
+        """Return whether the question that was held is answered; if not, it goes the long way."""
+        front: Front = self.app_state["front"]
+        if self._asking is None or self.transport.is_closing():
+            return True
+        stays = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
+        body = b"".join(self._held)
+        answer = front.answer(self._asking, body, self.server_state.default_headers, stays=stays)
+        if answer is None:
+            self._go_the_long_way()
+            return False
+        self._asking, self._held = None, []
+        self.transport.write(answer)
+        if not stays:
+            self.transport.close()
+        self.on_response_complete()
+        return True
+
+    def _go_the_long_way(self) -> None:
+        """Hand a question that was held to the application, as far as it has come."""
+        body, self._asking, self._held = b"".join(self._held), None, []
+        super().on_headers_complete()
+        if body:
+            super().on_body(body)
+
+    def shutdown(self) -> None:
+        """Take no further request; what has begun is answered."""
+        if self._asking is not None and not self.transport.is_closing():
+            self._go_the_long_way()
+        super().shutdown()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the text of uvicorn's own
         """Answer what is no HTTP as every other mistake is answered."""
@@ -131,18 +178,32 @@ class Connection(HttpToolsProtocol):
         self._cut(431, "Request Header Fields Too Large", "headers-too-large", detail)
 
     def _expect(self, within_s: float) -> None:
-        self._stop_waiting()
-        self._timer = self.loop.call_later(within_s, self._too_slow)
+        """Cut the connection unless what is expected comes in time; a timer that rings no later is left as it is."""
+        self._ends_at = self.loop.time() + within_s
+        if self._timer is not None and self._timer.when() > self._ends_at:
+            self._stop_waiting()
+            self._ends_at = self.loop.time() + within_s
+        if self._timer is None:
+            self._timer = self.loop.call_at(self._ends_at, self._rings)
 
     def _stop_waiting(self) -> None:
+        self._ends_at = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _too_slow(self) -> None:
+    def _rings(self) -> None:
         self._timer = None
-        began = self.cycle is not None and not self.cycle.response_complete
-        if self._header_bytes or began:
+        if self._ends_at is None:
+            return
+        if self._ends_at > self.loop.time():
+            self._timer = self.loop.call_at(self._ends_at, self._rings)
+        else:
+            self._too_slow()
+
+    def _too_slow(self) -> None:
+        self._ends_at = None
+        if self._header_bytes or self._is_answering or self._asking is not None:
             self._cut(408, "Request Timeout", "too-slow", "the request did not arrive in time")
         elif not self.transport.is_closing():
             self.transport.close()

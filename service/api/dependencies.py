@@ -21,6 +21,7 @@ from service.catalog.keeper import CatalogKeeper
 from service.catalog.snapshot import Snapshot
 from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, RefusalError, stated_twice
 from service.settings import Settings
+from service.workloads.traffic import Traffic
 from service.workloads.workload import Workload
 
 
@@ -66,6 +67,12 @@ async def get_workloads(request: Request) -> Shelf[Mapping[str, Workload]]:
     return shelf
 
 
+async def get_traffic(request: Request) -> Traffic:
+    """Return who knows the load of workloads."""
+    traffic: Traffic = request.app.state.traffic
+    return traffic
+
+
 async def get_settings(request: Request) -> Settings:
     """Return the service's settings."""
     settings: Settings = request.app.state.settings
@@ -97,6 +104,7 @@ WriterDep = Annotated[CatalogWriter, Depends(get_writer)]
 SnapshotDep = Annotated[Snapshot, Depends(get_snapshot)]
 CallerDep = Annotated[Caller, Depends(get_caller)]
 WorkloadsDep = Annotated[Shelf[Mapping[str, Workload]], Depends(get_workloads)]
+TrafficDep = Annotated[Traffic, Depends(get_traffic)]
 SettingsDep = Annotated[Settings, Depends(get_settings)]
 
 

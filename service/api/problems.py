@@ -28,7 +28,13 @@ from service.engine.errors import (
 from service.hub.errors import HubError, NotOnHubError, UnusableHubAnswerError
 from service.questions.misread import misread
 from service.questions.refusals import RefusalError, RefusalKind, not_in_catalog
-from service.workloads.errors import NoWorkloadError, OtherVersionError, UnconditionalError, WorkloadError
+from service.workloads.errors import (
+    LoadUnknownError,
+    NoWorkloadError,
+    OtherVersionError,
+    UnconditionalError,
+    WorkloadError,
+)
 
 logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
@@ -187,6 +193,8 @@ async def _workload(_request: Request, error: WorkloadError) -> Response:
         case OtherVersionError():
             headers = {} if error.version is None else {"ETag": f'"{error.version}"'}
             return problem_response(412, "other-version", str(error), headers=headers)
+        case LoadUnknownError():
+            return problem_response(503, "load-unknown", str(error), headers={"Retry-After": "5"})
         case UnconditionalError():
             return problem_response(428, "precondition-required", str(error), headers={"ETag": f'"{error.version}"'})
         case _:

@@ -18,6 +18,7 @@ from service.questions.formats import Written, written
 Result = TypeVar("Result")
 BATCH_PAUSE_S: Final = 0.02
 BUSY: Final = "as many questions wait as can be answered in time; ask again"
+BUSY_HEADERS: Final = {"Retry-After": "1"}
 TOO_DEAR: Final = "this question was not answered in time; ask for fewer choices, or a shorter load"
 
 
@@ -41,7 +42,17 @@ class Reception:
         self.desk = desk
         self.admission = Admission(patience_s)
         self.patience_s = patience_s
+        self.num_inside = 0  # questions that were let in and are not answered yet
         self._under_way: dict[Hashable, _Shared] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether the next question is turned away before anybody reads it.
+
+        Of a burst, what is still being read counts too: a refusal should cost less than reading a question.
+        """
+        quick = self.admission.quick
+        return quick.is_full or self.num_inside - self.admission.num_dear >= quick.room
 
     async def written(self, request: Request, question: Question, asked: Asked, catalog: Snapshot) -> Written:
         """Return the answer in the format asked for; who leaves meanwhile is no longer worked for.

@@ -1,53 +1,32 @@
-"""Answers as they left, kept by the bytes that asked: a repeated question is read, looked up and sent, no more.
+"""Questions over ASGI: what was answered before is sent as it left, and what would wait too long is turned away.
 
-What is not kept is turned away here, before anybody reads it, while as many wait as can be answered in time.
+A connection of the service's own asks the front first (`front.py`), which answers the same from the same kept replies.
 """
 
-from collections.abc import Iterable, MutableMapping
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from hashlib import sha256
-from time import time
+from collections.abc import Iterable
 from typing import Final
 
-from cachetools import LRUCache
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.kept import KeptReplies, Key, Reply, age_headers, key_of, reply_of
 from service.api.problems import problem_response
-from service.api.reception import BUSY, Reception
-from service.api.tagged import CACHE_CONTROL
+from service.api.reception import BUSY, BUSY_HEADERS, Reception
 from service.catalog.keeper import CatalogKeeper
-from service.catalog.snapshot import Snapshot
 
-MOST_KEPT_BYTES: Final = 32 << 20
 MOST_BODY_BYTES: Final = 64 << 10  # of a question that is looked up by its bytes; a larger one is read by its route
 MOST_LARGE_AT_ONCE: Final = 4  # bodies above that; reading one takes the event loop some milliseconds
-OVERHEAD_BYTES: Final = 1024  # of one kept reply, beside its texts
-Header = tuple[bytes, bytes]
-Key = tuple[str, bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer as it leaves."""
-
-    headers: tuple[Header, ...]
-    body: bytes
-    etag: bytes
 
 
 class Replies:
     """ASGI middleware in front of the questions."""
 
-    def __init__(self, app: ASGIApp, paths: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, paths: Iterable[str], kept: KeptReplies) -> None:
         """Wrap an application whose questions are at these paths."""
         self._app = app
         self._paths = frozenset(paths)
-        self._kept: MutableMapping[Key, Reply] = LRUCache(MOST_KEPT_BYTES, getsizeof=_bytes_of)
-        self._of: tuple[Snapshot | None, date] = (None, date.min)  # prices grow stale with the days
+        self._kept = kept
         self._large = 0
-        self._inside = 0  # questions that were passed on and are not answered yet
-        self._busy = problem_response(503, "busy", BUSY, headers={"Retry-After": "1"})  # written once, sent often
+        self._busy = problem_response(503, "busy", BUSY, headers=BUSY_HEADERS)  # written once, sent often
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what is kept, turn away what would wait too long, pass on the rest."""
@@ -56,8 +35,8 @@ class Replies:
             return
         keeper: CatalogKeeper = scope["app"].state.catalog
         body, receive = await _body_of(scope, receive)
-        key = _key_of(scope, body)
-        reply = self._reply(key, keeper.snapshot)
+        key = key_of(scope, body)
+        reply = self._kept.get(key, keeper.snapshot)
         if reply is not None:
             await _send(reply, scope, send, keeper)
         elif self._turns_away(scope, body):
@@ -65,38 +44,29 @@ class Replies:
         else:
             await self._answer(scope, receive, send, key)
 
-    def _reply(self, key: Key | None, snapshot: Snapshot) -> Reply | None:
-        today = datetime.now(UTC).date()
-        if self._of[0] is not snapshot or self._of[1] != today:
-            self._kept.clear()
-            self._of = snapshot, today
-        return None if key is None else self._kept.get(key)
-
     def _turns_away(self, scope: Scope, body: bytes | None) -> bool:
         reception: Reception = scope["app"].state.reception
         is_large = body is None and scope["method"] == "POST"
-        admission = reception.admission
-        # Of a burst, what is still being read counts too: a refusal should cost less than reading a question.
-        is_full = admission.quick.is_full or self._inside - admission.num_dear >= admission.quick.room
-        return is_full or (is_large and self._large >= MOST_LARGE_AT_ONCE)
+        return reception.is_full or (is_large and self._large >= MOST_LARGE_AT_ONCE)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, key: Key | None) -> None:
         """Pass the question on, and keep the answer."""
         keeper: CatalogKeeper = scope["app"].state.catalog
+        reception: Reception = scope["app"].state.reception
         asked_of, held = keeper.snapshot, _Held(send)
         is_large = key is None  # or odd in another way, which is as rare
         self._large += is_large
-        self._inside += 1
+        reception.num_inside += 1
         try:
             await self._app(scope, receive, held)
         finally:
             self._large -= is_large
-            self._inside -= 1
+            reception.num_inside -= 1
         reply = held.reply()
         if reply is None:
             return
-        if key is not None and keeper.snapshot is asked_of is self._of[0] and _bytes_of(reply) < MOST_KEPT_BYTES:
-            self._kept[key] = reply
+        if key is not None and keeper.snapshot is asked_of:
+            self._kept.put(key, reply, asked_of)
         await _send(reply, scope, send, keeper)
 
 
@@ -118,24 +88,7 @@ class _Held:
 
     def reply(self) -> Reply | None:
         """Return the whole answer; None where there was none."""
-        if self._start is None:
-            return None
-        etag = b'"' + sha256(self._body).hexdigest()[:32].encode() + b'"'
-        own = ((b"etag", etag), (b"cache-control", CACHE_CONTROL.encode()))
-        return Reply((*self._start["headers"], *own), self._body, etag)
-
-
-def _bytes_of(reply: Reply) -> int:
-    return len(reply.body) + OVERHEAD_BYTES
-
-
-def _key_of(scope: Scope, body: bytes | None) -> Key | None:
-    """Return what an answer is kept under: the path, and the query string or body as it came."""
-    if scope["method"] == "GET":
-        return scope["path"], b"?" + scope["query_string"]
-    if scope["method"] != "POST" or body is None or scope["query_string"]:
-        return None
-    return scope["path"], body
+        return None if self._start is None else reply_of(tuple(self._start["headers"]), self._body)
 
 
 async def _body_of(scope: Scope, receive: Receive) -> tuple[bytes | None, Receive]:
@@ -163,20 +116,11 @@ async def _body_of(scope: Scope, receive: Receive) -> tuple[bytes | None, Receiv
 
 async def _send(reply: Reply, scope: Scope, send: Send, keeper: CatalogKeeper) -> None:
     """Send an answer, or that it has not changed; with the age of the catalog it is from."""
-    age = _age_headers(keeper)
+    age = age_headers(keeper)
     wanted = dict(scope["headers"]).get(b"if-none-match", b"")
     if reply.etag in wanted:
-        unchanged = [header for header in reply.headers if header[0] not in (b"content-length", b"content-type")]
-        await send({"type": "http.response.start", "status": 304, "headers": [*unchanged, *age]})
+        await send({"type": "http.response.start", "status": 304, "headers": [*reply.unchanged, *age]})
         await send({"type": "http.response.body", "body": b""})
         return
     await send({"type": "http.response.start", "status": 200, "headers": [*reply.headers, *age]})
     await send({"type": "http.response.body", "body": reply.body})
-
-
-def _age_headers(keeper: CatalogKeeper) -> list[Header]:
-    """Return for how long the catalog may have been out of date, where it was ever confirmed, and whether it is."""
-    health, now = keeper.health, time()
-    age_s = health.age_s(now)
-    age = [] if age_s is None else [(b"x-catalog-age", str(round(age_s)).encode())]
-    return [*age, (b"x-catalog-stale", b"true")] if health.is_stale(now) else age

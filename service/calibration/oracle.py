@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from service.calibration.logs.planned import oracle_configs, row_quantization
+from service.calibration.logs.oracle_rows import oracle_configs, row_quantization
 from service.calibration.logs.rows import Row, Skipped
 from service.catalog.engine_rules import rules_for
 from service.engine import (

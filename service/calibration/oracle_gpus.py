@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from service.calibration.logs.planned import gpu_configs
+from service.calibration.logs.oracle_rows import gpu_configs
 from service.calibration.logs.rows import Row, Skipped
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot

@@ -7,7 +7,8 @@ from urllib.parse import urljoin, urlsplit
 import httpx2
 
 from service.hub.errors import HubError, NotOnHubError, RedirectedAwayError, UnusableHubAnswerError
-from service.hub.pinning import pinned_address
+from service.outward.errors import OutwardError
+from service.outward.pinning import pinned_address
 
 MAX_BYTES: Final = 5 * 1024 * 1024
 MAX_REDIRECTS: Final = 3
@@ -104,7 +105,10 @@ class Fetcher:
 async def _pinned(url: str) -> tuple[str, dict[str, str], dict[str, str]]:
     """Return a URL by its address, and the headers and extensions that still name the host; a mirror here stays."""
     _, host, port = _origin(url)
-    address = None if host in LOOPBACK else await pinned_address(host, port)
+    try:
+        address = None if host in LOOPBACK else await pinned_address(host, port)
+    except OutwardError as error:
+        raise HubError(f"the hub's {error}") from error
     if address is None:
         return url, {}, {}
     return str(httpx2.URL(url).copy_with(host=address)), {"host": host}, {"sni_hostname": host}

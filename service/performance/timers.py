@@ -11,9 +11,9 @@ from service.engine.kept import Kept
 from service.engine.time.results import Basis
 from service.engine.time.simulations import Simulations
 from service.engine.time.steps import Deployed, Timing
-from service.performance.calibration import SOURCE, efficiencies_for, factors_of, row_for
-from service.performance.kernels import KernelTables, NotMeasuredError, in_process
-from service.performance.modes import quantization_modes
+from service.performance.fitted import SOURCE, efficiencies_for, factors_of, row_for
+from service.performance.kernel_tables import KernelTables, NotMeasuredError, in_process
+from service.performance.quantization_modes import quantization_modes
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.stored import Kernels
 from service.performance.tables import StepTables, calibrated

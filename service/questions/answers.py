@@ -54,8 +54,21 @@ class Answer(ABC, Generic[ResultT]):
         if not readings or "assumptions" not in self.body.model_fields:
             return self
         result: Any = self.result
-        told = replace(result, assumptions=(*dict.fromkeys(readings), *result.assumptions))
-        return type(self)(told, self.catalog_revision)
+        return self._resting_on((*dict.fromkeys(readings), *result.assumptions))
+
+    def with_measured(self, measured: Sequence[Assumption]) -> Self:
+        """Return the answer with what was measured in the place of what the question then stated."""
+        if not measured:
+            return self
+        names = {assumption.name for assumption in measured}
+        rest: Any = self.result
+        return self._resting_on((*measured, *(stated for stated in rest.assumptions if stated.name not in names)))
+
+    def _resting_on(self, assumptions: Sequence[Assumption]) -> Self:
+        result: Any = self.result
+        answer = type(self)(replace(result, assumptions=tuple(assumptions)), self.catalog_revision)
+        answer.asked = self.asked
+        return answer
 
     def asked_rows(self) -> Sequence[Row]:
         """Return the rows, each with the question that was asked."""

@@ -43,3 +43,7 @@ class TooManyError(WorkloadError):
     def __init__(self, most: int) -> None:
         """Keep how many there may be."""
         super().__init__(f"there are {most} workloads already; delete one first")
+
+
+class LoadUnknownError(WorkloadError):
+    """Nobody knows its load: no answer, and none of before that is young enough."""

@@ -13,14 +13,16 @@ from service.questions.capacity import CAPACITY
 from service.questions.misread import misread, unknown_field
 from service.questions.parts.part import CONTRADICTION
 from service.questions.recommend import RECOMMEND
-from service.questions.refusals import RefusalError
+from service.questions.refusals import Fault, RefusalError
 from service.questions.replicas import REPLICAS
 from service.questions.size import SIZE
 from service.workloads.errors import NoWorkloadError
+from service.workloads.load_from import LoadFrom
 
 WorkloadName = Annotated[str, StringConstraints(max_length=128, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 # What may be asked about a workload.
 ASKED_OF_ONE: Final[tuple[Question, ...]] = (SIZE, CAPACITY, RECOMMEND, REPLICAS)
+LOAD_FROM: Final = "load_from"
 LOADS: Final = frozenset({"concurrent_requests", "request_rate_per_s"})  # one of them is the load
 INCOMPLETE: Final = frozenset({"missing", CONTRADICTION})  # what one question lacks, another may not need
 
@@ -33,6 +35,12 @@ class Workload:
     version: int
     question: Mapping[str, Any]
     changed_at: datetime
+
+    @property
+    def load_from(self) -> LoadFrom | None:
+        """Return where its load is read; None where it is stated."""
+        stated = self.question.get(LOAD_FROM)
+        return None if stated is None else LoadFrom.model_validate(stated)
 
 
 def asked_of(
@@ -65,6 +73,9 @@ def answered_by(fields: Mapping[str, Any], questions: Sequence[Question] = ASKED
         RefusalError: a field is unknown or at fault, or no question can be asked.
     """
     _check_names(fields, questions)
+    source = load_source(fields)
+    if source is not None:
+        fields = {**fields, source.field: 1}
     answering, lacking = [], None
     for question in questions:
         own = {name: value for name, value in fields.items() if name in question.fields}
@@ -81,11 +92,30 @@ def answered_by(fields: Mapping[str, Any], questions: Sequence[Question] = ASKED
     return tuple(answering)
 
 
+def load_source(fields: Mapping[str, Any]) -> LoadFrom | None:
+    """Return where the load is read; None where it is stated.
+
+    Raises:
+        RefusalError: that is at fault, or a load is stated as well.
+    """
+    if LOAD_FROM not in fields:
+        return None
+    stated = [name for name in fields if name in LOADS]
+    if stated:
+        detail = f"{stated[0]} and {LOAD_FROM} were both stated"
+        raise RefusalError("invalid-request", detail, Fault(LOAD_FROM, detail, "one of them"))
+    try:
+        return LoadFrom.model_validate(fields[LOAD_FROM])
+    except ValidationError as error:
+        faults = [{**fault, "loc": (LOAD_FROM, *fault["loc"])} for fault in error.errors()]
+        raise misread(faults, tuple(f"{LOAD_FROM}.{name}" for name in LoadFrom.model_fields)) from error
+
+
 def _check_names(fields: Mapping[str, Any], questions: Sequence[Question]) -> None:
     """Refuse names that no question knows, and those that say how one answer is written."""
     known = tuple(
         name
-        for name in dict.fromkeys(name for question in questions for name in question.fields)
+        for name in dict.fromkeys((*(name for question in questions for name in question.fields), LOAD_FROM))
         if name not in BESIDE_THE_QUESTION
     )
     strangers = [name for name in fields if name not in known]

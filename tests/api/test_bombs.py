@@ -7,7 +7,7 @@ import pytest
 
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import EngineError
-from service.performance.kernels import InProcess, KernelTables
+from service.performance.kernel_tables import InProcess, KernelTables
 from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
 from service.questions.asked import Desk, Question

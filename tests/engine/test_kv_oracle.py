@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from service.calibration.logs.planned import oracle_configs
+from service.calibration.logs.oracle_rows import oracle_configs
 from tests.conftest import referee_rows
 
 ROWS = referee_rows("vllm_kv_oracle.jsonl")

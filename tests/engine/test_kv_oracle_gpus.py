@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from starlette.testclient import TestClient
 
-from service.calibration.logs.planned import gpu_configs
+from service.calibration.logs.oracle_rows import gpu_configs
 from service.calibration.oracle_gpus import GPUS
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.calibration.logs.planned import oracle_configs, row_quantization
+from service.calibration.logs.oracle_rows import oracle_configs, row_quantization
 from service.engine.errors import UnsupportedModelError
 from service.engine.families import parse_architecture
 from service.engine.inputs import Layout

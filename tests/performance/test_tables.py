@@ -13,7 +13,7 @@ import pytest
 from service.engine.inputs import Layout
 from service.performance import measured
 from service.performance.builder import Builder
-from service.performance.kernels import InProcess, KernelTables, NotMeasuredError
+from service.performance.kernel_tables import InProcess, KernelTables, NotMeasuredError
 from service.performance.measured import build
 from service.performance.stored import Kernels, Refusal, TableFiles, as_message, from_message
 from service.performance.tables import StepTables

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from service.api.dependencies import KeeperDep, ProbeDep
-from service.api.seen import Sight
+from service.api.telemetry import Sight
 from service.catalog.health import Origin
 
 router = APIRouter(tags=["health"])

@@ -30,7 +30,7 @@ from service.questions.answers import flat
 from service.questions.formats import written
 from service.questions.refusals import RefusalError
 from service.questions.replicas import REPLICAS
-from service.workloads.errors import NoWorkloadError
+from service.workloads.errors import WorkloadError
 from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, called
 
 router = APIRouter(tags=["workloads"], route_class=JsonRoute)
@@ -136,7 +136,7 @@ async def probe(
         how = {"format": "prometheus"}
         answer, asked = await answer_about(request, workload, question, how, reception, snapshot)
         gauges = written(answer, asked).text
-    except (RefusalError, EngineError, NoWorkloadError, ProblemError):
+    except (RefusalError, EngineError, WorkloadError, ProblemError):
         gauges = ""
     except ClientLeftError:
         return Response(status_code=CLIENT_LEFT)

@@ -11,18 +11,19 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from service.api.about import answer_about
-from service.api.dependencies import CallerDep, KeyDep, ReceptionDep, SnapshotDep, WorkloadsDep
+from service.api.dependencies import CallerDep, KeyDep, ReceptionDep, SnapshotDep, TrafficDep, WorkloadsDep
+from service.api.etags import tagged
 from service.api.media import JsonRoute
 from service.api.problems import ProblemError, problem_responses
 from service.api.reception import ClientLeftError
 from service.api.routers.questions import CLIENT_LEFT, PROBLEMS, answer_content
-from service.api.tagged import tagged
 from service.catalog.entries import Entry
 from service.questions.asked import Question
 from service.questions.fields import lists_of
 from service.questions.refusals import stated_twice
 from service.workloads.store import Condition, delete_workload, in_utc, put_workload, read_changes
-from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, answered_by, called
+from service.workloads.traffic import check_allowed
+from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, answered_by, called, load_source
 
 router = APIRouter(prefix="/workloads", tags=["workloads"], route_class=JsonRoute)
 MOST_FIELDS: Final = 100
@@ -59,7 +60,8 @@ class WorkloadBody(Entry):
 
     question: dict[str, Any] = Field(
         max_length=MOST_FIELDS,
-        description="fields of /size, /capacity, /recommend and /replicas; each takes those it knows",
+        description="fields of /size, /capacity, /recommend and /replicas; each takes those it knows. In the place of "
+        "a load, load_from: {prometheus_url, query, field, cooldown_s, max_age_s, loading_s, loading_bytes_per_s}",
         examples=[QUESTION],
     )
 
@@ -178,12 +180,16 @@ async def write_workload(
     body: WorkloadBody,
     shelf: WorkloadsDep,
     caller: CallerDep,
+    traffic: TrafficDep,
     response: Response,
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
 ) -> WorkloadShown:
     """Write a workload: one that is there already with If-Match, so that nobody's change is lost unseen."""
     answered_by(body.question)
+    source = load_source(body.question)
+    if source is not None:
+        check_allowed(source, traffic.allowed)
     condition = _condition(if_match, if_none_match)
     workload, is_new = await shelf.write(
         lambda session: put_workload(session, name, body.question, caller.name, condition)

@@ -27,7 +27,7 @@ from service.engine import (
     deployed,
     plan_replica,
 )
-from service.performance.kernels import NotMeasuredError
+from service.performance.kernel_tables import NotMeasuredError
 from service.performance.roofline import Efficiencies, roofline_tables
 from service.performance.tables import StepTables
 from service.performance.timers import measured_step_tables, workload

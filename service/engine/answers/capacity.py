@@ -6,7 +6,7 @@ from service.engine.answers.described import described
 from service.engine.answers.results import Capacity, CapacityRow, CurvePoint
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.figures import Rates, figures
-from service.engine.fleet.given import at_context, largest, longest_context, resolve_capacity, smallest_that_holds
+from service.engine.fleet.given_gpus import at_context, largest, longest_context, resolve_capacity, smallest_that_holds
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.demand import Arrivals, Users

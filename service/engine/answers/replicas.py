@@ -15,10 +15,11 @@ from service.engine.answers.results import Pod, Replicas
 from service.engine.fleet.aims import aim_of
 from service.engine.fleet.arguments import engine_args
 from service.engine.fleet.deployments import Deployment, resolve_size
-from service.engine.fleet.given import highest_rate, largest, resolve_capacity
+from service.engine.fleet.given_gpus import highest_rate, largest, resolve_capacity
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import CapacityQuestion, SizeQuestion
 from service.engine.inputs import Layout, StatedLayout
+from service.engine.memory.plan import model_weights
 from service.engine.time.demand import Arrivals, Users, kind_of, wanted_of
 
 
@@ -48,6 +49,7 @@ def replicas(question: SizeQuestion) -> Replicas:
         weight_format=pod.resolved.checkpoint.weight_format,
         kv_cache_dtype=pod.resolved.kv_cache_dtype,
         layout=layout,
+        weights=model_weights(plan),
         per_pod=Pod(
             max_concurrent_requests=int(of_one) if kind is Users else pod.carries(kind).max_concurrent_requests,
             max_requests_per_s=of_one if kind is Arrivals else None,

@@ -140,6 +140,7 @@ class Replicas:
     weight_format: WeightFormat
     kv_cache_dtype: KvCacheDtype
     layout: Layout
+    weights: ModelWeights
     per_pod: Pod
     utilization_fraction: float | None  # of what all pods carry, headroom included
     binding_constraint: BindingConstraint

@@ -6,9 +6,9 @@ from service.engine.answers.advice import binding_constraint, would_fit
 from service.engine.answers.assumptions import size_assumptions
 from service.engine.answers.confidence import at, confidence_of, median_only, stated_in
 from service.engine.answers.described import Described, described
+from service.engine.answers.gpu_steps import next_smaller, notches, one_step_less, one_step_more
 from service.engine.answers.levers import levers
 from service.engine.answers.results import Pools, Sizing
-from service.engine.answers.steps import next_smaller, notches, one_step_less, one_step_more
 from service.engine.fleet.choice import best, deployments
 from service.engine.fleet.costs import cheapest_of, fleet_of, price_notes, with_token_prices
 from service.engine.fleet.figures import figures

@@ -8,11 +8,11 @@ from typing import Final
 
 from service.engine.families.parts.attention import full_only
 from service.engine.families.parts.dense import Dense
-from service.engine.families.parts.drafts import Draft, like_the_last
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.latent import latent_if_stated, sparse_latent
+from service.engine.families.parts.mtp import Draft, like_the_last
 from service.engine.families.parts.sparsity import first_dense
 
 SPLIT_TOKENS: Final = FeedForward(experts=Experts(splits_tokens=True, sparsity=first_dense))

@@ -10,13 +10,13 @@ from typing import Final
 
 from service.engine.config_reader import ConfigReader, unknown_kind
 from service.engine.families.parts.attention import Mixers, alone, not_stated
-from service.engine.families.parts.drafts import Draft, head_of
 from service.engine.families.parts.experts import COUNT_NAMES, Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward, FeedForwardRule
 from service.engine.families.parts.latent import sparse_indexer
+from service.engine.families.parts.mtp import Draft, head_of
+from service.engine.families.parts.residual import hyper_connections
 from service.engine.families.parts.sizes import num_hidden_layers
-from service.engine.families.parts.streams import hyper_connections
 from service.engine.formats.elements import SINGLE_BYTES
 from service.engine.layers import Architecture, CompressedAttention, DecoderLayer, DraftHead, Mlp, RotaryTable
 

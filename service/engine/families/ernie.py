@@ -11,10 +11,10 @@ from typing import Final
 
 from service.engine.config_reader import ConfigReader, is_list, unknown_kind
 from service.engine.families.parts.attention import full_only
-from service.engine.families.parts.drafts import Draft, head_of
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
+from service.engine.families.parts.mtp import Draft, head_of
 from service.engine.families.parts.siglip import siglip_tower
 from service.engine.families.parts.sparsity import by_frequency
 from service.engine.families.parts.towers import blocks, perceptron, tower_heads, vision_part, with_whole

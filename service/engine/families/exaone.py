@@ -9,10 +9,10 @@ from typing import Final
 
 from service.engine.config_reader import ConfigReader
 from service.engine.families.parts.attention import full_only, windowed_as_stated
-from service.engine.families.parts.drafts import Draft, under_mtp
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
+from service.engine.families.parts.mtp import Draft, under_mtp
 from service.engine.families.parts.norms import on_heads
 from service.engine.families.parts.patch_mergers import gated_merging_tower
 from service.engine.families.parts.sparsity import first_dense

@@ -18,8 +18,8 @@ from service.engine.families.parts.attention import (
 )
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.norms import on_heads
+from service.engine.families.parts.residual import layer_embeddings
 from service.engine.families.parts.sizes import num_hidden_layers
-from service.engine.families.parts.streams import layer_embeddings
 from service.engine.families.parts.towers import seen
 from service.engine.layers import AlternatingUpdates, Encoder
 

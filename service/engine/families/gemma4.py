@@ -22,8 +22,8 @@ from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.norms import on_heads
 from service.engine.families.parts.profiling import Item
+from service.engine.families.parts.residual import layer_embeddings
 from service.engine.families.parts.sizes import num_hidden_layers
-from service.engine.families.parts.streams import layer_embeddings
 from service.engine.families.parts.towers import audio_part, blocks, divided, vision_part, with_whole
 from service.engine.families.parts.wrappers import always
 from service.engine.layers import DenseMlp, Encoder, GroupedQueryAttention, Mlp

@@ -9,11 +9,11 @@ from typing import Final
 from service.engine.families.deepseek import SPLIT_TOKENS_THROUGHOUT
 from service.engine.families.parts.attention import full_only
 from service.engine.families.parts.biases import output_apart
-from service.engine.families.parts.drafts import Draft, like_the_last
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.latent import latent, sparse_latent
+from service.engine.families.parts.mtp import Draft, like_the_last
 from service.engine.families.parts.norms import on_heads_where
 from service.engine.families.parts.rotary import rotating
 from service.engine.families.parts.sparsity import first_dense

@@ -14,8 +14,8 @@ from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.latent import latent_attention, selecting
 from service.engine.families.parts.norms import on_heads, on_heads_where
+from service.engine.families.parts.residual import hyper_connections
 from service.engine.families.parts.sparsity import first_dense
-from service.engine.families.parts.streams import hyper_connections
 from service.engine.layers import Mlp
 
 

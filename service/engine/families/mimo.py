@@ -10,10 +10,10 @@ from typing import Final
 from service.engine.config_reader import ConfigReader
 from service.engine.families.parts.attention import Mixers, alone, base_attention, not_stated, windowed_where_asked
 from service.engine.families.parts.biases import output_apart
-from service.engine.families.parts.drafts import Draft, head_of, like_the_last, sliding_dense
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
+from service.engine.families.parts.mtp import Draft, head_of, like_the_last, sliding_dense
 from service.engine.families.parts.rotary import stated_tables
 from service.engine.families.parts.sizes import num_hidden_layers
 from service.engine.layers import Architecture, DecoderLayer, DraftHead, GroupedQueryAttention, RotaryTable

@@ -11,10 +11,10 @@ from typing import Final
 from service.engine.config_reader import ConfigReader, unknown_kind
 from service.engine.families.parts.attention import Mixers, alone, base_attention, check_length, repeated
 from service.engine.families.parts.dense import Dense
-from service.engine.families.parts.drafts import Draft, like_the_last
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
+from service.engine.families.parts.mtp import Draft, like_the_last
 from service.engine.families.parts.norms import on_heads
 from service.engine.families.parts.sizes import num_hidden_layers
 from service.engine.families.parts.towers import blocks, perceptron, seen, tower_heads

@@ -11,9 +11,9 @@ from typing import Final
 from service.engine.config_reader import MAX_LAYERS, ConfigReader, unknown_kind
 from service.engine.families.parts.attention import Mixers, alone, base_attention
 from service.engine.families.parts.dense import Dense
-from service.engine.families.parts.drafts import Draft, last_with_softmax
 from service.engine.families.parts.experts import COUNT_NAMES, Experts
 from service.engine.families.parts.family import Family
+from service.engine.families.parts.mtp import Draft, last_with_softmax
 from service.engine.families.parts.rotary import no_tables
 from service.engine.layers import (
     Architecture,

@@ -11,10 +11,10 @@ from typing import Final
 
 from service.engine.config_reader import MAX_ENTRIES, ConfigReader, unknown_kind
 from service.engine.families.parts.attention import Mixers, alone, base_attention, by_layer_types, not_stated, repeated
-from service.engine.families.parts.drafts import Draft, head_of, sliding_dense
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
+from service.engine.families.parts.mtp import Draft, head_of, sliding_dense
 from service.engine.families.parts.norms import on_heads
 from service.engine.families.parts.towers import blocks, seen, tower_heads, vision_part
 from service.engine.families.parts.wrappers import always

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from service.engine.fleet.costs import Fleet, cheapest
+from service.engine.fleet.costs import Fleet, cheapest, cheapest_of_each_size
 from service.engine.fleet.questions import Objective, Offer
 from service.engine.fleet.results import Cost
 from service.engine.inputs import Gpu, Layout
@@ -82,4 +82,4 @@ class Aim:
 
 def aim_of(objective: Objective, gpu: Gpu, offers: Iterable[Offer]) -> Aim:
     """Return an objective at the prices of a GPU's offers."""
-    return Aim(objective=objective, gpu=gpu, offers=tuple(offer for offer in offers if offer.gpu == gpu.id))
+    return Aim(objective=objective, gpu=gpu, offers=cheapest_of_each_size(gpu.id, offers))

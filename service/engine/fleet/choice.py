@@ -20,6 +20,7 @@ from service.engine.fleet.deployments import Deployment, deployment_of, excess, 
 from service.engine.fleet.estimates import alone_s, estimated_excess
 from service.engine.fleet.planned import held_of, legal_layouts
 from service.engine.fleet.questions import Objective, SizeQuestion
+from service.engine.fleet.recalled import recalled
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.space import Space, simplicity
 from service.engine.fleet.variants import Planner, roomiest, variants
@@ -208,13 +209,13 @@ class _Search:
         return tuple(deployment for deployment in tried if deployment is not None)
 
 
-def _search(question: SizeQuestion, objective: Objective, hope: float) -> _Search:
+def _search(question: SizeQuestion, aim: Aim, hope: float) -> _Search:
     resolved = resolve_size(question)
     return _Search(
         question=question,
         resolved=resolved,
         space=legal_layouts(resolved, question.layout),
-        aim=aim_of(objective, question.gpu, question.offers),
+        aim=aim,
         hope=hope,
     )
 
@@ -230,18 +231,15 @@ def deployments(
         at_most: leave out what is worse than this.
         hope: how many times faster than the quick estimate kernels may be.
     """
-    search = _search(question, objective, hope)
-    known = search.usual(at_most)
-    search.others(known if search.kept else _no_worse_than(known))
+    return recalled(question, hope, objective, at_most, lambda aim: _deployments(_search(question, aim, hope), at_most))
+
+
+def _deployments(search: _Search, at_most: Merit) -> tuple[Deployment, ...]:
+    first, second = known = search.usual(at_most)
+    search.others(known if search.kept else (first, nextafter(second, inf)))  # what is as good is truly better than it
     # What takes too much does carry the load: nothing was found to be impossible.
     is_impossible = not search.kept and len(search.hopeless) >= len(search.space.usual)
     return search.explained() if is_impossible else tuple(search.kept)
-
-
-def _no_worse_than(merit: Merit) -> Merit:
-    """Return what everything as good as a bound is truly better than."""
-    first, second = merit
-    return first, nextafter(second, inf)
 
 
 def rising(question: SizeQuestion, objective: Objective = "gpus", hope: float = HOPED) -> Iterator[tuple[Merit, bool]]:
@@ -250,7 +248,7 @@ def rising(question: SizeQuestion, objective: Objective = "gpus", hope: float = 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
-    return _search(question, objective, hope).rising()
+    return _search(question, aim_of(objective, question.gpu, question.offers), hope).rising()
 
 
 def least(question: SizeQuestion, objective: Objective = "gpus", hope: float = HOPED) -> Merit:

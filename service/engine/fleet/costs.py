@@ -100,6 +100,20 @@ def _instances(fleets: Sequence[Fleet], offer: Offer) -> int:
     return sum(instances_needed(fleet, offer) for fleet in fleets)
 
 
+def cheapest_of_each_size(gpu: str, offers: Iterable[Offer]) -> tuple[Offer, ...]:
+    """Return the offers of a GPU that may be the cheapest of any fleet: of instances of one size the cheapest one.
+
+    Ties go to the offer id. How many instances a fleet takes depends on their size alone.
+    """
+    by_size: dict[tuple[int, bool], Offer] = {}
+    for offer in offers:
+        if offer.gpu == gpu:
+            other = by_size.setdefault((offer.gpu_count, offer.is_callers), offer)
+            if (offer.usd_per_hour, offer.id) < (other.usd_per_hour, other.id):
+                by_size[offer.gpu_count, offer.is_callers] = offer
+    return tuple(by_size.values())
+
+
 def least_usd_per_gpu_hour(gpu: str, offers: Iterable[Offer]) -> float:
     """Return the lowest price of one GPU within any offer: no fleet of n GPUs costs less than n times that."""
     return min((offer.usd_per_hour / offer.gpu_count for offer in offers if offer.gpu == gpu), default=inf)

@@ -51,7 +51,7 @@ class Space:
         return (*self.usual, *self.unusual)
 
 
-@derived(128)
+@derived(512)
 def space_of(architecture: Architecture, quantization: Quantization, target: Target, stated: StatedLayout) -> Space:
     """Return the legal layouts to consider.
 

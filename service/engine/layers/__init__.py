@@ -29,10 +29,10 @@ from service.engine.layers.latent import LatentAttention, SparseIndexer
 from service.engine.layers.mamba import Mamba1, Mamba2
 from service.engine.layers.nothing import NoAttention, NoMlp
 from service.engine.layers.recurrent import RecurrentMixer
+from service.engine.layers.residual import AlternatingUpdates, hyper_connections, stream_joiner
 from service.engine.layers.rotary import RotaryTable, Rotated
 from service.engine.layers.shared_blocks import SharedBlocks
 from service.engine.layers.short_convolution import ShortConvolution
-from service.engine.layers.streams import AlternatingUpdates, hyper_connections, stream_joiner
 
 # Families say `Attention` and `Mlp` of any layer's parts.
 Attention = Mixer

@@ -15,9 +15,9 @@ from service.engine.formats.elements import dtype_bytes
 from service.engine.layers.base import FeedForward, Mixer, Part
 from service.engine.layers.embeddings import PerLayerEmbeddings
 from service.engine.layers.encoder import Encoder
+from service.engine.layers.residual import AlternatingUpdates
 from service.engine.layers.rotary import RotaryTable
 from service.engine.layers.shared_blocks import SharedBlocks
-from service.engine.layers.streams import AlternatingUpdates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

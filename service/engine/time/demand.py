@@ -7,11 +7,11 @@ from typing import ClassVar, Final
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Headroom, Limits, Load
 from service.engine.time.batching import Serving
+from service.engine.time.carrier import Carrier, Demand
 from service.engine.time.estimate import in_flight, kept_pace, read_rate, throughput
 from service.engine.time.grid import Grid, rate_grid, rate_upto, user_grid, users_upto
 from service.engine.time.results import Violation
 from service.engine.time.samples import ScheduleResult
-from service.engine.time.terms import Carrier, Demand
 from service.engine.time.traffic import Sender, SimulatedLoad
 
 __all__ = ["Arrivals", "Demand", "Users", "demand_of", "kind_of", "users_of", "wanted_of"]

@@ -14,7 +14,7 @@ from service.engine.errors import EngineError
 from service.engine.fleet.choice import best, deployments
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.inputs import Headroom, Limits, Load, StatedLayout
-from service.performance.kernels import InProcess, KernelTables
+from service.performance.kernel_tables import InProcess, KernelTables
 from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
 

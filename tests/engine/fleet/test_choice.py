@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import ceil, inf
 
-from service.engine.answers.steps import next_smaller
+from service.engine.answers.gpu_steps import next_smaller
 from service.engine.fleet.choice import best, deployments, least
 from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import Headroom, Limits, StatedLayout

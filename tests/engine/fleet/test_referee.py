@@ -16,7 +16,7 @@ from service.engine.errors import EngineError
 from service.engine.fleet.aims import NOTHING, Merit, aim_of
 from service.engine.fleet.choice import best, deployments
 from service.engine.fleet.deployments import resolve_size
-from service.engine.fleet.given import largest, resolve_capacity
+from service.engine.fleet.given_gpus import largest, resolve_capacity
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import Objective, SizeQuestion, StatedSettings
 from service.engine.inputs import Headroom, Layout, Limits, Load, StatedLayout

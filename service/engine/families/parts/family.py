@@ -7,8 +7,8 @@ from typing import Protocol
 from service.engine.config_reader import ConfigReader
 from service.engine.families.parts.attention import AttentionRule
 from service.engine.families.parts.biases import BiasRule, as_stated
-from service.engine.families.parts.drafts import Draft
 from service.engine.families.parts.feed_forward import FeedForward, FeedForwardRule
+from service.engine.families.parts.mtp import Draft
 from service.engine.families.parts.norms import CountRule, HeadNormRule, without_head_norms
 from service.engine.families.parts.profiling import Item
 from service.engine.families.parts.rotary import RotaryRule, stated_tables

@@ -8,14 +8,14 @@ import logging
 import re
 import sys
 from collections.abc import Iterator
+from itertools import count
 from time import perf_counter, time
-from typing import Any, Final
+from typing import Final
 from uuid import uuid4
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.reception import Reception
@@ -31,8 +31,14 @@ logger = logging.getLogger("service.requests")
 class Sight:
     """What is counted, in a registry of its own: two services in one process do not mix."""
 
-    def __init__(self) -> None:
-        """Start at zero."""
+    def __init__(self, *, writes_lines: bool = False) -> None:
+        """Start at zero; a line of JSON for each request is written where lines are wanted."""
+        self._writes_lines = writes_lines
+        if writes_lines:
+            logger.setLevel(logging.INFO)
+            if not logger.handlers:
+                logger.addHandler(logging.StreamHandler(sys.stdout))
+            logger.propagate = False
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "sizer_http_requests", "Requests answered", ("route", "method", "status"), registry=self.registry
@@ -40,7 +46,38 @@ class Sight:
         self.seconds = Histogram(
             "sizer_http_request_seconds", "Until answered", ("route",), buckets=BUCKETS_S, registry=self.registry
         )
+        self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}  # as many as labels
+        self._id, self._ids = uuid4().hex[:20], count(1)
         self.kept = Counter("sizer_kept_replies", "Answers sent as kept", ("route",), registry=self.registry)
+
+    def note(self, route: str, method: str, status: int, seconds: float, request_id: str, **known: str | None) -> None:
+        """Count a request that was answered, and write its line.
+
+        Args:
+            route: its template.
+            method: as it came.
+            status: of the answer.
+            seconds: until it was answered. [s]
+            request_id: of the request.
+            known: what else a line says of it.
+        """
+        method = method if method in METHODS else "other"
+        children = self._children.get((route, method, status))
+        if children is None:
+            children = self.requests.labels(route, method, str(status)), self.seconds.labels(route)
+            self._children[route, method, status] = children
+        children[0].inc()
+        children[1].observe(seconds)
+        if self._writes_lines:
+            line = {"at": round(time(), 3), "request_id": request_id, "method": method, "route": route}
+            times = {"status": status, "ms": round(1000 * seconds, 1)}
+            logger.info(json.dumps({**line, **times, "caller": None, **known}))
+
+    def request_id(self, stated: bytes | None) -> bytes:
+        """Return the caller's own id where it is a plain one, else a new one."""
+        if stated is not None and REQUEST_ID.fullmatch(stated):
+            return stated
+        return b"%b%012x" % (self._id.encode(), next(self._ids))
 
     def watch(self, keeper: CatalogKeeper, reception: Reception) -> None:
         """Read gauges of these when asked."""
@@ -78,17 +115,11 @@ class _Gauges(Collector):
 
 
 class Seen:
-    """ASGI middleware: counts each request, tells how long it took, and writes its line where lines are wanted."""
+    """ASGI middleware: notes each request, and tells how long it took."""
 
-    def __init__(self, app: ASGIApp, sight: Sight, paths: frozenset[str], *, writes_lines: bool) -> None:
+    def __init__(self, app: ASGIApp, sight: Sight, paths: frozenset[str]) -> None:
         """Wrap an application whose kept answers are at these paths."""
         self._app, self._sight, self._paths = app, sight, paths
-        if writes_lines:
-            logger.setLevel(logging.INFO)
-            if not logger.handlers:
-                logger.addHandler(logging.StreamHandler(sys.stdout))
-            logger.propagate = False
-        self._writes_lines = writes_lines
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, and remember what became of it."""
@@ -96,29 +127,24 @@ class Seen:
             await self._app(scope, receive, send)
             return
         began_at, status = perf_counter(), 500
-        request_id = _request_id(scope)
+        request_id = self._sight.request_id(dict(scope["headers"]).get(b"x-request-id"))
 
         async def send_timed(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers["X-Request-ID"] = request_id
-                headers["Server-Timing"] = f"total;dur={1000 * (perf_counter() - began_at):.1f}"
+                headers = [*message["headers"], *timing_headers(request_id, perf_counter() - began_at)]
+                message = {**message, "headers": headers}
             await send(message)
 
         try:
             await self._app(scope, receive, send_timed)
         finally:
-            self._note(scope, status, perf_counter() - began_at, request_id)
+            self._note(scope, status, perf_counter() - began_at, request_id.decode())
 
     def _note(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         route = self._route(scope, status)
-        method = scope["method"] if scope["method"] in METHODS else "other"
-        self._sight.requests.labels(route, method, str(status)).inc()
-        self._sight.seconds.labels(route).observe(seconds)
-        if self._writes_lines:
-            logger.info(_line(scope, route, method, status, seconds, request_id))
+        self._sight.note(route, scope["method"], status, seconds, request_id, **_known(scope, route, status))
 
     def _route(self, scope: Scope, status: int) -> str:
         """Return the template of a route; an answer that never came to one was kept, or refused before."""
@@ -130,25 +156,19 @@ class Seen:
         return str(template or UNMATCHED)
 
 
-def _request_id(scope: Scope) -> str:
-    """Return the caller's own id where it is a plain one, else a new one."""
-    stated: bytes = dict(scope["headers"]).get(b"x-request-id", b"")
-    return stated.decode() if REQUEST_ID.fullmatch(stated) else uuid4().hex
+def timing_headers(request_id: bytes, seconds: float) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
+    """Return what an answer says of its own making.
+
+    >>> timing_headers(b"a1", 0.0012)
+    ((b'x-request-id', b'a1'), (b'server-timing', b'total;dur=1.2'))
+    """
+    return (b"x-request-id", request_id), (b"server-timing", b"total;dur=%.1f" % (1000 * seconds))
 
 
-def _line(scope: Scope, route: str, method: str, status: int, seconds: float, request_id: str) -> str:
-    """Return what a log keeps of a request: neither its query string nor its key."""
-    caller = scope.get("state", {}).get("caller")
-    line: dict[str, Any] = {
-        "at": round(time(), 3),
-        "request_id": request_id,
-        "method": method,
-        "route": route,
-        "status": status,
-        "ms": round(1000 * seconds, 1),
-        "caller": getattr(caller, "name", None),
-    }
+def _known(scope: Scope, route: str, status: int) -> dict[str, str | None]:
+    """Return who asked, and for which workload: neither a query string nor a key."""
+    known = {"caller": getattr(scope.get("state", {}).get("caller"), "name", None)}
     name = scope.get("path_params", {}).get("name")
-    if route.startswith("/workloads/") and name is not None and status < 400:
-        line["workload"] = name
-    return json.dumps(line)
+    return (
+        {**known, "workload": name} if route.startswith("/workloads/") and name is not None and status < 400 else known
+    )

@@ -1,7 +1,7 @@
 """What runs beside the residual stream: Gemma 3n's embeddings (huggingface.co/google/gemma-3n-E4B-it), DeepSeek V4's streams."""
 
 from service.engine.config_reader import ConfigReader
-from service.engine.families.parts.streams import hyper_connections, layer_embeddings
+from service.engine.families.parts.residual import hyper_connections, layer_embeddings
 
 
 def test_a_layer_has_embeddings_of_its_own_unless_the_config_says_none() -> None:

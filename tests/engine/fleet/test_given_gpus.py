@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from service.engine.errors import UnsupportedLayoutError
-from service.engine.fleet.given import at_context, largest, resolve_capacity
+from service.engine.fleet.given_gpus import at_context, largest, resolve_capacity
 from service.engine.inputs import Limits, StatedLayout
 from service.engine.time.demand import Arrivals
 from tests.engine.conftest import Asked, arrivals, capacity_of, users

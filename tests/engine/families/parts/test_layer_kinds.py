@@ -1,6 +1,6 @@
 """Which of the layers a draft is like."""
 
-from service.engine.families.parts.kinds import drafts_alike, last, slides
+from service.engine.families.parts.layer_kinds import drafts_alike, last, slides
 from service.engine.layers import DecoderLayer, DenseMlp, GroupedQueryAttention, Mixer, ShortConvolution
 
 FULL = GroupedQueryAttention(num_attention_heads=8, num_key_value_heads=2, head_dim=64, v_head_dim=64)

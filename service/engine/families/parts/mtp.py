@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from service.engine.config_reader import ConfigReader, unknown_kind
-from service.engine.families.parts.kinds import chooses_tokens, drafts_alike, last, slides
+from service.engine.families.parts.layer_kinds import chooses_tokens, drafts_alike, last, slides
 from service.engine.layers import Architecture, DecoderLayer, DenseMlp, DraftHead
 
 Builder = Callable[[ConfigReader, Architecture, int], DraftHead]

@@ -1,0 +1,95 @@
+"""Searches recalled: prices enter a choice by comparisons alone, so prices that order alike choose alike.
+
+    kept   = what a search came to, with every merit that it compared
+    same   = today's merits of the same replicas stand in the same order: each comparison ends as it did then
+
+A price that changes thus costs the prices of some dozen fleets, not the search; one that turns an order does.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Final, Generic, TypeVar, cast
+
+from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
+from service.engine.fleet.questions import Objective, SizeQuestion
+from service.engine.inputs import Layout
+
+Outcome = TypeVar("Outcome")
+MOST_KEPT: Final = 256  # searches of one model: a question makes one for each of its levers, a recommendation a hundred
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotedAim(Aim):
+    """An aim that notes every merit it told."""
+
+    noted: dict[tuple[Layout, float], Merit] = field(default_factory=dict, repr=False, compare=False)
+
+    def merit(self, layout: Layout, replicas: float) -> Merit:
+        """Return how good so many replicas are."""
+        merit = self.noted.get((layout, replicas))
+        if merit is None:
+            merit = self.noted[layout, replicas] = super().merit(layout, replicas)
+        return merit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Made(Generic[Outcome]):
+    """A search that was made."""
+
+    outcome: Outcome
+    at_most: Merit
+    noted: Mapping[tuple[Layout, float], Merit]
+
+    def ends_alike(self, aim: Aim, at_most: Merit) -> bool:
+        """Return whether every comparison ends as it did."""
+        before = [*self.noted.values(), self.at_most, NOTHING]
+        today = [*(aim.merit(layout, replicas) for layout, replicas in self.noted), at_most, NOTHING]
+        return before == today or in_same_order(before, today)
+
+
+def in_same_order(before: Sequence[Merit], today: Sequence[Merit]) -> bool:
+    """Return whether whatever was less, equal or more still is.
+
+    >>> in_same_order([(2.0, 9.0), (1.0, 5.0)], [(2.0, 8.0), (1.0, 6.0)])
+    True
+    >>> in_same_order([(1.0, 9.0), (1.0, 5.0)], [(1.0, 5.0), (1.0, 5.0)])
+    False
+    """
+    order = sorted(range(len(before)), key=before.__getitem__)
+    return all(
+        today[one] < today[other] if before[one] < before[other] else today[one] == today[other]
+        for one, other in pairwise(order)
+    )
+
+
+def noted_aim(objective: Objective, question: SizeQuestion) -> NotedAim:
+    """Return an objective at the prices of a question, which notes what it told."""
+    aim = aim_of(objective, question.gpu, question.offers)
+    return NotedAim(objective=objective, gpu=aim.gpu, offers=aim.offers)
+
+
+def recalled(
+    question: SizeQuestion, way: Hashable, objective: Objective, at_most: Merit, search: Callable[[NotedAim], Outcome]
+) -> Outcome:
+    """Return what a search finds: as it was found before, where today's prices order all it compared as then.
+
+    Args:
+        question: what is searched for.
+        way: how, if in several ways.
+        objective: what is compared; latency is not kept.
+        at_most: the merit that is to be reached.
+        search: what looks, and compares merits of the aim it is given, and nothing else that depends on prices.
+    """
+    if objective == "latency":
+        return search(noted_aim(objective, question))
+    priceless = replace(question, offers=(), left_out_offers=(), flags=frozenset())
+    kept = question.model.derived.by("searches", MOST_KEPT)
+    key = (way, objective, priceless)
+    before = cast("_Made[Outcome] | None", kept.get(key))
+    if before is not None and before.ends_alike(aim_of(objective, question.gpu, question.offers), at_most):
+        return before.outcome
+    aim = noted_aim(objective, question)
+    outcome = search(aim)
+    kept.put(key, _Made(outcome=outcome, at_most=at_most, noted=aim.noted))
+    return outcome
