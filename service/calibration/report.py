@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
+from service.calibration.fits.constants import FILES
 from service.calibration.fits.ledger import STARTUPS
-from service.calibration.fits.rows import FILES
 from service.calibration.logs.rows import Row, Skipped, rows_of
 from service.calibration.oracle import compare_oracle
 from service.calibration.oracle_gpus import compare_gpus
@@ -16,7 +16,7 @@ from service.catalog.engine_rules import version_numbers
 from service.catalog.snapshot import Snapshot
 from service.engine import Gpu
 from service.engine.engines.registry import engine_named
-from service.performance.calibration import left_out
+from service.performance.fitted import left_out
 
 FIRST_STATED = (0, 2)  # development builds call themselves 0.1
 BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from service.calibration.fits.judged import times_off
-from service.calibration.logs.rows import Row, Skipped
+from service.calibration.logs.rows import Row, Skipped, without_copies
 from service.calibration.serving import Measured, Run, measured_pairs, resolve_run
 from service.calibration.verdicts import keeps_limits, saturated, saturates
 from service.catalog.snapshot import Snapshot
@@ -25,7 +25,9 @@ class Figures:
 def served_figures(rows: Sequence[Row], catalog: Snapshot, skipped: list[Skipped]) -> Figures:
     """Return every figure of every run that can be simulated; the others are added to what is skipped."""
     timers, figures = KernelTimers(), Figures()
-    for row in rows:
+    own, copied = without_copies(rows)
+    skipped += copied
+    for row in own:
         run = resolve_run(row, catalog)
         if isinstance(run, Skipped):
             skipped.append(run)

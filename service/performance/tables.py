@@ -77,6 +77,7 @@ class StepTables:
     decode: tuple[tuple[float, ...], ...]  # REQUESTS x CONTEXTS: a whole iteration that only decodes
     tokens: tuple[float, ...]  # TOKENS: everything but attention, by tokens of the batch
     attention: tuple[float, ...]  # ATTENDED: attention of one prompt token, by the tokens it attends to
+    place: int = 0  # of the kernels they are measured with, among those asked for; 0: the format's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,7 +72,16 @@ def build_timer(key: Deployed, tables: KernelTables) -> Timing:
         measured = measured_step_tables(key, tables)
     except NotMeasuredError as refusal:
         return roofline_timer(key, str(refusal))
-    return _calibrated(key, measured, MEASURED, "")
+    return _calibrated(key, measured, MEASURED, _stand_in(key, measured))
+
+
+def _stand_in(key: Deployed, measured: StepTables) -> str:
+    """Return which kernels stand in for a format whose own were not measured on a GPU; nothing where they were."""
+    if not measured.place:
+        return ""
+    modes = kernels_of(key).modes[measured.place]
+    named = ", ".join(f"{name} {mode}" for name, mode in modes.items())
+    return f"{key.checkpoint.quantization.scheme} was not measured on {key.gpu.id}; kernels of {named} stand in"
 
 
 def roofline_timer(key: Deployed, note: str) -> Timing:
@@ -157,7 +166,7 @@ def _without_storage(config: Mapping[str, object]) -> dict[str, object]:
 
 
 def kernel_class(key: Deployed) -> str:
-    """Return which kernels dominate, as in calibration.yaml: dense or experts, recurrent or not, and how weights are stored.
+    """Return which kernels dominate, as in calibration.yaml: dense or experts, recurrent or not, and the format.
 
     Iterations with prompts launch several times as many kernels for a recurrent layer, outside whole-step graphs.
     """

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from service.calibration.logs.rows import UnstatedError
+from service.calibration.logs.rows import UnstatedError, without_copies
 from service.calibration.logs.serving import read_serving
 
 ROW: dict[str, Any] = {
@@ -68,6 +68,53 @@ def test_ranks_without_experts_spread_over_them_are_copies() -> None:
     log = read_serving({**ROW, "isl": 547, "dp": 8, "num_gpus": 8})
 
     assert (log.data_parallel_size, log.copies) == (1, 8)
+
+
+def test_mlperf_s_settings_are_read_by_its_harness_s_names() -> None:
+    notes = "Settings: kv=fp8, max_num_tokens=4608, gpu_batch_size=512 accelerator_model_name: NVIDIA B300"
+    log = read_serving({**ROW, "isl": 800, "tp": 8, "ep": 8, "quality_tier": "B-mlperf", "notes": notes})
+
+    assert (log.served.max_num_batched_tokens, log.served.max_num_seqs) == (4_608, 512)
+    assert log.spreads_attention  # 'enable_attention_dp': True in NVIDIA's config of DeepSeek-R1
+    assert log.sent.is_in_process
+
+
+def test_a_time_per_token_that_includes_the_first_is_read_from_the_time_between_tokens() -> None:
+    # GPUStack's GLM-5.2 on H200: 540.8 ms x 1,024 tokens are the 553.8 s of the whole request, 499.4 s of it a wait.
+    figures = {"ttft_ms": {"mean": 499_353.1}, "e2e_ms": {"mean": 553_770.0}, "itl_ms": {"mean": 53.19}}
+    row = {**ROW, "isl": 8_204, "osl": 1_024.0, "concurrency": 512}
+    log = read_serving({**row, "reported": {**figures, "tpot_ms": {"mean": 540.79, "p50": 659.16}}})
+    own = read_serving({**row, "reported": {**figures, "tpot_ms": {"mean": 53.2, "p50": 53.1}}})
+
+    assert [seen.value_s for seen in log.latencies if seen.quantity == "tpot"] == [0.05319]
+    assert [seen.value_s for seen in own.latencies if seen.quantity == "tpot"] == pytest.approx([0.0532, 0.0531])
+
+
+def test_figures_of_two_gpus_that_are_alike_to_the_digit_count_for_neither() -> None:
+    other = {**ROW, "id": "two", "gpu": "NVIDIA A100 SXM 80GB"}
+    own, copied = without_copies([ROW, other, {**ROW, "id": "three", "reported": {"ttft_ms": {"mean": 30.0}}}])
+
+    assert [row["id"] for row in own] == ["three"]
+    assert [skipped.case for skipped in copied] == ["one", "two"]
+
+
+def test_what_a_source_calls_a_trial_is_doubtful() -> None:
+    assert read_serving({**ROW, "isl": 547, "notes": "the source calls this work experimental"}).is_doubtful
+    assert read_serving({**ROW, "isl": 547, "quality_tier": "C"}).is_doubtful
+    assert not read_serving({**ROW, "isl": 547, "quality_tier": "B"}).is_doubtful
+
+
+def test_a_scenario_that_may_draft_is_left_out_by_name() -> None:
+    row = {
+        **ROW,
+        "source": "MLPerf Inference v6.0 results",
+        "quality_tier": "B-mlperf",
+        "dataset": "MLPerf deepseek-r1",
+    }
+
+    with pytest.raises(UnstatedError, match="draft"):
+        read_serving({**row, "id": "b300-deepseek-r1-interactive"})
+    assert read_serving({**row, "id": "b300-deepseek-r1-server"}).input_tokens == 800
 
 
 @pytest.mark.parametrize(
