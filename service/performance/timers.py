@@ -173,5 +173,6 @@ def kernel_class(key: Deployed) -> str:
     architecture = key.model.architecture
     has_experts, recurrent = architecture.has_experts, any(mixer.is_recurrent for mixer in architecture.mixers)
     scheme = key.checkpoint.quantization.scheme
-    stored = "bf16" if scheme == "none" else scheme.split("-")[0]
+    # Blocks of fp8 have kernels of their own; where they were not measured, others stand in, and are as far off.
+    stored = "bf16" if scheme == "none" else scheme if scheme == "fp8-block" else scheme.split("-")[0]
     return f"{'experts' if has_experts else 'dense'}{'-recurrent' if recurrent else ''}-{stored}"

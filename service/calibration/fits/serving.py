@@ -68,7 +68,7 @@ FEWEST_RUNS: Final = 3
 ROBUST_ERROR: Final = 0.1
 # A user notices a slow answer most by its pace: errors of TPOT count twice.
 TPOT_WEIGHT: Final = 2.0
-MOST_RUNS: Final = 60  # of a class that a fit looks at, as many of each source
+MOST_RUNS: Final = 40  # of a class that a fit looks at, as many of each source
 MOST_RATIO: Final = 10.0  # a queue that grows without end is no more wrong than this
 SEARCH_STEP: Final = 0.02
 MOST_EVALUATIONS: Final = 8
@@ -114,13 +114,13 @@ def cases_of(runs: Iterable[Run], basis: str) -> list[Case]:
 
 
 def _class_of(key: Deployed, basis: str) -> Key:
-    """Return the class of a run: the roofline has one for each generation, measured kernels one for each kind."""
-    generation, rules = key.gpu.architecture, key.rules
+    """Return the class of a run: the roofline has two for each generation, measured kernels one for each kind."""
+    generation, rules, kernels = key.gpu.architecture, key.rules, kernel_class(key)
     if basis == ROOFLINE:
-        return (basis, rules.engine, ANY, generation, ANY)
+        return (basis, rules.engine, ANY, generation, kernels.split("-")[0])
     # Its years before 0.20 had other kernels; vLLM's change little with its rules.
     version = rules.rules_version if rules.engine == "tensorrt-llm" else ANY
-    return (basis, rules.engine, version, generation, kernel_class(key))
+    return (basis, rules.engine, version, generation, kernels)
 
 
 def _tables(key: Deployed, basis: str) -> tuple[StepTables, StepTables] | None:
@@ -136,8 +136,8 @@ def _tables(key: Deployed, basis: str) -> tuple[StepTables, StepTables] | None:
 def teaches(case: Case) -> bool:
     """Return whether a fit may look at a run, as its source words it before anything is predicted.
 
-    Settings that were assumed and trials teach nothing of an engine; where arrivals pile up without end, a mean wait
-    says how long the run took.
+    Settings that were assumed, trials and slowed GPUs teach nothing of an engine; where arrivals pile up without end,
+    a mean wait says how long the run took.
     """
     return not case.run.log.is_doubtful and not case.run.log.saturated
 

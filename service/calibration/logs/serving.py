@@ -24,6 +24,8 @@ HALVES: Final = ("bf16", "fp16")
 SHORTEST_FRACTION: Final = 0.8
 MILLISECONDS_PER_S: Final = 1e3
 ASSUMED: Final = "C"  # the quality of rows whose settings are assumed in part
+# A trial by its own words; a GPU that its owner slowed is not the one of the data sheet.
+UNLIKE: Final = ("experimental", "power limit")
 # GuideLLM divides the whole latency by the tokens, the wait for the first one included (`time_per_output_token_ms`
 # in src/guidellm/schemas/request_stats.py); its time between tokens is what others call time per output token.
 WHOLE_LATENCY_TOLERANCE: Final = 0.03
@@ -72,7 +74,7 @@ class ServingLog:
     served: Served
     limits_s: Mapping[str, float]  # that the run had to keep, by quantity, at p99
     saturated: bool | None
-    is_doubtful: bool  # its source, or whoever collected it, says that settings are assumed or the work is a trial
+    is_doubtful: bool  # its source, or whoever collected it, says what makes it unlike others
     latencies: tuple[Seen, ...]
     reports_latency: bool
     tokens_per_s: float | None
@@ -128,7 +130,7 @@ def read_serving(row: Row) -> ServingLog:
         served=read_served(row),
         limits_s=_limits(row),
         saturated=row.get("saturated"),
-        is_doubtful=str(row.get("quality_tier")) == ASSUMED or "experimental" in remarks(row),
+        is_doubtful=str(row.get("quality_tier")) == ASSUMED or any(word in remarks(row) for word in UNLIKE),
         latencies=tuple(_latencies(_paced(row))) or _of_full_batch(row),
         reports_latency=any(name in reported for name in QUANTITIES) or "energy" in row,
         tokens_per_s=reported.get("output_tokens_per_s"),
