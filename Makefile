@@ -10,7 +10,7 @@ PORT ?= 8000
 COMPILE := $(BIN)/python -c "from service.engine.time.ready import make_ready; make_ready()"
 
 .DEFAULT_GOAL := help
-.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench overload soak promises way figures openapi lock clean
+.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench overload soak promises way figures openapi lint-openapi sbom audit lock clean
 
 help: ## Show the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-10s %s\n", $$1, $$2}'
@@ -52,6 +52,14 @@ warm: $(VENV)/.runtime ## Build the step times of every model on common GPUs ahe
 openapi: $(VENV)/.dev ## Write the contract to openapi/openapi.json
 	$(BIN)/sizer export-openapi openapi/openapi.json
 
+openapi/node_modules/.package-lock.json: openapi/package.json
+	npm --prefix openapi install --no-audit --no-fund --no-package-lock --ignore-scripts
+	touch $@
+
+lint-openapi: openapi/node_modules/.package-lock.json ## Lint the contract with spectral and redocly (needs Node.js and npm)
+	cd openapi && node_modules/.bin/spectral lint openapi.json --ruleset .spectral.yaml --fail-severity error
+	cd openapi && REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true node_modules/.bin/redocly lint openapi.json
+
 accuracy: $(VENV)/.dev ## Compare the engine with measured data and write service/ACCURACY.md: make accuracy DATA=DIR
 	$(BIN)/sizer accuracy --data $(DATA) --page service/ACCURACY.md
 
@@ -79,6 +87,13 @@ way: $(VENV)/.dev ## The calls of one question through the engine, room by room;
 
 figures: $(VENV)/.dev ## Lines of files and functions, beside those before
 	$(BIN)/python -m benchmarks.figures
+
+sbom: $(VENV)/.dev ## What the image is made of, as CycloneDX: var/sbom.cdx.json
+	mkdir -p var
+	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --mc-type application --output-reproducible --of JSON -o var/sbom.cdx.json requirements.lock
+
+audit: $(VENV)/.dev ## Known vulnerabilities of what is locked; says so loudly where nobody can be asked
+	$(BIN)/python -m benchmarks.audit
 
 lock: ## Resolve the lock files again (needs uv)
 	uv pip compile --quiet --generate-hashes --no-annotate --no-header --universal --python-version 3.11 --group dev pyproject.toml -o requirements-dev.lock

@@ -37,7 +37,15 @@ PROMISES: tuple[tuple[str, str], ...] = (
     ("answers say how old their catalog may be", "tests/api/test_replies.py::test_answers_say_how_old_the_catalog_may_be"),
     ("every answer has security headers", "tests/api/test_headers.py::test_every_answer_is_taken_for_what_it_says"),
     ("a missing key is challenged", "tests/api/test_problems.py::test_a_missing_key_is_challenged"),
-    ("containers can change and take little", "tests/test_project.py::test_a_container_can_change_and_take_little"),
+    ("a refusal costs next to nothing, and no kept answer", "tests/api/test_front.py::test_what_would_wait_too_long_is_refused_before_it_is_read_and_what_is_kept_is_not"),
+    ("a repeated question is the same to the byte by either way", "tests/api/test_front.py::test_a_kept_answer_is_the_same_by_either_way_and_counted"),
+    ("containers can change and take little", "tests/test_delivery.py::test_a_container_can_change_and_take_little"),
+    ("images are pinned by digest", "tests/test_delivery.py::test_images_are_pinned_by_digest"),
+    ("a replica that goes costs no answer", "tests/test_delivery.py::test_a_replica_that_goes_costs_no_answer"),
+    ("the chart is what Kubernetes reads", "tests/test_delivery.py::test_what_the_chart_says_is_what_kubernetes_reads"),
+    ("pods may do little", "tests/test_delivery.py::test_pods_may_do_little"),
+    ("the chart keeps replicas, and lets few in and out", "tests/test_delivery.py::test_the_chart_keeps_replicas_and_lets_few_in_and_out"),
+    ("the bill of materials names every package with its hash", "tests/test_delivery.py::test_the_bill_of_materials_names_every_locked_package_with_its_hash"),
 )  # fmt: skip
 HEAD = """# What the service promises
 

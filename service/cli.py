@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -28,6 +29,8 @@ from service.engine.errors import EngineError
 from service.engine.time.ready import make_ready
 from service.main import create_app
 from service.measurements.checking import check, lines_of
+from service.measurements.corrections import StoredMeasurements
+from service.measurements.stored_list import measurements, store
 from service.performance.kernel_tables import InProcess, KernelTables
 from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
@@ -44,6 +47,7 @@ app = typer.Typer(
 offers = typer.Typer(no_args_is_help=True, help="The catalog's offers.")
 app.add_typer(offers, name="offers")
 app.add_typer(keys, name="keys")
+app.add_typer(measurements, name="measurements")
 BACKLOG = 512  # connections that wait to be taken
 
 
@@ -194,6 +198,8 @@ def fit_serving(
 def check_command(
     context: typer.Context,
     path: Annotated[str, typer.Argument(metavar="LOG", help="a log or a benchmark's JSON; - reads the standard input")],
+    *,
+    is_stored: Annotated[bool, typer.Option("--store", help="answers rest on it from now on")] = False,
 ) -> None:
     """Hold a start-up log or a benchmark against the prediction: sizer check LOG --gpu h100, or ... | sizer check -."""
     try:
@@ -203,8 +209,11 @@ def check_command(
     settings = Settings()
     keeper = CatalogKeeper(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
     try:
-        desk = Desk(KernelTimers(KernelTables(TableFiles(settings.tables_path), InProcess())))
+        corrections = StoredMeasurements()
+        desk = Desk(KernelTimers(KernelTables(TableFiles(settings.tables_path), InProcess())), corrections=corrections)
         checked = check(text, _pairs(context.args), keeper.snapshot, desk)
+        if is_stored:
+            checked = replace(checked, stored=store(checked, keeper, desk, corrections))
     except EngineError as error:
         refuse(said(Fault(error.field, error.detail, error.accepted)))
     except RefusalError as error:

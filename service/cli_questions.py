@@ -13,6 +13,7 @@ from typer.core import TyperCommand
 from service.catalog.database import make_engine
 from service.catalog.keeper import CatalogKeeper
 from service.engine.errors import EngineError
+from service.measurements.corrections import StoredMeasurements
 from service.performance.kernel_tables import InProcess, KernelTables
 from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
@@ -121,7 +122,7 @@ def _answer(question: Question, fields: Mapping[str, Any]) -> None:
         settings = Settings()
         keeper = CatalogKeeper(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
         timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), InProcess()))
-        answer = Desk(timers).answer(question, asked, keeper.snapshot)
+        answer = Desk(timers, corrections=StoredMeasurements()).answer(question, asked, keeper.snapshot)
         typer.echo(written(answer, asked).text, nl=False)
     except ValidationError as error:
         refuse(*map(said, misread(error.errors(), question.fields).faults))

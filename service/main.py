@@ -5,6 +5,7 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 
@@ -30,6 +31,7 @@ from service.api.telemetry import Seen, Sight
 from service.api.writes import CatalogWriter
 from service.catalog.database import make_engine
 from service.catalog.keeper import CatalogKeeper
+from service.measurements.corrections import StoredMeasurements
 from service.outward.reader import JsonReader
 from service.performance.builder import Builder
 from service.performance.kernel_tables import KernelTables
@@ -45,6 +47,7 @@ from service.workloads.traffic import Traffic
 
 SWITCH_S = 1e-4
 PROMETHEUS_S = 2.0  # an autoscaler waits three seconds in all
+PROVIDER_S = 5.0
 VERSION = "0.1.0"
 DESCRIPTION = (
     "How many GPUs does this LLM workload need? The serving engine's own number, the reason for it, "
@@ -72,10 +75,13 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
         app.state.keys = Shelf("key", keeper.engine, read_keys, settings.write_seconds)
         outward = JsonReader(PROMETHEUS_S, may_be_private=settings.private_addresses)
         app.state.traffic = Traffic(outward, settings.allowed_prometheus())
+        app.state.tokens = _tokens(settings)
         timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), Builder()))
         # Every socket call of the event loop gives the interpreter away; threads that compute hand it back this soon.
         sys.setswitchinterval(SWITCH_S)
-        app.state.reception = Reception(Desk(timers), settings.question_seconds)
+        app.state.measured = StoredMeasurements()
+        desk = Desk(timers, corrections=app.state.measured)
+        app.state.reception = Reception(desk, settings.question_seconds)
         app.state.sight.watch(keeper, app.state.reception)
         warming = Warming(timers.tables, asked_most(keeper.snapshot))
         keeper.start_polling()
@@ -92,6 +98,8 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
         is_plain = not settings.reads_need_key and not settings.access_log
         yield {"front": Front(paths, kept, keeper, app.state.reception, app.state.sight) if is_plain else None}
         await app.state.traffic.close()
+        if app.state.tokens is not None:
+            await app.state.tokens.close()
         app.state.reception.close()
         app.state.importer.lane.close(at_once=True)  # a hub may take its time
         app.state.writer.lane.close()
@@ -134,3 +142,21 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
     app.add_middleware(Seen, sight=app.state.sight, paths=paths)
     app.add_middleware(Heads)
     return app
+
+
+def _tokens(settings: Settings) -> Any:
+    """Return who reads tokens; None where nobody's are taken."""
+    if not settings.oidc_issuer:
+        return None
+    from service.access.tokens import Provider, Tokens  # noqa: PLC0415 - cryptography, which few services need
+
+    provider = Provider(
+        issuer=settings.oidc_issuer,
+        audience=settings.oidc_audience,
+        algorithms=settings.oidc_algorithms,
+        jwks_url=settings.oidc_jwks_url or None,
+        scope_claim=settings.oidc_scope_claim,
+        scope_prefix=settings.oidc_scope_prefix,
+        leeway_s=settings.oidc_leeway_seconds,
+    )
+    return Tokens(provider, JsonReader(PROVIDER_S, may_be_private=settings.private_addresses))

@@ -1,9 +1,13 @@
 """The service's settings: the only reader of the environment."""
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+# Of two keys each: what a provider publishes must not be what signs.
+TokenAlgorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 
 
 class Settings(BaseSettings):
@@ -55,6 +59,18 @@ class Settings(BaseSettings):
     private_addresses: bool = Field(
         default=False,
         description="whether a Prometheus, or who issues tokens, may be in a private network, and then over plain http",
+    )
+    oidc_issuer: str = Field(default="", description="OpenID provider whose tokens are taken as keys; none: nobody's")
+    oidc_audience: str = Field(default="sizer", min_length=1, description="what tokens must be for")
+    oidc_jwks_url: str = Field(default="", description="where its keys are; none: as its discovery document says")
+    oidc_algorithms: tuple[TokenAlgorithm, ...] = Field(
+        default=("RS256", "ES256"), min_length=1, description="JSON list of how tokens may be signed"
+    )
+    oidc_scope_claim: str = Field(default="scope", min_length=1, description="claim that lists a token's scopes")
+    oidc_scope_prefix: str = Field(default="sizer:", description="before read, write and admin in that claim")
+    oidc_leeway_seconds: float = Field(default=30.0, ge=0, le=300, description="by how much clocks may differ")
+    public_url: str = Field(
+        default="", description="where callers reach this service, for the contract it shows; none: where it is shown"
     )
     # A published config of 2.4 MB names every module that it leaves in 16 bits (nvidia/MiniMax-M3-NVFP4).
     max_body_bytes: int = Field(default=5_242_880, gt=0, description="largest request body that is read")

@@ -3,64 +3,13 @@
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from starlette.testclient import TestClient
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCKERFILE = (ROOT / "service" / "Dockerfile").read_text(encoding="utf-8")
-
-
-def compose() -> dict[str, Any]:
-    document: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
-    return document
-
-
-def test_compose_starts_the_service_on_a_healthy_postgresql() -> None:
-    services = compose()["services"]
-
-    assert services["postgres"]["image"].startswith("postgres:")
-    assert services["prepare"]["depends_on"]["postgres"]["condition"] == "service_healthy"
-    assert services["sizer"]["depends_on"]["prepare"]["condition"] == "service_completed_successfully"
-    assert services["sizer"]["environment"]["SIZER_DATABASE_URL"].startswith("postgresql+psycopg://")
-    assert (ROOT / services["sizer"]["build"]["dockerfile"]).is_file()
-
-
-@pytest.mark.parametrize("name", ["postgres", "prepare", "sizer"])
-def test_a_container_can_change_and_take_little(name: str) -> None:
-    service = compose()["services"][name]
-
-    assert service["read_only"] is True
-    assert service["cap_drop"] == ["ALL"]
-    assert service["security_opt"] == ["no-new-privileges:true"]
-    assert {"mem_limit", "cpus", "pids_limit"} <= set(service)
-
-
-def test_compose_has_no_password_of_its_own() -> None:
-    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
-
-    assert set(re.findall(r"\$\{SIZER_POSTGRES_PASSWORD[^}]*\}", text)) == {
-        "${SIZER_POSTGRES_PASSWORD:?set SIZER_POSTGRES_PASSWORD}"
-    }
-
-
-def test_the_last_good_catalog_outlives_its_container() -> None:
-    document = compose()
-
-    assert document["services"]["sizer"]["volumes"] == ["state:/srv/sizer/var"]
-    assert "state" in document["volumes"]
-    assert re.search(r"^VOLUME /srv/sizer/var$", DOCKERFILE, flags=re.MULTILINE)
-
-
-def test_images_are_pinned_to_one_release_of_one_system() -> None:
-    stages = re.findall(r"^FROM (\S+)", DOCKERFILE, flags=re.MULTILINE)
-    images = [service["image"] for service in compose()["services"].values() if "image" in service]
-
-    for image in (*stages, *images):
-        assert re.search(r":\d+\.\d+(\.\d+)?-\w+", image), image
 
 
 def test_every_promise_has_a_test_of_its_name() -> None:

@@ -88,6 +88,15 @@ def caller_of(key: str, keys: Keys, now: datetime) -> Caller:
     return Caller(name=f"{row.name} ({row.id})", scope=scope)
 
 
+def is_token(key: str) -> bool:
+    """Return whether what a caller states may be a token: three parts, the first of which begins an object.
+
+    >>> is_token("eyJhbGciOiJub25lIn0.e30."), is_token("sizer_0123456789ab_secret")
+    (True, False)
+    """
+    return key.startswith("eyJ") and key.count(".") == 2
+
+
 def configured_caller(key: str, accepted: tuple[str, ...]) -> Caller | None:
     """Return who holds a key that the settings name, told apart by a part of its hash; None where it is none."""
     given = key.encode("utf-8", "surrogateescape")

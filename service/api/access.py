@@ -2,23 +2,27 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.access.keys import ANYBODY, Caller, InvalidKeyError, Keys, caller_of, configured_caller
+from service.access.keys import ANYBODY, Caller, InvalidKeyError, Keys, caller_of, configured_caller, is_token
 from service.access.limits import Limiter
 from service.access.matrix import row_of
 from service.api.problems import ProblemError, problem_response
 from service.api.shelf import Shelf
 from service.settings import Settings
 
+if TYPE_CHECKING:
+    from service.access.tokens import Tokens
+
 KEY_HEADER: Final = "x-api-key"
-MOST_KEY: Final = 512
+MOST_KEY: Final = 8_192  # a token names its claims
 CHALLENGE: Final = {"WWW-Authenticate": "APIKey"}
 NEEDS_KEY: Final = "this needs a valid key in the X-API-Key header, or as Authorization: Bearer"
+PROVIDER_AWAY: Final = "the keys that tokens are checked with are not to be had; a key of this service is still taken"
 READ_ONLY: Final = "this service has no API key configured, so it is read-only"
 
 
@@ -60,7 +64,10 @@ class Access:
             return ANYBODY
         caller = await self._caller(key, scope)
         if not caller.may(needed):
-            raise ProblemError(403, "forbidden", f"this key's scope is {caller.scope}, and this needs {needed}")
+            held = (
+                f"this key's scope is {caller.scope}" if caller.scope else "this token names no scope of this service"
+            )
+            raise ProblemError(403, "forbidden", f"{held}, and this needs {needed}")
         wait_s = self._limiter.wait_s(caller.name)
         if wait_s:
             detail = "this key asks more often than it may"
@@ -71,10 +78,13 @@ class Access:
         configured = None if key is None else configured_caller(key, self._accepted)
         if configured is not None:
             return configured
-        keys = await self._keys(scope)
-        if not self._accepted and not keys:
-            raise ProblemError(403, "read-only", READ_ONLY)
+        tokens: Tokens | None = scope["app"].state.tokens
         try:
+            if tokens is not None and key is not None and is_token(key):
+                return await _holder(tokens, key)
+            keys = await self._keys(scope)
+            if not self._accepted and not keys and tokens is None:
+                raise ProblemError(403, "read-only", READ_ONLY)
             return caller_of(key or "", keys, datetime.now(UTC))
         except InvalidKeyError as error:
             raise ProblemError(401, "unauthorized", NEEDS_KEY, headers=CHALLENGE) from error
@@ -86,6 +96,21 @@ class Access:
             return await shelf.rows()
         except ProblemError:
             return {}
+
+
+async def _holder(tokens: "Tokens", token: str) -> Caller:
+    """Return who holds a token.
+
+    Raises:
+        InvalidKeyError: it is not valid.
+        ProblemError: nobody can tell.
+    """
+    from service.access.tokens import ProviderAwayError  # noqa: PLC0415 - cryptography, which few services need
+
+    try:
+        return await tokens.caller(token)
+    except ProviderAwayError as error:
+        raise ProblemError(503, "provider-away", PROVIDER_AWAY, headers={"Retry-After": "10"}) from error
 
 
 def _stated_key(headers: Mapping[str, str]) -> str | None:

@@ -19,6 +19,7 @@ from service.api.shelf import Shelf
 from service.api.writes import CatalogWriter
 from service.catalog.keeper import CatalogKeeper
 from service.catalog.snapshot import Snapshot
+from service.measurements.corrections import StoredMeasurements
 from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, RefusalError, stated_twice
 from service.settings import Settings
 from service.workloads.traffic import Traffic
@@ -96,6 +97,12 @@ async def stated_once(request: Request) -> None:
         raise stated_twice(twice)
 
 
+async def get_measured(request: Request) -> StoredMeasurements:
+    """Return what derives corrections from stored measurements."""
+    measured: StoredMeasurements = request.app.state.measured
+    return measured
+
+
 KeeperDep = Annotated[CatalogKeeper, Depends(get_keeper)]
 ImporterDep = Annotated[Importer, Depends(get_importer)]
 ReceptionDep = Annotated[Reception, Depends(get_reception)]
@@ -103,6 +110,7 @@ ProbeDep = Annotated[Probe, Depends(get_probe)]
 WriterDep = Annotated[CatalogWriter, Depends(get_writer)]
 SnapshotDep = Annotated[Snapshot, Depends(get_snapshot)]
 CallerDep = Annotated[Caller, Depends(get_caller)]
+MeasuredDep = Annotated[StoredMeasurements, Depends(get_measured)]
 WorkloadsDep = Annotated[Shelf[Mapping[str, Workload]], Depends(get_workloads)]
 TrafficDep = Annotated[Traffic, Depends(get_traffic)]
 SettingsDep = Annotated[Settings, Depends(get_settings)]

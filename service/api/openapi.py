@@ -1,11 +1,13 @@
 """Builds and writes the contract."""
 
 import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from service.access.matrix import row_of
 from service.api.problems import FieldProblem, Problem
 from service.questions.meanings import OF_BLOCK, meaning
 
@@ -13,6 +15,16 @@ UNUSED_SCHEMAS = ("HTTPValidationError", "ValidationError")
 CONTRACT_NAMES = {"Lever": "LeverAnswer"}  # blocks of the engine that clients know by another name
 
 
+TAGS = [
+    {"name": "questions", "description": "How many GPUs, which ones, how much load: one at a time, or a thousand."},
+    {"name": "workloads", "description": "Questions under a name, and what autoscalers, monitors and deployers read."},
+    {"name": "catalog", "description": "Models, GPUs and offers, each with its source."},
+    {"name": "measurements", "description": "Logs and benchmarks held against the prediction."},
+    {"name": "health", "description": "The service itself."},
+]
+BEARER = {
+    "type": "http", "scheme": "bearer", "description": "a key of this service, or a token of the provider it trusts",
+}  # fmt: skip
 ANSWER_BLOCKS = frozenset({"Layout"})  # of which every property is a common one
 
 
@@ -28,7 +40,16 @@ def install_openapi(app: FastAPI) -> None:
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
-    schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    schema = get_openapi(
+        title=app.title,
+        version=app.version,
+        description=app.description,
+        routes=app.routes,
+        tags=TAGS,
+        servers=[{"url": app.state.settings.public_url or "/"}],
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        contact={"name": "Sizer"},
+    )
     components = schema["components"]["schemas"]
     for name in UNUSED_SCHEMAS:
         components.pop(name, None)
@@ -40,7 +61,34 @@ def _document(app: FastAPI) -> dict[str, Any]:
     document = _renamed(schema)
     for name, component in document["components"]["schemas"].items():
         _explain(name, component)
+    _lock(document, reads_need_key=app.state.settings.reads_need_key)
+    for operation in _operations(document):
+        _show_abridged(operation[2])
     return document
+
+
+def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            yield method.upper(), path, operation
+
+
+def _lock(document: dict[str, Any], *, reads_need_key: bool) -> None:
+    """Say of each operation what opens it, as the matrix does."""
+    document["components"]["securitySchemes"]["bearer"] = BEARER
+    for method, path, operation in _operations(document):
+        row = row_of(method, path)
+        needed = None if row is None else row[0]
+        is_open = needed is None or (needed == "read" and not reads_need_key)
+        operation["security"] = [] if is_open else [{"apiKey": []}, {"bearer": []}]
+
+
+def _show_abridged(operation: dict[str, Any]) -> None:
+    """Show an abridged answer in words: as an example it would break its own schema."""
+    for answer in operation["responses"].values():
+        shown = answer.get("content", {}).get("application/json", {}).get("x-abridged")
+        if shown is not None:
+            answer["description"] = f"{answer['description'].rstrip('.')}. Abridged: `{json.dumps(shown)}`"
 
 
 def _explain(block: str, component: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from service.catalog.entries import CatalogEntries
+from service.catalog.catalog_entries import CatalogEntries
 
 logger = logging.getLogger(__name__)
 SCHEMA: Final = 2  # raised whenever entries written before cannot be read any more

@@ -91,10 +91,17 @@ class Source(Entry):
     checked_on: Day
 
 
+def _plain_limits(shape: dict[str, Any]) -> None:
+    """Write limits of a union as JSON schema names them."""
+    for own, name in (("gt", "exclusiveMinimum"), ("le", "maximum")):
+        if own in shape:
+            shape[name] = shape.pop(own)
+
+
 class Figure(Entry):
     """One number, as it is stored and as its source prints it."""
 
-    value: Annotated[float | int, Field(gt=0, le=1 << 62), Number]
+    value: Annotated[float | int, Field(gt=0, le=1 << 62, json_schema_extra=_plain_limits), Number]
     printed_as: Words | None = Field(default=None, max_length=300)
     source: Source
 
@@ -179,12 +186,3 @@ class OfferEntry(Entry):
     )
     as_of: Day
     source: Source
-
-
-class CatalogEntries(Entry):
-    """Everything in the catalog at one revision, in the order of ids."""
-
-    revision: Annotated[int, Field(ge=0)]
-    models: tuple[ModelEntry, ...]
-    gpus: tuple[GpuEntry, ...]
-    offers: tuple[OfferEntry, ...]

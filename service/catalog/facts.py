@@ -1,6 +1,7 @@
 """From catalog entries to what the engine computes with."""
 
 import json
+import logging
 from dataclasses import replace
 from typing import Final
 
@@ -11,6 +12,8 @@ from service.engine.families import parse_architecture
 from service.engine.fleet.questions import Offer
 from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import Gpu
+
+logger = logging.getLogger(__name__)
 
 # Direct one-way rates assumed where a catalog entry states no fabric: PCIe 4.0 x16 and 100 Gb/s Ethernet.
 PCIE_BYTES_PER_S: Final = 32e9
@@ -35,8 +38,9 @@ def model_facts(entry: ModelEntry) -> ModelFacts | EngineError:
         checkpoints = [each for each in (_checkpoint(entry, index) for index in range(len(entry.checkpoints))) if each]
     except EngineError as refusal:
         return refusal
-    except Exception as error:  # noqa: BLE001 - one config that no reader foresaw must not take the others along
-        return UnsupportedModelError(f"the config cannot be read ({type(error).__name__})", field="config")
+    except Exception as error:
+        logger.warning("the config of %s cannot be read", entry.id, exc_info=error)
+        return UnsupportedModelError("the config cannot be read: no reader knows its form", field="config")
     return ModelFacts(
         id=entry.id,
         architecture=architecture,

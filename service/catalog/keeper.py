@@ -13,10 +13,10 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlmodel import Session
 
+from service.catalog.catalog_entries import CatalogEntries
 from service.catalog.database import reading, writing
 from service.catalog.deadline import DeadlineError, check_deadline, within
 from service.catalog.disk import SnapshotFile
-from service.catalog.entries import CatalogEntries
 from service.catalog.errors import ConflictError, InDoubtError, InvalidCatalogError
 from service.catalog.health import Health
 from service.catalog.notices import Listener, announce
@@ -24,6 +24,10 @@ from service.catalog.reading import Reading, read_catalog
 from service.catalog.seed_files import seed_entries
 from service.catalog.snapshot import EMPTY, Snapshot, build_snapshot
 from service.catalog.store import Version, current_version, lock_revision
+
+# Causes as callers are told them; what a library said stays in the log.
+AWAY: Final = "the database does not answer, or not in time"
+UNREADABLE: Final = "the catalog in the database cannot be read"
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -120,11 +124,12 @@ class CatalogKeeper:
 
     def _failed(self, error: Exception) -> None:
         """Count a failure, and log its cause when it is another one than the last time."""
-        cause = str(error) if isinstance(error, InvalidCatalogError) else type(error).__name__
         is_down = isinstance(error, SQLAlchemyError | DeadlineError)
+        cause = str(error) if isinstance(error, InvalidCatalogError) else AWAY if is_down else UNREADABLE
         if cause != self.health.last_error:
             if is_down or isinstance(error, InvalidCatalogError):
                 logger.error("catalog not refreshed, revision %d stays: %s", self.snapshot.revision, cause)
+                logger.debug("the cause in full", exc_info=error)
             else:
                 logger.error("catalog not refreshed, revision %d stays", self.snapshot.revision, exc_info=error)
         self._note(last_error=cause, failures=self.health.failures + 1)

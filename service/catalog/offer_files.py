@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -21,6 +22,7 @@ from pydantic import ValidationError
 
 from service.catalog.entries import OfferEntry
 from service.catalog.errors import NotInCatalogError
+from service.catalog.faults import told
 from service.catalog.snapshot import Snapshot
 
 Kind = Literal["own", "gpuhunt", "skypilot"]
@@ -42,6 +44,7 @@ CALLED: Final[Mapping[str, str]] = {
     "fluidstack": "fluidstack",
 }
 THIRD_PARTY_HOSTS: Final = frozenset({"vast", "tensordock", "salad", "akash", "spheron"})
+MOST_CELL_SHOWN: Final = 60
 MARKETPLACE = "community"
 NOT_IN_ID: Final = re.compile(r"[^a-z0-9._-]+")
 MEMORY_MIB: Final = re.compile(r"'SizeInMiB': ([0-9]+)")
@@ -80,8 +83,8 @@ def read_price_list(file: Path, catalog: Snapshot, stated: Stated) -> PriceList:
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             rows = list(csv.DictReader(lines))
-    except (UnicodeDecodeError, csv.Error) as error:
-        return PriceList(offers=(), faults=(f"not a CSV file in UTF-8 ({error})",), skipped_gpus=())
+    except (UnicodeDecodeError, csv.Error):
+        return PriceList(offers=(), faults=("not a CSV file in UTF-8",), skipped_gpus=())
     kind = _kind(rows[0] if rows else {})
     if kind is None:
         known = "; ".join(f"{name}: {', '.join(sorted(columns))}" for name, columns in COLUMNS.items())
@@ -125,14 +128,10 @@ def _gathered(rows: Iterable[Row], kind: Kind, catalog: Snapshot, stated: Stated
             else:
                 faults.append(f"line {number}: the catalog has no GPU {error}")
         except ValidationError as error:
-            faults += [f"line {number}: {_where(it['loc'])}: {it['msg']}" for it in error.errors(include_url=False)]
+            faults += [f"line {number}: {fault}" for fault in told(error)]
         except ValueError as error:
             faults.append(f"line {number}: {error}")
     return PriceList(offers=tuple(offers.values()), faults=tuple(faults), skipped_gpus=tuple(skipped))
-
-
-def _where(location: tuple[int | str, ...]) -> str:
-    return ".".join(map(str, location))
 
 
 def _offers(row: Row, kind: Kind, catalog: Snapshot, stated: Stated) -> Iterator[OfferEntry]:
@@ -239,5 +238,10 @@ def _number(text: str) -> float:
     Raises:
         ValueError: it is none.
     """
-    number = float(text) if text and text.strip() else 0.0
+    try:
+        number = float(text) if text and text.strip() else 0.0
+    except ValueError:
+        raise ValueError(f"{text[:MOST_CELL_SHOWN]!r} is no number") from None
+    if not isfinite(number):
+        raise ValueError(f"{text[:MOST_CELL_SHOWN]!r} is no number")
     return int(number) if number.is_integer() else number

@@ -1,5 +1,6 @@
 """Reads the catalog out of the database: what did not change since the last time is neither parsed nor built again."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
@@ -12,13 +13,17 @@ from sqlalchemy.orm import selectinload
 from sqlalchemy.types import NullType
 from sqlmodel import Session, col, select
 
-from service.catalog.entries import CatalogEntries, GpuEntry, ModelEntry, OfferEntry
+from service.catalog.catalog_entries import CatalogEntries
+from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
 from service.catalog.errors import InvalidCatalogError
+from service.catalog.faults import told
+from service.catalog.measurement_rows import MeasurementEntry
 from service.catalog.store import Version, current_version
-from service.catalog.tables import GpuRow, ModelRow, OfferRow, metadata
+from service.catalog.tables import GpuRow, MeasurementRow, ModelRow, OfferRow, metadata
 
-Kept = TypeVar("Kept", ModelEntry, GpuEntry, OfferEntry)
-Row = type[ModelRow] | type[GpuRow] | type[OfferRow]
+logger = logging.getLogger(__name__)
+Kept = TypeVar("Kept", ModelEntry, GpuEntry, OfferEntry, MeasurementEntry)
+Row = type[ModelRow] | type[GpuRow] | type[OfferRow] | type[MeasurementRow]
 Marks = Mapping[str, int]  # by id: a hash of all the rows that make up an entry
 MOST_AT_ONCE: Final = 500  # ids that every database takes in one statement
 
@@ -66,6 +71,12 @@ GPUS: Final = _Kind(
     loaded=(GpuRow.alias_rows,),
 )
 OFFERS: Final = _Kind(name="offer", row=OfferRow, entry=OfferEntry, parts=(_Part(table=TABLES["offers"], owner="id"),))
+MEASUREMENTS: Final = _Kind(
+    name="measurement",
+    row=MeasurementRow,
+    entry=MeasurementEntry,
+    parts=(_Part(table=TABLES["measurements"], owner="id"),),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,6 +88,7 @@ class Reading:
     models: Marks
     gpus: Marks
     offers: Marks
+    measurements: Marks
 
 
 def read_catalog(session: Session, before: Reading | None = None) -> Reading:
@@ -87,14 +99,18 @@ def read_catalog(session: Session, before: Reading | None = None) -> Reading:
     """
     version = current_version(session)
     models, gpus, offers = _marks(session, MODELS), _marks(session, GPUS), _marks(session, OFFERS)
+    measured = _marks(session, MEASUREMENTS)
     kept = before.entries if before else CatalogEntries(revision=0, models=(), gpus=(), offers=())
     entries = CatalogEntries(
         revision=version[1],
         models=_entries(session, MODELS, models, kept.models, before.models if before else {}),
         gpus=_entries(session, GPUS, gpus, kept.gpus, before.gpus if before else {}),
         offers=_entries(session, OFFERS, offers, kept.offers, before.offers if before else {}),
+        measurements=_entries(
+            session, MEASUREMENTS, measured, kept.measurements, before.measurements if before else {}
+        ),
     )
-    return Reading(version=version, entries=entries, models=models, gpus=gpus, offers=offers)
+    return Reading(version=version, entries=entries, models=models, gpus=gpus, offers=offers, measurements=measured)
 
 
 def _marks(session: Session, kind: _Kind[Any]) -> Marks:
@@ -150,7 +166,6 @@ def _rows(session: Session, kind: _Kind[Any], ids: Sequence[str]) -> Sequence[An
 def _why(error: Exception) -> str:
     """Return what is wrong with a row in a few words, which may be shown."""
     if isinstance(error, ValidationError):
-        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return f"{where}: {first['msg'].removeprefix('Value error, ')}"[:300]
-    return f"a column cannot be read ({type(error).__name__})"
+        return told(error)[0]
+    logger.warning("a column cannot be read", exc_info=error)
+    return "a column cannot be read"

@@ -6,9 +6,11 @@ from typing import Final, TypeVar
 
 from rapidfuzz import fuzz, process
 
-from service.catalog.entries import CatalogEntries, GpuEntry, ModelEntry, OfferEntry
+from service.catalog.catalog_entries import CatalogEntries
+from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
 from service.catalog.errors import InvalidCatalogError, NotInCatalogError
 from service.catalog.facts import gpu_facts, model_facts, offer_facts
+from service.catalog.measurement_rows import MeasurementEntry, by_model
 from service.catalog.names.gpus import GpuNames, gpu_names
 from service.catalog.names.instances import instances
 from service.catalog.names.models import ModelNames, model_names
@@ -40,6 +42,7 @@ class Snapshot:
     gpu_names: Mapping[str, str]
     called_models: ModelNames  # what else people call them
     called_gpus: GpuNames
+    measurements: Mapping[str, tuple[MeasurementEntry, ...]]  # by callers, by model
 
     def model_id(self, name: str) -> str:
         """Return the id behind a model's id, hub id or alias, in any case.
@@ -89,6 +92,7 @@ EMPTY: Final = Snapshot(
     gpu_names={},
     called_models=model_names({}, {}),
     called_gpus=gpu_names({}, {}, {}),
+    measurements={},
 )
 
 
@@ -127,6 +131,7 @@ def build_snapshot(entries: CatalogEntries, before: Snapshot | None = None) -> S
         called_gpus=was.called_gpus
         if same_gpus
         else gpu_names(gpus, gpus_by_name, instances(offers, gpus), was.called_gpus),
+        measurements=by_model(entries.measurements),
     )
 
 

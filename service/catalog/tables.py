@@ -1,9 +1,9 @@
 """The catalog's tables; seen by nobody outside this package except migrations and tests."""
 
-from datetime import date
+from datetime import date, datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import JSON, BigInteger, CheckConstraint, MetaData
+from sqlalchemy import JSON, BigInteger, CheckConstraint, DateTime, MetaData
 from sqlmodel import Field, Relationship, SQLModel
 
 NAMING_CONVENTION = {
@@ -178,3 +178,31 @@ class SeededRow(SQLModel, table=True):
     kind: str = Field(primary_key=True, max_length=8)
     entry_id: str = Field(primary_key=True, max_length=ID_LENGTH)
     content_hash: str = Field(max_length=64)
+
+
+class MeasurementRow(SQLModel, table=True):
+    """What somebody measured of a model on a GPU: figures with their lines, and the question they answer."""
+
+    __tablename__: ClassVar[str] = "measurements"
+
+    id: str = Field(primary_key=True, max_length=ID_LENGTH)
+    what: str = Field(max_length=100)
+    kind: str = Field(max_length=16)
+    model: str = Field(max_length=ID_LENGTH)  # no foreign keys: it says nothing while the catalog lacks either
+    gpu: str = Field(max_length=ID_LENGTH)
+    question: Json = Field(sa_type=JSON)
+    figures: Json = Field(sa_type=JSON)
+    stored_at: datetime = Field(sa_type=DateTime(timezone=True))
+
+
+class MeasurementChangeRow(SQLModel, table=True):
+    """One write: who made it, when, and what stood there before and after. Rows are added, never changed."""
+
+    __tablename__: ClassVar[str] = "measurement_changes"
+
+    measurement: str = Field(primary_key=True, max_length=ID_LENGTH)
+    number: int = Field(primary_key=True)
+    changed_at: datetime = Field(sa_type=DateTime(timezone=True))
+    changed_by: str = Field(max_length=200)
+    before: Json | None = Field(default=None, sa_type=JSON(none_as_null=True))
+    after: Json | None = Field(default=None, sa_type=JSON(none_as_null=True))

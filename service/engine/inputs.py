@@ -12,6 +12,7 @@ Phase = Literal["both", "prefill", "decode"]
 Arrival = Literal["steady", "burst", "poisson"]
 LengthDistribution = Literal["fixed", "uniform", "lognormal"]
 LoadedFormat = Literal["fp8"]  # that an engine makes while it loads
+ProductLine = Literal["data-centre", "workstation", "consumer"]
 Tier = Literal["secure", "community"]  # on a provider's own servers, or on anybody's
 WeightFormat = Literal["bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
 

@@ -84,7 +84,7 @@ class Fetcher:
         except httpx2.TimeoutException as error:
             raise HubError(NOT_IN_TIME) from error
         except httpx2.HTTPError as error:
-            raise HubError(f"the hub could not be reached ({type(error).__name__})") from error
+            raise HubError("the hub could not be reached, or broke off") from error
         raise HubError("the hub redirects too often")
 
     def _redirected(self, url: str, location: str) -> str:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from service.catalog.entries import Checkpoint, ModelEntry
 from service.catalog.errors import ConflictError
+from service.catalog.faults import told
 from service.engine.families import parse_architecture
 from service.engine.formats.quantization import Quantization, parse_quantization
 from service.engine.layers import Architecture
@@ -45,10 +46,7 @@ def imported_model(
     try:
         entry = _entry(published, architecture, quantization, before, wanted_id, today)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        sentence = first["msg"].removeprefix("Value error, ")
-        raise UnusableHubAnswerError(f"the catalog cannot hold {where}: {sentence}") from error
+        raise UnusableHubAnswerError(f"the catalog cannot hold {told(error)[0]}") from error
     return ImportedModel(entry=entry, warnings=_warnings(published, architecture, quantization))
 
 

@@ -1,7 +1,8 @@
-"""Results of benchmarks: `vllm bench serve --save-result`, GuideLLM, genai-perf and AIPerf.
+"""Results of benchmarks as JSON: vLLM's and SGLang's own, trtllm-bench, GuideLLM, genai-perf and AIPerf.
 
 Sources:
-    vLLM `benchmarks/serve.py`; GuideLLM `schemas/generative/benchmark.py`; genai-perf `export_data/json_exporter.py`;
+    vLLM `benchmarks/serve.py`; SGLang `benchmark/serving.py`; TensorRT-LLM `bench/dataclasses/reporting.py`;
+    GuideLLM `schemas/generative/benchmark.py`; genai-perf `export_data/json_exporter.py`;
     AIPerf `exporters/metrics_json_exporter.py`.
 """
 
@@ -25,7 +26,9 @@ def benchmark(document: Mapping[str, Any]) -> Observed:
             observed = reader(document)
             if observed.figures:
                 return observed
-    known = "the JSON of vllm bench serve --save-result, GuideLLM, genai-perf or AIPerf"
+    known = (
+        "the JSON of vllm bench serve --save-result, SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf"
+    )
     raise UnreadableTextError(
         1, f"JSON with {', '.join(list(document)[:5])[:100] or 'nothing'} is no result known here", known
     )
@@ -45,17 +48,74 @@ def _vllm(document: Mapping[str, Any]) -> Observed:
     observed = Observed(what="vllm bench serve", kind="benchmark")
     done = _number(document.get("completed")) or _number(document.get("num_prompts"))
     _set(observed, "model", document.get("model_id"))
+    if str(document.get("backend", "")).startswith("sglang"):
+        _sglang(observed, _mapping(document.get("server_info")))
     _load(observed, document.get("max_concurrency"), document.get("request_rate"))
     _set(observed, "num_prompts", document.get("num_prompts"))
     if done:
         _set(observed, "input_tokens", round(_number(document.get("total_input_tokens")) / done))
         _set(observed, "output_tokens", round(_number(document.get("total_output_tokens")) / done))
-    for name, field in (("ttft", "ttft_s"), ("tpot", "tpot_s"), ("itl", "itl_s"), ("e2el", "end_to_end_s")):
+    for name, field in (
+        ("ttft", "ttft_s"),
+        ("tpot", "tpot_s"),
+        ("itl", "itl_s"),
+        ("e2el", "end_to_end_s"),
+        ("e2e_latency", "end_to_end_s"),
+    ):
         for statistic in ("mean", "median", "p95", "p99"):
             _put(observed, f"{field}.{STATISTICS[statistic]}", document.get(f"{statistic}_{name}_ms"), MS)
     _put(observed, "requests_per_s", document.get("request_throughput"))
     _put(observed, "output_tokens_per_s", document.get("output_throughput"))
     return observed
+
+
+def _sglang(observed: Observed, server: Mapping[str, Any]) -> None:
+    """Keep what SGLang's server says of itself."""
+    observed.what = "SGLang bench_serving"
+    _set(observed, "engine", "sglang")
+    for name, field in SGLANG_SERVER.items():
+        _set(observed, field, server.get(name))
+
+
+SGLANG_SERVER: Final[Mapping[str, str]] = {
+    "model_path": "model",
+    "version": "engine_version",
+    "tp_size": "tensor_parallel_size",
+    "pp_size": "pipeline_parallel_size",
+    "mem_fraction_static": "gpu_memory_utilization",
+    "max_running_requests": "max_num_seqs",
+}
+
+
+def _trtllm(document: Mapping[str, Any]) -> Observed:
+    observed = Observed(what="trtllm-bench report", kind="benchmark")
+    engine, world = _mapping(document.get("engine")), _mapping(document.get("world_info"))
+    asked, told = _mapping(document.get("request_info")), _mapping(document.get("performance"))
+    streamed = _mapping(document.get("streaming_metrics"))
+    _set(observed, "engine", "tensorrt-llm")
+    _set(observed, "engine_version", engine.get("version"))
+    _set(observed, "model", engine.get("model"))
+    for name, field in TRTLLM_WORLD.items():
+        _set(observed, field, world.get(name))
+    _load(observed, asked.get("avg_num_concurrent_requests"), None)
+    _set(observed, "num_prompts", asked.get("num_requests"))
+    for name, field in (("avg_input_length", "input_tokens"), ("avg_output_length", "output_tokens")):
+        _set(observed, field, round(_number(asked.get(name))))
+    for name, field in (("ttft", "ttft_s"), ("tpot", "tpot_s")):
+        _put(observed, f"{field}.mean", streamed.get(f"avg_{name}_ms"), MS)
+    _put(observed, "end_to_end_s.mean", told.get("avg_request_latency_ms"), MS)
+    _put(observed, "requests_per_s", told.get("request_throughput_req_s"))
+    _put(observed, "output_tokens_per_s", told.get("system_output_throughput_tok_s"))
+    return observed
+
+
+TRTLLM_WORLD: Final[Mapping[str, str]] = {
+    "tp_size": "tensor_parallel_size",
+    "pp_size": "pipeline_parallel_size",
+    "max_batch_size": "max_num_seqs",
+    "max_num_tokens": "max_num_batched_tokens",
+    "kv_cache_percentage": "gpu_memory_utilization",
+}
 
 
 def _load(observed: Observed, concurrency: object, rate: object) -> None:
@@ -143,5 +203,6 @@ PERF_TIMES: Final[Mapping[str, str]] = {
 READERS: Final[tuple[tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Observed]], ...]] = (
     (lambda document: isinstance(document.get("benchmarks"), list), _guidellm),
     (lambda document: isinstance(document.get("time_to_first_token"), Mapping), _perf),
+    (lambda document: "world_info" in document and "performance" in document, _trtllm),
     (lambda document: "mean_ttft_ms" in document or "request_throughput" in document, _vllm),
 )

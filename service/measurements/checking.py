@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import EngineError
-from service.measurements.observed import Observed, Setting, UnreadableTextError
+from service.measurements.observed import Observed, Setting, Stored, UnreadableTextError
 from service.measurements.reading import read_measurement
 from service.measurements.terms import Explanation, Term, changes, distance, terms, worth_telling
 from service.questions.asked import Desk
@@ -45,6 +45,7 @@ class Checked:
     assumptions: tuple[Mapping[str, Any], ...]
     warnings: tuple[str, ...]
     catalog_revision: int
+    stored: Stored | None = None  # None: nothing was to be stored
 
 
 def check(text: str, beside: Mapping[str, Setting], catalog: Snapshot, desk: Desk) -> Checked:
@@ -175,6 +176,10 @@ def lines_of(checked: Checked) -> list[str]:
         told.append(
             f"with {change} the difference is {100 * each.error_fraction:.1f} %, not "
             f"{100 * each.error_fraction_now:.1f} %"
+        )
+    if checked.stored is not None:
+        told.append(
+            f"stored as {checked.stored.changes}" if checked.stored.id else f"not stored: {checked.stored.why_not}"
         )
     return [*told, *(f"warning: {sentence}" for sentence in checked.warnings)]
 

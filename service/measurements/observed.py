@@ -19,6 +19,16 @@ class UnreadableTextError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What is stored of a text, and what it changes."""
+
+    id: str | None  # None: nothing is stored
+    changes: str  # rows and corrections, as assumptions of answers name them; empty where it changes nothing
+    error_fraction: float | None  # that its corrections leave
+    why_not: str  # why it changes nothing; empty where it does
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """One thing that was measured."""
 

@@ -6,13 +6,15 @@ from typing import Final
 
 from service.measurements.benchmarks import benchmark
 from service.measurements.observed import MOST_SHOWN, Observed, UnreadableTextError
+from service.measurements.printed import printed
+from service.measurements.prose import told
 from service.measurements.startup_logs import READERS, startup_log
 
 MOST_LINES: Final = 20_000  # of which an engine's start-up has some hundreds, at the head of its log
 MOST: Final = 10**18
 ACCEPTED: Final = (
-    "a start-up log of vLLM, SGLang or TensorRT-LLM, or the JSON of vllm bench serve --save-result, GuideLLM, "
-    "genai-perf or AIPerf"
+    "a start-up log of vLLM, SGLang or TensorRT-LLM, what vllm bench serve or bench_serving prints, or the JSON of "
+    "vllm bench serve --save-result, SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf or AIPerf"
 )
 
 
@@ -29,7 +31,8 @@ def read_measurement(text: str) -> Observed:
     lines = [(place, line) for place, line in enumerate(text.splitlines(), start=1) if line.strip()]
     if len(lines) > MOST_LINES:
         raise UnreadableTextError(MOST_LINES, "the text goes on after it", f"at most {MOST_LINES} lines")
-    return _log(lines)
+    result = printed(lines)
+    return result if result is not None and result.figures else _log(lines)
 
 
 def _document(text: str) -> dict[str, object] | None:
@@ -41,6 +44,10 @@ def _document(text: str) -> dict[str, object] | None:
     try:
         document = json.loads(text, parse_constant=_finite, parse_float=_finite, parse_int=_whole)
     except json.JSONDecodeError as error:
+        if error.msg == "Extra data" and '"mean_ttft_ms"' in text:
+            raise UnreadableTextError(error.lineno, "a second result begins here", "the result of one run") from error
+        if error.msg == "Extra data":
+            return None  # a log whose every line is an object
         if text.lstrip().startswith("{") and '"' in text[:200]:
             raise UnreadableTextError(error.lineno, "the JSON breaks off here", ACCEPTED) from error
         return None
@@ -73,6 +80,8 @@ def _log(lines: Sequence[tuple[int, str]]) -> Observed:
     read = [(reader.engine, startup_log(reader, lines)) for reader in READERS] if lines else []
     engine, best = max(read, key=lambda pair: len(pair[1].figures), default=("", None))
     if best is None or not best.figures:
+        engine, best = "vllm", told(lines)
+    if not best.figures:
         place, line = lines[0] if lines else (1, "")
         raise UnreadableTextError(place, f"{line.strip()[:MOST_SHOWN]!r} and what follows measure nothing", ACCEPTED)
     best.settings.setdefault("engine", engine)

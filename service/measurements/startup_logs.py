@@ -38,6 +38,7 @@ VLLM: Final[Sequence[Pattern]] = (
     line_of(r"KV (?:cache / card |pool )?" + MEMORY, memory="kv_cache_bytes"),
     line_of(r"GPU KV cache(?: size)?(?: \(tokens\))?:? " + NUMBER, figures=("kv_cache.tokens",)),
     line_of(r"# (?:cuda|GPU) blocks: " + NUMBER, figures=("kv_cache.num_gpu_blocks",)),
+    line_of(r"available Mamba cache blocks \(" + NUMBER, figures=("kv_cache.num_gpu_blocks",)),
     line_of(r"num_gpu_blocks(?: is)?[:=] ?\"?" + NUMBER, figures=("kv_cache.num_gpu_blocks",)),
     line_of(
         r"Maximum concurrency for [\d,]+ tokens(?: per request)?: " + NUMBER, figures=("kv_cache.max_concurrency",)

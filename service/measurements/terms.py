@@ -66,7 +66,7 @@ def terms(figures: Mapping[str, Figure], answer: Mapping[str, Any]) -> tuple[Ter
 
 
 def _term(figure: Figure, answer: Mapping[str, Any]) -> Term:
-    parts = [_at(answer, path) for path in PATHS[figure.name]]
+    parts = [at(answer, path) for path in PATHS[figure.name]]
     known = [part for part in parts if part is not None]
     predicted = sum(known) if len(known) == len(parts) else None
     comparable = predicted is not None and figure.value > 0
@@ -79,7 +79,8 @@ def _term(figure: Figure, answer: Mapping[str, Any]) -> Term:
     )
 
 
-def _at(answer: Mapping[str, Any], path: str) -> float | None:
+def at(answer: Mapping[str, Any], path: str) -> float | None:
+    """Return the number that an answer has at a path; None where it has none."""
     node: Any = answer
     for name in path.split("."):
         node = node.get(name) if isinstance(node, Mapping) else None

@@ -36,7 +36,7 @@ class JsonReader:
         except (TimeoutError, httpx2.TimeoutException) as error:
             raise OutwardError(f"no answer within {self._timeout_s:g} s") from error
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            raise OutwardError(f"not reached ({type(error).__name__})") from error
+            raise OutwardError("not reached, or it broke off") from error
 
     async def _read(self, url: str, params: Mapping[str, str]) -> tuple[int, Any]:
         where, headers, extensions, client = await self._pinned(url)

@@ -16,7 +16,7 @@ from typing import IO, Any, Final
 import yaml
 
 from service.engine.inputs import Layout
-from service.performance.measured import build
+from service.performance.measured import KernelLibrary
 from service.performance.stored import Kernels, Refusal, as_message, from_message
 from service.performance.tables import StepTables
 
@@ -37,6 +37,7 @@ class Builder:
         self._lock = Lock()
         self._process: subprocess.Popen[str] | None = None
         self._idle: Timer | None = None
+        self._library = KernelLibrary()  # where no other process can be had
 
     def build(self, kernels: Kernels) -> StepTables | Refusal:
         """Return the tables of measured kernels; in this process where no other can be had."""
@@ -46,7 +47,7 @@ class Builder:
                 return from_message(self._asked(asdict(kernels)))
             except (OSError, ValueError):
                 self._end()
-        return build(kernels)
+        return self._library.build(kernels)
 
     @property
     def process_id(self) -> int | None:
@@ -102,10 +103,11 @@ def main() -> None:
 
 def answer_all(questions: IO[str], answers: IO[str]) -> None:
     """Write one answer for each question."""
+    library = KernelLibrary()
     for line in questions:
         asked = json.loads(line)
         kernels = Kernels(**{**asked, "layout": Layout(**asked["layout"]), "modes": tuple(asked["modes"])})
-        answers.write(json.dumps(as_message(build(kernels))) + "\n")
+        answers.write(json.dumps(as_message(library.build(kernels))) + "\n")
         answers.flush()
 
 

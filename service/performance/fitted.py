@@ -61,7 +61,7 @@ class Row(_Entry):
             and self.engine in (ANY, engine)
             and (self.rules_versions == ANY or rules_version.startswith(self.rules_versions))
             and self.gpu_architecture in (ANY, gpu_architecture)
-            and self.kernels in (ANY, kernels, kernels.split("-")[0])
+            and self.kernels in (ANY, kernels, kernels.split("-", maxsplit=1)[0])
         )
 
 

@@ -1,15 +1,18 @@
 """Tables of measured kernels: kept in memory, kept on disk, else built; each once."""
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from threading import Lock
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from cachetools import LRUCache
 
 from service.performance.refusals import told
 from service.performance.stored import Kernels, Refusal, TableFiles
 from service.performance.tables import StepTables
+
+if TYPE_CHECKING:
+    from service.performance.measured import KernelLibrary
 
 MOST_IN_MEMORY: Final = 4096  # about 4 kB each
 LOCKS: Final = 64
@@ -34,11 +37,15 @@ class TableBuilder(Protocol):
 class InProcess:
     """Builds in this process, for commands that build many tables and end."""
 
+    @cached_property
+    def _library(self) -> "KernelLibrary":
+        from service.performance.measured import KernelLibrary  # noqa: PLC0415 - only who builds needs the library
+
+        return KernelLibrary()
+
     def build(self, kernels: Kernels) -> StepTables | Refusal:
         """Return the tables, or why there are none."""
-        from service.performance.measured import build  # noqa: PLC0415 - only who builds needs the library
-
-        return build(kernels)
+        return self._library.build(kernels)
 
     def close(self) -> None:
         """Keep what was read: the process ends soon."""

@@ -6,7 +6,6 @@ import logging
 import re
 import sys
 import tempfile
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from cachetools import LRUCache
 
 from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName, Layout
@@ -27,56 +27,93 @@ NO_MATRICES: Final = "GEMM perf data missing for quant"
 PATH: Final = re.compile(r"/\S*/")  # where the library's tables lie on this machine is nobody's business
 SHORT_PROMPT_TOKENS: Final = 128.0  # whose attention is negligible
 MILLISECONDS_PER_S: Final = 1e3
-
-
-# The library drops a system's tables with the last engine that was compiled from them, and reads them again
-# for the next one, up to a second each time. Engines of the systems asked for last stay, 20 to 40 MB each.
+# Engines of the systems asked for last stay, 20 to 40 MB each.
 MOST_SYSTEMS: Final = 4
-_held: "OrderedDict[tuple[str, EngineName], Any]" = OrderedDict()
-
-# What the library says of it, where no matrices were measured: each refusal costs as much as an answer.
-_probed: dict[tuple[str, EngineName, str], Refusal | None] = {}
+MOST_PROBED: Final = 1024  # far more than there are systems, engines and formats of matrices
 
 
-def build(kernels: Kernels) -> StepTables | Refusal:
-    """Return tables for the first quantization mode that has data, or what the library says of the most faithful one.
+class KernelLibrary:
+    """Asks the library, and keeps what it reads: it drops a system's tables with the last engine compiled from them.
 
-    Where experts were measured dealt out whole but not split, or the other way, those stand in: a rank
-    holds the same bytes either way.
+    For the next one it would read them again, up to a second each time.
     """
-    config = json.loads(kernels.config_json)
-    first: Refusal | None = None
-    for place, modes in enumerate(kernels.modes):
-        for expert_parallel in dict.fromkeys((kernels.layout.expert_parallel, not kernels.layout.expert_parallel)):
-            found = _compiled(config, kernels, replace(kernels.layout, expert_parallel=expert_parallel), modes)
-            if not isinstance(found, Refusal):
-                return replace(found, place=place)
-            first = first or found
-            if NO_MATRICES in found.reason:
-                break
-    return first or Refusal("no kernels match the weight format")
 
+    def __init__(self) -> None:
+        """Start with nothing read."""
+        self._held: LRUCache[tuple[str, EngineName], Any] = LRUCache(MOST_SYSTEMS)
+        # What the library says of it, where no matrices were measured: each refusal costs as much as an answer.
+        self._probed: LRUCache[tuple[str, EngineName, str], Refusal | None] = LRUCache(MOST_PROBED)
 
-def _compiled(
-    config: Mapping[str, Any], kernels: Kernels, layout: Layout, modes: Mapping[str, str]
-) -> StepTables | Refusal:
-    """Return tables, or why there are none: the format's reason before the model's, whatever was asked before."""
-    asked = (kernels.system, kernels.engine, modes.get("gemm_quant_mode", ""))
-    known = _probed.get(asked)
-    if known is not None:
-        return known
-    found = _tried(config, kernels, layout, modes)
-    return _without_matrices(kernels, modes) or found if isinstance(found, Refusal) else found
+    def build(self, kernels: Kernels) -> StepTables | Refusal:
+        """Return tables for the first quantization mode that has data, or what the library says of the best one.
 
+        Where experts were measured dealt out whole but not split, or the other way, those stand in: a rank
+        holds the same bytes either way.
+        """
+        config = json.loads(kernels.config_json)
+        first: Refusal | None = None
+        for place, modes in enumerate(kernels.modes):
+            for expert_parallel in dict.fromkeys((kernels.layout.expert_parallel, not kernels.layout.expert_parallel)):
+                found = self._compiled(config, kernels, replace(kernels.layout, expert_parallel=expert_parallel), modes)
+                if not isinstance(found, Refusal):
+                    return replace(found, place=place)
+                first = first or found
+                if NO_MATRICES in found.reason:
+                    break
+        return first or Refusal("no kernels match the weight format")
 
-def _without_matrices(kernels: Kernels, modes: Mapping[str, str]) -> Refusal | None:
-    """Return the refusal of a format whose matrices were never measured on a GPU; None where they were."""
-    mode = modes.get("gemm_quant_mode", "")
-    asked = (kernels.system, kernels.engine, mode)
-    if asked not in _probed:
-        found = _tried(_probe(), kernels, Layout(), {"gemm_quant_mode": mode} if mode else {})
-        _probed[asked] = found if isinstance(found, Refusal) and NO_MATRICES in found.reason else None
-    return _probed[asked]
+    def _compiled(
+        self, config: Mapping[str, Any], kernels: Kernels, layout: Layout, modes: Mapping[str, str]
+    ) -> StepTables | Refusal:
+        """Return tables, or why there are none: the format's reason before the model's, whatever was asked before."""
+        asked = (kernels.system, kernels.engine, modes.get("gemm_quant_mode", ""))
+        known = self._probed.get(asked)
+        if known is not None:
+            return known
+        found = self._tried(config, kernels, layout, modes)
+        return self._without_matrices(kernels, modes) or found if isinstance(found, Refusal) else found
+
+    def _without_matrices(self, kernels: Kernels, modes: Mapping[str, str]) -> Refusal | None:
+        """Return the refusal of a format whose matrices were never measured on a GPU; None where they were."""
+        mode = modes.get("gemm_quant_mode", "")
+        asked = (kernels.system, kernels.engine, mode)
+        if asked not in self._probed:
+            found = self._tried(_probe(), kernels, Layout(), {"gemm_quant_mode": mode} if mode else {})
+            self._probed[asked] = found if isinstance(found, Refusal) and NO_MATRICES in found.reason else None
+        return self._probed[asked]
+
+    def _tried(
+        self, config: Mapping[str, Any], kernels: Kernels, layout: Layout, modes: Mapping[str, str]
+    ) -> StepTables | Refusal:
+        # The library prints which tables it falls back to, at every load.
+        logging.getLogger("aiconfigurator_core").setLevel(logging.CRITICAL)
+        from aiconfigurator_core.sdk.engine import EngineHandle  # noqa: PLC0415 - 0.2 s that start-up need not wait for
+
+        experts = layout.tensor_parallel_size * layout.data_parallel_size
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                Path(folder, "config.json").write_text(json.dumps(config), encoding="utf-8")
+                handle = EngineHandle.compile(
+                    folder,
+                    kernels.system,
+                    engine_named(kernels.engine).kernel_library,
+                    tp_size=layout.tensor_parallel_size,
+                    pp_size=layout.pipeline_parallel_size,
+                    attention_dp_size=layout.data_parallel_size,
+                    moe_tp_size=1 if layout.expert_parallel else experts,
+                    moe_ep_size=experts if layout.expert_parallel else 1,
+                    **modes,
+                )
+                tables = _tables(handle)
+        except Exception as error:  # noqa: BLE001 - the library documents no closed set: each means "no data"
+            return Refusal(f"{type(error).__name__}: {PATH.sub('', str(error))[:200]}")
+        self._hold(kernels.system, kernels.engine, handle)
+        return tables
+
+    def _hold(self, system: str, engine: EngineName, handle: Any) -> None:
+        """Keep the tables of a system in memory, in place of those not asked for the longest."""
+        self._held[system, engine] = self._held.get((system, engine), handle)
+        _return_freed_memory()
 
 
 @lru_cache(maxsize=1)
@@ -85,44 +122,6 @@ def _probe() -> Mapping[str, Any]:
     file = resources.files("service.performance").joinpath("data", "probe.yaml")
     config: Mapping[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
     return config
-
-
-def _tried(
-    config: Mapping[str, Any], kernels: Kernels, layout: Layout, modes: Mapping[str, str]
-) -> StepTables | Refusal:
-    # The library prints which tables it falls back to, at every load.
-    logging.getLogger("aiconfigurator_core").setLevel(logging.CRITICAL)
-    from aiconfigurator_core.sdk.engine import EngineHandle  # noqa: PLC0415 - 0.2 s that start-up need not wait for
-
-    experts = layout.tensor_parallel_size * layout.data_parallel_size
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "config.json").write_text(json.dumps(config), encoding="utf-8")
-            handle = EngineHandle.compile(
-                folder,
-                kernels.system,
-                engine_named(kernels.engine).kernel_library,
-                tp_size=layout.tensor_parallel_size,
-                pp_size=layout.pipeline_parallel_size,
-                attention_dp_size=layout.data_parallel_size,
-                moe_tp_size=1 if layout.expert_parallel else experts,
-                moe_ep_size=experts if layout.expert_parallel else 1,
-                **modes,
-            )
-            tables = _tables(handle)
-    except Exception as error:  # noqa: BLE001 - the library documents no closed set: each means "no data"
-        return Refusal(f"{type(error).__name__}: {PATH.sub('', str(error))[:200]}")
-    _hold(kernels.system, kernels.engine, handle)
-    return tables
-
-
-def _hold(system: str, engine: EngineName, handle: Any) -> None:
-    """Keep the tables of a system in memory, in place of those not asked for the longest."""
-    _held.setdefault((system, engine), handle)
-    _held.move_to_end((system, engine))
-    if len(_held) > MOST_SYSTEMS:
-        _held.popitem(last=False)
-    _return_freed_memory()
 
 
 def _return_freed_memory() -> None:

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from service.engine.engines.measured_here import MeasuredSteps
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS, Records
 from service.engine.time.steps import RequestOverhead
 
@@ -97,6 +98,20 @@ class Factors:
     def request_overhead(self) -> RequestOverhead:
         """Return what a request waits outside iterations."""
         return RequestOverhead(base_s=self.request_overhead_s, s_per_prompt_token=self.tokenizer_s_per_token)
+
+    def scaled(self, measured: MeasuredSteps) -> "Factors":
+        """Return the same, times what a benchmark of the very deployment measured of prompts and of decoding."""
+        prefill, decode = measured.prefill_factor, measured.decode_factor
+        return Factors(
+            decode_factor=decode * self.decode_factor,
+            small_prefill_factor=prefill * self.small_prefill_factor,
+            large_prefill_factor=prefill * self.large_prefill_factor,
+            step_overhead_s=decode * self.step_overhead_s,
+            sequence_overhead_s=decode * self.sequence_overhead_s,
+            mixed_overhead_s=prefill * self.mixed_overhead_s,
+            request_overhead_s=prefill * self.request_overhead_s + measured.request_overhead_s,
+            tokenizer_s_per_token=prefill * self.tokenizer_s_per_token,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from service.engine.derived import derived
+from service.engine.engines.measured_here import MEASURED_HERE, Deployment, MeasuredSteps, steps_of
 from service.engine.facts import ModelFacts
 from service.engine.inputs import Gpu
 from service.engine.kept import Kept
@@ -102,6 +103,9 @@ def workload(key: Deployed) -> Workload:
 def _calibrated(key: Deployed, tables: StepTables, basis: str, note: str) -> Timing:
     row = row_for(basis, key.rules.engine, key.rules.rules_version, key.gpu.architecture, kernel_class(key))
     factors = factors_of(row)
+    here = steps_of(key.rules.measured, _place(key)) if key.rules.measured else None
+    if here is not None:
+        factors = factors.scaled(here)
     return Timing(
         steps=calibrated(tables, roofline_tables(workload(key), key.gpu, key.layout, FLOOR), factors),
         request_overhead=factors.request_overhead,
@@ -113,7 +117,31 @@ def _calibrated(key: Deployed, tables: StepTables, basis: str, note: str) -> Tim
             overhead_source=SOURCE,
             expected_error_fraction=row.expected_error_fraction,
             stated_pace_error_fraction=row.pace_error_fraction,
-        ),
+        )
+        if here is None
+        else _measured_here(here),
+    )
+
+
+def _measured_here(here: MeasuredSteps) -> Basis:
+    return Basis(
+        name=MEASURED_HERE,
+        is_measured=True,
+        source=here.source,
+        note="",
+        overhead_source=here.source,
+        expected_error_fraction=here.error_fraction,
+    )
+
+
+def _place(key: Deployed) -> Deployment:
+    """Return a deployment as callers measure it."""
+    return Deployment(
+        model=key.model.id,
+        gpu=key.gpu.id,
+        layout=key.layout,
+        weight_format=key.checkpoint.weight_format,
+        kv_cache_dtype=key.kv_cache_dtype,
     )
 
 

@@ -9,7 +9,7 @@ from hashlib import sha256
 from itertools import islice
 from operator import attrgetter
 from threading import Condition
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from cachetools import LRUCache, cachedmethod
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
@@ -21,8 +21,8 @@ from service.questions.answers import Answer
 from service.questions.fields import names_of
 from service.questions.parts.writing import Writing
 from service.questions.refusals import MOST_FAULTS, Fault, RefusalError
-from service.questions.sources import PastedModels, Sources
-from service.questions.spoken import as_meant
+from service.questions.sources import Corrections, PastedModels, Sources
+from service.questions.spoken import Kinds, as_meant, kinds_of
 from service.questions.values import WHOLE
 
 MOST_ANSWERS = 4096
@@ -41,6 +41,12 @@ class Asked(Writing, ABC):
         default=None, description="answer only from this catalog revision", examples=[1]
     )
     _readings: tuple[Assumption, ...] = PrivateAttr(default=())
+    written_kinds: ClassVar[Kinds] = {}  # of its fields, found when the class is made
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Find out which of the class's fields may be written in more than one way."""
+        cls.written_kinds = kinds_of(cls)
 
     @model_validator(mode="before")
     @classmethod
@@ -58,7 +64,7 @@ class Asked(Writing, ABC):
         """Read values as people write them, and remember what was read so."""
         if not isinstance(data, dict):
             return handler(data)
-        meant, readings = as_meant(cls, data)
+        meant, readings = as_meant(cls.written_kinds, data)
         asked = handler(meant)
         asked._readings = readings  # noqa: SLF001 - its own
         return asked
@@ -136,6 +142,7 @@ class Desk:
         self,
         timers: StepTimers | None,
         *,
+        corrections: Corrections | None = None,
         most_answers: int = MOST_ANSWERS,
         most_bytes: int = MOST_ANSWERS_BYTES,
         today: Callable[[], date] = lambda: datetime.now(UTC).date(),
@@ -146,7 +153,7 @@ class Desk:
             most_bytes, getsizeof=lambda answer: max(share, BYTES_PER_JSON_BYTE * len(answer.json))
         )
         self.waiting = Condition()
-        self._timers = timers
+        self._timers, self._corrections = timers, corrections
         self._today = today
         self._pasted_models = PastedModels()
         self._revision = 0
@@ -179,13 +186,23 @@ class Desk:
                 self.kept.clear()
         self._revision = revision
 
+    def sources(self, catalog: Snapshot, today: date | None = None) -> Sources:
+        """Return what questions look things up in, on one catalog."""
+        return Sources(
+            catalog=catalog,
+            timers=self._timers,
+            pasted_models=self._pasted_models,
+            corrections=self._corrections,
+            today=today or self._today(),
+        )
+
     @cachedmethod(
         attrgetter("kept"),
         key=lambda _self, question, asked, catalog, today: key_of(question, asked, catalog, today),
         condition=attrgetter("waiting"),
     )
     def _answer(self, _question: Question, asked: Asked, catalog: Snapshot, today: date) -> Answer[Any]:
-        sources = Sources(catalog=catalog, timers=self._timers, pasted_models=self._pasted_models, today=today)
+        sources = self.sources(catalog, today)
         answer = asked.answer(sources)
         told = answer.with_readings([*sources.readings, *asked.readings])
         # A pasted config may have a megabyte, and is not echoed.

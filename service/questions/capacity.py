@@ -95,8 +95,9 @@ class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithinLimits, AnyLoad
         (gpu, gpu_count), wish = self._gpus(sources), self.layout_wish()
         prices = self.prices(sources, (gpu.id,), rented=self.rented(sources))
         input_tokens, output_tokens = self.input_tokens or 0, self.output_tokens or 0
+        model = self.model_facts(sources)
         return CapacityQuestion(
-            model=self.model_facts(sources),
+            model=model,
             gpu=gpu,
             gpu_count=_one_replica(wish) if gpu_count is None else gpu_count,
             load=replace(
@@ -109,7 +110,7 @@ class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithinLimits, AnyLoad
             limits=self.limits(),
             layout=wish,
             settings=self.settings_wish(),
-            rules=self.rules(),
+            rules=self.rules_of(sources, model),
             flags=self.flags(),
             offers=prices.offers,
             left_out_offers=prices.left_out,

@@ -50,7 +50,7 @@ COMMON: Final[Mapping[str, str]] = {
     "context_tokens": "prompt and completion of each request together [tokens]",
     "input_tokens": "prompt of each request [tokens]",
     "output_tokens": "completion of each request [tokens]",
-    "basis": "what the times rest on: measured-kernels, or roofline; null: nobody tells time",
+    "basis": "what the times rest on: measured-here, measured-kernels, or roofline; null: nobody tells time",
     "expected_error_fraction": "what 80 % of measured latencies that no fit had seen are within [fraction]",
     "pace_error_fraction": "the same of step times alone, without queues: what a confidence rests on [fraction]",
     "utilization_fraction": "the asked load over what the deployment carries within limits [fraction]",

@@ -8,7 +8,8 @@ from pydantic import Field, ValidationInfo, field_validator
 from service.engine.answers.recommend import recommend
 from service.engine.answers.results import Option, Recommendation
 from service.engine.fleet.questions import Objective, RecommendQuestion, ServiceClass
-from service.engine.inputs import Gpu
+from service.engine.fleet.shortlist import product_line
+from service.engine.inputs import Gpu, ProductLine
 from service.questions.answers import Answer, Row, flat, numbers
 from service.questions.asked import Asked, Question
 from service.questions.lines import layout_of
@@ -19,7 +20,9 @@ from service.questions.parts.part import contradiction
 from service.questions.parts.prices import Priced, Prices
 from service.questions.refusals import Fault, RefusalError
 from service.questions.sources import Sources
-from service.questions.values import NUMBER, WHOLE, CacheDtypes, Formats, Gpus, Texts
+from service.questions.values import NUMBER, WHOLE, CacheDtypes, Formats, Gpus, ProductLines, Texts
+
+USUAL_LINES: tuple[ProductLine, ...] = ("data-centre",)
 
 
 class RecommendAnswer(Answer[Recommendation]):
@@ -58,6 +61,12 @@ class RecommendQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, Within
 
     gpus: Texts | None = Field(default=None, description="consider only these GPUs", examples=[["h100", "l40s"]])
     exclude_gpus: Texts | None = Field(default=None, description="leave these GPUs out", examples=[["t4"]])
+    product_lines: ProductLines | None = Field(
+        default=None,
+        description="whom the GPUs considered are made for, where gpus names none: data-centre (default), workstation, "
+        "consumer",
+        examples=[["data-centre", "consumer"]],
+    )
     max_gpus: Gpus | None = Field(default=None, description="leave out what needs more GPUs", examples=[16])
     max_usd_per_hour: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), NUMBER] | None = Field(
         default=None, description="leave out what costs more [USD per hour]", examples=[50]
@@ -92,6 +101,13 @@ class RecommendQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, Within
             raise contradiction("quantization", sentence, "either alone")
         return value
 
+    @field_validator("product_lines")
+    @classmethod
+    def _of_unnamed(cls, value: ProductLines | None, info: ValidationInfo) -> ProductLines | None:
+        if value is not None and info.data.get("gpus"):
+            raise contradiction("product_lines", "product_lines speaks of GPUs that gpus does not name", "one of them")
+        return value
+
     def answer(self, sources: Sources) -> RecommendAnswer:
         """Return ways to carry the load, best first."""
         return RecommendAnswer(recommend(self.looked_up(sources)), sources.catalog.revision)
@@ -104,7 +120,7 @@ class RecommendQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, Within
             EngineError: the model, or the engine's version, has no rules.
         """
         model = self.model_facts(sources)
-        gpus = self._gpus(sources)
+        gpus, others = self._gpus(sources)
         prices = self._prices(sources, gpus)
         return RecommendQuestion(
             model=model,
@@ -114,13 +130,15 @@ class RecommendQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, Within
             headroom=self.headroom(),
             settings=self.settings_wish(),
             layout=self.layout_wish(),
-            rules=self.rules(),
+            rules=self.rules_of(sources, model),
             flags=self.flags(),
             offers=prices.offers,
             left_out_offers=prices.left_out,
             timers=sources.timers,
             weight_formats=tuple(self.weight_formats or ()),
             kv_cache_dtypes=tuple(self.kv_cache_dtypes or ()),
+            is_shortlist=not self.gpus,
+            left_out_gpus=others,
             is_price_needed=bool(self.providers or self.regions),
             max_gpus=self.max_gpus,
             max_usd_per_hour=self.max_usd_per_hour,
@@ -140,22 +158,30 @@ class RecommendQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, Within
             raise RefusalError("invalid-request", detail, Fault("usd_per_gpu_hour", detail, "gpus with one name"))
         return self.prices(sources, (gpu.id for gpu in gpus))
 
-    def _gpus(self, sources: Sources) -> tuple[Gpu, ...]:
-        """Return the GPUs to consider; without a list, those that somebody rents out."""
+    def _gpus(self, sources: Sources) -> tuple[tuple[Gpu, ...], tuple[Gpu, ...]]:
+        """Return the GPUs to consider, without a list those in question that somebody rents out; and the others."""
         excluded = {sources.gpu(name, field="exclude_gpus").id for name in self.exclude_gpus or ()}
-        catalog = sources.catalog
+        catalog, lines = sources.catalog, frozenset(self.product_lines or USUAL_LINES)
         if self.gpus:
-            asked = [sources.gpu(name, field="gpus") for name in self.gpus]
+            asked, others = [sources.gpu(name, field="gpus") for name in self.gpus], []
         else:
             rented = {offer.gpu for offer in self.prices(sources, catalog.gpus).offers}
-            asked = [gpu for gpu in catalog.gpus.values() if gpu.id in rented] or list(catalog.gpus.values())
+            known = [gpu for gpu in catalog.gpus.values() if gpu.id in rented] or list(catalog.gpus.values())
+            asked = [gpu for gpu in known if product_line(gpu) in lines]
+            others = [gpu for gpu in known if product_line(gpu) not in lines]
         unique = {gpu.id: gpu for gpu in asked if gpu.id not in excluded}
         if not unique:
-            detail = "exclude_gpus leaves no GPU to consider"
-            raise RefusalError(
-                "invalid-request", detail, Fault("exclude_gpus", detail, "a list that leaves one of gpus")
-            )
-        return tuple(unique.values())
+            raise self._nothing_left(others)
+        return tuple(unique.values()), tuple(gpu for gpu in others if gpu.id not in excluded)
+
+    def _nothing_left(self, others: Sequence[Gpu]) -> RefusalError:
+        """Return that lists leave no GPU to consider."""
+        if others and not self.exclude_gpus:
+            detail = "nobody in question rents out GPUs of these product lines"
+            lines = sorted({product_line(gpu) for gpu in others})
+            return RefusalError("invalid-request", detail, Fault("product_lines", detail, ", ".join(lines)))
+        detail = "exclude_gpus leaves no GPU to consider"
+        return RefusalError("invalid-request", detail, Fault("exclude_gpus", detail, "a list that leaves one of gpus"))
 
 
 class RecommendBody(PastedModel, RecommendQuery):

@@ -37,7 +37,7 @@ class RefusalError(Exception):
 
 def not_in_catalog(error: NotInCatalogError, field: str) -> RefusalError:
     """Return the refusal of a name that the catalog does not have, for the field that was asked."""
-    listed = f"/catalog/{error.kind}s"
+    listed = "/measurements" if error.kind == "measurement" else f"/catalog/{error.kind}s"
     close = ", ".join(error.suggestions)
     hint = f"did you mean {close}?" if close else f"{listed} lists what there is"
     fault = Fault(field, str(error), close or f"an id or alias from {listed}")

@@ -49,16 +49,16 @@ class ReplicasQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, S
             RefusalError: the catalog lacks what was named.
             EngineError: the model, or the engine's version, has no rules.
         """
-        gpu = self.gpu_facts(sources)
+        gpu, model = self.gpu_facts(sources), self.model_facts(sources)
         return SizeQuestion(
-            model=self.model_facts(sources),
+            model=model,
             gpu=gpu,
             load=self.load_of(self.input_tokens, self.output_tokens, self.speculative_acceptance_fraction),
             limits=self.limits(),
             layout=self.layout_wish(),
             headroom=self.headroom(),
             settings=self.settings_wish(),
-            rules=self.rules(),
+            rules=self.rules_of(sources, model),
             offers=sources.catalog.offers,
             timers=sources.timers,
         )

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from hashlib import sha256
 from operator import attrgetter
 from threading import Condition
+from typing import Protocol
 
 from cachetools import LRUCache, cachedmethod
 
@@ -16,6 +17,8 @@ from service.catalog.names.gpus import GpuReading
 from service.catalog.names.models import ModelReading
 from service.catalog.snapshot import Snapshot
 from service.engine.arithmetic import ceil_div
+from service.engine.engines.measured_here import Measured
+from service.engine.engines.rules import EngineRules, as_measured
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.families import parse_architecture, stated_quantization
 from service.engine.fleet.questions import Offer
@@ -33,6 +36,14 @@ MOST_PASTED_BYTES = 64 << 20  # of configs, and of what follows from them
 BYTES_PER_LAYER = 3 << 10  # of a model, its matrices and what is found out about them, measured
 MOST_KEPT_CONFIG = 32 << 10  # of one of them [characters]
 MOST_KEPT_FIELD = 8 << 10
+
+
+class Corrections(Protocol):
+    """Says what stored measurements change."""
+
+    def of(self, sources: "Sources", rules: EngineRules, model_id: str) -> tuple[Measured, ...]:
+        """Return what callers measured of a model under an engine's rules."""
+        ...
 
 
 class PastedModels:
@@ -116,6 +127,7 @@ class Sources:
     catalog: Snapshot
     timers: StepTimers | None  # None: memory alone
     pasted_models: PastedModels
+    corrections: Corrections | None = None  # None: stored measurements say nothing
     today: date = field(default_factory=lambda: datetime.now(UTC).date())  # the day on which prices are stale or not
     readings: list[Assumption] = field(default_factory=list)  # names that were understood other than literally
 
@@ -175,6 +187,12 @@ class Sources:
         _check_format(reading, weight_formats, field)
         self._note(field, reading.model_id, name, reading.how)
         return facts_as_named(self.catalog, reading)
+
+    def as_measured(self, rules: EngineRules, model_id: str) -> EngineRules:
+        """Return an engine's rules with what callers measured of a model under them."""
+        if self.corrections is None or model_id not in self.catalog.measurements:
+            return rules
+        return as_measured(rules, self.corrections.of(self, rules, model_id))
 
     def _note(self, field: str, value: str, name: str, how: str) -> None:
         if how:

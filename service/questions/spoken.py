@@ -7,7 +7,6 @@ Sources:
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
@@ -57,13 +56,16 @@ class Kind:
     is_list: bool = False
 
 
-def as_meant(model: type[BaseModel], stated: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Assumption, ...]]:
-    """Return fields with the values that were meant, and what was read so.
+Kinds = Mapping[str, Kind]  # by the name a caller writes
+
+
+def as_meant(kinds: Kinds, stated: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Assumption, ...]]:
+    """Return fields of some kinds with the values that were meant, and what was read so.
 
     What is neither literal nor understood stays as it is, to be refused.
     """
     meant, readings = dict(stated), []
-    for name, kind in _kinds(model).items():
+    for name, kind in kinds.items():
         written = stated.get(name)
         value = _list_meant(kind, written) if kind.is_list else _meant(kind, written)
         if value is not None and value != written:
@@ -150,8 +152,7 @@ def _number(name: str, text: str) -> float | None:
     return None if scale is None else round(float(figure[1]) * scale, 12)
 
 
-@lru_cache(maxsize=64)
-def _kinds(model: type[BaseModel]) -> Mapping[str, Kind]:
+def kinds_of(model: type[BaseModel]) -> Kinds:
     """Return the fields whose values may be written in more than one way, by the names a caller writes."""
     kinds = ((info.alias or name, info.annotation) for name, info in model.model_fields.items())
     return {name: kind for name, annotation in kinds if (kind := _kind(name, annotation)) is not None}

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, StringConstraints
 from pydantic_core import PydanticKnownError
 
-from service.engine.inputs import KvCacheDtype, Tier, WeightFormat
+from service.engine.inputs import KvCacheDtype, ProductLine, Tier, WeightFormat
 
 MAX_TOKENS = 100_000_000
 MAX_REQUESTS = 10_000_000
@@ -65,5 +65,6 @@ BlockSize = Annotated[Literal[1, 2, 4, 8, 16, 32, 64, 128, 256], BeforeValidator
 LoraRank = Annotated[Literal[1, 8, 16, 32, 64, 128, 256, 320, 512], BeforeValidator(_choice)]
 Texts = Annotated[list[Text], Field(max_length=200), BeforeValidator(_names)]
 Formats = Annotated[list[WeightFormat], Field(max_length=7), BeforeValidator(_names)]
+ProductLines = Annotated[list[ProductLine], Field(max_length=3), BeforeValidator(_names)]
 Tiers = Annotated[list[Tier], Field(max_length=2), BeforeValidator(_names)]
 CacheDtypes = Annotated[list[KvCacheDtype], Field(max_length=4), BeforeValidator(_names)]

@@ -77,11 +77,16 @@ def test_every_operation_has_a_scope() -> None:
     assert [(method, path) for method, path in OPERATIONS if row_of(method, path) is None] == []
 
 
-def expected(guarded: Guarded, method: str, path: str, kind: str) -> int | None:
-    """Return the status that refuses an operation; None where the key is no reason to."""
+def needed_of(method: str, path: str) -> Scope | None:
+    """Return the scope that an operation needs."""
     row = row_of(method, path)
     assert row is not None
-    [needed] = row
+    return row[0]
+
+
+def expected(guarded: Guarded, method: str, path: str, kind: str) -> int | None:
+    """Return the status that refuses an operation; None where the key is no reason to."""
+    needed = needed_of(method, path)
     if needed is None or (kind == "none" and needed == "read" and not guarded.reads_need_key):
         return None
     if kind in ("none", "wrong", "expired", "revoked"):

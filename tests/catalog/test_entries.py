@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from service.catalog.entries import MAX_NAME, CatalogEntries, GpuEntry, ModelEntry, Name, OfferEntry
+from service.catalog.catalog_entries import CatalogEntries
+from service.catalog.entries import MAX_NAME, GpuEntry, ModelEntry, Name, OfferEntry
 from service.catalog.seed_files import seed_entries
 from tests.catalog.samples import GPU, MODEL, OFFER, SOURCE, with_figure
 

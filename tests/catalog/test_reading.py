@@ -4,8 +4,8 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlmodel import Session
 
+from service.catalog.catalog_entries import CatalogEntries
 from service.catalog.database import reading
-from service.catalog.entries import CatalogEntries
 from service.catalog.errors import InvalidCatalogError
 from service.catalog.reading import Reading, read_catalog
 from tests.catalog.samples import fill, gpu, model, offer

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from service.catalog.entries import CatalogEntries, GpuEntry, ModelEntry, OfferEntry
+from service.catalog.catalog_entries import CatalogEntries
+from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
 from service.catalog.errors import InvalidCatalogError, NotInCatalogError
 from service.catalog.seed_files import seed_entries
 from service.catalog.snapshot import EMPTY, Snapshot, build_snapshot

@@ -46,7 +46,7 @@ def test_every_operation_has_an_example_and_a_stable_id(method: str, path: str, 
     assert operation["summary"]
     contents = operation["responses"]["200"]["content"]
     content = contents["text/plain" if path in TEXTS else "application/json"]
-    assert "example" in content or "examples" in content
+    assert "example" in content or "Abridged: `{" in operation["responses"]["200"]["description"]
     if "requestBody" in operation and path in ("/size", "/capacity", "/recommend"):
         assert operation["requestBody"]["content"]["application/json"]["examples"]
 
@@ -71,17 +71,27 @@ def test_blocks_keep_the_names_that_clients_know() -> None:
     assert schemas["LeverAnswer"]["title"] == "LeverAnswer"
 
 
-def test_writing_is_locked_by_the_key_s_own_scheme() -> None:
-    assert DOCUMENT["components"]["securitySchemes"] == {
-        "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "needed to write"}
-    }
+def test_writing_is_locked_by_a_key_or_a_token() -> None:
+    schemes = DOCUMENT["components"]["securitySchemes"]
+    assert schemes["apiKey"] == {
+        "type": "apiKey", "in": "header", "name": "X-API-Key", "description": "needed to write",
+    }  # fmt: skip
+    assert (schemes["bearer"]["type"], schemes["bearer"]["scheme"]) == ("http", "bearer")
     locked = {operation["operationId"] for _, _, operation in OPERATIONS if operation.get("security")}
     assert locked == {
         operation["operationId"]
         for method, path, operation in OPERATIONS
-        if (path.startswith(("/catalog", "/workloads")) and method != "get") or path.endswith("/changes")
+        if (path.startswith(("/catalog", "/workloads", "/measurements/")) and method != "get")
+        or path.endswith("/changes")
     }
-    assert all(operation.get("security") in (None, [{"apiKey": []}]) for _, _, operation in OPERATIONS)
+    assert all(operation["security"] in ([], [{"apiKey": []}, {"bearer": []}]) for _, _, operation in OPERATIONS)
+
+
+def test_a_service_that_is_reached_elsewhere_says_so() -> None:
+    app = create_app(Settings(public_url="https://sizer.example.com", reads_need_key=True))
+
+    assert app.openapi()["servers"] == [{"url": "https://sizer.example.com"}]
+    assert app.openapi()["paths"]["/size"]["get"]["security"] == [{"apiKey": []}, {"bearer": []}]
 
 
 @pytest.mark.parametrize("path", ["/size", "/capacity", "/recommend"])

@@ -1,4 +1,4 @@
-"""Examples in docstrings are run: each formula of the engine shows a figure that somebody published."""
+"""Examples in docstrings are run: a formula of the engine shows a figure that somebody published."""
 
 import doctest
 from importlib import import_module
@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from service import engine
+import service
 from service.engine import layers
 
 # Modules of layers without a formula of their own to show.
@@ -15,14 +15,14 @@ WITHOUT_EXAMPLES = {"architecture", "recurrent", "shared_blocks"}
 
 
 def modules_below(package: ModuleType) -> list[str]:
-    return [found.name for found in walk_packages(package.__path__, f"{package.__name__}.")]
+    return [module.name for module in walk_packages(package.__path__, f"{package.__name__}.")]
 
 
 def examples(module: str) -> list[doctest.DocTest]:
     return [test for test in doctest.DocTestFinder().find(import_module(module)) if test.examples]
 
 
-@pytest.mark.parametrize("module", [name for name in modules_below(engine) if examples(name)])
+@pytest.mark.parametrize("module", [name for name in modules_below(service) if examples(name)])
 def test_examples_hold(module: str) -> None:
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     report: list[str] = []

@@ -24,18 +24,12 @@ LINES = (
     "#tokens: 12, K size: 2.50 GB", "LLM engine (v0.31.0) with config: model='y'", "non-default args: {'model': 'z'}",
     "Loaded engine size: 12 MiB", "{", '{"a": 1}', "gpu_memory_utilization (0.9)",
 )  # fmt: skip
-# People's own words about a start-up, tables and remarks, which no engine prints.
-RETOLD = {
-    "llmd-gptoss20b-h100-tp1", "llmd-qwen3-06b-h100-tp1", "llmd-qwen3-32b-h100-tp1",
-    "llmd-mistral-small32-24b-h100-tp1", "vllm43308-gemma4-31b-awq-a100-020", "vllm43308-gemma4-31b-awq-a100-021",
-    "idx-mimo26flash-4xrtx6000d-090", "idx-mimo26flash-4xrtx6000d-097", "recipes273-minimaxm2-2xmi300x",
-    "idx-qwen38-27b-awq-2x2080ti", "vllm54458-glm53flash-2xrtxpro6000", "nvbp95-nemotron120b-2xh100",
-    "vllm46329-qwen38-27b-5090-fp8kv", "biggsdog481-qwen38-27b-nvfp4-5090", "vllm41834-dsv4flash-2xgb10-0711",
-    "vllm41834-dsv4flash-2xgb10-early-july", "lmcache1241-qwen25-32b-fp8-2x4090", "lmcache1241-qwen3-30b-fp8-2x4090",
-    "vllm54458-qwen38flashnext-gb10-8k", "vllm54458-qwen38flashnext-gb10-256k",
-}  # fmt: skip
+# It names no quantity: "down from 2.45M / 9.35x".
+SAYS_NOTHING = "vllm41834-dsv4flash-2xgb10-early-july"
 # What the referee's rows call what a log says.
 SAID = {
+    "kv_cache_tokens": "kv_cache.tokens",
+    "max_concurrency": "kv_cache.max_concurrency",
     "weights_gib": "weight_bytes",
     "activation_peak_gib": "activation_bytes",
     "non_torch_gib": "non_torch_bytes",
@@ -45,21 +39,27 @@ SAID = {
 
 def quoted() -> list[dict[str, Any]]:
     rows = [*referee_rows("vllm_startups.jsonl"), *referee_rows("vllm_startups_2.jsonl")]
-    return [row for row in rows if row.get("quote") and row["id"] not in RETOLD]
+    return [row for row in rows if row.get("quote") and row["id"] != SAYS_NOTHING]
+
+
+def pasted(quote: str) -> str:
+    """Return a quote in lines again, unless it is a line of a table."""
+    return quote if quote.startswith("| ") or "KV pool" in quote else quote.replace(" | ", "\n")
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for row in quoted()])
 def test_every_quoted_log_says_something(row: dict[str, Any]) -> None:
-    assert read_measurement(row["quote"].replace(" | ", "\n")).figures
+    assert read_measurement(pasted(row["quote"])).figures
 
 
 def test_what_logs_say_is_what_the_referee_read_in_them() -> None:
     agree = differ = 0
     for row in quoted():
-        figures = read_measurement(row["quote"].replace(" | ", "\n")).figures
+        figures = read_measurement(pasted(row["quote"])).figures
         for theirs, ours in SAID.items():
             if ours in figures and row.get(theirs):
-                same = figures[ours].value / GIB == pytest.approx(row[theirs], rel=0.02, abs=0.02)
+                unit = GIB if theirs.endswith("_gib") else 1
+                same = figures[ours].value / unit == pytest.approx(row[theirs], rel=0.02, abs=0.02)
                 agree, differ = agree + same, differ + (not same)
 
     assert agree > 150
@@ -187,4 +187,113 @@ def test_no_json_breaks_the_reader(document: object) -> None:
 @given(st.lists(st.sampled_from(LINES) | st.text(max_size=30), max_size=8).map("\n".join))
 def test_no_text_breaks_the_reader(text: str) -> None:
     with suppress(UnreadableTextError):
+        read_measurement(text)
+
+
+PRINTED = """============ Serving Benchmark Result ============
+Successful requests:                     640
+Maximum request concurrency:             64
+Benchmark duration (s):                  51.20
+Total input tokens:                      640000
+Total generated tokens:                  128000
+Request throughput (req/s):              12.50
+Output token throughput (tok/s):         2500.00
+---------------Time to First Token----------------
+Mean TTFT (ms):                          120.00
+Median TTFT (ms):                        100.00
+P99 TTFT (ms):                           900.00
+-----Time per Output Token (excl. 1st token)------
+Mean TPOT (ms):                          20.00
+=================================================="""
+
+
+def test_a_printed_result_is_read_by_its_lines() -> None:
+    observed = read_measurement("INFO warm up\n" + PRINTED)
+
+    assert observed.settings == {
+        "concurrent_requests": 64, "num_prompts": 640, "input_tokens": 1000, "output_tokens": 200
+    }  # fmt: skip
+    assert {name: (figure.value, figure.line) for name, figure in observed.figures.items()} == {
+        "requests_per_s": (12.5, 8), "output_tokens_per_s": (2500.0, 9), "ttft_s.mean": (0.12, 11),
+        "ttft_s.p50": (0.1, 12), "ttft_s.p99": (0.9, 13), "tpot_s.mean": (0.02, 15),
+    }  # fmt: skip
+
+
+def test_sglang_prints_the_same_and_names_itself() -> None:
+    text = PRINTED.replace("Successful", "Backend:                                 sglang\nSuccessful").replace(
+        "Maximum request concurrency:             64", "Traffic request rate:                    8.0"
+    )
+    observed = read_measurement(text)
+
+    assert observed.what == "SGLang bench_serving"
+    assert observed.settings["engine"] == "sglang"
+    assert observed.settings["request_rate_per_s"] == 8.0
+
+
+@pytest.mark.parametrize("text", [PRINTED + "\n" + PRINTED, "\n".join([json.dumps(VLLM)] * 2)])
+def test_two_results_are_refused_where_the_second_begins(text: str) -> None:
+    with pytest.raises(UnreadableTextError, match="a second result begins here"):
+        read_measurement(text)
+
+
+def test_sglang_and_tensorrt_llm_say_how_they_were_started() -> None:
+    sglang = {**VLLM, "backend": "sglang", "model_id": None, "mean_e2e_latency_ms": 4100.0,
+              "server_info": {"model_path": "Qwen/Qwen3-8B", "version": "0.5.10", "tp_size": 2, "mem_fraction_static": 0.88}}  # fmt: skip
+    trtllm = {
+        "engine": {"model": "Qwen/Qwen3-8B", "version": "1.1.0", "backend": "Pytorch"},
+        "world_info": {"tp_size": 2, "pp_size": 1, "max_batch_size": 256, "max_num_tokens": 8192},
+        "request_info": {"num_requests": 640, "avg_num_concurrent_requests": 63.7, "avg_input_length": 1000.0,
+                         "avg_output_length": 200.0},
+        "performance": {"request_throughput_req_s": 12.5, "avg_request_latency_ms": 4100.0},
+        "streaming_metrics": {"avg_ttft_ms": 120.0, "avg_tpot_ms": 20.0},
+    }  # fmt: skip
+
+    one, other = read_measurement(json.dumps(sglang)), read_measurement(json.dumps(trtllm))
+
+    assert (one.settings["engine"], one.settings["model"], one.settings["tensor_parallel_size"]) == (
+        "sglang",
+        "Qwen/Qwen3-8B",
+        2,
+    )
+    assert (other.settings["engine"], other.settings["concurrent_requests"], other.settings["input_tokens"]) == (
+        "tensorrt-llm",
+        64,
+        1000,
+    )
+    for observed in (one, other):
+        assert observed.figures["ttft_s.mean"].value == 0.12
+        assert observed.figures["end_to_end_s.mean"].value == 4.1
+
+
+@pytest.mark.parametrize(
+    ("text", "figures"),
+    [
+        ("at util 0.88 it reports a 96,128-token pool", {"kv_cache.tokens": 96_128}),
+        ("v0.19.0: ~61k tokens", {"kv_cache.tokens": 61_000}),
+        ("KV cache sized to 1.2M tokens / 4.5x concurrency", {"kv_cache.tokens": 1_200_000, "kv_cache.max_concurrency": 4.5}),
+        ("GPTQ-INT4 9.5 GiB per card; pool -> 40,960 tokens", {"weight_bytes": 9.5 * GIB, "kv_cache.tokens": 40_960}),
+        ("block size to 7808 tokens; a 12,000-token pool", {"kv_cache.tokens": 12_000}),
+        ("| m | 1.5 | 2.5 | 0.5 | 60.25 | (Weights|Activation|Non-torch|KV Cache, GiB)", {
+            "weight_bytes": 1.5 * GIB, "activation_bytes": 2.5 * GIB, "non_torch_bytes": 0.5 * GIB,
+            "kv_cache_bytes": 60.25 * GIB,
+        }),
+    ],
+)  # fmt: skip
+def test_what_somebody_tells_of_a_start_up_is_read(text: str, figures: dict[str, float]) -> None:
+    observed = read_measurement(text)
+
+    assert observed.what == "start-up as somebody tells it"
+    assert {name: figure.value for name, figure in observed.figures.items()} == figures
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "we serve 4,000 tokens a second",
+        "the pool holds 10,000 tokens; the pool holds 20,000 tokens",
+        "my KV cache is full",
+    ],
+)
+def test_words_without_one_figure_of_a_start_up_are_refused(text: str) -> None:
+    with pytest.raises(UnreadableTextError):
         read_measurement(text)

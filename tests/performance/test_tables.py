@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from service.engine.inputs import Layout
-from service.performance import measured
 from service.performance.builder import Builder
 from service.performance.kernel_tables import InProcess, KernelTables, NotMeasuredError
-from service.performance.measured import build
+from service.performance.measured import KernelLibrary
 from service.performance.stored import Kernels, Refusal, TableFiles, as_message, from_message
 from service.performance.tables import StepTables
 
@@ -42,7 +41,7 @@ def values(found: StepTables | Refusal) -> object:
 
 @pytest.fixture(scope="module")
 def built() -> StepTables:
-    found = build(kernels())
+    found = KernelLibrary().build(kernels())
     assert isinstance(found, StepTables)
     return found
 
@@ -80,16 +79,15 @@ def test_a_refusal_is_kept_as_well(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("asked_before", [False, True], ids=["first", "after another model"])
 def test_what_a_refusal_says_does_not_depend_on_what_was_asked_before(
-    monkeypatch: pytest.MonkeyPatch,
     asked_before: bool,  # noqa: FBT001 - a column
 ) -> None:
-    monkeypatch.setattr(measured, "_probed", {})
+    library = KernelLibrary()
     modes = ({"gemm_quant_mode": "int4_wo"},)
     unknown = replace(kernels(modes=modes), config_json=json.dumps({**LLAMA, "architectures": ["Unheard"]}))
     if asked_before:
-        build(kernels(modes=modes))
+        library.build(kernels(modes=modes))
 
-    refused = build(unknown)
+    refused = library.build(unknown)
 
     assert isinstance(refused, Refusal)
     assert "GEMM perf data missing for quant 'int4_wo'" in refused.reason

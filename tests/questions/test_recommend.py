@@ -25,11 +25,24 @@ def considered(sources: Sources, **asked: Any) -> set[str]:
     return {gpu.id for gpu in RecommendQuery(**ASKED, **asked).looked_up(sources).gpus}
 
 
-def test_without_a_list_every_gpu_is_considered_that_somebody_rents_out(sources: Sources) -> None:
+def test_without_a_list_every_data_centre_gpu_is_considered_that_somebody_rents_out(sources: Sources) -> None:
     rented = {offer.gpu for offer in sources.catalog.offers if (offer.tier, offer.purchase) == ("secure", "on-demand")}
+    found = considered(sources)
 
-    assert considered(sources) == rented
-    assert considered(sources, exclude_gpus=["h100"]) == rented - {"h100-sxm-80gb"}
+    assert found < rented
+    assert {"h100-sxm-80gb", "l4", "a100-pcie-80gb", "mi300x", "rtx-pro-6000-server"} <= found
+    assert not any("GeForce" in sources.catalog.gpu(name).name for name in found)
+    assert considered(sources, exclude_gpus=["h100"]) == found - {"h100-sxm-80gb"}
+    assert considered(sources, product_lines=["data-centre", "workstation", "consumer"]) == rented
+    assert considered(sources, gpus=["rtx-4090"]) == {"rtx-4090"}
+
+
+def test_gpus_of_other_lines_are_left_out_by_name(sources: Sources) -> None:
+    rejected = RecommendQuery(**ASKED, limit=1, providers=["runpod"]).answer(sources).result.rejected
+    reasons = {each.gpu: each.reason for each in rejected}
+
+    assert "product_lines=consumer" in reasons["rtx-4090"]
+    assert "product_lines=workstation" in reasons["rtx-a6000"]
 
 
 def test_lists_are_read_once_each(sources: Sources) -> None:
@@ -44,6 +57,7 @@ def test_lists_are_read_once_each(sources: Sources) -> None:
         ({"gpus": ["h100"], "exclude_gpus": ["h100"]}, "exclude_gpus"),
         ({"model": "llama-9"}, "model"),
         ({"providers": ["awss"]}, "providers"),
+        ({"providers": ["aws"], "product_lines": ["consumer"]}, "product_lines"),
         ({"usd_per_gpu_hour": 2.0, "gpus": ["h100", "h200"]}, "usd_per_gpu_hour"),
     ],
 )

@@ -86,7 +86,7 @@ def _add(router: APIRouter, question: Question) -> None:
         openapi_extra={"requestBody": {"required": True, "content": body}},
         responses={
             **PROBLEMS,
-            200: {"content": {"application/json": {"example": abridged}, NDJSON: {"schema": {"type": "string"}}}},
+            200: {"content": {"application/json": {"x-abridged": abridged}, NDJSON: {"schema": {"type": "string"}}}},
         },
     )(ask)
 

@@ -89,11 +89,15 @@ def _example(value: object) -> dict[int | str, dict[str, object]]:
     return {200: {"content": {"application/json": {"example": value}}}}
 
 
+def _abridged(value: object) -> dict[int | str, dict[str, object]]:
+    return {200: {"content": {"application/json": {"x-abridged": value}}}}
+
+
 WRITTEN = _example({"id": "h100-sxm-80gb", "catalog_revision": 2})
 LISTED: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {
-            "application/json": {"example": {"next_page_token": None, "catalog_revision": 1, "items": []}},
+            "application/json": {"example": {"next_page_token": "bGxhbWE", "catalog_revision": 1, "items": []}},
             "text/csv": {"schema": {"type": "string"}},
         }
     }
@@ -149,7 +153,7 @@ async def list_offers(listing: Annotated[OfferListing, Query()], snapshot: Snaps
     "/models/{name:path}",
     operation_id="get_model",
     summary="Show a model",
-    responses={**READ_PROBLEMS, **_example({"id": "llama-3.1-8b-instruct", "name": "Llama 3.1 8B Instruct"})},
+    responses={**READ_PROBLEMS, **_abridged({"id": "llama-3.1-8b-instruct", "name": "Llama 3.1 8B Instruct"})},
 )
 async def get_model(name: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep) -> ModelEntry:
     """Return one model, by id, Hugging Face id of any checkpoint, alias, or plain words."""
@@ -160,7 +164,7 @@ async def get_model(name: Annotated[str, Path(max_length=200)], snapshot: Snapsh
     "/gpus/{name}",
     operation_id="get_gpu",
     summary="Show a GPU",
-    responses={**READ_PROBLEMS, **_example({"id": "h100-sxm-80gb", "name": "NVIDIA H100 SXM 80GB"})},
+    responses={**READ_PROBLEMS, **_abridged({"id": "h100-sxm-80gb", "name": "NVIDIA H100 SXM 80GB"})},
 )
 async def get_gpu(name: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep) -> GpuEntry:
     """Return one GPU, by id, alias, a driver's or its maker's name, or an instance type that has it."""
@@ -168,16 +172,16 @@ async def get_gpu(name: Annotated[str, Path(max_length=200)], snapshot: Snapshot
 
 
 @router.get(
-    "/offers/{offer_id}",
+    "/offers/{name}",
     operation_id="get_offer",
     summary="Show an offer",
-    responses={**READ_PROBLEMS, **_example({"id": "aws-p5.48xlarge-us-east-1", "provider": "aws"})},
+    responses={**READ_PROBLEMS, **_abridged({"id": "aws-p5.48xlarge-us-east-1", "provider": "aws"})},
 )
-async def get_offer(offer_id: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep) -> OfferEntry:
+async def get_offer(name: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep) -> OfferEntry:
     """Return one offer."""
-    entry = snapshot.offer_entries.get(offer_id)
+    entry = snapshot.offer_entries.get(name)
     if entry is None:
-        raise NotInCatalogError("offer", offer_id, ())
+        raise NotInCatalogError("offer", name, ())
     return entry
 
 
@@ -188,84 +192,84 @@ def _same_id(entry: ModelEntry | GpuEntry | OfferEntry, path_id: str) -> None:
 
 
 @router.put(
-    "/gpus/{entry_id}",
+    "/gpus/{name}",
     operation_id="put_gpu",
     summary="Add or replace a GPU",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
 )
-async def write_gpu(entry_id: EntryId, entry: GpuEntry, writer: WriterDep) -> Written:
+async def write_gpu(name: EntryId, entry: GpuEntry, writer: WriterDep) -> Written:
     """Write a GPU; every figure names its source and the day it was looked at."""
-    _same_id(entry, entry_id)
+    _same_id(entry, name)
     _, revision = await writer.make(lambda session: put_gpu(session, entry))
     return Written(id=entry.id, catalog_revision=revision)
 
 
 @router.put(
-    "/models/{entry_id}",
+    "/models/{name}",
     operation_id="put_model",
     summary="Add or replace a model",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
 )
-async def write_model(entry_id: EntryId, entry: ModelEntry, writer: WriterDep) -> Written:
+async def write_model(name: EntryId, entry: ModelEntry, writer: WriterDep) -> Written:
     """Write a model; its config must be one that can be sized."""
-    _same_id(entry, entry_id)
+    _same_id(entry, name)
     _, revision = await writer.make(lambda session: put_model(session, entry), lambda result: result.model(entry.id))
     return Written(id=entry.id, catalog_revision=revision)
 
 
 @router.put(
-    "/offers/{entry_id}",
+    "/offers/{name}",
     operation_id="put_offer",
     summary="Add or replace an offer",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
 )
-async def write_offer(entry_id: EntryId, entry: OfferEntry, writer: WriterDep) -> Written:
+async def write_offer(name: EntryId, entry: OfferEntry, writer: WriterDep) -> Written:
     """Write a list price with its date."""
-    _same_id(entry, entry_id)
+    _same_id(entry, name)
     _, revision = await writer.make(lambda session: put_offer(session, entry))
     return Written(id=entry.id, catalog_revision=revision)
 
 
 @router.delete(
-    "/gpus/{entry_id}",
+    "/gpus/{name}",
     operation_id="delete_gpu",
     summary="Delete a GPU and its offers",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
 )
-async def remove_gpu(entry_id: EntryId, writer: WriterDep) -> Written:
+async def remove_gpu(name: EntryId, writer: WriterDep) -> Written:
     """Delete a GPU; its offers go with it."""
-    _, revision = await writer.make(lambda session: delete_gpu(session, entry_id))
-    return Written(id=entry_id, catalog_revision=revision)
+    _, revision = await writer.make(lambda session: delete_gpu(session, name))
+    return Written(id=name, catalog_revision=revision)
 
 
 @router.delete(
-    "/models/{entry_id}",
+    "/models/{name}",
     operation_id="delete_model",
     summary="Delete a model",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
 )
-async def remove_model(entry_id: EntryId, writer: WriterDep) -> Written:
+async def remove_model(name: EntryId, writer: WriterDep) -> Written:
     """Delete a model with its checkpoints."""
-    _, revision = await writer.make(lambda session: delete_model(session, entry_id))
-    return Written(id=entry_id, catalog_revision=revision)
+    _, revision = await writer.make(lambda session: delete_model(session, name))
+    return Written(id=name, catalog_revision=revision)
 
 
 @router.delete(
-    "/offers/{entry_id}",
+    "/offers/{name}",
     operation_id="delete_offer",
     summary="Delete an offer",
     dependencies=[KeyDep],
     responses={**WRITE_PROBLEMS, **WRITTEN},
 )
-async def remove_offer(entry_id: EntryId, writer: WriterDep) -> Written:
+async def remove_offer(name: EntryId, writer: WriterDep) -> Written:
     """Delete an offer."""
-    _, revision = await writer.make(lambda session: delete_offer(session, entry_id))
-    return Written(id=entry_id, catalog_revision=revision)
+    _, revision = await writer.make(lambda session: delete_offer(session, name))
+    return Written(id=name, catalog_revision=revision)
 
 
 @router.post(
@@ -276,7 +280,7 @@ async def remove_offer(entry_id: EntryId, writer: WriterDep) -> Written:
     responses={
         **WRITE_PROBLEMS,
         **problem_responses(HTTPStatus.BAD_GATEWAY),
-        **_example({"entry": {"id": "llama-3.1-8b-instruct"}, "warnings": [], "catalog_revision": 2}),
+        **_abridged({"entry": {"id": "llama-3.1-8b-instruct"}, "warnings": [], "catalog_revision": 2}),
     },
 )
 async def import_model(

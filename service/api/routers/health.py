@@ -54,7 +54,7 @@ async def livez() -> Live:
         200: {
             "content": {
                 "application/json": {
-                    "example": {
+                    "x-abridged": {
                         "status": "ready",
                         "catalog_revision": 1,
                         "models": 122,

@@ -1,22 +1,48 @@
-"""What callers measured: a log or a benchmark's result, held against the prediction."""
+"""What callers measured: a log or a benchmark's result, held against the prediction; with a key, stored."""
 
+from dataclasses import replace
+from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, NoReturn
 
-from fastapi import APIRouter, Body, Request
+from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.api.dependencies import ReceptionDep, SnapshotDep
+from service.access.keys import Caller
+from service.api.access import CHALLENGE, NEEDS_KEY
+from service.api.dependencies import (
+    CallerDep,
+    KeyDep,
+    MeasuredDep,
+    ReceptionDep,
+    SnapshotDep,
+    WorkloadsDep,
+    WriterDep,
+    stated_once,
+)
 from service.api.media import JsonRoute
-from service.api.problems import problem_responses
+from service.api.problems import ProblemError, problem_responses
+from service.catalog.errors import NotInCatalogError
+from service.catalog.measurement_rows import (
+    Kind,
+    MeasuredFigure,
+    MeasurementEntry,
+    Setting,
+    delete_measurement,
+    put_measurement,
+    read_changes,
+)
 from service.measurements.checking import Checked, check
+from service.measurements.observed import Stored
+from service.measurements.storing import entry_of, stored_as
 
-MOST_CHARACTERS = 4_000_000
-EXAMPLE = {
+MOST_CHARACTERS: Final = 4_000_000
+MOST_CHANGES: Final = 500
+EXAMPLE: Final = {
     "text": "INFO Model loading took 15.0 GiB memory\nINFO GPU KV cache size: 460,496 tokens",
     "question": {"model": "llama-3.1-8b", "gpu": "a100-80gb", "engine_version": "0.31.0"},
 }
-ABRIDGED = {
+ABRIDGED: Final = {
     "what": "vLLM start-up log",
     "kind": "start-up log",
     "model": "llama-3.1-8b-instruct",
@@ -26,6 +52,7 @@ ABRIDGED = {
     ],
     "error_fraction": 0.0054,
     "explanations": [],
+    "stored": None,
 }
 PROBLEMS = problem_responses(
     HTTPStatus.BAD_REQUEST,
@@ -34,7 +61,18 @@ PROBLEMS = problem_responses(
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     HTTPStatus.UNPROCESSABLE_ENTITY,
 )
-router = APIRouter(tags=["measurements"], route_class=JsonRoute)
+KEYED = problem_responses(
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
+READ = problem_responses(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
+ENTRY: Final = {"id": "5f3a0c9d2b7e4681", "what": "vLLM start-up log", "model": "llama-3.1-8b-instruct"}
+router = APIRouter(prefix="/measurements", tags=["measurements"], route_class=JsonRoute)
+MeasurementId = Annotated[str, Path(max_length=128, description="as POST /measurements returned it")]
 
 
 class Measured(BaseModel):
@@ -56,20 +94,188 @@ class Measured(BaseModel):
         max_length=64,
         description="fields of /capacity that the text does not say, such as gpu; they come before what it says",
     )
+    store: bool | None = Field(
+        default=None,
+        description="whether answers for this model, GPU and engine rest on it from now on; default: yes with a key "
+        "that may write",
+    )
+
+
+class Page(BaseModel):
+    """Which measurements of a list."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    page_size: Annotated[int, Field(ge=1, le=500)] = 100
+    page_token: Annotated[str, Field(max_length=128)] | None = None
+    model: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
+        default=None, description="of this model, by any of its names"
+    )
+
+
+class MeasurementList(BaseModel):
+    """Measurements, in the order of their ids."""
+
+    model_config = ConfigDict(frozen=True)
+
+    items: tuple[MeasurementEntry, ...]
+    next_page_token: str | None
+    catalog_revision: int
+
+
+class MeasurementShown(BaseModel):
+    """A measurement, and what it changes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    what: str
+    kind: Kind
+    model: str
+    gpu: str
+    question: dict[str, Setting]
+    figures: dict[str, MeasuredFigure]
+    stored_at: datetime
+    stored: Stored
+
+
+class Deleted(BaseModel):
+    """What was deleted, and the revision without it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    catalog_revision: int
+
+
+class MeasurementChange(BaseModel):
+    """One write: who, when, before and after."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    number: int
+    changed_at: datetime
+    changed_by: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class MeasurementChanges(BaseModel):
+    """Who stored and who deleted it, the newest first."""
+
+    model_config = ConfigDict(frozen=True)
+
+    items: tuple[MeasurementChange, ...]
 
 
 @router.post(
-    "/measurements",
+    "",
     operation_id="post_measurements",
     summary="Are you right about what I measured?",
-    responses={**PROBLEMS, 200: {"content": {"application/json": {"example": ABRIDGED}}}},
+    responses={**PROBLEMS, **KEYED, 200: {"content": {"application/json": {"x-abridged": ABRIDGED}}}},
 )
 async def post_measurement(
     request: Request,
     measured: Annotated[Measured, Body(openapi_examples={"start-up": {"summary": "a start-up log", "value": EXAMPLE}})],
+    caller: CallerDep,
     snapshot: SnapshotDep,
     reception: ReceptionDep,
+    corrections: MeasuredDep,
+    writer: WriterDep,
 ) -> Checked:
-    """Answer with predicted beside measured, term by term, and what would explain the difference."""
+    """Answer with predicted beside measured, term by term; with a key that may write, answers rest on it afterwards."""
+    if measured.store and not caller.may("write"):
+        _refuse_to_store(caller)
     stated: dict[str, Any] = measured.question
-    return await reception.done(request, "measurements", lambda: check(measured.text, stated, snapshot, reception.desk))
+    checked = await reception.done(
+        request, "measurements", lambda: check(measured.text, stated, snapshot, reception.desk)
+    )
+    if measured.store is False or not caller.may("write"):
+        return checked
+    entry = entry_of(checked)
+    told = await reception.done(
+        request, "measurements", lambda: stored_as(entry, reception.desk.sources(snapshot), corrections)
+    )
+    revision = snapshot.revision
+    if told.id is not None and entry.id not in {one.id for one in snapshot.entries.measurements}:
+        _, revision = await writer.make(lambda session: put_measurement(session, entry, caller.name))
+    return replace(checked, stored=told, catalog_revision=revision)
+
+
+def _example(value: object) -> dict[int | str, dict[str, Any]]:
+    return {200: {"content": {"application/json": {"example": value}}}}
+
+
+def _refuse_to_store(caller: Caller) -> NoReturn:
+    if caller.scope is None:
+        raise ProblemError(401, "unauthorized", NEEDS_KEY, headers=CHALLENGE)
+    raise ProblemError(403, "forbidden", f"this key's scope is {caller.scope}, and this needs write")
+
+
+@router.get(
+    "",
+    operation_id="list_measurements",
+    summary="List measurements",
+    dependencies=[Depends(stated_once)],
+    responses={**READ, **_example({"items": [ENTRY], "next_page_token": None, "catalog_revision": 2})},
+)
+async def list_measurements(page: Annotated[Page, Query()], snapshot: SnapshotDep) -> MeasurementList:
+    """Return what callers stored: on what questions they rest, and their figures."""
+    of_model = None if page.model is None else snapshot.called_models.read(page.model).model_id
+    rest = [
+        entry
+        for entry in snapshot.entries.measurements
+        if (page.page_token is None or entry.id > page.page_token) and of_model in (None, entry.model)
+    ]
+    shown = tuple(rest[: page.page_size])
+    token = shown[-1].id if len(rest) > page.page_size else None
+    return MeasurementList(items=shown, next_page_token=token, catalog_revision=snapshot.revision)
+
+
+@router.get(
+    "/{measurement_id}",
+    operation_id="get_measurement",
+    summary="Show a measurement",
+    responses={**READ, **_example(ENTRY)},
+)
+async def get_measurement(
+    measurement_id: MeasurementId,
+    request: Request,
+    snapshot: SnapshotDep,
+    reception: ReceptionDep,
+    corrections: MeasuredDep,
+) -> MeasurementShown:
+    """Return one measurement, and what it changes."""
+    entry = next((one for one in snapshot.entries.measurements if one.id == measurement_id), None)
+    if entry is None:
+        raise NotInCatalogError("measurement", measurement_id, ())
+    told = await reception.done(
+        request, "measurements", lambda: stored_as(entry, reception.desk.sources(snapshot), corrections)
+    )
+    return MeasurementShown(**dict(entry), stored=told)
+
+
+@router.delete(
+    "/{measurement_id}",
+    operation_id="delete_measurement",
+    summary="Delete a measurement",
+    dependencies=[KeyDep],
+    responses={**KEYED, **_example({"id": ENTRY["id"], "catalog_revision": 3})},
+)
+async def remove_measurement(measurement_id: MeasurementId, caller: CallerDep, writer: WriterDep) -> Deleted:
+    """Delete a measurement: answers are what they were without it. Who stored and who deleted it is kept."""
+    _, revision = await writer.make(lambda session: delete_measurement(session, measurement_id, caller.name))
+    return Deleted(id=measurement_id, catalog_revision=revision)
+
+
+@router.get(
+    "/{measurement_id}/changes",
+    operation_id="list_measurement_changes",
+    summary="Who stored it?",
+    dependencies=[KeyDep],
+    responses={**READ, **KEYED, **_example({"items": [{"number": 1, "changed_by": "configured key 1f2e3d4c"}]})},
+)
+async def list_measurement_changes(measurement_id: MeasurementId, workloads: WorkloadsDep) -> MeasurementChanges:
+    """Return every write of a measurement: who, when, before and after; of deleted ones too."""
+    rows = await workloads.look(lambda session: read_changes(session, measurement_id, MOST_CHANGES))
+    return MeasurementChanges(items=tuple(map(MeasurementChange.model_validate, rows)))

@@ -71,12 +71,11 @@ def _add(router: APIRouter, question: Question) -> None:
 
 
 def answer_content(question: Question) -> Mapping[str, Any]:
-    """Return the 200 entry of a question: an abridged example, and the formats it may come in."""
-    abridged = {"summary": "abridged", "value": question.abridged}
+    """Return the 200 entry of a question: an abridged answer, and the formats it may come in."""
     return {
         "description": "The answer. With `field` or another `format`, the same as text, CSV, YAML or gauges.",
         "content": {
-            "application/json": {"examples": {"abridged": abridged}},
+            "application/json": {"x-abridged": question.abridged},
             "text/plain": {"schema": {"type": "string"}, "example": "2\n"},
             "text/csv": {"schema": {"type": "string"}, "example": "feasible,gpus\nTrue,2\n"},
             "application/yaml": {"schema": {"type": "string"}, "example": "feasible: true\ngpus: 2\n"},

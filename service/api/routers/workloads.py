@@ -54,6 +54,14 @@ SHOWN = {
     "question": QUESTION,
 }
 
+CHANGED = {
+    "version": 2,
+    "changed_at": "2026-11-22T02:30:00Z",
+    "changed_by": "configured key 1f2e3d4c",
+    "before": QUESTION,
+    "after": {**QUESTION, "request_rate_per_s": 20},
+}
+
 
 class WorkloadBody(Entry):
     """What is kept under a name."""
@@ -221,7 +229,9 @@ async def remove_workload(name: Name, shelf: WorkloadsDep, caller: CallerDep, if
     responses={
         **READ,
         **problem_responses(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN),
-        **_example({"items": [{**SHOWN, "changed_by": "configured key 1f2e3d4c", "before": None, "after": QUESTION}]}),
+        **_example(
+            {"items": [{**SHOWN, "changed_by": "configured key 1f2e3d4c", "before": QUESTION, "after": QUESTION}]}
+        ),
     },
 )
 async def list_changes(name: Name, part: Annotated[Part, Query()], shelf: WorkloadsDep) -> Changes:

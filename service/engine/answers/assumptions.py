@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from service.engine.answers.rests import memory_measured_here, steps_measured_here
+from service.engine.engines.measured_here import MEASURED_HERE
 from service.engine.engines.rules import EngineRules
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import CapacityQuestion, RecommendQuestion, SizeQuestion, StatedSettings
@@ -111,6 +113,7 @@ def _shared(resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
         *_pool(plan),
         *_adapters(plan.settings),
         *(_note(name, value, "measured", rules.measured_source) for name, value in measured.items()),
+        *(memory_measured_here(plan) if rules.measured else ()),
     )
 
 
@@ -286,6 +289,7 @@ def _time(replica: Replica | None) -> tuple[Assumption, ...]:
     overhead_s = timing.request_overhead.of_prompt(round(serving.traffic.inputs.mean()))
     ahead = serving.settings.steps_planned_ahead
     return (
+        *(steps_measured_here(basis) if basis.name == MEASURED_HERE else ()),
         _note("step_times", basis.name, "measured" if basis.is_measured else "default", basis.source),
         _note("request_overhead_s", overhead_s, "measured", basis.overhead_source),
         _note("steps_planned_ahead", ahead, "default", "asynchronous scheduling, by engine version"),

@@ -5,9 +5,10 @@ from typing import Final
 
 from service.engine.answers.results import Confidence, ConfidentCount
 from service.engine.errors import EngineError
-from service.engine.fleet.choice import best, deployments
+from service.engine.fleet.choice import deployments
 from service.engine.fleet.pools import pools_for
 from service.engine.fleet.questions import SizeQuestion
+from service.engine.fleet.ranking import best
 from service.engine.fleet.results import Assumption
 from service.engine.time.confidence import MEDIAN, slowdown, slower
 from service.engine.time.results import Latency

@@ -8,10 +8,11 @@ from typing import Final
 from service.engine.answers.advice import reason
 from service.engine.answers.results import GpuStep
 from service.engine.fleet.aims import aim_of
-from service.engine.fleet.choice import best, deployments
+from service.engine.fleet.choice import deployments
 from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import SizeQuestion
+from service.engine.fleet.ranking import best
 from service.engine.fleet.space import simplicity
 from service.engine.inputs import Layout, Limits
 

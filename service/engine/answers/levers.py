@@ -9,9 +9,10 @@ from service.engine.answers.results import Lever
 from service.engine.errors import EngineError
 from service.engine.fleet.aims import NOTHING, Merit, aim_of
 from service.engine.fleet.checkpoints import own_checkpoint
-from service.engine.fleet.choice import best, deployments
+from service.engine.fleet.choice import deployments
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
+from service.engine.fleet.ranking import best
 from service.engine.fleet.results import Scalar
 from service.engine.inputs import KvCacheDtype, WeightFormat
 

@@ -40,8 +40,9 @@ class Candidate:
 def order(question: RecommendQuestion, candidate: Candidate) -> tuple[float, float, float, str, str, str]:
     """Return what candidates are sorted by: the objective first, names last."""
     price, gpus = candidate.usd_per_hour, float(candidate.deployment.gpus)
+    paid = gpus if candidate.cost is None else float(candidate.cost.gpus_paid)
     per_replica = float(candidate.deployment.layout.gpus_per_replica)
-    keys = (price, gpus, per_replica)
+    keys = (price, paid, per_replica)
     if question.objective == "gpus":
         keys = (gpus, price, per_replica)
     elif question.objective == "cost_per_token":

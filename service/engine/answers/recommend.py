@@ -12,7 +12,7 @@ from service.engine.answers.results import Recommendation, Rejection
 from service.engine.arithmetic import GIB
 from service.engine.errors import EngineError
 from service.engine.fleet.aims import NOTHING, Merit, aim_of
-from service.engine.fleet.choice import best, deployments, rising
+from service.engine.fleet.choice import deployments, rising
 from service.engine.fleet.combinations import (
     Combination,
     combinations,
@@ -20,8 +20,10 @@ from service.engine.fleet.combinations import (
 )
 from service.engine.fleet.deployments import Deployment, resolve_size
 from service.engine.fleet.questions import RecommendQuestion
+from service.engine.fleet.ranking import best
 from service.engine.fleet.results import Cost
-from service.engine.inputs import Limits
+from service.engine.fleet.shortlist import product_line, stays_in_server
+from service.engine.inputs import Gpu, Limits
 
 # Of a closed loop nobody limits: what an interactive service is expected to keep, at the 95th percentile.
 INTERACTIVE: Final = Limits(ttft_s=5.0, tpot_s=0.1)
@@ -80,7 +82,7 @@ def _evaluated(question: RecommendQuestion) -> tuple[list[Candidate], list[Rejec
     """Return what is feasible and may be listed, and what was left out."""
     asked = list(combinations(question))
     kept: list[Candidate] = []
-    rejected: list[Rejection] = []
+    rejected = [_of_another_line(gpu) for gpu in question.left_out_gpus]
     last = NOTHING
     for bound, index in _by_bound(question, asked):
         if bound > last:
@@ -162,13 +164,23 @@ def _rejection(combination: Combination, reason: str) -> Rejection:
     )
 
 
+def _of_another_line(gpu: Gpu) -> Rejection:
+    """Return why a GPU is left out that nobody named."""
+    line = product_line(gpu)
+    reason = f"{gpu.name} is a {line} GPU: product_lines={line}, or gpus={gpu.id}, has it considered"
+    return Rejection(gpu=gpu.id, weight_format=None, kv_cache_dtype=None, reason=reason)
+
+
 def _shortcoming(question: RecommendQuestion, chosen: Deployment) -> str:
     """Return why the best deployment of a combination does not carry the load."""
     if chosen.replica is not None:
         slow = looser_limits(chosen.replica, question.limits)
         return "; ".join((*slow, FLOOR_HINT) if question.is_floor_assumed else slow)
     missing = chosen.plan.shortfall_bytes / GIB
-    return f"does not fit on any layout; {missing:.1f} GiB short on each GPU"
+    where = (
+        "any layout within one server" if question.is_shortlist and stays_in_server(chosen.plan.gpu) else "any layout"
+    )
+    return f"does not fit on {where}; {missing:.1f} GiB short on each GPU"
 
 
 def _over_budget(question: RecommendQuestion, chosen: Deployment, cost: Cost | None) -> str | None:

@@ -9,11 +9,12 @@ from service.engine.answers.described import Described, described
 from service.engine.answers.gpu_steps import next_smaller, notches, one_step_less, one_step_more
 from service.engine.answers.levers import levers
 from service.engine.answers.results import Pools, Sizing
-from service.engine.fleet.choice import best, deployments
+from service.engine.fleet.choice import deployments
 from service.engine.fleet.costs import cheapest_of, fleet_of, price_notes, with_token_prices
 from service.engine.fleet.figures import figures
 from service.engine.fleet.pools import PoolPair, decode_question, pools_for
 from service.engine.fleet.questions import SizeQuestion
+from service.engine.fleet.ranking import best
 from service.engine.time.confidence import MEDIAN, sample_error
 
 POOLS_WARNING = (

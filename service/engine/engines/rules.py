@@ -1,12 +1,13 @@
 """Engine rules by version: a serving engine's own defaults, and the terms measured on its start-ups."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from service.engine.arithmetic import GIB
-from service.engine.derived import Derived
+from service.engine.derived import Derived, derived
 from service.engine.engines.base import Engine, MemoryShare
+from service.engine.engines.measured_here import Measured
 from service.engine.engines.plans import NEWEST, PlanRules
 from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName, Gpu
@@ -79,6 +80,7 @@ class EngineRules:
     for_mixtures: "EngineRules | None" = None  # of models with experts or recurrent state
     is_version_stated: bool = True  # or the row that speaks where nobody states one
     planned_as: str | None = None  # whose rules plan caches and weights, where the stated version has none of its own
+    measured: tuple[Measured, ...] = ()  # by callers, under this version
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
 
     @property
@@ -90,6 +92,16 @@ class EngineRules:
     def memory_share(self) -> MemoryShare:
         """Return what the utilization is a share of."""
         return self.serving_engine.memory_share
+
+
+def as_measured(rules: EngineRules, measured: tuple[Measured, ...]) -> EngineRules:
+    """Return the rules with what callers measured: the same object for the same measurements, themselves for none."""
+    return _as_measured(rules, measured) if measured else rules
+
+
+@derived(64)
+def _as_measured(rules: EngineRules, measured: tuple[Measured, ...]) -> EngineRules:
+    return replace(rules, measured=measured)
 
 
 def has_unified_memory(gpu: Gpu) -> bool:

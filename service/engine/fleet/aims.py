@@ -1,4 +1,11 @@
-"""What makes one deployment better than another: its GPUs, then its price; or its price, then its GPUs."""
+"""What makes one deployment better than another.
+
+    gpus      GPUs used, then the price
+    cost      the price, then GPUs paid: those of an instance that would stand idle are no saving
+    latency   told elsewhere, because replicas do not tell
+
+Among equals the lower latency tells, and among those that are as fast the plainer layout.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -28,19 +35,15 @@ class Aim:
         """Return how good so many replicas are; it never falls as they grow in number."""
         if replicas == inf:
             return NOTHING
-        gpus, price = float(replicas * layout.gpus_per_replica), self.usd_per_hour(layout, int(replicas))
+        gpus, cost = float(replicas * layout.gpus_per_replica), self.cost(layout, int(replicas))
+        price = inf if cost is None else cost.usd_per_hour
         match self.objective:
             case "gpus":
                 return gpus, price
             case "latency":  # replicas do not tell
                 return 0.0, 0.0
             case _:
-                return price, gpus
-
-    def usd_per_hour(self, layout: Layout, replicas: int) -> float:
-        """Return the price; infinite where nobody offers it."""
-        cost = self.cost(layout, replicas)
-        return inf if cost is None else cost.usd_per_hour
+                return price, gpus if cost is None else cost.gpus_paid
 
     def cost(self, layout: Layout, replicas: int) -> Cost | None:
         """Return the cheapest way to rent so many replicas; None where no offer holds them."""

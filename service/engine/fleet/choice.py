@@ -1,7 +1,7 @@
 """The choice between deployments: every legal layout with every setting left open, the best of them by an aim.
 
     deployments = legal layouts x settings, each with the fewest replicas that carry the load
-    chosen      = min by (GPUs, price), or by (price, GPUs); among equals by latency, then by the plainer layout
+    chosen      = min by (GPUs, price), or by (price, GPUs paid); among equals by latency, then by the plainer layout
 
 The engine's own settings on usual layouts come first; other settings, and layouts that are taken only where they
 save, are looked at afterwards, and kept where they are truly better. A layout is planned, estimated and simulated
@@ -16,13 +16,14 @@ from math import inf, nextafter
 from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
-from service.engine.fleet.deployments import Deployment, deployment_of, excess, plan_for, resolve_size
+from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
 from service.engine.fleet.estimates import alone_s, estimated_excess
-from service.engine.fleet.planned import held_of, legal_layouts
+from service.engine.fleet.planned import held_of, layouts_of
 from service.engine.fleet.questions import Objective, SizeQuestion
+from service.engine.fleet.ranking import latency_s
 from service.engine.fleet.recalled import recalled
 from service.engine.fleet.settings import Resolved
-from service.engine.fleet.space import Space, simplicity
+from service.engine.fleet.space import Space
 from service.engine.fleet.variants import Planner, roomiest, variants
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
@@ -214,7 +215,7 @@ def _search(question: SizeQuestion, aim: Aim, hope: float) -> _Search:
     return _Search(
         question=question,
         resolved=resolved,
-        space=legal_layouts(resolved, question.layout),
+        space=layouts_of(question, resolved),
         aim=aim,
         hope=hope,
     )
@@ -258,41 +259,3 @@ def least(question: SizeQuestion, objective: Objective = "gpus", hope: float = H
         EngineError: the question contradicts itself or names something without a rule.
     """
     return next(bound for bound, is_final in rising(question, objective, hope) if is_final)
-
-
-def best(candidates: Sequence[Deployment], question: SizeQuestion, objective: Objective = "gpus") -> Deployment:
-    """Return the best deployment by an objective; among equals the fastest, then the plainest.
-
-    Without a feasible one: what misses the least memory, then what is fastest for a single request.
-    """
-    feasible = [each for each in candidates if each.is_feasible]
-    if not feasible:
-        return min(
-            candidates,
-            key=lambda each: (
-                each.plan.shortfall_bytes,
-                excess(each, question.limits),
-                each.layout.gpus_per_replica,
-                simplicity(each.layout),
-            ),
-        )
-    aim = aim_of(objective, question.gpu, question.offers)
-    merits = [aim.merit(each.layout, each.replicas) for each in feasible]
-    equals = [each for each, merit in zip(feasible, merits, strict=True) if merit == min(merits)]
-    if len(equals) == 1:
-        return equals[0]
-    by_price = aim_of("cost", question.gpu, question.offers)
-    return min(
-        equals,
-        key=lambda each: (
-            latency_s(each, question),
-            by_price.merit(each.layout, each.replicas),
-            simplicity(each.layout),
-        ),
-    )
-
-
-def latency_s(deployment: Deployment, question: SizeQuestion) -> float:
-    """Return the time to the last token at the 95th percentile at the asked load; 0 where nobody tells it. [s]."""
-    seen = deployment.with_times(question.timers).seen()
-    return 0.0 if seen is None else seen.end_to_end_s.percentile(95.0)

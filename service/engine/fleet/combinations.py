@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from service.engine.fleet.questions import RecommendQuestion, SizeQuestion, StatedSettings
+from service.engine.fleet.shortlist import stays_in_server, usual_formats
 from service.engine.inputs import Gpu, KvCacheDtype
 
 
@@ -20,9 +21,10 @@ def combinations(question: RecommendQuestion) -> Iterator[Combination]:
     stated = question.settings
     named = stated.quantization or stated.weight_format
     formats = question.weight_formats or ((named,) if named else ())
-    own = tuple(dict.fromkeys(each.weight_format for each in question.model.checkpoints))
+    published = tuple(dict.fromkeys(each.weight_format for each in question.model.checkpoints))
     dtypes: tuple[KvCacheDtype | None, ...] = question.kv_cache_dtypes or (stated.kv_cache_dtype,)
     for gpu in question.gpus:
+        own = tuple(usual_formats(question.model, gpu)) if question.is_shortlist else published
         for weight_format in formats or own:
             for dtype in dtypes:
                 yield Combination(gpu=gpu, settings=replace(stated, weight_format=weight_format, kv_cache_dtype=dtype))
@@ -43,4 +45,5 @@ def size_question(question: RecommendQuestion, combination: Combination) -> Size
         offers=question.offers,
         left_out_offers=question.left_out_offers,
         timers=question.timers,
+        stays_in_server=question.is_shortlist and stays_in_server(combination.gpu),
     )

@@ -87,13 +87,18 @@ def usd_per_hour(fleet: Fleet, offers: Iterable[Offer]) -> float:
 def _cheapest_offer(fleets: Sequence[Fleet], offers: Iterable[Offer]) -> Offer | None:
     """Return the offer that holds all fleets for least; None when none does.
 
-    Ties go to the offer id, so that the same catalog gives the same answer.
+    Ties go to fewer GPUs paid, then to the offer id, so that the same catalog gives the same answer.
     """
     gpus = {fleet.gpu for fleet in fleets}
     holding = [
         offer for offer in offers if gpus == {offer.gpu} and all(instances_needed(each, offer) for each in fleets)
     ]
-    return min(holding, key=lambda offer: (_instances(fleets, offer) * offer.usd_per_hour, offer.id), default=None)
+
+    def paid(offer: Offer) -> tuple[float, int, str]:
+        instances = _instances(fleets, offer)
+        return instances * offer.usd_per_hour, instances * offer.gpu_count, offer.id
+
+    return min(holding, key=paid, default=None)
 
 
 def _instances(fleets: Sequence[Fleet], offer: Offer) -> int:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 
 from service.engine.fleet.pacing import as_paced, may_pace, paced_replicas, without_pace
-from service.engine.fleet.planned import planned
+from service.engine.fleet.planned import surely_planned
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved, longest_request, resolve
 from service.engine.inputs import Layout, Limits, Load
@@ -96,7 +96,7 @@ def resolve_size(question: SizeQuestion) -> Resolved:
 
 def plan_for(question: SizeQuestion, resolved: Resolved, layout: Layout) -> MemoryPlan:
     """Return one replica's memory for requests of the asked lengths."""
-    return planned(resolved, layout, question.load.input_tokens, question.load.output_tokens)
+    return surely_planned(resolved, layout, question.load.input_tokens, question.load.output_tokens)
 
 
 def deployment_of(

@@ -9,7 +9,7 @@ from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.choice import HOPED
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.pacing import may_pace, paced_replicas
-from service.engine.fleet.planned import by_plans, held_of, legal_layouts, planned
+from service.engine.fleet.planned import by_plans, held_of, legal_layouts, planned, surely_planned
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.fleet.settings import Resolved, longest_request, resolve
 from service.engine.fleet.space import Space, simplicity
@@ -224,9 +224,9 @@ def _has_lengths(question: CapacityQuestion) -> bool:
 
 def _plan(question: CapacityQuestion, resolved: Resolved, layout: Layout) -> MemoryPlan:
     """Return the plan for requests of the asked lengths, or of the longest context served, if it is worth serving."""
-    plan = planned(resolved, layout, question.input_tokens or 0, question.output_tokens or 0)
     if _has_lengths(question):
-        return plan
+        return surely_planned(resolved, layout, question.input_tokens or 0, question.output_tokens or 0)
+    plan = planned(resolved, layout, 0, 0)
     if resolved.shorten_to_fit:
         least = min(SHORTEST_CONTEXT, resolved.settings.max_model_len)
         return planned(resolved, layout, max(plan.settings.max_model_len, least), 0)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from service.engine.derived import derived
+from service.engine.engines.classes import WITHOUT_STAGES
 from service.engine.engines.device import REFERENCE, Device
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.formats.quantization import Quantization
@@ -54,6 +55,12 @@ def check_layout(
             )
     for divisor in divisions.filled:
         _check_blocks(divisor, architecture.hidden_size, quantization, layout, device)
+    if layout.pipeline_parallel_size > 1 and device.is_vllm_on_cuda and architecture.name in WITHOUT_STAGES:
+        raise UnsupportedLayoutError(
+            f"{device.engine} has no pipeline stages for {architecture.name}",
+            field="pipeline_parallel_size",
+            accepted="1",
+        )
     _check_stages(architecture, divisions, layout)
     _check_context_parallel(architecture, layout)
 

@@ -7,13 +7,8 @@ from service.engine.arithmetic import GIB
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.planned import planned
 from service.engine.inputs import EngineSettings
-from service.engine.memory.plan import MemoryPlan
+from service.engine.memory.plan import MemoryPlan, pool_error_bytes
 
-# The README's accuracy table, "logged start-ups": nine predicted pools in ten are within this share of the engine's.
-POOL_ERROR_FRACTION: Final = 0.076
-# Small pools on large GPUs err by the ledger's other terms: non-torch memory 0.17 and graphs 0.2 GiB, which are the
-# errors that `catalog/data/engine_rules.yaml` states, together the root of the sum of their squares.
-LEAST_POOL_ERROR_BYTES: Final = round(0.26 * GIB)
 # What a process takes of an empty GPU before the engine looks at what is free.
 CONTEXT_BYTES: Final = round(0.5 * GIB)
 
@@ -24,13 +19,6 @@ class SafeSettings:
 
     settings: EngineSettings
     notes: tuple[str, ...]
-
-
-def pool_error_bytes(plan: MemoryPlan) -> int:
-    """Return by how much the pool of one GPU may be smaller than predicted; 0 where the caller gave it."""
-    if plan.settings.kv_cache_memory_bytes is not None:
-        return 0
-    return max(round(POOL_ERROR_FRACTION * plan.memory.kv_cache_bytes), LEAST_POOL_ERROR_BYTES)
 
 
 def safe_settings(deployment: Deployment) -> SafeSettings:

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from service.engine.engines.device import device_of
+from service.engine.errors import UnsupportedLayoutError
+from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.space import Space, Target, space_of
 from service.engine.inputs import Layout, StatedLayout
-from service.engine.memory.plan import MemoryPlan, memory_plan, requests_in_cache
+from service.engine.memory.plan import MemoryPlan, memory_plan, pool_error_bytes, requests_in_cache
 
 
 def legal_layouts(resolved: Resolved, stated: StatedLayout) -> Space:
@@ -20,6 +22,43 @@ def legal_layouts(resolved: Resolved, stated: StatedLayout) -> Space:
     device = device_of(resolved.gpu, resolved.rules)
     target = Target(gpu=resolved.gpu, engine=resolved.rules.engine, device=device)
     return space_of(architecture, quantization, target, stated)
+
+
+def layouts_of(question: SizeQuestion, resolved: Resolved) -> Space:
+    """Return the layouts in question: legal, and inside one server where the question says so.
+
+    Raises:
+        UnsupportedLayoutError: the engine refuses every layout with the stated parts, or none is as small as a server.
+    """
+    space, most = legal_layouts(resolved, question.layout), question.gpu.gpus_per_node
+    if not question.stays_in_server:
+        return space
+    usual, unusual = (
+        tuple(layout for layout in layouts if layout.gpus_per_replica <= most)
+        for layouts in (space.usual, space.unusual)
+    )
+    if usual or unusual:
+        return Space(usual=usual, unusual=unusual)
+    raise UnsupportedLayoutError(
+        f"the layout takes several servers of {most} {question.gpu.name}, which no fabric joins",
+        field="gpus",
+        accepted=f"gpus={question.gpu.id}, to have such replicas considered",
+    )
+
+
+def surely_planned(resolved: Resolved, layout: Layout, input_tokens: int, output_tokens: int) -> MemoryPlan:
+    """Return the plan for requests of these lengths, which holds none where its error may leave none. [tokens].
+
+    A pool that is predicted to hold one request, and is smaller than that by its stated error, is not a deployment:
+    the engine may refuse to start.
+    """
+    plan = planned(resolved, layout, input_tokens, output_tokens)
+    error, held = pool_error_bytes(plan), plan.requests_in_cache
+    if not held or (held > 1 and plan.memory.kv_cache_bytes >= 2 * error):
+        return plan
+    settings = replace(resolved.settings, kv_cache_memory_bytes=max(plan.memory.kv_cache_bytes - error, 1))
+    smaller = planned(replace(resolved, settings=settings), layout, input_tokens, output_tokens)
+    return plan if smaller.requests_in_cache else replace(plan, requests_in_cache=0)
 
 
 def held_of(resolved: Resolved, layout: Layout, input_tokens: int, output_tokens: int) -> Callable[[int], int]:

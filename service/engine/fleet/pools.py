@@ -13,9 +13,10 @@ Source:
 from dataclasses import dataclass, replace
 
 from service.engine.errors import InvalidQuestionError
-from service.engine.fleet.choice import best, deployments
+from service.engine.fleet.choice import deployments
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import SizeQuestion
+from service.engine.fleet.ranking import best
 from service.engine.inputs import Gpu, Limits
 from service.engine.time.demand import Arrivals, kind_of
 from service.engine.time.results import Distribution

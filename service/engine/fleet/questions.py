@@ -85,6 +85,7 @@ class SizeQuestion:
     timers: StepTimers | None = None  # None: memory alone
     disaggregated: bool = False  # prefill and decode on GPUs of their own
     confidence: float | None = None  # with which limits are kept; None: times are medians
+    stays_in_server: bool = False  # no replica is spread over several servers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +125,8 @@ class RecommendQuestion:
     left_out_offers: tuple[Offer, ...] = ()  # that the caller did not ask for: they tell why there is no price
     weight_formats: tuple[WeightFormat, ...] = ()  # empty: the model's own checkpoint formats
     kv_cache_dtypes: tuple[KvCacheDtype, ...] = ()  # empty: auto
+    is_shortlist: bool = False  # no GPUs are named: those of data centres, as they are run there
+    left_out_gpus: tuple[Gpu, ...] = ()  # that somebody rents out, of lines that nobody asked for
     is_price_needed: bool = False  # what nobody in question rents out is not listed
     max_gpus: int | None = None
     max_usd_per_hour: float | None = None

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, get_args
 
+from service.engine.engines.classes import check_class
 from service.engine.engines.device import Device
 from service.engine.engines.kernels import refuses_bfloat16
 from service.engine.errors import RefusedStartError
@@ -154,6 +155,7 @@ def check_start(
     if not device.is_vllm_on_cuda:
         return
     architecture = model.architecture
+    check_class(architecture.name, device)
     own = _half_dtype(architecture, checkpoint, device)
     if stated in ("bf16", "fp16") and reads_fp8_only(architecture):
         raise _cache_refusal(f"{stated}: {device.engine} has only an fp8 cache for this model", "auto or fp8")

@@ -4,11 +4,12 @@ Constants are fitted on published start-up logs; `service/catalog/data/engine_ru
 source, sample and error of each.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.engine.derived import derived
 from service.engine.engines.base import Spent
 from service.engine.engines.device import device_of
+from service.engine.engines.measured_here import MeasuredMemory
 from service.engine.engines.rules import EngineRules, has_unified_memory
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.layers import Architecture, Mixer
@@ -28,6 +29,7 @@ def memory_per_gpu(
     layout: Layout,
     settings: EngineSettings,
     rules: EngineRules,
+    measured: MeasuredMemory | None = None,
 ) -> MemoryPerGpu:
     """Return the ledger; its terms add up to the byte. [bytes].
 
@@ -43,13 +45,29 @@ def memory_per_gpu(
         layout: how one replica is spread.
         settings: utilization, batch limits and the like.
         rules: the engine version's defaults and measured terms.
+        measured: what a start-up of this model, GPU and layout was seen to take, where somebody stored it.
     """
-    return _ledger(architecture, rank_weight_bytes, gpu, layout, settings, rules_of_model(architecture, rules))
+    return _ledger(
+        architecture, rank_weight_bytes, gpu, layout, settings, rules_of_model(architecture, rules), measured
+    )
 
 
 def rules_of_model(architecture: Architecture, rules: EngineRules) -> EngineRules:
     """Return the version's rules for this model: some versions run experts and recurrent state differently."""
     return rules.for_mixtures if rules.for_mixtures is not None and architecture.is_mixture else rules
+
+
+def _as_measured(spent: Spent, measured: MeasuredMemory) -> Spent:
+    """Return the same with what a start-up measured in its place; what is less than nothing is taken off the peak."""
+    activation = round(measured.activation_factor * spent.activation_bytes)
+    non_torch = spent.non_torch_bytes + measured.non_torch_bytes + measured.unexplained_bytes
+    return replace(
+        spent,
+        weight_bytes=max(spent.weight_bytes + measured.weight_bytes, 0),
+        activation_bytes=max(activation + min(non_torch, 0), 0),
+        graph_bytes=round(measured.graph_factor * spent.graph_bytes),
+        non_torch_bytes=max(non_torch, 0),
+    )
 
 
 def _ledger(
@@ -59,17 +77,17 @@ def _ledger(
     layout: Layout,
     settings: EngineSettings,
     rules: EngineRules,
+    measured: MeasuredMemory | None,
 ) -> MemoryPerGpu:
-    activation = activation_bytes(architecture, layout, settings, rules, device_of(gpu, rules))
-    graphs = cuda_graph_bytes(architecture, layout, settings, rules, gpu)
-    non_torch = non_torch_bytes(gpu, layout, rules)
     spent = Spent(
         total_bytes=gpu.memory_bytes,
         weight_bytes=rank_weight_bytes,
-        activation_bytes=activation,
-        graph_bytes=graphs,
-        non_torch_bytes=non_torch,
+        activation_bytes=activation_bytes(architecture, layout, settings, rules, device_of(gpu, rules)),
+        graph_bytes=cuda_graph_bytes(architecture, layout, settings, rules, gpu),
+        non_torch_bytes=non_torch_bytes(gpu, layout, rules),
     )
+    if measured is not None:
+        spent = _as_measured(spent, measured)
     cache = settings.kv_cache_memory_bytes
     if cache is None:
         counts_graphs = rules.graph_accounting == "inside"
@@ -78,12 +96,12 @@ def _ledger(
     reserved = spent.left_bytes - kept
     shortfall = max(-reserved, -cache, 0)
     return MemoryPerGpu(
-        total_bytes=gpu.memory_bytes,
+        total_bytes=spent.total_bytes,
         reserved_bytes=reserved + shortfall,
-        weight_bytes=rank_weight_bytes,
-        activation_bytes=activation,
-        cuda_graph_bytes=graphs,
-        non_torch_bytes=non_torch,
+        weight_bytes=spent.weight_bytes,
+        activation_bytes=spent.activation_bytes,
+        cuda_graph_bytes=spent.graph_bytes,
+        non_torch_bytes=spent.non_torch_bytes,
         kv_cache_bytes=kept,
         shortfall_bytes=shortfall,
     )

@@ -8,10 +8,12 @@ from service.catalog.engine_flags import flags_of
 from service.catalog.engine_rules import rules_for
 from service.engine.engines.registry import DEFAULT_ENGINE, ENGINES, engine_named
 from service.engine.engines.rules import EngineRules
+from service.engine.facts import ModelFacts
 from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import EngineName, KvCacheDtype, SpeculativeMethod, StatedLayout, WeightFormat
 from service.questions.parts.part import Part, contradiction
 from service.questions.parts.switches import WithSwitches
+from service.questions.sources import Sources
 from service.questions.values import NUMBER, WHOLE, BlockSize, Bytes, LoraRank, Parallel, Share, Tokens
 
 
@@ -33,6 +35,20 @@ class OnEngine(Part):
     engine_version: Annotated[str, StringConstraints(max_length=40)] | None = Field(
         default=None, description="engine version, such as 0.33.0; default: the newest known", examples=["0.33.0"]
     )
+
+    use_measurements: bool = Field(
+        default=True,
+        description="what callers stored of this model, GPU and engine corrects the answer; false: ignored",
+        examples=[False],
+    )
+
+    def rules_of(self, sources: Sources, model: ModelFacts) -> EngineRules:
+        """Return the rules of the engine's version, with what callers measured of a model.
+
+        Raises:
+            EngineError: no rules are known for the version.
+        """
+        return sources.as_measured(self.rules(), model.id) if self.use_measurements else self.rules()
 
     def rules(self) -> EngineRules:
         """Return the rules of the engine's version.

@@ -8,7 +8,8 @@ import pytest
 from service.engine.answers.advice import looser_limits, missing_memory
 from service.engine.answers.levers import changes_to_try
 from service.engine.answers.size import size
-from service.engine.fleet.choice import best, deployments
+from service.engine.fleet.choice import deployments
+from service.engine.fleet.ranking import best
 from service.engine.inputs import Limits, StatedLayout
 from service.engine.time.demand import Users
 from tests.engine.conftest import Asked, users

@@ -11,8 +11,9 @@ from service.catalog.engine_rules import rules_for
 from service.catalog.keeper import seeded_snapshot
 from service.engine.answers.size import size
 from service.engine.errors import EngineError
-from service.engine.fleet.choice import best, deployments
+from service.engine.fleet.choice import deployments
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
+from service.engine.fleet.ranking import best
 from service.engine.inputs import Headroom, Limits, Load, StatedLayout
 from service.performance.kernel_tables import InProcess, KernelTables
 from service.performance.stored import TableFiles

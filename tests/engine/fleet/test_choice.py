@@ -4,8 +4,9 @@ from dataclasses import replace
 from math import ceil, inf
 
 from service.engine.answers.gpu_steps import next_smaller
-from service.engine.fleet.choice import best, deployments, least
+from service.engine.fleet.choice import deployments, least
 from service.engine.fleet.questions import StatedSettings
+from service.engine.fleet.ranking import best
 from service.engine.inputs import Headroom, Limits, StatedLayout
 from service.engine.time.carried import carried_in_memory
 from tests.engine.conftest import Asked, arrivals, users

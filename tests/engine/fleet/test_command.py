@@ -7,12 +7,14 @@ import pytest
 
 from service.catalog.engine_flags import flags_of
 from service.catalog.engine_rules import rules_for
-from service.engine.fleet.choice import best, deployments
+from service.engine.fleet.choice import deployments
 from service.engine.fleet.command import Launch, launch
 from service.engine.fleet.deployments import Deployment
-from service.engine.fleet.margin import pool_error_bytes, safe_settings
+from service.engine.fleet.margin import safe_settings
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
+from service.engine.fleet.ranking import best
 from service.engine.inputs import EngineName, StatedLayout
+from service.engine.memory.plan import pool_error_bytes
 from tests.engine.conftest import Asked, users
 
 LONG = 30_000  # tokens of a prompt whose longest kin do not fit beside Llama 3.1 8B into 24 GB

@@ -2,8 +2,9 @@
 
 import pytest
 
-from service.engine.fleet.choice import best, deployments
+from service.engine.fleet.choice import deployments
 from service.engine.fleet.figures import Rates, figures
+from service.engine.fleet.ranking import best
 from service.engine.inputs import Limits
 from service.engine.time.demand import Users
 from tests.engine.conftest import Asked, arrivals, users

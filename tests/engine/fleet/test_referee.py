@@ -14,11 +14,12 @@ from service.catalog.engine_rules import rules_for
 from service.catalog.keeper import seeded_snapshot
 from service.engine.errors import EngineError
 from service.engine.fleet.aims import NOTHING, Merit, aim_of
-from service.engine.fleet.choice import best, deployments
+from service.engine.fleet.choice import deployments
 from service.engine.fleet.deployments import resolve_size
 from service.engine.fleet.given_gpus import largest, resolve_capacity
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import Objective, SizeQuestion, StatedSettings
+from service.engine.fleet.ranking import best
 from service.engine.inputs import Headroom, Layout, Limits, Load, StatedLayout
 from service.performance.timers import KernelTimers
 from tests.engine.conftest import capacity_of

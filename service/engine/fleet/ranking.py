@@ -1,0 +1,55 @@
+"""Which of several deployments is the best: by an aim, among equals by latency, among those as fast the plainer one."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from service.engine.fleet.aims import aim_of
+from service.engine.fleet.deployments import Deployment, excess
+from service.engine.fleet.questions import Objective, SizeQuestion
+from service.engine.fleet.space import simplicity
+
+# Times so near to each other are the same: simulated percentiles are no finer.
+ALIKE: Final = 1.01
+
+
+def best(candidates: Sequence[Deployment], question: SizeQuestion, objective: Objective = "gpus") -> Deployment:
+    """Return the best deployment by an objective; among equals the fastest, among those as fast the plainest.
+
+    Without a feasible one: what misses the least memory, then what is fastest for a single request.
+    """
+    feasible = [each for each in candidates if each.is_feasible]
+    if not feasible:
+        return min(
+            candidates,
+            key=lambda each: (
+                each.plan.shortfall_bytes,
+                excess(each, question.limits),
+                each.layout.gpus_per_replica,
+                simplicity(each.layout),
+            ),
+        )
+    aim = aim_of(objective, question.gpu, question.offers)
+    merits = [aim.merit(each.layout, each.replicas) for each in feasible]
+    equals = [each for each, merit in zip(feasible, merits, strict=True) if merit == min(merits)]
+    if len(equals) == 1:
+        return equals[0]
+    by_price = aim_of("cost", question.gpu, question.offers)
+    return min(
+        _as_fast(equals, question),
+        key=lambda each: (by_price.merit(each.layout, each.replicas), simplicity(each.layout)),
+    )
+
+
+def _as_fast(candidates: Sequence[Deployment], question: SizeQuestion) -> Sequence[Deployment]:
+    """Return the fastest, and what cannot be told apart from it: where kernels were not measured, within the error."""
+    seen = [latency_s(each, question) for each in candidates]
+    fastest = candidates[seen.index(min(seen))].with_times(question.timers).replica
+    basis = None if fastest is None else fastest.timing.basis
+    alike = ALIKE if basis is None or basis.is_measured else 1 + basis.expected_error_fraction
+    return [each for each, time_s in zip(candidates, seen, strict=True) if time_s <= alike * min(seen)]
+
+
+def latency_s(deployment: Deployment, question: SizeQuestion) -> float:
+    """Return the time to the last token at the 95th percentile at the asked load; 0 where nobody tells it. [s]."""
+    seen = deployment.with_times(question.timers).seen()
+    return 0.0 if seen is None else seen.end_to_end_s.percentile(95.0)

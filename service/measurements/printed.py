@@ -1,0 +1,89 @@
+"""Results of benchmarks as they are printed: `vllm bench serve` and SGLang's `bench_serving`, a figure a line.
+
+Sources:
+    vLLM 0.33 `benchmarks/serve.py` (`benchmark`); SGLang 0.5.23 `benchmark/serving.py` (`benchmark`).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from service.measurements.observed import Observed, UnreadableTextError
+from service.measurements.patterns import number
+
+TITLE: Final = "Serving Benchmark Result"
+LINE: Final = re.compile(
+    r"^\s*(?P<label>[A-Z][\w .()/-]{3,60}):\s+(?P<value>\d[\d,]{0,18}(?:\.\d{1,9})?|[a-z][\w-]{0,30})\s*$"
+)
+LATENCY: Final = re.compile(r"(Mean|Median|P95|P99) (TTFT|TPOT|ITL|E2EL|E2E Latency) \(ms\)")
+STATISTICS: Final[Mapping[str, str]] = {"Mean": "mean", "Median": "p50", "P95": "p95", "P99": "p99"}
+FIELDS: Final[Mapping[str, str]] = {
+    "TTFT": "ttft_s", "TPOT": "tpot_s", "ITL": "itl_s", "E2EL": "end_to_end_s", "E2E Latency": "end_to_end_s",
+}  # fmt: skip
+RATES: Final[Mapping[str, str]] = {
+    "Request throughput (req/s)": "requests_per_s",
+    "Output token throughput (tok/s)": "output_tokens_per_s",
+}
+CONCURRENCY: Final = ("Maximum request concurrency", "Max request concurrency")
+ARRIVALS: Final = ("Request rate configured (RPS)", "Traffic request rate")
+DONE, PROMPTS, COMPLETIONS = "Successful requests", "Total input tokens", "Total generated tokens"
+
+
+def printed(lines: Sequence[tuple[int, str]]) -> Observed | None:
+    """Return what a printed result says; None where there is none.
+
+    Raises:
+        UnreadableTextError: there are two.
+    """
+    titles = [place for place, line in lines if TITLE in line]
+    if not titles:
+        return None
+    if len(titles) > 1:
+        raise UnreadableTextError(titles[1], "a second result begins here", "the result of one run")
+    observed = Observed(what="vllm bench serve", kind="benchmark")
+    values: dict[str, tuple[str, int]] = {}
+    for place, line in lines:
+        match = LINE.match(line[:200]) if place > titles[0] else None
+        if match is not None:
+            values.setdefault(match["label"], (match["value"], place))
+            _see(observed, match["label"], match["value"], place)
+    _load(observed, values)
+    return observed
+
+
+def _see(observed: Observed, label: str, value: str, place: int) -> None:
+    latency, rate = LATENCY.fullmatch(label), RATES.get(label)
+    if not value[0].isdigit() or number(value) <= 0:
+        return
+    if latency is not None:
+        observed.see(f"{FIELDS[latency[2]]}.{STATISTICS[latency[1]]}", 1e-3 * number(value), place)
+    elif rate is not None:
+        observed.see(rate, number(value), place)
+
+
+def _load(observed: Observed, values: Mapping[str, tuple[str, int]]) -> None:
+    backend, place = values.get("Backend", ("", 1))
+    if backend.startswith("sglang"):
+        observed.what = "SGLang bench_serving"
+        observed.state("engine", "sglang", place)
+    done = _counted(values, (DONE,))
+    for label, field in ((PROMPTS, "input_tokens"), (COMPLETIONS, "output_tokens")):
+        total = _counted(values, (label,))
+        if done and total:
+            observed.state(field, max(round(total[0] / done[0]), 1), total[1])
+    concurrency, arrivals = _counted(values, CONCURRENCY), _counted(values, ARRIVALS)
+    if concurrency:
+        observed.state("concurrent_requests", round(concurrency[0]), concurrency[1])
+    elif arrivals:
+        observed.state("request_rate_per_s", arrivals[0], arrivals[1])
+    if done:
+        observed.state("num_prompts", round(done[0]), done[1])
+
+
+def _counted(values: Mapping[str, tuple[str, int]], labels: Sequence[str]) -> tuple[float, int] | None:
+    """Return the number beside the first of these labels, and its line; None where none has one."""
+    for label in labels:
+        text, place = values.get(label, ("", 1))
+        if text[:1].isdigit() and number(text) > 0:
+            return number(text), place
+    return None

@@ -1,0 +1,39 @@
+"""Which of several deployments is the best."""
+
+from dataclasses import replace
+
+from service.engine.fleet.aims import aim_of
+from service.engine.fleet.choice import deployments
+from service.engine.fleet.questions import Offer
+from service.engine.fleet.ranking import best, latency_s
+from service.engine.inputs import StatedLayout
+from tests.engine.conftest import Asked, users
+
+FOUR = Offer(
+    id="four", provider="one", instance_type="4 x H100", region="any", gpu="h100-sxm-80gb", gpu_count=4,
+    usd_per_hour=12.0, as_of="2026-11-01",
+)  # fmt: skip
+
+
+def test_gpus_that_are_paid_for_anyway_are_used(asked: Asked) -> None:
+    question = replace(asked("llama-3.3-70b", load=users(16)), offers=(FOUR,))
+    fewest = best(deployments(question, "gpus"), question, "gpus")
+    cheapest = best(deployments(question, "cost"), question, "cost")
+    prices = [
+        aim_of("cost", question.gpu, question.offers).merit(each.layout, each.replicas) for each in (fewest, cheapest)
+    ]
+
+    assert fewest.gpus < 4
+    assert prices == [(12.0, 4.0)] * 2
+    assert cheapest.layout.tensor_parallel_size == cheapest.gpus == 4
+    assert latency_s(cheapest, question) < latency_s(fewest, question)
+
+
+def test_nothing_that_is_as_good_is_faster(asked: Asked) -> None:
+    question = replace(asked("llama-3.3-70b", load=users(16)), offers=(FOUR,))
+    chosen = best(deployments(question, "cost"), question, "cost")
+    for ranks, stages in ((1, 3), (1, 4), (2, 2)):
+        layout = StatedLayout(tensor_parallel_size=ranks, pipeline_parallel_size=stages)
+        stated = replace(question, layout=layout)
+        other = best(deployments(stated, "cost"), stated, "cost")
+        assert latency_s(chosen, question) <= 1.01 * latency_s(other, stated)

@@ -1,0 +1,274 @@
+"""What is delivered: the image, the compose file, the proxy's rules and the chart keep to a policy."""
+
+import importlib
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.api.served import served
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCKERFILE = (ROOT / "service" / "Dockerfile").read_text(encoding="utf-8")
+CHART = ROOT / "service" / "deploy" / "helm"
+PROXY = ROOT / "service" / "deploy" / "haproxy.cfg"
+DIGEST = re.compile(r"[a-z]+:\d+\.\d+(\.\d+)?-[a-z0-9.-]+@sha256:[0-9a-f]{64}")
+OURS = ("prepare", "sizer-1", "sizer-2")
+VALUES: dict[str, Any] = {
+    "image": {"repository": "registry.example/sizer", "digest": f"sha256:{'a' * 64}"},
+    "existingSecret": "sizer-secret",
+}
+HAS_PROXY = pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed here")
+
+
+def compose() -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    return document
+
+
+def test_compose_starts_two_replicas_behind_a_proxy_on_a_healthy_postgresql() -> None:
+    services = compose()["services"]
+
+    assert "healthcheck" in services["postgres"]
+    assert services["prepare"]["depends_on"]["postgres"]["condition"] == "service_healthy"
+    assert services["prepare"]["command"][-1] == "sizer migrate && sizer seed"
+    for name in ("sizer-1", "sizer-2"):
+        assert services[name]["depends_on"]["prepare"]["condition"] == "service_completed_successfully"
+        assert services[name]["environment"]["SIZER_DATABASE_URL"].startswith("postgresql+psycopg://")
+        assert services["proxy"]["depends_on"][name]["condition"] == "service_healthy"
+        assert (ROOT / services[name]["build"]["dockerfile"]).is_file()
+    assert [name for name, service in services.items() if "ports" in service] == ["proxy"]
+
+
+@pytest.mark.parametrize("name", ["postgres", "proxy", *OURS])
+def test_a_container_can_change_and_take_little(name: str) -> None:
+    service = compose()["services"][name]
+
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert {"mem_limit", "cpus", "pids_limit"} <= set(service)
+
+
+def test_compose_has_no_password_of_its_own() -> None:
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+
+    assert set(re.findall(r"\$\{SIZER_POSTGRES_PASSWORD[^}]*\}", text)) == {
+        "${SIZER_POSTGRES_PASSWORD:?set SIZER_POSTGRES_PASSWORD}"
+    }
+
+
+def test_the_last_good_catalog_outlives_its_container_and_each_replica_has_its_own() -> None:
+    document = compose()
+    volumes = [document["services"][name]["volumes"][0] for name in ("sizer-1", "sizer-2")]
+
+    assert volumes == ["state-1:/srv/sizer/var", "state-2:/srv/sizer/var"]
+    assert {"state-1", "state-2"} <= set(document["volumes"])
+    assert re.search(r"^VOLUME /srv/sizer/var$", DOCKERFILE, flags=re.MULTILINE)
+
+
+def test_images_are_pinned_by_digest() -> None:
+    stages = re.findall(r"^FROM (\S+)", DOCKERFILE, flags=re.MULTILINE)
+    images = [service["image"] for service in compose()["services"].values() if "image" in service]
+
+    assert len(stages) == len(images) == 2
+    assert stages[0] == stages[1]
+    for image in (*stages, *images):
+        assert DIGEST.fullmatch(image), image
+
+
+def test_the_image_is_unprivileged_and_compiles_what_it_runs() -> None:
+    lines = DOCKERFILE.splitlines()
+
+    assert re.search(r"^USER 10001$", DOCKERFILE, flags=re.MULTILINE)
+    assert lines.index("USER 10001") < next(at for at, line in enumerate(lines) if "make_ready()" in line)
+    assert "NUMBA_CACHE_DIR" in DOCKERFILE
+    assert "--require-hashes" in DOCKERFILE
+
+
+def test_the_proxy_gives_up_before_clients_hold_it_and_after_the_service_answered() -> None:
+    stated = dict(re.findall(r"^\s+timeout (\S+) (\d+)s", PROXY.read_text(encoding="utf-8"), flags=re.MULTILINE))
+
+    assert {"http-request", "client", "connect", "queue", "server", "http-keep-alive"} == set(stated)
+    assert int(stated["server"]) > 30  # a question has as long
+    assert int(stated["http-request"]) <= 10
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def proxied(*ports: int) -> Iterator[str]:
+    """Run the proxy as compose does, in front of these replicas."""
+    port = free_port()
+    environment = {**os.environ, "SIZER_BIND": f"127.0.0.1:{port}"}
+    environment |= {f"SIZER_{number}": f"127.0.0.1:{replica}" for number, replica in enumerate(ports, 1)}
+    with subprocess.Popen(["haproxy", "-db", "-q", "-f", str(PROXY)], env=environment) as process:
+        try:
+            for _ in range(100):
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.05)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.kill()
+
+
+@HAS_PROXY
+def test_a_replica_that_goes_costs_no_answer(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        first = stack.enter_context(served(tmp_path / "first"))
+        going = ExitStack()
+        second = going.enter_context(served(tmp_path / "second"))
+        url = stack.enter_context(proxied(first.port, second.port))
+
+        def asked(tokens: int) -> int:
+            question = (
+                f"{url}/size?model=qwen3-32b&gpu=h100&concurrent_requests=8&input_tokens={tokens}&output_tokens=90"
+            )
+            with urllib.request.urlopen(question, timeout=20) as response:  # noqa: S310 - a port of this machine
+                return int(response.status)
+
+        before = [asked(900) for _ in range(10)]
+        going.close()
+        after = [asked(900 + number) for number in range(10)]
+
+    assert set(before) == set(after) == {200}
+
+
+INSERTED = re.compile(r"\{\{ \.(Values(?:\.\w+)+|Release\.Name) \}\}")
+BLOCK = re.compile(r"\{\{- toYaml \.(Values(?:\.\w+)+) \| nindent (\d+) \}\}")
+
+
+def rendered(name: str, values: dict[str, Any], release: str = "sizer") -> dict[str, Any]:
+    """Return a template as Helm renders it: ours insert scalars, and blocks of YAML, and nothing else."""
+
+    def at(path: str) -> Any:
+        node: Any = {"Values": values, "Release": {"Name": release}}
+        for part in path.split("."):
+            node = node[part]
+        return node
+
+    def block(match: re.Match[str]) -> str:
+        text = yaml.safe_dump(at(match[1])).rstrip()
+        return "".join(f"\n{' ' * int(match[2])}{line}" for line in text.splitlines())
+
+    text = BLOCK.sub(block, (CHART / "templates" / name).read_text(encoding="utf-8"))
+    text = INSERTED.sub(lambda match: str(at(match[1])), text)
+    assert "{{" not in text
+    document: dict[str, Any] = yaml.safe_load(text)
+    return document
+
+
+def values() -> dict[str, Any]:
+    return {**yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8")), **VALUES}
+
+
+TEMPLATES = sorted(path.name for path in (CHART / "templates").iterdir())
+PODS = ("deployment.yaml", "migrate.yaml")
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_what_the_chart_says_is_what_kubernetes_reads(name: str) -> None:
+    kubernetes = pytest.importorskip("kubernetes_validate", reason="installed by the newest development lock")
+
+    for version in ("1.27", "1.33"):
+        kubernetes.validate(rendered(name, values()), version, strict=True)
+
+
+def test_templates_are_rendered_here_as_helm_renders_them() -> None:
+    helm = pytest.importorskip("helm_python.chart", reason="Helm's own library is not installed here")
+
+    told = helm.Chart.load(CHART).render(VALUES, name="sizer", namespace="default")
+
+    assert {path.rsplit("/", 1)[-1]: yaml.safe_load(text) for path, text in told.items()} == {
+        name: rendered(name, values()) for name in TEMPLATES
+    }
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_pods_may_do_little(name: str) -> None:
+    pod = rendered(name, values())["spec"]["template"]["spec"]
+
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in pod["containers"]:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert {"cpu", "memory"} <= set(container["resources"]["limits"])
+        assert re.fullmatch(r"\S+@sha256:[0-9a-f]{64}", container["image"])
+
+
+def test_pods_are_probed_drained_and_spread() -> None:
+    pod = rendered("deployment.yaml", values())["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert container["livenessProbe"]["httpGet"]["path"] == container["startupProbe"]["httpGet"]["path"] == "/livez"
+    assert container["livenessProbe"]["timeoutSeconds"] >= 3
+    assert pod["terminationGracePeriodSeconds"] > 25 + 5  # what the service takes to end, after the pause before it
+    assert pod["topologySpreadConstraints"]
+
+
+def test_the_chart_keeps_replicas_and_lets_few_in_and_out() -> None:
+    budget, scaler = rendered("disruption.yaml", values()), rendered("autoscaler.yaml", values())
+    network, service = rendered("network.yaml", values()), rendered("service.yaml", values())
+    labels = rendered("deployment.yaml", values())["spec"]["template"]["metadata"]["labels"]
+
+    assert budget["spec"]["minAvailable"] >= 1
+    assert scaler["spec"]["minReplicas"] >= 2
+    assert network["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert all("podSelector" in peer for rule in network["spec"]["ingress"] for peer in rule["from"])
+    for selector in (
+        budget["spec"]["selector"]["matchLabels"],
+        network["spec"]["podSelector"]["matchLabels"],
+        service["spec"]["selector"],
+    ):
+        assert selector == labels
+
+
+def test_the_chart_takes_no_image_without_a_digest() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+    validator = importlib.import_module("jsonschema").Draft7Validator(schema)
+
+    assert validator.is_valid(values())
+    assert not validator.is_valid({**values(), "image": {"repository": "sizer", "digest": "latest"}})
+    assert not validator.is_valid({**values(), "existingSecret": ""})
+    assert not validator.is_valid({**values(), "replicas": 1})
+
+
+def test_the_bill_of_materials_names_every_locked_package_with_its_hash(tmp_path: Path) -> None:
+    pytest.importorskip("cyclonedx_py", reason="installed by the newest development lock")
+    bill = tmp_path / "sbom.json"
+    command = [sys.executable, "-W", "ignore", "-m", "cyclonedx_py", "requirements", "--of", "JSON", "-o", str(bill)]
+    subprocess.run([*command, str(ROOT / "requirements.lock")], check=True, capture_output=True)
+
+    components = json.loads(bill.read_text(encoding="utf-8"))["components"]
+    locked = re.findall(
+        r"^([a-z0-9][^\s=\[]*)(?:\[.*?\])?==(\S+)",
+        (ROOT / "requirements.lock").read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
+    )
+
+    assert {(part["name"].lower(), part["version"]) for part in components} == set(locked)
+    assert all(reference["hashes"] for part in components for reference in part["externalReferences"])
