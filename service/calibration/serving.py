@@ -35,6 +35,8 @@ from service.engine.time.steps import RequestOverhead
 
 # It serves vLLM with a budget of 8,192 tokens, whatever the GPU.
 INFERENCEX_BATCHED_TOKENS: Final = 8_192
+# The last one that serves engines built by TensorRT by default: their kernels and their executor are its own.
+BUILT_VERSION: Final = "0.20"
 # A step may be off by so much where prompts are of unknown length.
 DECIDES: Final = 0.05
 # Offline runs queue everything and last for many waves: the steady state, with as many more waiting as run.
@@ -99,9 +101,9 @@ def resolve_run(row: Row, catalog: Snapshot) -> Run | Skipped:
 def _planned(log: ServingLog, catalog: Snapshot) -> Run:
     model, gpu = served_model(log.model, catalog), served_gpu(log.gpu, catalog)
     rules = rules_for(log.engine, log.version)
-    if log.sent.is_in_process and log.engine == "tensorrt-llm" and not log.expert_parallel:
-        # Engines built by TensorRT (`trtllm_build_flags` of MLPerf's configs) run no iteration ahead of the scheduler.
-        rules = replace(rules, steps_planned_ahead=0)
+    if _is_built(log):
+        # Its executor runs no iteration ahead of the scheduler.
+        rules = replace(rules_for(log.engine, BUILT_VERSION), steps_planned_ahead=0)
     plan = plan_replica(
         model,
         gpu,
@@ -122,6 +124,11 @@ def _planned(log: ServingLog, catalog: Snapshot) -> Run:
         burstiness=log.sent.burstiness,
     )
     return Run(log=log, plan=plan, traffic=traffic, load=_load(log, plan, traffic))
+
+
+def _is_built(log: ServingLog) -> bool:
+    """Return whether TensorRT built the engine: `trtllm_build_flags` of MLPerf's configs, but for spread experts."""
+    return log.engine == "tensorrt-llm" and log.sent.is_in_process and not log.expert_parallel
 
 
 def _unknown_fraction(log: ServingLog, plan: MemoryPlan) -> float:

@@ -68,7 +68,7 @@ FEWEST_RUNS: Final = 3
 ROBUST_ERROR: Final = 0.1
 # A user notices a slow answer most by its pace: errors of TPOT count twice.
 TPOT_WEIGHT: Final = 2.0
-MOST_RUNS: Final = 40  # of a class that a fit looks at, as many of each source
+MOST_RUNS: Final = 32  # of a class that a fit looks at, as many of each source
 MOST_RATIO: Final = 10.0  # a queue that grows without end is no more wrong than this
 SEARCH_STEP: Final = 0.02
 MOST_EVALUATIONS: Final = 8
