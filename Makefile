@@ -71,6 +71,7 @@ fit-serving: $(VENV)/.dev ## Derive the factors of step times from published run
 
 bench: $(VENV)/.dev ## Benchmarks, reported and never asserted; over HTTP beside stored figures, or an earlier release: make bench [BESIDE=DIR] [KEEP=1]
 	$(BIN)/pytest benchmarks --benchmark-only
+	$(BIN)/python -m benchmarks.overload --shell
 	$(BIN)/python -m benchmarks.latency $(if $(BESIDE),--beside $(BESIDE)) $(if $(KEEP),--keep)
 
 overload: $(VENV)/.dev ## Goodput beyond capacity, and the shell beside a bare route

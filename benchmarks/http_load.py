@@ -188,13 +188,14 @@ def served() -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
 
 
 @contextmanager
-def echo(body: bytes) -> Iterator[int]:
-    """Serve a bare FastAPI route that answers with the same bytes."""
+def echo(body: bytes) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """Serve a bare FastAPI route that answers with the same bytes; yield the port and the process."""
     with tempfile.TemporaryDirectory() as folder:
         file, port = Path(folder, "body"), free_port()
         file.write_bytes(body)
-        with running([sys.executable, "-c", ECHO, str(port), str(file)], port, "/size", dict(os.environ)):
-            yield port
+        command = [sys.executable, "-c", ECHO, str(port), str(file)]
+        with running(command, port, "/size", dict(os.environ)) as process:
+            yield port, process
 
 
 @contextmanager
@@ -227,3 +228,9 @@ def free_port() -> int:
 def resident_mb(process: subprocess.Popen[bytes]) -> float:
     lines = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def processor_s(process: subprocess.Popen[bytes]) -> float:
+    """Return what a process has had of the processor. [s]."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

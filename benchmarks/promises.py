@@ -50,7 +50,8 @@ PROMISES: tuple[tuple[str, str], ...] = (
 HEAD = """# What the service promises
 
 Written by `make promises`: each promise with the test that fails where it is broken; figures of the last `make overload`
-and `make soak` on the machine that wrote this page.
+and `make soak` on the machine that wrote this page. `of_peak` is beside the peak right before and after, by the same
+generator; `of_bare` is what a bare route takes of the processor for the same bytes, over what the service takes.
 
 | promise | test |
 |---|---|
@@ -67,7 +68,18 @@ def _overload() -> list[str]:
     if not OVERLOAD.is_file():
         return []
     results = json.loads(OVERLOAD.read_text(encoding="utf-8"))
-    names = ("what", "good_per_s", "of_peak", "good_p50_ms", "good_p99_ms", "told_per_s", "told_p99_ms", "no_answer")
+    names = (
+        "what",
+        "good_per_s",
+        "of_peak",
+        "cpu_us",
+        "of_bare",
+        "good_p50_ms",
+        "good_p99_ms",
+        "told_per_s",
+        "told_p99_ms",
+        "no_answer",
+    )
     lines = ["## Load", "", f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     lines += [f"| {' | '.join(_cell(row.get(name)) for name in names)} |" for row in results["rows"]]
     memory = results["memory"]

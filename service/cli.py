@@ -25,6 +25,8 @@ from service.catalog.offer_files import Stated, read_price_list
 from service.catalog.offer_import import differences, take_offers
 from service.catalog.seed import seed_catalog
 from service.cli_questions import USAGE_ERROR, add_question, refuse, said
+from service.cli_server import BatchFormat, Server, questions_of
+from service.client import Asks
 from service.engine.errors import EngineError
 from service.engine.time.ready import make_ready
 from service.main import create_app
@@ -49,6 +51,31 @@ app.add_typer(offers, name="offers")
 app.add_typer(keys, name="keys")
 app.add_typer(measurements, name="measurements")
 BACKLOG = 512  # connections that wait to be taken
+
+
+@app.callback()
+def elsewhere(
+    context: typer.Context,
+    server: Annotated[
+        str | None, typer.Option(envvar="SIZER_SERVER", help="a running service, which questions are then asked of")
+    ] = None,
+    key: Annotated[str | None, typer.Option(envvar="SIZER_KEY", help="a key of that service", show_envvar=True)] = None,
+) -> None:
+    """How many GPUs does this LLM workload need?"""
+    context.obj = None if server is None else Server(server, key)
+
+
+@app.command("batch")
+def batch_command(
+    context: typer.Context,
+    question: Annotated[Asks, typer.Argument(help="which question")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="CSV under the names of fields, or JSON")],
+    written: Annotated[BatchFormat, typer.Option("--format", help="how the answers are written")] = "csv",
+) -> None:
+    """Ask a running service up to a thousand questions of a file: sizer --server URL batch size FILE."""
+    if context.obj is None:
+        refuse("batch needs a running service: sizer --server URL batch ...")
+    context.obj.batch(question, questions_of(path), written)
 
 
 @app.command()

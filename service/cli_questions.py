@@ -50,7 +50,10 @@ def add_question(to: typer.Typer, question: Question) -> None:
 
     def ask(context: typer.Context, **stated: list[str] | None) -> None:
         fields = _fields(question, {name: values for name, values in stated.items() if values}, context.args)
-        _answer(question, fields)
+        if context.obj is None:
+            _answer(question, fields)
+        else:
+            context.obj.answer(question.name, fields)  # a service elsewhere
 
     options = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=type_) for name, type_ in _options(question)

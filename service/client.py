@@ -7,14 +7,17 @@ Only 429 and 503 are asked again, after as long as the service says: nothing els
 """
 
 import asyncio
+import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
 import httpx2
 
 AGAIN: Final = frozenset({429, 503})
+NDJSON: Final = "application/x-ndjson"
+OUTCOME: Final = ("index", "status", "answer", "problem")
 MOST_WAIT_S: Final = 30.0
 FIRST_WAIT_S: Final = 0.5
 Asks = Literal["size", "capacity", "replicas", "recommend", "compare"]
@@ -124,6 +127,33 @@ class Client:
     def ask_many(self, question: Asks, questions: Sequence[Mapping[str, Any]]) -> tuple[Outcome, ...]:
         """Return what became of each question, in order."""
         return _outcomes(_document(self._send(_batch(question, questions))))
+
+    def text(self, question: Asks, **fields: Any) -> str:
+        """Return the answer as it is written in the format that the fields state.
+
+        Raises:
+            RefusedError: it is refused, or the service stays busy.
+        """
+        response = self._send(_asking(question, fields))
+        if response.status_code != 200:
+            _document(response)
+        return response.text
+
+    def each(self, question: Asks, questions: Sequence[Mapping[str, Any]]) -> Iterator[Outcome]:
+        """Yield what became of each question, in order, as it becomes known."""
+        call = _batch(question, questions)
+        for tries in range(self._most_tries):
+            headers = {"Accept": NDJSON}
+            with self._http.stream(call.method, call.path, json=call.body, headers=headers) as response:
+                if response.status_code == 200:
+                    for line in response.iter_lines():
+                        told = json.loads(line)
+                        yield Outcome(**{name: told[name] for name in OUTCOME if name in told})
+                    return
+                response.read()
+            if response.status_code not in AGAIN or tries + 1 == self._most_tries:
+                _document(response)
+            time.sleep(_wait_s(response, tries))
 
     def ask_about(self, workload: str, question: Asks, **overrides: Any) -> Mapping[str, Any]:
         """Return the answer to a question about a workload, with these fields in the place of its own."""

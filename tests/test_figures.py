@@ -21,6 +21,7 @@ def test_files_are_short(figures: Figures) -> None:
 
 def test_bodies_are_short(figures: Figures) -> None:
     assert percentile([count for count, _ in figures.bodies], 95) <= 25
+    assert [name for count, name in figures.bodies if count > 50] == []
 
 
 def test_every_figure_stands_beside_the_one_before(figures: Figures) -> None:

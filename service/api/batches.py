@@ -23,6 +23,7 @@ from service.engine.errors import EngineError
 from service.questions.answers import Answer
 from service.questions.asked import Question
 from service.questions.misread import misread
+from service.questions.outcomes import outcome_row, sheet_of
 from service.questions.reading import read_json
 from service.questions.refusals import RefusalError, stated_twice
 
@@ -118,6 +119,12 @@ class Batch:
             status, kind, document = await self.outcome(fields)
             done = f'"done":{index + 1},"of":{len(questions)}'
             yield f'{{"index":{index},"status":{status},{done},"{kind}":{document}}}\n'
+
+    async def sheet(self, questions: Sequence[Any]) -> str:
+        """Return one table, a row for each question."""
+        outcomes = [await self.outcome(fields) for fields in questions]
+        rows = [outcome_row(index, told[0], json.loads(told[2])) for index, told in enumerate(outcomes)]
+        return sheet_of(rows)
 
     async def document(self, questions: Sequence[Any]) -> AsyncIterator[str]:
         """Yield one JSON document, as its parts become known."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from threading import Lock
 from time import monotonic
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
@@ -23,10 +23,27 @@ UNREAD: Final = "the database does not answer, and was not read before"
 AWAY: Final = (SQLAlchemyError, DeadlineError, TimeoutError, FullError)
 
 
+class RowsFile(Protocol[Rows]):
+    """Where rows outlive the process."""
+
+    def read(self) -> Rows | None:
+        """Return what was written last."""
+
+    def write(self, rows: Rows, /) -> None:
+        """Keep rows."""
+
+
 class Shelf(Generic[Rows]):
     """What the database last said; it may go away, and this stays."""
 
-    def __init__(self, name: str, engine: Engine, read: Callable[[Session], Rows], write_s: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        engine: Engine,
+        read: Callable[[Session], Rows],
+        write_s: float,
+        file: RowsFile[Rows] | None = None,
+    ) -> None:
         """Start with nothing read.
 
         Args:
@@ -34,8 +51,9 @@ class Shelf(Generic[Rows]):
             engine: whose rows.
             read: what is read of them, whole.
             write_s: by when a writer is promised an answer. [s]
+            file: where rows are kept for a start without a database; None: nowhere.
         """
-        self._engine, self._read = engine, read
+        self._engine, self._read, self._file = engine, read, file
         self._rows: Rows | None = None
         self._read_at = float("-inf")
         self._num_writes = 0
@@ -58,6 +76,8 @@ class Shelf(Generic[Rows]):
             try:
                 await self._looks.run(self._refresh)
             except AWAY as error:
+                if self._rows is None and self._file is not None:
+                    self._rows = self._file.read()
                 if self._rows is None:
                     raise ProblemError(503, "database-unavailable", UNREAD, headers=RETRY) from error
         if self._rows is None:
@@ -70,9 +90,12 @@ class Shelf(Generic[Rows]):
         began_at, num_writes = monotonic(), self._num_writes
         with reading(self._engine) as session:
             rows = self._read(session)
+        is_new = rows != self._rows
         with self._lock:
             self._rows = rows
             self._read_at = began_at if num_writes == self._num_writes else float("-inf")
+        if is_new and self._file is not None:
+            self._file.write(rows)
 
     async def look(self, read: Callable[[Session], Result]) -> Result:
         """Return what a reading session returns.

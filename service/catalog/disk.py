@@ -29,21 +29,9 @@ class SnapshotFile:
         head = json.dumps({"schema": SCHEMA, "sha256": sha256(body).hexdigest()}).encode()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._replace(self._path, head + b"\n" + body)
+            replace_file(self._path, head + b"\n" + body)
         except OSError as error:
             logger.warning("snapshot not kept on disk: %s", type(error).__name__)
-
-    @staticmethod
-    def _replace(path: Path, content: bytes) -> None:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
-            try:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-                Path(file.name).replace(path)
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
 
     def touch(self) -> None:
         """Note that what is on disk is still current."""
@@ -67,3 +55,16 @@ class SnapshotFile:
         except (OSError, ValueError, KeyError, TypeError) as error:
             logger.warning("snapshot on disk not usable: %s", type(error).__name__)
             return None
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Replace a file, whole or not at all."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise

@@ -25,6 +25,8 @@ COMMON: Final[Mapping[str, str]] = {
     "would_fit": "sentences that say what would make the question feasible; empty when it is",
     "weights": "the model's weights, before they are spread",
     "memory_per_gpu": "the ledger of the fullest GPU; its terms add up to total_bytes less shortfall_bytes [bytes]",
+    "safe_margin_bytes": "by how much the pool may be smaller than predicted, by the accuracy report: commands leave "
+    "so much free, and start all the same; per GPU; 0 where the pool is given [bytes]",
     "kv_cache": "the cache, as the engine plans it at its start",
     "per_replica": "what one replica carries within limits",
     "latency": "what users see at the asked load, else at the largest load that is carried; null: nobody tells time",
@@ -154,12 +156,14 @@ OF_BLOCK: Final[Mapping[str, Mapping[str, str]]] = {
         "violates": "what so many could not do; null: nothing",
     },
     "KvCache": {
-        "bytes_per_token": "cache of one token in layers that keep every token; whole model, as if on one GPU; 0 where "
-        "every layer has a window: bytes_per_token_within_windows then tells [bytes]",
-        "bytes_per_token_within_windows": "cache of one token in layers that keep a window; whole model [bytes]",
-        "bytes_per_token_per_gpu": "cache of one token on one GPU of the layout [bytes]",
+        "bytes_per_token": "cache of one token in layers that keep every token; where every layer has a window, in "
+        "windows; whole model, as if on one GPU [bytes]",
+        "bytes_per_token_within_windows": "cache of one token in all layers, while windows fill; whole model [bytes]",
+        "bytes_per_token_per_gpu": "bytes_per_token on one GPU of the layout; per GPU [bytes]",
         "state_bytes_per_request": "state of recurrent layers of one request, whatever its length; whole model [bytes]",
-        "bytes_per_request": "cache of one request of the asked lengths, in whole blocks; per GPU [bytes]",
+        "bytes_per_request": "cache of one request of the asked lengths, in whole blocks; whole model, as if on one "
+        "GPU [bytes]",
+        "bytes_per_request_per_gpu": "the same on one GPU of the layout; per GPU [bytes]",
         "bytes_per_block": "one block; per GPU [bytes]",
         "num_gpu_blocks": "blocks of the pool; per GPU [count]",
         "tokens": "tokens that the pool of one attention replica holds, as the engine prints it [tokens]",
@@ -220,8 +224,13 @@ OF_BLOCK: Final[Mapping[str, Mapping[str, str]]] = {
         "ttft_p95_s": "time to first token of 95 of 100 requests at the asked load [s]",
         "tpot_p95_s": "time per output token of 95 of 100 requests at the asked load [s]",
         "requests_per_s": "requests answered at the asked load; whole deployment [1/s]",
+        "gpus_paid": "GPUs of all instances that are paid, idle ones included; null, as what follows: no price [count]",
         "provider": "who rents it out at that price; null: nobody",
         "instance_type": "the provider's name of the instance",
+        "region": "where, as the provider names it",
+        "tier": "secure: on the provider's own servers; community: on anybody's",
+        "purchase": "on-demand, reserved or spot",
+        "as_of": "the date of the price [ISO date]",
         "on_pareto_front": "nothing listed is as good in price, TTFT, TPOT and GPUs, and better in one of them",
         "alternatives": "the same GPU type with other formats that carry the load too, the best first",
     },

@@ -54,7 +54,7 @@ def test_a_service_without_a_database_answers_from_the_seed_files_and_admits_it(
     assert ready["catalog_age_s"] is None
     assert ready["catalog_is_stale"] is True
     assert ready["database_is_up"] is False
-    assert ready["last_refresh_error"] == "OperationalError"
+    assert ready["last_refresh_error"] == "the database does not answer, or not in time"
 
 
 def test_a_revision_that_is_no_number_is_no_error_of_the_service(tmp_path: Path) -> None:

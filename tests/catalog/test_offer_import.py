@@ -1,9 +1,13 @@
 """A price list is taken whole or not at all, and says what it changes."""
 
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 from typer.testing import CliRunner
 
 from service.catalog.database import make_engine, migrate, reading, writing
@@ -72,3 +76,40 @@ def test_the_command_takes_all_or_nothing(
     with reading(engine) as session:
         prices = {each.id: each.usd_per_hour for each in read_catalog(session).entries.offers}
     assert prices == {"made-up-offer": price, "other-offer": 10.0}
+
+
+def is_in_the_middle_of_writing(engine: Engine) -> bool:
+    """Return whether somebody else has written rows that are not committed."""
+    if engine.dialect.name == "sqlite":
+        return Path(f"{engine.url.database}-journal").exists()
+    at_work = "SELECT count(*) FROM pg_locks WHERE mode = 'RowExclusiveLock' AND pid <> pg_backend_pid()"
+    with engine.connect() as connection:
+        return bool(connection.execute(text(at_work)).scalar_one())
+
+
+def test_a_process_killed_in_the_middle_of_an_import_leaves_all_of_it_or_nothing(
+    database: Engine, tmp_path: Path
+) -> None:
+    fill(database)
+    file, num_lines = tmp_path / "prices.csv", 1_500
+    lines = (GOOD.replace("p99.48xlarge", f"p{number}") for number in range(num_lines))
+    file.write_text(HEAD + "".join(lines), encoding="utf-8")
+    environment = {
+        **os.environ,
+        "SIZER_DATABASE_URL": database.url.render_as_string(hide_password=False),
+        "SIZER_SNAPSHOT_PATH": str(tmp_path / "snapshot.json"),
+    }
+    command = [sys.executable, "-c", "from service.cli import main; main()", "offers", "import", str(file)]
+
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as importing:
+        while not is_in_the_middle_of_writing(database):
+            assert importing.poll() is None
+            time.sleep(0.002)
+        time.sleep(0.03)
+        importing.kill()
+
+    with reading(database) as session:
+        stored = read_catalog(session)
+    assert (len(stored.entries.offers), stored.entries.revision) in ((2, 1), (2 + num_lines, 2))
+    with writing(database) as session, session.begin():  # nothing holds a lock
+        take_offers(session, [offer(usd_per_hour=9.0)])

@@ -146,7 +146,15 @@ print(by_get.gpus, by_post.gpus, by_get.memory_per_gpu.total_bytes == by_post.me
     assert done.stdout.split() == ["1", "1", "True"]
 
 
-schema = schemathesis.openapi.from_dict(DOCUMENT)
+# Every check runs on every operation. What a schema cannot say: fields that contradict one another, names that the
+# catalog lacks (422, 404), a version that must be stated (428), a hub that does not answer (502), an answer for each
+# question of a batch, whatever became of it (200).
+CHECKS: dict[str, Any] = {
+    "positive_data_acceptance": {"expected-statuses": ["2xx", "4xx", "502", "503"]},
+    "negative_data_rejection": {"expected-statuses": ["4xx", "502", "503"]},
+    "not_a_server_error": {"expected-statuses": ["2xx", "3xx", "4xx", "502", "503"]},
+}
+schema = schemathesis.openapi.from_dict(DOCUMENT, config=schemathesis.Config.from_dict({"checks": CHECKS}))
 
 
 def generated_requests(operation_id: str) -> Any:
@@ -158,12 +166,7 @@ def generated_requests(operation_id: str) -> Any:
     def generated(case: schemathesis.Case[Any], live_url: str) -> None:
         response = case.call(base_url=live_url)
 
-        assert response.status_code < 500
-        declared = {
-            int(code) for code in DOCUMENT["paths"][case.operation.path][case.operation.method.lower()]["responses"]
-        }
-        if case.method == case.operation.method:  # other methods are tried too, and answered by other operations
-            assert response.status_code in declared, (response.status_code, response.text[:300])
+        case.validate_response(response)
         if response.status_code >= 400:
             assert response.headers["content-type"][0].startswith("application/problem+json")
 

@@ -74,7 +74,7 @@ def test_a_command_of_vllm_starts_or_its_absence_is_explained(sources: Sources, 
 )
 def test_a_pool_that_the_ledgers_error_may_leave_empty_is_no_deployment(sources: Sources, model: str, gpu: str) -> None:
     answer = sized(sources, model, gpu)
-    spare = answer.memory_per_gpu.kv_cache_bytes - answer.kv_cache.bytes_per_request
+    spare = answer.memory_per_gpu.kv_cache_bytes - answer.kv_cache.bytes_per_request_per_gpu
 
     assert answer.feasible
     assert spare >= 0.26 * GIB  # what the README's accuracy table leaves unsure

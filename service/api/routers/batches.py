@@ -1,12 +1,12 @@
 """`/size:batch` and the others: up to a thousand questions in one request."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from service.api.batches import CSV, MOST_QUESTIONS, NDJSON, Batch, questions_in
 from service.api.dependencies import ReceptionDep, SnapshotDep
@@ -22,8 +22,17 @@ PROBLEMS = problem_responses(
 )
 DESCRIPTION = (
     f"Answer up to {MOST_QUESTIONS:,} questions in order, each with its own success or problem. The body is JSON, or "
-    f"CSV under the names of fields. With Accept: {NDJSON} each answer is a line that leaves when it is known."
+    f"CSV under the names of fields. With Accept: {NDJSON} each answer is a line that leaves when it is known; "
+    f"with Accept: {CSV} all of them are one table."
 )
+
+# An item that is no question has an outcome of its own, as any that is not understood.
+QUESTIONS: Mapping[str, Any] = {
+    "type": "array",
+    "items": {"description": "the fields of one question"},
+    "minItems": 1,
+    "maxItems": MOST_QUESTIONS,
+}
 
 
 class Outcome(BaseModel):
@@ -56,11 +65,13 @@ def batches_router(questions: Iterable[Question]) -> APIRouter:
 
 
 def _add(router: APIRouter, question: Question) -> None:
-    async def ask(request: Request, snapshot: SnapshotDep, reception: ReceptionDep) -> StreamingResponse:
+    async def ask(request: Request, snapshot: SnapshotDep, reception: ReceptionDep) -> Response:
         questions = await questions_in(request)
         batch = Batch(reception, question, snapshot)
         if NDJSON in request.headers.get("accept", ""):
             return StreamingResponse(batch.lines(questions), media_type=NDJSON)
+        if request.headers.get("accept", "").startswith(CSV):
+            return Response(await batch.sheet(questions), media_type=CSV)
         return StreamingResponse(batch.document(questions), media_type="application/json")
 
     example = next(iter(question.examples.values()))["value"]
@@ -69,7 +80,7 @@ def _add(router: APIRouter, question: Question) -> None:
         "application/json": {
             "schema": {
                 "type": "object",
-                "properties": {"questions": {"type": "array", "items": {"type": "object"}, "maxItems": MOST_QUESTIONS}},
+                "properties": {"questions": QUESTIONS},
                 "required": ["questions"],
                 "additionalProperties": False,
             },
@@ -86,7 +97,13 @@ def _add(router: APIRouter, question: Question) -> None:
         openapi_extra={"requestBody": {"required": True, "content": body}},
         responses={
             **PROBLEMS,
-            200: {"content": {"application/json": {"x-abridged": abridged}, NDJSON: {"schema": {"type": "string"}}}},
+            200: {
+                "content": {
+                    "application/json": {"x-abridged": abridged},
+                    NDJSON: {"schema": {"type": "string"}},
+                    CSV: {"schema": {"type": "string"}},
+                }
+            },
         },
     )(ask)
 

@@ -203,7 +203,7 @@ async def post_measurement(
 
 
 def _example(value: object) -> dict[int | str, dict[str, Any]]:
-    return {200: {"content": {"application/json": {"example": value}}}}
+    return {200: {"content": {"application/json": {"x-abridged": value}}}}
 
 
 def _refuse_to_store(caller: Caller) -> NoReturn:

@@ -12,7 +12,7 @@ from service.engine.fleet.figures import Figures
 from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.results import Cost
 from service.engine.inputs import EngineName, KvCacheDtype, Layout, WeightFormat
-from service.engine.memory.plan import MemoryPlan, model_weights
+from service.engine.memory.plan import MemoryPlan, model_weights, pool_error_bytes
 from service.engine.memory.results import KvCache, MemoryPerGpu, ModelWeights
 from service.engine.time.replica import Replica
 from service.engine.time.results import Latency, LoadState
@@ -37,6 +37,7 @@ class Described(TypedDict):
     shortfall_bytes: int
     weights: ModelWeights
     memory_per_gpu: MemoryPerGpu
+    safe_margin_bytes: int
     kv_cache: KvCache
     per_replica: PerReplica
     latency: Latency | None
@@ -75,6 +76,7 @@ def described(question: SizeQuestion | CapacityQuestion, deployment: Deployment,
         layout=plan.layout,
         shortfall_bytes=0 if feasible else plan.shortfall_bytes,
         memory_per_gpu=plan.memory,
+        safe_margin_bytes=pool_error_bytes(plan),
         kv_cache=plan.kv_cache,
         per_replica=_per_replica(told),
         latency=told.latency,

@@ -8,7 +8,8 @@ from typing import Final
 from service.engine.answers.described import warnings_of
 from service.engine.answers.results import Alternative, Option
 from service.engine.fleet.checkpoints import own_checkpoint
-from service.engine.fleet.costs import usd_per_million_tokens
+from service.engine.fleet.command import launch
+from service.engine.fleet.costs import fleet_of, price_notes, usd_per_million_tokens
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import RecommendQuestion
 from service.engine.fleet.results import Cost
@@ -70,6 +71,7 @@ def option_of(
         alternatives: the same GPU type with other formats, the best first.
     """
     deployment, cost = candidate.deployment.with_times(question.timers), candidate.cost
+    started = launch(deployment, question.flags)
     layout, basis = deployment.layout, None if deployment.replica is None else deployment.replica.timing.basis
     seen, rate = deployment.seen(), _rate(question, candidate)
     usd, per_million = None if cost is None else cost.usd_per_hour, _usd_per_million(question, candidate)
@@ -92,12 +94,22 @@ def option_of(
         tpot_p95_s=None if seen is None else seen.tpot_s.percentile(95.0),
         requests_per_s=rate,
         utilization_fraction=_utilization(question, deployment),
+        gpus_paid=None if cost is None else cost.gpus_paid,
         provider=None if cost is None else cost.provider,
         instance_type=None if cost is None else cost.instance_type,
+        region=None if cost is None else cost.region,
+        tier=None if cost is None else cost.tier,
+        purchase=None if cost is None else cost.purchase,
+        as_of=None if cost is None else cost.as_of,
         on_pareto_front=_is_on_pareto_front(question, candidate, others),
         basis=None if basis is None else basis.name,
         expected_error_fraction=None if basis is None else basis.expected_error_fraction,
-        warnings=_warnings(question, candidate, deployment),
+        command=started.command,
+        warnings=(
+            *_warnings(question, candidate, deployment),
+            *started.notes,
+            *price_notes(cost, (fleet_of(deployment.plan, deployment.replicas),), question),
+        ),
         alternatives=tuple(_alternative(each) for each in alternatives),
     )
 

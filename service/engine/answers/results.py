@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from service.engine.fleet.results import Assumption, BindingConstraint, Cost, Scalar
-from service.engine.inputs import EngineName, KvCacheDtype, Layout, WeightFormat
+from service.engine.inputs import EngineName, KvCacheDtype, Layout, Tier, WeightFormat
 from service.engine.memory.results import KvCache, MemoryPerGpu, ModelWeights
 from service.engine.time.results import Latency, LoadState
 
@@ -101,6 +101,7 @@ class Sizing:
     would_fit: tuple[str, ...]  # sentences: what would make it fit; empty when feasible
     weights: ModelWeights
     memory_per_gpu: MemoryPerGpu
+    safe_margin_bytes: int  # by which the pool of one GPU may be smaller than predicted: commands leave it free
     kv_cache: KvCache
     per_replica: PerReplica
     latency: Latency | None
@@ -205,6 +206,7 @@ class Capacity:
     would_fit: tuple[str, ...]
     weights: ModelWeights
     memory_per_gpu: MemoryPerGpu
+    safe_margin_bytes: int  # by which the pool of one GPU may be smaller than predicted: commands leave it free
     kv_cache: KvCache
     per_replica: PerReplica
     latency: Latency | None
@@ -252,11 +254,17 @@ class Option:
     tpot_p95_s: float | None
     requests_per_s: float | None
     utilization_fraction: float
+    gpus_paid: int | None  # this and what follows: None where nobody rents it out
     provider: str | None
     instance_type: str | None
+    region: str | None
+    tier: Tier | None
+    purchase: str | None
+    as_of: str | None
     on_pareto_front: bool  # nothing listed is as good in price, TTFT, TPOT and GPUs, and better in one
     basis: str | None  # of the latencies; None: nobody tells time
     expected_error_fraction: float | None
+    command: str | None  # None: the warnings say why
     warnings: tuple[str, ...]
     alternatives: tuple[Alternative, ...]  # the same GPU type with other formats
 

@@ -195,6 +195,12 @@ def usd_per_million_tokens(total_usd_per_hour: float, tokens_per_s: float) -> fl
     """Return the price of a million tokens at a steady rate.
 
     usd_per_million = usd_per_hour x 1e6 / (tokens_per_s x 3600)
+
+    DeepSeek on nodes of 8 H100 makes 22.3k tokens/s a node, "a cost of $0.20/1M output tokens" (LMSYS, 2025-05-05);
+    that is what a GPU at 2 USD an hour comes to:
+
+    >>> round(usd_per_million_tokens(8 * 2.0, 22_300), 2)
+    0.2
     """
     return total_usd_per_hour * 1_000_000 / (tokens_per_s * SECONDS_PER_HOUR)
 

@@ -44,7 +44,7 @@ class PoolPair:
     @property
     def sent_bytes(self) -> int:
         """Return the cache of one mean prompt on one GPU."""
-        return self.prefill.plan.kv_cache.bytes_per_request
+        return self.prefill.plan.kv_cache.bytes_per_request_per_gpu
 
     @property
     def transfer_s(self) -> float:
@@ -113,7 +113,7 @@ def _prefill(question: SizeQuestion, decode_ttft_s: float, bytes_per_s: float) -
     pool = best(deployments(unlimited), unlimited)
     if asked.ttft_s is None:
         return pool
-    left_s = asked.ttft_s - decode_ttft_s - pool.plan.kv_cache.bytes_per_request / bytes_per_s
+    left_s = asked.ttft_s - decode_ttft_s - pool.plan.kv_cache.bytes_per_request_per_gpu / bytes_per_s
     limited = replace(unlimited, limits=Limits(ttft_s=max(left_s, SHORTEST_LIMIT_S), percentile=asked.percentile))
     return best(deployments(limited), limited)
 

@@ -142,7 +142,9 @@ def _shape(
         bytes_per_block=bytes_per_block,
         bytes_per_token=_token_bytes(unsharded, windows=False),
         bytes_per_token_within_windows=_token_bytes(unsharded, windows=True),
-        bytes_per_token_per_gpu=ceil_div(_token_bytes(per_rank, windows=False), rank.context_ranks),
+        bytes_per_token_per_gpu=ceil_div(
+            _token_bytes(per_rank, windows=False) or _token_bytes(per_rank, windows=True), rank.context_ranks
+        ),
         state_bytes_per_request=sum(spec.state_bytes for spec in unsharded),
         longest_window=max((spec.window for spec in unsharded), default=0),
     )

@@ -74,7 +74,7 @@ class MemoryPlan:
         """Return the bytes missing per GPU before one request of the asked length fits."""
         if self.holds_one_request:
             return self.memory.shortfall_bytes
-        needed = self.kv_cache.bytes_per_request
+        needed = self.kv_cache.bytes_per_request_per_gpu
         if keeps_separate_pools(self.model.architecture, self.rules):
             needed = bytes_to_hold_one(self.model.architecture, self.layout, self.settings, max(self.context_tokens, 1))
         missing = needed - self.memory.kv_cache_bytes

@@ -19,11 +19,13 @@ class KvCacheGroup:
 class KvCache:
     """The pool of one GPU and what it holds; `tokens` and `max_concurrency` are the engine's start-up line."""
 
-    bytes_per_token: int  # one more token in the layers that keep growing, whole model before sharding
+    # One more token in the layers that keep growing, whole model before sharding; in windows where no layer does.
+    bytes_per_token: int
     bytes_per_token_within_windows: int  # the same while every window is still filling
-    bytes_per_token_per_gpu: int  # one more token on one rank, in the layers that keep growing
+    bytes_per_token_per_gpu: int  # the same on one rank
     state_bytes_per_request: int  # fixed recurrent state, whole model before sharding
-    bytes_per_request: int  # one request of input + output tokens on one GPU, in whole blocks
+    bytes_per_request: int  # one request of input + output tokens, in whole blocks, whole model before sharding
+    bytes_per_request_per_gpu: int  # the same on one GPU
     block_size: int  # [tokens]
     bytes_per_block: int
     num_gpu_blocks: int

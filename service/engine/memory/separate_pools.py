@@ -163,17 +163,19 @@ def plan_separate_pools(
         output_tokens: mean completion of the asked load. [tokens]
     """
     pools = separate_pools(architecture, layout, settings, available_bytes)
+    whole = separate_pools(architecture, Layout(), settings, available_bytes)
     shape = _shape(architecture, layout, settings)
     in_flight = in_flight_tokens(settings, layout, NEWEST)
     asked = min(max(input_tokens + output_tokens, 1) + reserved_tokens(settings), settings.max_model_len)
     has_windows = pools.window_bytes_per_token > 0
     growing = shape.bytes_per_token if has_windows else shape.bytes_per_token_within_windows
     return KvCache(
-        bytes_per_token=growing,
+        bytes_per_token=growing or shape.bytes_per_token_within_windows,
         bytes_per_token_within_windows=shape.bytes_per_token_within_windows,
         bytes_per_token_per_gpu=pools.full_bytes_per_token,
         state_bytes_per_request=shape.state_bytes_per_request,
-        bytes_per_request=_request_bytes(pools, asked, in_flight),
+        bytes_per_request=_request_bytes(whole, asked, in_flight),
+        bytes_per_request_per_gpu=_request_bytes(pools, asked, in_flight),
         block_size=pools.page_size,
         bytes_per_block=pools.page_size * pools.full_bytes_per_token
         + int(windows_ratio(settings) * pools.page_size * pools.window_bytes_per_token),

@@ -50,6 +50,7 @@ def plan_kv_cache(
         `v1/core/kv_cache_utils.py` (`_report_kv_cache_config`).
     """
     shape = shape_of(architecture, layout, settings, device)
+    whole = shape_of(architecture, Layout(), settings, device)
     in_flight = in_flight_tokens(settings, layout, device.plan)
     asked_tokens = min(max(input_tokens + output_tokens, 1) + reserved_tokens(settings), settings.max_model_len)
     per_longest = shape.blocks_per_request(settings.max_model_len, in_flight)
@@ -57,11 +58,12 @@ def plan_kv_cache(
     concurrency = num_blocks / per_longest if per_longest else 0.0
     asked = shape.blocks_per_request(asked_tokens, in_flight)
     return KvCache(
-        bytes_per_token=shape.bytes_per_token,
+        bytes_per_token=shape.bytes_per_token or shape.bytes_per_token_within_windows,
         bytes_per_token_within_windows=shape.bytes_per_token_within_windows,
         bytes_per_token_per_gpu=shape.bytes_per_token_per_gpu,
         state_bytes_per_request=shape.state_bytes_per_request,
-        bytes_per_request=asked * shape.bytes_per_block,
+        bytes_per_request=whole.blocks_per_request(asked_tokens, in_flight) * whole.bytes_per_block,
+        bytes_per_request_per_gpu=asked * shape.bytes_per_block,
         block_size=shape.block_size,
         bytes_per_block=shape.bytes_per_block,
         num_gpu_blocks=num_blocks,

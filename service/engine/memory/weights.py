@@ -45,6 +45,16 @@ def rank_weights(
 
         loaded = parameters, as the kernels hold them + tables of rotary positions + what the allocator rounds up
 
+    vLLM's log says of Llama 3.1 8B "Loading model weights took 14.9888 GB" (its issue 10517), which are GiB:
+
+    >>> from service.engine.families import parse_architecture
+    >>> config = {"architectures": ["LlamaForCausalLM"], "hidden_size": 4_096, "intermediate_size": 14_336,
+    ...           "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128_256,
+    ...           "max_position_embeddings": 131_072}
+    >>> loaded = rank_weights(parse_architecture(config), layout=Layout(), quantization=UNQUANTIZED).loaded_bytes
+    >>> round(loaded / 2**30, 4)
+    14.9888
+
     Args:
         architecture: the model.
         layout: tensor parallelism splits matrices, pipeline parallelism splits layers, expert
@@ -209,7 +219,17 @@ def _component(matrix: Matrix) -> str:
 
 @derived(1)
 def num_parameters(architecture: Architecture) -> int:
-    """Return the parameters of the whole model: every matrix, norm, bias and embedding."""
+    """Return the parameters of the whole model: every matrix, norm, bias and embedding.
+
+    Llama 3.1 8B, as its repository counts its safetensors:
+
+    >>> from service.engine.families import parse_architecture
+    >>> config = {"architectures": ["LlamaForCausalLM"], "hidden_size": 4_096, "intermediate_size": 14_336,
+    ...           "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128_256,
+    ...           "max_position_embeddings": 131_072}
+    >>> num_parameters(parse_architecture(config))
+    8030261248
+    """
     first, last = embedding_matrices(architecture, Layout())
     layers = (matrix for layer in architecture.layers for matrix in layer_matrices(architecture, layer, Layout()))
     return sum(_elements(matrix, architecture) for matrix in (*first, *layers, *last))
@@ -220,6 +240,16 @@ def num_active_parameters(architecture: Architecture) -> int:
     """Return the parameters that one token passes through: of the experts only those it is routed to.
 
     active = total - sum over layers (1 - top_k / experts) x routed expert parameters
+
+    Mixtral 8x7B uses 12.9B of its 46.7B parameters (Mistral AI, "Mixtral of experts"):
+
+    >>> from service.engine.families import parse_architecture
+    >>> config = {"architectures": ["MixtralForCausalLM"], "hidden_size": 4_096, "intermediate_size": 14_336,
+    ...           "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32_000,
+    ...           "max_position_embeddings": 32_768, "num_local_experts": 8, "num_experts_per_tok": 2}
+    >>> mixtral = parse_architecture(config)
+    >>> f"{num_active_parameters(mixtral) / 1e9:.1f}B of {num_parameters(mixtral) / 1e9:.1f}B"
+    '12.9B of 46.7B'
     """
     first, last = embedding_matrices(architecture, Layout())
     active = sum(_elements(matrix, architecture) for matrix in [*first, *last])

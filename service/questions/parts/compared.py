@@ -92,7 +92,7 @@ def answered(cell: Cell, told: Sizing | Capacity, sharing: CacheSharing | None) 
     """Return the row of one answer."""
     cost, state, latency, cache, layout = told.cost, told.at_load, told.latency, told.kv_cache, told.layout
     tokens = cost.at_load.usd_per_million_output_tokens if cost and cost.at_load else None
-    per_request = cache.bytes_per_request * layout.tensor_parallel_size * layout.pipeline_parallel_size
+    per_request = cache.bytes_per_request
     users = cell.get("concurrent_requests")
     missing = [warning for warning in told.warnings if warning.startswith("no price")]
     return ComparedRow(

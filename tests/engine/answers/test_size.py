@@ -22,7 +22,8 @@ def test_a_70b_model_in_fp8_loads_about_70_gigabytes(client: TestClient) -> None
     assert answer["weights"]["num_parameters"] == 70_553_706_496
     assert answer["weights"]["weight_bytes"] == pytest.approx(70.6e9, rel=0.03)
     assert answer["kv_cache"]["bytes_per_token"] == 163_840
-    assert answer["kv_cache"]["bytes_per_request"] * answer["gpus_per_replica"] == 6_000 * 163_840
+    assert answer["kv_cache"]["bytes_per_request"] == 6_000 * 163_840
+    assert answer["kv_cache"]["bytes_per_request_per_gpu"] * answer["gpus_per_replica"] == 6_000 * 163_840
 
 
 @pytest.mark.parametrize("gpu", ["h100", "h200"])

@@ -62,7 +62,7 @@ def test_drafted_tokens_take_slots(
         output_tokens=200,
     )
 
-    assert cache.bytes_per_request == blocks * cache.bytes_per_block
+    assert cache.bytes_per_request_per_gpu == blocks * cache.bytes_per_block
 
 
 @pytest.mark.parametrize(("case", "expected"), SPREAD.items(), ids=lambda it: "-".join(map(str, it)))

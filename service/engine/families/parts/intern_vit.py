@@ -41,6 +41,14 @@ class InternVit:
 
         split = layers x (2 w size + size)
         whole = layers x (biases, scales, norms) + (3 patch^2 + 1 + patches + 2) x w
+
+        InternViT-300M-448px, whose card says "Params (M): 304":
+
+        >>> tower = InternVit(hidden=1_024, size=4_096, depth=24, patch=14, side=448, width=1_024,
+        ...                   has_attention_biases=True, has_head_norms=False, norm=2_048)
+        >>> besides = tower.besides()
+        >>> (tower.attention() + besides.split_parameters + besides.whole_parameters) // 1_000_000
+        304
         """
         norms = 2 * self.norm + (2 * self.width if self.has_head_norms else 0)
         around = 3 * self.patch * self.patch * self.hidden + self.hidden

@@ -26,6 +26,12 @@ class Siglip:
 
         split = layers x (4 w^2 + 2 w size + 3 w + size)
         whole = layers x 6 w + (3 patch^2 + 1 + positions) x w + 2 w for the last norm
+
+        SO400M at 224 pixels, which is named after its 400 million (PaliGemma, arXiv:2407.07726):
+
+        >>> split, whole = Siglip(hidden=1_152, depth=27, size=4_304, patch=14, positions=256).parameters()
+        >>> round(split + whole, -8)
+        400000000
         """
         used = layers or self.depth
         split, biases = blocks(self.hidden, self.size)

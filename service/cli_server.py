@@ -1,0 +1,111 @@
+"""Questions on the command line, asked of a running service: tables in a terminal, plain text where piped."""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+import httpx2
+import typer
+
+from service.cli_questions import INFEASIBLE, USAGE_ERROR, refuse, said
+from service.client import Asks, Client, RefusedError
+from service.questions.outcomes import outcome_row, sheet_of
+from service.questions.refusals import Fault
+
+BESIDE: Final = "asked."
+MOST_COLUMNS: Final = 12
+BatchFormat = Literal["csv", "json"]
+ASKS: Final[tuple[Asks, ...]] = get_args(Asks)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where a service runs, and who asks it."""
+
+    url: str
+    key: str | None = None
+
+    def answer(self, question: Asks, fields: Mapping[str, Any]) -> None:
+        """Print the answer to a question: a table in a terminal, unless a format was stated."""
+        is_table = sys.stdout.isatty() and not {"format", "field"} & fields.keys()
+        with self._asking() as client:
+            text = client.text(question, **fields, **({"format": "csv"} if is_table else {}))
+        if is_table:
+            show_table(text)
+        else:
+            typer.echo(text, nl=False)
+
+    def batch(self, question: Asks, questions: Sequence[Mapping[str, Any]], written: BatchFormat) -> None:
+        """Print what became of many questions, as they become known in a terminal's progress."""
+        from rich.console import Console  # noqa: PLC0415 - loading it takes a tenth of a second
+        from rich.progress import track  # noqa: PLC0415 - as above
+
+        errors = Console(stderr=True)
+        with self._asking() as client:
+            lines = client.each(question, questions)
+            shown = track(lines, question, len(questions), console=errors, disable=not errors.is_terminal)
+            outcomes = [(it.index, it.status, it.answer or it.problem or {}) for it in shown]
+        if written == "csv":
+            typer.echo(sheet_of([outcome_row(*outcome) for outcome in outcomes]), nl=False)
+        else:
+            typer.echo(json.dumps([{"index": index, "status": status, **told} for index, status, told in outcomes]))
+
+    @contextmanager
+    def _asking(self) -> Iterator[Client]:
+        """Open a client; what it is refused is told as every question's refusal is."""
+        try:
+            with Client(self.url, self.key) as client:
+                yield client
+        except RefusedError as error:
+            faults = [Fault(it["field"], it["detail"], it["accepted"]) for it in error.problem.get("errors", ())]
+            is_infeasible = str(error.problem.get("type", "")).endswith("/infeasible")
+            told = map(said, faults) if faults else (str(error),)
+            refuse(*told, code=INFEASIBLE if is_infeasible else USAGE_ERROR)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            refuse(f"{self.url}: not reached ({type(error).__name__})")
+
+
+def show_table(text: str) -> None:
+    """Show CSV as a table: one row as names and values, several by their first columns."""
+    from rich.console import Console  # noqa: PLC0415 - loading it takes a tenth of a second
+    from rich.table import Table  # noqa: PLC0415 - as above
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    rows = [
+        {name: value for name, value in row.items() if not name.startswith(BESIDE)}
+        for row in csv.DictReader(io.StringIO(text))
+    ]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    if len(rows) == 1:
+        table.add_column("field")
+        table.add_column("value", overflow="fold")
+        for name, value in rows[0].items():
+            if value:
+                table.add_row(name, Text(value))
+    else:
+        names = [name for name in rows[0] if any(row[name] for row in rows)][:MOST_COLUMNS] if rows else []
+        for name in names:
+            table.add_column(name, overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(row[name]) for name in names))
+    Console().print(table)
+
+
+def questions_of(path: Path) -> Sequence[Mapping[str, Any]]:
+    """Return the questions of a file: CSV under the names of fields, or JSON."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        if text.lstrip().startswith(("{", "[")):
+            document = json.loads(text)
+            questions = document["questions"] if isinstance(document, dict) else document
+            return list(questions)
+    except (OSError, ValueError, KeyError, TypeError):
+        refuse(f"{path}: not a readable file of questions")
+    rows = csv.DictReader(io.StringIO(text))
+    return [{name: value for name, value in row.items() if name and value} for row in rows]

@@ -1,0 +1,114 @@
+"""The command line asks a running service: the same text as over HTTP where piped, tables in a terminal."""
+
+import csv
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from typer.testing import CliRunner, Result
+
+from service.cli import app
+from tests.api.served import Served, served
+
+ASKED = ["--model", "llama-3.1-8b", "--gpu", "h100", "--concurrent-requests", "8", "--input-tokens", "900"]
+ASKED += ["--output-tokens", "90"]
+FIELDS = {"model": "llama-3.1-8b", "gpu": "h100", "concurrent_requests": 8, "input_tokens": 900, "output_tokens": 90}
+SHEET = (
+    "model,gpu,concurrent_requests,input_tokens,output_tokens\nllama-3.1-8b,h100,8,900,90\nnone-such,h100,8,900,90\n"
+)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("server")) as one:
+        yield one
+
+
+def sizer(service: Served, *words: str) -> Result:
+    return CliRunner().invoke(app, ["--server", service.url, *words])
+
+
+@pytest.mark.parametrize("how", ["json", "text", "csv", "yaml"])
+def test_what_is_piped_is_what_the_service_says(service: Served, how: str) -> None:
+    done = sizer(service, "size", *ASKED, "--format", how)
+
+    assert done.exit_code == 0, done.output
+    assert done.stdout == httpx2.post(service.url + "/size", json={**FIELDS, "format": how}).text
+
+
+def test_a_terminal_is_shown_a_table(service: Served) -> None:
+    """By a real pseudo-terminal, as wide as a small window."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", "from service.cli import main; main()", "--server", service.url]
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "xterm"}
+    done = subprocess.Popen([*command, "size", *ASKED], stdout=theirs, stderr=subprocess.PIPE, env=environment)
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(ours, 65_536):
+            shown += part
+    except OSError:  # Linux says so when the other end has closed
+        pass
+    os.close(ours)
+    _, errors = done.communicate()
+
+    assert done.returncode == 0, errors
+    assert "layout.tensor_parallel_size" in shown.decode()
+    assert all(len(line) < 200 for line in shown.decode().splitlines())
+
+
+def test_a_refusal_names_the_field_and_leaves_with_its_code(service: Served) -> None:
+    wrong = sizer(service, "size", *ASKED[:-1], "-1")
+    impossible = sizer(
+        service,
+        "size",
+        *ASKED,
+        "--model",
+        "llama-3.1-70b",
+        "--gpu",
+        "l4",
+        "--tensor-parallel-size",
+        "1",
+        "--field",
+        "gpus",
+    )
+
+    assert wrong.exit_code == 2
+    assert wrong.stderr.startswith("output_tokens:")
+    assert impossible.exit_code in (2, 3)
+    assert impossible.stderr
+
+
+def test_many_questions_of_a_file_are_one_table(service: Served, tmp_path: Path) -> None:
+    (tmp_path / "questions.csv").write_text(SHEET, encoding="utf-8")
+    (tmp_path / "questions.json").write_text(json.dumps({"questions": [FIELDS]}), encoding="utf-8")
+    done = sizer(service, "batch", "size", str(tmp_path / "questions.csv"))
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    by_http = httpx2.post(
+        service.url + "/size:batch", content=SHEET, headers={"content-type": "text/csv", "accept": "text/csv"}
+    )
+
+    assert done.exit_code == 0, done.output
+    assert [(row["index"], row["status"], row["gpus"]) for row in rows] == [("0", "200", "1"), ("1", "404", "")]
+    assert "none-such" in rows[1]["detail"]
+    assert by_http.headers["content-type"].startswith("text/csv")
+    assert by_http.text == done.stdout
+    as_json = sizer(service, "batch", "size", str(tmp_path / "questions.json"), "--format", "json")
+    assert json.loads(as_json.stdout)[0]["gpus"] == 1
+
+
+def test_a_server_that_is_not_there_is_said_to_be_so(tmp_path: Path) -> None:
+    absent = CliRunner().invoke(app, ["--server", "http://127.0.0.1:9", "size", *ASKED])
+    without = CliRunner().invoke(app, ["batch", "size", str(tmp_path / "none.csv")])
+
+    assert absent.exit_code == 2
+    assert "not reached" in absent.stderr
+    assert without.exit_code == 2
+    assert "--server" in without.stderr
