@@ -19,7 +19,7 @@ class TaggedRoute(JsonRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler, which sends nothing to whoever has it."""
-        handler, is_tagged = super().get_route_handler(), "GET" in self.methods and self.path not in UNTAGGED
+        handler, is_tagged = super().get_route_handler(), "GET" in (self.methods or ()) and self.path not in UNTAGGED
 
         async def handle(request: Request) -> Response:
             response = await handler(request)
