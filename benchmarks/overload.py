@@ -34,7 +34,7 @@ Process = subprocess.Popen[bytes]
 NUMBERS = itertools.count(1)
 
 
-def distinct() -> Iterator[bytes]:
+def distinct(**more: str) -> Iterator[bytes]:
     """Yield questions that nobody asked before."""
     for number in NUMBERS:
         question = {
@@ -43,6 +43,7 @@ def distinct() -> Iterator[bytes]:
             "concurrent_requests": 1 + number % 512,
             "input_tokens": 1_000 + number,
             "output_tokens": 200,
+            **more,
         }
         yield post(json.dumps(question).encode())
 
@@ -95,12 +96,13 @@ def shell(port: int, process: Process, echo_port: int, echoing: Process, etag: s
         "repeated POST": itertools.repeat(post(BODY)),
         "unchanged (304)": itertools.repeat(get(QUESTION, if_none_match=etag)),
         "another spelling": (post(BODY + b" " * number) for number in itertools.count(1)),
+        "distinct, latency=none": distinct(latency="none"),
         "distinct": distinct(),
     }
     bare = itertools.repeat(get(QUESTION))
     rows: list[dict[str, Any]] = []
     for name, requests in ways.items():
-        clients = 4 if name in ("distinct", "another spelling") else 16
+        clients = 16 if name.startswith(("repeated", "unchanged")) else 2
         seen, took_s, cpu_us = busy(echo_port, echoing, bare, 16)
         if not rows:
             rows.append(row("bare route", seen, took_s) | {"cpu_us": cpu_us})

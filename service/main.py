@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
@@ -24,6 +25,9 @@ from service.questions.registry import QUESTIONS
 from service.running import running
 from service.settings import Settings
 
+if TYPE_CHECKING:
+    from service.api.tracing import Tracing
+
 VERSION = "0.1.0"
 DESCRIPTION = (
     "How many GPUs does this LLM workload need? The serving engine's own number, the reason for it, "
@@ -34,15 +38,18 @@ DESCRIPTION = (
 def create_app(settings: Settings | None = None, questions: Sequence[Question] = QUESTIONS) -> FastAPI:
     """Return the service. Nothing happens on import; everything happens here and at start-up."""
     settings, kept = settings or Settings(), KeptReplies()
+    tracing = _tracing(settings.otlp_endpoint)
     paths = frozenset(f"/{question.name}" for question in questions)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Front | None]]:
         async with running(app, settings):
-            # Who needs a key to ask, or writes a line of uvicorn's own, goes the long way.
-            is_plain = not settings.reads_need_key and not settings.access_log
+            # Who needs a key to ask, is traced, or writes a line of uvicorn's own, goes the long way.
+            is_plain = not (settings.reads_need_key or settings.access_log or settings.otlp_endpoint)
             front = Front(paths, kept, app.state.catalog, app.state.reception, app.state.sight) if is_plain else None
             yield {"front": front}
+        if tracing is not None:
+            tracing.close()
 
     app = FastAPI(
         title="Sizer",
@@ -66,7 +73,20 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
     app.add_middleware(SecurityHeaders)
     app.add_middleware(Seen, sight=app.state.sight, paths=paths)
     app.add_middleware(Heads)
+    if tracing is not None:
+        app.add_middleware(tracing.middleware, tracing=tracing)
     return app
+
+
+def _tracing(endpoint: str) -> "Tracing | None":
+    """Return who tells a collector of requests; None where none is named."""
+    if not endpoint:
+        return None
+    try:
+        from service.api.tracing import Tracing  # noqa: PLC0415 - an extra, which few services need
+    except ImportError as error:
+        raise RuntimeError("SIZER_OTLP_ENDPOINT needs the extra otel: pip install 'sizer[otel]'") from error
+    return Tracing(endpoint)
 
 
 def _include(app: FastAPI, settings: Settings, questions: Sequence[Question]) -> None:

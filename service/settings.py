@@ -69,6 +69,10 @@ class Settings(BaseSettings):
     oidc_scope_claim: str = Field(default="scope", min_length=1, description="claim that lists a token's scopes")
     oidc_scope_prefix: str = Field(default="sizer:", description="before read, write and admin in that claim")
     oidc_leeway_seconds: float = Field(default=30.0, ge=0, le=300, description="by how much clocks may differ")
+    otlp_endpoint: str = Field(
+        default="",
+        description="collector that is told of requests, as http://collector:4318/v1/traces; none: nobody",
+    )
     public_url: str = Field(
         default="", description="where callers reach this service, for the contract it shows; none: where it is shown"
     )

@@ -1,8 +1,9 @@
 """`/size`: this model, this load, this GPU type; how many?"""
 
 from collections.abc import Sequence
+from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from service.engine.answers.results import Sizing
 from service.engine.answers.size import size
@@ -15,6 +16,7 @@ from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.gpu import OnGpu
 from service.questions.parts.load import SomeLoad, WithConfidence, WithHeadroom, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
+from service.questions.parts.part import contradiction
 from service.questions.parts.prices import Priced
 from service.questions.sources import Sources
 
@@ -45,6 +47,22 @@ class SizeQuery(
         description="prefill and decode on GPUs of their own; needs request_rate_per_s",
         examples=[True],
     )
+    latency: Literal["full", "none"] = Field(
+        default="full",
+        description="none: memory alone, in a part of the time, without a latency in the answer; where limits or a "
+        "rate are stated, latency decides",
+        examples=["none"],
+    )
+
+    @field_validator("latency")
+    @classmethod
+    def _memory_alone(cls, value: str, info: ValidationInfo) -> str:
+        decides = ("request_rate_per_s", "ttft_s", "tpot_s", "disaggregated")
+        stated = [name for name in decides if info.data.get(name)]
+        if value == "none" and stated:
+            sentence = f"latency is none, and {stated[0]} cannot be answered without it"
+            raise contradiction("latency", sentence, f"full, or no {stated[0]}")
+        return value
 
     def answer(self, sources: Sources) -> SizeAnswer:
         """Return the fewest GPUs of one type that carry the load."""
@@ -71,7 +89,7 @@ class SizeQuery(
             flags=self.flags(),
             offers=prices.offers,
             left_out_offers=prices.left_out,
-            timers=sources.timers,
+            timers=None if self.latency == "none" else sources.timers,
             disaggregated=self.disaggregated,
             confidence=self.confidence,
         )

@@ -29,5 +29,7 @@ def test_lists_are_known_under_whatever_wraps_them() -> None:
 def test_every_question_lists_offers_and_only_a_recommendation_gpus_and_formats() -> None:
     of_offers = {"providers", "regions", "tiers", "purchases"}
 
-    assert lists_of(RecommendBody) == of_offers | {"gpus", "exclude_gpus", "weight_formats", "kv_cache_dtypes"}
+    assert lists_of(RecommendBody) == of_offers | {
+        "gpus", "exclude_gpus", "product_lines", "weight_formats", "kv_cache_dtypes",
+    }  # fmt: skip
     assert lists_of(SizeBody) == of_offers

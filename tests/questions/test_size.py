@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from service.questions.size import SizeAnswer, SizeBody, SizeQuery
+from service.catalog.snapshot import Snapshot
+from service.performance.kernel_tables import InProcess, KernelTables
+from service.performance.stored import TableFiles
+from service.performance.timers import KernelTimers
+from service.questions.asked import Desk
+from service.questions.size import SIZE, SizeAnswer, SizeBody, SizeQuery
 from service.questions.sources import Sources
 
 ASKED: dict[str, Any] = {
@@ -69,3 +74,36 @@ def test_memory_is_as_sure_as_ever(sources: Sources) -> None:
 
     assert len({count.gpus for count in counts}) == 1
     assert [count.probability for count in counts] == [0.5, 0.8, 0.9, 0.95]
+
+
+def test_memory_alone_needs_no_times(catalog: Snapshot) -> None:
+    asked = {
+        "model": "llama-3.1-8b",
+        "gpu": "h100",
+        "concurrent_requests": 64,
+        "input_tokens": 900,
+        "output_tokens": 90,
+    }
+    timers = KernelTimers(KernelTables(TableFiles(None), InProcess()))
+
+    whole = Desk(timers).answer(SIZE, SIZE.body.model_validate(asked), catalog).document
+    memory = Desk(timers).answer(SIZE, SIZE.body.model_validate({**asked, "latency": "none"}), catalog).document
+
+    assert memory["latency"] is None
+    assert whole["latency"] is not None
+    for name in ("feasible", "gpus", "memory_per_gpu", "kv_cache", "engine_args"):
+        assert memory[name] == whole[name]
+
+
+@pytest.mark.parametrize("stated", [{"ttft_s": 0.5}, {"tpot_s": 0.04}])
+def test_memory_alone_keeps_no_limit(stated: dict[str, float]) -> None:
+    asked = {
+        "model": "llama-3.1-8b",
+        "gpu": "h100",
+        "concurrent_requests": 64,
+        "input_tokens": 900,
+        "output_tokens": 90,
+    }
+
+    with pytest.raises(ValueError, match=f"latency is none, and {next(iter(stated))}"):
+        SIZE.body.model_validate({**asked, **stated, "latency": "none"})

@@ -46,6 +46,8 @@ FOREIGN: Final[Mapping[str, str]] = {
 LLAMA_CPP: Final = re.compile(
     r"(?:^|[^a-z0-9])(?:ud[-_])?i?q[2-8](?:_(?:[01]|k|k_[slm]|k_xl|xs|xxs|nl|s|m))(?=$|[^a-z0-9])"
 )
+# A conversion's own edition, behind its format: `-NVFP4-v2`, `-MXFP4-Preview`, `-AWQ-FP16Mix`.
+OWN_EDITION: Final = re.compile(r"v[1-9]|preview|(?:bf|fp|int)[0-9]{1,2}mix")
 FOUR_BIT_FLOATS: Final = "fp4"  # nvidia's own repositories mean NVFP4 by it, others do not say
 
 
@@ -86,6 +88,19 @@ def stated_format(words: tuple[str, ...], publisher: str = "") -> Stated:
         foreign=foreign,
         contradicts=said if len(said) > 1 else (),
     )
+
+
+def without_own_edition(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words without what a conversion calls its own edition: it stands behind the format.
+
+    >>> without_own_edition(("deepseek", "r1", "0528", "nvfp4", "v2"))
+    ('deepseek', 'r1', '0528', 'nvfp4')
+    """
+    left = words
+    while left and OWN_EDITION.fullmatch(left[-1]):
+        left = left[:-1]
+    is_behind = bool(left) and (left[-1] in STATED or left[-1] in METHODS or left[-1] == FOUR_BIT_FLOATS)
+    return left if is_behind else words
 
 
 def _without_kept_head(words: tuple[str, ...]) -> tuple[str, ...]:

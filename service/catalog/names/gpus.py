@@ -17,6 +17,7 @@ MOST_COMPARED: Final = 60  # characters of a name that no GPU has
 LIKE_A_TYPE: Final = 80.0  # from which a name is a misspelt instance type [per cent]
 LEAST_SCORE: Final = 30.0  # below it a neighbour confuses more than it helps [per cent]
 MOST_COUNTED: Final = 100_000
+PART: Final = "no engine spreads a model over slices, and what a slice leaves of its GPU is not known; size the whole"
 SAME_MEMORY: Final = 0.02  # how far a name's gigabytes may be from the driver's figure [fraction]
 
 # What every maker's cards share.
@@ -38,6 +39,12 @@ TIMES: Final = "\u00d7"
 LABEL: Final = re.compile(r"^(?:nvidia\.com/[a-z.]+|gres/gpu|gpu)\s*[=:]\s*(?=[a-z])")
 DRIVER: Final = re.compile("^gpu \\d+:\\s*|\\s*\\(uuid:[^)]*\\)|\\((?:r|tm|c)\\)|[\u00ae\u2122\u00a9]")
 MEMORY: Final = re.compile(r"(?<![a-z0-9.])([0-9]{1,6}) ?(gib|gb|g|mib|mb)(?![a-z0-9])")
+# As `lspci` writes it: class, maker, chip, and the card in the last brackets; with `-nn` its numbers behind them.
+BUS: Final = re.compile(
+    r".*(?:controller|accelerators?|co-processor)\b.*\[(?![0-9a-f]{4}:)([^\[\]]+)\]"
+    r"(?: \[[0-9a-f]{4}:[0-9a-f]{4}\])?(?: \(rev [0-9a-f]+\))?"
+)
+SLICE: Final = re.compile(r"[ _-]*(?:\bmig[ _-]*)?(?:(?<=[ _-])|\b)[1-7]g\.[0-9]{1,3}gb(?:\+me)?\b.*")
 BEFORE: Final = re.compile(r"(?:gpu[-_])?([0-9]{1,6})[ _-]*[x*][ _-]*(.+)")
 BEHIND: Final = re.compile(
     r"(.+?)[ _(-]+[x*] ?([0-9]{1,6})\)?|(.+?)[ _-]+([0-9]{1,6}) ?(?:x|gpus?)|(.+?): ?([0-9]{1,6})"
@@ -85,10 +92,23 @@ class GpuNames:
         key = plain(name)
         if key in self.exact:
             return GpuReading(gpu_id=self.exact[key])
+        whole = SLICE.sub("", key)
+        if whole != key:
+            raise NotInCatalogError(
+                "gpu", name[:100], self._wholes(whole), why=f"{name[:100]!r} is a MIG slice: {PART}"
+            )
         reading = self._of_instance(name) or self._counted(_cleaned(key))
         if reading is None:
             raise NotInCatalogError("gpu", name[:100], self.neighbours(key))
         return reading
+
+    def _wholes(self, key: str) -> tuple[str, ...]:
+        """Return the GPU that a slice is part of, or its neighbours."""
+        try:
+            reading = self._counted(_cleaned(key))
+        except NotInCatalogError as several:
+            return several.suggestions
+        return self.neighbours(key) if reading is None else (reading.gpu_id,)
 
     def _of_instance(self, name: str) -> GpuReading | None:
         instance = self.instances.get(instance_key(name))
@@ -183,7 +203,9 @@ def _likeness(asked: frozenset[str], words: frozenset[str]) -> float:
 
 def _cleaned(key: str) -> str:
     """Return a name without what drivers and schedulers put around it."""
-    return LABEL.sub("", DRIVER.sub("", key.replace(TIMES, "x"))).strip()
+    on_bus = BUS.fullmatch(key)
+    named = on_bus[1] if on_bus else key
+    return LABEL.sub("", DRIVER.sub("", named.replace(TIMES, "x"))).strip()
 
 
 def _counts(key: str) -> Iterator[tuple[int, str]]:

@@ -9,8 +9,8 @@ from rapidfuzz import fuzz, process
 from service.catalog.entries import Checkpoint, ModelEntry
 from service.catalog.errors import NotInCatalogError
 from service.catalog.names.addresses import repository
-from service.catalog.names.formats import Stated, foreign_files, stated_format
-from service.catalog.names.words import ACTIVE, EDITION, SIZE, plain, with_points, words_of
+from service.catalog.names.formats import Stated, foreign_files, stated_format, without_own_edition
+from service.catalog.names.words import ACTIVE, EDITION, SIZE, plain, with_points, without_served, words_of
 from service.engine.inputs import WeightFormat
 
 TUNED: Final = frozenset({"instruct", "it", "chat", "inst", "hf"})
@@ -88,6 +88,8 @@ class ModelNames:
     def _by_words(self, name: str, publisher: str, repo: str) -> ModelReading:
         """Return the one model whose name has the words, and the format they say."""
         said = stated_format(words_of(repo), publisher)
+        if not self._meant(said.rest):
+            said = stated_format(without_served(without_own_edition(words_of(repo))), publisher)
         foreign = (
             foreign_files(repo)
             or said.foreign

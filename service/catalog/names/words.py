@@ -9,6 +9,8 @@ SEPARATOR: Final = re.compile(r"[^a-z0-9.]+|(?<![0-9])\.|\.(?![0-9])")
 LETTERS_THEN_NUMBER: Final = re.compile(r"([a-z]{2,})([0-9].*)")
 NUMBER_THEN_LETTERS: Final = re.compile(r"([0-9][0-9.]*)([a-z]{2,}.*)")
 SIZE_THEN_ACTIVE: Final = re.compile(r"([0-9][0-9.]*b)(a[0-9][0-9.]*b)")
+VERSION_OF_TWO_DIGITS: Final = re.compile(r"v0[1-9]")  # `v03` of hosts that take no point
+SERVED: Final = frozenset({"versatile", "instant", "turbo", "maas", "latest", "free"})
 ONE_DIGIT: Final = re.compile(r"[0-9]")
 KEPT_WHOLE: Final = re.compile(
     r"(?:bf|fp|mxfp|nvfp|int|nf|uint|float|bfloat|exl)[0-9].*|[0-9]+bits?|sxm[0-9]|[0-9]+gi?b"
@@ -39,6 +41,8 @@ def words_of(text: str) -> tuple[str, ...]:
 
 def _split(piece: str) -> tuple[str, ...]:
     """Return the words that a name writes as one."""
+    if VERSION_OF_TWO_DIGITS.fullmatch(piece):
+        return (f"v0.{piece[-1]}",)
     if KEPT_WHOLE.fullmatch(piece):
         return (piece,)
     for joined in (LETTERS_THEN_NUMBER, SIZE_THEN_ACTIVE, NUMBER_THEN_LETTERS):
@@ -46,6 +50,17 @@ def _split(piece: str) -> tuple[str, ...]:
         if parts:
             return (*_split(parts[1]), *_split(parts[2]))
     return (piece,)
+
+
+def without_served(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return words without those by which providers tell how they serve a model of a stated size.
+
+    >>> without_served(("llama", "3.3", "70b", "versatile")), without_served(("qwen", "turbo"))
+    (('llama', '3.3', '70b'), ('qwen', 'turbo'))
+    """
+    if not any(SIZE.fullmatch(word) for word in words):
+        return words
+    return tuple(word for word in words if word not in SERVED)
 
 
 def with_points(words: tuple[str, ...]) -> tuple[str, ...]:

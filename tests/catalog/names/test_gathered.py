@@ -1,0 +1,79 @@
+"""Names as conversions, hosts, drivers and buses write them; none is taken for another model or GPU."""
+
+import pytest
+
+from service.catalog.errors import NotInCatalogError
+from service.catalog.keeper import seeded_snapshot
+
+CATALOG = seeded_snapshot()
+
+
+@pytest.mark.parametrize(
+    ("name", "model_id", "weight_format"),
+    [
+        ("nvidia/DeepSeek-R1-0528-NVFP4-v2", "deepseek-r1", "nvfp4"),
+        ("amd/Llama-3.3-70B-Instruct-MXFP4-Preview", "llama-3.3-70b-instruct", "mxfp4"),
+        ("QuantTrio/GLM-4.5-Air-AWQ-FP16Mix", "glm-4.5-air", "int4"),
+        ("mistral_7b_v03", "mistral-7b-instruct-v0.3", None),
+        ("llama-3.3-70b-versatile", "llama-3.3-70b-instruct", None),
+        ("deepseek-ai/DeepSeek-R1-Zero", "deepseek-r1", None),
+        ("openai/gpt-oss-safeguard-20b", "gpt-oss-20b", None),
+    ],
+)
+def test_a_conversion_s_edition_and_a_host_s_words_name_no_other_model(
+    name: str, model_id: str, weight_format: str | None
+) -> None:
+    reading = CATALOG.called_models.read(name)
+
+    assert (reading.model_id, reading.weight_format) == (model_id, weight_format)
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("Qwen/Qwen3-Omni-30B-A3B-Instruct", "qwen3-vl-30b-a3b-instruct"),  # shares no shape with either
+        ("Qwen/Qwen3-Embedding-8B", "qwen3-8b"),
+        ("nvidia/gpt-oss-120b-Eagle3", "gpt-oss-120b"),
+        ("google/medgemma-27b-text-it", "gemma-3-27b-it"),
+        ("microsoft/Phi-3.5-vision-instruct", "phi-3.5-mini-instruct"),
+        ("Qwen/Qwen2.5-14B-Instruct-1M", "qwen2.5-14b-instruct"),
+        ("unsloth/Qwen3-Coder-480B-A35B-Instruct-1M-GGUF", "qwen3-coder-480b-a35b-instruct"),
+        ("nvidia/Llama-3_3-Nemotron-Super-49B-v2", "llama-3.3-nemotron-super-49b-v1"),
+    ],
+)
+def test_another_model_is_refused_with_the_nearest_first(name: str, nearest: str) -> None:
+    with pytest.raises(NotInCatalogError) as refusal:
+        CATALOG.called_models.read(name)
+
+    assert refusal.value.suggestions[0].startswith(nearest)
+
+
+@pytest.mark.parametrize(
+    ("line", "gpu_id"),
+    [
+        ("3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)", "h100-sxm-80gb"),
+        ("17:00.0 VGA compatible controller: NVIDIA Corporation AD102 [GeForce RTX 4090] (rev a1)", "rtx-4090"),
+        ("3D controller [0302]: NVIDIA Corporation TU104GL [Tesla T4] [10de:1eb8] (rev a1)", "t4"),
+        (
+            "Processing accelerators: Advanced Micro Devices, Inc. [AMD/ATI] Aqua Vanjaram [Instinct MI300X] (rev 02)",
+            "mi300x",
+        ),
+    ],
+)
+def test_a_gpu_is_read_as_its_bus_names_it(line: str, gpu_id: str) -> None:
+    assert CATALOG.called_gpus.read(line).gpu_id == gpu_id
+
+
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [
+        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", "h100-sxm-80gb"),
+        ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", "a100-sxm-40gb"),
+        ("h200 mig-1g.18gb", "h200-sxm-141gb"),
+    ],
+)
+def test_a_slice_is_refused_with_the_gpu_it_is_a_part_of(name: str, whole: str) -> None:
+    with pytest.raises(NotInCatalogError, match="MIG slice") as refusal:
+        CATALOG.called_gpus.read(name)
+
+    assert refusal.value.suggestions[0] == whole
