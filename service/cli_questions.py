@@ -86,7 +86,7 @@ def _accepted(shape: Mapping[str, Any]) -> str:
 def _help(question: Question) -> str:
     """Return what a command answers, with one question as it is typed."""
     example = next(iter(question.examples.values()))["value"]
-    values = {name: ",".join(map(str, it)) if isinstance(it, list) else it for name, it in example.items()}
+    values = {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in example.items()}
     typed = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in values.items())
     return f"{question.summary}\n\nsizer {question.name} {typed}"
 

@@ -50,7 +50,7 @@ class Server:
         with self._asking() as client:
             lines = client.each(question, questions)
             shown = track(lines, question, len(questions), console=errors, disable=not errors.is_terminal)
-            outcomes = [(it.index, it.status, it.answer or it.problem or {}) for it in shown]
+            outcomes = [(outcome.index, outcome.status, outcome.answer or outcome.problem or {}) for outcome in shown]
         if written == "csv":
             typer.echo(sheet_of([outcome_row(*outcome) for outcome in outcomes]), nl=False)
         else:
@@ -63,7 +63,9 @@ class Server:
             with Client(self.url, self.key) as client:
                 yield client
         except RefusedError as error:
-            faults = [Fault(it["field"], it["detail"], it["accepted"]) for it in error.problem.get("errors", ())]
+            faults = [
+                Fault(fault["field"], fault["detail"], fault["accepted"]) for fault in error.problem.get("errors", ())
+            ]
             is_infeasible = str(error.problem.get("type", "")).endswith("/infeasible")
             told = map(said, faults) if faults else (str(error),)
             refuse(*told, code=INFEASIBLE if is_infeasible else USAGE_ERROR)

@@ -1,4 +1,4 @@
-"""Names say what they name: no parameter of the service is called `it` or `found`."""
+"""Names say what they name: nothing in the service is called `it`, and no parameter `found`."""
 
 import ast
 from pathlib import Path
@@ -18,6 +18,13 @@ def parameters(tree: ast.AST) -> list[str]:
 def test_every_parameter_has_a_name(room: Path) -> None:
     for path in sorted(room.glob("*.py")):
         assert SAYING_NOTHING.isdisjoint(parameters(ast.parse(path.read_text(encoding="utf-8")))), path
+
+
+@pytest.mark.parametrize("room", sorted(path.parent for path in SERVICE.rglob("__init__.py")), ids=str)
+def test_nothing_is_called_it(room: Path) -> None:
+    for path in sorted(room.glob("*.py")):
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        assert [node.lineno for node in nodes if isinstance(node, ast.Name) and node.id == "it"] == [], path
 
 
 def test_such_a_name_would_be_seen() -> None:

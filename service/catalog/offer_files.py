@@ -200,7 +200,7 @@ def _entry(catalog: Snapshot, fields: dict[str, Any]) -> OfferEntry:
     offer = OfferEntry.model_validate({**fields, "id": fields.get("id") or "new", "gpu": gpu})
     if "id" in fields:
         return offer
-    same = (it.id for it in catalog.offer_entries.values() if _sold(it) == _sold(offer))
+    same = (known.id for known in catalog.offer_entries.values() if _sold(known) == _sold(offer))
     return offer.model_copy(update={"id": next(same, _named(offer))})
 
 

@@ -117,9 +117,9 @@ class ConfigReader:
         if value is None:
             return None
         _check_entries(name, value)
-        if not is_list(value) or not all(isinstance(it, str) for it in value):
+        if not is_list(value) or not all(isinstance(item, str) for item in value):
             raise _missing(name, "a list of strings", stated=value)
-        return tuple(str(it) for it in value)
+        return tuple(str(item) for item in value)
 
     def integers(self, name: str) -> tuple[int, ...] | None:
         """Return a list of whole numbers, or None where nothing is stated."""
@@ -127,9 +127,9 @@ class ConfigReader:
         if value is None:
             return None
         _check_entries(name, value)
-        if not is_list(value) or not all(isinstance(it, int) and abs(it) <= MAX_COUNT for it in value):
+        if not is_list(value) or not all(isinstance(item, int) and abs(item) <= MAX_COUNT for item in value):
             raise _missing(name, "a list of whole numbers", stated=value)
-        return tuple(it for it in value if isinstance(it, int))
+        return tuple(item for item in value if isinstance(item, int))
 
     def mapping(self, *names: str) -> Mapping[str, object] | None:
         """Return an object, or None where nothing is stated."""

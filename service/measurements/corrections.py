@@ -32,6 +32,7 @@ ROUNDS: Final = 8
 NEAR_ENOUGH: Final = 0.005  # a difference that another round is not worth [fraction]
 MOST_KEPT: Final = 4_096
 MOST_UNEXPLAINED: Final = 0.08  # of a GPU's memory: beyond it the text is of another deployment [fraction]
+MOST_WEIGHT: Final = 0.25  # of the weights: beyond it they are in another format, or shared otherwise [fraction]
 MOST_LEFT: Final = 0.02  # of the pool, which no change explains [fraction]
 MOST_FACTOR: Final = 4.0  # of step times: beyond it the text is of another deployment
 LIKELY: Final = "a setting is likely not stated, or stated wrong"
@@ -116,6 +117,11 @@ def _memory(entry: MeasurementEntry, question: CapacityQuestion) -> Learnt:
         return Learnt(measured=None, why_not="it states no term of memory that the ledger has")
     nothing = MeasuredMemory(id=entry.id, source="", of=_deployment(told), error_fraction=0.0)
     change = with_terms(nothing, figures, document)
+    if abs(change.weight_bytes) > MOST_WEIGHT * told.memory_per_gpu.weight_bytes:
+        part = 100 * (1 + change.weight_bytes / told.memory_per_gpu.weight_bytes)
+        ranks = told.layout.tensor_parallel_size
+        why = f"its weights are {part:.0f} % of {told.weight_format}'s on {ranks} ranks: {LIKELY}"
+        return Learnt(measured=None, why_not=why)
     share = _share(question)
     if question.settings.kv_cache_memory_bytes is None:
         for _ in range(2):

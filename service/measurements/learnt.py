@@ -33,8 +33,8 @@ def with_terms(change: MeasuredMemory, figures: Figures, answer: Answer) -> Meas
         answer: what is predicted without it.
     """
     memory = answer["memory_per_gpu"]
-    weights, non_torch = figures.get("weight_bytes"), figures.get("non_torch_bytes")
-    both = figures.get("weight_and_non_torch_bytes")
+    weights, non_torch = figures.get("weight_bytes") or None, figures.get("non_torch_bytes")
+    both = figures.get("weight_and_non_torch_bytes") or None
     if non_torch is None and both is not None:
         non_torch = both - (memory["weight_bytes"] if weights is None else weights)
     return replace(

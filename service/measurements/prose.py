@@ -11,8 +11,8 @@ from typing import Final
 from service.measurements.observed import Observed
 from service.measurements.patterns import GIB, MOST_CHARACTERS, UNITS, number, setting
 
-COUNT: Final = r"~?(\d[\d,]{0,24}(?:\.\d{1,6})?) ?([kM]?)"
-MEMORY: Final = r"~?(\d{1,7}(?:\.\d{1,6})?) ?(GiB|GB|MiB|MB)"
+COUNT: Final = r"(?<!-)~?(\d[\d,]{0,24}(?:\.\d{1,6})?) ?([kM]?)"
+MEMORY: Final = r"(?<![-\d.])~?(\d{1,7}(?:\.\d{1,6})?) ?(GiB|GB|MiB|MB)"
 THOUSANDS: Final[Mapping[str, int]] = {"": 1, "k": 1_000, "M": 1_000_000}
 SPEAKS: Final = re.compile(
     r"\bKV|kv_?cache|\bcache\b|\bpool\b|\butil(?:ization)?\b|\bconcurren|^v\d+\.\d+\.\d+: ", re.IGNORECASE

@@ -33,7 +33,9 @@ async def pinned_address(host: str, port: int, *, may_be_private: bool = False) 
     except (OSError, UnicodeError) as error:
         raise OutwardError(UNKNOWN) from error
     addresses = [str(entry[4][0]) for entry in known]
-    if not addresses or not all(is_public(it) or (may_be_private and is_private(it)) for it in addresses):
+    if not addresses or not all(
+        is_public(address) or (may_be_private and is_private(address)) for address in addresses
+    ):
         raise NotAllowedError(NOT_PUBLIC)
     return addresses[0]
 

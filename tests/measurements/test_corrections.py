@@ -148,10 +148,13 @@ def test_without_a_key_nothing_is_stored(quick: TestClient) -> None:
 
 def test_what_another_deployment_measured_is_not_stored(quick: TestClient) -> None:
     far = stored(quick, "Available KV cache memory: 20.0 GiB", model=MODEL)
+    light = stored(quick, "Model loading took 8.5 GiB memory", model=MODEL)
     nothing = stored(quick, "Maximum concurrency for 8,192 tokens per request: 50.0x", model=MODEL)
 
     assert far["id"] is None
     assert "not explained" in far["why_not"]
+    assert light["id"] is None
+    assert "of bf16's on 1 ranks" in light["why_not"]
     assert nothing["id"] is None
     assert quick.get("/measurements").json()["items"] == []
 

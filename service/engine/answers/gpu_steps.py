@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import inf
+from math import inf, nextafter
 from typing import Final
 
 from service.engine.answers.advice import reason
 from service.engine.answers.results import GpuStep
 from service.engine.fleet.aims import aim_of
-from service.engine.fleet.choice import deployments
+from service.engine.fleet.choice import better
 from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import SizeQuestion
-from service.engine.fleet.ranking import best
+from service.engine.fleet.ranking import latency_s
 from service.engine.fleet.space import simplicity
 from service.engine.inputs import Layout, Limits
 
@@ -55,6 +55,32 @@ def one_step_more(question: SizeQuestion, chosen: Deployment) -> GpuStep | None:
     return GpuStep(gpus=gpus, feasible=True, violates=None, usd_per_hour=_usd_per_hour(question, chosen.layout, gpus))
 
 
+def on_paid_gpus(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
+    """Return what all GPUs of the instances would do, where the fewest are stages of a pipeline, and others idle."""
+    cost = aim_of("cost", question.gpu, question.offers).cost(chosen.layout, chosen.replicas) if chosen.gpus else None
+    is_open = question.layout.pipeline_parallel_size is None and chosen.layout.pipeline_parallel_size > 1
+    if cost is None or not is_open or cost.gpus_paid == chosen.gpus:
+        return ()
+    resolved = resolve_size(question)
+    whole = [
+        layout
+        for layout in legal_layouts(resolved, question.layout).usual
+        if layout.pipeline_parallel_size == 1 and layout.gpus_per_replica * chosen.replicas == cost.gpus_paid
+    ]
+    if not whole:
+        return ()
+    layout = min(whole, key=simplicity)
+    other = deployment_of(question, resolved, plan_for(question, resolved, layout), chosen.replicas)
+    if other is None or not other.is_feasible or not latency_s(chosen, question):
+        return ()
+    told = (
+        f"tensor_parallel_size={layout.tensor_parallel_size} uses all {cost.gpus_paid} GPUs that are paid for anyway: "
+        f"requests end within {latency_s(other, question):.3g} s at the 95th percentile, on the {chosen.gpus} GPUs "
+        f"needed at least within {latency_s(chosen, question):.3g} s"
+    )
+    return (told,)
+
+
 def notches(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
     """Return what a slightly looser limit saves, where many GPUs stand on the edge of what one request takes."""
     if chosen.gpus < MANY_GPUS:
@@ -62,9 +88,10 @@ def notches(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
     told: list[str] = []
     for name, limits in _looser(question.limits):
         looser = replace(question, limits=limits)
-        candidates = deployments(looser, at_most=(chosen.gpus * WORTH_TELLING, inf))
-        if candidates and (other := best(candidates, looser)).is_feasible:
-            told.append(f"{name} takes {other.gpus} GPUs instead of {chosen.gpus}")
+        too_many = chosen.gpus * WORTH_TELLING
+        gpus, _ = better(looser, (nextafter(too_many, inf), 0.0))
+        if gpus <= too_many:
+            told.append(f"{name} takes {gpus:.0f} GPUs instead of {chosen.gpus}")
     return tuple(told)
 
 

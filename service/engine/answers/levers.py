@@ -9,10 +9,9 @@ from service.engine.answers.results import Lever
 from service.engine.errors import EngineError
 from service.engine.fleet.aims import NOTHING, Merit, aim_of
 from service.engine.fleet.checkpoints import own_checkpoint
-from service.engine.fleet.choice import deployments
+from service.engine.fleet.choice import better
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
-from service.engine.fleet.ranking import best
 from service.engine.fleet.results import Scalar
 from service.engine.inputs import KvCacheDtype, WeightFormat
 
@@ -33,6 +32,10 @@ class Change:
         """Return what changes, by its own names."""
         names = {"kv_cache_dtype": self.kv_cache_dtype, "weight_format": self.weight_format}
         return {name: value for name, value in names.items() if value is not None}
+
+    def is_part_of(self, other: "Change") -> bool:
+        """Return whether another change makes this one too."""
+        return self.named.items() <= other.named.items()
 
     def made(self, stated: StatedSettings) -> StatedSettings:
         """Return settings with the change."""
@@ -63,35 +66,24 @@ def levers(question: SizeQuestion, chosen: Deployment) -> tuple[Lever, ...]:
 
     A pair is told only where it saves more than each of its changes alone.
     """
-    told = [lever for change in changes_to_try(question) if (lever := _lever(question, chosen, change)) is not None]
-    singles = [lever for lever in told if len(lever.change) == 1]
-    worth = singles + [
-        pair
-        for pair in told
-        if len(pair.change) > 1
-        and all(_merit(pair) < _merit(single) for single in singles if single.change.items() <= pair.change.items())
-    ]
-    return tuple(sorted(worth, key=lambda lever: (*_merit(lever), *lever.change)))
-
-
-def _merit(lever: Lever) -> Merit:
-    return lever.gpus, inf if lever.usd_per_hour is None else lever.usd_per_hour
-
-
-def _lever(question: SizeQuestion, chosen: Deployment, change: Change) -> Lever | None:
-    """Return what a change saves; None where it does not."""
     aim = aim_of("gpus", question.gpu, question.offers)
     now = aim.merit(chosen.layout, chosen.replicas) if chosen.is_feasible else NOTHING
-    changed = replace(question, settings=change.made(question.settings))
+    told: dict[Change, Merit] = {}
+    for change in changes_to_try(question):  # pairs come last
+        beaten = min((then for part, then in told.items() if part.is_part_of(change)), default=now)
+        then = _changed(question, change, beaten)
+        if then < beaten:
+            told[change] = then
+    in_order = sorted(told, key=lambda change: (*told[change], *change.named))
+    return tuple(_told(change, now, told[change]) for change in in_order)
+
+
+def _changed(question: SizeQuestion, change: Change, beaten: Merit) -> Merit:
+    """Return the GPUs and the price with a change, where they are less than so much; else that."""
     try:
-        candidates = deployments(changed, at_most=now)
+        return better(replace(question, settings=change.made(question.settings)), beaten)
     except EngineError:
-        return None  # the caller's layout is not legal for this format
-    if not candidates:
-        return None
-    other = best(candidates, changed)
-    then = aim.merit(other.layout, other.replicas) if other.is_feasible else NOTHING
-    return _told(change, now, then) if then < now else None
+        return beaten  # the caller's layout is not legal for this format
 
 
 def _told(change: Change, now: Merit, then: Merit) -> Lever:

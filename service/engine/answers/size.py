@@ -5,7 +5,7 @@ from dataclasses import replace
 from service.engine.answers.advice import binding_constraint, would_fit
 from service.engine.answers.assumptions import size_assumptions
 from service.engine.answers.described import Described, described
-from service.engine.answers.gpu_steps import next_smaller, notches, one_step_less, one_step_more
+from service.engine.answers.gpu_steps import next_smaller, notches, on_paid_gpus, one_step_less, one_step_more
 from service.engine.answers.levers import levers
 from service.engine.answers.results import Pools, Sizing
 from service.engine.fleet.choice import deployments
@@ -51,7 +51,9 @@ def _size_whole(question: SizeQuestion) -> Sizing:
         one_gpu_step_more=one_step_more(question, chosen),
         levers=saving,
         assumptions=size_assumptions(question, deployment),
-        **_with_warnings(described(question, deployment, told), notches(question, chosen)),
+        **_with_warnings(
+            described(question, deployment, told), (*notches(question, chosen), *on_paid_gpus(question, chosen))
+        ),
     )
 
 

@@ -117,7 +117,7 @@ def batch_defaults(rules: EngineRules, gpu: Gpu) -> tuple[int, int]:
     """
     name = gpu.name.lower()
     for tier in rules.batch_defaults:
-        if gpu.memory_bytes >= tier.at_least_memory_bytes and not any(it in name for it in tier.except_names):
+        if gpu.memory_bytes >= tier.at_least_memory_bytes and not any(part in name for part in tier.except_names):
             return tier.max_num_batched_tokens, tier.max_num_seqs
     return 2_048, 256
 

@@ -16,8 +16,8 @@ from math import inf, nextafter
 from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
-from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
-from service.engine.fleet.estimates import alone_s, estimated_excess
+from service.engine.fleet.deployments import Deployment, deployment_of, keeps_limits, plan_for, resolve_size
+from service.engine.fleet.estimates import CERTAIN, alone_s, estimated_excess, hoped_replicas, least_replicas
 from service.engine.fleet.planned import held_of, layouts_of
 from service.engine.fleet.questions import Objective, SizeQuestion
 from service.engine.fleet.ranking import latency_s
@@ -27,15 +27,12 @@ from service.engine.fleet.space import Space
 from service.engine.fleet.variants import Planner, roomiest, variants
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
-from service.engine.time.carried import hoped, needs_time
-from service.engine.time.demand import kind_of, wanted_of
+from service.engine.time.carried import needs_time
 from service.engine.time.estimate import hoped_users
 from service.engine.time.replica import timed
 
 # Kernels may be so many times faster than the quick estimate.
 HOPED: Final = 2.0
-# An estimate with a replica's own step times is so near to what is simulated.
-CERTAIN: Final = 1.3
 # Of layouts that an estimate calls too slow, those looked at to say by how much.
 MOST_EXPLAINED: Final = 4
 
@@ -49,6 +46,7 @@ class _Search:
     space: Space
     aim: Aim
     hope: float
+    is_sure: bool  # what is kept was simulated with exactly its share of the load
     kept: list[Deployment] = field(default_factory=list)
     hopeless: list[tuple[Resolved, MemoryPlan]] = field(default_factory=list)
 
@@ -70,31 +68,30 @@ class _Search:
 
     def bound(self, plan: MemoryPlan) -> Merit:
         """Return what no deployment of a plan is better than: by memory, and by an optimistic estimate of time."""
-        hoped_replicas = self.hoped_replicas(plan)
-        if self.aim.objective == "latency" and hoped_replicas < inf:
+        hoped = hoped_replicas(self.question, plan, self.hope)
+        if self.aim.objective == "latency" and hoped < inf:
             return alone_s(self.question, plan) / self.hope, 0.0
-        return self.aim.merit(plan.layout, hoped_replicas)
+        return self.aim.merit(plan.layout, hoped)
 
-    def hoped_replicas(self, plan: MemoryPlan) -> float:
-        """Return the replicas that memory and an optimistic estimate of time ask for; infinite where none would do."""
-        question = self.question
-        if not plan.holds_one_request:
-            return inf
-        of_one = hoped(plan, question.timers, question.load, question.limits, self.hope)
-        if of_one is None:
-            return 1 + self.spares
-        return wanted_of(question.load, question.headroom).replicas(of_one) + self.spares if of_one else inf
-
-    def usual(self, known: Merit) -> Merit:
+    def usual(self, known: Merit, *, is_equal_welcome: bool = True) -> Merit:
         """Look at usual layouts with the engine's own settings; return the best that is known then."""
         for bound, plan in self._by_bound(self._first_looked_at(), partial(self.plan, self.resolved)):
             if bound == NOTHING:
                 self.hopeless.append((self.resolved, plan))
-            elif bound > known:
+            elif bound > known or (bound == known and not is_equal_welcome):
                 break
             else:
-                known = min(known, self._tried(self.resolved, plan, known, is_equal_welcome=True))
+                known = min(known, self._tried(self.resolved, plan, known, is_equal_welcome=is_equal_welcome))
         return known
+
+    def look_at_all(self, at_most: Merit) -> None:
+        """Look at usual layouts, and at what else is better; leave out what is worse than a bound."""
+        first, second = known = self.usual(at_most)
+        self.others(known if self.kept else (first, nextafter(second, inf)))  # what is as good is truly better than it
+
+    def look_at_better(self, than: Merit) -> None:
+        """Look at everything for what is truly better than a bound."""
+        self.others(self.usual(than, is_equal_welcome=False))
 
     def _first_looked_at(self) -> tuple[Layout, ...]:
         """Return usual layouts; where latency counts those that split every layer alone, if there are any."""
@@ -141,9 +138,9 @@ class _Search:
     def _tried(self, resolved: Resolved, plan: MemoryPlan, known: Merit, *, is_equal_welcome: bool) -> Merit:
         """Keep a plan's deployment if it is as good as what is known; return how good it is."""
         most = self.aim.most_replicas(plan.layout, known, is_equal_welcome=is_equal_welcome)
-        if self._least_replicas(plan) > most:
+        if self.hope <= HOPED and least_replicas(self.question, plan) > most:
             return NOTHING
-        deployment = deployment_of(self.question, resolved, plan, most)
+        deployment = deployment_of(self.question, resolved, plan, most, is_sure=self.is_sure)
         if deployment is None:
             return NOTHING
         if not deployment.is_feasible:
@@ -153,17 +150,6 @@ class _Search:
         if self.aim.objective == "latency":
             return latency_s(deployment, self.question), 0.0
         return self.aim.merit(plan.layout, deployment.replicas)
-
-    def _least_replicas(self, plan: MemoryPlan) -> float:
-        """Return the replicas that its own step times ask for at least, before anything is simulated."""
-        question, load, limits = self.question, self.question.load, self.question.limits
-        if self.hope > HOPED or not plan.holds_one_request or not needs_time(load, limits):
-            return 1
-        replica = timed(plan, question.timers, load)
-        if replica is None:
-            return 1
-        of_one = kind_of(load).hoped(replica.serving, hoped_users(replica.serving, limits, CERTAIN), CERTAIN)
-        return wanted_of(load, question.headroom).replicas(of_one) + self.spares if of_one else 1
 
     def rising(self) -> Iterator[tuple[Merit, bool]]:
         """Yield bounds that no deployment is better than, each no lower than the last, and whether it is the final one.
@@ -209,8 +195,21 @@ class _Search:
         tried = [deployment_of(self.question, *shape) for _, shape in ordered[:MOST_EXPLAINED]]
         return tuple(deployment for deployment in tried if deployment is not None)
 
+    def best(self) -> list[Deployment]:
+        """Return what may be chosen: of what was kept, the best and their equals."""
+        if self.aim.objective == "latency":
+            return self.kept
+        merits = [self.aim.merit(each.layout, each.replicas) for each in self.kept]
+        return [each for each, merit in zip(self.kept, merits, strict=True) if merit == min(merits)]
 
-def _search(question: SizeQuestion, aim: Aim, hope: float) -> _Search:
+    def found(self) -> tuple[Deployment, ...]:
+        """Return what was kept; where nothing carries the load, what misses least."""
+        # What takes too much does carry the load: nothing was found to be impossible.
+        is_impossible = not self.kept and len(self.hopeless) >= len(self.space.usual)
+        return self.explained() if is_impossible else tuple(self.kept)
+
+
+def _search(question: SizeQuestion, aim: Aim, hope: float, *, is_sure: bool = False) -> _Search:
     resolved = resolve_size(question)
     return _Search(
         question=question,
@@ -218,7 +217,22 @@ def _search(question: SizeQuestion, aim: Aim, hope: float) -> _Search:
         space=layouts_of(question, resolved),
         aim=aim,
         hope=hope,
+        is_sure=is_sure,
     )
+
+
+def _searched(question: SizeQuestion, aim: Aim, hope: float, look: Callable[[_Search], None]) -> _Search:
+    """Return a search that is done, and whose best keep their limits at exactly their share of the load.
+
+    That is simulated for the best alone. Where chance breaks a limit, which is rare, all are looked at anew.
+    """
+    search = _search(question, aim, hope)
+    look(search)
+    if all(keeps_limits(each, question) for each in search.best()):
+        return search
+    search = _search(question, aim, hope, is_sure=True)
+    look(search)
+    return search
 
 
 def deployments(
@@ -232,15 +246,28 @@ def deployments(
         at_most: leave out what is worse than this.
         hope: how many times faster than the quick estimate kernels may be.
     """
-    return recalled(question, hope, objective, at_most, lambda aim: _deployments(_search(question, aim, hope), at_most))
+
+    def found(aim: Aim) -> tuple[Deployment, ...]:
+        return _searched(question, aim, hope, lambda search: search.look_at_all(at_most)).found()
+
+    return recalled(question, hope, objective, at_most, found)
 
 
-def _deployments(search: _Search, at_most: Merit) -> tuple[Deployment, ...]:
-    first, second = known = search.usual(at_most)
-    search.others(known if search.kept else (first, nextafter(second, inf)))  # what is as good is truly better than it
-    # What takes too much does carry the load: nothing was found to be impossible.
-    is_impossible = not search.kept and len(search.hopeless) >= len(search.space.usual)
-    return search.explained() if is_impossible else tuple(search.kept)
+def better(question: SizeQuestion, than: Merit, objective: Objective = "gpus", hope: float = HOPED) -> Merit:
+    """Return how good the best deployment is that is truly better than a bound; the bound itself where none is.
+
+    As `best` of `deployments` tells it, but for which of equals it is: those are not looked at.
+
+    Raises:
+        EngineError: the question contradicts itself or names something without a rule.
+    """
+
+    def found(aim: Aim) -> tuple[Deployment, ...]:
+        return tuple(_searched(question, aim, hope, lambda search: search.look_at_better(than)).kept)
+
+    kept = recalled(question, ("better", hope), objective, than, found)
+    aim = aim_of(objective, question.gpu, question.offers)
+    return min((aim.merit(each.layout, each.replicas) for each in kept), default=than)
 
 
 def rising(question: SizeQuestion, objective: Objective = "gpus", hope: float = HOPED) -> Iterator[tuple[Merit, bool]]:

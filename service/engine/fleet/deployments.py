@@ -9,7 +9,7 @@ from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved, longest_request, resolve
 from service.engine.inputs import Layout, Limits, Load
 from service.engine.memory.plan import MemoryPlan
-from service.engine.time.carried import Carried, carried, deciding_replica, fewest_replicas
+from service.engine.time.carried import Carried, carried, deciding_replica, fewest_replicas, keeps
 from service.engine.time.demand import Demand, demand_of, kind_of, wanted_of
 from service.engine.time.replica import Replica, measured_for, timed
 from service.engine.time.samples import ScheduleResult
@@ -100,7 +100,7 @@ def plan_for(question: SizeQuestion, resolved: Resolved, layout: Layout) -> Memo
 
 
 def deployment_of(
-    question: SizeQuestion, resolved: Resolved, plan: MemoryPlan, at_most: float = inf
+    question: SizeQuestion, resolved: Resolved, plan: MemoryPlan, at_most: float = inf, *, is_sure: bool = True
 ) -> Deployment | None:
     """Return the replicas of one plan that carry the load; None where it takes more than so many.
 
@@ -109,18 +109,30 @@ def deployment_of(
         resolved: its settings.
         plan: a replica's memory.
         at_most: the largest number of interest, spares included. [replicas]
+        is_sure: its share of the load is simulated as well; else `keeps_limits` is asked later. [yes or no]
     """
     at_most -= question.headroom.spare_replicas
     replica = deciding_replica(plan, question.timers, question.load, question.limits)
     wanted = wanted_of(question.load, question.headroom)
-    needed = fewest_replicas(plan, replica, wanted, question.limits, at_most)
-    paced = None if replica is None else _paced(question, resolved, replica, needed - 1 if needed else at_most)
+    needed = fewest_replicas(plan, replica, wanted, question.limits, at_most, is_sure=is_sure)
+    fewer = needed - 1 if needed else at_most
+    paced = None if replica is None else _paced(question, resolved, replica, fewer, is_sure=is_sure)
     if paced is not None or needed is None:
         return paced
     return _of_replicas(question, resolved, plan, replica, needed)
 
 
-def _paced(question: SizeQuestion, resolved: Resolved, replica: Replica, at_most: float) -> Deployment | None:
+def keeps_limits(deployment: Deployment, question: SizeQuestion) -> bool:
+    """Return whether what carries a load was simulated with exactly its share of it, and kept the limits."""
+    if deployment.replica is None or not deployment.is_feasible:
+        return True
+    replicas = deployment.replicas - question.headroom.spare_replicas
+    return keeps(deployment.replica, wanted_of(question.load, question.headroom), question.limits, replicas)
+
+
+def _paced(
+    question: SizeQuestion, resolved: Resolved, replica: Replica, at_most: float, *, is_sure: bool
+) -> Deployment | None:
     """Return the fewest replicas that carry the load with a cap that keeps pace; None where more are needed.
 
     Args:
@@ -128,6 +140,7 @@ def _paced(question: SizeQuestion, resolved: Resolved, replica: Replica, at_most
         resolved: its settings, with the engine's own cap.
         replica: one replica with the engine's own cap.
         at_most: the largest number of interest. [replicas]
+        is_sure: as of `deployment_of`. [yes or no]
     """
     wanted, limits, layout = wanted_of(question.load, question.headroom), question.limits, replica.plan.layout
     if not may_pace(resolved, question.load, limits):
@@ -136,7 +149,7 @@ def _paced(question: SizeQuestion, resolved: Resolved, replica: Replica, at_most
         return None
     fewest = None
     for capped, paced in paced_replicas(resolved, replica, limits, lambda other: plan_for(question, other, layout)):
-        needed = fewest_replicas(paced.plan, paced, wanted, limits, at_most)
+        needed = fewest_replicas(paced.plan, paced, wanted, limits, at_most, is_sure=is_sure)
         if needed:
             fewest = replace(_of_replicas(question, capped, paced.plan, paced, needed), is_paced=True)
             at_most = needed - 1

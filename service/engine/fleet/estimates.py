@@ -1,8 +1,17 @@
-"""What a quick estimate says of one request alone, before anything is simulated."""
+"""What is told of a plan before anything is simulated: one request alone, and the replicas that a load takes."""
+
+from math import inf
+from typing import Final
 
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.memory.plan import MemoryPlan
-from service.engine.time.replica import quickly_timed
+from service.engine.time.carried import hoped, needs_time
+from service.engine.time.demand import kind_of, wanted_of
+from service.engine.time.estimate import hoped_users
+from service.engine.time.replica import quickly_timed, timed
+
+# An estimate with a replica's own step times is so near to what is simulated.
+CERTAIN: Final = 1.3
 
 
 def alone_s(question: SizeQuestion, plan: MemoryPlan) -> float:
@@ -28,3 +37,36 @@ def estimated_excess(question: SizeQuestion, plan: MemoryPlan) -> float:
     ttft = steps.mixed_s(prompt, prompt / 2, 0.0, 0.0) / limits.ttft_s if limits.ttft_s else 0.0
     tpot = steps.decode_s(1.0, prompt + load.output_tokens / 2) / limits.tpot_s if limits.tpot_s else 0.0
     return max(ttft, tpot)
+
+
+def hoped_replicas(question: SizeQuestion, plan: MemoryPlan, hope: float) -> float:
+    """Return the replicas, spares included, that memory and an optimistic estimate of time ask for.
+
+    Args:
+        question: what to deploy.
+        plan: a replica's memory.
+        hope: how many times faster than the quick estimate kernels may be.
+
+    Returns:
+        The count; infinite where no number would do.
+    """
+    spares = question.headroom.spare_replicas
+    if not plan.holds_one_request:
+        return inf
+    of_one = hoped(plan, question.timers, question.load, question.limits, hope)
+    if of_one is None:
+        return 1 + spares
+    return wanted_of(question.load, question.headroom).replicas(of_one) + spares if of_one else inf
+
+
+def least_replicas(question: SizeQuestion, plan: MemoryPlan) -> float:
+    """Return the replicas that a plan's own step times ask for at least, before anything is simulated."""
+    load, limits = question.load, question.limits
+    if not plan.holds_one_request or not needs_time(load, limits):
+        return 1
+    replica = timed(plan, question.timers, load)
+    if replica is None:
+        return 1
+    of_one = kind_of(load).hoped(replica.serving, hoped_users(replica.serving, limits, CERTAIN), CERTAIN)
+    wanted = wanted_of(load, question.headroom)
+    return wanted.replicas(of_one) + question.headroom.spare_replicas if of_one else 1

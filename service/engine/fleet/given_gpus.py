@@ -9,7 +9,7 @@ from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.choice import HOPED
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.pacing import may_pace, paced_replicas
-from service.engine.fleet.planned import by_plans, held_of, legal_layouts, planned, surely_planned
+from service.engine.fleet.planned import by_plans, held_of, legal_layouts, planned, surely_planned, surely_served
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.fleet.settings import Resolved, longest_request, resolve
 from service.engine.fleet.space import Space, simplicity
@@ -226,11 +226,12 @@ def _plan(question: CapacityQuestion, resolved: Resolved, layout: Layout) -> Mem
     """Return the plan for requests of the asked lengths, or of the longest context served, if it is worth serving."""
     if _has_lengths(question):
         return surely_planned(resolved, layout, question.input_tokens or 0, question.output_tokens or 0)
-    plan = planned(resolved, layout, 0, 0)
-    if resolved.shorten_to_fit:
-        least = min(SHORTEST_CONTEXT, resolved.settings.max_model_len)
-        return planned(resolved, layout, max(plan.settings.max_model_len, least), 0)
-    return planned(resolved, layout, plan.settings.max_model_len, 0)
+    stated = resolved.settings.max_model_len
+    if not resolved.shorten_to_fit:
+        return planned(resolved, layout, stated, 0)
+    context = max(surely_served(resolved, layout), min(SHORTEST_CONTEXT, stated))
+    served = replace(resolved, settings=replace(resolved.settings, max_model_len=context))
+    return surely_planned(served, layout, context, 0)
 
 
 def lengths_of(question: CapacityQuestion, plan: MemoryPlan) -> Load:

@@ -169,8 +169,8 @@ def _divisions(architecture: Architecture, quantization: Quantization) -> Divisi
         divisors |= set(architecture.encoder.divisors)
     routings = [part.routing for part in architecture.feed_forwards]
     return Divisions(
-        exact=tuple(sorted((it.name, it.size) for it in divisors if it.rule == "exact")),
-        repeated=tuple(sorted((it.name, it.size) for it in divisors if it.rule == "repeated")),
+        exact=tuple(sorted((divisor.name, divisor.size) for divisor in divisors if divisor.rule == "exact")),
+        repeated=tuple(sorted((divisor.name, divisor.size) for divisor in divisors if divisor.rule == "repeated")),
         num_experts=max((routing.num_experts for routing in routings if routing is not None), default=0),
         filled=_filled(architecture, quantization),
     )

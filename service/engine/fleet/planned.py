@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from service.engine.engines.device import device_of
 from service.engine.errors import UnsupportedLayoutError
@@ -10,6 +11,9 @@ from service.engine.fleet.settings import Resolved
 from service.engine.fleet.space import Space, Target, space_of
 from service.engine.inputs import Layout, StatedLayout
 from service.engine.memory.plan import MemoryPlan, memory_plan, pool_error_bytes, requests_in_cache
+
+# Of the longest requests in a pool: so many leave one where the pool is smaller by its error.
+CERTAINLY_HELD: Final = 4.0
 
 
 def legal_layouts(resolved: Resolved, stated: StatedLayout) -> Space:
@@ -56,9 +60,22 @@ def surely_planned(resolved: Resolved, layout: Layout, input_tokens: int, output
     error, held = pool_error_bytes(plan), plan.requests_in_cache
     if not held or (held > 1 and plan.memory.kv_cache_bytes >= 2 * error):
         return plan
-    settings = replace(resolved.settings, kv_cache_memory_bytes=max(plan.memory.kv_cache_bytes - error, 1))
-    smaller = planned(replace(resolved, settings=settings), layout, input_tokens, output_tokens)
+    smaller = planned(_with_smallest_pool(resolved, plan), layout, input_tokens, output_tokens)
     return plan if smaller.requests_in_cache else replace(plan, requests_in_cache=0)
+
+
+def surely_served(resolved: Resolved, layout: Layout) -> int:
+    """Return the longest context that is served though the pool be as small as its error allows. [tokens]."""
+    plan = planned(resolved, layout, 0, 0)
+    if plan.kv_cache.max_concurrency > CERTAINLY_HELD:
+        return plan.settings.max_model_len
+    return planned(_with_smallest_pool(resolved, plan), layout, 0, 0).settings.max_model_len
+
+
+def _with_smallest_pool(resolved: Resolved, plan: MemoryPlan) -> Resolved:
+    """Return settings that give a pool as small as a plan's may be."""
+    pool_bytes = max(plan.memory.kv_cache_bytes - pool_error_bytes(plan), 1)
+    return replace(resolved, settings=replace(resolved.settings, kv_cache_memory_bytes=pool_bytes))
 
 
 def held_of(resolved: Resolved, layout: Layout, input_tokens: int, output_tokens: int) -> Callable[[int], int]:

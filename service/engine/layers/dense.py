@@ -41,7 +41,7 @@ class DenseMlp(FeedForward):
         Llama 3.1 8B (arXiv:2407.21783, table 3: width 4,096, 14,336 columns): 176 million parameters a layer.
 
         >>> layer = DenseMlp(intermediate_size=14_336)
-        >>> sum(it.elements for it in layer.matrices(4_096, Layout(), "model.layers.0."))
+        >>> sum(matrix.elements for matrix in layer.matrices(4_096, Layout(), "model.layers.0."))
         176160768
         """
         is_whole = self.is_whole or (self.splits_tokens and takes_own_tokens(layout))

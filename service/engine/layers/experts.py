@@ -70,7 +70,7 @@ class MoeMlp(FeedForward):
         ...     shared_expert_intermediate_size=2_048,
         ... )
         >>> matrices = layer.matrices(7_168, Layout(), "model.layers.3.")
-        >>> round(58 * sum(it.elements for it in matrices if "experts" in it.module) / 1e9, 1)
+        >>> round(58 * sum(matrix.elements for matrix in matrices if "experts" in matrix.module) / 1e9, 1)
         656.5
         """
         prefix += "mlp."
@@ -172,7 +172,7 @@ class MoeMlp(FeedForward):
         is_whole = self.splits_tokens and takes_own_tokens(layout)
         columns = self.shared_expert_intermediate_size // (1 if is_whole else layout.tensor_parallel_size)
         shared = network(columns, hidden_size, prefix + "shared_experts.", is_gated=self.is_gated)
-        return [replace(it, scale_bytes=1) for it in shared] if self.expert_scheme else shared
+        return [replace(matrix, scale_bytes=1) for matrix in shared] if self.expert_scheme else shared
 
     def _latent_projections(self, hidden_size: int, prefix: str) -> list[Matrix]:
         if not self.latent_size:
@@ -188,7 +188,7 @@ class MoeMlp(FeedForward):
             return []
         columns = self.dense_intermediate_size // layout.tensor_parallel_size
         dense = network(columns, hidden_size, prefix, is_gated=self.is_gated)
-        return [replace(it, count=self.dense_count) for it in dense]
+        return [replace(matrix, count=self.dense_count) for matrix in dense]
 
     def _scales(self, hidden_size: int, prefix: str) -> list[Matrix]:
         """Return norms around the experts with the router's and the experts' scales, and the shared gate."""

@@ -37,7 +37,7 @@ class SharedBlocks:
             vector(PREFIX + "norms", width + hidden_size),
         ]
         adapted = [(hidden_size, 2 * columns)] + [(width, width // tp)] * (3 if self.adapts_attention else 0)
-        return [replace(it, count=self.num_blocks) for it in blocks] + [
+        return [replace(matrix, count=self.num_blocks) for matrix in blocks] + [
             Matrix(module=PREFIX + "adapters", rows=rows, columns=inputs, count=self.num_uses)
             for from_width, to_width in adapted
             for rows, inputs in ((self.adapter_rank // tp, from_width), (to_width, self.adapter_rank))

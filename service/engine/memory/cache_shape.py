@@ -128,7 +128,7 @@ def cache_shape(
 def _exporting(architecture: Architecture, device: Device) -> frozenset[Checkpoint]:
     """Return the kernels of the model's recurrent layers that keep states while prefill goes on."""
     stated = (mixer.checkpoint for mixer in architecture.mixers)
-    return frozenset(it for it in stated if it is not None and exports_state(it, device))
+    return frozenset(kernel for kernel in stated if kernel is not None and exports_state(kernel, device))
 
 
 def _shape(

@@ -67,7 +67,7 @@ def _projection(head: DraftHead, layout: Layout) -> Matrix:
 def _input_rows(head: DraftHead, layout: Layout) -> int:
     """Return the rows of the fused queries, keys and values, which an EAGLE-3 layer widens."""
     layer = head.body.layers[0]
-    matrices = [it for mixer in layer.mixers for it in mixer.matrices(head.body.hidden_size, layout, "")]
+    matrices = [matrix for mixer in layer.mixers for matrix in mixer.matrices(head.body.hidden_size, layout, "")]
     return sum(matrix.rows for matrix in matrices if matrix.name == "q_proj")
 
 

@@ -37,7 +37,7 @@ class CacheGroup:
 
 def group_of(specs: tuple[CacheSpec, ...]) -> CacheGroup:
     """Return the group of these layers."""
-    by_rule = {_growth(it): it for it in specs}
+    by_rule = {_growth(spec): spec for spec in specs}
     return CacheGroup(specs=specs, kinds=tuple(by_rule.values()))
 
 
@@ -48,8 +48,8 @@ def _growth(spec: CacheSpec) -> tuple[object, ...]:
 
 def counted(groups: Sequence[CacheGroup]) -> tuple[tuple[CacheGroup, int], ...]:
     """Return groups whose blocks grow alike once, with their number."""
-    numbers = Counter(frozenset(_growth(it) for it in group.kinds) for group in groups)
-    first = {frozenset(_growth(it) for it in group.kinds): group for group in reversed(groups)}
+    numbers = Counter(frozenset(_growth(kind) for kind in group.kinds) for group in groups)
+    first = {frozenset(_growth(kind) for kind in group.kinds): group for group in reversed(groups)}
     return tuple((first[growth], number) for growth, number in numbers.items())
 
 
@@ -65,7 +65,7 @@ def columned_bytes(groups: tuple[CacheGroup, ...]) -> int:
 
     Source: vLLM 0.22 `v1/core/kv_cache_utils.py` (`_get_kv_cache_config_deepseek_v4`).
     """
-    growing = next((it for it in groups if any(spec.kind in GROWING_KINDS for spec in it.specs)), None)
+    growing = next((group for group in groups if any(spec.kind in GROWING_KINDS for spec in group.specs)), None)
     sizes = set() if growing is None else {spec.page_size_bytes for spec in growing.specs}
     if len(groups) == 1 or len(sizes) < 2:
         return packed_bytes(groups)
@@ -97,11 +97,11 @@ def _need_the_same_slots(specs: Sequence[CacheSpec]) -> bool:
         return all(spec.kind in GROWING_KINDS for spec in specs)
     if first.kind == "mamba":
         return all(
-            (it.kind, it.pages_per_request, it.page_size_bytes)
+            (spec.kind, spec.pages_per_request, spec.page_size_bytes)
             == (first.kind, first.pages_per_request, first.page_size_bytes)
-            for it in specs
+            for spec in specs
         )
-    return all((it.kind, it.window) == (first.kind, first.window) for it in specs)
+    return all((spec.kind, spec.window) == (first.kind, first.window) for spec in specs)
 
 
 def _packed_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:

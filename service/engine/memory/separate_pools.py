@@ -119,7 +119,9 @@ def separate_pools(
     specs = _rank_specs(architecture, layout, settings)
     page = _page_size(architecture, settings)
     windows = [spec for spec in specs if spec.window] if has_window_pool(architecture) else []
-    full_bytes = sum(ceil_div(it.token_bytes, it.context_ranks) for it in specs) - sum(it.token_bytes for it in windows)
+    full_bytes = sum(ceil_div(spec.token_bytes, spec.context_ranks) for spec in specs) - sum(
+        spec.token_bytes for spec in windows
+    )
     window_bytes = sum(spec.token_bytes for spec in windows)
     state_bytes = sum(spec.state_bytes for spec in specs)
     drafted = settings.num_speculative_tokens + 1 if settings.num_speculative_tokens else 0
@@ -244,7 +246,9 @@ def _described(
     specs: list[CacheSpec], pools: SeparatePools, max_model_len: int, in_flight: int
 ) -> tuple[KvCacheGroup, ...]:
     """Return the layers by kind and size, with what a request of the longest context holds in each."""
-    kinds = Counter((it.kind, it.token_bytes, it.state_bytes, it.window if pools.window_tokens else 0) for it in specs)
+    kinds = Counter(
+        (spec.kind, spec.token_bytes, spec.state_bytes, spec.window if pools.window_tokens else 0) for spec in specs
+    )
     pages = ceil_div(max_model_len, pools.page_size)
     held = ceil_div(pools.held_in_windows(max_model_len, in_flight), pools.page_size)
     return tuple(

@@ -1,5 +1,6 @@
 """What one replica carries, and how many replicas a demand takes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, inf
 
@@ -126,7 +127,13 @@ def deciding_replica(plan: MemoryPlan, timers: StepTimers | None, load: Load, li
 
 
 def fewest_replicas(
-    plan: MemoryPlan, replica: Replica | None, wanted: Demand, limits: Limits, at_most: float = inf
+    plan: MemoryPlan,
+    replica: Replica | None,
+    wanted: Demand,
+    limits: Limits,
+    at_most: float = inf,
+    *,
+    is_sure: bool = True,
 ) -> int | None:
     """Return the replicas that carry a demand within limits; 0 where no number does, None if more than a bound.
 
@@ -138,6 +145,7 @@ def fewest_replicas(
         wanted: the demand, with the share kept free.
         limits: latency at a percentile.
         at_most: the largest number of interest. [replicas]
+        is_sure: the share itself is simulated as well; else `keeps` is asked later, of what is chosen. [yes or no]
 
     Raises:
         InvalidQuestionError: arrivals are asked for, and nobody tells time.
@@ -146,21 +154,38 @@ def fewest_replicas(
     if held < 1:
         return 0
     if replica is None:
-        if isinstance(wanted, Arrivals):
-            raise InvalidQuestionError(
-                "how long arrivals stay is for step times to tell, and there are none",
-                field="request_rate_per_s",
-                accepted="concurrent_requests, or request_rate_per_s with request_duration_s",
-            )
-        needed = wanted.replicas(held)
+        needed = _replicas_holding(held, wanted)
         return needed if needed <= at_most else None
     carrying = _replicas_carrying(replica, wanted, limits, at_most)
     if carrying is None:
         return None
     needed = carrying
-    while needed and needed <= at_most and replica.breaks(wanted.per_replica(needed), limits, measured_for(limits)):
-        needed += 1  # between two loads of the search, chance may break a limit that both keep
+    while is_sure and needed and needed <= at_most and not keeps(replica, wanted, limits, needed):
+        needed += 1
     return needed if needed <= at_most else None
+
+
+def keeps(replica: Replica, wanted: Demand, limits: Limits, replicas: int) -> bool:
+    """Return whether replicas that carry a demand keep its limits at exactly their share of it.
+
+    Between two loads of the search, chance may break a limit that both keep.
+    """
+    return replica.breaks(wanted.per_replica(replicas), limits, measured_for(limits)) is None
+
+
+def _replicas_holding(held: int, wanted: Demand) -> int:
+    """Return the replicas whose memory holds a demand.
+
+    Raises:
+        InvalidQuestionError: memory does not tell of arrivals.
+    """
+    if isinstance(wanted, Arrivals):
+        raise InvalidQuestionError(
+            "how long arrivals stay is for step times to tell, and there are none",
+            field="request_rate_per_s",
+            accepted="concurrent_requests, or request_rate_per_s with request_duration_s",
+        )
+    return wanted.replicas(held)
 
 
 def _replicas_carrying(replica: Replica, wanted: Demand, limits: Limits, at_most: float) -> int | None:
@@ -168,13 +193,30 @@ def _replicas_carrying(replica: Replica, wanted: Demand, limits: Limits, at_most
 
     Up to a bound their number is searched for, and not the largest load: it takes fewer simulations.
     """
+    guess = type(wanted).guessed(replica, limits)
     if at_most == inf:
+        if guess >= wanted.amount and replica.are_enough(1, wanted, limits):
+            return 1
         most = replica.most(type(wanted), limits).load
         return wanted.replicas(most) if most else 0
     if not replica.are_enough(at_most, wanted, limits):
         return None
-    too_few, enough = 0, int(at_most)
+    return fewest(lambda count: replica.are_enough(count, wanted, limits), int(at_most), wanted.replicas(guess))
+
+
+def fewest(are_enough: Callable[[int], bool], enough: int, guess: int) -> int:
+    """Return the fewest of which there are enough: away from a guess in growing strides, then by halves.
+
+    >>> fewest(lambda count: count >= 5, 80, 7)
+    5
+    """
+    too_few, stride = 0, 1
+    has_passed = has_failed = False
     while enough - too_few > 1:
-        middle = (too_few + enough) // 2
-        too_few, enough = (too_few, middle) if replica.are_enough(middle, wanted, limits) else (middle, enough)
+        count = (too_few + enough) // 2 if has_passed and has_failed else min(max(guess, too_few + 1), enough - 1)
+        if are_enough(count):
+            enough, guess, has_passed = count, count - stride, True
+        else:
+            too_few, guess, has_failed = count, count + stride, True
+        stride *= 2
     return enough

@@ -8,7 +8,7 @@ from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Headroom, Limits, Load
 from service.engine.time.batching import Serving
 from service.engine.time.carrier import Carrier, Demand
-from service.engine.time.estimate import in_flight, kept_pace, read_rate, throughput
+from service.engine.time.estimate import SAFE, in_flight, kept_pace, read_rate, throughput
 from service.engine.time.grid import Grid, rate_grid, rate_upto, user_grid, users_upto
 from service.engine.time.results import Violation
 from service.engine.time.samples import ScheduleResult
@@ -156,7 +156,7 @@ class Arrivals(Demand):
         """Return most of the throughput of users who keep the limit on pace. [1/s]."""
         serving = carrier.serving
         users = max(kept_pace(serving, limits.tpot_s), 1)
-        paced = min(GUESSED_SHARE * throughput(serving, users), carrier.saturation_rate)
+        paced = GUESSED_SHARE * throughput(serving, users)
         return paced if limits.ttft_s is None else min(paced, read_rate(serving, limits.ttft_s))
 
     def rounded_up(self, carrier: Carrier) -> "Arrivals":  # noqa: ARG002 - rates are the same for all
@@ -165,7 +165,9 @@ class Arrivals(Demand):
 
     def has_room(self, carrier: Carrier) -> bool:
         """Return whether the queue does not grow without end."""
-        return self.request_rate_per_s <= carrier.saturation_rate
+        serving = carrier.serving
+        is_certain = self.request_rate_per_s <= SAFE * throughput(serving, serving.slots)
+        return is_certain or self.request_rate_per_s <= carrier.saturation_rate
 
     @classmethod
     def hoped(cls, serving: Serving, users: int, hope: float) -> float:

@@ -3,11 +3,15 @@
 from dataclasses import replace
 from math import ceil, inf
 
+import pytest
+
 from service.engine.answers.gpu_steps import next_smaller
-from service.engine.fleet.choice import deployments, least
+from service.engine.fleet.aims import NOTHING, aim_of
+from service.engine.fleet.choice import better, deployments, least
+from service.engine.fleet.deployments import keeps_limits
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.ranking import best
-from service.engine.inputs import Headroom, Limits, StatedLayout
+from service.engine.inputs import Headroom, Limits, Load, StatedLayout
 from service.engine.time.carried import carried_in_memory
 from tests.engine.conftest import Asked, arrivals, users
 
@@ -74,3 +78,20 @@ def test_times_are_added_to_what_memory_decided_and_change_nothing_it_carries(as
     assert timed.replica is not None
     assert timed.capacity == chosen.capacity
     assert timed.seen() is not None
+
+
+def test_what_is_truly_better_is_as_good_as_the_best_and_equals_are_not(asked: Asked) -> None:
+    question = asked("qwen3-32b", load=arrivals(12.0), limits=Limits(ttft_s=1.0, tpot_s=0.05))
+    chosen = best(deployments(question), question)
+    merit = aim_of("gpus", question.gpu, question.offers).merit(chosen.layout, chosen.replicas)
+
+    assert better(question, NOTHING) == better(question, (merit[0] + 1, 0.0)) == merit
+    assert better(question, merit) == merit
+    assert better(question, (1.0, 0.0)) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("load", [users(300), arrivals(9.0)])
+def test_what_is_chosen_keeps_its_limits_at_exactly_its_share(asked: Asked, load: Load) -> None:
+    question = asked("llama-3.1-8b", load=load, limits=Limits(ttft_s=1.0, tpot_s=0.03))
+
+    assert keeps_limits(best(deployments(question), question), question)

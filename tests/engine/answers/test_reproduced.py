@@ -1,0 +1,161 @@
+"""Questions that buyers, operators and autoscalers asked and were answered wrongly once, each with what is true."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.engine.answers.test_decision import answer, load
+
+
+def assumed(document: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(note for note in document["assumptions"] if note["name"] == name)
+
+
+def test_the_context_served_is_near_the_lengths_asked_for(client: TestClient) -> None:
+    for model, gpu, most in (("llama-4-scout", "h100", 8_192), ("gpt-oss-120b", "h100", 8_192)):
+        sized = answer(client, "size", model=model, gpu=gpu, **load(8, 2000, 500))
+        assert 2_500 <= assumed(sized, "max_model_len")["value"] <= most
+
+
+def test_gpus_without_bfloat16_say_so_in_the_command(client: TestClient) -> None:
+    for gpu in ("v100", "t4", "rtx-2080-ti"):
+        sized = answer(client, "size", model="llama-3.1-8b", gpu=gpu, **load(2, 500, 100))
+        assert "--dtype half" in sized["command"]
+        assert sized["weight_format"] == "fp16"
+
+
+def test_the_command_names_the_checkpoint_that_was_sized(client: TestClient) -> None:
+    sized = answer(client, "size", model="llama-3.3-70b", gpu="h100", weight_format="fp8", **load(64, 5500, 500))
+
+    assert sized["command"].startswith("vllm serve nvidia/Llama-3.3-70B-Instruct-FP8 ")
+
+
+def test_gpus_paid_and_idle_are_told(client: TestClient) -> None:
+    sized = answer(client, "size", model="llama-3.3-70b", gpu="h100", providers="lambda", **load(8, 2000, 500))
+    cost = sized["cost"]
+
+    assert cost["gpus_paid"] == 8 > cost["gpus"] == sized["gpus"]
+    assert any("paid for" in warning for warning in sized["warnings"])
+
+
+def test_stages_on_instances_that_have_more_gpus_are_told_with_what_all_of_them_would_do(client: TestClient) -> None:
+    asked = {"model": "deepseek-r1-distill-llama-70b", "gpu": "h100", "providers": "runpod", **load(32, 6000, 1000)}
+    sized = answer(client, "size", **asked)
+
+    assert sized["layout"]["pipeline_parallel_size"] > 1
+    assert sized["cost"]["gpus_paid"] > sized["gpus"]
+    told = next(warning for warning in sized["warnings"] if "paid for anyway" in warning)
+    plain = answer(client, "size", **asked, tensor_parallel_size=sized["cost"]["gpus_paid"])
+    assert f"tensor_parallel_size={plain['gpus']}" in told
+    assert plain["latency"]["end_to_end_s"]["p95"] < sized["latency"]["end_to_end_s"]["p95"]
+
+
+@pytest.mark.parametrize("objective", ["cost"])
+def test_a_higher_rate_is_never_cheaper(client: TestClient, objective: str) -> None:
+    asked = {
+        "model": "qwen3-30b-a3b", "gpus": "h100", "weight_formats": "bf16", "input_tokens": 1000, "output_tokens": 300,
+        "tpot_s": 0.03, "ttft_s": 1, "objective": objective,
+    }  # fmt: skip
+    prices = [
+        answer(client, "recommend", **asked, request_rate_per_s=rate)["options"][0]["usd_per_hour"]
+        for rate in (15, 20, 30, 40)
+    ]
+
+    assert prices == sorted(prices)
+
+
+def test_many_gpus_carry_at_least_what_each_does_alone(client: TestClient) -> None:
+    asked = {"model": "llama-3.1-8b", "gpu": "h100", "input_tokens": 1500, "output_tokens": 300}
+    one = answer(client, "capacity", **asked, gpu_count=1)
+    hundred = answer(client, "capacity", **asked, gpu_count=100)
+
+    assert hundred["max_concurrent_requests"] >= 100 * one["max_concurrent_requests"]
+
+
+def test_what_does_not_fit_says_how_many_gpus_would(client: TestClient) -> None:
+    one = answer(client, "capacity", model="llama-3.3-70b", gpu="h100")
+
+    assert not one["feasible"]
+    assert one["would_fit"][0] == "gpu_count=2"
+    assert one["cost"] is None
+    assert one["command"] is None
+
+
+def test_the_context_of_a_small_pool_leaves_the_ledgers_error_free(client: TestClient) -> None:
+    phi = answer(client, "capacity", model="phi-4", gpu="rtx-5090")
+    served = int(phi["engine_args"][phi["engine_args"].index("--max-model-len") + 1])
+
+    assert phi["feasible"]
+    assert 2_048 <= served < phi["max_model_len_fitting"]
+    assert not any("no margin" in warning for warning in phi["warnings"])
+
+
+def test_a_price_of_tokens_is_the_price_over_the_tokens(client: TestClient) -> None:
+    options = answer(
+        client, "recommend", model="deepseek-v3", gpus="h200,h100", **load(1, 1000, 200)
+    )["options"]  # fmt: skip
+
+    for option in options:
+        by_hand = option["usd_per_hour"] * 1e6 / (option["requests_per_s"] * 200 * 3600)
+        assert option["usd_per_million_output_tokens"] == pytest.approx(by_hand)
+    assert len(options) == 2
+
+
+@pytest.mark.parametrize("rate", [34, 35, 36, 37])
+def test_an_answer_keeps_its_own_limit(client: TestClient, rate: float) -> None:
+    asked = {"model": "llama-3.1-70b", "gpu": "h100", "weight_format": "fp8", "input_tokens": 1000}
+    sized = answer(client, "size", **asked, output_tokens=200, ttft_s=0.5, tpot_s=0.04, request_rate_per_s=rate)
+
+    assert sized["latency"]["ttft_s"]["p95"] <= 0.5
+    assert sized["latency"]["tpot_s"]["p95"] <= 0.04
+
+
+def test_an_unstated_version_means_the_newest_rules(client: TestClient) -> None:
+    asked = {"model": "gpt-oss-120b", "gpu": "h100", "tensor_parallel_size": 1, **load(8, 2000, 500)}
+    unstated, newest = (answer(client, "size", **asked, **more) for more in ({}, {"engine_version": "0.33"}))
+
+    assert unstated["rules_version"] == newest["rules_version"] == "vllm-0.33"
+    assert unstated["memory_per_gpu"] == newest["memory_per_gpu"]
+    assert unstated["safe_margin_bytes"] == newest["safe_margin_bytes"] > 0
+
+
+def test_replicas_of_one_layout_never_flap(client: TestClient) -> None:
+    asked = {"model": "llama-3.1-70b", "gpu": "h100", "weight_format": "fp8", "input_tokens": 5500}
+    pods = [
+        answer(client, "replicas", **asked, output_tokens=500, concurrent_requests=users)["replicas"]
+        for users in (80, 120, 160, 224, 320, 448, 512, 1024, 1280)
+    ]
+
+    assert all(fewer <= more for fewer, more in pairwise(pods))
+
+
+def test_cache_bytes_share_a_scope_and_windows_print_no_bare_zero(client: TestClient) -> None:
+    asked = {"model": "llama-3.1-70b", "weight_format": "fp8", "kv_cache_dtype": "bf16", "max_model_len": 10_000}
+    caches = [
+        answer(client, "capacity", **asked, gpu=gpu, tensor_parallel_size=ranks, gpu_count=ranks)["kv_cache"]
+        for gpu, ranks in (("h200", 1), ("h100", 2))
+    ]
+    windows = answer(client, "capacity", model="mistral-7b", gpu="h100")["kv_cache"]
+
+    assert {(cache["bytes_per_token"], cache["bytes_per_request"]) for cache in caches} == {(327_680, 3_276_800_000)}
+    assert [cache["bytes_per_request_per_gpu"] for cache in caches] == [3_276_800_000, 1_638_400_000]
+    assert windows["bytes_per_token"] == 131_072  # 2 x 32 layers x 8 heads x 128 x 2 bytes
+    assert windows["bytes_per_token_per_gpu"] == 131_072
+
+
+def test_one_refusal_names_everything_that_is_missing(client: TestClient) -> None:
+    refused = client.get("/size", params={"ttft_s": 1})
+    fields = {fault["field"] for fault in refused.json()["errors"]}
+
+    assert refused.status_code == 422
+    assert fields == {"model", "gpu", "concurrent_requests", "input_tokens", "output_tokens"}
+
+
+def test_a_limit_on_the_edge_says_what_one_notch_saves(client: TestClient) -> None:
+    asked = {"model": "llama-3.1-70b", "gpu": "h100", "weight_format": "fp8", "input_tokens": 2000}
+    sized = answer(client, "size", **asked, output_tokens=300, ttft_s=0.1, request_rate_per_s=5)
+
+    assert sized["gpus"] >= 64
+    assert any(warning.startswith("ttft_s=0.125 takes ") for warning in sized["warnings"])
