@@ -5,6 +5,7 @@ Load comes from this process, the service has another: with two cores each has o
 
 import itertools
 import json
+import os
 import subprocess
 import sys
 import urllib.request
@@ -122,6 +123,7 @@ def busy(port: int, process: Process, requests: Iterator[bytes], clients: int) -
 
 def main() -> None:
     """Measure, print, and write down."""
+    machine = {"cores": os.cpu_count(), "load_average": round(os.getloadavg()[0], 1)}
     with served() as (port, process):
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{QUESTION}") as response:
             body, etag = response.read(), response.headers["etag"]
@@ -135,7 +137,7 @@ def main() -> None:
     print(memory)
     RESULTS.parent.mkdir(exist_ok=True)
     results = RESULTS.with_name("shell.json") if "--shell" in sys.argv else RESULTS
-    results.write_text(json.dumps({"rows": rows, "memory": memory}, indent=2), encoding="utf-8")
+    results.write_text(json.dumps({"rows": rows, "memory": memory, "machine": machine}, indent=2), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -39,6 +39,16 @@ PROMISES: tuple[tuple[str, str], ...] = (
     ("a missing key is challenged", "tests/api/test_problems.py::test_a_missing_key_is_challenged"),
     ("a refusal costs next to nothing, and no kept answer", "tests/api/test_front.py::test_what_would_wait_too_long_is_refused_before_it_is_read_and_what_is_kept_is_not"),
     ("a repeated question is the same to the byte by either way", "tests/api/test_front.py::test_a_kept_answer_is_the_same_by_either_way_and_counted"),
+    ("a database that breaks costs writes and never answers", "tests/api/test_catalog_faults.py::test_a_sqlite_that_breaks_costs_writes_and_never_answers"),
+    ("a PostgreSQL that is read-only or restarted costs no answer", "tests/api/test_catalog_faults.py::test_a_postgresql_that_is_read_only_or_restarted_costs_writes_and_never_answers"),
+    ("a killed import leaves all of it or nothing", "tests/catalog/test_offer_import.py::test_a_process_killed_in_the_middle_of_an_import_leaves_all_of_it_or_nothing"),
+    ("migrations run beside the version before", "tests/catalog/test_migrations.py::test_the_version_before_goes_on_writing_beside_this_one"),
+    ("migrations run up, down and up again", "tests/catalog/test_migrations.py::test_up_down_and_up_again"),
+    ("writes of another replica are heard of at once", "tests/catalog/test_keeper.py::test_writes_of_another_process_are_heard_of_at_once"),
+    ("answers survive a dead database", "tests/catalog/test_keeper.py::test_answers_survive_a_dead_database"),
+    ("a config that nobody published is read within bounds, or refused by name", "tests/engine/test_mangled_configs.py::test_a_mangled_config_is_read_within_bounds_or_refused_by_name"),
+    ("the contract is what is served", "tests/contract/test_openapi.py::test_the_committed_contract_is_what_is_served"),
+    ("memory alone needs no times", "tests/questions/test_size.py::test_memory_alone_needs_no_times"),
     ("containers can change and take little", "tests/test_delivery.py::test_a_container_can_change_and_take_little"),
     ("images are pinned by digest", "tests/test_delivery.py::test_images_are_pinned_by_digest"),
     ("a replica that goes costs no answer", "tests/test_delivery.py::test_a_replica_that_goes_costs_no_answer"),
@@ -83,6 +93,10 @@ def _overload() -> list[str]:
     lines = ["## Load", "", f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     lines += [f"| {' | '.join(_cell(row.get(name)) for name in names)} |" for row in results["rows"]]
     memory = results["memory"]
+    machine = results.get("machine")
+    if machine:
+        told = f"{machine['cores']} cores, shared with the generator; {machine['load_average']} processes wanted them before it began."
+        lines += ["", told]
     return [*lines, "", f"Resident memory: {memory['before_mb']} MB before, {memory['after_mb']} MB after.", ""]
 
 

@@ -11,15 +11,17 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, TypeVar
 
 import httpx2
+from pydantic import TypeAdapter
 
 AGAIN: Final = frozenset({429, 503})
 NDJSON: Final = "application/x-ndjson"
 OUTCOME: Final = ("index", "status", "answer", "problem")
 MOST_WAIT_S: Final = 30.0
 FIRST_WAIT_S: Final = 0.5
+Result = TypeVar("Result")
 Asks = Literal["size", "capacity", "replicas", "recommend", "compare"]
 
 
@@ -128,6 +130,10 @@ class Client:
         """Return what became of each question, in order."""
         return _outcomes(_document(self._send(_batch(question, questions))))
 
+    def ask_as(self, kind: type[Result], question: Asks, **fields: Any) -> Result:
+        """Return the answer as what the service computes, such as `Sizing` of `service.engine.answers.results`."""
+        return TypeAdapter(kind).validate_python(self.ask(question, **fields))
+
     def text(self, question: Asks, **fields: Any) -> str:
         """Return the answer as it is written in the format that the fields state.
 
@@ -195,6 +201,10 @@ class AsyncClient:
             RefusedError: it is refused, or the service stays busy.
         """
         return _document(await self._send(_asking(question, fields)))
+
+    async def ask_as(self, kind: type[Result], question: Asks, **fields: Any) -> Result:
+        """Return the answer as what the service computes, such as `Sizing` of `service.engine.answers.results`."""
+        return TypeAdapter(kind).validate_python(await self.ask(question, **fields))
 
     async def ask_many(self, question: Asks, questions: Sequence[Mapping[str, Any]]) -> tuple[Outcome, ...]:
         """Return what became of each question, in order."""

@@ -191,7 +191,10 @@ class RecommendBody(PastedModel, RecommendQuery):
 RECOMMEND = Question(
     name="recommend",
     summary="Which GPU, layout and precision?",
-    description="Return ways to carry the load, best first, and what was left out and why.",
+    description="Return ways to carry the load, best first, and what was left out and why. Order by objective: cost is "
+    "the price, then GPUs paid; gpus is GPUs used, then the price; among equals the lower latency, then the plainer "
+    "layout: tensor parallelism before pipeline stages. The Pareto front is of price, TTFT, TPOT and GPUs. Without "
+    "gpus, GPUs of data centres that somebody rents out are considered.",
     query=RecommendQuery,
     body=RecommendBody,
     answer=RecommendAnswer,

@@ -72,11 +72,11 @@ class Traffic:
         if kept is None or not 0 <= self.now_s() - kept.asked_at_s < FRESH_S:
             kept = await shield(self._asking(key))
         if not kept.samples:
-            raise LoadUnknownError(f"the load is not known: of the Prometheus, {kept.failure}")
+            raise LoadUnknownError(f"the load is not known; the Prometheus: {kept.failure}")
         now_s = self.now_s()
         age_s = max(now_s - kept.samples[-1].at_s, 0.0)
         if age_s > load_from.max_age_s:
-            raise LoadUnknownError(f"the load was last known {age_s:.0f} s ago: of the Prometheus, {kept.failure}")
+            raise LoadUnknownError(f"the load was last known {age_s:.0f} s ago; the Prometheus: {kept.failure}")
         return Followed(load=load_of(kept.samples, load_from, loading_s, now_s), age_s=age_s, failure=kept.failure)
 
     def _asking(self, key: Key) -> Task[Measured]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from service.client import AsyncClient, Client, RefusedError
+from service.engine.answers.results import Replicas, Sizing
 from tests.api.served import Served, served
 from tests.conftest import API_KEY
 
@@ -97,3 +98,18 @@ def test_nothing_else_is_asked_again(status: int) -> None:
     server.server_close()
 
     assert len(handler.asked) == 1
+
+
+def test_an_answer_has_the_type_of_what_the_service_computes(service: Served) -> None:
+    async def asked() -> Replicas:
+        async with AsyncClient(service.url) as client:
+            return await client.ask_as(Replicas, "replicas", **QUESTION)
+
+    with Client(service.url) as client:
+        sizing = client.ask_as(Sizing, "size", **QUESTION)
+        document = client.ask("size", **QUESTION)
+
+    assert sizing.layout.tensor_parallel_size == document["layout"]["tensor_parallel_size"]
+    assert sizing.memory_per_gpu.weight_bytes == document["memory_per_gpu"]["weight_bytes"]
+    assert len(sizing.assumptions) == len(document["assumptions"])
+    assert asyncio.run(asked()).replicas >= 1

@@ -9,14 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from service.api.dependencies import ImporterDep, KeyDep, SnapshotDep, WriterDep, stated_once
+from service.api.etags import TaggedRoute
 from service.api.lists import GpuListing, ModelListing, OfferListing, gpu_row, model_row, offer_row, sheet, shown
-from service.api.media import JsonRoute
 from service.api.problems import FieldProblem, ProblemError, problem_responses
 from service.catalog.entries import CatalogId, Entry, GpuEntry, HubId, ModelEntry, OfferEntry
 from service.catalog.errors import NotInCatalogError
 from service.catalog.store import delete_gpu, delete_model, delete_offer, put_gpu, put_model, put_offer
 
-router = APIRouter(prefix="/catalog", tags=["catalog"], dependencies=[Depends(stated_once)], route_class=JsonRoute)
+router = APIRouter(prefix="/catalog", tags=["catalog"], dependencies=[Depends(stated_once)], route_class=TaggedRoute)
 READ_PROBLEMS = problem_responses(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
 WRITE_PROBLEMS = problem_responses(
     HTTPStatus.BAD_REQUEST,

@@ -21,7 +21,7 @@ from starlette.responses import Response
 
 from service.api.about import answer_about
 from service.api.dependencies import ReceptionDep, SnapshotDep, WorkloadsDep
-from service.api.media import JsonRoute
+from service.api.etags import TaggedRoute
 from service.api.problems import ProblemError, problem_responses
 from service.api.reception import ClientLeftError
 from service.api.routers.questions import CLIENT_LEFT
@@ -33,7 +33,7 @@ from service.questions.replicas import REPLICAS
 from service.workloads.errors import WorkloadError
 from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, called
 
-router = APIRouter(tags=["workloads"], route_class=JsonRoute)
+router = APIRouter(tags=["workloads"], route_class=TaggedRoute)
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 PROBLEMS = problem_responses(
     HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE

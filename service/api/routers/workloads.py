@@ -11,8 +11,7 @@ from starlette.responses import Response
 
 from service.api.about import answer_about
 from service.api.dependencies import CallerDep, KeyDep, ReceptionDep, SnapshotDep, TrafficDep, WorkloadsDep
-from service.api.etags import tagged
-from service.api.media import JsonRoute
+from service.api.etags import TaggedRoute, tagged
 from service.api.problems import ProblemError, problem_responses
 from service.api.reception import ClientLeftError
 from service.api.routers.questions import CLIENT_LEFT, PROBLEMS, answer_content
@@ -34,7 +33,7 @@ from service.workloads.store import Condition, delete_workload, in_utc, put_work
 from service.workloads.traffic import check_allowed
 from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, answered_by, called, load_source
 
-router = APIRouter(prefix="/workloads", tags=["workloads"], route_class=JsonRoute)
+router = APIRouter(prefix="/workloads", tags=["workloads"], route_class=TaggedRoute)
 MOST_CHANGES: Final = 500
 CONDITIONS = problem_responses(
     HTTPStatus.BAD_REQUEST,

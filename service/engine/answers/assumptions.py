@@ -9,11 +9,16 @@ from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import CapacityQuestion, RecommendQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.results import Assumption, Origin, Scalar
 from service.engine.fleet.settings import Resolved, resolved_drafts
+from service.engine.fleet.shortlist import SHORTLIST_SOURCE
 from service.engine.inputs import EngineSettings, Headroom, Limits, Load
 from service.engine.memory.plan import MemoryPlan, keeps_separate_pools
 from service.engine.memory.separate_pools import MAMBA_FULL_MEMORY_RATIO, states_per_request, windows_ratio
+from service.engine.time.confidence import MEDIAN
 from service.engine.time.replica import Replica
 
+MEDIAN_SOURCE = (
+    "times are medians, as likely too long as too short; state confidence=0.9 for a count that holds nine times in ten"
+)
 KV_REQUEST_SOURCE = "every request is held at its full length, input and output together"
 PREFIX_SOURCE = "shared prefixes are not counted on: every request holds its own cache"
 GIVEN_POOL_SOURCE = "the pool is given, so gpu_memory_utilization does not size it"
@@ -39,6 +44,7 @@ def size_assumptions(question: SizeQuestion, deployment: Deployment) -> tuple[As
         *_limits(question.limits),
         *_time(deployment.replica),
         *_headroom(question.headroom),
+        *((_note("confidence", MEDIAN, "default", MEDIAN_SOURCE),) if deployment.replica is not None else ()),
     )
 
 
@@ -76,7 +82,6 @@ def recommend_assumptions(question: RecommendQuestion, limits: Limits) -> tuple[
         question: what was asked.
         limits: those that hold, assumed where none were asked for.
     """
-    is_assumed = limits != question.limits
     return (
         _note("model_config", question.model.id, "catalog", question.model.source),
         *_rules_notes(question.rules),
@@ -84,10 +89,11 @@ def recommend_assumptions(question: RecommendQuestion, limits: Limits) -> tuple[
         *resolved_drafts(question.model, question.settings)[1],
         *_adapters(question.settings),
         *_load(question.load),
-        *(_floor(limits) if is_assumed else _limits(limits)),
+        *(_floor(limits) if limits != question.limits else _limits(limits)),
         *_headroom(question.headroom),
         _stated_or_default("service_class", question.service_class, "interactive", FLOOR_SOURCE),
         _stated_or_default("objective", question.objective, "cost", "cheapest first unless asked otherwise"),
+        *((_note("gpus", len(question.gpus), "chosen", SHORTLIST_SOURCE),) if question.is_shortlist else ()),
     )
 
 

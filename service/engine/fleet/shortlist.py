@@ -20,6 +20,10 @@ CONSUMER: Final = ("GeForce", "TITAN")
 DESK: Final = ("RTX", "Quadro", "Radeon", "Arc", "Jetson", "DGX Spark")
 SERVER: Final = "Server"
 PRECISIONS: Final[dict[WeightFormat, str]] = {"fp8": "fp8", "int8": "int8", "mxfp4": "fp4", "nvfp4": "fp4"}
+SHORTLIST_SOURCE: Final = (
+    "types that somebody in question rents out, of the product lines in question, each in formats that it computes in "
+    "and within a server where no fabric joins servers; what gpus names is considered without such a choice"
+)
 JOINED_GPUS: Final = 4  # of one fast domain that fills its server, at least
 
 

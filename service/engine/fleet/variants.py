@@ -19,7 +19,10 @@ from service.engine.memory.plan import MemoryPlan
 # From the engine's own smallest default (vLLM 0.33 `SchedulerConfig`: 2,048) up.
 BATCHED_TOKENS: Final = (2_048, 4_096, 8_192, 16_384)
 SEQS_WHY: Final = "as many as the cache holds beside them; the engine's own is {own}"
-BATCHED_WHY: Final = "chosen among powers of two, because it takes fewer GPUs or less money than the engine's own {own}"
+BATCHED_WHY: Final = (
+    "chosen among powers of two: fewer GPUs or less money carry the load, or the same GPUs more of it, than with the "
+    "engine's own {own}"
+)
 
 Chosen = Literal["max_num_seqs", "max_num_batched_tokens"]
 PlanOf = Callable[[Resolved], MemoryPlan]

@@ -1,0 +1,55 @@
+"""Every page that is polled is polite: a tag, 304 for who has it, an old one while the service fails, HEAD, a clear 415."""
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.conftest import API_KEY
+from tests.workloads.test_workloads import QUESTION, put
+
+ASKED = "model=llama-3.1-8b&gpu=h100&concurrent_requests=8&input_tokens=900&output_tokens=90"
+POLLED = (
+    f"/size?{ASKED}", f"/size?{ASKED}&format=csv", f"/size?{ASKED}&field=gpus", f"/replicas?{ASKED}",
+    "/capacity?model=llama-3.1-8b&gpu=h100", "/recommend?model=llama-3.1-8b&concurrent_requests=8&input_tokens=900&output_tokens=90&limit=2",
+    "/compare?models=llama-3.1-8b&gpus=h100&concurrent_requests=8&input_tokens=900&output_tokens=90",
+    "/workloads/polite/size", "/workloads/polite/replicas", "/workloads/polite/capacity", "/workloads/polite/recommend?limit=2",
+    "/workloads/polite", "/workloads", "/sd",
+    "/catalog/models", "/catalog/gpus?format=csv", "/catalog/offers?page_size=2", "/catalog/gpus/h100", "/catalog/models/llama-3.1-8b",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def polite(client: TestClient) -> TestClient:
+    put(client, "polite", {**QUESTION, "tensor_parallel_size": 1}, X_API_Key=API_KEY, If_None_Match="*")
+    return client
+
+
+@pytest.mark.parametrize("path", POLLED)
+def test_who_has_an_answer_is_not_sent_it_again(polite: TestClient, path: str) -> None:
+    first = polite.get(path)
+    assert first.status_code == 200, first.text
+    again = polite.get(path, headers={"if-none-match": first.headers["etag"]})
+    other = polite.get(path, headers={"if-none-match": '"another"'})
+
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["etag"] == first.headers["etag"]
+    assert other.content == first.content
+    assert "stale-if-error=" in first.headers["cache-control"]
+
+
+@pytest.mark.parametrize("path", POLLED)
+def test_head_is_get_without_its_body(polite: TestClient, path: str) -> None:
+    got, head = polite.get(path), polite.head(path)
+
+    assert (head.status_code, head.content) == (200, b"")
+    for name in ("content-type", "etag", "cache-control", "content-length"):
+        assert head.headers[name] == got.headers[name]
+
+
+@pytest.mark.parametrize(
+    "path", ["/size", "/capacity", "/recommend", "/replicas", "/compare", "/size:batch", "/api/v1/getparams.execute"]
+)
+def test_a_form_is_told_how_to_ask(polite: TestClient, path: str) -> None:
+    refused = polite.post(path, data={"model": "llama-3.1-8b"})
+
+    assert refused.status_code == 415
+    assert "content-type: application/json" in refused.text
