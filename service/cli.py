@@ -227,7 +227,7 @@ def fit_serving(
     fitted = calibrate(data, seeded_snapshot(), datetime.now(UTC).date())
     typer.echo(fitted.text, nl=False)
     if write is not None:
-        calibration_written(fitted.rows, write)
+        calibration_written(fitted, write)
 
 
 @app.command("check", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -64,7 +64,9 @@ def served_model(name: str, catalog: Snapshot) -> ModelFacts:
     bare = short
     for suffix in SERVED_SUFFIXES:
         bare = bare.removesuffix(suffix)
-    return _first_known((name, short, bare, bare.replace("Meta-", ""), SAME_SHAPE.get(short, name), name), catalog)[0]
+    converted = CONVERSION.sub("", short).replace("Meta-", "")
+    others = (bare, bare.replace("Meta-", ""), SAME_SHAPE.get(short, name), converted)
+    return _first_known((name, short, *others, name), catalog)[0]
 
 
 def _first_known(candidates: Iterable[str], catalog: Snapshot) -> tuple[ModelFacts, str]:
@@ -128,7 +130,10 @@ def served_gpu(name: str, catalog: Snapshot) -> Gpu:
     Raises:
         UnstatedError: the catalog knows none.
     """
-    words = name.lower().removeprefix("nvidia ").removeprefix("amd ").removeprefix("instinct ").split(" (")[0].split()
+    bare = name.lower().split(" (")[0]
+    for brand in ("nvidia ", "amd ", "intel ", "instinct ", "geforce "):
+        bare = bare.removeprefix(brand)
+    words = bare.split()
     for count in range(len(words), 0, -1):
         try:
             return catalog.gpu("-".join(words[:count]))

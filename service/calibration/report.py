@@ -5,17 +5,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
+from service.calibration.fits.constants import FILES
 from service.calibration.fits.ledger import STARTUPS
 from service.calibration.logs.rows import Row, Skipped, rows_of
 from service.calibration.oracle import compare_oracle
 from service.calibration.oracle_gpus import compare_gpus
-from service.calibration.serving import compare_run, resolve_run
+from service.calibration.served import Figures, served_figures
 from service.calibration.startups import FIRST_RECENT, Comparison, compare_startup
 from service.catalog.engine_rules import version_numbers
 from service.catalog.snapshot import Snapshot
 from service.engine import Gpu
 from service.engine.engines.registry import engine_named
-from service.performance.timers import MEASURED, KernelTimers
+from service.performance.fitted import left_out
 
 FIRST_STATED = (0, 2)  # development builds call themselves 0.1
 BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
@@ -45,8 +46,8 @@ class Report:
         """Return the report for a terminal."""
         rows = [f"{line.subject}: {line.count} rows, {_words(line)}" for line in self.lines]
         reasons: dict[str, int] = {}
-        for left_out in self.skipped:
-            reasons[left_out.reason] = reasons.get(left_out.reason, 0) + 1
+        for row in self.skipped:
+            reasons[row.reason] = reasons.get(row.reason, 0) + 1
         often_first = sorted(reasons.items(), key=lambda counted: -counted[1])
         why = [f"  {count} x {reason}" for reason, count in often_first]
         return "\n".join([*rows, f"left out: {len(self.skipped)} rows", *why]) + "\n"
@@ -79,7 +80,8 @@ def _per_cent(share: float | None) -> str:
 def report(folder: Path, catalog: Snapshot) -> Report:
     """Return how far the engine is from the measurements of a directory.
 
-    Files: `vllm_kv_oracle.jsonl` and `_gpus`, `vllm_startups.jsonl` and `_2`, `serving.jsonl`; a missing one is said.
+    Files: `vllm_kv_oracle.jsonl` and `_gpus`, `vllm_startups.jsonl` and `_2`, `serving.jsonl` and `_2`; one that is
+    missing is said.
     """
     skipped: list[Skipped] = []
     planned = _rows(folder / "vllm_kv_oracle.jsonl", skipped)
@@ -88,7 +90,7 @@ def report(folder: Path, catalog: Snapshot) -> Report:
         *_oracle_lines(planned, catalog.gpu("h100"), skipped),
         *_gpu_lines(_rows(folder / "vllm_kv_oracle_gpus.jsonl", skipped), planned, catalog, skipped),
         *_startup_lines(startups, catalog, skipped),
-        *_serving_lines(_rows(folder / "serving.jsonl", skipped), catalog, skipped),
+        *_serving_lines([row for name in FILES for row in _rows(folder / name, skipped)], catalog, skipped),
     ]
     return Report(lines=tuple(lines), skipped=tuple(skipped))
 
@@ -129,20 +131,26 @@ def _gpu_lines(rows: Sequence[Row], older: Sequence[Row], catalog: Snapshot, ski
 
 
 def _serving_lines(rows: Sequence[Row], catalog: Snapshot, skipped: list[Skipped]) -> list[Line]:
-    """Return one line per engine, GPU and quantity of published serving runs, and one per kind of run."""
-    timers = KernelTimers()
-    compared: dict[str, list[tuple[str, float]]] = {}
-    for row in rows:
-        run = resolve_run(row, catalog)
-        if isinstance(run, Skipped):
-            skipped.append(run)
-            continue
-        for figure in compare_run(run, timers):
-            basis = "" if figure.basis == MEASURED else ", roofline"
-            error = (figure.case, figure.error_fraction)
-            compared.setdefault(f"serving, {figure.engine} on {figure.gpu}{basis}: {figure.quantity}", []).append(error)
-            compared.setdefault(f"serving, all: {figure.quantity}", []).append(error)
-    return [_line(subject, errors) for subject, errors in sorted(compared.items())]
+    """Return published runs by source, engine, GPU and quantity, then what fits had not seen, then verdicts."""
+    if not rows:
+        return []
+    served: Figures = served_figures(rows, catalog, skipped)
+    lines = [_line(subject, errors) for subject, errors in sorted(served.errors.items())]
+    lines += [
+        Line(
+            subject=f"left out of its fit: {each.source}, {each.engine} on {each.gpu}, {each.basis}: {each.quantity}",
+            count=each.figures,
+            equal=None,
+            median=each.median_error_fraction,
+            p90=each.p90_error_fraction,
+            worst=f"within the expected error {_per_cent(each.within_expected_fraction)}",
+        )
+        for each in left_out()
+    ]
+    for subject, verdicts in sorted(served.verdicts.items()):
+        share = sum(verdicts) / len(verdicts)
+        lines.append(Line(subject=subject, count=len(verdicts), equal=share, median=None, p90=None, worst=""))
+    return lines
 
 
 def _startup_lines(rows: Sequence[Row], catalog: Snapshot, skipped: list[Skipped]) -> list[Line]:

@@ -1,7 +1,7 @@
 """Published serving measurements against the schedule: TTFT, TPOT and throughput."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from service.calibration.logs.rows import Row, Skipped, UnstatedError
@@ -30,14 +30,21 @@ from service.engine import (
     plan_replica,
     streams_of,
 )
+from service.engine.time.lengths import LogNormalLength
+from service.engine.time.steps import RequestOverhead
 
-# InferenceX: so many prompts per user, all users at once.
-PROMPTS_PER_USER: Final = 10
 # It serves vLLM with a budget of 8,192 tokens, whatever the GPU.
 INFERENCEX_BATCHED_TOKENS: Final = 8_192
-# Offline runs queue everything; three times what runs at once is enough to see the steady rate.
-OFFLINE_WAVES: Final = 3
+# The last one that serves engines built by TensorRT by default: their kernels and their executor are its own.
+BUILT_VERSION: Final = "0.20"
+# A step may be off by so much where prompts are of unknown length.
+DECIDES: Final = 0.05
+# Offline runs queue everything and last for many waves: the steady state, with as many more waiting as run.
+WAITING: Final = 2
 MOST_OFFLINE_REQUESTS: Final = 3_000
+# Long runs are measured in their steady state, over so many requests.
+STEADY_REQUESTS: Final = 2_000
+WARM_UP_REQUESTS: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +52,15 @@ class Measured:
     """One figure of a published run beside ours. [s], or tokens per second."""
 
     case: str
+    source: str
     tier: str
     engine: EngineName
     gpu: str
     group: tuple[str, str, str, int]  # engine, GPU, model, tensor parallelism
     basis: str
-    quantity: str  # ttft, tpot, throughput
+    quantity: str  # ttft, tpot, e2e, throughput
+    percent: float | None  # of a latency; None: the mean
+    expected_error_fraction: float  # as the answer states it
     measured: float
     predicted: float
 
@@ -91,6 +101,9 @@ def resolve_run(row: Row, catalog: Snapshot) -> Run | Skipped:
 def _planned(log: ServingLog, catalog: Snapshot) -> Run:
     model, gpu = served_model(log.model, catalog), served_gpu(log.gpu, catalog)
     rules = rules_for(log.engine, log.version)
+    if _is_built(log):
+        # Its executor runs no iteration ahead of the scheduler.
+        rules = replace(rules_for(log.engine, BUILT_VERSION), steps_planned_ahead=0)
     plan = plan_replica(
         model,
         gpu,
@@ -102,29 +115,57 @@ def _planned(log: ServingLog, catalog: Snapshot) -> Run:
     )
     if not plan.holds_one_request:
         raise UnstatedError("by our ledger not one request fits")
-    traffic = Traffic(inputs=log.inputs, outputs=log.outputs)
+    if _unknown_fraction(log, plan) > DECIDES:
+        raise UnstatedError("nobody publishes how long its prompts are, and in so large a batch that decides")
+    traffic = Traffic(
+        inputs=log.inputs,
+        outputs=log.outputs,
+        prefix_cache_hit_fraction=log.shared_tokens / log.input_tokens,
+        burstiness=log.sent.burstiness,
+    )
     return Run(log=log, plan=plan, traffic=traffic, load=_load(log, plan, traffic))
 
 
+def _is_built(log: ServingLog) -> bool:
+    """Return whether TensorRT built the engine: `trtllm_build_flags` of MLPerf's configs, but for spread experts."""
+    return log.engine == "tensorrt-llm" and log.sent.is_in_process and not log.expert_parallel
+
+
+def _unknown_fraction(log: ServingLog, plan: MemoryPlan) -> float:
+    """Return what prompts of unknown length add to or take from the bytes that a step reads. [fraction]."""
+    users = (log.sent.users or 1) / (streams_of(plan) * log.copies)
+    of_token = users * plan.kv_cache.bytes_per_token_per_gpu
+    cached = of_token * (log.input_tokens + log.output_tokens / 2)
+    return of_token * log.unknown_tokens / (plan.memory.weight_bytes + cached)
+
+
 def _stated(log: ServingLog, model: ModelFacts, gpu: Gpu) -> StatedSettings:
-    if log.weight_format is None:
-        raise UnstatedError(f"weight precision {log.weight_words} has no format")
     own = next(checkpoint.weight_format for checkpoint in model.checkpoints if checkpoint.is_default)
     # MXFP4 models are published in that form only.
-    is_own = log.weight_format == own or (own == "mxfp4" and log.weight_format in ("nvfp4", "fp8"))
+    is_own = log.weight_format in (None, own) or (own == "mxfp4" and log.weight_format in ("nvfp4", "fp8"))
+    is_vllm = log.is_inferencex and log.engine == "vllm"
     return StatedSettings(
         weight_format=None if is_own else log.weight_format,
         kv_cache_dtype=_cache_dtype(log, gpu),
-        max_model_len=log.input_tokens + log.output_tokens,
-        max_num_batched_tokens=INFERENCEX_BATCHED_TOKENS if log.is_inferencex and log.engine == "vllm" else None,
+        max_model_len=log.served.max_model_len or _longest(log),
+        max_num_batched_tokens=log.served.max_num_batched_tokens or (INFERENCEX_BATCHED_TOKENS if is_vllm else None),
+        max_num_seqs=log.served.max_num_seqs or (log.sent.users if log.sent.how == "full" else None),
+        gpu_memory_utilization=log.served.gpu_memory_utilization,
+        enforce_eager=log.served.enforce_eager,
     )
+
+
+def _longest(log: ServingLog) -> int:
+    """Return the longest request: lengths that spread reach several times their mean."""
+    both = log.input_tokens + log.output_tokens
+    return both if not isinstance(log.outputs, LogNormalLength) else 4 * both
 
 
 def _cache_dtype(log: ServingLog, gpu: Gpu) -> KvCacheDtype:
     """Return the stated cache dtype; else what these benchmarks use: fp8, but for 16-bit weights and vLLM on Hopper."""
     if log.is_cache_fp8 is not None:
         return "fp8" if log.is_cache_fp8 else "bf16"
-    if log.weight_format in HALVES:
+    if log.weight_format in (*HALVES, None) or (not log.is_inferencex and log.engine != "tensorrt-llm"):
         return "bf16"
     return "fp8" if log.engine == "tensorrt-llm" or gpu.architecture.startswith("blackwell") else "bf16"
 
@@ -146,15 +187,19 @@ def _layout(log: ServingLog, model: ModelFacts) -> Layout:
 
 def _load(log: ServingLog, plan: MemoryPlan, traffic: Traffic) -> SimulatedLoad:
     """Return one stream's share of what was sent."""
-    streams = streams_of(plan)
-    if log.request_rate_per_s is not None:
-        return Sender().burst(traffic, log.request_rate_per_s / streams, log.num_requests)
-    if log.concurrency is not None:
-        users = max(log.concurrency // streams, 1)
-        return Sender().burst_of_users(traffic, users, PROMPTS_PER_USER * users)
+    sent, streams, sender = log.sent, streams_of(plan) * log.copies, Sender()
     at_once = max(min(plan.requests_in_cache, plan.settings.max_num_seqs), 1)
-    count = min(OFFLINE_WAVES * at_once, MOST_OFFLINE_REQUESTS)
-    return Sender().burst_of_users(traffic, count, count)
+    if sent.request_rate_per_s is not None:
+        rate = sent.request_rate_per_s / streams
+        if sent.is_steady:
+            return sender.open_loop(traffic, rate, WARM_UP_REQUESTS, STEADY_REQUESTS)
+        return sender.burst(traffic, rate, max((sent.count or 0) // streams, 1))
+    if sent.users is not None:
+        users = max(sent.users // streams, 1)
+        if sent.how == "full":
+            return sender.steady_users(traffic, users, max(2 * users, 50), users)
+        return sender.burst_of_users(traffic, users, max((sent.count or 0) // streams, users))
+    return sender.steady_users(traffic, WAITING * at_once, min(WAITING * at_once, MOST_OFFLINE_REQUESTS), at_once)
 
 
 def compare_run(run: Run, timers: StepTimers) -> list[Measured]:
@@ -163,34 +208,50 @@ def compare_run(run: Run, timers: StepTimers) -> list[Measured]:
     return [] if timing is None else measured_pairs(run, timing)
 
 
+def at_the_door(run: Run, timing: Timing) -> Timing:
+    """Return times with what requests of a run wait outside iterations: nothing where the engine is a library."""
+    if not run.log.sent.is_in_process:
+        return timing
+    return replace(timing, request_overhead=RequestOverhead(base_s=0.0, s_per_prompt_token=0.0))
+
+
 def measured_pairs(run: Run, timing: Timing) -> list[Measured]:
     """Return every figure of a published run beside the one that step times give."""
-    seen = benchmarked(run.plan, timing, run.traffic, run.load)
+    seen = benchmarked(run.plan, at_the_door(run, timing), run.traffic, run.load)
     return [
         Measured(
             case=run.log.case,
+            source=run.log.source,
             tier=run.log.tier,
             engine=run.log.engine,
             gpu=run.plan.gpu.id,
             group=run.group,
             basis=timing.basis.name,
             quantity=quantity,
+            percent=percent,
+            expected_error_fraction=timing.basis.expected_error_fraction,
             measured=measured,
             predicted=predicted,
         )
-        for quantity, measured, predicted in _pairs(run, seen)
+        for quantity, percent, measured, predicted in _pairs(run, seen)
     ]
 
 
-def _pairs(run: Run, seen: ScheduleResult) -> Iterator[tuple[str, float, float]]:
-    """Yield each quantity as measured and as simulated."""
-    samples = {"ttft": seen.ttft_s, "tpot": seen.tpot_s}
+def _pairs(run: Run, seen: ScheduleResult) -> Iterator[tuple[str, float | None, float, float]]:
+    """Yield each quantity, its percentile, and its value as measured and as simulated."""
+    samples = {"ttft": seen.ttft_s, "tpot": seen.tpot_s, "e2e": seen.end_to_end_s}
+    if run.log.sent.how == "full":
+        # As it was measured: what is in the batch over tokens per second, and not each request's own pace.
+        batch = run.load.concurrency or 1
+        yield from (("tpot", None, each.value_s, batch / seen.output_tokens_per_s) for each in run.log.latencies)
+        return
     for latency in run.log.latencies:
         sample = samples[latency.quantity]
-        ours = sample.mean if latency.percent is None else sample.percentile(latency.percent)
-        yield latency.quantity, latency.value_s, ours
-    tokens_per_s = streams_of(run.plan) * seen.output_tokens_per_s
-    if run.log.tokens_per_s:
-        yield "throughput", float(run.log.tokens_per_s), tokens_per_s
-    elif run.log.tokens_per_s_per_gpu:
-        yield "throughput", float(run.log.tokens_per_s_per_gpu), tokens_per_s / run.plan.layout.gpus_per_replica
+        if len(sample):
+            ours = sample.mean if latency.percent is None else sample.percentile(latency.percent)
+            yield latency.quantity, latency.percent, latency.value_s, ours
+    log, tokens_per_s = run.log, streams_of(run.plan) * seen.output_tokens_per_s
+    if log.tokens_per_s:
+        yield "throughput", None, float(log.tokens_per_s), log.copies * tokens_per_s
+    elif log.tokens_per_s_per_gpu:
+        yield "throughput", None, float(log.tokens_per_s_per_gpu), tokens_per_s / run.plan.layout.gpus_per_replica

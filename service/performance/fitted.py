@@ -51,6 +51,7 @@ class Row(_Entry):
     kernels: str
     factors: FactorsEntry
     expected_error_fraction: Amount
+    pace_error_fraction: Amount | None = None  # of time per output token alone; None: the expected error
     fit: Fit
 
     def matches(self, basis: str, engine: str, rules_version: str, gpu_architecture: str, kernels: str) -> bool:
@@ -60,7 +61,7 @@ class Row(_Entry):
             and self.engine in (ANY, engine)
             and (self.rules_versions == ANY or rules_version.startswith(self.rules_versions))
             and self.gpu_architecture in (ANY, gpu_architecture)
-            and self.kernels in (ANY, kernels)
+            and self.kernels in (ANY, kernels, kernels.split("-", maxsplit=1)[0])
         )
 
 
@@ -78,15 +79,40 @@ class EfficienciesEntry(_Entry):
     median_error_fraction: Amount
 
 
+class LeftOut(_Entry):
+    """How fits did on runs of a source that they had not seen, by the median and the ninth of ten figures."""
+
+    basis: str
+    source: str
+    engine: str
+    gpu: str
+    quantity: str
+    figures: int
+    median_error_fraction: Amount
+    p90_error_fraction: Amount
+    within_expected_fraction: Amount
+
+
 class _File(_Entry):
     source: str
     efficiencies: tuple[EfficienciesEntry, ...]
+    left_out: tuple[LeftOut, ...] = ()
     rows: tuple[Row, ...]
 
 
 def row_for(basis: str, engine: str, rules_version: str, gpu_architecture: str, kernels: str) -> Row:
     """Return the first row that matches; the file lists the most specific first and ends with one for everything."""
     return next(row for row in _file().rows if row.matches(basis, engine, rules_version, gpu_architecture, kernels))
+
+
+def fitted_rows() -> tuple[Row, ...]:
+    """Return every row of the file."""
+    return _file().rows
+
+
+def left_out() -> tuple[LeftOut, ...]:
+    """Return how fits did on what they had not seen."""
+    return _file().left_out
 
 
 def factors_of(row: Row) -> Factors:

@@ -52,11 +52,11 @@ class KernelLibrary:
         """
         config = json.loads(kernels.config_json)
         first: Refusal | None = None
-        for modes in kernels.modes:
+        for place, modes in enumerate(kernels.modes):
             for expert_parallel in dict.fromkeys((kernels.layout.expert_parallel, not kernels.layout.expert_parallel)):
                 found = self._compiled(config, kernels, replace(kernels.layout, expert_parallel=expert_parallel), modes)
                 if not isinstance(found, Refusal):
-                    return found
+                    return replace(found, place=place)
                 first = first or found
                 if NO_MATRICES in found.reason:
                     break

@@ -25,13 +25,13 @@ from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.performance.tables import StepTables
 
 LIBRARY: Final = "aiconfigurator-core"
-FORMAT: Final = 1  # of the files; a change of the knots changes names by itself
+FORMAT: Final = 2  # of the files; a change of the knots changes names by itself
 HEADER: Final = Struct("<4sBxxxII")  # magic, kind, checksum and length of the rest
 MAGIC: Final = b"STEP"
 TABLES: Final = 1
 REFUSAL: Final = 2
 DECODE: Final = len(REQUESTS) * len(CONTEXTS)
-VALUES: Final = DECODE + len(TOKENS) + len(ATTENDED)
+VALUES: Final = DECODE + len(TOKENS) + len(ATTENDED) + 1  # the last is the place of the kernels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +101,13 @@ def _encoded(tables: StepTables | Refusal) -> bytes:
     if isinstance(tables, Refusal):
         kind, rest = REFUSAL, tables.reason.encode()
     else:
-        values = [value for row in tables.decode for value in row] + [*tables.tokens, *tables.attention]
-        kind, rest = TABLES, np.array(values, dtype="<f8").tobytes()
+        kind, rest = TABLES, np.array(_values(tables), dtype="<f8").tobytes()
     return HEADER.pack(MAGIC, kind, zlib.crc32(rest), len(rest)) + rest
+
+
+def _values(tables: StepTables) -> list[float]:
+    """Return every value in a row, as `tables_of` reads them."""
+    return [value for row in tables.decode for value in row] + [*tables.tokens, *tables.attention, tables.place]
 
 
 def _decoded(content: bytes) -> StepTables | Refusal:
@@ -133,7 +137,8 @@ def tables_of(values: list[float]) -> StepTables:
     return StepTables(
         decode=tuple(tuple(values[row * width : (row + 1) * width]) for row in range(len(REQUESTS))),
         tokens=tuple(values[DECODE : DECODE + len(TOKENS)]),
-        attention=tuple(values[DECODE + len(TOKENS) :]),
+        attention=tuple(values[DECODE + len(TOKENS) : -1]),
+        place=int(values[-1]),
     )
 
 
@@ -141,7 +146,7 @@ def as_message(tables: StepTables | Refusal) -> dict[str, Any]:
     """Return what was found as JSON."""
     if isinstance(tables, Refusal):
         return {"refusal": tables.reason}
-    return {"values": [value for row in tables.decode for value in row] + [*tables.tokens, *tables.attention]}
+    return {"values": _values(tables)}
 
 
 def from_message(message: Mapping[str, Any]) -> StepTables | Refusal:

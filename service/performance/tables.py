@@ -78,6 +78,7 @@ class StepTables:
     decode: tuple[tuple[float, ...], ...]  # REQUESTS x CONTEXTS: a whole iteration that only decodes
     tokens: tuple[float, ...]  # TOKENS: everything but attention, by tokens of the batch
     attention: tuple[float, ...]  # ATTENDED: attention of one prompt token, by the tokens it attends to
+    place: int = 0  # of the kernels they are measured with, among those asked for; 0: the format's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,15 +160,16 @@ class TabledSteps:
 def calibrated(tables: StepTables, floor: StepTables, factors: Factors) -> TabledSteps:
     """Return step times: tables times their factors, never below the physical floor.
 
+    What a request's state takes, whatever its context, is taken out of decoding and added for each request, so that
+    iterations with prompts have it too.
+
     Args:
         tables: seconds as measured or estimated.
         floor: bytes over bandwidth and FLOP over peak of the same parts.
         factors: what calibration found.
     """
-    decode = [
-        [max(factors.decode_factor * value, least) for value, least in zip(row, floor_row, strict=True)]
-        for row, floor_row in zip(tables.decode, floor.decode, strict=True)
-    ]
+    state_s = max(floor.decode[0][0] - floor.tokens[0], 0.0)
+    decode = _decode(tables, floor, factors.decode_factor, state_s)
     small = tables.tokens[TOKENS.index(SMALL_BATCH_TOKENS)]
     tokens = [
         factors.small_prefill_factor * min(value, small) + factors.large_prefill_factor * max(value - small, 0.0)
@@ -181,6 +183,27 @@ def calibrated(tables: StepTables, floor: StepTables, factors: Factors) -> Table
             knots=ATTENDED, values=rising([max(*pair) for pair in zip(attention, floor.attention, strict=True)])
         ),
         step_overhead_s=factors.step_overhead_s,
-        sequence_overhead_s=factors.sequence_overhead_s,
+        sequence_overhead_s=factors.sequence_overhead_s + state_s,
         mixed_overhead_s=factors.mixed_overhead_s,
     )
+
+
+def _decode(tables: StepTables, floor: StepTables, factor: float, state_s: float) -> list[list[float]]:
+    """Return the seconds of decoding, less what each request's state takes, which every iteration adds.
+
+    Attention and matrices run one after the other, and a batch multiplies with no fewer matrices than one request:
+
+        decode >= decode of one request + bytes of all caches and states / bandwidth
+
+    Tables of models with recurrent layers were found to leave out the states.
+    """
+    alone = factor * tables.decode[0][0]
+    rows = []
+    for requests, row, floor_row, matrices in zip(REQUESTS, tables.decode, floor.decode, floor.tokens, strict=False):
+        rows.append(
+            [
+                max(factor * value, least, alone + least - matrices) - requests * state_s
+                for value, least in zip(row, floor_row, strict=True)
+            ]
+        )
+    return rows

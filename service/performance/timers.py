@@ -73,7 +73,16 @@ def build_timer(key: Deployed, tables: KernelTables) -> Timing:
         measured = measured_step_tables(key, tables)
     except NotMeasuredError as refusal:
         return roofline_timer(key, str(refusal))
-    return _calibrated(key, measured, MEASURED, "")
+    return _calibrated(key, measured, MEASURED, _stand_in(key, measured))
+
+
+def _stand_in(key: Deployed, measured: StepTables) -> str:
+    """Return which kernels stand in for a format whose own were not measured on a GPU; nothing where they were."""
+    if not measured.place:
+        return ""
+    modes = kernels_of(key).modes[measured.place]
+    named = ", ".join(f"{name} {mode}" for name, mode in modes.items())
+    return f"{key.checkpoint.quantization.scheme} was not measured on {key.gpu.id}; kernels of {named} stand in"
 
 
 def roofline_timer(key: Deployed, note: str) -> Timing:
@@ -107,6 +116,7 @@ def _calibrated(key: Deployed, tables: StepTables, basis: str, note: str) -> Tim
             note=note,
             overhead_source=SOURCE,
             expected_error_fraction=row.expected_error_fraction,
+            stated_pace_error_fraction=row.pace_error_fraction,
         )
         if here is None
         else _measured_here(here),
@@ -184,8 +194,13 @@ def _without_storage(config: Mapping[str, object]) -> dict[str, object]:
 
 
 def kernel_class(key: Deployed) -> str:
-    """Return which kernels dominate: dense or experts, and how weights are stored; as in calibration.yaml."""
-    has_experts = key.model.architecture.has_experts
+    """Return which kernels dominate, as in calibration.yaml: dense or experts, recurrent or not, and the format.
+
+    Iterations with prompts launch several times as many kernels for a recurrent layer, outside whole-step graphs.
+    """
+    architecture = key.model.architecture
+    has_experts, recurrent = architecture.has_experts, any(mixer.is_recurrent for mixer in architecture.mixers)
     scheme = key.checkpoint.quantization.scheme
-    stored = "bf16" if scheme == "none" else scheme.split("-")[0]
-    return f"{'experts' if has_experts else 'dense'}-{stored}"
+    # Blocks of fp8 have kernels of their own; where they were not measured, others stand in, and are as far off.
+    stored = "bf16" if scheme == "none" else scheme if scheme == "fp8-block" else scheme.split("-")[0]
+    return f"{'experts' if has_experts else 'dense'}{'-recurrent' if recurrent else ''}-{stored}"

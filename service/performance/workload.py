@@ -208,7 +208,8 @@ def _operand(scheme: Scheme, gpu: Gpu) -> str:
             # Activations stay in 8 bits where the hardware multiplies 4-bit weights, in 16 elsewhere.
             return "fp8" if "fp4" in gpu.peak_flop_per_s else "bf16"
         case "nvfp4":
-            return "fp4"
+            # Without four-bit tensor cores weights are unpacked to two bytes, as vLLM's Marlin does on Hopper and Ada.
+            return "fp4" if "fp4" in gpu.peak_flop_per_s else "bf16"
         case _ as never:
             assert_never(never)
 

@@ -32,6 +32,7 @@ COMMON: Final[Mapping[str, str]] = {
     "latency": "what users see at the asked load, else at the largest load that is carried; null: nobody tells time",
     "at_load": "the state of the whole deployment at that load",
     "saturation": "the load of the whole deployment at which a limit breaks",
+    "confidence": "with which probability the limits are kept, and what others would take",
     "levers": "changes that would save GPUs or money, the best first",
     "cost": "the cheapest offer in the catalog that holds the GPUs; null: none does",
     "engine_args": "flags of the serving engine for one replica",
@@ -52,7 +53,8 @@ COMMON: Final[Mapping[str, str]] = {
     "input_tokens": "prompt of each request [tokens]",
     "output_tokens": "completion of each request [tokens]",
     "basis": "what the times rest on: measured-here, measured-kernels, or roofline; null: nobody tells time",
-    "expected_error_fraction": "how far latencies may be off, by the accuracy report [fraction]",
+    "expected_error_fraction": "what 80 % of measured latencies that no fit had seen are within [fraction]",
+    "pace_error_fraction": "the same of step times alone, without queues: what a confidence rests on [fraction]",
     "utilization_fraction": "the asked load over what the deployment carries within limits [fraction]",
 }
 # Properties of one block, by its name in the contract.
@@ -102,6 +104,17 @@ OF_BLOCK: Final[Mapping[str, Mapping[str, str]]] = {
         "requests_per_s": "requests answered at the asked load, else at the largest [1/s]",
         "usd_per_million_output_tokens": "price of generated tokens at that load [USD per million tokens]",
         "why": "what is missing, or binds",
+    },
+    "Confidence": {
+        "probability": "with which the count keeps the limits; 0.5: times are medians",
+        "slowdown": "times of the answer over median times: what the basis and the sample may err at that probability",
+        "sample_error_fraction": "one standard error of the simulated percentile; null: confidence was not stated, or "
+        "nobody tells time [fraction]",
+        "counts": "GPUs at 50, 80 and 95 %, and at the asked confidence; empty where none was stated",
+    },
+    "ConfidentCount": {
+        "probability": "with which so many GPUs keep the limits",
+        "gpus": "GPUs of the whole deployment; 0 where no number does [count]",
     },
     "Cost": {
         "usd_per_gpu_hour": "price of one GPU that is paid for [USD per hour]",

@@ -14,7 +14,7 @@ from service.questions.examples import LLAMA_CONFIG, MEMORY_PER_GPU
 from service.questions.lines import deployment_lines, shape_of
 from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.gpu import OnGpu
-from service.questions.parts.load import SomeLoad, WithHeadroom, WithinLimits
+from service.questions.parts.load import SomeLoad, WithConfidence, WithHeadroom, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
 from service.questions.parts.part import contradiction
 from service.questions.parts.prices import Priced
@@ -37,7 +37,9 @@ class SizeAnswer(Answer[Sizing]):
         return [*deployment_lines(self.result, shape)]
 
 
-class SizeQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, WithinLimits, SomeLoad, OnGpu, NamedModel):
+class SizeQuery(
+    Asked, Priced, WithSettings, InLayout, WithConfidence, WithHeadroom, WithinLimits, SomeLoad, OnGpu, NamedModel
+):
     """This model, this load, this GPU type: how many?"""
 
     disaggregated: bool = Field(
@@ -89,6 +91,7 @@ class SizeQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, WithinLimit
             left_out_offers=prices.left_out,
             timers=None if self.latency == "none" else sources.timers,
             disaggregated=self.disaggregated,
+            confidence=self.confidence,
         )
 
 
@@ -133,6 +136,19 @@ SIZE = Question(
                 "speculative_method": "eagle3",
                 "num_speculative_tokens": 3,
                 "speculative_acceptance_fraction": 0.6,
+            },
+        },
+        "at a confidence": {
+            "summary": "limits that are kept with nine chances in ten",
+            "value": {
+                "model": "llama-3.1-8b",
+                "gpu": "h100",
+                "request_rate_per_s": 40,
+                "input_tokens": 1000,
+                "output_tokens": 200,
+                "ttft_s": 0.5,
+                "tpot_s": 0.04,
+                "confidence": 0.9,
             },
         },
         "with adapters": {

@@ -195,6 +195,11 @@ ROUNDED = {
     "kimi-k2-instruct-0905": 1026,
     "kimi-k2-thinking": 1026,
     "step-3.7-flash": 198,
+    "dbrx-instruct": 132,
+    "olmoe-1b-7b": 6.9,
+    "moonlight-16b-a3b": 16,
+    "aya-expanse-32b": 32.3,
+    "internlm3-8b-instruct": 8.8,  # 17.6 GB of weights in 16 bit
 }
 
 

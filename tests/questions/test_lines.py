@@ -50,7 +50,7 @@ def test_latency_is_told_where_it_is_known(sizing: Sizing) -> None:
     seconds = Distribution(mean=0.1, p50=0.1, p95=0.2, p99=0.3)
     latency = Latency(
         ttft_s=seconds, tpot_s=seconds, itl_s=seconds, end_to_end_s=seconds, basis="roofline", basis_note="",
-        expected_error_fraction=0.25, requests_simulated=2_000, percentile=95.0, ttft_standard_error_s=0.01,
+        expected_error_fraction=0.25, pace_error_fraction=0.2, requests_simulated=2_000, percentile=95.0, ttft_standard_error_s=0.01,
         tpot_standard_error_s=0.001,
     )  # fmt: skip
     state = LoadState(

@@ -69,6 +69,13 @@ def test_examples_are_legal_questions(sources: Sources) -> None:
     assert asked.answer(sources).result.layout.tensor_parallel_size == 2
 
 
+def test_memory_is_as_sure_as_ever(sources: Sources) -> None:
+    counts = SizeQuery(**ASKED, confidence=0.9).answer(sources).result.confidence.counts
+
+    assert len({count.gpus for count in counts}) == 1
+    assert [count.probability for count in counts] == [0.5, 0.8, 0.9, 0.95]
+
+
 def test_memory_alone_needs_no_times(catalog: Snapshot) -> None:
     asked = {
         "model": "llama-3.1-8b",

@@ -1,35 +1,41 @@
-"""Writes `calibration.yaml`: efficiencies of the roofline from measured kernels, factors from serving runs."""
+"""Writes `calibration.yaml`: the factors of every class, with the error of runs that their fit had not seen."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import date
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import yaml
 
-from service.calibration.fits.serving import (
-    ANY,
-    Case,
-    Key,
-    case_errors,
-    cases_of,
-    class_left_out,
-    errors_of,
-    fit_classes,
-    halves,
-    overall,
-    with_fallback,
+from service.calibration.fits.judged import (
+    Judged,
+    by_class,
+    coverage,
+    expected_error,
+    fit,
+    judged,
+    pace_error,
+    times_off,
 )
-from service.calibration.logs.rows import rows_of
+from service.calibration.fits.serving import ANY, Case, Key, cases_of, overall, teaches, typical
+from service.calibration.logs.rows import rows_at_hand, without_copies
 from service.calibration.serving import Measured, Run, resolve_run
 from service.catalog.snapshot import Snapshot
 from service.performance.tables import Factors
 from service.performance.timers import MEASURED, ROOFLINE
 
 SERVING: Final = "serving.jsonl"
+FILES: Final = (SERVING, "serving_2.jsonl")
 SIGNIFICANT_DIGITS: Final = 4
+# Beyond this nothing is known but an order of magnitude.
+MOST_ERROR: Final = 4.0
+PROCESSES: Final = 2
+ROUNDS: Final = 2
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,68 +43,136 @@ class Calibration:
     """Rows for the file, and what was found on the way, for a terminal."""
 
     rows: tuple[dict[str, Any], ...]
+    left_out: tuple[dict[str, Any], ...]
     text: str
 
 
 def calibrate(folder: Path, catalog: Snapshot, today: date) -> Calibration:
-    """Return the factors of every class, judged on groups they were not fitted on.
+    """Return the factors of every class, judged on sources or groups they were not fitted on.
 
     Args:
-        folder: a directory with `serving.jsonl`.
+        folder: a directory with `serving.jsonl`, and others of `FILES`.
         catalog: the models and GPUs that the runs name.
         today: the date to state.
     """
-    resolved = [resolve_run(row, catalog) for row in rows_of(folder / SERVING)]
+    own, copied = without_copies(rows_at_hand(folder, FILES))
+    resolved = [resolve_run(row, catalog) for row in own]
     runs = [run for run in resolved if isinstance(run, Run)]
-    lines: list[str] = [f"{len(runs)} of {len(resolved)} runs can be simulated"]
+    lines: list[str] = [f"{len(runs)} of {len(own) + len(copied)} runs can be simulated"]
     rows: list[dict[str, Any]] = []
+    unseen: list[dict[str, Any]] = []
     for basis in (MEASURED, ROOFLINE):
-        cases = cases_of(runs, basis)
-        fitting, judging = halves(cases)
-        half = fit_classes(fitting)
-        seen = with_fallback(half, judging)
-        judged = errors_of([case for case in judging if case.key in seen], seen)
-        lines += _lines(f"{basis}, groups fitted on", errors_of(fitting, with_fallback(half, fitting)))
-        lines += _lines(f"{basis}, groups left out", judged)
-        rows += _rows(basis, cases, judged, fit_classes(cases, half), today)
-    return Calibration(rows=tuple(rows), text="\n".join(lines) + "\n")
+        outcomes = _judged(cases_of(runs, basis))
+        unseen += _left_out(basis, outcomes)
+        rows += _rows(basis, outcomes, today)
+        lines.append(f"{basis}: {coverage(outcomes):.0%} of figures are within what other sources let expect")
+    lines += [" ".join(f"{name}={value}" for name, value in row.items()) for row in unseen]
+    return Calibration(rows=tuple(rows), left_out=tuple(unseen), text="\n".join(lines) + "\n")
 
 
-def _lines(subject: str, pairs: Sequence[Measured]) -> list[str]:
-    groups: dict[tuple[str, str, str], list[float]] = {}
-    for pair in pairs:
-        groups.setdefault((pair.engine, pair.gpu, pair.quantity), []).append(abs(pair.error_fraction))
-    return [
-        f"{subject}: {engine} on {gpu}, {quantity}: {len(sizes)} figures, median {100 * median(sizes):.1f} %, "
-        f"p90 {100 * sorted(sizes)[min(int(0.9 * len(sizes)), len(sizes) - 1)]:.1f} %"
-        for (engine, gpu, quantity), sizes in sorted(groups.items())
-    ]
+# What a forked process looks at: runs and tables are too large to be sent to it.
+_shared: dict[Key, tuple[list[Case], Factors, Factors | None]] = {}
 
 
-def _rows(
-    basis: str,
-    cases: Sequence[Case],
-    judged: Iterable[Measured],
+def _judged(cases: Sequence[Case]) -> list[Judged]:
+    """Return every class, fitted twice and then judged, in processes side by side.
+
+    The first fit is held near `START`, the second near the median of the engine's other classes.
+    """
+    classes = by_class(cases)
+    factors: dict[Key, Factors] = {}
+    for _ in range(ROUNDS):
+        centres = {key: _like(key, factors) for key in classes}
+        factors = _side_by_side(_fit_one, classes, centres, factors)
+    centres = {key: _like(key, factors) for key in classes}
+    return list(_side_by_side(_judge_one, classes, centres, factors).values())
+
+
+def _like(key: Key, factors: Mapping[Key, Factors]) -> Factors:
+    """Return the median constants of an engine's other classes."""
+    return typical({other: each for other, each in factors.items() if other != key}, key[1])
+
+
+def _side_by_side(
+    work: Callable[[Key], Result],
+    classes: Mapping[Key, list[Case]],
+    centres: Mapping[Key, Factors],
     factors: Mapping[Key, Factors],
-    today: date,
-) -> list[dict[str, Any]]:
+) -> dict[Key, Result]:
+    _shared.clear()
+    _shared.update({key: (own, centres[key], factors.get(key)) for key, own in classes.items()})
+    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("fork")) as pool:
+        keys = sorted(_shared)
+        return dict(zip(keys, pool.map(work, keys), strict=True))
+
+
+def _fit_one(key: Key) -> Factors:
+    own, like, begin = _shared[key]
+    return fit([case for case in own if teaches(case)], like, begin)
+
+
+def _judge_one(key: Key) -> Judged:
+    own, like, factors = _shared[key]
+    return judged(key, own, like, factors or like)
+
+
+def _left_out(basis: str, outcomes: Sequence[Judged]) -> list[dict[str, Any]]:
+    """Return how each source's runs fared, by engine, GPU and quantity, under fits that had not seen them."""
+    groups: dict[tuple[str, str, str, str], list[tuple[float, bool]]] = {}
+    for outcome in outcomes:
+        expected = min(_errors_of(outcome)[0], MOST_ERROR)
+        for pair in (*outcome.unseen, *outcome.unfit):
+            name = (pair.source, pair.engine, pair.gpu, pair.quantity)
+            groups.setdefault(name, []).append((abs(pair.error_fraction), times_off(pair) <= expected))
+    return [_left_out_row(basis, name, sorted(figures)) for name, figures in sorted(groups.items())]
+
+
+def _left_out_row(basis: str, name: tuple[str, str, str, str], figures: Sequence[tuple[float, bool]]) -> dict[str, Any]:
+    sizes = [size for size, _ in figures]
+    return {
+        "basis": basis,
+        **dict(zip(("source", "engine", "gpu", "quantity"), name, strict=True)),
+        "figures": len(sizes),
+        "median_error_fraction": round(median(sizes), 3),
+        "p90_error_fraction": round(sizes[min(int(0.9 * len(sizes)), len(sizes) - 1)], 3),
+        "within_expected_fraction": round(sum(within for _, within in figures) / len(figures), 3),
+    }
+
+
+def _rows(basis: str, outcomes: Sequence[Judged], today: date) -> list[dict[str, Any]]:
     """Return the rows of one basis, the most specific first, the one for everything last."""
-    key_of = {case.run.log.case: case.key for case in cases}
-    unseen: dict[Key, list[Measured]] = {}
-    for pair in judged:
-        unseen.setdefault(key_of[pair.case], []).append(pair)
-    strange = class_left_out(cases, factors)
-    rows = []
-    for key in sorted(factors, key=lambda name: (name.count(ANY), name)):
-        own = [case for case in cases if case.key == key]
-        errors = case_errors(unseen.get(key, [])) or (case_errors(errors_of(own, factors)) if own else [])
-        expected = median(errors) if errors else strange.get(key[1], max(strange.values()))
-        rows.append(_row(key, factors[key], len(own), len(errors), expected, today))
+    factors = {outcome.key: outcome.factors for outcome in outcomes}
+    rows = [
+        _row(outcome.key, outcome.factors, outcome.runs, outcome.unseen, _errors_of(outcome), today)
+        for outcome in outcomes
+        if outcome.runs
+    ]
+    for engine in sorted({key[1] for key in factors}):
+        key, own = (basis, engine, ANY, ANY, ANY), [outcome for outcome in outcomes if outcome.key[1] == engine]
+        rows.append(_row(key, typical(factors, engine), 0, (), _errors_of_others(own), today))
+    rows.sort(
+        key=lambda row: [row[name] == ANY for name in ("engine", "rules_versions", "gpu_architecture", "kernels")]
+    )
     everything = (basis, ANY, ANY, ANY, ANY)
-    return [*rows, _row(everything, overall(factors), 0, 0, max(strange.values()), today)]
+    return [*rows, _row(everything, overall(factors), 0, (), _errors_of_others(outcomes), today)]
 
 
-def _row(key: Key, factors: Factors, fitted: int, judged: int, expected: float, today: date) -> dict[str, Any]:
+def _errors_of(outcome: Judged) -> tuple[float, float]:
+    """Return how far latencies, and pace alone, may be off; what nobody judged may be off by anything."""
+    return expected_error(outcome.unseen) or MOST_ERROR, pace_error(outcome.unseen) or MOST_ERROR
+
+
+def _errors_of_others(outcomes: Sequence[Judged]) -> tuple[float, float]:
+    """Return both errors of a class that nobody measured: larger than those of four classes in five."""
+    judged_ones = [outcome for outcome in outcomes if outcome.unseen]
+    latencies, paces = zip(*(_errors_of(outcome) for outcome in judged_ones), strict=True)
+    place = min(int(0.8 * len(judged_ones)), len(judged_ones) - 1)
+    return sorted(latencies)[place], sorted(paces)[place]
+
+
+def _row(
+    key: Key, factors: Factors, fitted: int, unseen: Sequence[Measured], errors: tuple[float, float], today: date
+) -> dict[str, Any]:
     basis, engine, version, generation, kernels = key
     return {
         "basis": basis,
@@ -106,15 +180,18 @@ def _row(key: Key, factors: Factors, fitted: int, judged: int, expected: float, 
         "rules_versions": version,
         "gpu_architecture": generation,
         "kernels": kernels,
-        "expected_error_fraction": round(expected, 3),
+        "expected_error_fraction": round(min(errors[0], MOST_ERROR), 3),
+        "pace_error_fraction": round(min(errors[1], MOST_ERROR), 3),
         "factors": {name: float(f"{value:.{SIGNIFICANT_DIGITS}g}") for name, value in asdict(factors).items()},
-        "fit": {"runs": fitted, "judged_on_runs": judged, "date": today.isoformat()},
+        "fit": {"runs": fitted, "judged_on_runs": len({pair.case for pair in unseen}), "date": today.isoformat()},
     }
 
 
-def written(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Replace the rows of a calibration file; what else it holds stays."""
+def written(found: Calibration, path: Path) -> None:
+    """Replace what was fitted in a calibration file; what else it holds stays."""
     text = path.read_text(encoding="utf-8")
-    head, _, _ = text.partition("rows:\n")
-    body = yaml.safe_dump({"rows": [dict(row) for row in rows]}, sort_keys=False, default_flow_style=None, width=400)
+    head, _, _ = text.partition("left_out:\n")
+    head, _, _ = head.partition("rows:\n")
+    fitted = {"left_out": list(found.left_out), "rows": list(found.rows)}
+    body = yaml.safe_dump(fitted, sort_keys=False, default_flow_style=None, width=400)
     path.write_text(head + body, encoding="utf-8")

@@ -1,9 +1,9 @@
 """The factors of step times, derived again from published serving runs.
 
-`sizer fit-serving --data DIR` fits few constants for each engine, GPU generation and kind of kernels
-on half of the groups (engine, GPU, model, GPUs per replica), prints the errors on both halves, fits
-once more on everything and writes `calibration.yaml`. What a request waits outside iterations is the
-same for every class: its median.
+Runs fall into classes by engine, GPU generation and kind of kernels. Few constants of each are fitted on a
+sample of its runs in which every source has the same say, and judged on whole sources that were left out
+(`judged.py`). A class with throughput alone, or few runs, keeps its engine's median constants, and one speed of
+its kernels is fitted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,16 +26,28 @@ from service.performance.timers import measured_step_tables as kernels_of
 Key = tuple[str, str, str, str, str]  # basis, engine, rules version, GPU generation, kernels
 ANY: Final = "*"
 
+# What a fit keeps to where its runs say nothing: kernels as they were measured, and a fast host.
 START: Final = Factors(
-    decode_factor=1.0,
-    small_prefill_factor=1.1,
-    large_prefill_factor=1.1,
+    decode_factor=0.95,
+    small_prefill_factor=0.9,
+    large_prefill_factor=1.0,
     step_overhead_s=0.0005,
     sequence_overhead_s=0.00001,
-    mixed_overhead_s=0.002,
-    request_overhead_s=0.010,
-    tokenizer_s_per_token=1e-6,
+    mixed_overhead_s=0.001,
+    request_overhead_s=0.005,
+    tokenizer_s_per_token=5e-7,
 )
+# How far from it each constant goes as easily as one figure goes off by `ROBUST_ERROR`.
+EASE: Final[Mapping[str, float]] = {
+    "decode_factor": 0.15,
+    "small_prefill_factor": 0.2,
+    "large_prefill_factor": 0.3,
+    "step_overhead_s": 0.001,
+    "sequence_overhead_s": 0.00002,
+    "mixed_overhead_s": 0.002,
+    "request_overhead_s": 0.005,
+    "tokenizer_s_per_token": 1e-6,
+}
 # name: scale of one step of the search, lowest, highest
 BOUNDS: Final[Mapping[str, tuple[float, float, float]]] = {
     "decode_factor": (1.0, 0.6, 1.8),
@@ -43,22 +55,23 @@ BOUNDS: Final[Mapping[str, tuple[float, float, float]]] = {
     "large_prefill_factor": (1.0, 0.5, 4.0),
     "step_overhead_s": (0.003, 0.0, 0.01),
     "sequence_overhead_s": (0.00005, 0.0, 0.0002),
-    "mixed_overhead_s": (0.005, 0.0, 0.04),
-    "request_overhead_s": (0.01, 0.0, 0.06),
+    # A step outside whole-step graphs launches some 15 kernels a layer at 5 us each: 6 ms for 80 layers.
+    # Recurrent layers launch several times as many.
+    "mixed_overhead_s": (0.005, 0.0, 0.03),
+    "request_overhead_s": (0.01, 0.0, 0.03),
     "tokenizer_s_per_token": (0.000002, 0.0, 0.00001),
 }
-OUTSIDE_ITERATIONS: Final = ("request_overhead_s", "tokenizer_s_per_token")
-IN_ITERATIONS: Final = tuple(name for name in BOUNDS if name not in OUTSIDE_ITERATIONS)
 SCALES: Final = ("decode_factor", "small_prefill_factor", "large_prefill_factor")
 # A class with fewer measured latencies keeps the engine's constants; only its kernels' speed is fitted.
-FEWEST_RUNS: Final = 8
+FEWEST_RUNS: Final = 3
 # Errors beyond this count linearly, not as squares: single odd runs must not decide.
 ROBUST_ERROR: Final = 0.1
 # A user notices a slow answer most by its pace: errors of TPOT count twice.
 TPOT_WEIGHT: Final = 2.0
-FREE_RUNS: Final = 24  # of a class, enough to tell what happens outside iterations
+MOST_RUNS: Final = 32  # of a class that a fit looks at, as many of each source
+MOST_RATIO: Final = 10.0  # a queue that grows without end is no more wrong than this
 SEARCH_STEP: Final = 0.02
-MOST_EVALUATIONS: Final = 14
+MOST_EVALUATIONS: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,13 +114,13 @@ def cases_of(runs: Iterable[Run], basis: str) -> list[Case]:
 
 
 def _class_of(key: Deployed, basis: str) -> Key:
-    """Return the class of a run: the roofline has one for each generation, measured kernels one for each kind."""
-    generation, rules = key.gpu.architecture, key.rules
+    """Return the class of a run: the roofline has two for each generation, measured kernels one for each kind."""
+    generation, rules, kernels = key.gpu.architecture, key.rules, kernel_class(key)
     if basis == ROOFLINE:
-        return (basis, rules.engine, ANY, generation, ANY)
+        return (basis, rules.engine, ANY, generation, kernels.split("-")[0])
     # Its years before 0.20 had other kernels; vLLM's change little with its rules.
     version = rules.rules_version if rules.engine == "tensorrt-llm" else ANY
-    return (basis, rules.engine, version, generation, kernel_class(key))
+    return (basis, rules.engine, version, generation, kernels)
 
 
 def _tables(key: Deployed, basis: str) -> tuple[StepTables, StepTables] | None:
@@ -118,6 +131,29 @@ def _tables(key: Deployed, basis: str) -> tuple[StepTables, StepTables] | None:
         return kernels_of(key), floor
     except NotMeasuredError:
         return None
+
+
+def teaches(case: Case) -> bool:
+    """Return whether a fit may look at a run, as its source words it before anything is predicted.
+
+    Settings that were assumed, trials and slowed GPUs teach nothing of an engine; where arrivals pile up without end,
+    a mean wait says how long the run took.
+    """
+    return not case.run.log.is_doubtful and not case.run.log.saturated
+
+
+def sampled(cases: Sequence[Case], most: int) -> list[Case]:
+    """Return at most so many runs, spread over each source, as many of each."""
+    sources: dict[str, list[Case]] = {}
+    for case in cases:
+        sources.setdefault(case.run.log.source, []).append(case)
+    share = max(most // max(len(sources), 1), 2)
+    return [case for own in sources.values() for case in own[:: max(-(-len(own) // share), 1)]]
+
+
+def is_central(pair: Measured) -> bool:
+    """Return whether a figure speaks of the typical request: a mean or a median, of latencies or throughput."""
+    return pair.percent in (None, 50.0)
 
 
 def errors_of(cases: Sequence[Case], factors: Mapping[Key, Factors]) -> list[Measured]:
@@ -132,17 +168,32 @@ def errors_of(cases: Sequence[Case], factors: Mapping[Key, Factors]) -> list[Mea
     return pairs
 
 
-def fitted(cases: Sequence[Case], names: Sequence[str], start: Factors) -> Factors:
-    """Return the factors, of those named, under which predictions come closest; the others stay.
+def _residual(pair: Measured) -> float:
+    ratio = min(max(pair.predicted / pair.measured, 1 / MOST_RATIO), MOST_RATIO)
+    return (TPOT_WEIGHT if pair.quantity == "tpot" else 1.0) * float(np.log(ratio))
 
-    Minimises the sum of rho(log(predicted / measured)) with rho quadratic up to about 10 %.
+
+def _teaches(pair: Measured, timed: set[str]) -> bool:
+    """Return whether a figure counts: throughput only where nothing else was measured, as it repeats the latencies."""
+    return is_central(pair) and (pair.quantity != "throughput" or pair.case not in timed)
+
+
+def fitted(
+    cases: Sequence[Case], start: Factors, centre: Factors = START, evaluations: int = MOST_EVALUATIONS
+) -> Factors:
+    """Return the factors under which predictions come closest.
+
+    Minimises the sum of rho(log(predicted / measured)) with rho quadratic up to about 10 %, and of the distance
+    from a centre, so that no constant takes what another should have, and few runs move little.
     """
     from scipy.optimize import least_squares  # noqa: PLC0415 - 40 MB that no server needs
 
+    names = tuple(BOUNDS)
     scales = np.array([BOUNDS[name][0] for name in names])
     low = np.array([BOUNDS[name][1] for name in names]) / scales
     high = np.array([BOUNDS[name][2] for name in names]) / scales
     begin = np.array([getattr(start, name) for name in names]) / scales
+    timed = {case.run.log.case for case in cases if not case.run.is_throughput}
 
     def factors_at(point: NDArray[np.float64]) -> Factors:
         return replace(start, **dict(zip(names, (point * scales).tolist(), strict=True)))
@@ -150,11 +201,8 @@ def fitted(cases: Sequence[Case], names: Sequence[str], start: Factors) -> Facto
     def residuals(point: NDArray[np.float64]) -> NDArray[np.float64]:
         factors = factors_at(point)
         pairs = errors_of(cases, {case.key: factors for case in cases})
-        logs = [
-            (TPOT_WEIGHT if pair.quantity == "tpot" else 1.0) * float(np.log(pair.predicted / pair.measured))
-            for pair in pairs
-        ]
-        return np.array(logs)
+        held = [ROBUST_ERROR * (getattr(factors, name) - getattr(centre, name)) / EASE[name] for name in names]
+        return np.array([*(_residual(pair) for pair in pairs if _teaches(pair, timed)), *held])
 
     optimum = least_squares(
         residuals,
@@ -163,105 +211,34 @@ def fitted(cases: Sequence[Case], names: Sequence[str], start: Factors) -> Facto
         loss="soft_l1",
         f_scale=ROBUST_ERROR,
         diff_step=SEARCH_STEP,
-        max_nfev=MOST_EVALUATIONS,
+        max_nfev=evaluations,
     )
     return factors_at(optimum.x)
-
-
-def fit_classes(cases: Sequence[Case], begin: Mapping[Key, Factors] | None = None) -> dict[Key, Factors]:
-    """Return the factors of every class, and of every engine for classes nobody measured.
-
-    First each class with enough latencies is fitted freely; what happens outside iterations is then
-    the median over classes, and the rest is fitted again. A class with throughput alone, or few
-    runs, keeps its engine's median constants, and one speed of its kernels is fitted.
-
-    Args:
-        cases: runs of one basis.
-        begin: factors found before, from which the search starts.
-    """
-    begin = begin or {}
-    basis = cases[0].key[0]
-    classes: dict[Key, list[Case]] = {}
-    for case in cases:
-        classes.setdefault(case.key, []).append(case)
-    timed = {key: [case for case in own if not case.run.is_throughput] for key, own in classes.items()}
-    rich = {key: own for key, own in timed.items() if len(own) >= FEWEST_RUNS}
-    free = {
-        key: begin.get(key) or fitted(own[:: max(len(own) // FREE_RUNS, 1)], tuple(BOUNDS), START)
-        for key, own in rich.items()
-    }
-    shared = replace(START, **{name: _median(free.values(), name) for name in OUTSIDE_ITERATIONS})
-    factors = {key: fitted(own, IN_ITERATIONS, replace(free[key], **_outside(shared))) for key, own in rich.items()}
-    for engine in sorted({key[1] for key in classes}):
-        factors[(basis, engine, ANY, ANY, ANY)] = _typical(factors, engine, shared)
-    for key, own in classes.items():
-        if key not in factors:
-            factors[key] = _scaled(own, factors[(key[0], key[1], ANY, ANY, ANY)])
-    return factors
-
-
-def _outside(shared: Factors) -> dict[str, float]:
-    return {name: getattr(shared, name) for name in OUTSIDE_ITERATIONS}
 
 
 def _median(factors: Iterable[Factors], name: str) -> float:
     return float(median([getattr(each, name) for each in factors] or [getattr(START, name)]))
 
 
-def _typical(factors: Mapping[Key, Factors], engine: str, shared: Factors) -> Factors:
+def typical(factors: Mapping[Key, Factors], engine: str) -> Factors:
     """Return the median constants of an engine's classes, or of every engine's."""
     own = [each for key, each in factors.items() if key[1] == engine and key[3] != ANY]
     own = own or list(factors.values()) or [START]
-    return replace(shared, **{name: _median(own, name) for name in IN_ITERATIONS})
+    return replace(START, **{name: _median(own, name) for name in BOUNDS})
 
 
 def overall(factors: Mapping[Key, Factors]) -> Factors:
     """Return the median constants of every engine, for those nobody measured."""
-    return _typical(factors, "", replace(START, **_outside(next(iter(factors.values()))))) if factors else START
+    return typical(factors, "")
 
 
-def _scaled(cases: Sequence[Case], typical: Factors) -> Factors:
+def scaled(cases: Sequence[Case], like: Factors) -> Factors:
     """Return an engine's constants with one factor for the speed of a class's kernels."""
 
     def distance(scale: float) -> float:
-        factors = replace(typical, **{name: scale * getattr(typical, name) for name in SCALES})
-        pairs = errors_of(cases, {case.key: factors for case in cases})
+        factors = replace(like, **{name: scale * getattr(like, name) for name in SCALES})
+        pairs = [pair for pair in errors_of(cases, {case.key: factors for case in cases}) if is_central(pair)]
         return float(median(abs(float(np.log(pair.predicted / pair.measured))) for pair in pairs))
 
-    scale = min((float(each) for each in np.geomspace(0.6, 2.0, 25)), key=distance)
-    return replace(typical, **{name: scale * getattr(typical, name) for name in SCALES})
-
-
-def halves(cases: Sequence[Case]) -> tuple[list[Case], list[Case]]:
-    """Return the cases of every other group, and those of the groups between them."""
-    groups = sorted({case.run.group for case in cases})
-    first = set(groups[::2])
-    return [case for case in cases if case.run.group in first], [case for case in cases if case.run.group not in first]
-
-
-def with_fallback(factors: Mapping[Key, Factors], cases: Sequence[Case]) -> dict[Key, Factors]:
-    """Return factors for every class of the cases: its own, or its engine's."""
-    return {
-        case.key: factors.get(case.key) or factors[(case.key[0], case.key[1], ANY, ANY, ANY)]
-        for case in cases
-        if case.key in factors or (case.key[0], case.key[1], ANY, ANY, ANY) in factors
-    }
-
-
-def case_errors(pairs: Iterable[Measured]) -> list[float]:
-    """Return, for each run, the largest error of its figures. [fraction]."""
-    worst: dict[str, float] = {}
-    for pair in pairs:
-        worst[pair.case] = max(worst.get(pair.case, 0.0), abs(pair.error_fraction))
-    return list(worst.values())
-
-
-def class_left_out(cases: Sequence[Case], factors: Mapping[Key, Factors]) -> dict[str, float]:
-    """Return, for each engine, the median error of its runs under the median constants of its other classes."""
-    errors: dict[str, list[float]] = {}
-    for key in sorted({case.key for case in cases}):
-        others = {name: own for name, own in factors.items() if name != key and name[1] == key[1] and name[3] != ANY}
-        typical = _typical(others or factors, key[1], next(iter(factors.values())))
-        own = [case for case in cases if case.key == key]
-        errors.setdefault(key[1], []).extend(case_errors(errors_of(own, {key: typical})))
-    return {engine: median(values) for engine, values in errors.items()}
+    scale = min((float(each) for each in np.geomspace(0.4, 2.5, 15)), key=distance)
+    return replace(like, **{name: scale * getattr(like, name) for name in SCALES})

@@ -41,6 +41,24 @@ def rows_at_hand(folder: Path, names: Iterable[str]) -> list[Row]:
     return [row for name in names if (folder / name).is_file() for row in rows_of(folder / name)]
 
 
+def without_copies(rows: Iterable[Row]) -> tuple[list[Row], list[Skipped]]:
+    """Return rows whose figures are their own, and those that share every figure with a row of another GPU.
+
+    Two GPUs are never as fast to the last digit: one of the rows was copied, and nobody says which.
+    """
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(json.dumps(row.get("reported"), sort_keys=True), []).append(row)
+    own: list[Row] = []
+    copied: list[Skipped] = []
+    for alike in groups.values():
+        if len({row.get("gpu") for row in alike}) == 1:
+            own += alike
+        else:
+            copied += [Skipped(case=str(row["id"]), reason="its figures are those of another GPU too") for row in alike]
+    return own, copied
+
+
 def remarks(row: Row) -> str:
     """Return the quoted log and the notes to it, as one text."""
     return f"{row.get('quote')} {row.get('notes')}"

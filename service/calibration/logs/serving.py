@@ -1,23 +1,35 @@
 """A published serving run as values: what was served, what was sent, and what its users saw."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from service.calibration.logs.rows import Row, UnstatedError
+from service.calibration.logs.datasets import DataSet, data_set, mean_input_tokens, spread
+from service.calibration.logs.rows import Row, UnstatedError, remarks
+from service.calibration.logs.sent import Sent, Served, is_mlperf, read_sent, read_served, shared_tokens
 from service.engine import EngineName, WeightFormat
-from service.engine.time.lengths import FixedLength, Length, UniformLength
+from service.engine.time.lengths import Length, UniformLength
 
 ENGINES: Final[Mapping[str, EngineName]] = {"vllm": "vllm", "tensorrt-llm": "tensorrt-llm", "sglang": "sglang"}
 FORMATS: Final[Mapping[str, WeightFormat]] = {
-    "bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "int8": "int8", "int4": "int4", "fp4": "nvfp4", "nvfp4": "nvfp4",
-    "mxfp4": "mxfp4",
+    "bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "fp8": "fp8", "int8": "int8", "int4": "int4", "uint4": "int4",
+    "fp4": "nvfp4", "nvfp4": "nvfp4", "mxfp4": "mxfp4", "awq-int4": "int4", "autoround-int4": "int4",
+}  # fmt: skip
+# What a checkpoint's name says where the row says nothing.
+NAMED_FORMATS: Final[Mapping[str, WeightFormat]] = {
+    "fp8": "fp8", "awq": "int4", "int4": "int4", "nvfp4": "nvfp4", "mxfp4": "mxfp4",
 }  # fmt: skip
 HALVES: Final = ("bf16", "fp16")
 # InferenceX: lengths uniform between 0.8 and 1.0 of nominal.
 SHORTEST_FRACTION: Final = 0.8
-OPEN_REQUESTS: Final = 500
 MILLISECONDS_PER_S: Final = 1e3
+ASSUMED: Final = "C"  # the quality of rows whose settings are assumed in part
+# A trial by its own words; a GPU that its owner slowed is not the one of the data sheet.
+UNLIKE: Final = ("experimental", "power limit")
+# GuideLLM divides the whole latency by the tokens, the wait for the first one included (`time_per_output_token_ms`
+# in src/guidellm/schemas/request_stats.py); its time between tokens is what others call time per output token.
+WHOLE_LATENCY_TOLERANCE: Final = 0.03
+QUANTITIES: Final[Mapping[str, str]] = {"ttft_ms": "ttft", "tpot_ms": "tpot", "e2e_ms": "e2e"}
 STATISTICS: Final[Mapping[str, float | None]] = {
     "mean": None, "p50": 50.0, "median": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0,
 }  # fmt: skip
@@ -27,7 +39,7 @@ STATISTICS: Final[Mapping[str, float | None]] = {
 class Seen:
     """One latency that a run reports."""
 
-    quantity: str  # ttft, tpot
+    quantity: str  # ttft, tpot, e2e
     percent: float | None  # None: the mean
     value_s: float
 
@@ -37,94 +49,196 @@ class ServingLog:
     """One published run as its source states it; None where it states nothing."""
 
     case: str
+    source: str
     tier: str
     engine: EngineName
     version: str | None
     model: str
     gpu: str
-    weight_format: WeightFormat | None
-    weight_words: str  # as the source writes it
+    weight_format: WeightFormat | None  # None: the model's own
     is_cache_fp8: bool | None
     tensor_parallel_size: int
     pipeline_parallel_size: int
     data_parallel_size: int
+    num_gpus: int
     expert_parallel: bool
     spreads_attention: bool  # attention is replicated and requests are dealt out, if the model has experts
     is_inferencex: bool
     input_tokens: int
     output_tokens: int
+    unknown_tokens: int  # by how much prompts may be longer or shorter on average
+    shared_tokens: int
     inputs: Length
     outputs: Length
-    request_rate_per_s: float | None
-    num_requests: int
-    concurrency: int | None
+    sent: Sent
+    served: Served
+    limits_s: Mapping[str, float]  # that the run had to keep, by quantity, at p99
+    saturated: bool | None
+    is_doubtful: bool  # its source, or whoever collected it, says what makes it unlike others
     latencies: tuple[Seen, ...]
     reports_latency: bool
     tokens_per_s: float | None
     tokens_per_s_per_gpu: float | None
+
+    @property
+    def copies(self) -> int:
+        """Return how many equal replicas shared what was sent."""
+        replica = self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
+        return max(self.num_gpus // replica, 1)
 
 
 def read_serving(row: Row) -> ServingLog:
     """Return a run as values.
 
     Raises:
-        UnstatedError: its engine has no rules.
+        UnstatedError: its engine has no rules, or the row lacks what a simulation needs.
     """
     engine = ENGINES.get(str(row["engine"]).lower())
     if engine is None:
         raise UnstatedError(f"engine {row['engine']} has no profile")
-    reported, basis, words = row["reported"], str(row.get("length_basis")), str(row["weight_precision"])
-    rate = row.get("request_rate_per_s") or row.get("request_rate")
+    _refuse_unlike(row)
+    reported, basis, name = row["reported"], str(row.get("length_basis")), str(row.get("dataset"))
+    known = data_set(name)
+    input_tokens, output_tokens = mean_input_tokens(row.get("isl"), known, name), float(row["osl"])
+    has_experts_spread = int(row.get("ep") or 1) > 1
+    tensor_parallel_size, pipeline_parallel_size = _tensor_parallel_size(row), int(row.get("pp") or 1)
     return ServingLog(
         case=str(row["id"]),
+        source=str(row["source"]),
         tier=str(row.get("quality_tier")),
         engine=engine,
         version=_version(row),
-        model=str(row["model"]),
+        model=str(row["model"]).lstrip("- "),
         gpu=str(row["gpu"]),
-        weight_format=FORMATS.get(words.lower()),
-        weight_words=words,
-        is_cache_fp8=_is_fp8(row.get("kv_precision")),
-        tensor_parallel_size=int(row["tp"]),
-        pipeline_parallel_size=int(row.get("pp") or 1),
-        data_parallel_size=int(row.get("dp") or 1),
-        expert_parallel=int(row.get("ep") or 1) > 1,
-        spreads_attention="attention DP" in str(row.get("notes")),
-        is_inferencex="InferenceX" in str(row.get("dataset")),
-        input_tokens=int(row["isl"]),
-        output_tokens=int(row["osl"]),
-        inputs=_length(int(row["isl"]), basis),
-        outputs=_length(int(row["osl"]), basis),
-        request_rate_per_s=None if rate is None else float(rate),
-        num_requests=int(row.get("num_prompts") or OPEN_REQUESTS),
-        concurrency=int(row["concurrency"]) if row.get("concurrency") else None,
-        latencies=_latencies(reported),
-        reports_latency="ttft_ms" in reported or "tpot_ms" in reported,
+        weight_format=_format(row),
+        is_cache_fp8=_is_fp8(row),
+        tensor_parallel_size=tensor_parallel_size,
+        pipeline_parallel_size=pipeline_parallel_size,
+        # Without experts spread over them, ranks of data parallelism are replicas of their own.
+        data_parallel_size=int(row.get("dp") or 1) if has_experts_spread else 1,
+        num_gpus=int(row.get("num_gpus") or tensor_parallel_size * pipeline_parallel_size),
+        expert_parallel=has_experts_spread,
+        spreads_attention="attention DP" in str(row.get("notes")) or (is_mlperf(row) and has_experts_spread),
+        is_inferencex="InferenceX" in name,
+        input_tokens=round(input_tokens),
+        output_tokens=max(round(output_tokens), 1),
+        unknown_tokens=0 if known is None or row.get("isl") is not None else known.unknown_tokens,
+        shared_tokens=shared_tokens(row),
+        inputs=_length(input_tokens, basis, known, "input"),
+        outputs=_length(output_tokens, basis, known, "output"),
+        sent=read_sent(row),
+        served=read_served(row),
+        limits_s=_limits(row),
+        saturated=row.get("saturated"),
+        is_doubtful=str(row.get("quality_tier")) == ASSUMED or any(word in remarks(row) for word in UNLIKE),
+        latencies=tuple(_latencies(_paced(row))) or _of_full_batch(row),
+        reports_latency=any(name in reported for name in QUANTITIES) or "energy" in row,
         tokens_per_s=reported.get("output_tokens_per_s"),
         tokens_per_s_per_gpu=reported.get("output_tokens_per_s_per_gpu"),
     )
 
 
+def _tensor_parallel_size(row: Row) -> int:
+    """Return the ranks that split a layer: experts over more of them than that are dealt out to as many."""
+    stated, dealt = int(row["tp"]), int(row.get("ep") or 1) // int(row.get("dp") or 1)
+    return max(stated, dealt)
+
+
+def _refuse_unlike(row: Row) -> None:
+    """Refuse what is served or sent in a way that is not simulated beside measurements.
+
+    Raises:
+        UnstatedError: it is.
+    """
+    if not row.get("tp"):
+        raise UnstatedError("how many GPUs one replica takes is not stated")
+    if row.get("speculative_decoding"):
+        raise UnstatedError("how many drafted tokens were accepted is not stated")
+    if row.get("disaggregated"):
+        raise UnstatedError("pools of their own: what a transfer of caches takes is not in any row")
+    if is_mlperf(row) and "v6" in str(row["source"]) and _drafts(row):
+        raise UnstatedError("MLPerf v6.0 may draft in this scenario, and how many tokens were accepted is not stated")
+    if "VisionArena" in str(row.get("dataset")):
+        raise UnstatedError("how many tokens its images take is not stated")
+
+
+def _drafts(row: Row) -> bool:
+    """Return whether a scenario allows drafts: DeepSeek-R1 Interactive.
+
+    Source: mlcommons.org/2026/03/mlperf-inference-gpt-oss.
+    """
+    return "deepseek-r1" in str(row.get("dataset")) and str(row["id"]).endswith("interactive")
+
+
+def _paced(row: Row) -> Row:
+    """Return the reported figures with the time per output token as others define it.
+
+    Where tokens x time per output token is the whole latency, the wait for the first token is in it, and the time
+    between tokens stands for it.
+    """
+    reported = row["reported"]
+    tpot, e2e, ttft, between = (reported.get(f"{name}_ms") or {} for name in ("tpot", "e2e", "ttft", "itl"))
+    if not (tpot.get("mean") and e2e.get("mean") and ttft.get("mean") and between.get("mean")):
+        return dict(reported)
+    whole = tpot["mean"] * float(row["osl"]) / e2e["mean"]
+    waits = ttft["mean"] / e2e["mean"]
+    if waits < 2 * WHOLE_LATENCY_TOLERANCE or abs(whole - 1) > WHOLE_LATENCY_TOLERANCE + waits / 4:
+        return dict(reported)
+    return {**reported, "tpot_ms": {"mean": between["mean"]}}
+
+
 def _version(row: Row) -> str | None:
-    version = str(row.get("engine_version") or "").split()
+    version = str(row.get("engine_version") or "").removeprefix("v").split()
     return version[0] if version and version[0][:1].isdigit() else None
 
 
-def _is_fp8(stated: object) -> bool | None:
-    return None if stated is None else str(stated).lower().startswith("fp8")
+def _format(row: Row) -> WeightFormat | None:
+    """Return the format as stated, else as the checkpoint's name has it; None: the model's own.
+
+    Raises:
+        UnstatedError: the words mean no format.
+    """
+    words, name = row.get("weight_precision"), str(row["model"]).lower()
+    if words is None:
+        return next((known for part, known in NAMED_FORMATS.items() if part in name), None)
+    stated = FORMATS.get(str(words).lower().split(" (")[0])
+    if stated is None:
+        raise UnstatedError(f"weight precision {words} has no format")
+    # AMD's matrix cores know the open form of four bits alone.
+    return "mxfp4" if stated == "nvfp4" and "AMD" in str(row["gpu"]) else stated
 
 
-def _length(nominal_tokens: int, basis: str) -> Length:
+def _is_fp8(row: Row) -> bool | None:
+    stated = str(row.get("kv_precision") or "auto").lower()
+    if "kv-cache-dtype=fp8" in str(row.get("notes")) or "kv-cache-dtype fp8" in str(row.get("notes")):
+        return True
+    return None if stated == "auto" else stated.startswith("fp8")
+
+
+def _length(mean_tokens: float, basis: str, known: DataSet | None, side: str) -> Length:
     if f"{SHORTEST_FRACTION}x" in basis:
-        return UniformLength(shortest_tokens=int(SHORTEST_FRACTION * nominal_tokens), longest_tokens=nominal_tokens)
-    return FixedLength(tokens=nominal_tokens)
+        nominal = int(mean_tokens)
+        return UniformLength(shortest_tokens=int(SHORTEST_FRACTION * nominal), longest_tokens=nominal)
+    return spread(mean_tokens, 0.0 if known is None else getattr(known, f"{side}_variation"))
 
 
-def _latencies(reported: Row) -> tuple[Seen, ...]:
-    """Return the statistics that are known by name, of the first tokens and of those after."""
-    return tuple(
-        Seen(quantity=quantity, percent=STATISTICS[statistic], value_s=float(value) / MILLISECONDS_PER_S)
-        for quantity in ("ttft", "tpot")
-        for statistic, value in (reported.get(f"{quantity}_ms") or {}).items()
-        if statistic in STATISTICS and value
-    )
+def _limits(row: Row) -> dict[str, float]:
+    stated = row.get("slo_ms") or {}
+    return {name.removesuffix("_p99"): float(limit) / MILLISECONDS_PER_S for name, limit in stated.items()}
+
+
+def _latencies(reported: Row) -> Iterator[Seen]:
+    """Yield the statistics that are known by name: of first tokens, of those after, and of whole requests."""
+    for name, quantity in QUANTITIES.items():
+        for statistic, value in (reported.get(name) or {}).items():
+            if statistic in STATISTICS and value:
+                seconds = float(value) / MILLISECONDS_PER_S
+                yield Seen(quantity=quantity, percent=STATISTICS[statistic], value_s=seconds)
+
+
+def _of_full_batch(row: Row) -> tuple[Seen, ...]:
+    """Return the pace of a batch that is always full: requests in it / tokens per second."""
+    batch, tokens_per_s = row.get("avg_batch_size"), row["reported"].get("output_tokens_per_s")
+    if not batch or not tokens_per_s:
+        return ()
+    return (Seen(quantity="tpot", percent=None, value_s=float(batch) / float(tokens_per_s)),)

@@ -64,6 +64,24 @@ class Pools:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConfidentCount:
+    """The GPUs that keep the limits with a probability; 0 where none do."""
+
+    probability: float
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confidence:
+    """With which probability the count keeps the limits, given how far times were off where they were measured."""
+
+    probability: float  # 0.5: sized by medians, as likely too few as too many
+    slowdown: float  # what every time of the answer is longer than the median by
+    sample_error_fraction: float | None  # None: nobody asked, or nobody tells time
+    counts: tuple[ConfidentCount, ...]  # at 50, 80 and 95 %, and at the asked one; empty where nobody asked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:
     """The answer to: this model, this load, this GPU; how many?"""
 
@@ -89,6 +107,7 @@ class Sizing:
     latency: Latency | None
     at_load: LoadState | None
     saturation: Saturation
+    confidence: Confidence
     one_gpu_step_less: GpuStep | None
     one_gpu_step_more: GpuStep | None
     levers: tuple[Lever, ...]

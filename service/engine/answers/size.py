@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from service.engine.answers.advice import binding_constraint, would_fit
 from service.engine.answers.assumptions import size_assumptions
+from service.engine.answers.confidence import at, confidence_of, median_only, stated_in
 from service.engine.answers.described import Described, described
 from service.engine.answers.gpu_steps import next_smaller, notches, on_paid_gpus, one_step_less, one_step_more
 from service.engine.answers.levers import levers
@@ -14,6 +15,7 @@ from service.engine.fleet.figures import figures
 from service.engine.fleet.pools import PoolPair, decode_question, pools_for
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.ranking import best
+from service.engine.time.confidence import MEDIAN, sample_error
 
 POOLS_WARNING = (
     "gpus, cost, ttft_s and end_to_end_s are of both pools; layout, memory, at_load, saturation and engine_args are of "
@@ -28,11 +30,23 @@ def size(question: SizeQuestion) -> Sizing:
                (ceil(requests x (1 + headroom) / requests per replica) + spares)
                x tensor_parallel_size x pipeline_parallel_size x data_parallel_size
 
-    Among equals the cheapest is taken, then the one with the lowest latency at the asked load.
+    Among equals the cheapest is taken, then the one with the lowest latency at the asked load. With a stated
+    confidence every time is longer by what the basis and the sample may err, first seen with median times.
 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
+    if question.confidence is None:
+        return _sized(question)
+    median = _sized(at(question, MEDIAN, 0.0))
+    sample = sample_error(median.latency)
+    answer = median if question.confidence == MEDIAN else _sized(at(question, question.confidence, sample))
+    told = confidence_of(question, question.confidence, answer.gpus, median.latency, sample)
+    return replace(answer, confidence=told, assumptions=stated_in(answer.assumptions, question.confidence))
+
+
+def _sized(question: SizeQuestion) -> Sizing:
+    """Return the sizing under the times of the question."""
     return _size_pools(question) if question.disaggregated else _size_whole(question)
 
 
@@ -47,6 +61,7 @@ def _size_whole(question: SizeQuestion) -> Sizing:
         pools=None,
         binding_constraint=binding_constraint(chosen, smaller),
         would_fit=would_fit(chosen, question.limits, saving),
+        confidence=median_only(),
         one_gpu_step_less=one_step_less(question, chosen, smaller),
         one_gpu_step_more=one_step_more(question, chosen),
         levers=saving,

@@ -84,6 +84,7 @@ class SizeQuestion:
     left_out_offers: tuple[Offer, ...] = ()  # that the caller did not ask for: they tell why there is no price
     timers: StepTimers | None = None  # None: memory alone
     disaggregated: bool = False  # prefill and decode on GPUs of their own
+    confidence: float | None = None  # with which limits are kept; None: times are medians
     stays_in_server: bool = False  # no replica is spread over several servers
 
 

@@ -27,6 +27,13 @@ class Basis:
     note: str  # why the better basis does not speak; empty where it does
     overhead_source: str  # who says what a request waits outside iterations
     expected_error_fraction: float  # as the accuracy report measured it
+    stated_pace_error_fraction: float | None = None  # of step times alone, without the queues that they make
+
+    @property
+    def pace_error_fraction(self) -> float:
+        """Return how far step times may be off: as measured, else as far as any latency."""
+        stated = self.stated_pace_error_fraction
+        return self.expected_error_fraction if stated is None else stated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +51,7 @@ class Latency:
     basis: str  # measured-kernels, roofline
     basis_note: str  # why the better basis does not speak; empty where it does
     expected_error_fraction: float  # of that basis, as the accuracy report measured it
+    pace_error_fraction: float  # of its step times alone, without the queues that they make
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

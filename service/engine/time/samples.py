@@ -173,6 +173,7 @@ class ScheduleResult:
             basis=basis.name,
             basis_note=basis.note,
             expected_error_fraction=basis.expected_error_fraction,
+            pace_error_fraction=basis.pace_error_fraction,
         )
 
     def state(self, replicas: float) -> LoadState:

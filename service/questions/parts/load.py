@@ -125,6 +125,17 @@ class WithinLimits(Part):
         return Limits(ttft_s=self.ttft_s, tpot_s=self.tpot_s, percentile=self.percentile)
 
 
+class WithConfidence(Part):
+    """How sure the count must be."""
+
+    confidence: Annotated[float, Field(ge=0.5, lt=1, allow_inf_nan=False), NUMBER] | None = Field(
+        default=None,
+        description="probability that the count keeps the limits, given the error of the basis and of the sample; "
+        "default: times are medians, as likely too long as too short, and no other counts are shown [fraction]",
+        examples=[0.9],
+    )
+
+
 class WithHeadroom(Part):
     """What is kept free."""
 

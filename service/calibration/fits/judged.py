@@ -1,0 +1,146 @@
+"""Classes fitted, and judged on what a fit had not seen: whole sources, else whole groups of runs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from service.calibration.fits.serving import (
+    FEWEST_RUNS,
+    MOST_RUNS,
+    Case,
+    Key,
+    errors_of,
+    fitted,
+    is_central,
+    sampled,
+    scaled,
+    teaches,
+)
+from service.calibration.serving import Measured
+from service.performance.tables import Factors
+
+LATENCIES: Final = ("ttft", "tpot", "e2e")
+FOLD_EVALUATIONS: Final = 3
+FOLD_RUNS: Final = 18
+JUDGED_RUNS: Final = 80
+COVERED_FRACTION: Final = 0.8  # of paces, as `engine/time/confidence.py` takes them
+# Sources differ: what so many of the others' figures stay within, four in five of one more source's do.
+EXPECTED_FRACTION: Final = 0.88
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """Constants of one class, with the figures of runs that they, or those of a fold, had not seen."""
+
+    key: Key
+    factors: Factors
+    runs: int  # that the fit may look at
+    sources: tuple[str, ...]
+    unseen: tuple[Measured, ...]
+    unfit: tuple[Measured, ...]  # of runs that teach nothing of an engine: told, and no part of any expected error
+    is_by_source: bool  # left out by source, not by group
+
+
+def judged(key: Key, cases: Sequence[Case], like: Factors, factors: Factors) -> Judged:
+    """Return the constants of a class and how they do on what they had not seen.
+
+    Args:
+        key: the class.
+        cases: its runs.
+        like: median constants of the engine's other classes, which few runs keep to.
+        factors: constants that were fitted on all of its runs.
+    """
+    own = [case for case in cases if teaches(case)]
+    folds, is_by_source = _folds(own)
+    unseen: list[Measured] = []
+    for left_out in folds:
+        rest = [case for case in own if case not in left_out]
+        unseen += _errors(left_out, _fit_fold(rest, like))
+    others = [case for case in cases if not teaches(case)]
+    return Judged(
+        key=key,
+        factors=factors,
+        runs=len(own),
+        sources=tuple(sorted({case.run.log.source for case in own})),
+        unseen=tuple(unseen),
+        unfit=tuple(_errors(others, factors)),
+        is_by_source=is_by_source,
+    )
+
+
+def fit(cases: Sequence[Case], like: Factors, begin: Factors | None = None) -> Factors:
+    """Return constants of a class: all of them where latencies tell, else one speed of its kernels."""
+    timed = [case for case in cases if not case.run.is_throughput]
+    if len(timed) >= FEWEST_RUNS:
+        return fitted(sampled(timed, MOST_RUNS), begin or like, like)
+    return scaled(sampled(cases, MOST_RUNS), like) if cases else like
+
+
+def _fit_fold(rest: Sequence[Case], like: Factors) -> Factors:
+    """Return constants without what was left out; those of the engine where too little is left."""
+    timed = [case for case in rest if not case.run.is_throughput]
+    if len(timed) >= FEWEST_RUNS:
+        return fitted(sampled(timed, FOLD_RUNS), like, like, FOLD_EVALUATIONS)
+    return scaled(sampled(rest, FOLD_RUNS), like) if rest else like
+
+
+def _folds(cases: Sequence[Case]) -> tuple[list[list[Case]], bool]:
+    """Return what is left out in turn: every source, or every other group where there is one source."""
+    sources: dict[str, list[Case]] = {}
+    for case in cases:
+        sources.setdefault(case.run.log.source, []).append(case)
+    if len(sources) > 1:
+        return list(sources.values()), True
+    groups = sorted({case.run.group for case in cases})
+    halves = [set(groups[::2]), set(groups[1::2])]
+    return [[case for case in cases if case.run.group in half] for half in halves if half], False
+
+
+def _errors(cases: Sequence[Case], factors: Factors) -> list[Measured]:
+    chosen = sampled(cases, JUDGED_RUNS)
+    return [pair for pair in errors_of(chosen, {case.key: factors for case in chosen}) if is_central(pair)]
+
+
+def times_off(pair: Measured) -> float:
+    """Return by how much a prediction is off, whichever way: 1.0 is twice or half. [fraction]."""
+    ratio = pair.predicted / pair.measured
+    return max(ratio, 1 / ratio) - 1
+
+
+def expected_error(unseen: Sequence[Measured]) -> float | None:
+    """Return what four in five latencies of one more source stay within; of throughput where nothing else is known."""
+    latencies = [times_off(pair) for pair in unseen if pair.quantity in LATENCIES]
+    return _most(latencies or [times_off(pair) for pair in unseen], EXPECTED_FRACTION)
+
+
+def pace_error(unseen: Sequence[Measured]) -> float | None:
+    """Return what 80 % of unseen paces stay within: step times alone, without the queues that they make."""
+    paces = [times_off(pair) for pair in unseen if pair.quantity == "tpot"]
+    return _most(
+        paces or [times_off(pair) for pair in unseen if pair.quantity in ("e2e", "throughput")], COVERED_FRACTION
+    )
+
+
+def _most(errors: Sequence[float], fraction: float) -> float | None:
+    """Return what a share of errors stays within; None without any."""
+    return sorted(errors)[min(int(fraction * len(errors)), len(errors) - 1)] if errors else None
+
+
+def coverage(outcomes: Sequence[Judged]) -> float:
+    """Return the share of unseen latencies within what was expected of them from other sources' alone. [fraction]."""
+    within: list[bool] = []
+    for outcome in outcomes:
+        for source in outcome.sources:
+            others = [pair for pair in outcome.unseen if pair.source != source]
+            expected = expected_error(others) if others else expected_error(outcome.unseen)
+            own = [pair for pair in outcome.unseen if pair.source == source and pair.quantity in LATENCIES]
+            within += [times_off(pair) <= (expected or 0.0) for pair in own]
+    return sum(within) / len(within) if within else 1.0
+
+
+def by_class(cases: Sequence[Case]) -> Mapping[Key, list[Case]]:
+    """Return the runs of each class."""
+    classes: dict[Key, list[Case]] = {}
+    for case in cases:
+        classes.setdefault(case.key, []).append(case)
+    return classes

@@ -1,0 +1,80 @@
+"""Lengths of public data sets, for runs whose logs do not state them.
+
+Source:
+    github.com/mlcommons/inference b66003e: answers of Llama 2 70B have 294.45 tokens on average
+    (language/llama2-70b/README.md:266), and its questions no more than 1,024 (processorca.py:134); they are taken for
+    as long as the answers. Llama 3.1 405B: 9,400 tokens read and 680 written (mlcommons.org/2025/04/llm-inference-v5;
+    684.68 in language/llama3.1-405b/README.md:272). Llama 3.1 8B: 778 read and at most 128 written
+    (mlcommons.org/2025/09/small-llm-inference-5-1). DeepSeek-R1: 800 and 3,880
+    (mlcommons.org/2025/09/deepseek-inference-5-1; 3,886.2274 in language/deepseek-r1/README.md:271). Nothing states the
+    prompts of Mixtral 8x7B or of gpt-oss-120b.
+    ML.ENERGY publishes none: questions of GPQA have a hundred tokens or three, messages to LM Arena some tens to some
+    hundreds. Its runs count where that decides nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from service.calibration.logs.rows import UnstatedError
+from service.engine.time.lengths import EmpiricalLength, FixedLength, Length, LogNormalLength
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSet:
+    """How long a data set's prompts are, and how answers spread."""
+
+    input_tokens: int | None  # mean; None: not published
+    input_variation: float  # standard deviation over mean; 0: alike
+    output_variation: float
+    unknown_tokens: int = 0  # by how much the mean prompt may be off, either way
+
+
+# Answers of ShareGPT end where ChatGPT stopped: at one request a second GPUStack's latencies have p50 : p95 : p99 =
+# 0.89 : 2.6 : 3.0 of their mean, as a triangle has that falls from nothing to three times the mean.
+FALLING: Final = -1.0
+FALLING_STEPS: Final = 100
+
+# Spread of answers: exp(sigma) from p90 / p50 of the published end-to-end latencies at an even pace.
+DATA_SETS: Final[Mapping[str, DataSet]] = {
+    "(openorca)": DataSet(input_tokens=294, input_variation=0.7, output_variation=0.65),
+    "llama3_1-405b": DataSet(input_tokens=9_400, input_variation=0.7, output_variation=0.25),
+    "llama3_1-8b": DataSet(input_tokens=778, input_variation=0.4, output_variation=0.09),
+    "deepseek-r1": DataSet(input_tokens=800, input_variation=0.7, output_variation=1.4),
+    "mixtral-8x7b": DataSet(input_tokens=None, input_variation=0.7, output_variation=0.79),
+    "gpt-oss-120b": DataSet(input_tokens=None, input_variation=0.5, output_variation=0.21),
+    "lm-arena-chat": DataSet(input_tokens=275, input_variation=1.0, output_variation=0.8, unknown_tokens=225),
+    "gpqa": DataSet(input_tokens=200, input_variation=0.5, output_variation=0.8, unknown_tokens=100),
+    "sharegpt": DataSet(input_tokens=None, input_variation=1.2, output_variation=FALLING),
+}
+
+
+def data_set(name: str) -> DataSet | None:
+    """Return what is known of a data set by a source's words for it; None for drawn or unknown lengths."""
+    words = name.lower()
+    return next((known for part, known in DATA_SETS.items() if part in words), None)
+
+
+def mean_input_tokens(stated: float | None, known: DataSet | None, name: str) -> float:
+    """Return the mean prompt: as stated, else as published.
+
+    Raises:
+        UnstatedError: nobody says.
+    """
+    if stated is not None:
+        return float(stated)
+    if known is None or known.input_tokens is None:
+        raise UnstatedError(f"nobody publishes how long the prompts of {name} are")
+    return float(known.input_tokens)
+
+
+def spread(mean_tokens: float, variation: float) -> Length:
+    """Return lengths around a mean."""
+    if variation == FALLING:
+        shares = [(step + 0.5) / FALLING_STEPS for step in range(FALLING_STEPS)]
+        return EmpiricalLength(
+            tokens=tuple(max(round(3 * mean_tokens * (1 - (1 - share) ** 0.5)), 1) for share in shares)
+        )
+    if not variation:
+        return FixedLength(tokens=max(round(mean_tokens), 1))
+    return LogNormalLength(mean_tokens=max(mean_tokens, 1.0), variation=variation)

@@ -1,0 +1,63 @@
+"""Whether open loops hold, and whether what is sized at a confidence keeps the limits that a run had to keep."""
+
+from dataclasses import replace
+from typing import Final
+
+from service.calibration.serving import Run, at_the_door
+from service.engine import Timing, benchmarked
+from service.engine.time.confidence import slower_timing
+from service.engine.time.samples import ScheduleResult
+
+# A queue that takes more than this share of arrivals never empties.
+GROWING: Final = 0.05
+CONFIDENCE: Final = 0.9
+# Submitters ask for as much as their limits allow: one tenth more would break them.
+BEYOND: Final = 1.1
+LIMITED_PERCENTILE: Final = 99.0
+
+
+def saturates(run: Run, timing: Timing) -> bool | None:
+    """Return whether arrivals pile up by our times; None for users, who wait."""
+    rate = run.load.request_rate_per_s
+    if rate is None:
+        return None
+    return benchmarked(run.plan, at_the_door(run, timing), run.traffic, run.load).queue_growth_per_s > GROWING * rate
+
+
+def saturated(run: Run) -> bool:
+    """Return whether arrivals piled up as measured: as stated, else where fewer were answered than came."""
+    if run.log.saturated is not None:
+        return run.log.saturated
+    return not run.log.sent.is_steady and _answered_fraction(run) < 1 - GROWING
+
+
+def _answered_fraction(run: Run) -> float:
+    """Return answered over sent; a short run ends later than its last arrival, by one request."""
+    sent, tokens_per_s = run.log.sent, run.log.tokens_per_s
+    if not sent.request_rate_per_s or not tokens_per_s or not sent.count:
+        return 1.0
+    longest_s = next((seen.value_s for seen in run.log.latencies if seen.quantity == "e2e"), 0.0)
+    lasted_s = sent.count * run.log.output_tokens / tokens_per_s - longest_s
+    return sent.count / sent.request_rate_per_s / lasted_s if lasted_s > 0 else 1.0
+
+
+def keeps_limits(run: Run, timing: Timing) -> bool | None:
+    """Return whether what is sized at 0.9 for a run's limits is no smaller than what ran; None without limits.
+
+    The run kept its limits at its rate. Its GPUs would be too few if they were taken to keep them at a tenth more.
+    """
+    rate = run.load.request_rate_per_s
+    if rate is None or not run.log.limits_s:
+        return None
+    load = replace(run.load, request_rate_per_s=BEYOND * rate)
+    seen = benchmarked(run.plan, slower_timing(at_the_door(run, timing), CONFIDENCE, 0.0), run.traffic, load)
+    return not _within(run, seen)
+
+
+def _within(run: Run, seen: ScheduleResult) -> bool:
+    samples = {"ttft": seen.ttft_s, "tpot": seen.tpot_s}
+    return all(
+        samples[quantity].percentile(LIMITED_PERCENTILE) <= limit
+        for quantity, limit in run.log.limits_s.items()
+        if quantity in samples
+    )

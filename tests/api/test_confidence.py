@@ -1,0 +1,48 @@
+"""A count that keeps limits with a stated probability, over HTTP."""
+
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+ASKED = {
+    "model": "llama-3.1-8b", "gpu": "h100", "request_rate_per_s": 60, "input_tokens": 1000, "output_tokens": 200,
+    "ttft_s": 0.5, "tpot_s": 0.02,
+}  # fmt: skip
+
+
+def sized(client: TestClient, **more: Any) -> dict[str, Any]:
+    document: dict[str, Any] = client.post("/size", json={**ASKED, **more}).json()
+    return document
+
+
+def origins(answer: dict[str, Any]) -> list[str]:
+    return [note["origin"] for note in answer["assumptions"] if note["name"] == "confidence"]
+
+
+def test_without_a_confidence_the_answer_says_that_it_is_the_median(client: TestClient) -> None:
+    answer = sized(client)
+
+    assert answer["confidence"] == {"probability": 0.5, "slowdown": 1.0, "sample_error_fraction": None, "counts": []}
+    assert origins(answer) == ["default"]
+
+
+def test_the_count_at_a_confidence_is_the_one_that_others_show_for_it(client: TestClient) -> None:
+    answers = {probability: sized(client, confidence=probability) for probability in (0.5, 0.8, 0.95)}
+
+    for probability, answer in answers.items():
+        shown = {count["probability"]: count["gpus"] for count in answer["confidence"]["counts"]}
+        assert shown == {each: other["gpus"] for each, other in answers.items()}
+        assert answer["gpus"] == shown[probability]
+        assert origins(answer) == ["request"]
+    counts = [answer["gpus"] for answer in answers.values()]
+    assert counts == sorted(counts)
+    assert counts[0] < counts[-1]
+
+
+@pytest.mark.parametrize("confidence", [0.3, 1.0, "likely"])
+def test_less_than_an_even_chance_and_certainty_are_refused(client: TestClient, confidence: object) -> None:
+    response = client.post("/size", json={**ASKED, "confidence": confidence})
+
+    assert response.status_code == 422
+    assert "confidence" in response.text

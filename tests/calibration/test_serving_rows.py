@@ -1,0 +1,132 @@
+"""Rows of published serving runs, in whatever way their sources sent prompts."""
+
+from typing import Any
+
+import pytest
+
+from service.calibration.logs.rows import UnstatedError, without_copies
+from service.calibration.logs.serving import read_serving
+
+ROW: dict[str, Any] = {
+    "id": "one", "source": "a source", "engine": "vLLM", "engine_version": "v0.13.0", "tp": 1, "num_gpus": 1,
+    "model": "meta-llama/Llama-3.1-8B-Instruct", "gpu": "NVIDIA H100 SXM 80GB", "weight_precision": "fp16",
+    "osl": 248, "dataset": "random", "reported": {"ttft_ms": {"mean": 25.2}, "e2e_ms": {"p99": 2138.2}},
+}  # fmt: skip
+
+
+def test_a_stated_prompt_is_taken_as_stated() -> None:
+    log = read_serving({**ROW, "isl": 547, "concurrency": 4})
+
+    assert (log.input_tokens, log.output_tokens, log.version) == (547, 248, "0.13.0")
+    assert [(seen.quantity, seen.percent) for seen in log.latencies] == [("ttft", None), ("e2e", 99.0)]
+
+
+def test_a_data_set_s_published_mean_stands_for_a_prompt_that_no_log_states() -> None:
+    log = read_serving({**ROW, "dataset": "MLPerf llama3_1-8b", "request_rate_per_s": 10, "quality_tier": "B-mlperf"})
+
+    assert log.input_tokens == 778
+    assert log.sent.is_steady
+
+
+def test_a_data_set_whose_mean_nobody_publishes_is_left_out_by_name() -> None:
+    with pytest.raises(UnstatedError, match="mixtral"):
+        read_serving({**ROW, "dataset": "MLPerf mixtral-8x7b", "request_rate_per_s": 10})
+
+
+def test_arrivals_by_the_clock_are_even_and_counted_by_the_notes() -> None:
+    row = {**ROW, "isl": 547, "request_rate_per_s": 8, "arrival": "constant", "notes": "100 prompts at 8/s"}
+    sent = read_serving(row).sent
+
+    assert (sent.how, sent.count) == ("arrivals", 100)
+    assert sent.burstiness > 1e6
+
+
+def test_all_at_once_is_one_burst_and_not_ten_prompts_a_user() -> None:
+    burst = read_serving({**ROW, "isl": 547, "concurrency": 1000.0, "notes": "Requests 1000, duration 72.75 s"})
+    closed = read_serving({**ROW, "isl": 547, "concurrency": 16})
+
+    assert burst.sent.count == 1_000
+    assert closed.sent.count == 160
+
+
+def test_a_stated_number_of_prompts_includes_ramp_and_drain() -> None:
+    assert read_serving({**ROW, "isl": 547, "concurrency": 16, "num_prompts": 48}).sent.count == 48
+
+
+def test_a_batch_that_is_always_full_tells_pace_by_its_tokens() -> None:
+    row = {
+        **ROW, "concurrency": 8, "energy": {"avg_power_w": 400}, "avg_batch_size": 8.0, "dataset": "gpqa",
+        "reported": {"output_tokens_per_s": 800.0},
+    }  # fmt: skip
+    log = read_serving(row)
+
+    assert log.sent.how == "full"
+    assert [(seen.quantity, seen.value_s) for seen in log.latencies] == [("tpot", 0.01)]
+
+
+def test_ranks_without_experts_spread_over_them_are_copies() -> None:
+    log = read_serving({**ROW, "isl": 547, "dp": 8, "num_gpus": 8})
+
+    assert (log.data_parallel_size, log.copies) == (1, 8)
+
+
+def test_mlperf_s_settings_are_read_by_its_harness_s_names() -> None:
+    notes = "Settings: kv=fp8, max_num_tokens=4608, gpu_batch_size=512 accelerator_model_name: NVIDIA B300"
+    log = read_serving({**ROW, "isl": 800, "tp": 8, "ep": 8, "quality_tier": "B-mlperf", "notes": notes})
+
+    assert (log.served.max_num_batched_tokens, log.served.max_num_seqs) == (4_608, 512)
+    assert log.spreads_attention  # 'enable_attention_dp': True in NVIDIA's config of DeepSeek-R1
+    assert log.sent.is_in_process
+
+
+def test_a_time_per_token_that_includes_the_first_is_read_from_the_time_between_tokens() -> None:
+    # GPUStack's GLM-5.2 on H200: 540.8 ms x 1,024 tokens are the 553.8 s of the whole request, 499.4 s of it a wait.
+    figures = {"ttft_ms": {"mean": 499_353.1}, "e2e_ms": {"mean": 553_770.0}, "itl_ms": {"mean": 53.19}}
+    row = {**ROW, "isl": 8_204, "osl": 1_024.0, "concurrency": 512}
+    log = read_serving({**row, "reported": {**figures, "tpot_ms": {"mean": 540.79, "p50": 659.16}}})
+    own = read_serving({**row, "reported": {**figures, "tpot_ms": {"mean": 53.2, "p50": 53.1}}})
+
+    assert [seen.value_s for seen in log.latencies if seen.quantity == "tpot"] == [0.05319]
+    assert [seen.value_s for seen in own.latencies if seen.quantity == "tpot"] == pytest.approx([0.0532, 0.0531])
+
+
+def test_figures_of_two_gpus_that_are_alike_to_the_digit_count_for_neither() -> None:
+    other = {**ROW, "id": "two", "gpu": "NVIDIA A100 SXM 80GB"}
+    own, copied = without_copies([ROW, other, {**ROW, "id": "three", "reported": {"ttft_ms": {"mean": 30.0}}}])
+
+    assert [row["id"] for row in own] == ["three"]
+    assert [skipped.case for skipped in copied] == ["one", "two"]
+
+
+def test_what_a_source_calls_a_trial_is_doubtful() -> None:
+    assert read_serving({**ROW, "isl": 547, "notes": "the source calls this work experimental"}).is_doubtful
+    assert read_serving({**ROW, "isl": 547, "quality_tier": "C"}).is_doubtful
+    assert not read_serving({**ROW, "isl": 547, "quality_tier": "B"}).is_doubtful
+
+
+def test_a_scenario_that_may_draft_is_left_out_by_name() -> None:
+    row = {
+        **ROW,
+        "source": "MLPerf Inference v6.0 results",
+        "quality_tier": "B-mlperf",
+        "dataset": "MLPerf deepseek-r1",
+    }
+
+    with pytest.raises(UnstatedError, match="draft"):
+        read_serving({**row, "id": "b300-deepseek-r1-interactive"})
+    assert read_serving({**row, "id": "b300-deepseek-r1-server"}).input_tokens == 800
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"tp": None}, "how many GPUs"),
+        ({"speculative_decoding": True}, "drafted"),
+        ({"disaggregated": {"prefill_workers": 1}}, "transfer"),
+        ({"weight_precision": "int3"}, "no format"),
+        ({"engine": "LLMBoost"}, "no profile"),
+    ],
+)
+def test_what_cannot_be_simulated_says_why(more: dict[str, Any], why: str) -> None:
+    with pytest.raises(UnstatedError, match=why):
+        read_serving({**ROW, "isl": 547, **more})
