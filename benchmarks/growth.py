@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from service.catalog.database import make_engine, migrate, writing
 from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
-from service.catalog.seed import seed_entries
+from service.catalog.seed_files import seed_entries
 from service.catalog.store import put_gpu, put_model, put_offer, raise_revision
 
 RESULTS = Path(".benchmarks/growth.json")

@@ -108,7 +108,7 @@ def serve(
 
 
 def _end(*_: object) -> None:
-    """End as asked: once all is answered and closed, the server raises the signal again, which by itself is a failure."""
+    """End as asked: the server raises the signal again once all is closed, which by itself would be a failure."""
     sys.stdout.flush()
     os._exit(0)
 
