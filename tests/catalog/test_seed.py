@@ -196,6 +196,7 @@ ROUNDED = {
     "kimi-k2-thinking": 1026,
     "step-3.7-flash": 198,
     "dbrx-instruct": 132,
+    "opt-125m": 0.125,
     "olmoe-1b-7b": 6.9,
     "moonlight-16b-a3b": 16,
     "aya-expanse-32b": 32.3,
@@ -345,6 +346,14 @@ def test_only_models_with_known_structures_are_sizable(catalog: Snapshot) -> Non
 
     assert set(refused) <= {"glm-5.3-flash", "qwen3.8-flash-next"}
     assert all("no rule" in reason for reason in refused.values() if reason)
+
+
+@pytest.mark.parametrize("model_id", ["glm-5.3-flash", "qwen3.8-flash-next"])
+def test_a_refused_structure_says_what_of_it_is_not_known(catalog: Snapshot, model_id: str) -> None:
+    reason = catalog.refusal(model_id) or ""
+
+    assert "a ring of raw keys for each request" in reason
+    assert "no published plan" in reason
 
 
 def test_every_checkpoint_says_the_format_that_its_quantization_is() -> None:

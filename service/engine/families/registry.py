@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from service.engine.errors import UnsupportedModelError
 from service.engine.families.parts.family import Family
+from service.engine.families.parts.unruled import UNKNOWN
 
 Value = TypeVar("Value")
 NOT_FAMILIES: Final = frozenset({"parts", "registry"})
@@ -46,8 +47,11 @@ class Registry:
         """
         known = self.families.get(name)
         if known is None:
+            refused = (
+                f"there is no rule yet for the architecture {name[:80]!r}, so it is refused rather than approximated"
+            )
             raise UnsupportedModelError(
-                f"there is no rule yet for the architecture {name[:80]!r}, so it is refused rather than approximated",
+                f"{refused}: {UNKNOWN[name]}" if name in UNKNOWN else refused,
                 field="model_config.architectures",
                 accepted=", ".join(sorted(self.families)),
             )
