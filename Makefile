@@ -10,7 +10,7 @@ PORT ?= 8000
 COMPILE := $(BIN)/python -c "from service.engine.time.ready import make_ready; make_ready()"
 
 .DEFAULT_GOAL := help
-.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench overload soak promises way figures openapi lint-openapi sbom audit lock clean
+.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench overload image-rehearsal soak promises way figures openapi lint-openapi sbom audit lock clean
 
 help: ## Show the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-10s %s\n", $$1, $$2}'
@@ -72,10 +72,14 @@ fit-serving: $(VENV)/.dev ## Derive the factors of step times from published run
 bench: $(VENV)/.dev ## Benchmarks, reported and never asserted; over HTTP beside stored figures, or an earlier release: make bench [BESIDE=DIR] [KEEP=1]
 	$(BIN)/pytest benchmarks --benchmark-only
 	$(BIN)/python -m benchmarks.overload --shell
+	$(BIN)/python -m benchmarks.growth
 	$(BIN)/python -m benchmarks.latency $(if $(BESIDE),--beside $(BESIDE)) $(if $(KEEP),--keep)
 
 overload: $(VENV)/.dev ## Goodput beyond capacity, and the shell beside a bare route
 	$(BIN)/python -m benchmarks.overload
+
+image-rehearsal: $(VENV)/.dev ## The Dockerfile's own lines without a container: locked install, compiled loop, a start that is not root's (2 minutes)
+	$(BIN)/python -m benchmarks.image
 
 soak: $(VENV)/.dev ## Kills under load, then ten minutes at half of capacity
 	$(BIN)/python -m benchmarks.soak

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
+from benchmarks.image import Rehearsal, instructions
 from tests.api.served import served
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -96,6 +97,21 @@ def test_the_image_is_unprivileged_and_compiles_what_it_runs() -> None:
     assert lines.index("USER 10001") < next(at for at, line in enumerate(lines) if "make_ready()" in line)
     assert "NUMBA_CACHE_DIR" in DOCKERFILE
     assert "--require-hashes" in DOCKERFILE
+
+
+def test_the_image_s_own_commands_are_what_is_rehearsed() -> None:
+    """`make image-rehearsal` runs them, in the order of the Dockerfile; here stands that it runs these and no others."""
+    lines = list(instructions(DOCKERFILE))
+    rehearsal = Rehearsal(root=Path("/somewhere"), environment={})
+    said = [rest for word, rest in lines if word == "RUN"]
+    done = [rehearsal.command(line).replace("/somewhere", "") for line in said]
+
+    assert len(said) == DOCKERFILE.count("\nRUN ")
+    assert [(line, ran) for line, ran in zip(said, done, strict=True) if line != ran] == [
+        ("useradd --system --uid 10001 --create-home --home-dir /srv/sizer sizer", "mkdir -p /srv/sizer")
+    ]
+    with pytest.raises(ValueError, match="ADD is not rehearsed"):
+        rehearsal.follow("ADD", "https://example.com/ /")
 
 
 def test_the_proxy_gives_up_before_clients_hold_it_and_after_the_service_answered() -> None:

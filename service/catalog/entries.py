@@ -69,9 +69,13 @@ def _storable(value: Any, depth: int = 0) -> Any:
     # Neither JSON nor PostgreSQL has them; this is how transformers writes them.
     if isinstance(value, float) and not math.isfinite(value):
         return {"__float__": "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"}
-    if isinstance(value, str) and ("\0" in value or any("\ud800" <= char <= "\udfff" for char in value)):
+    if isinstance(value, str) and not _is_text(value):
         raise ValueError("a text holds a NUL or half a surrogate pair; accepted: Unicode text")
     return value
+
+
+def _is_text(value: str) -> bool:
+    return "\0" not in value and (value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value))
 
 
 # A config.json as it is published, in what every database and every client can hold.

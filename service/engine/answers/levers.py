@@ -7,7 +7,7 @@ from typing import Final
 
 from service.engine.answers.results import Lever
 from service.engine.errors import EngineError
-from service.engine.fleet.aims import NOTHING, Merit, aim_of
+from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.choice import better
 from service.engine.fleet.deployments import Deployment
@@ -71,17 +71,17 @@ def levers(question: SizeQuestion, chosen: Deployment) -> tuple[Lever, ...]:
     told: dict[Change, Merit] = {}
     for change in changes_to_try(question):  # pairs come last
         beaten = min((then for part, then in told.items() if part.is_part_of(change)), default=now)
-        then = _changed(question, change, beaten)
+        then = _changed(question, change, beaten, aim)
         if then < beaten:
             told[change] = then
     in_order = sorted(told, key=lambda change: (*told[change], *change.named))
     return tuple(_told(change, now, told[change]) for change in in_order)
 
 
-def _changed(question: SizeQuestion, change: Change, beaten: Merit) -> Merit:
+def _changed(question: SizeQuestion, change: Change, beaten: Merit, aim: Aim) -> Merit:
     """Return the GPUs and the price with a change, where they are less than so much; else that."""
     try:
-        return better(replace(question, settings=change.made(question.settings)), beaten)
+        return better(replace(question, settings=change.made(question.settings)), beaten, aim)
     except EngineError:
         return beaten  # the caller's layout is not legal for this format
 

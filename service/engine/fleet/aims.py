@@ -29,7 +29,7 @@ class Aim:
     objective: Objective
     gpu: Gpu
     offers: tuple[Offer, ...]  # of this GPU
-    _costs: dict[tuple[int, int], Cost | None] = field(default_factory=dict, repr=False, compare=False)
+    costs: dict[tuple[int, int], Cost | None] = field(default_factory=dict, repr=False, compare=False)  # told so far
 
     def merit(self, layout: Layout, replicas: float) -> Merit:
         """Return how good so many replicas are; it never falls as they grow in number."""
@@ -49,15 +49,15 @@ class Aim:
         """Return the cheapest way to rent so many replicas; None where no offer holds them."""
         per_replica = layout.gpus_per_replica
         key = (per_replica, replicas)
-        if key not in self._costs:
+        if key not in self.costs:
             fleet = Fleet(
                 gpu=self.gpu.id,
                 replicas=replicas,
                 gpus_per_replica=per_replica,
                 gpus_per_node=self.gpu.gpus_per_node,
             )
-            self._costs[key] = cheapest(fleet, self.offers)
-        return self._costs[key]
+            self.costs[key] = cheapest(fleet, self.offers)
+        return self.costs[key]
 
     def most_replicas(self, layout: Layout, known: Merit, *, is_equal_welcome: bool) -> float:
         """Return the most replicas that are better than what is known, or as good; infinite where any number is.

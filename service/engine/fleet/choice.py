@@ -28,6 +28,7 @@ from service.engine.fleet.variants import Planner, roomiest, variants
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import needs_time
+from service.engine.time.demand import kind_of
 from service.engine.time.estimate import hoped_users
 from service.engine.time.replica import timed
 
@@ -75,10 +76,14 @@ class _Search:
 
     def usual(self, known: Merit, *, is_equal_welcome: bool = True) -> Merit:
         """Look at usual layouts with the engine's own settings; return the best that is known then."""
-        for bound, plan in self._by_bound(self._first_looked_at(), partial(self.plan, self.resolved)):
-            if bound == NOTHING:
+        for bound, plan in self._steps(self._first_looked_at(), partial(self.plan, self.resolved)):
+            is_past = bound > known or (bound == known and not is_equal_welcome)
+            if plan is None:  # not even one replica of what is left is good enough: none of it is planned
+                if is_past and (self.kept or not is_equal_welcome):
+                    break
+            elif bound == NOTHING:
                 self.hopeless.append((self.resolved, plan))
-            elif bound > known or (bound == known and not is_equal_welcome):
+            elif is_past:
                 break
             else:
                 known = min(known, self._tried(self.resolved, plan, known, is_equal_welcome=is_equal_welcome))
@@ -133,7 +138,8 @@ class _Search:
         if not plan.holds_one_request or not needs_time(question.load, question.limits):
             return True
         replica = timed(plan, question.timers, question.load)
-        return replica is None or hoped_users(replica.serving, question.limits, CERTAIN) >= replica.slots
+        certain = CERTAIN[kind_of(question.load)]
+        return replica is None or hoped_users(replica.serving, question.limits, certain) >= replica.slots
 
     def _tried(self, resolved: Resolved, plan: MemoryPlan, known: Merit, *, is_equal_welcome: bool) -> Merit:
         """Keep a plan's deployment if it is as good as what is known; return how good it is."""
@@ -161,12 +167,6 @@ class _Search:
             yield bound, plan is not None
             if plan is not None:
                 return
-
-    def _by_bound(
-        self, layouts: Sequence[Layout], plan_of: Callable[[Layout], MemoryPlan]
-    ) -> Iterator[tuple[Merit, MemoryPlan]]:
-        """Yield plans by what may be hoped of them, the best first; who stops early plans only what came."""
-        return ((bound, plan) for bound, plan in self._steps(layouts, plan_of) if plan is not None)
 
     def _steps(
         self, layouts: Sequence[Layout], plan_of: Callable[[Layout], MemoryPlan]
@@ -253,20 +253,21 @@ def deployments(
     return recalled(question, hope, objective, at_most, found)
 
 
-def better(question: SizeQuestion, than: Merit, objective: Objective = "gpus", hope: float = HOPED) -> Merit:
+def better(question: SizeQuestion, than: Merit, aim: Aim | None = None, hope: float = HOPED) -> Merit:
     """Return how good the best deployment is that is truly better than a bound; the bound itself where none is.
 
-    As `best` of `deployments` tells it, but for which of equals it is: those are not looked at.
+    As `best` of `deployments` tells it, but for which of equals it is: those are not looked at. Questions that differ
+    in settings alone may share an aim, and so the prices of fleets; by default it is GPUs, then their price.
 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
 
-    def found(aim: Aim) -> tuple[Deployment, ...]:
-        return tuple(_searched(question, aim, hope, lambda search: search.look_at_better(than)).kept)
+    def found(noting: Aim) -> tuple[Deployment, ...]:
+        return tuple(_searched(question, noting, hope, lambda search: search.look_at_better(than)).kept)
 
-    kept = recalled(question, ("better", hope), objective, than, found)
-    aim = aim_of(objective, question.gpu, question.offers)
+    aim = aim or aim_of("gpus", question.gpu, question.offers)
+    kept = recalled(question, ("better", hope), aim.objective, than, found, aim)
     return min((aim.merit(each.layout, each.replicas) for each in kept), default=than)
 
 

@@ -63,14 +63,19 @@ def in_same_order(before: Sequence[Merit], today: Sequence[Merit]) -> bool:
     )
 
 
-def noted_aim(objective: Objective, question: SizeQuestion) -> NotedAim:
-    """Return an objective at the prices of a question, which notes what it told."""
-    aim = aim_of(objective, question.gpu, question.offers)
-    return NotedAim(objective=objective, gpu=aim.gpu, offers=aim.offers)
+def noted_aim(objective: Objective, question: SizeQuestion, priced: Aim | None = None) -> NotedAim:
+    """Return an objective at the prices of a question, which notes what it told; what another has priced is shared."""
+    aim = aim_of(objective, question.gpu, question.offers) if priced is None else priced
+    return NotedAim(objective=objective, gpu=aim.gpu, offers=aim.offers, costs=aim.costs)
 
 
 def recalled(
-    question: SizeQuestion, way: Hashable, objective: Objective, at_most: Merit, search: Callable[[NotedAim], Outcome]
+    question: SizeQuestion,
+    way: Hashable,
+    objective: Objective,
+    at_most: Merit,
+    search: Callable[[NotedAim], Outcome],
+    priced: Aim | None = None,
 ) -> Outcome:
     """Return what a search finds: as it was found before, where today's prices order all it compared as then.
 
@@ -80,6 +85,7 @@ def recalled(
         objective: what is compared; latency is not kept.
         at_most: the merit that is to be reached.
         search: what looks, and compares merits of the aim it is given, and nothing else that depends on prices.
+        priced: an aim of the same objective, GPU and offers, whose prices are shared; None: of its own.
     """
     if objective == "latency":
         return search(noted_aim(objective, question))
@@ -89,7 +95,7 @@ def recalled(
     before = cast("_Made[Outcome] | None", kept.get(key))
     if before is not None and before.ends_alike(aim_of(objective, question.gpu, question.offers), at_most):
         return before.outcome
-    aim = noted_aim(objective, question)
+    aim = noted_aim(objective, question, priced)
     outcome = search(aim)
     kept.put(key, _Made(outcome=outcome, at_most=at_most, noted=aim.noted))
     return outcome

@@ -6,7 +6,7 @@ from math import ceil, inf
 import pytest
 
 from service.engine.answers.gpu_steps import next_smaller
-from service.engine.fleet.aims import NOTHING, aim_of
+from service.engine.fleet.aims import NOTHING, Merit, aim_of
 from service.engine.fleet.choice import better, deployments, least
 from service.engine.fleet.deployments import keeps_limits
 from service.engine.fleet.questions import StatedSettings
@@ -14,6 +14,7 @@ from service.engine.fleet.ranking import best
 from service.engine.inputs import Headroom, Limits, Load, StatedLayout
 from service.engine.time.carried import carried_in_memory
 from tests.engine.conftest import Asked, arrivals, users
+from tests.work import functions_of
 
 
 def test_memory_alone_takes_as_many_replicas_as_hold_the_users(asked: Asked) -> None:
@@ -95,3 +96,30 @@ def test_what_is_chosen_keeps_its_limits_at_exactly_its_share(asked: Asked, load
     question = asked("llama-3.1-8b", load=load, limits=Limits(ttft_s=1.0, tpot_s=0.03))
 
     assert keeps_limits(best(deployments(question), question), question)
+
+
+def test_what_cannot_be_better_is_not_even_planned(asked: Asked) -> None:
+    question = asked("llama-3.1-8b", load=users(1))
+    chosen = best(deployments(question), question)
+    merit = aim_of("gpus", question.gpu, question.offers).merit(chosen.layout, chosen.replicas)
+    narrower = replace(question, settings=StatedSettings(kv_cache_dtype="fp8", weight_format="fp8"))
+
+    work = functions_of(lambda: better(narrower, merit))
+
+    assert merit[0] == 1
+    assert work["engine.fleet.choice:better"] == 1
+    assert work["engine.fleet.deployments:plan_for"] == 0
+
+
+def test_fleets_of_one_aim_are_priced_once_for_all_settings(asked: Asked) -> None:
+    question = asked("llama-3.3-70b", load=users(40))
+    aim = aim_of("gpus", question.gpu, question.offers)
+    better(question, NOTHING, aim)
+    narrower = replace(question, settings=StatedSettings(kv_cache_dtype="fp8"))
+    priced = set(aim.costs)
+
+    merits: list[Merit] = []
+    work = functions_of(lambda: merits.append(better(narrower, NOTHING, aim)))
+
+    assert work["engine.fleet.costs:cheapest"] == len(aim.costs) - len(priced) < len(priced)
+    assert merits == [better(replace(narrower, model=replace(narrower.model)), NOTHING)]
