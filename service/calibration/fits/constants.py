@@ -187,11 +187,11 @@ def _row(
     }
 
 
-def written(found: Calibration, path: Path) -> None:
+def written(calibration: Calibration, path: Path) -> None:
     """Replace what was fitted in a calibration file; what else it holds stays."""
     text = path.read_text(encoding="utf-8")
     head, _, _ = text.partition("left_out:\n")
     head, _, _ = head.partition("rows:\n")
-    fitted = {"left_out": list(found.left_out), "rows": list(found.rows)}
+    fitted = {"left_out": list(calibration.left_out), "rows": list(calibration.rows)}
     body = yaml.safe_dump(fitted, sort_keys=False, default_flow_style=None, width=400)
     path.write_text(head + body, encoding="utf-8")

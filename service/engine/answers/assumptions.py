@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from service.engine.answers.noted import amount, length, load_notes, note, spread, stated_or_default
 from service.engine.answers.rests import memory_measured_here, steps_measured_here
 from service.engine.engines.measured_here import MEASURED_HERE
 from service.engine.engines.rules import EngineRules
@@ -10,7 +11,7 @@ from service.engine.fleet.questions import CapacityQuestion, RecommendQuestion, 
 from service.engine.fleet.results import Assumption, Origin, Scalar
 from service.engine.fleet.settings import Resolved, resolved_drafts
 from service.engine.fleet.shortlist import SHORTLIST_SOURCE
-from service.engine.inputs import EngineSettings, Headroom, Limits, Load
+from service.engine.inputs import EngineSettings, Headroom, Limits
 from service.engine.memory.plan import MemoryPlan, keeps_separate_pools
 from service.engine.memory.separate_pools import MAMBA_FULL_MEMORY_RATIO, states_per_request, windows_ratio
 from service.engine.time.confidence import MEDIAN
@@ -19,13 +20,10 @@ from service.engine.time.replica import Replica
 MEDIAN_SOURCE = (
     "times are medians, as likely too long as too short; state confidence=0.9 for a count that holds nine times in ten"
 )
-KV_REQUEST_SOURCE = "every request is held at its full length, input and output together"
-PREFIX_SOURCE = "shared prefixes are not counted on: every request holds its own cache"
 GIVEN_POOL_SOURCE = "the pool is given, so gpu_memory_utilization does not size it"
 POOLS_SOURCE = "SGLang server_args.py: how pools of separate kinds of layers share the memory"
 STATES_SOURCE = "SGLang kv_cache_configurator.py: 1, 2 more for prefixes, 2 more with extra_buffer (since mid-2026)"
 PLAN_SOURCE = "no such rules are known for the stated version: the cache's blocks, layouts and weights follow this one"
-LENGTHS_SOURCE = "requests that are all alike would keep in step; real ones do not"
 FLOOR_SOURCE = "no limits are stated: somebody is taken to read along; service_class=batch drops these limits"
 SHAPE_SOURCE = "tensor_parallel_size of the smallest layout that carries a single request, whatever the load"
 SHORTENED_SOURCE = "shortened to what the pool holds"
@@ -40,36 +38,36 @@ def size_assumptions(question: SizeQuestion, deployment: Deployment) -> tuple[As
     """Return what a sizing rests on."""
     return (
         *_shared(deployment.resolved, deployment.plan),
-        *_load(question.load),
+        *load_notes(question.load),
         *_limits(question.limits),
         *_time(deployment.replica),
         *_headroom(question.headroom),
-        *((_note("confidence", MEDIAN, "default", MEDIAN_SOURCE),) if deployment.replica is not None else ()),
+        *((note("confidence", MEDIAN, "default", MEDIAN_SOURCE),) if deployment.replica is not None else ()),
     )
 
 
 def replicas_assumptions(question: SizeQuestion, pod: Deployment) -> tuple[Assumption, ...]:
     """Return what a number of pods rests on."""
     is_stated = question.layout.tensor_parallel_size is not None
-    shape = _note("layout", pod.layout.tensor_parallel_size, "chosen", SHAPE_SOURCE)
+    shape = note("layout", pod.layout.tensor_parallel_size, "chosen", SHAPE_SOURCE)
     return (*(() if is_stated else (shape,)), *size_assumptions(question, pod))
 
 
 def capacity_assumptions(question: CapacityQuestion, deployment: Deployment) -> tuple[Assumption, ...]:
     """Return what a capacity rests on."""
     lengths = (
-        (_note("context_tokens", deployment.plan.context_tokens, "default", WHOLE_CONTEXT_SOURCE),)
+        (note("context_tokens", deployment.plan.context_tokens, "default", WHOLE_CONTEXT_SOURCE),)
         if question.input_tokens is None and question.output_tokens is None
         else (
-            _length("input_tokens", question.input_tokens),
-            _length("output_tokens", question.output_tokens),
+            length("input_tokens", question.input_tokens),
+            length("output_tokens", question.output_tokens),
         )
     )
     return (
         *_shared(deployment.resolved, deployment.plan),
         *lengths,
-        *_amount(question.load),
-        *_spread(question.load),
+        *amount(question.load),
+        *spread(question.load),
         *_limits(question.limits),
         *_time(deployment.replica),
     )
@@ -83,17 +81,17 @@ def recommend_assumptions(question: RecommendQuestion, limits: Limits) -> tuple[
         limits: those that hold, assumed where none were asked for.
     """
     return (
-        _note("model_config", question.model.id, "catalog", question.model.source),
+        note("model_config", question.model.id, "catalog", question.model.source),
         *_rules_notes(question.rules),
         *_stated_settings(question.settings, question.rules),
         *resolved_drafts(question.model, question.settings)[1],
         *_adapters(question.settings),
-        *_load(question.load),
+        *load_notes(question.load),
         *(_floor(limits) if limits != question.limits else _limits(limits)),
         *_headroom(question.headroom),
-        _stated_or_default("service_class", question.service_class, "interactive", FLOOR_SOURCE),
-        _stated_or_default("objective", question.objective, "cost", "cheapest first unless asked otherwise"),
-        *((_note("gpus", len(question.gpus), "chosen", SHORTLIST_SOURCE),) if question.is_shortlist else ()),
+        stated_or_default("service_class", question.service_class, "interactive", FLOOR_SOURCE),
+        stated_or_default("objective", question.objective, "cost", "cheapest first unless asked otherwise"),
+        *((note("gpus", len(question.gpus), "chosen", SHORTLIST_SOURCE),) if question.is_shortlist else ()),
     )
 
 
@@ -105,15 +103,15 @@ def _shared(resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
         "non_torch_bytes": memory.non_torch_bytes,
     }
     return (
-        _note("model_config", model.id, "catalog", model.source),
-        _note("checkpoint", resolved.checkpoint.hf_id, "catalog", resolved.checkpoint.source),
-        _note("gpu_memory_bytes", gpu.memory_bytes, "catalog", gpu.source),
+        note("model_config", model.id, "catalog", model.source),
+        note("checkpoint", resolved.checkpoint.hf_id, "catalog", resolved.checkpoint.source),
+        note("gpu_memory_bytes", gpu.memory_bytes, "catalog", gpu.source),
         *_rules_notes(rules),
         *resolved.assumptions,
         _served_context(resolved, plan),
         *_pool(plan),
         *_adapters(plan.settings),
-        *(_note(name, value, "measured", rules.measured_source) for name, value in measured.items()),
+        *(note(name, value, "measured", rules.measured_source) for name, value in measured.items()),
         *(memory_measured_here(plan) if rules.measured else ()),
     )
 
@@ -122,27 +120,27 @@ def _rules_notes(rules: EngineRules) -> Iterator[Assumption]:
     """Yield which version's rules size the memory, and whose rules plan the caches where that version has none."""
     yield _rules_note(rules)
     if rules.planned_as is not None:
-        yield _note("plan_rules", rules.planned_as, "default", PLAN_SOURCE)
+        yield note("plan_rules", rules.planned_as, "default", PLAN_SOURCE)
 
 
 def _served_context(resolved: Resolved, plan: MemoryPlan) -> Assumption:
     """Return the longest context served: as stated, by the lengths asked for, or the model's own."""
     served = plan.settings.max_model_len
     if resolved.stated.max_model_len is not None:
-        return _note("max_model_len", served, "request", None)
+        return note("max_model_len", served, "request", None)
     if served < resolved.settings.max_model_len:
-        return _note("max_model_len", served, "chosen", SHORTENED_SOURCE)
+        return note("max_model_len", served, "chosen", SHORTENED_SOURCE)
     if served < plan.model.architecture.default_max_model_len:
-        return _note("max_model_len", served, "chosen", ASKED_LENGTHS_SOURCE)
-    return _note("max_model_len", served, "default", "the model's longest context")
+        return note("max_model_len", served, "chosen", ASKED_LENGTHS_SOURCE)
+    return note("max_model_len", served, "default", "the model's longest context")
 
 
 def _rules_note(rules: EngineRules) -> Assumption:
     """Return which version's rules apply: the stated one's, else the newest."""
     if rules.is_version_stated:
-        return _note("rules_version", rules.rules_version, "request", rules.source)
+        return note("rules_version", rules.rules_version, "request", rules.source)
     newest = f"{rules.source}; engine_version is not stated, so the newest rules apply"
-    return _note("rules_version", rules.rules_version, "default", newest)
+    return note("rules_version", rules.rules_version, "default", newest)
 
 
 def _pool(plan: MemoryPlan) -> tuple[Assumption, ...]:
@@ -150,10 +148,10 @@ def _pool(plan: MemoryPlan) -> tuple[Assumption, ...]:
     size, given = plan.kv_cache.block_size, plan.settings.kv_cache_memory_bytes
     is_own = size != plan.settings.block_size
     return (
-        _note("block_size", size, "default", "the engine's own choice for this model")
+        note("block_size", size, "default", "the engine's own choice for this model")
         if is_own
-        else _note("block_size", size, "request", None),
-        *((_note("kv_cache_memory_bytes", given, "request", GIVEN_POOL_SOURCE),) if given is not None else ()),
+        else note("block_size", size, "request", None),
+        *((note("kv_cache_memory_bytes", given, "request", GIVEN_POOL_SOURCE),) if given is not None else ()),
         *_ratios(plan),
     )
 
@@ -163,11 +161,11 @@ def _ratios(plan: MemoryPlan) -> Iterator[Assumption]:
     if not keeps_separate_pools(plan.model.architecture, plan.rules):
         return
     if plan.kv_cache.state_bytes_per_request:
-        yield _note("mamba_full_memory_ratio", float(MAMBA_FULL_MEMORY_RATIO), "default", POOLS_SOURCE)
-        yield _note("states_per_request", states_per_request(plan.settings), "default", STATES_SOURCE)
+        yield note("mamba_full_memory_ratio", float(MAMBA_FULL_MEMORY_RATIO), "default", POOLS_SOURCE)
+        yield note("states_per_request", states_per_request(plan.settings), "default", STATES_SOURCE)
     if any(group.window_tokens for group in plan.kv_cache.groups):
         origin: Origin = "default" if plan.settings.swa_full_tokens_ratio is None else "request"
-        yield _note("swa_full_tokens_ratio", float(windows_ratio(plan.settings)), origin, POOLS_SOURCE)
+        yield note("swa_full_tokens_ratio", float(windows_ratio(plan.settings)), origin, POOLS_SOURCE)
 
 
 def _stated_settings(stated: StatedSettings, rules: EngineRules) -> Iterator[Assumption]:
@@ -191,75 +189,29 @@ def _stated_settings(stated: StatedSettings, rules: EngineRules) -> Iterator[Ass
     }
     for name, value in switches.items():
         if value is not None:
-            yield _note(name, value, "request", None)
+            yield note(name, value, "request", None)
     for name, value in values.items():
         if value is not None:
-            yield _note(name, value, "request", None)
+            yield note(name, value, "request", None)
     unstated = ", ".join(name for name, value in values.items() if value is None)
     if unstated:
-        yield _note("engine_settings", unstated, "default", f"by checkpoint and GPU, as /size lists; {rules.source}")
+        yield note("engine_settings", unstated, "default", f"by checkpoint and GPU, as /size lists; {rules.source}")
 
 
 def _headroom(headroom: Headroom) -> tuple[Assumption, ...]:
     return (
-        _stated_or_default("headroom_fraction", headroom.headroom_fraction, 0.0, "nothing is kept free unless asked"),
-        _stated_or_default("spare_replicas", headroom.spare_replicas, 0, "no spare unless asked"),
+        stated_or_default("headroom_fraction", headroom.headroom_fraction, 0.0, "nothing is kept free unless asked"),
+        stated_or_default("spare_replicas", headroom.spare_replicas, 0, "no spare unless asked"),
     )
-
-
-def _length(name: str, tokens: int | None) -> Assumption:
-    if tokens is None:
-        return _note(name, 0, "default", "not stated, so only the other length counts")
-    return _note(name, tokens, "request", None)
-
-
-def _load(load: Load) -> tuple[Assumption, ...]:
-    return (
-        _note("input_tokens", load.input_tokens, "request", None),
-        _note("output_tokens", load.output_tokens, "request", None),
-        _note("tokens_held_per_request", load.input_tokens + load.output_tokens, "default", KV_REQUEST_SOURCE),
-        *_amount(load),
-        *_spread(load),
-    )
-
-
-def _amount(load: Load) -> list[Assumption]:
-    """Return how many requests there are, and how they arrive."""
-    notes = []
-    if load.concurrent_requests is not None:
-        notes.append(_note("concurrent_requests", load.concurrent_requests, "request", None))
-    if load.request_rate_per_s is not None:
-        notes.append(_note("request_rate_per_s", load.request_rate_per_s, "request", None))
-        if load.request_duration_s is None:
-            notes.append(_stated_or_default("burstiness", load.burstiness, 1.0, "arrivals are Poisson unless asked"))
-        else:
-            notes.append(_note("request_duration_s", load.request_duration_s, "request", "Little's law"))
-    return notes
-
-
-def _spread(load: Load) -> list[Assumption]:
-    """Return how lengths spread, which decides percentiles more than means, and what of them is spared."""
-    return [
-        _stated_or_default("length_distribution", load.length_distribution, "uniform", LENGTHS_SOURCE),
-        _stated_or_default("length_variation_fraction", load.length_variation_fraction, 0.1, LENGTHS_SOURCE),
-        *_drafts(load),
-        _stated_or_default("prefix_cache_hit_fraction", load.prefix_cache_hit_fraction, 0.0, PREFIX_SOURCE),
-    ]
 
 
 def _adapters(settings: EngineSettings | StatedSettings) -> tuple[Assumption, ...]:
     if not settings.max_loras:
         return ()
     return (
-        _note("max_loras", settings.max_loras, "request", None),
-        _stated_or_default("max_lora_rank", settings.max_lora_rank, 16, "the engine's default"),
+        note("max_loras", settings.max_loras, "request", None),
+        stated_or_default("max_lora_rank", settings.max_lora_rank, 16, "the engine's default"),
     )
-
-
-def _drafts(load: Load) -> list[Assumption]:
-    if not load.speculative_acceptance_fraction:
-        return []
-    return [_note("speculative_acceptance_fraction", load.speculative_acceptance_fraction, "request", None)]
 
 
 def _limits(limits: Limits) -> tuple[Assumption, ...]:
@@ -267,17 +219,17 @@ def _limits(limits: Limits) -> tuple[Assumption, ...]:
         return ()
     stated = (("ttft_s", limits.ttft_s), ("tpot_s", limits.tpot_s))
     return (
-        *(_note(name, value, "request", None) for name, value in stated if value is not None),
-        _stated_or_default("percentile", limits.percentile, 95.0, "limits hold for 95 of 100 requests unless asked"),
+        *(note(name, value, "request", None) for name, value in stated if value is not None),
+        stated_or_default("percentile", limits.percentile, 95.0, "limits hold for 95 of 100 requests unless asked"),
     )
 
 
 def _floor(limits: Limits) -> tuple[Assumption, ...]:
     """Return the limits that are assumed of an interactive service."""
     return (
-        _note("ttft_s", limits.ttft_s, "default", FLOOR_SOURCE),
-        _note("tpot_s", limits.tpot_s, "default", FLOOR_SOURCE),
-        _stated_or_default("percentile", limits.percentile, 95.0, "limits hold for 95 of 100 requests unless asked"),
+        note("ttft_s", limits.ttft_s, "default", FLOOR_SOURCE),
+        note("tpot_s", limits.tpot_s, "default", FLOOR_SOURCE),
+        stated_or_default("percentile", limits.percentile, 95.0, "limits hold for 95 of 100 requests unless asked"),
     )
 
 
@@ -291,15 +243,7 @@ def _time(replica: Replica | None) -> tuple[Assumption, ...]:
     ahead = serving.settings.steps_planned_ahead
     return (
         *(steps_measured_here(basis) if basis.name == MEASURED_HERE else ()),
-        _note("step_times", basis.name, "measured" if basis.is_measured else "default", basis.source),
-        _note("request_overhead_s", overhead_s, "measured", basis.overhead_source),
-        _note("steps_planned_ahead", ahead, "default", "asynchronous scheduling, by engine version"),
+        note("step_times", basis.name, "measured" if basis.is_measured else "default", basis.source),
+        note("request_overhead_s", overhead_s, "measured", basis.overhead_source),
+        note("steps_planned_ahead", ahead, "default", "asynchronous scheduling, by engine version"),
     )
-
-
-def _note(name: str, value: Scalar, origin: Origin, source: str | None) -> Assumption:
-    return Assumption(name=name, value=value, origin=origin, source=source)
-
-
-def _stated_or_default(name: str, value: Scalar, default: Scalar, why: str) -> Assumption:
-    return _note(name, value, "default", why) if value == default else _note(name, value, "request", None)

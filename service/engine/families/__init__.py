@@ -98,6 +98,8 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         sees_images_both_ways=_sees_images_both_ways(reader, family, config),
         prefers_fp8_cache=family.prefers_fp8_cache,
         runs_in_float16=family.runs_in_float16,
+        has_stages=family.has_stages,
+        last_vllm=family.last_vllm,
         measured_as=family.measured_as,
     )
 

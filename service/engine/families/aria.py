@@ -26,4 +26,6 @@ def _tower(outer: ConfigReader, text: ConfigReader) -> Encoder:
     return with_split(with_whole(tower, queries * hidden + attention + norms), hidden * out + out * out)
 
 
-FAMILIES: Final = (Family(classes=("AriaForConditionalGeneration",), attention=full_only, tower=_tower),)
+FAMILIES: Final = (
+    Family(classes=("AriaForConditionalGeneration",), attention=full_only, tower=_tower, has_stages=False),
+)

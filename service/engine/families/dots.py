@@ -40,6 +40,7 @@ FAMILIES: Final = (
     Family(
         classes=("Dots1ForCausalLM",),
         attention=full_only,
+        last_vllm="0.23",
         feed_forward=FeedForward(experts=Experts(sparsity=first_dense)),
     ),
     Family(classes=("DotsOCRForCausalLM",), wraps=always("Qwen2ForCausalLM"), tower=_tower),

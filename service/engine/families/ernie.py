@@ -103,5 +103,10 @@ FAMILIES: Final = (
         feed_forward=_EXPERTS,
         tower=_resampled,
     ),
-    Family(classes=("PaddleOCRVLForConditionalGeneration",), wraps=always("Ernie4_5ForCausalLM"), tower=_paddle),
+    Family(
+        classes=("PaddleOCRVLForConditionalGeneration",),
+        wraps=always("Ernie4_5ForCausalLM"),
+        tower=_paddle,
+        has_stages=False,
+    ),
 )

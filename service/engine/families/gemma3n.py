@@ -67,6 +67,7 @@ _GEMMA3N: Final = Family(
     ties_embeddings=True,
     per_layer_embeddings=layer_embeddings,
     alternating_updates=_streams,
+    has_stages=False,
 )
 FAMILIES: Final = (
     _GEMMA3N,

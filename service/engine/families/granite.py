@@ -84,5 +84,5 @@ FAMILIES: Final = (
         attention=_hybrid,
         feed_forward=_SHARED,
     ),
-    Family(classes=("BambaForCausalLM",), attention=_bamba),
+    Family(classes=("BambaForCausalLM",), attention=_bamba, last_vllm="0.23"),
 )

@@ -32,6 +32,7 @@ FAMILIES: Final = (
         classes=("Idefics3ForConditionalGeneration", "SmolVLMForConditionalGeneration"),
         wraps=named_inside,
         tower=seen(_merged),
+        has_stages=False,
     ),
     Family(classes=("PaliGemmaForConditionalGeneration",), wraps=named_inside, tower=seen(_projected)),
 )

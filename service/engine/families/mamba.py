@@ -57,5 +57,5 @@ _MAMBA: Final = Family(
 FAMILIES: Final = (
     _MAMBA,
     replace(_MAMBA, classes=("FalconMambaForCausalLM",), ties_embeddings=True),
-    replace(_MAMBA, classes=("Mamba2ForCausalLM",), attention=_second),
+    replace(_MAMBA, classes=("Mamba2ForCausalLM",), attention=_second, has_stages=False),
 )

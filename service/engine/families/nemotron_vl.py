@@ -85,5 +85,6 @@ FAMILIES: Final = (
         ),
         wraps=always("NemotronHForCausalLM"),
         tower=_tower,
+        has_stages=False,
     ),
 )

@@ -104,5 +104,5 @@ FAMILIES: Final = (
     Family(classes=("Phi3ForCausalLM",), model_types=("phi3",), attention=windowed_as_stated),
     Family(classes=("PhiMoEForCausalLM",), attention=windowed_as_stated, has_norm_biases=True),
     Family(classes=("Phi3VForCausalLM",), wraps=always("LlamaForCausalLM"), tower=_third_tower),
-    Family(classes=("Phi4MMForCausalLM",), wraps=always("Phi3ForCausalLM"), tower=_fourth_towers),
+    Family(classes=("Phi4MMForCausalLM",), wraps=always("Phi3ForCausalLM"), tower=_fourth_towers, has_stages=False),
 )

@@ -81,5 +81,6 @@ FAMILIES: Final = (
         norms_per_layer=1,
         ties_embeddings=True,
         shared_blocks=_shared_blocks,
+        has_stages=False,
     ),
 )

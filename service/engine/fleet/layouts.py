@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from service.engine.derived import derived
-from service.engine.engines.classes import WITHOUT_STAGES
 from service.engine.engines.device import REFERENCE, Device
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.formats.quantization import Quantization
@@ -55,7 +54,7 @@ def check_layout(
             )
     for divisor in divisions.filled:
         _check_blocks(divisor, architecture.hidden_size, quantization, layout, device)
-    if layout.pipeline_parallel_size > 1 and device.is_vllm_on_cuda and architecture.name in WITHOUT_STAGES:
+    if layout.pipeline_parallel_size > 1 and device.is_vllm_on_cuda and not architecture.has_stages:
         raise UnsupportedLayoutError(
             f"{device.engine} has no pipeline stages for {architecture.name}",
             field="pipeline_parallel_size",

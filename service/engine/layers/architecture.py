@@ -54,6 +54,8 @@ class Architecture:
     residual_streams: int = 1  # hyper-connections mix several, with fp32 weights of their own
     mixes_streams: bool = True  # into each other as well, not only in and out of a layer's parts
     runs_in_float16: bool = True  # else the engine refuses to, and loads it in float32 on GPUs without bfloat16
+    has_stages: bool = True  # else the engine refuses to split it by layers
+    last_vllm: str = ""  # the last version that has its class, where later ones do not
     sees_images_both_ways: bool = False  # tokens of one image attend to each other, later ones too
     prefers_fp8_cache: bool = False  # on GPUs whose sparse kernels read it plain, unless stated (GLM)
     shared_blocks: SharedBlocks | None = None

@@ -82,6 +82,8 @@ class Family:
     largest_item: Item | None = None
     sees_images_both_ways: Callable[[ConfigReader], bool] = never  # where `is_mm_prefix_lm` is not stated
     runs_in_float16: bool = True
+    has_stages: bool = True  # vLLM's classes say so by `SupportsPP`
+    last_vllm: str = ""  # version; vLLM's registry keeps the names of classes that it no longer has
     prefers_fp8_cache: bool = False  # on GPUs whose sparse kernels read it plain
     draft: Draft | None = None
     requantizes: QuantizationRule | None = None  # what its loader takes a stated quantization for
