@@ -28,6 +28,7 @@ from service.engine.fleet.variants import Planner, roomiest, variants
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import needs_time
+from service.engine.time.demand import kind_of
 from service.engine.time.estimate import hoped_users
 from service.engine.time.replica import timed
 
@@ -137,7 +138,8 @@ class _Search:
         if not plan.holds_one_request or not needs_time(question.load, question.limits):
             return True
         replica = timed(plan, question.timers, question.load)
-        return replica is None or hoped_users(replica.serving, question.limits, CERTAIN) >= replica.slots
+        certain = CERTAIN[kind_of(question.load)]
+        return replica is None or hoped_users(replica.serving, question.limits, certain) >= replica.slots
 
     def _tried(self, resolved: Resolved, plan: MemoryPlan, known: Merit, *, is_equal_welcome: bool) -> Merit:
         """Keep a plan's deployment if it is as good as what is known; return how good it is."""

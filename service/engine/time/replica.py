@@ -10,7 +10,7 @@ from service.engine.memory.plan import MemoryPlan
 from service.engine.time.batching import BlockPool, Serving, block_pool, serving_of
 from service.engine.time.demand import Demand, Users
 from service.engine.time.drafting import with_drafts
-from service.engine.time.estimate import HOPELESS, SAFE, pace_s
+from service.engine.time.estimate import HOPELESS, SAFE, pace_s, tells_pace
 from service.engine.time.results import Bracket, Violation
 from service.engine.time.samples import ScheduleResult, warm_up_length, whole
 from service.engine.time.search import search
@@ -198,7 +198,7 @@ class Replica:
 
     def _verdict(self, demand: Demand, limits: Limits, measured: int) -> Violation | None:
         """Return the limit that is broken by an estimate, or else by a simulation."""
-        if limits.tpot_s is not None:
+        if limits.tpot_s is not None and tells_pace(self.serving):
             pace = pace_s(self.serving, demand.users_in_flight(self.serving)) / limits.tpot_s
             if pace > HOPELESS:
                 return "tpot"

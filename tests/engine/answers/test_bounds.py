@@ -1,6 +1,7 @@
 """What is left out unsimulated would not have won, and what is answered keeps its own limits."""
 
 import random
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from service.engine.fleet.choice import deployments
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.fleet.ranking import best
 from service.engine.inputs import Headroom, Limits, Load, StatedLayout
+from service.engine.time.demand import Users
+from service.engine.time.estimate import HOPELESS, pace_s
+from service.engine.time.replica import timed
 from service.performance.kernel_tables import InProcess, KernelTables
 from service.performance.stored import TableFiles
 from service.performance.timers import KernelTimers
@@ -69,6 +73,28 @@ def test_no_deployment_that_was_left_out_would_have_won(seed: int) -> None:
         everything = best(deployments(question(asked), hope=1e9), question(asked))
 
         assert chosen.gpus == everything.gpus, asked
+
+
+@pytest.mark.parametrize("gpu", ["l40s", "h200"])
+@pytest.mark.parametrize("model", ["gpt-oss-20b", "llama-3.1-8b"])
+@pytest.mark.parametrize("lengths", [(64, 32), (600, 32), (2_000, 64), (100, 40)], ids=str)
+def test_no_pace_is_hopeless_that_a_simulation_would_keep(gpu: str, model: str, lengths: tuple[int, int]) -> None:
+    asked = {"model": model, "gpu": gpu, "input_tokens": lengths[0], "output_tokens": lengths[1], "tpot_s": 1}
+    posed = question(asked | {"concurrent_requests": 1})
+    replica = timed(best(deployments(posed), posed).plan, posed.timers, posed.load)
+    assert replica is not None
+
+    for users in (2, 26, 128):
+        simulated_s = replica.seen(Users(users)).tpot_s.percentile(50)
+        assert pace_s(replica.serving, users) < HOPELESS * simulated_s
+
+
+def test_short_answers_are_given_no_more_gpus_than_a_stated_pair_takes() -> None:
+    asked = {"model": "llama-3.1-8b", "gpu": "h200", "input_tokens": 4_755, "output_tokens": 8, "tpot_s": 0.03}
+    posed = question(asked | {"concurrent_requests": 26})
+    pair = replace(posed, layout=StatedLayout(tensor_parallel_size=2))
+
+    assert 0 < best(deployments(posed), posed).gpus <= best(deployments(pair), pair).gpus < 9
 
 
 @pytest.mark.parametrize("seed", range(SHARES))

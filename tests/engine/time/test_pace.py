@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from service.engine.time.pace import pace_s, users_in_flight
+from service.engine.time.pace import pace_s, users_in_flight, work_s
 from service.engine.time.records import ATTENDED, CONTEXTS, PACE, REQUESTS, STEPS, TOKENS, Records, new_records
 
 STEP_S = 0.01
@@ -40,6 +40,14 @@ def test_others_prompts_slow_a_token_down() -> None:
     assert paces[0] == pytest.approx(STEP_S)
     assert paces == sorted(paces)
     assert paces[-1] > paces[0]
+
+
+def test_one_token_waits_for_no_more_prompts_than_one_step_holds() -> None:
+    short = served(new_tokens=1_000)
+    short["output_tokens"] = 4
+
+    assert pace_s(even_steps(), short, 256) == pytest.approx(2 * STEP_S)  # a step of its own, and the fullest
+    assert work_s(even_steps(), short, 256) > 2 * STEP_S
 
 
 @pytest.mark.parametrize("rate", [1.0, 5.0, 50.0])
