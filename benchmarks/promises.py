@@ -6,8 +6,19 @@ from typing import Any
 
 PAGE = Path("service/PROMISES.md")
 OVERLOAD, SOAK = Path(".benchmarks/overload.json"), Path(".benchmarks/soak.json")
+GROWTH = Path(".benchmarks/growth.json")
 # A promise, and the test functions that fail where it is broken.
 PROMISES: tuple[tuple[str, str], ...] = (
+    ("correct: caches are those that the engine itself sets aside", "tests/engine/test_kv_oracle.py::test_capacity_equals_the_engine"),
+    ("correct: the ledger adds up to the byte", "tests/engine/answers/test_laws.py::test_the_ledger_adds_up_to_the_byte"),
+    ("calibrated: errors against measured data are printed, and made again by a command", "tests/test_accuracy.py::test_the_page_has_a_table_and_the_readme_names_it"),
+    ("fast: a question that nobody asked before is little work", "tests/api/test_bombs.py::test_a_small_request_is_little_work"),
+    ("fast: what cannot be better is not even planned", "tests/engine/fleet/test_choice.py::test_what_cannot_be_better_is_not_even_planned"),
+    ("decided: nothing stated is smaller or cheaper than the answer", "tests/engine/fleet/test_referee.py::test_no_stated_layout_or_setting_is_smaller_or_cheaper"),
+    ("decided: no answer breaks its own limit", "tests/engine/answers/test_bounds.py::test_no_answer_breaks_its_own_limit"),
+    ("starts: what the engine refuses to start is refused", "tests/engine/test_kv_oracle_gpus.py::test_what_the_engine_refuses_to_start_is_refused"),
+    ("honest: every figure has a source and a date", "tests/catalog/test_seed.py::test_every_figure_has_a_source_and_a_date"),
+    ("honest: what was stated is not listed as a default", "tests/api/test_questions.py::test_what_was_stated_is_not_listed_as_a_default"),
     ("a caller's expression cannot stop the process", "tests/api/test_pasted_configs.py::test_an_expression_that_explodes_by_backtracking_is_answered"),
     ("a small request is little work, or refused", "tests/api/test_bombs.py::test_a_small_request_is_little_work"),
     ("a recommendation is bounded work", "tests/api/test_bombs.py::test_a_recommendation_over_every_format_is_bounded_work"),
@@ -55,12 +66,20 @@ PROMISES: tuple[tuple[str, str], ...] = (
     ("the chart is what Kubernetes reads", "tests/test_delivery.py::test_what_the_chart_says_is_what_kubernetes_reads"),
     ("pods may do little", "tests/test_delivery.py::test_pods_may_do_little"),
     ("the chart keeps replicas, and lets few in and out", "tests/test_delivery.py::test_the_chart_keeps_replicas_and_lets_few_in_and_out"),
+    ("the image's own commands are what is rehearsed", "tests/test_delivery.py::test_the_image_s_own_commands_are_what_is_rehearsed"),
+    ("a boolean is no number", "tests/api/test_problems.py::test_a_boolean_is_no_number"),
+    ("a quantization that cannot be is refused by name", "tests/api/test_pasted_configs.py::test_a_quantization_that_cannot_be_is_refused_by_name"),
+    ("a figure or a price out of bounds is refused", "tests/catalog/test_figures.py::test_a_figure_out_of_bounds_is_refused_with_the_bounds"),
+    ("a value that PostgreSQL cannot hold is the caller's mistake", "tests/api/test_writes.py::test_a_value_that_postgresql_cannot_hold_is_the_caller_s_mistake"),
+    ("writers of one entry do not contradict themselves", "tests/api/test_writes.py::test_simultaneous_writers_of_one_gpu_do_not_contradict_themselves"),
+    ("a deleted SQLite is noticed, and its successor too", "tests/api/test_writes.py::test_a_deleted_sqlite_is_noticed_and_its_successor_too"),
+    ("compose has no password of its own", "tests/test_delivery.py::test_compose_has_no_password_of_its_own"),
     ("the bill of materials names every package with its hash", "tests/test_delivery.py::test_the_bill_of_materials_names_every_locked_package_with_its_hash"),
 )  # fmt: skip
 HEAD = """# What the service promises
 
-Written by `make promises`: each promise with the test that fails where it is broken; figures of the last `make overload`
-and `make soak` on the machine that wrote this page. `of_peak` is beside the peak right before and after, by the same
+Written by `make promises`: each promise with the test that fails where it is broken; figures of the last `make overload`,
+`make bench` and `make soak` on the machine that wrote this page. `of_peak` is beside the peak right before and after, by the same
 generator; `of_bare` is what a bare route takes of the processor for the same bytes, over what the service takes.
 
 | promise | test |
@@ -71,7 +90,7 @@ generator; `of_bare` is what a bare route takes of the processor for the same by
 def page() -> str:
     """Return the page."""
     rows = [f"| {promise} | `{test}` |" for promise, test in PROMISES]
-    return HEAD + "\n".join([*rows, "", *_overload(), *_soak()]).rstrip() + "\n"
+    return HEAD + "\n".join([*rows, "", *_overload(), *_growth(), *_soak()]).rstrip() + "\n"
 
 
 def _overload() -> list[str]:
@@ -98,6 +117,19 @@ def _overload() -> list[str]:
         told = f"{machine['cores']} cores, shared with the generator; {machine['load_average']} processes wanted them before it began."
         lines += ["", told]
     return [*lines, "", f"Resident memory: {memory['before_mb']} MB before, {memory['after_mb']} MB after.", ""]
+
+
+def _growth() -> list[str]:
+    if not GROWTH.is_file():
+        return []
+    results = json.loads(GROWTH.read_text(encoding="utf-8"))
+    small, large = results["rows"]
+    lines = [
+        f"| {name} | {small[name]:.3g} | {large[name]:.3g} | {results['times'][name]} | {promised} |"
+        for name, promised in results["promised"].items()
+    ]
+    head = f"| processor time | {small['rows']} rows | {large['rows']} rows | times | promised at most |"
+    return ["## Growth with the catalog", "", head, "|---|---|---|---|---|", *lines, ""]
 
 
 def _soak() -> list[str]:
