@@ -40,6 +40,7 @@ SAME_SHAPE: Final[Mapping[str, str]] = {
 CONVERSION: Final = re.compile(
     r"[-_. ](fp8|nvfp4|mxfp4|awq|gptq|int4|int8|w4a16|w8a8|quantized|bnb|autoround)\b.*$", re.IGNORECASE
 )
+LINES: Final = ("rtx", "radeon", "rx", "tesla")
 SERVED_SUFFIXES: Final = ("-v2", "-FP8", "-FP4", "-NVFP4", "-MXFP4")
 # GPUs that sources name without their form factor.
 SHORT_NAMES: Final = (
@@ -119,7 +120,9 @@ def _of_stated_size(gpu: Gpu, said: set[str], catalog: Snapshot) -> Gpu:
     sizes = {word for word in said if word.endswith("gb") and word[:-2].isdigit()}
     if not sizes or sizes & set(words):
         return gpu
-    others = [other for other in catalog.gpus.values() if other.id.split("-")[0] == words[0]]
+    # A line of cards is no family: RTX A4000 and RTX 4060 Ti share a word.
+    own = words[: 2 if words[0] in LINES else 1]
+    others = [other for other in catalog.gpus.values() if other.id.split("-")[: len(own)] == own]
     family = [other for other in others if sizes & set(other.id.split("-"))]
     return max(family, key=lambda other: other.memory_bandwidth_bytes_per_s, default=gpu)
 

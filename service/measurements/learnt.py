@@ -15,6 +15,7 @@ OF_DECODING: Final = ("tpot_s.mean", "tpot_s.p50", "itl_s.mean", "itl_s.p50")
 OF_BOTH: Final = ("end_to_end_s.mean", "end_to_end_s.p50")
 RATES: Final = ("output_tokens_per_s", "requests_per_s")
 MOST_APART: Final = 1.5  # one factor over the other
+AT_BOUND: Final = 0.98  # of it, as the other factor still moves
 DAMPED: Final = 0.7  # waiting for one another grows faster than steps do
 LEDGER: Final = frozenset(
     {"weight_bytes", "non_torch_bytes", "weight_and_non_torch_bytes", "activation_bytes", "cuda_graph_bytes"}
@@ -99,11 +100,12 @@ def next_steps(change: MeasuredSteps, figures: Figures, answer: Answer) -> Measu
     both = decoding or prompts or _ratio(figures, answer, OF_BOTH) or (None if rate is None else 1 / rate) or 1.0
     decode = change.decode_factor * (decoding or both)
     wanted = change.prefill_factor * (prompts or both) ** DAMPED
-    prefill = min(max(wanted, decode / MOST_APART), decode * MOST_APART)
-    waited = change.request_overhead_s
-    if prefill < wanted or waited:
-        waited = max(waited + _late_s(figures, answer), 0.0)
-    return replace(change, prefill_factor=prefill, decode_factor=decode, request_overhead_s=waited)
+    most, late_s = decode * MOST_APART, _late_s(figures, answer)
+    # One of them at a time: what steps cannot explain is waited for, once they are as slow as they may be.
+    if change.request_overhead_s or (late_s > 0 and change.prefill_factor >= AT_BOUND * most):
+        waited_s = max(change.request_overhead_s + late_s, 0.0)
+        return replace(change, prefill_factor=most, decode_factor=decode, request_overhead_s=waited_s)
+    return replace(change, prefill_factor=min(max(wanted, decode / MOST_APART), most), decode_factor=decode)
 
 
 def _late_s(figures: Figures, answer: Answer) -> float:

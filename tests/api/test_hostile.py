@@ -23,7 +23,7 @@ OPERATIONS = [
     for method in operations
 ]
 MOST_S = 0.25  # of the processor, for a refusal
-NOT_THERE = {"entry_id": "not-there", "name": "not-there", "offer_id": "not-there"}
+NOT_THERE = {"measurement_id": "not-there", "entry_id": "not-there", "name": "not-there", "offer_id": "not-there"}
 
 
 @pytest.fixture(scope="module")

@@ -96,8 +96,7 @@ def test_a_benchmark_corrects_step_times_at_its_own_layout(quick: TestClient) ->
 
     assert before["latency"]["basis"] == "measured-kernels"
     assert latency["basis"] == "measured-here"
-    # Prompts meet decoding, and one factor for each cannot set both to the digit: 5.4 % here.
-    assert latency["ttft_s"]["mean"] == pytest.approx(0.095, rel=0.06)
+    assert latency["ttft_s"]["mean"] == pytest.approx(0.095, rel=0.05)
     assert latency["tpot_s"]["mean"] == pytest.approx(0.0095, rel=0.05)
     assert latency["expected_error_fraction"] == kept["error_fraction"] <= 0.05
     assert asked(quick, {**LOADED, "gpu_count": 2, "tensor_parallel_size": 2}) == apart

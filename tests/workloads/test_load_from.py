@@ -79,6 +79,7 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         folder,
         {
             "steady": [(at, 40.0) for at in past],
+            "busy": [(at, 150.0) for at in past],
             "fallen": [(at, 400.0 if at < now - 300 else 40.0) for at in past],
             "growing": [(at, 400.0 + (at - now)) for at in past if at <= now + 1],
             "users": [(at, 800.0) for at in past],
@@ -120,13 +121,13 @@ def rests_on(answer: Any) -> dict[str, Any]:
 
 
 def test_pods_follow_the_rate_that_was_measured(followed: TestClient) -> None:
-    follow(followed, "steady", "steady", cooldown_s=120)
-    answer = pods(followed, "steady")
-    stated = pods(followed, "steady", "?request_rate_per_s=40")
+    follow(followed, "busy", "busy", cooldown_s=120)
+    answer = pods(followed, "busy")
+    stated = pods(followed, "busy", "?request_rate_per_s=150")
     told = rests_on(answer)
 
     assert answer["replicas"] == stated["replicas"] > 1
-    assert told["request_rate_per_s"]["value"] == 40
+    assert told["request_rate_per_s"]["value"] == 150
     assert told["request_rate_per_s"]["origin"] == "measured"
     assert 0 <= told["load_age_s"]["value"] < 60
     assert told["loading_s"]["origin"] == "default"

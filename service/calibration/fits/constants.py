@@ -7,6 +7,7 @@ from datetime import date
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import yaml
@@ -70,8 +71,14 @@ def calibrate(folder: Path, catalog: Snapshot, today: date) -> Calibration:
     return Calibration(rows=tuple(rows), left_out=tuple(unseen), text="\n".join(lines) + "\n")
 
 
-# What a forked process looks at: runs and tables are too large to be sent to it.
-_shared: dict[Key, tuple[list[Case], Factors, Factors | None]] = {}
+Handed = Mapping[Key, tuple[list[Case], Factors, Factors | None]]
+# What a forked process was handed, by the fork itself: runs and tables are too large to be sent to it.
+_handed: Handed = MappingProxyType({})
+
+
+def _take(handed: Handed) -> None:
+    global _handed  # noqa: PLW0603 - of one process, set once as it begins
+    _handed = handed
 
 
 def _judged(cases: Sequence[Case]) -> list[Judged]:
@@ -99,20 +106,19 @@ def _side_by_side(
     centres: Mapping[Key, Factors],
     factors: Mapping[Key, Factors],
 ) -> dict[Key, Result]:
-    _shared.clear()
-    _shared.update({key: (own, centres[key], factors.get(key)) for key, own in classes.items()})
-    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("fork")) as pool:
-        keys = sorted(_shared)
+    handed = {key: (own, centres[key], factors.get(key)) for key, own in classes.items()}
+    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("fork"), initializer=_take, initargs=(handed,)) as pool:
+        keys = sorted(handed)
         return dict(zip(keys, pool.map(work, keys), strict=True))
 
 
 def _fit_one(key: Key) -> Factors:
-    own, like, begin = _shared[key]
+    own, like, begin = _handed[key]
     return fit([case for case in own if teaches(case)], like, begin)
 
 
 def _judge_one(key: Key) -> Judged:
-    own, like, factors = _shared[key]
+    own, like, factors = _handed[key]
     return judged(key, own, like, factors or like)
 
 

@@ -1,7 +1,7 @@
 """The factors of step times, derived again from published serving runs.
 
 Runs fall into classes by engine, GPU generation and kind of kernels. Few constants of each are fitted on a
-sample of its runs in which every source has the same say, and judged on whole sources that were left out
+sample of its runs, in which every run has the same say, and judged on whole sources that were left out
 (`judged.py`). A class with throughput alone, or few runs, keeps its engine's median constants, and one speed of
 its kernels is fitted.
 """
@@ -68,7 +68,7 @@ FEWEST_RUNS: Final = 3
 ROBUST_ERROR: Final = 0.1
 # A user notices a slow answer most by its pace: errors of TPOT count twice.
 TPOT_WEIGHT: Final = 2.0
-MOST_RUNS: Final = 32  # of a class that a fit looks at, as many of each source
+MOST_RUNS: Final = 32  # of a class that a fit looks at
 MOST_RATIO: Final = 10.0  # a queue that grows without end is no more wrong than this
 SEARCH_STEP: Final = 0.02
 MOST_EVALUATIONS: Final = 8
@@ -143,12 +143,15 @@ def teaches(case: Case) -> bool:
 
 
 def sampled(cases: Sequence[Case], most: int) -> list[Case]:
-    """Return at most so many runs, spread over each source, as many of each."""
+    """Return about so many runs at most, spread over each source: two of it at least, else in proportion.
+
+    Sources that contradict each other are weighed by what they ran: the next run is most likely of the larger.
+    """
     sources: dict[str, list[Case]] = {}
     for case in cases:
         sources.setdefault(case.run.log.source, []).append(case)
-    share = max(most // max(len(sources), 1), 2)
-    return [case for own in sources.values() for case in own[:: max(-(-len(own) // share), 1)]]
+    shares = {name: max(round(most * len(own) / len(cases)), 2) for name, own in sources.items()}
+    return [case for name, own in sources.items() for case in own[:: max(-(-len(own) // shares[name]), 1)]]
 
 
 def is_central(pair: Measured) -> bool:
