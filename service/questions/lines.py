@@ -71,10 +71,13 @@ def _price(deployment: Deployment) -> str:
 
 def _lever(lever: Lever) -> str:
     change = " and ".join(f"{name}={value}" for name, value in lever.change.items())
-    saved = f"saves {lever.saves_gpus} GPUs" if lever.saves_gpus else "fits"
-    if lever.saves_usd_per_hour is not None:
-        saved += f" and {lever.saves_usd_per_hour:.2f} USD/h"
-    return f"{change} takes {lever.gpus} GPUs, {saved}"
+    saved = [f"{lever.saves_gpus} GPU{'s' if lever.saves_gpus > 1 else ''}"] if lever.saves_gpus else []
+    usd_per_hour = round(lever.saves_usd_per_hour or 0.0, 2)
+    if usd_per_hour > 0:
+        saved.append(f"{usd_per_hour:.2f} USD/h")
+    told = f"saves {' and '.join(saved)}" if saved else "fits"
+    more = f" for {-usd_per_hour:.2f} USD/h more" if usd_per_hour < 0 else ""
+    return f"{change} takes {lever.gpus} GPU{'s' if lever.gpus > 1 else ''}, {told}{more}"
 
 
 def _head(deployment: Deployment) -> str:

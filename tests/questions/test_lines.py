@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.answers.results import Pools, Sizing
+from service.engine.answers.results import Lever, Pools, Sizing
 from service.engine.time.results import Distribution, Latency, LoadState
 from service.questions.lines import deployment_lines, shape_of
 from service.questions.size import SizeAnswer, SizeQuery
@@ -76,3 +76,23 @@ def test_pools_are_told_apart(sizing: Sizing) -> None:
     told = SizeAnswer(replace(sizing, pools=pools), 1).lines()
 
     assert told[1].startswith("layout: 3 prefill replicas of TP2, 1 replicas of TP1 PP1 for decode; binds: ")
+
+
+@pytest.mark.parametrize(
+    ("saves", "usd_per_hour", "told"),
+    [
+        (0, 0.3, "takes 2 GPUs, saves 0.30 USD/h"),
+        (1, 0.0, "takes 2 GPUs, saves 1 GPU"),
+        (3, 5.0, "takes 2 GPUs, saves 3 GPUs and 5.00 USD/h"),
+        (1, -0.5, "takes 2 GPUs, saves 1 GPU for 0.50 USD/h more"),
+        (0, None, "takes 2 GPUs, fits"),
+    ],
+)
+def test_the_best_lever_is_told_by_what_it_saves(
+    sizing: Sizing, saves: int, usd_per_hour: float | None, told: str
+) -> None:
+    lever = Lever(
+        change={"weight_format": "int4"}, gpus=2, saves_gpus=saves, usd_per_hour=1.0, saves_usd_per_hour=usd_per_hour
+    )
+
+    assert f"best lever: weight_format=int4 {told}" in lines(sizing, levers=(lever,))
