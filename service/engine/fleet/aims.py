@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from service.engine.fleet.costs import Fleet, cheapest, cheapest_of_each_size
+from service.engine.fleet.costs import Fleet, cheapest, cheapest_of_each_size, least_paid
 from service.engine.fleet.questions import Objective, Offer
 from service.engine.fleet.results import Cost
 from service.engine.inputs import Gpu, Layout
@@ -29,35 +29,42 @@ class Aim:
     objective: Objective
     gpu: Gpu
     offers: tuple[Offer, ...]  # of this GPU
-    costs: dict[tuple[int, int], Cost | None] = field(default_factory=dict, repr=False, compare=False)  # told so far
+    merits: dict[tuple[int, float], Merit] = field(default_factory=dict, repr=False, compare=False)  # told so far
 
     def merit(self, layout: Layout, replicas: float) -> Merit:
         """Return how good so many replicas are; it never falls as they grow in number."""
+        return self.merit_of(layout.gpus_per_replica, replicas)
+
+    def merit_of(self, gpus_per_replica: int, replicas: float) -> Merit:
+        """Return how good so many replicas of so many GPUs are: nothing else of a layout tells."""
+        key = gpus_per_replica, replicas
+        merit = self.merits.get(key)
+        if merit is None:
+            merit = self.merits[key] = self._merit(gpus_per_replica, replicas)
+        return merit
+
+    def _merit(self, gpus_per_replica: int, replicas: float) -> Merit:
         if replicas == inf:
             return NOTHING
-        gpus, cost = float(replicas * layout.gpus_per_replica), self.cost(layout, int(replicas))
-        price = inf if cost is None else cost.usd_per_hour
-        match self.objective:
-            case "gpus":
-                return gpus, price
-            case "latency":  # replicas do not tell
-                return 0.0, 0.0
-            case _:
-                return price, gpus if cost is None else cost.gpus_paid
+        if self.objective == "latency":  # replicas do not tell
+            return 0.0, 0.0
+        gpus = float(replicas * gpus_per_replica)
+        price, paid = least_paid(self._fleet(gpus_per_replica, int(replicas)), self.offers)
+        if self.objective == "gpus":
+            return gpus, price
+        return price, gpus if price == inf else paid
 
     def cost(self, layout: Layout, replicas: int) -> Cost | None:
         """Return the cheapest way to rent so many replicas; None where no offer holds them."""
-        per_replica = layout.gpus_per_replica
-        key = (per_replica, replicas)
-        if key not in self.costs:
-            fleet = Fleet(
-                gpu=self.gpu.id,
-                replicas=replicas,
-                gpus_per_replica=per_replica,
-                gpus_per_node=self.gpu.gpus_per_node,
-            )
-            self.costs[key] = cheapest(fleet, self.offers)
-        return self.costs[key]
+        return cheapest(self._fleet(layout.gpus_per_replica, replicas), self.offers)
+
+    def _fleet(self, gpus_per_replica: int, replicas: int) -> Fleet:
+        return Fleet(
+            gpu=self.gpu.id,
+            replicas=replicas,
+            gpus_per_replica=gpus_per_replica,
+            gpus_per_node=self.gpu.gpus_per_node,
+        )
 
     def most_replicas(self, layout: Layout, known: Merit, *, is_equal_welcome: bool) -> float:
         """Return the most replicas that are better than what is known, or as good; infinite where any number is.

@@ -11,7 +11,7 @@ only while a bound on what it may achieve is not worse than the best that is kno
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from math import inf, nextafter
 from typing import Final
 
@@ -22,13 +22,14 @@ from service.engine.fleet.planned import held_of, layouts_of
 from service.engine.fleet.questions import Objective, SizeQuestion
 from service.engine.fleet.ranking import latency_s
 from service.engine.fleet.recalled import recalled
+from service.engine.fleet.rooms import Rooms, rooms_of
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.space import Space
 from service.engine.fleet.variants import Planner, roomiest, variants
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import needs_time
-from service.engine.time.demand import kind_of
+from service.engine.time.demand import Demand, kind_of, wanted_of
 from service.engine.time.estimate import hoped_users
 from service.engine.time.replica import timed
 
@@ -48,6 +49,8 @@ class _Search:
     aim: Aim
     hope: float
     is_sure: bool  # what is kept was simulated with exactly its share of the load
+    wanted: Demand
+    rooms: Rooms | None  # None: time decides
     kept: list[Deployment] = field(default_factory=list)
     hopeless: list[tuple[Resolved, MemoryPlan]] = field(default_factory=list)
 
@@ -74,9 +77,23 @@ class _Search:
             return alone_s(self.question, plan) / self.hope, 0.0
         return self.aim.merit(plan.layout, hoped)
 
+    def at_best(self, layout: Layout, *, is_own: bool) -> Merit:
+        """Return what no plan of a layout is better than, where memory alone decides: told without a plan.
+
+        Args:
+            layout: what is not planned yet.
+            is_own: under the engine's own settings, or under any. [yes or no]
+        """
+        room = None if self.rooms is None else self.rooms.of(layout, is_own=is_own)
+        if room is None:
+            return self.aim.merit(layout, 1 + self.spares)
+        load = self.question.load
+        users = room.users(load.input_tokens + load.output_tokens)
+        return self.aim.merit(layout, self.wanted.replicas(users) + self.spares) if users else NOTHING
+
     def usual(self, known: Merit, *, is_equal_welcome: bool = True) -> Merit:
         """Look at usual layouts with the engine's own settings; return the best that is known then."""
-        for bound, plan in self._steps(self._first_looked_at(), partial(self.plan, self.resolved)):
+        for bound, plan in self._steps(self._first_looked_at(), partial(self.plan, self.resolved), is_own=True):
             is_past = bound > known or (bound == known and not is_equal_welcome)
             if plan is None:  # not even one replica of what is left is good enough: none of it is planned
                 if is_past and (self.kept or not is_equal_welcome):
@@ -118,8 +135,10 @@ class _Search:
 
     def _others_bounds(self, known: Merit) -> Iterator[tuple[Merit, int, Layout]]:
         """Yield layouts that may be better than what is known with the most room that settings give them."""
-        for index, layout in enumerate(self.space.layouts):
-            if self.aim.merit(layout, 1 + self.spares) >= known:
+        merit, replicas = self.aim.merit_of, 1 + self.spares
+        sizes = {gpus for gpus in self.space.sizes if merit(gpus, replicas) < known}
+        for index, layout in enumerate(self.space.layouts if sizes else ()):
+            if layout.gpus_per_replica not in sizes or self.at_best(layout, is_own=False) >= known:
                 continue
             bound = self.bound(roomiest(self.resolved, self._plan_of(layout)))
             if bound < known:
@@ -163,28 +182,40 @@ class _Search:
         The final one is with the most room that settings give any layout.
         """
         layouts = self._first_looked_at() if self.aim.objective == "latency" else self.space.layouts
-        for bound, plan in self._steps(layouts, lambda layout: roomiest(self.resolved, self._plan_of(layout))):
+        roomy = lambda layout: roomiest(self.resolved, self._plan_of(layout))
+        for bound, plan in self._steps(layouts, roomy, is_own=False):
             yield bound, plan is not None
             if plan is not None:
                 return
 
     def _steps(
-        self, layouts: Sequence[Layout], plan_of: Callable[[Layout], MemoryPlan]
+        self, layouts: Sequence[Layout], plan_of: Callable[[Layout], MemoryPlan], *, is_own: bool
     ) -> Iterator[tuple[Merit, MemoryPlan | None]]:
         """Yield bounds on what is left, rising: with the plan whose own it is, or None before one is planned.
 
         No deployment is better than one of its replicas: with that a layout waits until it is its turn.
         """
-        waiting: list[tuple[Merit, int, MemoryPlan | None]] = [
-            (self.aim.merit(layout, 1 + self.spares), index, None) for index, layout in enumerate(layouts)
-        ]
-        heapify(waiting)
-        while waiting:
+        first = self._by_merit(layouts)
+        following = next(first, None)
+        waiting: list[tuple[Merit, int, MemoryPlan | None]] = []
+        while following is not None or waiting:
+            if following is not None and (not waiting or following < waiting[0][:2]):
+                bound, index = following
+                yield bound, None
+                heappush(waiting, (self.at_best(layouts[index], is_own=is_own), index, None))
+                following = next(first, None)
+                continue
             bound, index, plan = heappop(waiting)
             yield bound, plan
             if plan is None:
                 plan = plan_of(layouts[index])
                 heappush(waiting, (self.bound(plan), index, plan))
+
+    def _by_merit(self, layouts: Sequence[Layout]) -> Iterator[tuple[Merit, int]]:
+        """Yield layouts by the merit of one replica, the best first; where GPUs tell, they stand in this order."""
+        merit, replicas = self.aim.merit_of, 1 + self.spares
+        merits = ((merit(layout.gpus_per_replica, replicas), index) for index, layout in enumerate(layouts))
+        return merits if self.aim.objective == "gpus" and layouts is self.space.usual else iter(sorted(merits))
 
     def explained(self) -> tuple[Deployment, ...]:
         """Return deployments that carry nothing: those that miss least by memory, then by an estimate of time."""
@@ -218,6 +249,8 @@ def _search(question: SizeQuestion, aim: Aim, hope: float, *, is_sure: bool = Fa
         aim=aim,
         hope=hope,
         is_sure=is_sure,
+        wanted=wanted_of(question.load, question.headroom),
+        rooms=None if needs_time(question.load, question.limits) else rooms_of(resolved),
     )
 
 
@@ -267,6 +300,8 @@ def better(question: SizeQuestion, than: Merit, aim: Aim | None = None, hope: fl
         return tuple(_searched(question, noting, hope, lambda search: search.look_at_better(than)).kept)
 
     aim = aim or aim_of("gpus", question.gpu, question.offers)
+    if aim.objective == "gpus" and aim.merit_of(1, 1 + question.headroom.spare_replicas) >= than:
+        return than  # no replica takes less than one GPU
     kept = recalled(question, ("better", hope), aim.objective, than, found, aim)
     return min((aim.merit(each.layout, each.replicas) for each in kept), default=than)
 

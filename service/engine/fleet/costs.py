@@ -84,6 +84,16 @@ def usd_per_hour(fleet: Fleet, offers: Iterable[Offer]) -> float:
     return inf if offer is None else instances_needed(fleet, offer) * offer.usd_per_hour
 
 
+def least_paid(fleet: Fleet, offers: Iterable[Offer]) -> tuple[float, int]:
+    """Return what the fleet costs at least an hour, and the GPUs paid for it; infinite and 0 when no offer holds it."""
+    least = inf, 0
+    for offer in offers:
+        instances = instances_needed(fleet, offer) if offer.gpu == fleet.gpu else 0
+        if instances:
+            least = min(least, (instances * offer.usd_per_hour, instances * offer.gpu_count))
+    return least
+
+
 def _cheapest_offer(fleets: Sequence[Fleet], offers: Iterable[Offer]) -> Offer | None:
     """Return the offer that holds all fleets for least; None when none does.
 

@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar, cast
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
 from service.engine.fleet.questions import Objective, SizeQuestion
-from service.engine.inputs import Layout
+from service.engine.time.carried import needs_time
 
 Outcome = TypeVar("Outcome")
 MOST_KEPT: Final = 256  # searches of one model: a question makes one for each of its levers, a recommendation a hundred
@@ -23,13 +23,14 @@ MOST_KEPT: Final = 256  # searches of one model: a question makes one for each o
 class NotedAim(Aim):
     """An aim that notes every merit it told."""
 
-    noted: dict[tuple[Layout, float], Merit] = field(default_factory=dict, repr=False, compare=False)
+    noted: dict[tuple[int, float], Merit] = field(default_factory=dict, repr=False, compare=False)
 
-    def merit(self, layout: Layout, replicas: float) -> Merit:
-        """Return how good so many replicas are."""
-        merit = self.noted.get((layout, replicas))
+    def merit_of(self, gpus_per_replica: int, replicas: float) -> Merit:
+        """Return how good so many replicas of so many GPUs are."""
+        key = gpus_per_replica, replicas
+        merit = self.noted.get(key)
         if merit is None:
-            merit = self.noted[layout, replicas] = super().merit(layout, replicas)
+            merit = self.noted[key] = super().merit_of(gpus_per_replica, replicas)
         return merit
 
 
@@ -39,12 +40,12 @@ class _Made(Generic[Outcome]):
 
     outcome: Outcome
     at_most: Merit
-    noted: Mapping[tuple[Layout, float], Merit]
+    noted: Mapping[tuple[int, float], Merit]  # by GPUs of a replica, and replicas
 
     def ends_alike(self, aim: Aim, at_most: Merit) -> bool:
         """Return whether every comparison ends as it did."""
         before = [*self.noted.values(), self.at_most, NOTHING]
-        today = [*(aim.merit(layout, replicas) for layout, replicas in self.noted), at_most, NOTHING]
+        today = [*(aim.merit_of(gpus, replicas) for gpus, replicas in self.noted), at_most, NOTHING]
         return before == today or in_same_order(before, today)
 
 
@@ -66,7 +67,7 @@ def in_same_order(before: Sequence[Merit], today: Sequence[Merit]) -> bool:
 def noted_aim(objective: Objective, question: SizeQuestion, priced: Aim | None = None) -> NotedAim:
     """Return an objective at the prices of a question, which notes what it told; what another has priced is shared."""
     aim = aim_of(objective, question.gpu, question.offers) if priced is None else priced
-    return NotedAim(objective=objective, gpu=aim.gpu, offers=aim.offers, costs=aim.costs)
+    return NotedAim(objective=objective, gpu=aim.gpu, offers=aim.offers, merits=aim.merits)
 
 
 def recalled(
@@ -74,7 +75,7 @@ def recalled(
     way: Hashable,
     objective: Objective,
     at_most: Merit,
-    search: Callable[[NotedAim], Outcome],
+    search: Callable[[Aim], Outcome],
     priced: Aim | None = None,
 ) -> Outcome:
     """Return what a search finds: as it was found before, where today's prices order all it compared as then.
@@ -82,13 +83,13 @@ def recalled(
     Args:
         question: what is searched for.
         way: how, if in several ways.
-        objective: what is compared; latency is not kept.
+        objective: what is compared; latency is not kept, and neither is what memory alone decides: that is soon found.
         at_most: the merit that is to be reached.
         search: what looks, and compares merits of the aim it is given, and nothing else that depends on prices.
         priced: an aim of the same objective, GPU and offers, whose prices are shared; None: of its own.
     """
-    if objective == "latency":
-        return search(noted_aim(objective, question))
+    if objective == "latency" or not needs_time(question.load, question.limits):
+        return search(priced or aim_of(objective, question.gpu, question.offers))
     priceless = replace(question, offers=(), left_out_offers=(), flags=frozenset())
     kept = question.model.derived.by("searches", MOST_KEPT)
     key = (way, objective, priceless)

@@ -6,6 +6,7 @@ from math import ceil, exp, log
 from typing import Final, TypeVar
 
 from service.engine.arithmetic import round_up
+from service.engine.derived import derived
 from service.engine.engines.device import Device, device_of
 from service.engine.engines.rules import EngineRules, batch_defaults, default_utilization
 from service.engine.errors import InvalidQuestionError
@@ -74,11 +75,26 @@ def resolve(
         InvalidQuestionError: `max_model_len` exceeds what the model accepts, or requests exceed either.
     """
     _check_lengths(model, stated, context_tokens)
+    return _resolved(model, gpu, stated, rules, stated.max_model_len or _served_tokens(model, longest_tokens))
+
+
+@derived(64)
+def _resolved(
+    model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: EngineRules, max_model_len: int
+) -> Resolved:
+    """Return the same for a context to serve; but for that it does not depend on lengths. [tokens]."""
+    resolved = _of_any_length(model, gpu, stated, rules)
+    return replace(resolved, settings=replace(resolved.settings, max_model_len=max_model_len))
+
+
+@derived(64)
+def _of_any_length(model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: EngineRules) -> Resolved:
+    """Return the same with the model's own context, which no check asks about."""
     device = device_of(gpu, rules)
     served = _served(model, stated, device)
     checkpoint, format_note = loaded_checkpoint(served, gpu, device, stated)
     kv_cache_dtype, kv_note = _kv_cache_dtype(served, checkpoint, stated, device)
-    settings, notes = _settings(served, gpu, stated, rules, longest_tokens)
+    settings, notes = _settings(served, gpu, stated, rules)
     settings = replace(
         settings,
         kv_cache_dtype=kv_cache_dtype,
@@ -107,7 +123,7 @@ def _served(model: ModelFacts, stated: StatedSettings, device: Device) -> ModelF
 
 
 def _settings(
-    model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: EngineRules, longest_tokens: int
+    model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: EngineRules
 ) -> tuple[EngineSettings, tuple[Assumption, ...]]:
     """Return the engine's settings but for the dtype of its cache, and where each came from."""
     utilization, utilization_note = _settled(
@@ -122,7 +138,7 @@ def _settings(
     settings = EngineSettings(
         gpu_memory_utilization=utilization,
         kv_cache_dtype="auto",
-        max_model_len=stated.max_model_len or _served_tokens(model, longest_tokens),
+        max_model_len=model.architecture.default_max_model_len,
         max_num_batched_tokens=batched_tokens,
         max_num_seqs=seqs,
         block_size=stated.block_size,

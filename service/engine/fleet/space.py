@@ -10,7 +10,7 @@ Copies of a dense model are replicas, which are counted outside. What is stated 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from service.engine.derived import derived
@@ -44,11 +44,13 @@ class Space:
 
     usual: tuple[Layout, ...]
     unusual: tuple[Layout, ...]  # caches spread over ranks; experts cut over copies of the attention
+    layouts: tuple[Layout, ...] = field(init=False, repr=False)  # all of them
+    sizes: tuple[int, ...] = field(init=False, repr=False)  # GPUs of a replica, each once
 
-    @property
-    def layouts(self) -> tuple[Layout, ...]:
-        """Return all of them."""
-        return (*self.usual, *self.unusual)
+    def __post_init__(self) -> None:
+        """Collect what every search asks."""
+        object.__setattr__(self, "layouts", (*self.usual, *self.unusual))
+        object.__setattr__(self, "sizes", tuple(dict.fromkeys(layout.gpus_per_replica for layout in self.layouts)))
 
 
 @derived(512)

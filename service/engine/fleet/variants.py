@@ -49,7 +49,7 @@ def variants(resolved: Resolved, plan_of: Planner, *, needs_room: bool = True) -
         needs_room: more requests at once may help. [yes or no]
     """
     own = resolved.settings.max_num_batched_tokens
-    for tokens in sorted(_batched_tokens(resolved), key=lambda tokens: (tokens != own, abs(tokens - own))):
+    for tokens in sorted(batched_tokens(resolved), key=lambda tokens: (tokens != own, abs(tokens - own))):
         changed = resolved if tokens == own else with_chosen(resolved, "max_num_batched_tokens", tokens, BATCHED_WHY)
         if changed is not resolved:
             yield changed, plan_of(changed)
@@ -60,7 +60,7 @@ def variants(resolved: Resolved, plan_of: Planner, *, needs_room: bool = True) -
 
 def roomiest(resolved: Resolved, plan_of: Planner) -> MemoryPlan:
     """Return the plan with the most room: no other choice of settings holds more requests at once."""
-    budgets = _batched_tokens(resolved)
+    budgets = batched_tokens(resolved)
     plan = _with_most_room(resolved, budgets[0], plan_of)
     if plan.settings.max_num_seqs < budgets[0] or resolved.stated.max_num_seqs is not None:
         return plan
@@ -115,7 +115,7 @@ def _most_filled(held: Callable[[int], int], low: int, high: int, guess: int) ->
     return low
 
 
-def _batched_tokens(resolved: Resolved) -> tuple[int, ...]:
+def batched_tokens(resolved: Resolved) -> tuple[int, ...]:
     """Return the token budgets in question: as stated, else the engine's own among powers of two that hold an image."""
     own = resolved.settings.max_num_batched_tokens
     if resolved.stated.max_num_batched_tokens is not None:

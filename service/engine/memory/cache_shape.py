@@ -8,6 +8,7 @@ Sources:
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import lcm
 
 from service.engine.arithmetic import ceil_div
@@ -26,7 +27,7 @@ from service.engine.layers import (
     Sharding,
 )
 from service.engine.memory.drafts import draft_of, retained_tokens
-from service.engine.memory.groups import CacheGroup, cache_groups, columned_bytes, counted, packed_bytes
+from service.engine.memory.groups import CacheGroup, cache_groups, columned_bytes, counted, numbered, packed_bytes
 from service.engine.memory.kernels import asked_cache, hybrid_alignment, kernels_of
 from service.engine.memory.stages import pipeline_stages
 
@@ -145,8 +146,8 @@ def _shape(
         bytes_per_token_per_gpu=ceil_div(
             _token_bytes(per_rank, windows=False) or _token_bytes(per_rank, windows=True), rank.context_ranks
         ),
-        state_bytes_per_request=sum(spec.state_bytes for spec in unsharded),
-        longest_window=max((spec.window for spec in unsharded), default=0),
+        state_bytes_per_request=sum(number * spec.state_bytes for spec, number in numbered(unsharded)),
+        longest_window=max((spec.window for spec, _ in numbered(unsharded)), default=0),
     )
 
 
@@ -155,18 +156,31 @@ def _stage_groups(
 ) -> list[tuple[CacheGroup, ...]]:
     """Return the groups of each pipeline stage."""
     num_layers = len(architecture.layers)
+    by_layer, of_drafts = _by_layer(architecture.layers, rank), _specs(drafts, rank)
     return [
-        cache_groups(_specs((*architecture.layers[start:end], *(drafts if end == num_layers else ())), rank))
+        cache_groups([*chain(*by_layer[start:end]), *(of_drafts if end == num_layers else ())])
         for start, end in pipeline_stages(num_layers, layout.pipeline_parallel_size)
     ]
 
 
 def _token_bytes(specs: list[CacheSpec], *, windows: bool) -> int:
-    return sum(spec.token_bytes for spec in specs if windows or not spec.window)
+    return sum(number * spec.token_bytes for spec, number in numbered(specs) if windows or not spec.window)
 
 
 def _specs(layers: Sequence[DecoderLayer], sharding: Sharding) -> list[CacheSpec]:
-    return [spec for layer in layers for mixer in layer.mixers for spec in mixer.caches(sharding)]
+    return [*chain(*_by_layer(layers, sharding))]
+
+
+def _by_layer(layers: Sequence[DecoderLayer], sharding: Sharding) -> list[tuple[CacheSpec, ...]]:
+    """Return what each layer keeps; layers of the same mixers, of which there are many, share it."""
+    told: dict[tuple[int, ...], tuple[CacheSpec, ...]] = {}
+    kept = []
+    for layer in layers:
+        mixers = tuple(map(id, layer.mixers))
+        if mixers not in told:
+            told[mixers] = tuple(spec for mixer in layer.mixers for spec in mixer.caches(sharding))
+        kept.append(told[mixers])
+    return kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

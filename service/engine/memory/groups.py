@@ -4,7 +4,7 @@ Source: vLLM 0.33 `v1/core/kv_cache_planning.py` (`get_kv_cache_groups` and what
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from service.engine.arithmetic import ceil_div
@@ -26,7 +26,7 @@ class CacheGroup:
     @property
     def bytes_per_block(self) -> int:
         """Return the bytes of one block of all layers."""
-        return sum(spec.block_stride_bytes for spec in self.specs)
+        return sum(number * spec.block_stride_bytes for spec, number in numbered(self.specs))
 
     def blocks_for(self, num_tokens: int, in_flight_tokens: int) -> int:
         """Return the blocks that a request of this length may hold at once."""
@@ -35,9 +35,16 @@ class CacheGroup:
         return max(spec.blocks_for(num_tokens, in_flight_tokens) for spec in self.kinds)
 
 
+def numbered(specs: Iterable[CacheSpec]) -> list[tuple[CacheSpec, int]]:
+    """Return each object once, with its number: layers that are alike share one, and there are many of them."""
+    specs = tuple(specs)
+    once = {id(spec): spec for spec in specs}
+    return [(once[identity], number) for identity, number in Counter(map(id, specs)).items()]
+
+
 def group_of(specs: tuple[CacheSpec, ...]) -> CacheGroup:
     """Return the group of these layers."""
-    by_rule = {_growth(spec): spec for spec in specs}
+    by_rule = {_growth(spec): spec for spec, _ in numbered(specs)}
     return CacheGroup(specs=specs, kinds=tuple(by_rule.values()))
 
 
@@ -66,7 +73,7 @@ def columned_bytes(groups: tuple[CacheGroup, ...]) -> int:
     Source: vLLM 0.22 `v1/core/kv_cache_utils.py` (`_get_kv_cache_config_deepseek_v4`).
     """
     growing = next((group for group in groups if any(spec.kind in GROWING_KINDS for spec in group.specs)), None)
-    sizes = set() if growing is None else {spec.page_size_bytes for spec in growing.specs}
+    sizes = set() if growing is None else {spec.page_size_bytes for spec, _ in numbered(growing.specs)}
     if len(groups) == 1 or len(sizes) < 2:
         return packed_bytes(groups)
     layers = max(max(Counter(spec.page_size_bytes for spec in group.specs).values()) for group in groups)
@@ -81,9 +88,10 @@ def cache_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
     """
     if not specs:
         return ()
-    if len(set(specs)) == 1 or _need_the_same_slots(specs):
+    once = [spec for spec, _ in numbered(specs)]
+    if len(set(once)) == 1 or _need_the_same_slots(once):
         return (group_of(tuple(specs)),)
-    if any(spec.kind == "sliding_window_mla" for spec in specs):
+    if any(spec.kind == "sliding_window_mla" for spec in once):
         return _packed_groups(specs)
     return _groups_of_equal_size(_with_one_page_size(specs))
 
@@ -113,7 +121,7 @@ def _packed_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
     buckets: list[list[CacheSpec]] = []
     for spec in specs:
         for bucket in buckets:
-            if _need_the_same_slots([*bucket, spec]):
+            if bucket[-1] is spec or _need_the_same_slots([bucket[0], spec]):
                 bucket.append(spec)
                 break
         else:
@@ -151,32 +159,33 @@ def _with_one_page_size(specs: Sequence[CacheSpec]) -> list[CacheSpec]:
     Raises:
         UnsupportedModelError: a latent page that neither divides nor may be padded.
     """
-    largest = max(spec.page_size_bytes for spec in specs)
-    unified: list[CacheSpec] = []
-    for spec in specs:
-        page = spec.page_size_bytes
-        if page == largest:
-            unified.append(spec)
-        elif spec.kind == "mamba":
-            unified.append(replace(spec, page_size_padded=largest))
-        elif largest % page == 0:
-            unified.append(replace(spec, block_size=spec.block_size * (largest // page)))
-        elif spec.kind == "mla_attention":
-            raise UnsupportedModelError(
-                f"a latent page of {page} bytes cannot share a pool with pages of {largest} bytes",
-                field="model_config",
-                accepted="layers whose pages divide one another",
-            )
-        else:
-            unified.append(replace(spec, page_size_padded=largest))
-    return unified
+    largest = max(spec.page_size_bytes for spec, _ in numbered(specs))
+    unified = {id(spec): _with_page_size(spec, largest) for spec, _ in numbered(specs)}
+    return [unified[id(spec)] for spec in specs]
+
+
+def _with_page_size(spec: CacheSpec, largest: int) -> CacheSpec:
+    page = spec.page_size_bytes
+    if page == largest:
+        return spec
+    if spec.kind == "mamba":
+        return replace(spec, page_size_padded=largest)
+    if largest % page == 0:
+        return replace(spec, block_size=spec.block_size * (largest // page))
+    if spec.kind == "mla_attention":
+        raise UnsupportedModelError(
+            f"a latent page of {page} bytes cannot share a pool with pages of {largest} bytes",
+            field="model_config",
+            accepted="layers whose pages divide one another",
+        )
+    return replace(spec, page_size_padded=largest)
 
 
 def _groups_of_equal_size(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
     """Return groups with as many layers each as the rarest kind has (or the commonest, when they are close)."""
     buckets: dict[CacheSpec, int] = {}
-    for spec in specs:
-        buckets[spec] = buckets.get(spec, 0) + 1
+    for spec, number in numbered(specs):
+        buckets[spec] = buckets.get(spec, 0) + number
     fewest, most = min(buckets.values()), max(buckets.values())
     group_size = most if most < fewest * PADDING_RATIO else fewest
     groups: list[CacheGroup] = []

@@ -119,16 +119,7 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
     """
     go_on()
     architecture, context_tokens = model.architecture, input_tokens + output_tokens
-    measured = memory_of(rules.measured, model.id, gpu.id, layout, checkpoint.weight_format) if rules.measured else None
-    memory = memory_per_gpu(
-        architecture=architecture,
-        rank_weight_bytes=_rank_weight_bytes(model, checkpoint, layout, settings, device_of(gpu, rules)),
-        gpu=gpu,
-        layout=layout,
-        settings=settings,
-        rules=rules,
-        measured=measured,
-    )
+    memory = ledger_of(model, checkpoint, gpu, layout, settings, rules)
     pool = _Pool(
         architecture=architecture,
         layout=layout,
@@ -151,6 +142,23 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
         kv_cache=kv_cache,
         context_tokens=context_tokens,
         requests_in_cache=pool.requests_held(settings, kv_cache, max(context_tokens, 1)),
+    )
+
+
+def ledger_of(
+    model: ModelFacts, checkpoint: Checkpoint, gpu: Gpu, layout: Layout, settings: EngineSettings, rules: EngineRules
+) -> MemoryPerGpu:
+    """Return everything on one GPU that adds up to its memory; lengths do not enter."""
+    return memory_per_gpu(
+        architecture=model.architecture,
+        rank_weight_bytes=_rank_weight_bytes(model, checkpoint, layout, settings, device_of(gpu, rules)),
+        gpu=gpu,
+        layout=layout,
+        settings=settings,
+        rules=rules,
+        measured=memory_of(rules.measured, model.id, gpu.id, layout, checkpoint.weight_format)
+        if rules.measured
+        else None,
     )
 
 

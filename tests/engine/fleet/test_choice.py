@@ -116,10 +116,10 @@ def test_fleets_of_one_aim_are_priced_once_for_all_settings(asked: Asked) -> Non
     aim = aim_of("gpus", question.gpu, question.offers)
     better(question, NOTHING, aim)
     narrower = replace(question, settings=StatedSettings(kv_cache_dtype="fp8"))
-    priced = set(aim.costs)
+    priced = set(aim.merits)
 
     merits: list[Merit] = []
     work = functions_of(lambda: merits.append(better(narrower, NOTHING, aim)))
 
-    assert work["engine.fleet.costs:cheapest"] == len(aim.costs) - len(priced) < len(priced)
+    assert work["engine.fleet.costs:least_paid"] == len(aim.merits) - len(priced) < len(priced)
     assert merits == [better(replace(narrower, model=replace(narrower.model)), NOTHING)]

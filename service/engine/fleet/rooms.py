@@ -1,0 +1,102 @@
+"""The most that a layout may hold, told before it is planned: what does not depend on lengths is kept.
+
+    held <= 1 + (blocks - 1 - blocks in flight of one request) / blocks of one request
+
+with the blocks of the largest pool that any open setting leaves. Plans of the same layout hold no more: a layout of
+which even this is not enough is not planned.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final, cast
+
+from service.engine.engines.device import device_of
+from service.engine.errors import EngineError
+from service.engine.fleet.settings import Resolved
+from service.engine.fleet.variants import batched_tokens
+from service.engine.inputs import EngineSettings, Layout
+from service.engine.memory.cache_shape import CacheShape, shape_of
+from service.engine.memory.plan import keeps_separate_pools, ledger_of
+from service.engine.memory.shared_pool import in_flight_tokens, requests_held
+
+MOST_RESOLVED: Final = 64  # ways to load one model whose rooms are kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """A pool that no plan of a layout exceeds, and the sequences that may run in it."""
+
+    shape: CacheShape
+    settings: EngineSettings
+    num_gpu_blocks: int
+    in_flight_tokens: int
+    most_seqs: int
+    streams: int
+
+    def users(self, context_tokens: int) -> int:
+        """Return the requests of this context that one replica holds at most. [count]."""
+        held = requests_held(
+            self.shape,
+            settings=self.settings,
+            num_gpu_blocks=self.num_gpu_blocks,
+            context_tokens=max(context_tokens, 1),
+            in_flight_tokens=self.in_flight_tokens,
+        )
+        return min(held, self.most_seqs) * self.streams
+
+
+class Rooms:
+    """The room of layouts under one way to load a model: with the engine's own settings, or with any."""
+
+    def __init__(self, resolved: Resolved) -> None:
+        """Start with none."""
+        self._resolved = resolved
+        self._by_layout: dict[tuple[Layout, bool], Room | None] = {}
+
+    def of(self, layout: Layout, *, is_own: bool) -> Room | None:
+        """Return what a layout has room for at most; None where that is not known without a plan."""
+        key = layout, is_own
+        if key not in self._by_layout:
+            self._by_layout[key] = _room(self._resolved, layout, is_own=is_own)
+        return self._by_layout[key]
+
+
+def rooms_of(resolved: Resolved) -> Rooms:
+    """Return the rooms of one way to load a model; lengths do not enter."""
+    kept = resolved.model.derived.by("rooms", MOST_RESOLVED)
+    key = (resolved.gpu, resolved.stated, resolved.rules)
+    return cast("Rooms", kept.get_or(key, lambda: Rooms(resolved)))
+
+
+def _room(resolved: Resolved, layout: Layout, *, is_own: bool) -> Room | None:
+    architecture, rules = resolved.model.architecture, resolved.rules
+    if keeps_separate_pools(architecture, rules):
+        return None
+    settings, most_seqs = _roomiest(resolved, is_own=is_own)
+    device = device_of(resolved.gpu, rules)
+    try:
+        shape = shape_of(architecture, layout, settings, device)
+        ledger = ledger_of(resolved.model, resolved.checkpoint, resolved.gpu, layout, settings, rules)
+    except EngineError:
+        return None  # the plan says so, when it is its turn
+    return Room(
+        shape=shape,
+        settings=replace(settings, max_num_seqs=most_seqs),
+        num_gpu_blocks=ledger.kv_cache_bytes // shape.bytes_per_block if shape.bytes_per_block else 1,
+        in_flight_tokens=in_flight_tokens(settings, layout, device.plan),
+        most_seqs=most_seqs,
+        streams=layout.data_parallel_size,
+    )
+
+
+def _roomiest(resolved: Resolved, *, is_own: bool) -> tuple[EngineSettings, int]:
+    """Return settings that leave the largest pool, and the most sequences that open settings let run.
+
+    What is served, what may run and the token budget each take memory: the shortest, fewest and smallest leave most.
+    """
+    settings = replace(resolved.settings, max_model_len=1)
+    if is_own:
+        return settings, settings.max_num_seqs
+    budgets = batched_tokens(resolved)
+    seqs = resolved.stated.max_num_seqs
+    smallest = replace(settings, max_num_batched_tokens=budgets[0], max_num_seqs=seqs or 1)
+    return smallest, seqs or max(budgets[-1], settings.max_num_seqs)
