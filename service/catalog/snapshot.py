@@ -1,7 +1,7 @@
 """The immutable in-memory catalog that answers are computed from; no question touches the database."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from rapidfuzz import fuzz, process
@@ -14,6 +14,7 @@ from service.catalog.measurement_rows import MeasurementEntry, by_model
 from service.catalog.names.gpus import GpuNames, gpu_names
 from service.catalog.names.instances import instances
 from service.catalog.names.models import ModelNames, model_names
+from service.engine.derived import Derived
 from service.engine.errors import EngineError
 from service.engine.facts import ModelFacts
 from service.engine.fleet.questions import Offer
@@ -43,6 +44,7 @@ class Snapshot:
     called_models: ModelNames  # what else people call them
     called_gpus: GpuNames
     measurements: Mapping[str, tuple[MeasurementEntry, ...]]  # by callers, by model
+    derived: Derived = field(default_factory=Derived, init=False, repr=False)
 
     def model_id(self, name: str) -> str:
         """Return the id behind a model's id, hub id or alias, in any case.

@@ -52,7 +52,10 @@ def derived(most: int) -> Callable[[Rule[Owner, Stated, Value]], Rule[Owner, Sta
         @wraps(rule)
         def asked(owner: Owner, /, *stated: Stated.args, **named: Stated.kwargs) -> Value:
             key = (stated, *named.items()) if named else stated
-            value: Value = owner.derived.by(rule, most).get_or(key, lambda: rule(owner, *stated, **named))  # type: ignore[assignment]
+            kept: Kept[Value] = owner.derived.by(rule, most)  # type: ignore[assignment]
+            value = kept.get(key)
+            if value is None:
+                value = kept.get_or(key, lambda: rule(owner, *stated, **named))
             return value
 
         return asked

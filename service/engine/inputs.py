@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Literal
 
+from service.engine.derived import Derived
+
 EngineName = Literal["vllm", "sglang", "tensorrt-llm"]
 KvCacheDtype = Literal["auto", "bf16", "fp16", "fp8"]
 SpeculativeMethod = Literal["mtp", "eagle", "eagle3", "ngram"]
@@ -56,12 +58,13 @@ class Gpu(Valued):
     source: str = ""
     measured_as: str | None = None  # the name under which its kernels were measured; None: they were not
     key: str = field(init=False, repr=False)
+    derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Derive the key from every other field."""
+        """Derive the key from everything stated."""
         peaks = tuple(sorted(self.peak_flop_per_s.items()))
         others = tuple(
-            getattr(self, stated.name) for stated in fields(self) if stated.name not in ("peak_flop_per_s", "key")
+            getattr(self, stated.name) for stated in fields(self) if stated.init and stated.name != "peak_flop_per_s"
         )
         object.__setattr__(self, "key", content_key("gpu", (peaks, others)))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
+from service.engine.derived import derived
 from service.engine.fleet.costs import Fleet, cheapest, cheapest_of_each_size, least_paid
 from service.engine.fleet.questions import Objective, Offer
 from service.engine.fleet.results import Cost
@@ -20,6 +21,7 @@ from service.engine.inputs import Gpu, Layout
 Merit = tuple[float, float]  # less is better
 NOTHING: Final[Merit] = (inf, inf)
 MOST_REPLICAS: Final = 1 << 24
+MOST_TOLD: Final = 4096  # fleets whose merit an aim remembers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,8 @@ class Aim:
         key = gpus_per_replica, replicas
         merit = self.merits.get(key)
         if merit is None:
+            if len(self.merits) >= MOST_TOLD:
+                self.merits.clear()
             merit = self.merits[key] = self._merit(gpus_per_replica, replicas)
         return merit
 
@@ -91,5 +95,10 @@ class Aim:
 
 
 def aim_of(objective: Objective, gpu: Gpu, offers: Iterable[Offer]) -> Aim:
-    """Return an objective at the prices of a GPU's offers."""
+    """Return an objective at the prices of a GPU's offers; what fleets cost is told to all questions of one catalog."""
+    return _aim(gpu, objective, tuple(offers) if not isinstance(offers, tuple) else offers)
+
+
+@derived(64)
+def _aim(gpu: Gpu, objective: Objective, offers: tuple[Offer, ...]) -> Aim:
     return Aim(objective=objective, gpu=gpu, offers=cheapest_of_each_size(gpu.id, offers))

@@ -11,7 +11,6 @@ only while a bound on what it may achieve is not worse than the best that is kno
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from heapq import heappop, heappush
 from math import inf, nextafter
 from typing import Final
 
@@ -22,9 +21,10 @@ from service.engine.fleet.planned import held_of, layouts_of
 from service.engine.fleet.questions import Objective, SizeQuestion
 from service.engine.fleet.ranking import latency_s
 from service.engine.fleet.recalled import recalled
-from service.engine.fleet.rooms import Rooms, rooms_of
+from service.engine.fleet.rooms import Rooms, replicas_at_best, rooms_of
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.space import Space
+from service.engine.fleet.turns import in_turn
 from service.engine.fleet.variants import Planner, roomiest, variants
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
@@ -70,6 +70,9 @@ class _Search:
             lambda resolved: held_of(resolved, layout, load.input_tokens, load.output_tokens),
         )
 
+    def _roomiest(self, layout: Layout) -> MemoryPlan:
+        return roomiest(self.resolved, self._plan_of(layout))
+
     def bound(self, plan: MemoryPlan) -> Merit:
         """Return what no deployment of a plan is better than: by memory, and by an optimistic estimate of time."""
         hoped = hoped_replicas(self.question, plan, self.hope)
@@ -78,18 +81,9 @@ class _Search:
         return self.aim.merit(plan.layout, hoped)
 
     def at_best(self, layout: Layout, *, is_own: bool) -> Merit:
-        """Return what no plan of a layout is better than, where memory alone decides: told without a plan.
-
-        Args:
-            layout: what is not planned yet.
-            is_own: under the engine's own settings, or under any. [yes or no]
-        """
+        """Return what no plan of a layout is better than, under the engine's own settings or any: told without one."""
         room = None if self.rooms is None else self.rooms.of(layout, is_own=is_own)
-        if room is None:
-            return self.aim.merit(layout, 1 + self.spares)
-        load = self.question.load
-        users = room.users(load.input_tokens + load.output_tokens)
-        return self.aim.merit(layout, self.wanted.replicas(users) + self.spares) if users else NOTHING
+        return self.aim.merit(layout, replicas_at_best(room, self.question.load, self.wanted) + self.spares)
 
     def usual(self, known: Merit, *, is_equal_welcome: bool = True) -> Merit:
         """Look at usual layouts with the engine's own settings; return the best that is known then."""
@@ -140,7 +134,7 @@ class _Search:
         for index, layout in enumerate(self.space.layouts if sizes else ()):
             if layout.gpus_per_replica not in sizes or self.at_best(layout, is_own=False) >= known:
                 continue
-            bound = self.bound(roomiest(self.resolved, self._plan_of(layout)))
+            bound = self.bound(self._roomiest(layout))
             if bound < known:
                 yield bound, index, layout
 
@@ -182,8 +176,7 @@ class _Search:
         The final one is with the most room that settings give any layout.
         """
         layouts = self._first_looked_at() if self.aim.objective == "latency" else self.space.layouts
-        roomy = lambda layout: roomiest(self.resolved, self._plan_of(layout))
-        for bound, plan in self._steps(layouts, roomy, is_own=False):
+        for bound, plan in self._steps(layouts, self._roomiest, is_own=False):
             yield bound, plan is not None
             if plan is not None:
                 return
@@ -193,29 +186,17 @@ class _Search:
     ) -> Iterator[tuple[Merit, MemoryPlan | None]]:
         """Yield bounds on what is left, rising: with the plan whose own it is, or None before one is planned.
 
-        No deployment is better than one of its replicas: with that a layout waits until it is its turn.
+        No deployment is better than one of its replicas, nor than what it has room for: with these a layout waits.
         """
-        first = self._by_merit(layouts)
-        following = next(first, None)
-        waiting: list[tuple[Merit, int, MemoryPlan | None]] = []
-        while following is not None or waiting:
-            if following is not None and (not waiting or following < waiting[0][:2]):
-                bound, index = following
-                yield bound, None
-                heappush(waiting, (self.at_best(layouts[index], is_own=is_own), index, None))
-                following = next(first, None)
-                continue
-            bound, index, plan = heappop(waiting)
-            yield bound, plan
-            if plan is None:
-                plan = plan_of(layouts[index])
-                heappush(waiting, (self.bound(plan), index, plan))
-
-    def _by_merit(self, layouts: Sequence[Layout]) -> Iterator[tuple[Merit, int]]:
-        """Yield layouts by the merit of one replica, the best first; where GPUs tell, they stand in this order."""
         merit, replicas = self.aim.merit_of, 1 + self.spares
         merits = ((merit(layout.gpus_per_replica, replicas), index) for index, layout in enumerate(layouts))
-        return merits if self.aim.objective == "gpus" and layouts is self.space.usual else iter(sorted(merits))
+        is_rising = self.aim.objective == "gpus" and layouts is self.space.usual
+        return in_turn(
+            merits if is_rising else iter(sorted(merits)),
+            lambda index: self.at_best(layouts[index], is_own=is_own),
+            lambda index: plan_of(layouts[index]),
+            self.bound,
+        )
 
     def explained(self) -> tuple[Deployment, ...]:
         """Return deployments that carry nothing: those that miss least by memory, then by an estimate of time."""

@@ -10,7 +10,8 @@ from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.space import Space, Target, space_of
 from service.engine.inputs import Layout, StatedLayout
-from service.engine.memory.plan import MemoryPlan, memory_plan, pool_error_bytes, requests_in_cache
+from service.engine.memory.held import requests_in_cache
+from service.engine.memory.plan import MemoryPlan, memory_plan, pool_error_bytes
 
 # Of the longest requests in a pool: so many leave one where the pool is smaller by its error.
 CERTAINLY_HELD: Final = 4.0

@@ -79,9 +79,7 @@ def resolve(
 
 
 @derived(64)
-def _resolved(
-    model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: EngineRules, max_model_len: int
-) -> Resolved:
+def _resolved(model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: EngineRules, max_model_len: int) -> Resolved:
     """Return the same for a context to serve; but for that it does not depend on lengths. [tokens]."""
     resolved = _of_any_length(model, gpu, stated, rules)
     return replace(resolved, settings=replace(resolved.settings, max_model_len=max_model_len))

@@ -1,6 +1,5 @@
 """The memory plan of one GPU: weights, the rest of the ledger, and the cache that remains."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -151,7 +150,7 @@ def ledger_of(
     """Return everything on one GPU that adds up to its memory; lengths do not enter."""
     return memory_per_gpu(
         architecture=model.architecture,
-        rank_weight_bytes=_rank_weight_bytes(model, checkpoint, layout, settings, device_of(gpu, rules)),
+        rank_weight_bytes=rank_weight_bytes(model, checkpoint, layout, settings, device_of(gpu, rules)),
         gpu=gpu,
         layout=layout,
         settings=settings,
@@ -160,51 +159,6 @@ def ledger_of(
         if rules.measured
         else None,
     )
-
-
-def requests_in_cache(
-    model: ModelFacts,
-    checkpoint: Checkpoint,
-    gpu: Gpu,
-    layout: Layout,
-    settings: EngineSettings,
-    rules: EngineRules,
-    *,
-    context_tokens: int,
-) -> Callable[[int], int] | None:
-    """Return what tells `requests_in_cache` of plans that differ in `max_num_seqs`, without making them.
-
-    Searches over settings ask this and nothing else of a plan, hundreds of times. None where the length served
-    enters, or pools are apart.
-    """
-    go_on()
-    architecture, device = model.architecture, device_of(gpu, rules)
-    if settings.num_speculative_tokens or keeps_separate_pools(architecture, rules):
-        return None
-    weights = _rank_weight_bytes(model, checkpoint, layout, settings, device)
-    measured = memory_of(rules.measured, model.id, gpu.id, layout, checkpoint.weight_format) if rules.measured else None
-    shape, in_flight = shape_of(architecture, layout, settings, device), in_flight_tokens(settings, layout, device.plan)
-
-    def held(max_num_seqs: int) -> int:
-        changed = replace(settings, max_num_seqs=max_num_seqs)
-        memory = memory_per_gpu(
-            architecture=architecture,
-            rank_weight_bytes=weights,
-            gpu=gpu,
-            layout=layout,
-            settings=changed,
-            rules=rules,
-            measured=measured,
-        )
-        return requests_held(
-            shape,
-            settings=changed,
-            num_gpu_blocks=memory.kv_cache_bytes // shape.bytes_per_block if shape.bytes_per_block else 1,
-            context_tokens=max(context_tokens, 1),
-            in_flight_tokens=in_flight,
-        )
-
-    return held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -282,7 +236,7 @@ def model_weights(plan: MemoryPlan) -> ModelWeights:
     )
 
 
-def _rank_weight_bytes(
+def rank_weight_bytes(
     model: ModelFacts, checkpoint: Checkpoint, layout: Layout, settings: EngineSettings, device: Device
 ) -> int:
     """Return what the fullest rank loads: the model, layers that draft, and the buffers of adapters. [bytes]."""

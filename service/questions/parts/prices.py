@@ -1,13 +1,16 @@
 """What GPUs cost the caller: which published offers count, or a price of their own."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Annotated, Final
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from service.catalog.snapshot import Snapshot
+from service.engine.derived import derived
 from service.engine.fleet.questions import Offer
+from service.engine.formats.hashed import Hashed
 from service.engine.inputs import Tier
 from service.questions.parts.part import Part, absent, contradiction
 from service.questions.refusals import Fault, RefusalError
@@ -85,15 +88,32 @@ class Priced(Part):
         """
         if self.usd_per_gpu_hour is not None:
             return Prices(offers=tuple(_own(gpu, self.usd_per_gpu_hour) for gpu in gpus), left_out=())
-        listed, asked = sources.catalog.offers, frozenset(gpus)
-        is_wanted, off = self._filter(listed), self.discount_fraction or 0.0
-        ours = [offer for offer in (listed if rented is None else rented) if offer.gpu in asked]
-        return Prices(
-            offers=tuple(_paid(offer, off, sources.today) for offer in ours if is_wanted(offer)),
-            left_out=tuple(offer for offer in ours if not is_wanted(offer)),
+        catalog = sources.catalog
+        wish = _Wish(
+            gpus=frozenset(gpus),
+            providers=_listed(self.providers),
+            regions=_listed(self.regions),
+            tiers=_listed(self.tiers),
+            purchases=_listed(self.purchases),
+            discount_fraction=self.discount_fraction or 0.0,
         )
+        if rented is None or rented is catalog.offers:
+            return _counted(catalog, wish, sources.today)
+        return _divided(wish, catalog.offers, rented, sources.today)
 
-    def _filter(self, listed: tuple[Offer, ...]) -> Callable[[Offer], bool]:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """Which offers a caller asks for, as stated."""
+
+    gpus: frozenset[str]
+    providers: tuple[str, ...] | None
+    regions: tuple[str, ...] | None
+    tiers: tuple[str, ...] | None
+    purchases: tuple[str, ...] | None
+    discount_fraction: float
+
+    def filter(self, listed: tuple[Offer, ...]) -> Callable[[Offer], bool]:
         """Return the rule by which offers count."""
         providers = _known("providers", self.providers, (offer.provider for offer in listed))
         regions = _known("regions", self.regions, (offer.region for offer in listed))
@@ -112,7 +132,26 @@ class Priced(Part):
         return is_wanted
 
 
-def _known(field: str, stated: list[str] | None, names: Iterable[str]) -> frozenset[str] | None:
+def _listed(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(names)
+
+
+@derived(512)
+def _counted(catalog: Snapshot, wish: _Wish, today: date) -> Prices:
+    """Return the offers of a catalog that count on a day."""
+    return _divided(wish, catalog.offers, catalog.offers, today)
+
+
+def _divided(wish: _Wish, listed: tuple[Offer, ...], rented: tuple[Offer, ...], today: date) -> Prices:
+    is_wanted, off = wish.filter(listed), wish.discount_fraction
+    ours = [offer for offer in rented if offer.gpu in wish.gpus]
+    return Prices(
+        offers=Hashed(_paid(offer, off, today) for offer in ours if is_wanted(offer)),
+        left_out=Hashed(offer for offer in ours if not is_wanted(offer)),
+    )
+
+
+def _known(field: str, stated: Sequence[str] | None, names: Iterable[str]) -> frozenset[str] | None:
     """Return names as the catalog spells them; None where nobody stated any.
 
     Raises:

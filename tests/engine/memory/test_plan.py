@@ -14,7 +14,6 @@ from service.engine.memory.plan import (
     keeps_separate_pools,
     memory_plan,
     model_weights,
-    requests_in_cache,
 )
 
 GIB = 1 << 30
@@ -103,26 +102,3 @@ def test_layers_that_draft_weigh_on_the_rank(catalog: Snapshot, drafted: int) ->
     # huggingface.co/Qwen/Qwen3.5-9B: 243,290,624 parameters of two bytes, and three fp32 scales or so.
     expected = 2 * 243_290_624 if drafted else 0
     assert plan.memory.weight_bytes - alone.memory.weight_bytes == pytest.approx(expected, rel=1e-3)
-
-
-@pytest.mark.parametrize("name", ["llama-3.1-8b-instruct", "gemma-3-27b", "qwen3-next-80b-a3b"])
-@pytest.mark.parametrize("gpu", ["h100", "l4"])
-def test_requests_in_the_cache_are_told_without_the_rest_of_the_plan(catalog: Snapshot, name: str, gpu: str) -> None:
-    plan = planned(catalog, name, gpu=gpu, shorten=True)
-    held = requests_in_cache(
-        plan.model, plan.checkpoint, plan.gpu, plan.layout, plan.settings, plan.rules, context_tokens=plan.context_tokens
-    )  # fmt: skip
-
-    assert held is not None
-    for seqs in (1, 256, 3_000):
-        other = planned(catalog, name, gpu=gpu, shorten=True, max_num_seqs=seqs)
-        assert held(seqs) == other.requests_in_cache
-
-
-def test_what_the_length_served_decides_is_left_to_whole_plans(catalog: Snapshot) -> None:
-    drafting = planned(catalog, "deepseek-v3", num_speculative_tokens=1, speculative_method="mtp")
-
-    assert requests_in_cache(
-        drafting.model, drafting.checkpoint, drafting.gpu, drafting.layout, drafting.settings, drafting.rules,
-        context_tokens=5_000,
-    ) is None  # fmt: skip

@@ -1,0 +1,60 @@
+"""How many requests a cache holds, by how many may run: what searches over settings ask, without whole plans."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from service.engine.engines.device import device_of
+from service.engine.engines.measured_here import memory_of
+from service.engine.engines.rules import EngineRules
+from service.engine.facts import Checkpoint, ModelFacts
+from service.engine.inputs import EngineSettings, Gpu, Layout
+from service.engine.memory.cache_shape import shape_of
+from service.engine.memory.ledger import memory_per_gpu
+from service.engine.memory.plan import keeps_separate_pools, rank_weight_bytes
+from service.engine.memory.shared_pool import in_flight_tokens, requests_held
+from service.engine.patience import go_on
+
+
+def requests_in_cache(
+    model: ModelFacts,
+    checkpoint: Checkpoint,
+    gpu: Gpu,
+    layout: Layout,
+    settings: EngineSettings,
+    rules: EngineRules,
+    *,
+    context_tokens: int,
+) -> Callable[[int], int] | None:
+    """Return what tells `requests_in_cache` of plans that differ in `max_num_seqs`, without making them.
+
+    Searches over settings ask this and nothing else of a plan, hundreds of times. None where the length served
+    enters, or pools are apart.
+    """
+    go_on()
+    architecture, device = model.architecture, device_of(gpu, rules)
+    if settings.num_speculative_tokens or keeps_separate_pools(architecture, rules):
+        return None
+    weights = rank_weight_bytes(model, checkpoint, layout, settings, device)
+    measured = memory_of(rules.measured, model.id, gpu.id, layout, checkpoint.weight_format) if rules.measured else None
+    shape, in_flight = shape_of(architecture, layout, settings, device), in_flight_tokens(settings, layout, device.plan)
+
+    def held(max_num_seqs: int) -> int:
+        changed = replace(settings, max_num_seqs=max_num_seqs)
+        memory = memory_per_gpu(
+            architecture=architecture,
+            rank_weight_bytes=weights,
+            gpu=gpu,
+            layout=layout,
+            settings=changed,
+            rules=rules,
+            measured=measured,
+        )
+        return requests_held(
+            shape,
+            settings=changed,
+            num_gpu_blocks=memory.kv_cache_bytes // shape.bytes_per_block if shape.bytes_per_block else 1,
+            context_tokens=max(context_tokens, 1),
+            in_flight_tokens=in_flight,
+        )
+
+    return held

@@ -1,0 +1,55 @@
+"""What layouts hold at most: never less than any plan of them."""
+
+from math import inf
+
+import pytest
+
+from service.engine.fleet.deployments import plan_for, resolve_size
+from service.engine.fleet.planned import held_of, layouts_of
+from service.engine.fleet.rooms import replicas_at_best, rooms_of
+from service.engine.fleet.variants import Planner, variants
+from service.engine.inputs import Layout
+from service.engine.time.carried import carried_in_memory
+from service.engine.time.demand import Users
+from tests.engine.conftest import Asked, users
+
+
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "gemma-3-27b", "deepseek-v3", "gpt-oss-20b"])
+@pytest.mark.parametrize(("gpu", "tokens"), [("h100", 300), ("l40s", 9_000)])
+def test_no_plan_of_a_layout_holds_more_than_its_room(asked: Asked, model: str, gpu: str, tokens: int) -> None:
+    question = asked(model, gpu, load=users(900, input_tokens=tokens), timers=None)
+    resolved = resolve_size(question)
+    rooms = rooms_of(resolved)
+    for layout in layouts_of(question, resolved).layouts[::7]:
+        own, most = (rooms.of(layout, is_own=is_own) for is_own in (True, False))
+        assert own is not None
+        assert most is not None
+        planner = Planner(
+            lambda other, layout=layout: plan_for(question, other, layout),
+            lambda other, layout=layout: held_of(other, layout, tokens, 200),
+        )
+        with_own = carried_in_memory(plan_for(question, resolved, layout)).max_concurrent_requests
+        assert with_own <= own.users(tokens + 200)
+        for _, plan in variants(resolved, planner):
+            assert carried_in_memory(plan).max_concurrent_requests <= most.users(tokens + 200)
+
+
+def test_the_room_of_a_layout_is_found_once_for_all_lengths(asked: Asked) -> None:
+    short, long = (asked(load=users(4, input_tokens=tokens), timers=None) for tokens in (100, 90_000))
+    room = rooms_of(resolve_size(short)).of(Layout(), is_own=True)
+
+    assert room is not None
+    assert rooms_of(resolve_size(long)).of(Layout(), is_own=True) is room
+    assert room.users(90_200) < room.users(300)
+
+
+def test_replicas_at_best_are_those_that_full_rooms_come_to(asked: Asked) -> None:
+    question = asked(load=users(4), timers=None)
+    room = rooms_of(resolve_size(question)).of(Layout(), is_own=True)
+    assert room is not None
+    held = room.users(1_200)
+
+    assert replicas_at_best(room, question.load, Users(3 * held + 1)) == 4
+    assert replicas_at_best(None, question.load, Users(10**9)) == 1
+    endless = asked(load=users(4, input_tokens=100_000_000), timers=None).load
+    assert replicas_at_best(room, endless, Users(1)) == inf
