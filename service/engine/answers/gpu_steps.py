@@ -57,15 +57,17 @@ def one_step_more(question: SizeQuestion, chosen: Deployment) -> GpuStep | None:
 
 def on_paid_gpus(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
     """Return what all GPUs of the instances would do, where the fewest are stages of a pipeline, and others idle."""
-    cost = aim_of("cost", question.gpu, question.offers).cost(chosen.layout, chosen.replicas) if chosen.gpus else None
     is_open = question.layout.pipeline_parallel_size is None and chosen.layout.pipeline_parallel_size > 1
-    if cost is None or not is_open or cost.gpus_paid == chosen.gpus:
+    if not chosen.gpus or not is_open:
+        return ()
+    usd_per_hour, paid = aim_of("cost", question.gpu, question.offers).merit(chosen.layout, chosen.replicas)
+    if usd_per_hour == inf or paid == chosen.gpus:
         return ()
     resolved = resolve_size(question)
     whole = [
         layout
         for layout in legal_layouts(resolved, question.layout).usual
-        if layout.pipeline_parallel_size == 1 and layout.gpus_per_replica * chosen.replicas == cost.gpus_paid
+        if layout.pipeline_parallel_size == 1 and layout.gpus_per_replica * chosen.replicas == paid
     ]
     if not whole:
         return ()
@@ -74,7 +76,7 @@ def on_paid_gpus(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
     if other is None or not other.is_feasible or not latency_s(chosen, question):
         return ()
     told = (
-        f"tensor_parallel_size={layout.tensor_parallel_size} uses all {cost.gpus_paid} GPUs that are paid for anyway: "
+        f"tensor_parallel_size={layout.tensor_parallel_size} uses all {paid} GPUs that are paid for anyway: "
         f"requests end within {latency_s(other, question):.3g} s at the 95th percentile, on the {chosen.gpus} GPUs "
         f"needed at least within {latency_s(chosen, question):.3g} s"
     )
@@ -113,5 +115,5 @@ def _counts_below(question: SizeQuestion, chosen: Deployment) -> list[tuple[int,
 
 def _usd_per_hour(question: SizeQuestion, layout: Layout, gpus: int) -> float | None:
     """Return the price of so many GPUs in replicas of a layout; None where no offer holds them."""
-    cost = aim_of("cost", question.gpu, question.offers).cost(layout, gpus // layout.gpus_per_replica)
-    return None if cost is None else cost.usd_per_hour
+    usd_per_hour, _ = aim_of("cost", question.gpu, question.offers).merit(layout, gpus // layout.gpus_per_replica)
+    return None if usd_per_hour == inf else usd_per_hour

@@ -15,28 +15,23 @@ from math import inf, nextafter
 from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
-from service.engine.fleet.deployments import Deployment, deployment_of, keeps_limits, plan_for, resolve_size
-from service.engine.fleet.estimates import CERTAIN, alone_s, estimated_excess, hoped_replicas, least_replicas
+from service.engine.fleet.deployments import Deployment, deployment_of, explained, keeps_limits, plan_for, resolve_size
+from service.engine.fleet.estimates import alone_s, hoped_replicas, least_replicas
+from service.engine.fleet.in_time import budgets_in_time, is_estimated_in_time, needs_room
 from service.engine.fleet.planned import held_of, layouts_of
 from service.engine.fleet.questions import Objective, SizeQuestion
 from service.engine.fleet.ranking import latency_s
 from service.engine.fleet.recalled import recalled
-from service.engine.fleet.rooms import Rooms, replicas_at_best, rooms_of
+from service.engine.fleet.rooms import Rooms, rooms_of
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.space import Space
 from service.engine.fleet.turns import in_turn
 from service.engine.fleet.variants import Planner, roomiest, variants
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
-from service.engine.time.carried import needs_time
-from service.engine.time.demand import Demand, kind_of, wanted_of
-from service.engine.time.estimate import hoped_users
-from service.engine.time.replica import timed
 
 # Kernels may be so many times faster than the quick estimate.
 HOPED: Final = 2.0
-# Of layouts that an estimate calls too slow, those looked at to say by how much.
-MOST_EXPLAINED: Final = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,15 +44,10 @@ class _Search:
     aim: Aim
     hope: float
     is_sure: bool  # what is kept was simulated with exactly its share of the load
-    wanted: Demand
+    spares: int  # replicas on top
     rooms: Rooms | None  # None: time decides
     kept: list[Deployment] = field(default_factory=list)
     hopeless: list[tuple[Resolved, MemoryPlan]] = field(default_factory=list)
-
-    @property
-    def spares(self) -> int:
-        """Return the replicas on top."""
-        return self.question.headroom.spare_replicas
 
     def plan(self, resolved: Resolved, layout: Layout) -> MemoryPlan:
         """Return the memory of one layout under some settings."""
@@ -82,8 +72,8 @@ class _Search:
 
     def at_best(self, layout: Layout, *, is_own: bool) -> Merit:
         """Return what no plan of a layout is better than, under the engine's own settings or any: told without one."""
-        room = None if self.rooms is None else self.rooms.of(layout, is_own=is_own)
-        return self.aim.merit(layout, replicas_at_best(room, self.question.load, self.wanted) + self.spares)
+        least = self.rooms.replicas_at_best(self.question, layout, is_own=is_own) if self.rooms else 1
+        return self.aim.merit(layout, least + self.spares)
 
     def usual(self, known: Merit, *, is_equal_welcome: bool = True) -> Merit:
         """Look at usual layouts with the engine's own settings; return the best that is known then."""
@@ -103,7 +93,8 @@ class _Search:
     def look_at_all(self, at_most: Merit) -> None:
         """Look at usual layouts, and at what else is better; leave out what is worse than a bound."""
         first, second = known = self.usual(at_most)
-        self.others(known if self.kept else (first, nextafter(second, inf)))  # what is as good is truly better than it
+        # What is as good is truly better than it.
+        self.others(known if self.kept else (first, nextafter(second, inf)), is_explained=known == NOTHING)
 
     def look_at_better(self, than: Merit) -> None:
         """Look at everything for what is truly better than a bound."""
@@ -116,43 +107,60 @@ class _Search:
             return usual
         return tuple(each for each in usual if each.gpus_per_replica == each.tensor_parallel_size) or usual
 
-    def others(self, known: Merit) -> Merit:
-        """Look at all other layouts and settings for what is truly better; return the best that is known then."""
+    def others(self, known: Merit, *, is_explained: bool = False) -> Merit:
+        """Look at all other layouts and settings for what is truly better; return the best that is known then.
+
+        Args:
+            known: what is to be beaten.
+            is_explained: what is hopeless is told as well, where nothing else is found. [yes or no]
+        """
         waiting = sorted(self._others_bounds(known), key=lambda entry: (entry[0], entry[1]))
-        for bound, _, layout in waiting:
+        for bound, _, roomiest_plan in waiting:
             if bound >= known:
                 break
-            for resolved, plan in self._settings_of(layout):
+            layout = roomiest_plan.layout
+            most = self._most(layout, known)
+            budgets = budgets_in_time(self.question, self.resolved, roomiest_plan, most)
+            if not budgets:
+                if is_explained and known == NOTHING:
+                    self.hopeless.extend(self._settings_of(layout, ()))
+                continue
+            for resolved, plan in self._settings_of(layout, budgets):
                 if self.bound(plan) < known:
                     known = min(known, self._tried(resolved, plan, known, is_equal_welcome=False))
         return known
 
-    def _others_bounds(self, known: Merit) -> Iterator[tuple[Merit, int, Layout]]:
-        """Yield layouts that may be better than what is known with the most room that settings give them."""
+    def _most(self, layout: Layout, known: Merit) -> float:
+        """Return the most replicas that are truly better; any number where nobody asks, as memory alone decides."""
+        return inf if self.rooms else self.aim.most_replicas(layout, known, is_equal_welcome=False)
+
+    def _others_bounds(self, known: Merit) -> Iterator[tuple[Merit, int, MemoryPlan]]:
+        """Yield plans with the most room that settings give layouts, where they may be better than what is known."""
         merit, replicas = self.aim.merit_of, 1 + self.spares
         sizes = {gpus for gpus in self.space.sizes if merit(gpus, replicas) < known}
         for index, layout in enumerate(self.space.layouts if sizes else ()):
             if layout.gpus_per_replica not in sizes or self.at_best(layout, is_own=False) >= known:
                 continue
-            bound = self.bound(self._roomiest(layout))
+            most = self._most(layout, known)
+            if not is_estimated_in_time(self.question, self.resolved, layout, most):
+                continue
+            plan = self._roomiest(layout)
+            bound = self.bound(plan)
             if bound < known:
-                yield bound, index, layout
+                yield bound, index, plan
 
-    def _settings_of(self, layout: Layout) -> Iterator[tuple[Resolved, MemoryPlan]]:
-        """Yield the settings of one layout that were not looked at, those nearest to the engine's own first."""
-        if layout in self.space.unusual:
+    def _settings_of(self, layout: Layout, budgets: Sequence[int]) -> Iterator[tuple[Resolved, MemoryPlan]]:
+        """Yield the settings of one layout that were not looked at, those nearest to the engine's own first.
+
+        Args:
+            layout: of one replica.
+            budgets: values of `max_num_batched_tokens` in question; none: all. [tokens]
+        """
+        own = self.resolved.settings.max_num_batched_tokens
+        if layout in self.space.unusual and (own in budgets or not budgets):
             yield self.resolved, self.plan(self.resolved, layout)
-        needs_room = self._needs_room(self.plan(self.resolved, layout))
-        yield from variants(self.resolved, self._plan_of(layout), needs_room=needs_room)
-
-    def _needs_room(self, plan: MemoryPlan) -> bool:
-        """Return whether more slots may carry more: memory decides, or those there are can be filled in time."""
-        question = self.question
-        if not plan.holds_one_request or not needs_time(question.load, question.limits):
-            return True
-        replica = timed(plan, question.timers, question.load)
-        certain = CERTAIN[kind_of(question.load)]
-        return replica is None or hoped_users(replica.serving, question.limits, certain) >= replica.slots
+        needs_more = needs_room(self.question, self.plan(self.resolved, layout))
+        yield from variants(self.resolved, self._plan_of(layout), budgets, needs_room=needs_more)
 
     def _tried(self, resolved: Resolved, plan: MemoryPlan, known: Merit, *, is_equal_welcome: bool) -> Merit:
         """Keep a plan's deployment if it is as good as what is known; return how good it is."""
@@ -176,7 +184,9 @@ class _Search:
         The final one is with the most room that settings give any layout.
         """
         layouts = self._first_looked_at() if self.aim.objective == "latency" else self.space.layouts
-        for bound, plan in self._steps(layouts, self._roomiest, is_own=False):
+        for bound, plan in self._steps(
+            layouts, lambda each: roomiest(self.resolved, self._plan_of(each)), is_own=False
+        ):
             yield bound, plan is not None
             if plan is not None:
                 return
@@ -198,15 +208,6 @@ class _Search:
             self.bound,
         )
 
-    def explained(self) -> tuple[Deployment, ...]:
-        """Return deployments that carry nothing: those that miss least by memory, then by an estimate of time."""
-        ordered = sorted(
-            enumerate(self.hopeless),
-            key=lambda entry: (entry[1][1].shortfall_bytes, estimated_excess(self.question, entry[1][1]), entry[0]),
-        )
-        tried = [deployment_of(self.question, *shape) for _, shape in ordered[:MOST_EXPLAINED]]
-        return tuple(deployment for deployment in tried if deployment is not None)
-
     def best(self) -> list[Deployment]:
         """Return what may be chosen: of what was kept, the best and their equals."""
         if self.aim.objective == "latency":
@@ -218,7 +219,7 @@ class _Search:
         """Return what was kept; where nothing carries the load, what misses least."""
         # What takes too much does carry the load: nothing was found to be impossible.
         is_impossible = not self.kept and len(self.hopeless) >= len(self.space.usual)
-        return self.explained() if is_impossible else tuple(self.kept)
+        return explained(self.question, self.hopeless) if is_impossible else tuple(self.kept)
 
 
 def _search(question: SizeQuestion, aim: Aim, hope: float, *, is_sure: bool = False) -> _Search:
@@ -230,8 +231,8 @@ def _search(question: SizeQuestion, aim: Aim, hope: float, *, is_sure: bool = Fa
         aim=aim,
         hope=hope,
         is_sure=is_sure,
-        wanted=wanted_of(question.load, question.headroom),
-        rooms=None if needs_time(question.load, question.limits) else rooms_of(resolved),
+        spares=question.headroom.spare_replicas,
+        rooms=rooms_of(resolved) if question.is_of_memory else None,
     )
 
 
@@ -294,12 +295,3 @@ def rising(question: SizeQuestion, objective: Objective = "gpus", hope: float = 
         EngineError: the question contradicts itself or names something without a rule.
     """
     return _search(question, aim_of(objective, question.gpu, question.offers), hope).rising()
-
-
-def least(question: SizeQuestion, objective: Objective = "gpus", hope: float = HOPED) -> Merit:
-    """Return the final bound on every deployment, as `rising` tells it.
-
-    Raises:
-        EngineError: the question contradicts itself or names something without a rule.
-    """
-    return next(bound for bound, is_final in rising(question, objective, hope) if is_final)

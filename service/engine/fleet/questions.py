@@ -87,6 +87,13 @@ class SizeQuestion:
     confidence: float | None = None  # with which limits are kept; None: times are medians
     stays_in_server: bool = False  # no replica is spread over several servers
 
+    @property
+    def is_of_memory(self) -> bool:
+        """Return whether memory alone decides, and nothing is simulated: users, or arrivals that stay a stated time."""
+        load, limits = self.load, self.limits
+        comes_and_stays = load.request_rate_per_s is None or load.request_duration_s is not None
+        return comes_and_stays and limits.ttft_s is None and limits.tpot_s is None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityQuestion:

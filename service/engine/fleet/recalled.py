@@ -13,7 +13,6 @@ from typing import Final, Generic, TypeVar, cast
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
 from service.engine.fleet.questions import Objective, SizeQuestion
-from service.engine.time.carried import needs_time
 
 Outcome = TypeVar("Outcome")
 MOST_KEPT: Final = 256  # searches of one model: a question makes one for each of its levers, a recommendation a hundred
@@ -88,7 +87,7 @@ def recalled(
         search: what looks, and compares merits of the aim it is given, and nothing else that depends on prices.
         priced: an aim of the same objective, GPU and offers, whose prices are shared; None: of its own.
     """
-    if objective == "latency" or not needs_time(question.load, question.limits):
+    if objective == "latency" or question.is_of_memory:
         return search(priced or aim_of(objective, question.gpu, question.offers))
     priceless = replace(question, offers=(), left_out_offers=(), flags=frozenset())
     kept = question.model.derived.by("searches", MOST_KEPT)

@@ -12,13 +12,14 @@ from typing import Final, cast
 
 from service.engine.engines.device import device_of
 from service.engine.errors import EngineError
+from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.variants import batched_tokens
-from service.engine.inputs import EngineSettings, Layout, Load
+from service.engine.inputs import EngineSettings, Layout
 from service.engine.memory.cache_shape import CacheShape, shape_of
 from service.engine.memory.plan import keeps_separate_pools, ledger_of
 from service.engine.memory.shared_pool import in_flight_tokens, requests_held
-from service.engine.time.demand import Demand
+from service.engine.time.demand import wanted_of
 
 MOST_RESOLVED: Final = 64  # ways to load one model whose rooms are kept
 
@@ -61,19 +62,13 @@ class Rooms:
             self._by_layout[key] = _room(self._resolved, layout, is_own=is_own)
         return self._by_layout[key]
 
-
-def replicas_at_best(room: Room | None, load: Load, wanted: Demand) -> float:
-    """Return the replicas that carry a load at least; infinite where the layout holds no request of it.
-
-    Args:
-        room: of a layout; None where it is not known: one replica may do.
-        load: the lengths of requests.
-        wanted: how much of it, with the share kept free.
-    """
-    if room is None:
-        return 1
-    users = room.users(load.input_tokens + load.output_tokens)
-    return wanted.replicas(users) if users else inf
+    def replicas_at_best(self, question: SizeQuestion, layout: Layout, *, is_own: bool) -> float:
+        """Return the replicas of a layout that carry a load at least; infinite where it holds no request of it."""
+        room, load = self.of(layout, is_own=is_own), question.load
+        if room is None:
+            return 1
+        users = room.users(load.input_tokens + load.output_tokens)
+        return wanted_of(load, question.headroom).replicas(users) if users else inf
 
 
 def rooms_of(resolved: Resolved) -> Rooms:

@@ -7,7 +7,7 @@
 What the caller states is kept. The engine's own settings are kept as well, as long as they are as good.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -40,16 +40,19 @@ class Planner:
         return self.plan(resolved)
 
 
-def variants(resolved: Resolved, plan_of: Planner, *, needs_room: bool = True) -> Iterator[tuple[Resolved, MemoryPlan]]:
+def variants(
+    resolved: Resolved, plan_of: Planner, budgets: Sequence[int] = (), *, needs_room: bool = True
+) -> Iterator[tuple[Resolved, MemoryPlan]]:
     """Yield other settings than the engine's own with their plans, those nearest to them first.
 
     Args:
         resolved: with the engine's own settings, or those stated.
         plan_of: the memory of one layout under other settings.
+        budgets: values of `max_num_batched_tokens` in question; none: all. [tokens]
         needs_room: more requests at once may help. [yes or no]
     """
     own = resolved.settings.max_num_batched_tokens
-    for tokens in sorted(batched_tokens(resolved), key=lambda tokens: (tokens != own, abs(tokens - own))):
+    for tokens in sorted(budgets or batched_tokens(resolved), key=lambda tokens: (tokens != own, abs(tokens - own))):
         changed = resolved if tokens == own else with_chosen(resolved, "max_num_batched_tokens", tokens, BATCHED_WHY)
         if changed is not resolved:
             yield changed, plan_of(changed)
@@ -68,11 +71,11 @@ def roomiest(resolved: Resolved, plan_of: Planner) -> MemoryPlan:
     return max((plan, *others), key=lambda plan: min(plan.requests_in_cache, plan.settings.max_num_seqs))
 
 
-def _with_most_room(resolved: Resolved, batched_tokens: int, plan_of: Planner) -> MemoryPlan:
+def _with_most_room(resolved: Resolved, tokens: int, plan_of: Planner) -> MemoryPlan:
     """Return the plan with the most room under a token budget."""
     own = resolved.settings.max_num_batched_tokens
-    if batched_tokens != own:
-        resolved = with_chosen(resolved, "max_num_batched_tokens", batched_tokens, BATCHED_WHY)
+    if tokens != own:
+        resolved = with_chosen(resolved, "max_num_batched_tokens", tokens, BATCHED_WHY)
     filled = filled_by_cache(resolved, plan_of)
     return plan_of(resolved) if filled is None else filled[1]
 

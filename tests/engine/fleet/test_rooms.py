@@ -1,17 +1,26 @@
 """What layouts hold at most: never less than any plan of them."""
 
+from dataclasses import replace
 from math import inf
 
 import pytest
 
 from service.engine.fleet.deployments import plan_for, resolve_size
 from service.engine.fleet.planned import held_of, layouts_of
-from service.engine.fleet.rooms import replicas_at_best, rooms_of
+from service.engine.fleet.questions import SizeQuestion
+from service.engine.fleet.rooms import rooms_of
 from service.engine.fleet.variants import Planner, variants
-from service.engine.inputs import Layout
-from service.engine.time.carried import carried_in_memory
-from service.engine.time.demand import Users
-from tests.engine.conftest import Asked, users
+from service.engine.inputs import Layout, Limits, Load
+from service.engine.time.carried import carried_in_memory, needs_time
+from tests.engine.conftest import Asked, arrivals, users
+
+
+def planner_of(question: SizeQuestion, layout: Layout) -> Planner:
+    load = question.load
+    return Planner(
+        lambda other: plan_for(question, other, layout),
+        lambda other: held_of(other, layout, load.input_tokens, load.output_tokens),
+    )
 
 
 @pytest.mark.parametrize("model", ["llama-3.1-8b", "gemma-3-27b", "deepseek-v3", "gpt-oss-20b"])
@@ -24,10 +33,7 @@ def test_no_plan_of_a_layout_holds_more_than_its_room(asked: Asked, model: str, 
         own, most = (rooms.of(layout, is_own=is_own) for is_own in (True, False))
         assert own is not None
         assert most is not None
-        planner = Planner(
-            lambda other, layout=layout: plan_for(question, other, layout),
-            lambda other, layout=layout: held_of(other, layout, tokens, 200),
-        )
+        planner = planner_of(question, layout)
         with_own = carried_in_memory(plan_for(question, resolved, layout)).max_concurrent_requests
         assert with_own <= own.users(tokens + 200)
         for _, plan in variants(resolved, planner):
@@ -45,11 +51,19 @@ def test_the_room_of_a_layout_is_found_once_for_all_lengths(asked: Asked) -> Non
 
 def test_replicas_at_best_are_those_that_full_rooms_come_to(asked: Asked) -> None:
     question = asked(load=users(4), timers=None)
-    room = rooms_of(resolve_size(question)).of(Layout(), is_own=True)
+    rooms = rooms_of(resolve_size(question))
+    room = rooms.of(Layout(), is_own=True)
     assert room is not None
-    held = room.users(1_200)
+    full = asked(load=users(3 * room.users(1_200) + 1), timers=None)
+    endless = asked(load=users(1, input_tokens=100_000_000), timers=None)
 
-    assert replicas_at_best(room, question.load, Users(3 * held + 1)) == 4
-    assert replicas_at_best(None, question.load, Users(10**9)) == 1
-    endless = asked(load=users(4, input_tokens=100_000_000), timers=None).load
-    assert replicas_at_best(room, endless, Users(1)) == inf
+    assert rooms.replicas_at_best(full, Layout(), is_own=True) == 4
+    assert rooms.replicas_at_best(endless, Layout(), is_own=True) == inf
+
+
+@pytest.mark.parametrize("load", [users(3), arrivals(2.0), replace(arrivals(2.0), request_duration_s=9.0)])
+def test_rooms_tell_where_time_does_not_decide(asked: Asked, load: Load) -> None:
+    question = asked(load=load)
+
+    assert question.is_of_memory is not needs_time(load, question.limits)
+    assert not replace(question, limits=Limits(tpot_s=1.0)).is_of_memory
