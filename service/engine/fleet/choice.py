@@ -58,6 +58,7 @@ class _Search:
         return Planner(
             lambda resolved: self.plan(resolved, layout),
             lambda resolved: held_of(resolved, layout, load.input_tokens, load.output_tokens),
+            is_hurried=not self.question.is_of_memory,
         )
 
     def _roomiest(self, layout: Layout) -> MemoryPlan:

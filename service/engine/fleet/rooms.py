@@ -107,7 +107,7 @@ def _roomiest(resolved: Resolved, *, is_own: bool) -> tuple[EngineSettings, int]
     settings = replace(resolved.settings, max_model_len=1)
     if is_own:
         return settings, settings.max_num_seqs
-    budgets = batched_tokens(resolved)
+    budgets = batched_tokens(resolved, is_hurried=False)
     seqs = resolved.stated.max_num_seqs
     smallest = replace(settings, max_num_batched_tokens=budgets[0], max_num_seqs=seqs or 1)
     return smallest, seqs or max(budgets[-1], settings.max_num_seqs)

@@ -60,7 +60,7 @@ def test_without_limits_every_budget_is_tried_and_a_stated_one_alone(asked: Aske
     resolved = resolve_size(question)
     plan = plan_for(question, resolved, ONE)
 
-    assert budgets_in_time(question, resolved, plan, inf) == batched_tokens(resolved)
+    assert budgets_in_time(question, resolved, plan, inf) == batched_tokens(resolved, is_hurried=True)
     assert is_estimated_in_time(question, resolved, ONE, inf)
     assert needs_room(question, plan)
     stated = resolve_size(asked(settings=StatedSettings(max_num_batched_tokens=4_096)))
