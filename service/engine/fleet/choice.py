@@ -28,6 +28,7 @@ from service.engine.fleet.space import Space
 from service.engine.fleet.variants import Planner, roomiest, variants
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
+from service.engine.time.carried import needs_time
 
 # Kernels may be so many times faster than the quick estimate.
 HOPED: Final = 2.0
@@ -62,6 +63,7 @@ class _Search:
         return Planner(
             lambda resolved: self.plan(resolved, layout),
             lambda resolved: held_of(resolved, layout, load.input_tokens, load.output_tokens),
+            is_hurried=needs_time(load, self.question.limits),
         )
 
     def bound(self, plan: MemoryPlan) -> Merit:
@@ -140,12 +142,7 @@ class _Search:
                 yield bound, index, plan
 
     def _settings_of(self, layout: Layout, budgets: Sequence[int]) -> Iterator[tuple[Resolved, MemoryPlan]]:
-        """Yield the settings of one layout that were not looked at, those nearest to the engine's own first.
-
-        Args:
-            layout: of one replica.
-            budgets: values of `max_num_batched_tokens` in question; none: all. [tokens]
-        """
+        """Yield settings of one layout that were not looked at, of some token budgets or of all, the engine's first."""
         own = self.resolved.settings.max_num_batched_tokens
         if layout in self.space.unusual and (own in budgets or not budgets):
             yield self.resolved, self.plan(self.resolved, layout)

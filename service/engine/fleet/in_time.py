@@ -36,8 +36,9 @@ def budgets_in_time(question: SizeQuestion, resolved: Resolved, plan: MemoryPlan
         plan: of the layout, with the most room that settings give it.
         at_most: the most replicas of interest, spares included. [replicas]
     """
-    budgets, replicas = batched_tokens(resolved), at_most - question.headroom.spare_replicas
-    if question.timers is None or not plan.holds_one_request or not needs_time(question.load, question.limits):
+    is_hurried, replicas = needs_time(question.load, question.limits), at_most - question.headroom.spare_replicas
+    budgets = batched_tokens(resolved, is_hurried=is_hurried)
+    if question.timers is None or not plan.holds_one_request or not is_hurried:
         return budgets
     if replicas < 1:
         return ()
@@ -71,7 +72,7 @@ def is_estimated_in_time(question: SizeQuestion, resolved: Resolved, layout: Lay
     if timing is None:
         return True
     kind, share = kind_of(load), wanted_of(load, question.headroom).per_replica(int(replicas))
-    for tokens in batched_tokens(resolved):
+    for tokens in batched_tokens(resolved, is_hurried=True):
         serving = _unplanned(timing, layout, load, tokens)
         users = hoped_users(serving, limits, CERTAIN[kind])
         if users and kind.hoped(serving, users, CERTAIN[kind]) >= share.amount:
