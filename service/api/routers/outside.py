@@ -12,7 +12,7 @@ from http import HTTPStatus
 from time import monotonic
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from service.api.about import answer_about
-from service.api.dependencies import ReceptionDep, SnapshotDep, WorkloadsDep
+from service.api.dependencies import ReceptionDep, SnapshotDep, WorkloadsDep, stated_once
 from service.api.etags import TaggedRoute
 from service.api.problems import ProblemError, problem_responses
 from service.api.reception import ClientLeftError
@@ -33,7 +33,7 @@ from service.questions.replicas import REPLICAS
 from service.workloads.errors import WorkloadError
 from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, called
 
-router = APIRouter(tags=["workloads"], route_class=TaggedRoute)
+router = APIRouter(tags=["workloads"], dependencies=[Depends(stated_once)], route_class=TaggedRoute)
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 PROBLEMS = problem_responses(
     HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
