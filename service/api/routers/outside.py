@@ -120,16 +120,18 @@ class _Probed(Collector):
 )
 async def probe(
     request: Request,
-    target: Annotated[WorkloadName, Query(description="name of a workload", examples=["chat"])],
     shelf: WorkloadsDep,
     snapshot: SnapshotDep,
     reception: ReceptionDep,
+    target: Annotated[WorkloadName | None, Query(description="name of a workload", examples=["chat"])] = None,
     module: Annotated[str, Query(max_length=20, description="which question: size, capacity, ...")] = REPLICAS.name,
 ) -> Response:
     """Answer as blackbox_exporter does: a workload without an answer is `probe_success 0`, and no other number."""
     question = MODULES.get(module)
     if question is None:
         raise ProblemError(400, "bad-request", f"there is no such module; accepted: {', '.join(MODULES)}")
+    if target is None:
+        raise ProblemError(400, "bad-request", "the target is missing: name a workload, as in /probe?target=chat")
     began_at, gauges = monotonic(), ""
     try:
         workload = called(await shelf.rows(), target)
