@@ -151,12 +151,7 @@ class _Search:
                 yield bound, index, plan
 
     def _settings_of(self, layout: Layout, budgets: Sequence[int]) -> Iterator[tuple[Resolved, MemoryPlan]]:
-        """Yield the settings of one layout that were not looked at, those nearest to the engine's own first.
-
-        Args:
-            layout: of one replica.
-            budgets: values of `max_num_batched_tokens` in question; none: all. [tokens]
-        """
+        """Yield settings of one layout that were not looked at, of some token budgets or of all, the engine's first."""
         own = self.resolved.settings.max_num_batched_tokens
         if layout in self.space.unusual and (own in budgets or not budgets):
             yield self.resolved, self.plan(self.resolved, layout)

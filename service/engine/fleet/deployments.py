@@ -152,10 +152,10 @@ def _paced(
     wanted, limits, layout = wanted_of(question.load, question.headroom), question.limits, replica.plan.layout
     if not may_pace(resolved, question.load, limits):
         return None
-    share = share_of(wanted, at_most)
+    waiting_longer, share = without_pace(limits), share_of(wanted, at_most)
     if isinstance(share, Arrivals) and not may_be_paced(replica, share, limits):
         return None
-    if not replica.may_be_enough(at_most, wanted, without_pace(limits)):
+    if not replica.may_be_enough(at_most, wanted, waiting_longer):
         return None
     fewest = None
     for capped, paced in paced_replicas(resolved, replica, limits, lambda other: plan_for(question, other, layout)):

@@ -6,20 +6,25 @@ could wish for, simulated with a small sample, tells most of them from those wor
 
 from dataclasses import replace
 from math import inf
+from typing import Final
 
 from service.engine.fleet.estimates import CERTAIN
 from service.engine.fleet.pacing import may_pace
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.variants import batched_tokens
-from service.engine.inputs import Layout
+from service.engine.inputs import Layout, Load
 from service.engine.memory.plan import MemoryPlan
+from service.engine.time.batching import SchedulerSettings, Serving
 from service.engine.time.carried import needs_time
 from service.engine.time.demand import kind_of, wanted_of
 from service.engine.time.estimate import hoped_users
 from service.engine.time.replica import timed
-from service.engine.time.roomy import may_carry, roomy, share_of, unplanned
-from service.engine.time.steps import Deployed
+from service.engine.time.roomy import may_carry, roomy, share_of
+from service.engine.time.steps import Deployed, Timing
+from service.engine.time.traffic import traffic_of
+
+ENDLESS_SLOTS: Final = 1 << 20
 
 
 def budgets_in_time(question: SizeQuestion, resolved: Resolved, plan: MemoryPlan, at_most: float) -> tuple[int, ...]:
@@ -31,9 +36,9 @@ def budgets_in_time(question: SizeQuestion, resolved: Resolved, plan: MemoryPlan
         plan: of the layout, with the most room that settings give it.
         at_most: the most replicas of interest, spares included. [replicas]
     """
-    budgets = batched_tokens(resolved, is_hurried=not question.is_of_memory)
-    replicas = at_most - question.headroom.spare_replicas
-    if question.timers is None or not plan.holds_one_request or not needs_time(question.load, question.limits):
+    is_hurried, replicas = needs_time(question.load, question.limits), at_most - question.headroom.spare_replicas
+    budgets = batched_tokens(resolved, is_hurried=is_hurried)
+    if question.timers is None or not plan.holds_one_request or not is_hurried:
         return budgets
     if replicas < 1:
         return ()
@@ -68,11 +73,22 @@ def is_estimated_in_time(question: SizeQuestion, resolved: Resolved, layout: Lay
         return True
     kind, share = kind_of(load), wanted_of(load, question.headroom).per_replica(int(replicas))
     for tokens in batched_tokens(resolved, is_hurried=True):
-        serving = unplanned(timing, layout, load, tokens)
+        serving = _unplanned(timing, layout, load, tokens)
         users = hoped_users(serving, limits, CERTAIN[kind])
         if users and kind.hoped(serving, users, CERTAIN[kind]) >= share.amount:
             return True
     return False
+
+
+def _unplanned(timing: Timing, layout: Layout, load: Load, max_num_batched_tokens: int) -> Serving:
+    """Return how a layout serves a load with endless room and without drafts: for estimates, before it is planned."""
+    settings = SchedulerSettings(
+        max_num_batched_tokens=max_num_batched_tokens,
+        max_num_seqs=ENDLESS_SLOTS,
+        prefix_cache_hit_fraction=load.prefix_cache_hit_fraction,
+    )
+    streams = layout.data_parallel_size * layout.pipeline_parallel_size
+    return Serving(timing=timing, traffic=traffic_of(load), settings=settings, streams=streams, slots=ENDLESS_SLOTS)
 
 
 def needs_room(question: SizeQuestion, plan: MemoryPlan) -> bool:

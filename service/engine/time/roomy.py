@@ -10,22 +10,21 @@ from dataclasses import replace
 from math import ceil, inf, sqrt
 from typing import Final
 
-from service.engine.inputs import Layout, Limits, Load
+from service.engine.inputs import Limits, Load
 from service.engine.memory.plan import MemoryPlan
-from service.engine.time.batching import BlockPool, SchedulerSettings, Serving, serving_of
+from service.engine.time.batching import BlockPool, serving_of
 from service.engine.time.demand import Arrivals, Demand, Users
 from service.engine.time.drafting import with_drafts
 from service.engine.time.replica import ROUGHLY_MEASURED, Replica
 from service.engine.time.results import Violation
 from service.engine.time.search import roughly_most
-from service.engine.time.steps import StepTimers, Timing, deployed
+from service.engine.time.steps import StepTimers, deployed
 from service.engine.time.traffic import traffic_of
 
 # A small sample's share beyond a limit may be off by so many standard errors, neighbours in a queue being alike.
 FORGIVEN: Final = 3.0
 # Arrivals were carried at most 1.16 times as fast as their own step times let an estimate say.
 FASTER_THAN_ESTIMATED: Final = 1.3
-ENDLESS_SLOTS: Final = 1 << 20
 BOUNDLESS: Final = BlockPool(num_blocks=1e15, tokens=(1.0, 2.0), blocks=(1.0, 2.0))
 
 
@@ -48,17 +47,6 @@ def roomy(plan: MemoryPlan, timers: StepTimers, load: Load, max_num_batched_toke
     serving = replace(serving, settings=settings)
     key = timers.simulations.number_of((serving, BOUNDLESS))
     return Replica(plan=plan, serving=serving, pool=BOUNDLESS, simulations=timers.simulations, key=key)
-
-
-def unplanned(timing: Timing, layout: Layout, load: Load, max_num_batched_tokens: int) -> Serving:
-    """Return how a layout serves a load with endless room and without drafts: for estimates, before it is planned."""
-    settings = SchedulerSettings(
-        max_num_batched_tokens=max_num_batched_tokens,
-        max_num_seqs=ENDLESS_SLOTS,
-        prefix_cache_hit_fraction=load.prefix_cache_hit_fraction,
-    )
-    streams = layout.data_parallel_size * layout.pipeline_parallel_size
-    return Serving(timing=timing, traffic=traffic_of(load), settings=settings, streams=streams, slots=ENDLESS_SLOTS)
 
 
 def forgiving(limits: Limits) -> Limits:

@@ -28,6 +28,7 @@ def test_whatever_carries_the_load_is_among_what_is_tried(
     planner = Planner(
         lambda other: plan_for(question, other, layout),
         lambda other: held_of(other, layout, load.input_tokens, load.output_tokens),
+        is_hurried=True,
     )
     roomy = roomiest(resolved, planner)
     carried = 0
@@ -60,8 +61,8 @@ def test_without_limits_every_budget_is_tried_and_a_stated_one_alone(asked: Aske
     resolved = resolve_size(question)
     plan = plan_for(question, resolved, ONE)
 
-    assert budgets_in_time(question, resolved, plan, inf) == batched_tokens(resolved, is_hurried=True)
+    assert budgets_in_time(question, resolved, plan, inf) == batched_tokens(resolved, is_hurried=False)
     assert is_estimated_in_time(question, resolved, ONE, inf)
     assert needs_room(question, plan)
     stated = resolve_size(asked(settings=StatedSettings(max_num_batched_tokens=4_096)))
-    assert batched_tokens(stated) == (4_096,)
+    assert batched_tokens(stated, is_hurried=True) == (4_096,)
