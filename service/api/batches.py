@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -28,6 +29,7 @@ from service.questions.reading import read_json
 from service.questions.refusals import RefusalError, stated_twice
 
 MOST_QUESTIONS: Final = 1_000
+MOST_LINES: Final = 5 * MOST_QUESTIONS  # of a sheet, blank ones too
 NDJSON: Final = "application/x-ndjson"
 CSV: Final = "text/csv"
 ACCEPTED: Final = f'{{"questions": [...]}} with 1 to {MOST_QUESTIONS} questions, or CSV under the names of fields'
@@ -65,9 +67,12 @@ def _in_json(body: bytes) -> Sequence[Any]:
 def _in_csv(body: bytes) -> Sequence[Any]:
     """Return rows as fields; an empty cell states nothing."""
     try:
-        rows = list(csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), strict=True))
+        reader = csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), strict=True)
+        rows = list(islice(reader, MOST_LINES + 1))
     except (UnicodeDecodeError, csv.Error) as error:
         raise ProblemError(400, "bad-request", "the body is not CSV in UTF-8") from error
+    if len(rows) > MOST_LINES:
+        raise _refused(f"more than {MOST_LINES} lines")
     names = [name.strip() for name in rows[0]] if rows else []
     if not names or len(set(names)) < len(names) or "" in names:
         raise _refused("the first line names no fields, or one of them twice")
