@@ -7,6 +7,7 @@ from asyncio import create_task, sleep
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from itertools import count
 from typing import Any, Final
 
 from starlette.applications import Starlette
@@ -37,6 +38,7 @@ SWITCH_S: Final = 1e-4
 # A look through everything for garbage stops all threads, for 60 ms and more: when nobody waits, not amid an overload.
 LOOKED_THROUGH_AFTER: Final = (2_000, 10, 200)
 TIDY_EVERY_S: Final = 20.0
+AT_LEAST_EACH: Final = 3
 PROMETHEUS_S: Final = 2.0  # an autoscaler waits three seconds in all
 PROVIDER_S: Final = 5.0
 
@@ -104,10 +106,10 @@ def _settle(keeper: CatalogKeeper) -> None:
 
 
 async def _tidying(reception: Reception) -> None:
-    """Look for garbage that refers to itself, now and then, when nobody waits for an answer."""
-    while True:
+    """Look for garbage that refers to itself, when nobody waits for an answer; where somebody always does, seldom."""
+    for number in count(1):
         await sleep(TIDY_EVERY_S)
-        if reception.is_idle and gc.get_count()[2] > 0:
+        if (reception.is_idle and gc.get_count()[2] > 0) or number % AT_LEAST_EACH == 0:
             gc.collect()
 
 

@@ -183,6 +183,13 @@ class Checkout:
         return [sys.executable, "-c", OLD_COMMAND if is_old else COMMAND, *words]
 
 
+def spent_s(server: Running, work: Callable[[], object]) -> float:
+    """Return what a server had of the processor meanwhile. [s]."""
+    before_s = server.processor_s()
+    work()
+    return server.processor_s() - before_s
+
+
 def is_ready(server: Running) -> bool:
     return soon(lambda: server.process.poll() is not None or server.get("/readyz", 5).status == 200, START_S) and (
         server.process.poll() is None

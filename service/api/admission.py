@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import inf
 from threading import Lock
 from time import monotonic, thread_time
+from traceback import clear_frames
 from typing import Final, TypeVar
 
 from cachetools import LRUCache
@@ -35,6 +36,14 @@ MOSTLY: Final = 0.5
 def num_cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def let_go(error: BaseException) -> None:
+    """Empty the frames that an error came through: who keeps the error would keep all that they worked with."""
+    each: BaseException | None = error
+    while each is not None:
+        clear_frames(each.__traceback__)
+        each = each.__context__
 
 
 class OverloadError(RuntimeError):
@@ -157,10 +166,14 @@ class _Turn:
             with working_for(self._is_over):
                 go_on()
                 return work()
-        except GivenUpError:
+        except GivenUpError as error:
+            let_go(error)
             if self._ticket.has_given_up():
                 raise TimeoutError from None
             raise _PutOffError from None
+        except Exception as error:
+            let_go(error)
+            raise
         finally:
             self._turns.leave(monotonic() - began_at)
 
