@@ -60,6 +60,7 @@ SNAPSHOT: Final = (
     api("a poisoned row raises a metric and shows in readiness", "health", "a_poisoned_row_is_named_and_the_catalog_before_it_in_use"),
     catalog("an emptied catalog is refused", "keeper", "an_emptied_catalog_is_refused"),
     api("two replicas on one PostgreSQL converge within 15 s", "catalog", "two_services_on_one_postgresql_converge"),
+    api("what another process has just written is not missing", "catalog", "what_another_process_has_just_written_is_not_missing"),
     catalog("answers survive a dead database", "keeper", "answers_survive_a_dead_database"),
     api("a network that refuses, swallows, delays, cuts or drips costs writes, and passes", "database_faults", "a_fault_costs_writes_and_never_answers_and_passes"),
     api("a stopped PostgreSQL costs no answer", "writes", "sixty_writers_on_a_stopped_postgresql_cost_no_answer"),
