@@ -1,5 +1,6 @@
 """What stands around the code: compose file, image, locks, documents."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -31,6 +32,28 @@ def test_every_promise_has_a_test_or_a_benchmark_of_its_name() -> None:
 
 def test_the_page_of_promises_is_what_was_measured_last() -> None:
     assert (ROOT / "service" / "PROMISES.md").read_text(encoding="utf-8") == page(), "make promises"
+
+
+def test_what_once_failed_failed_on_the_commit_it_was_seen_on_and_holds_now() -> None:
+    results = ROOT / "benchmarks" / "results"
+    seen = [
+        json.loads((results / f"seen-{checkout}.json").read_text(encoding="utf-8")) for checkout in ("a9aece5", "now")
+    ]
+    probes = [
+        name
+        for file in sorted((ROOT / "benchmarks" / "seen").glob("test_*.py"))
+        for name in re.findall(r"^def (test_\d+_\w+)", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    ]
+
+    assert {int(name.split("_")[1]) for name in probes} == set(range(1, 11))
+    for name in probes:
+        before, now = (
+            [line["holds"] for asked, line in checkout.items() if asked.partition("[")[0] == name] for checkout in seen
+        )
+        assert before, name
+        assert not any(before), name
+        assert now, name
+        assert all(now), name
 
 
 def test_the_licence_is_stated_and_its_text_is_there() -> None:
