@@ -96,6 +96,15 @@ class Engine(ABC):
     def fp8_block_kernels(self) -> str:
         """Return the published kernel times that stand for dense matrices in blocks of fp8."""
 
+    def fp8_expert_kernels(self, gpu_architecture: str) -> tuple[str, ...]:
+        """Return the published kernel times that stand for experts in fp8 without blocks, the most faithful first.
+
+        Args:
+            gpu_architecture: the GPU's generation, whose kernels they are.
+        """
+        del gpu_architecture
+        return ("fp8", "fp8_block")
+
     @property
     def latent_kernels(self) -> str | None:
         """Return the published kernel times that stand for layers of latents in fp8; None: those of its matrices."""
