@@ -40,7 +40,8 @@ def _of_layer(dense: str, of_latents: str | None) -> str:
 def _kernels(quantization: Quantization, gpu_architecture: str, engine: EngineName) -> tuple[tuple[str, str], ...]:
     """Return (dense, expert) kernels of a scheme."""
     is_blackwell = gpu_architecture.startswith("blackwell")
-    experts = engine_named(engine).fp8_expert_kernels(gpu_architecture)
+    is_untuned = gpu_architecture in engine_named(engine).untuned_fp8_experts
+    experts = ("fp8_block", "fp8") if is_untuned else ("fp8", "fp8_block")
     match quantization.scheme:
         case "none":
             return ((HALF, HALF),)

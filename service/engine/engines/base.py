@@ -96,14 +96,10 @@ class Engine(ABC):
     def fp8_block_kernels(self) -> str:
         """Return the published kernel times that stand for dense matrices in blocks of fp8."""
 
-    def fp8_expert_kernels(self, gpu_architecture: str) -> tuple[str, ...]:
-        """Return the published kernel times that stand for experts in fp8 without blocks, the most faithful first.
-
-        Args:
-            gpu_architecture: the GPU's generation, whose kernels they are.
-        """
-        del gpu_architecture
-        return ("fp8", "fp8_block")
+    @property
+    def untuned_fp8_experts(self) -> frozenset[str]:
+        """Return the generations of GPUs whose experts in fp8 without blocks were measured untuned."""
+        return frozenset()
 
     @property
     def latent_kernels(self) -> str | None:

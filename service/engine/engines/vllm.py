@@ -40,17 +40,11 @@ class Vllm(Engine):
     # of another engine would stand in, 16 times slower at 256 requests. Those in blocks are Triton's again.
     # Source: aiconfigurator-core 0.12, systems/data/h200_sxm/mla/vllm/0.24.0/mla_generation_module_perf.parquet.
     latent_kernels = "bfloat16"
+    # 44 ms a step of Mixtral 8x7B on two H200 with 16 requests of 2,250 tokens; blocks do the same work in 9 ms, and
+    # bf16, of twice the bytes, takes 13 ms.
+    # Source: aiconfigurator-core 0.12, systems/data/h200_sxm/moe/vllm/0.24.0/moe_perf.parquet.
+    untuned_fp8_experts = frozenset({"hopper"})
     command_line: CommandLine = VllmCommand()
-
-    def fp8_expert_kernels(self, gpu_architecture: str) -> tuple[str, ...]:
-        """Return the published kernel times of experts in fp8: on Hopper those in blocks, which do the same work.
-
-        The others were measured untuned there: 44 ms a step of Mixtral 8x7B on two H200 with 16 requests of 2,250
-        tokens, where blocks take 9 ms and bf16, of twice the bytes, 13 ms.
-
-        Source: aiconfigurator-core 0.12, systems/data/h200_sxm/moe/vllm/0.24.0/moe_perf.parquet.
-        """
-        return ("fp8_block", "fp8") if gpu_architecture == "hopper" else ("fp8", "fp8_block")
 
     def cache_bytes(self, spent: Spent, share: float, *, counts_graphs: bool) -> int:
         """Return what the budget leaves for the cache. [bytes].
