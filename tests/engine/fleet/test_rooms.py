@@ -1,6 +1,5 @@
 """What layouts hold at most: never less than any plan of them."""
 
-from dataclasses import replace
 from math import inf
 
 import pytest
@@ -10,9 +9,9 @@ from service.engine.fleet.planned import held_of, layouts_of
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.rooms import rooms_of
 from service.engine.fleet.variants import Planner, variants
-from service.engine.inputs import Layout, Limits, Load
-from service.engine.time.carried import carried_in_memory, needs_time
-from tests.engine.conftest import Asked, arrivals, users
+from service.engine.inputs import Layout
+from service.engine.time.carried import carried_in_memory
+from tests.engine.conftest import Asked, users
 
 
 def planner_of(question: SizeQuestion, layout: Layout) -> Planner:
@@ -59,11 +58,3 @@ def test_replicas_at_best_are_those_that_full_rooms_come_to(asked: Asked) -> Non
 
     assert rooms.replicas_at_best(full, Layout(), is_own=True) == 4
     assert rooms.replicas_at_best(endless, Layout(), is_own=True) == inf
-
-
-@pytest.mark.parametrize("load", [users(3), arrivals(2.0), replace(arrivals(2.0), request_duration_s=9.0)])
-def test_rooms_tell_where_time_does_not_decide(asked: Asked, load: Load) -> None:
-    question = asked(load=load)
-
-    assert question.is_of_memory is not needs_time(load, question.limits)
-    assert not replace(question, limits=Limits(tpot_s=1.0)).is_of_memory
