@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from service.calibration.logs.engines import logs_of
 from service.calibration.logs.rows import Row, remarks
 from service.calibration.logs.sent import is_mlperf
 
@@ -39,7 +40,7 @@ def read_ranks(row: Row) -> Ranks:
         SGLang 0.5.10 `srt/server_args.py` (`_handle_data_parallelism`, `_handle_a2a_moe`).
     """
     split, stages, dealt, spread = (int(row.get(name) or 1) for name in ("tp", "pp", "dp", "ep"))
-    if is_dealt_by_sglang(row):
+    if is_dealt_within_ranks(row):
         split, is_spread = max(split // dealt, 1), spread > 1 or DEALT_EXPERTS in remarks(row)
     else:
         is_spread = spread > 1
@@ -60,6 +61,7 @@ def decode_workers(row: Row) -> int:
     return int((row.get("disaggregated") or {}).get("decode_workers") or 0)
 
 
-def is_dealt_by_sglang(row: Row) -> bool:
+def is_dealt_within_ranks(row: Row) -> bool:
     """Return whether requests are dealt out to ranks that each attend alone."""
-    return str(row["engine"]).lower() == "sglang" and int(row.get("dp") or 1) > 1 and DEALT_ATTENTION in remarks(row)
+    logs, is_dealt = logs_of(str(row["engine"])), int(row.get("dp") or 1) > 1 and DEALT_ATTENTION in remarks(row)
+    return logs is not None and logs.deals_within_ranks and is_dealt

@@ -19,12 +19,29 @@ class Skipped:
     reason: str
 
 
+def _nobody_s(_day: str) -> str | None:
+    """Return no version: nobody lists them by day."""
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineLog:
-    """What one engine's logs say in their own way."""
+    """What one engine's logs say in their own way, and what published benchmarks tell this engine."""
 
     engine: EngineName
     unstated_version: Callable[[Row], str | None]  # where none is stated; None where nothing else tells it
+    # InferenceX serves it with this budget, whatever the GPU; None: with its own.
+    inferencex_batched_tokens: int | None = None
+    # Caches beside quantized weights are fp8 wherever it is measured; else where InferenceX asks a Blackwell GPU.
+    keeps_fp8_cache: bool = False
+    # The last version that serves engines built ahead: their kernels and their executor are its own.
+    last_built_version: str | None = None
+    # The newest version of a day, for served runs whose sources state that alone; None where nobody lists them.
+    newest_of_day: Callable[[str], str | None] = _nobody_s
+    # Ranks that attend alone are counted among those of tensor parallelism, and share what is stated for all.
+    deals_within_ranks: bool = False
+    # Its versions differ in their kernels by more than runs of one version do.
+    is_fitted_by_version: bool = False
 
 
 class UnstatedError(ValueError):
