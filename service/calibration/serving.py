@@ -18,8 +18,10 @@ from service.engine import (
     Gpu,
     KvCacheDtype,
     Layout,
+    LogNormalLength,
     MemoryPlan,
     ModelFacts,
+    RequestOverhead,
     ScheduleResult,
     Sender,
     SimulatedLoad,
@@ -27,14 +29,12 @@ from service.engine import (
     StepTimers,
     Timing,
     Traffic,
+    batch_defaults,
     benchmarked,
     deployed,
     plan_replica,
     streams_of,
 )
-from service.engine.engines.rules import batch_defaults
-from service.engine.time.lengths import LogNormalLength
-from service.engine.time.steps import RequestOverhead
 
 # A step may be off by so much where prompts are of unknown length.
 DECIDES: Final = 0.05

@@ -64,12 +64,15 @@ def test_gpus_at_hand_and_one_pod_carry_less_with_more_certainty(client: TestCli
     assert origins(pods[1]) == ["request"]
 
 
-def test_a_recommendation_takes_as_many_gpus_with_a_confidence_as_a_pod_count_does(client: TestClient) -> None:
+def test_a_recommendation_takes_no_fewer_gpus_with_more_certainty(client: TestClient) -> None:
     one_gpu = {key: value for key, value in ASKED.items() if key != "gpu"}
-    told = client.post("/recommend", json={**one_gpu, "gpus": ["h100"], "confidence": 0.9}).json()
+    even, sure = (
+        client.post("/recommend", json={**one_gpu, "gpus": ["h100"], "confidence": each}).json() for each in (0.5, 0.95)
+    )
 
-    assert told["options"][0]["gpus"] == asked(client, "/replicas", confidence=0.9)["gpus"]
-    assert origins(told) == ["request"]
+    assert even["options"][0]["gpus"] <= sure["options"][0]["gpus"]
+    assert even["options"][0]["tpot_p95_s"] != sure["options"][0]["tpot_p95_s"]
+    assert origins(sure) == ["request"]
 
 
 def test_rows_side_by_side_are_sized_at_the_confidence(client: TestClient) -> None:
