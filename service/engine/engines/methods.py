@@ -21,9 +21,10 @@
 Below the first version of a line, and behind the last, the method is not loaded at all.
 
 Sources:
-    vLLM 0.8.5 to 0.33 `model_executor/layers/quantization/` (`__init__.py`: the methods of a version; `get_min_capability`
-    of each config and, in `compressed_tensors/schemes/`, of each scheme; `fp8.py`: Marlin for blocks and experts since
-    0.9), `config/vllm.py` (`_get_quantization_config`, which raises); issue 17581 (blocks on 8.6 in 0.8.5).
+    vLLM 0.8.5 to 0.33 `model_executor/layers/quantization/` (`__init__.py`: the methods of a version;
+    `get_min_capability` of each config and, in `compressed_tensors/schemes/`, of each scheme; `fp8.py`: Marlin for
+    blocks and experts since 0.9), `config/vllm.py` (`_get_quantization_config`, which raises); issue 17581 (blocks on
+    8.6 in 0.8.5).
     int8 of both operands: docs.vllm.ai/en/latest/features/quantization/int8 (Blackwell), pull request 25935.
 """
 

@@ -159,7 +159,7 @@ def check_start(
     if not device.is_vllm_on_cuda:
         return
     architecture = model.architecture
-    check_class(architecture.name, architecture.last_vllm, device)
+    check_class(architecture.name, architecture.lacked_until, architecture.last_vllm, device)
     own = _half_dtype(architecture, checkpoint, device)
     if stated in ("bf16", "fp16") and reads_fp8_only(architecture):
         raise _cache_refusal(f"{stated}: {device.engine} has only an fp8 cache for this model", "auto or fp8")

@@ -49,9 +49,7 @@ def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
     if method == "bitsandbytes":
         if reader.flag("load_in_8bit"):
             return Quantization(scheme="int8-channel", method=method, ignored=ignored, weight_format="int8")
-        return Quantization(
-            scheme="bitsandbytes-4bit", method=method, block=64, ignored=ignored, weight_format="int4"
-        )
+        return Quantization(scheme="bitsandbytes-4bit", method=method, block=64, ignored=ignored, weight_format="int4")
     if method == "compressed-tensors" and not algorithm:
         return compressed_tensors(reader, ignored)
     if method in ("modelopt", "modelopt_fp4", "compressed-tensors", "") and algorithm:

@@ -16,10 +16,34 @@ from service.engine.errors import RefusedStartError
 from service.engine.formats.quantization import standard_quantization
 
 ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("refused_methods.yaml").read_text("utf-8"))
-READ = (
-    "0.8.5 0.9.2 0.10.2 0.11.0 0.11.2 0.12.0 0.13.0 0.14.1 0.15.1 0.16.0 0.17.1 0.18.0 0.19.1 0.20.2 0.22.0 0.23.0 "
-    "0.24.0 0.25.1 0.26.0 0.27.1 0.28.0 0.29.0 0.30.0 0.31.0 0.32.0 0.33.0"
-).split()
+READ = [
+    "0.8.5",
+    "0.9.2",
+    "0.10.2",
+    "0.11.0",
+    "0.11.2",
+    "0.12.0",
+    "0.13.0",
+    "0.14.1",
+    "0.15.1",
+    "0.16.0",
+    "0.17.1",
+    "0.18.0",
+    "0.19.1",
+    "0.20.2",
+    "0.22.0",
+    "0.23.0",
+    "0.24.0",
+    "0.25.1",
+    "0.26.0",
+    "0.27.1",
+    "0.28.0",
+    "0.29.0",
+    "0.30.0",
+    "0.31.0",
+    "0.32.0",
+    "0.33.0",
+]
 CAPABILITIES = (70, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)
 
 
@@ -66,7 +90,9 @@ def test_every_version_refuses_on_every_generation_what_its_source_says(row: dic
     ],
 )
 def test_blocks_and_experts_of_fp8_run_before_ada_since_marlin_does(
-    capability: int, version: str, is_refused: bool
+    capability: int,
+    version: str,
+    is_refused: bool,  # noqa: FBT001 - a column
 ) -> None:
     blocks = {"quant_method": "fp8", "weight_block_size": [128, 128]}
 
