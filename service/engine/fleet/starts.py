@@ -173,6 +173,7 @@ def check_start(
             is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
             is_text_only=settings.is_text_only,
             ranks=1,
+            block_size=settings.block_size,
         ),
         device,
     )
