@@ -35,12 +35,14 @@ from typing import Final
 
 from packaging.version import Version
 
-from service.engine.derived import derived
+from service.engine.engines.classes import check_class
 from service.engine.engines.device import ADA, AMPERE, TURING, Capability, Device
 from service.engine.errors import RefusedStartError
 from service.engine.formats.quantization import Quantization
+from service.engine.layers import Architecture
 
 OLDEST: Final = Version("0.8")  # that stands in for those before it
+EXPERTS_ALIKE: Final = Version("0.9")  # from which on experts run where dense matrices do
 BLACKWELL: Final[Capability] = (10, 0)
 
 
@@ -82,31 +84,34 @@ LOADED: Final[Mapping[tuple[str, str], tuple[Loading, ...]]] = MappingProxyType(
 })  # fmt: skip
 
 
-def check_method(quantization: Quantization, device: Device, field: str, *, has_experts: bool) -> None:
+def check_loading(architecture: Architecture, quantization: Quantization, device: Device, field: str) -> None:
+    """Raise RefusedStartError if the engine's version has no class for a model, or does not load its checkpoint."""
+    check_class(architecture.name, architecture.lacked_until, architecture.last_vllm, device)
+    check_method(quantization, device, field, architecture)
+
+
+def check_method(quantization: Quantization, device: Device, field: str, architecture: Architecture) -> None:
     """Raise RefusedStartError if the engine's version does not load a checkpoint's quantization, or not on this GPU.
 
     Args:
         quantization: how the checkpoint stores its weights.
         device: the GPU's generation and the engine's version.
         field: what the caller would change.
-        has_experts: the model has layers of experts. [yes or no]
+        architecture: the model, whose experts some methods run on fewer GPUs.
     """
-    if not device.is_vllm_on_cuda:
+    if not device.is_vllm_on_cuda or not quantization.method:
         return
-    for stored in dict.fromkeys((quantization, *(each for _, each in quantization.groups))):
-        if stored.groups or not stored.method:
-            continue
-        refusal = _refusal(device, stored, has_experts)
+    for stored in (each for _, each in quantization.groups) if quantization.groups else (quantization,):
+        refusal = _refusal(device, stored, architecture)
         if refusal is not None:
             raise RefusedStartError(refusal[0], field=field, accepted=refusal[1])
 
 
-@derived(64)
-def _refusal(device: Device, stored: Quantization, has_experts: bool) -> tuple[str, str] | None:  # noqa: FBT001 - a key
+def _refusal(device: Device, stored: Quantization, architecture: Architecture) -> tuple[str, str] | None:
     """Return why a version does not run a quantization on a GPU, and what would be accepted; None where it does."""
-    lines = lines_of(stored, has_experts=has_experts)
     what = " ".join(dict.fromkeys((stored.method, scheme_of(stored))))
     version = max(Version(device.plan.version), OLDEST)
+    lines = lines_of(stored, has_experts=version < EXPERTS_ALIKE and architecture.has_experts)
     line = next((line for line in lines if version >= Version(line.since)), None)
     if line is None:
         return f"{device.engine} does not load {what} yet", f"engine_version {lines[-1].since} or newer"

@@ -10,7 +10,7 @@ from service.engine.errors import RefusedStartError
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.results import Assumption
-from service.engine.fleet.starts import check_checkpoint, needs_float16
+from service.engine.fleet.starts import check_weight_format, needs_float16
 from service.engine.formats.quantization import standard_quantization
 from service.engine.inputs import Gpu, WeightFormat
 
@@ -44,7 +44,7 @@ def loaded_checkpoint(
     """
     loaded, note = _chosen(model, stated, is_in_float16=needs_float16(model.architecture, gpu, device))
     is_stated = stated.quantization is not None or stated.weight_format is not None
-    check_checkpoint(gpu, device, model, loaded, note.name if is_stated else "gpu")
+    check_weight_format(gpu, device, loaded.weight_format, note.name if is_stated else "gpu")
     return loaded, note
 
 

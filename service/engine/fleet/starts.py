@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, get_args
 
-from service.engine.engines.classes import check_class
 from service.engine.engines.device import Device
 from service.engine.engines.kernels import refuses_bfloat16
-from service.engine.engines.methods import check_method
+from service.engine.engines.methods import check_loading
 from service.engine.errors import RefusedStartError
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, WeightFormat
@@ -30,24 +29,21 @@ FIRST_CAPABILITY: Final[Mapping[WeightFormat, float]] = MappingProxyType(
 HALF_FORMATS: Final[Mapping[str, KvCacheDtype]] = MappingProxyType({"bfloat16": "bf16", "float16": "fp16"})
 
 
-def check_checkpoint(gpu: Gpu, device: Device, model: ModelFacts, loaded: Checkpoint, field: str) -> None:
-    """Raise RefusedStartError if the engine's version does not load a checkpoint, or no kernel of it runs on a GPU.
+def check_weight_format(gpu: Gpu, device: Device, weight_format: WeightFormat, field: str) -> None:
+    """Raise RefusedStartError if a GPU has no bfloat16, or an engine without rows by method no kernels for a format.
 
     Args:
         gpu: the GPU type.
         device: its generation and the engine's version.
-        model: the model.
-        loaded: what is loaded.
+        weight_format: what is loaded.
         field: what the caller would change.
     """
-    weight_format = loaded.weight_format
     if weight_format == "bf16" and refuses_bfloat16(device):
         raise RefusedStartError(
             f"{device.engine} runs bfloat16 from compute capability 8.0; {gpu.name} has {gpu.compute_capability}",
             field=field,
             accepted="fp16, or a GPU of compute capability 8.0 or newer",
         )
-    check_method(loaded.quantization, device, field, has_experts=model.architecture.has_experts)
     if not device.is_vllm_on_cuda and lacks_kernels(gpu, weight_format):
         others = ", ".join(each for each in get_args(WeightFormat) if not lacks_kernels(gpu, each))
         raise RefusedStartError(
@@ -159,7 +155,7 @@ def check_start(
     if not device.is_vllm_on_cuda:
         return
     architecture = model.architecture
-    check_class(architecture.name, architecture.lacked_until, architecture.last_vllm, device)
+    check_loading(architecture, checkpoint.quantization, device, "gpu" if checkpoint.is_default else "weight_format")
     own = _half_dtype(architecture, checkpoint, device)
     if stated in ("bf16", "fp16") and reads_fp8_only(architecture):
         raise _cache_refusal(f"{stated}: {device.engine} has only an fp8 cache for this model", "auto or fp8")

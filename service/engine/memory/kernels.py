@@ -58,6 +58,12 @@ def hybrid_alignment(architecture: Architecture, device: Device) -> int:
     return device.plan.hybrid_latent_tokens if has_latents else 1
 
 
+def runs_over_ranks(architecture: Architecture, ranks: int, device: Device) -> bool:
+    """Return whether kernels of a GPU put together what several ranks of context attend to."""
+    asked = AskedCache(context_ranks=ranks)
+    return all(kernel_of(need, asked, device) is not None for need in _needs(architecture))
+
+
 def _needs(architecture: Architecture) -> tuple[KernelNeed, ...]:
     return tuple(dict.fromkeys(need for mixer in architecture.mixers for need in mixer.kernel_needs))
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from packaging.version import Version
 
+from service.catalog.keeper import seeded_snapshot
 from service.engine import parse_quantization
 from service.engine.engines.device import Device
 from service.engine.engines.methods import LOADED, check_method, lines_of, scheme_of
@@ -44,6 +45,7 @@ READ = [
     "0.32.0",
     "0.33.0",
 ]
+DENSE, MIXTURE = (seeded_snapshot().model(name).architecture for name in ("qwen3-8b", "qwen3-30b-a3b"))
 CAPABILITIES = (70, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)
 
 
@@ -55,7 +57,7 @@ def on(capability: int, version: str) -> Device:
 def refuses(stated: dict[str, Any], device: Device, *, has_experts: bool = False) -> bool:
     """Return whether the engine refuses a checkpoint."""
     try:
-        check_method(parse_quantization(stated), device, "gpu", has_experts=has_experts)
+        check_method(parse_quantization(stated), device, "gpu", MIXTURE if has_experts else DENSE)
     except RefusedStartError:
         return True
     return False
@@ -113,7 +115,7 @@ def test_a_refusal_says_the_rule_and_what_would_be_taken() -> None:
     stated = {"quant_method": "bitsandbytes", "load_in_4bit": True}
 
     with pytest.raises(RefusedStartError, match="no longer loads bitsandbytes") as refusal:
-        check_method(parse_quantization(stated), on(90, "0.33"), "weight_format", has_experts=False)
+        check_method(parse_quantization(stated), on(90, "0.33"), "weight_format", DENSE)
 
     assert refusal.value.accepted == "an engine_version below 0.28, or another format"
 
@@ -121,7 +123,7 @@ def test_a_refusal_says_the_rule_and_what_would_be_taken() -> None:
 def test_other_engines_are_not_held_to_these_lines() -> None:
     other = Device(is_vllm_on_cuda=False)
 
-    check_method(parse_quantization({"quant_method": "bitsandbytes"}), other, "gpu", has_experts=False)
+    check_method(parse_quantization({"quant_method": "bitsandbytes"}), other, "gpu", DENSE)
 
 
 @pytest.mark.parametrize("weight_format", ["fp8", "int8", "int4", "mxfp4", "nvfp4"])
