@@ -10,7 +10,7 @@ PORT ?= 8000
 COMPILE := $(BIN)/python -c "from service.engine.time.ready import make_ready; make_ready()"
 
 .DEFAULT_GOAL := help
-.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench overload image-rehearsal soak promises way figures openapi lint-openapi sbom audit lock clean
+.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench overload image-rehearsal soak promises way figures examples openapi lint-openapi sbom audit lock clean
 
 help: ## Show the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-10s %s\n", $$1, $$2}'
@@ -51,6 +51,9 @@ warm: $(VENV)/.runtime ## Build the step times of every model on common GPUs ahe
 
 openapi: $(VENV)/.dev ## Write the contract to openapi/openapi.json
 	$(BIN)/sizer export-openapi openapi/openapi.json
+
+examples: $(VENV)/.dev ## Write service/EXAMPLES.md from what the tests replay
+	$(BIN)/python -m tests.workloads.page service/EXAMPLES.md
 
 openapi/node_modules/.package-lock.json: openapi/package.json
 	npm --prefix openapi install --no-audit --no-fund --no-package-lock --ignore-scripts

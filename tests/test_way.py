@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 # Step times lie outside the engine; what they keep, they keep in an object of the engine's.
 MOST_CLIMBS = 15
-# As many as before the engine had rooms. A layout is planned when it is its turn to be timed, so memory and time take
+# There were 87 before the engine had rooms. A layout is planned when it is its turn to be timed, so memory and time take
 # turns; what the engine would refuse to start is asked while settings are resolved.
 MOST_RETURNS = 68
 

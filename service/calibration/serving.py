@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from service.calibration.logs.engines import LOGS
 from service.calibration.logs.rows import Row, Skipped, UnstatedError
 from service.calibration.logs.serving import HALVES, ServingLog, read_serving
 from service.calibration.names import served_gpu, served_model
@@ -13,6 +14,7 @@ from service.catalog.snapshot import Snapshot
 from service.engine import (
     EngineError,
     EngineName,
+    EngineRules,
     Gpu,
     KvCacheDtype,
     Layout,
@@ -33,10 +35,6 @@ from service.engine import (
 from service.engine.time.lengths import LogNormalLength
 from service.engine.time.steps import RequestOverhead
 
-# It serves vLLM with a budget of 8,192 tokens, whatever the GPU.
-INFERENCEX_BATCHED_TOKENS: Final = 8_192
-# The last one that serves engines built by TensorRT by default: their kernels and their executor are its own.
-BUILT_VERSION: Final = "0.20"
 # A step may be off by so much where prompts are of unknown length.
 DECIDES: Final = 0.05
 # Offline runs queue everything and last for many waves: the steady state, with as many more waiting as run.
@@ -100,16 +98,12 @@ def resolve_run(row: Row, catalog: Snapshot) -> Run | Skipped:
 
 def _planned(log: ServingLog, catalog: Snapshot) -> Run:
     model, gpu = served_model(log.model, catalog), served_gpu(log.gpu, catalog)
-    rules = rules_for(log.engine, log.version)
-    if _is_built(log):
-        # Its executor runs no iteration ahead of the scheduler.
-        rules = replace(rules_for(log.engine, BUILT_VERSION), steps_planned_ahead=0)
     plan = plan_replica(
         model,
         gpu,
         _layout(log, model),
         _stated(log, model, gpu),
-        rules,
+        _rules(log),
         input_tokens=log.input_tokens,
         output_tokens=log.output_tokens,
     )
@@ -126,9 +120,16 @@ def _planned(log: ServingLog, catalog: Snapshot) -> Run:
     return Run(log=log, plan=plan, traffic=traffic, load=_load(log, plan, traffic))
 
 
-def _is_built(log: ServingLog) -> bool:
-    """Return whether TensorRT built the engine: `trtllm_build_flags` of MLPerf's configs, but for spread experts."""
-    return log.engine == "tensorrt-llm" and log.sent.is_in_process and not log.expert_parallel
+def _rules(log: ServingLog) -> EngineRules:
+    """Return the rules of the version that ran.
+
+    An engine that was built ahead runs no iteration ahead of the scheduler: where it runs inside the benchmark, as
+    `trtllm_build_flags` of MLPerf's configs have it, but for spread experts.
+    """
+    built = LOGS[log.engine].last_built_version
+    if built is None or not log.sent.is_in_process or log.expert_parallel:
+        return rules_for(log.engine, log.version)
+    return replace(rules_for(log.engine, built), steps_planned_ahead=0)
 
 
 def _unknown_fraction(log: ServingLog, plan: MemoryPlan) -> float:
@@ -143,12 +144,12 @@ def _stated(log: ServingLog, model: ModelFacts, gpu: Gpu) -> StatedSettings:
     own = next(checkpoint.weight_format for checkpoint in model.checkpoints if checkpoint.is_default)
     # MXFP4 models are published in that form only.
     is_own = log.weight_format in (None, own) or (own == "mxfp4" and log.weight_format in ("nvfp4", "fp8"))
-    is_vllm = log.is_inferencex and log.engine == "vllm"
+    budget = LOGS[log.engine].inferencex_batched_tokens if log.is_inferencex else None
     return StatedSettings(
         weight_format=None if is_own else log.weight_format,
         kv_cache_dtype=_cache_dtype(log, gpu),
         max_model_len=log.served.max_model_len or _longest(log),
-        max_num_batched_tokens=log.served.max_num_batched_tokens or (INFERENCEX_BATCHED_TOKENS if is_vllm else None),
+        max_num_batched_tokens=log.served.max_num_batched_tokens or budget,
         max_num_seqs=log.served.max_num_seqs or (log.sent.users if log.sent.how == "full" else None),
         gpu_memory_utilization=log.served.gpu_memory_utilization,
         enforce_eager=log.served.enforce_eager,
@@ -162,12 +163,12 @@ def _longest(log: ServingLog) -> int:
 
 
 def _cache_dtype(log: ServingLog, gpu: Gpu) -> KvCacheDtype:
-    """Return the stated cache dtype; else what these benchmarks use: fp8, but for 16-bit weights and vLLM on Hopper."""
+    """Return the stated cache dtype; else what these benchmarks use: 16 bits beside 16-bit weights, else by engine."""
     if log.is_cache_fp8 is not None:
         return "fp8" if log.is_cache_fp8 else "bf16"
-    if log.weight_format in (*HALVES, None) or (not log.is_inferencex and log.engine != "tensorrt-llm"):
-        return "bf16"
-    return "fp8" if log.engine == "tensorrt-llm" or gpu.architecture.startswith("blackwell") else "bf16"
+    is_asked_for = log.is_inferencex and gpu.architecture.startswith("blackwell")
+    is_fp8 = LOGS[log.engine].keeps_fp8_cache or is_asked_for
+    return "fp8" if is_fp8 and log.weight_format not in (*HALVES, None) else "bf16"
 
 
 def _layout(log: ServingLog, model: ModelFacts) -> Layout:

@@ -53,6 +53,23 @@ def roofline_tables(workload: Workload, gpu: Gpu, layout: Layout, efficiencies: 
         attention = max(cache bytes / (bandwidth x e_b), flop / (peak x e_a))
         all-reduce = 2 x layers x (latency + 2 (tp - 1) / tp x tokens x hidden x 2 / (interconnect x e_i))
 
+    Databricks, "LLM Inference Performance Engineering: Best Practices": a model of 7B in 16 bits whose token takes 14
+    ms moves 1 TB/s, half of the 2 TB/s of an A100, which takes 7 ms:
+
+    >>> from service.engine.families import parse_architecture
+    >>> from service.engine.formats.quantization import UNQUANTIZED
+    >>> from service.performance.workload import workload_of
+    >>> llama = parse_architecture({
+    ...     "architectures": ["LlamaForCausalLM"], "hidden_size": 4_096, "intermediate_size": 11_008,
+    ...     "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32_000, "max_position_embeddings": 4_096})
+    >>> gpu = Gpu(
+    ...     id="a100", name="NVIDIA A100", vendor="nvidia", architecture="ampere", compute_capability="8.0",
+    ...     memory_bytes=80 * 2**30, memory_bandwidth_bytes_per_s=2e12, peak_flop_per_s={"bf16": 3.12e14},
+    ...     gpus_per_node=8, scale_up_domain_gpus=8, scale_up_bytes_per_s=3e11, scale_out_bytes_per_s=2.5e10)
+    >>> tables = roofline_tables(workload_of(llama, UNQUANTIZED, gpu, Layout(), "bf16"), gpu, Layout(), FLOOR)
+    >>> f"{tables.decode[0][0] * 1_000:.0f} ms"
+    '7 ms'
+
     Args:
         workload: the model on one rank; see `workload_of`.
         gpu: peaks and bandwidths.

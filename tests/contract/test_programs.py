@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.api.served import Served, served
+from tests.workloads.page import SERVER, block
 
 CONTRACT = Path(__file__).resolve().parents[2] / "openapi"
 PROGRAMS = CONTRACT / "node_modules" / ".bin"
@@ -57,9 +58,9 @@ def test_a_linter_finds_no_error(name: str, arguments: list[str], tmp_path: Path
 
 
 def test_a_client_of_typescript_is_made_checked_and_asks(service: Served, tmp_path: Path) -> None:
-    made = ran(
-        "openapi-typescript", "openapi.json", "--default-non-nullable", "false", "-o", str(tmp_path / "sizer.ts")
-    )
+    _, line = block("clients").lines
+    name, address, *options, written = line.split()
+    made = ran(name, address.replace(SERVER, service.url), *options, str(tmp_path / written))
     assert made.returncode == 0, made.stderr
     (tmp_path / "node_modules").symlink_to(CONTRACT / "node_modules")
     (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")

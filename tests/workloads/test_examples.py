@@ -1,8 +1,11 @@
-"""The page of examples is true: manifests keep the published schemas, addresses are answered."""
+"""The page of examples is true: it is written from the blocks that are replayed here, each by whom it is for."""
 
 import json
+import os
 import re
 import shlex
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -11,34 +14,78 @@ import httpx2
 import jsonschema_rs
 import pytest
 import yaml
-from starlette.testclient import TestClient
+from typer.testing import CliRunner
 
 from service.cli import app as commands
-from tests.api.served import served
-from tests.conftest import API_KEY, seeded_service, service_settings
-from tests.workloads.test_workloads import QUESTION
+from service.settings import Settings
+from tests.api.served import Served, served
+from tests.conftest import API_KEY
+from tests.workloads.page import HOST, KEY_SHOWN, QUESTIONS_FILE, SERVER, WORKLOAD, block, blocks, page
+from tests.workloads.prometheus import program
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SCHEMAS: Final = ROOT.parent / "shared" / "schemas"
-PAGE: Final = (ROOT / "service" / "EXAMPLES.md").read_text(encoding="utf-8")
-BLOCKS: Final = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
-SERVER: Final = "http://sizer:8000"
+PATIENCE_S: Final = 300
+PUBLISHED: Final = {
+    "keda": "keda_scaledobject_crd.yaml",
+    "keda_key": "keda.sh_triggerauthentication_v1alpha1.json",
+    "monitor": "monitoring.coreos.com_servicemonitor_v1.json",
+    "rule": "monitoring.coreos.com_prometheusrule_v1.json",
+}
 
 
-def manifests() -> dict[str, Any]:
-    """Return every manifest of the page by its kind."""
-    documents = [yaml.safe_load(text) for kind, text in BLOCKS if kind == "yaml"]
-    return {document.get("kind", "prometheus.yml"): document for document in documents}
+def test_the_page_is_what_the_blocks_write() -> None:
+    assert (ROOT / "service" / "EXAMPLES.md").read_text(encoding="utf-8") == page(), "make examples"
 
 
-def schema_of(kind: str) -> dict[str, Any]:
-    """Return the published schema of a kind; without the files, skip with the reason."""
-    file = {
-        "ScaledObject": "keda_scaledobject_crd.yaml",
-        "TriggerAuthentication": "keda.sh_triggerauthentication_v1alpha1.json",
-        "ServiceMonitor": "monitoring.coreos.com_servicemonitor_v1.json",
-        "PrometheusRule": "monitoring.coreos.com_prometheusrule_v1.json",
-    }[kind]
+def test_every_block_of_the_page_is_replayed_by_a_test() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")]
+    replayed = {name for text in texts for name in re.findall(r'block\("(\w+)"\)', text)} | set(PUBLISHED)
+
+    assert set(blocks()) - replayed == set()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("examples")
+
+
+@pytest.fixture(scope="module")
+def service(folder: Path) -> Iterator[Served]:
+    """A service with the page's workload, written by the page's own line."""
+    (folder / QUESTIONS_FILE).write_text(block("questions").text, encoding="utf-8")
+    with served(folder) as one:
+        [line] = block("put").lines
+        assert json.loads(typed(one, folder, line))["version"] == 1
+        yield one
+
+
+def typed(service: Served, folder: Path, line: str) -> str:
+    """Return what a line prints that is typed into a shell, with the address and the key of this service."""
+    environment = {**os.environ, "KEY": API_KEY}
+    done = subprocess.run(
+        ["bash", "-euc", line.replace(SERVER, service.url)], check=True, capture_output=True, text=True, cwd=folder,
+        env=environment,
+    )  # fmt: skip
+    return done.stdout
+
+
+def sizer(line: str, **environment: str) -> str:
+    """Return what a command of ours prints."""
+    words = shlex.split(line)
+    assert words[0] == "sizer"
+    done = CliRunner().invoke(commands, words[1:], env=environment)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def at(service: Served, address: str, **headers: str) -> httpx2.Response:
+    """Ask at an address of the page."""
+    return httpx2.get(address.replace(SERVER, service.url), timeout=PATIENCE_S, headers=headers)
+
+
+def schema_of(file: str) -> dict[str, Any]:
+    """Return a published schema; without the files, skip with the reason."""
     if not (SCHEMAS / file).is_file():
         pytest.skip(f"the published schema {file} is not on this machine")
     document: dict[str, Any] = yaml.safe_load((SCHEMAS / file).read_text(encoding="utf-8"))
@@ -48,130 +95,160 @@ def schema_of(kind: str) -> dict[str, Any]:
     return document
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """A service with the page's workload, written by the page's own line."""
-    with seeded_service(service_settings(tmp_path_factory.mktemp("examples"))) as client:
-        client.headers["X-API-Key"] = API_KEY
-        [line] = [line for line in lines("bash") if "-X PUT" in line]
-        assert asked(client, line).status_code == 201
-        yield client
+@pytest.mark.parametrize(("name", "file"), PUBLISHED.items(), ids=PUBLISHED)
+def test_a_manifest_keeps_its_published_schema(name: str, file: str) -> None:
+    validator = jsonschema_rs.validator_for(schema_of(file))
+    manifest = yaml.safe_load(block(name).text)
 
-
-def lines(kind: str) -> list[str]:
-    return [line for block, text in BLOCKS if block == kind for line in text.splitlines() if line]
-
-
-def asked(client: TestClient, line: str) -> httpx2.Response:
-    """Send what a line of curl sends."""
-    words = shlex.split(line)
-    assert words[0] == "curl"
-    [url] = [word for word in words if word.startswith(SERVER)]
-    body = words[words.index("--json") + 1] if "--json" in words else None
-    headers = {"content-type": "application/json"} if body else {}
-    if "--data-binary" in words:
-        [body] = [text for kind, text in BLOCKS if kind == "csv"]
-        headers = {"content-type": "text/csv"}
-    method = words[words.index("-X") + 1] if "-X" in words else "POST" if body else "GET"
-    return client.request(method, url.removeprefix(SERVER), content=body, headers=headers)
-
-
-@pytest.mark.parametrize("kind", ["ScaledObject", "TriggerAuthentication", "ServiceMonitor", "PrometheusRule"])
-def test_a_manifest_keeps_its_published_schema(kind: str) -> None:
-    validator = jsonschema_rs.validator_for(schema_of(kind))
-
-    assert [str(error) for error in validator.iter_errors(manifests()[kind])] == []
-    broken = json.loads(json.dumps(manifests()[kind]))
-    broken["spec"] = "none"
-    assert not validator.is_valid(broken)
+    assert [str(error) for error in validator.iter_errors(manifest)] == []
+    assert not validator.is_valid({**manifest, "spec": "none"})
 
 
 def test_the_trigger_s_fields_are_those_of_the_scaler() -> None:
     file = SCHEMAS / "keda_scalers.json"
     if not file.is_file():
         pytest.skip("the published fields of scalers are not on this machine")
-    [scaler] = [it for it in json.loads(file.read_text(encoding="utf-8"))["scalers"] if it["type"] == "metrics-api"]
-    [trigger] = manifests()["ScaledObject"]["spec"]["triggers"]
+    [scaler] = [one for one in json.loads(file.read_text(encoding="utf-8"))["scalers"] if one["type"] == "metrics-api"]
+    [trigger] = block("keda").document["spec"]["triggers"]
     # How a key is sent is told of every scaler in one place: kedacore/keda, `pkg/scalers/authentication`.
-    known = {it["name"] for it in scaler["parameters"]} | {"authMode", "method", "keyParamName"}
+    known = {parameter["name"] for parameter in scaler["parameters"]} | {"authMode", "method", "keyParamName"}
 
     assert set(trigger["metadata"]) <= known
     assert all(isinstance(value, str) for value in trigger["metadata"].values())
 
 
-def test_the_trigger_s_address_holds_a_number_at_its_location(service: TestClient) -> None:
-    [trigger] = manifests()["ScaledObject"]["spec"]["triggers"]
-    response = service.get(trigger["metadata"]["url"].removeprefix(SERVER))
+def test_the_trigger_s_address_holds_a_number_at_its_location(service: Served) -> None:
+    [trigger] = yaml.safe_load(block("keda").text)["spec"]["triggers"]
+    asked = trigger["metadata"]
+    response = at(service, asked["url"], **{asked["keyParamName"]: API_KEY})
 
     assert response.status_code == 200
-    assert response.json()[trigger["metadata"]["valueLocation"]] >= 1
+    assert response.json()[asked["valueLocation"]] >= 1
+    [secret] = block("keda_key").document["spec"]["secretTargetRef"]
+    assert secret["parameter"] == asked["authMode"]
+    assert trigger["authenticationRef"]["name"] == block("keda_key").document["metadata"]["name"]
 
 
-def test_what_prometheus_is_told_to_scrape_is_there(service: TestClient) -> None:
-    [job] = manifests()["prometheus.yml"]["scrape_configs"]
+def test_what_prometheus_is_told_to_scrape_is_there(service: Served) -> None:
+    [job] = yaml.safe_load(block("scrape").text)["scrape_configs"]
     [discovery] = job["http_sd_configs"]
-    [endpoint] = manifests()["ServiceMonitor"]["spec"]["endpoints"]
-    targets = service.get(discovery["url"].removeprefix(SERVER)).json()
-    probed = service.get(job["metrics_path"], params={"target": targets[0]["targets"][0]}).text
+    [endpoint] = block("monitor").document["spec"]["endpoints"]
+    targets = at(service, discovery["url"]).json()
+    probed = at(service, f"{service.url}{job['metrics_path']}?target={targets[0]['targets'][0]}").text
 
-    assert endpoint["params"]["target"] == targets[0]["targets"] == ["chat"]
+    assert endpoint["params"]["target"] == targets[0]["targets"] == [WORKLOAD]
+    assert endpoint["path"] == job["metrics_path"]
+    assert job["relabel_configs"][-1]["replacement"] == HOST
     assert 'probe_success{workload="chat"} 1.0' in probed
-    metric = manifests()["HorizontalPodAutoscaler"]["spec"]["metrics"][0]["external"]["metric"]
-    assert f"{metric['name']}{{" in probed
+    metric = block("hpa").document["spec"]["metrics"][0]["external"]["metric"]
+    [[label, value]] = metric["selector"]["matchLabels"].items()
+    assert re.search(rf'^{metric["name"]}{{.*{label}="{value}".*}} [1-9]', probed, flags=re.MULTILINE)
 
 
-def test_an_application_set_reads_parameters_that_are_there(service: TestClient) -> None:
-    spec = manifests()["ApplicationSet"]["spec"]
-    body = {"applicationSetName": "inference", "input": spec["generators"][0]["plugin"]["input"]}
-    [parameters] = service.post("/api/v1/getparams.execute", json=body).json()["output"]["parameters"]
+def test_an_application_set_reads_parameters_that_are_there(service: Served) -> None:
+    spec = yaml.safe_load(block("applications").text)["spec"]
+    plugin = block("plugin").document
+    generator = spec["generators"][0]["plugin"]
+    base = plugin["data"]["baseUrl"].replace(SERVER, service.url)
+    body = {"applicationSetName": "inference", "input": generator["input"]}
+    headers = {"authorization": f"Bearer {API_KEY}"}
+    answer = httpx2.post(f"{base}/api/v1/getparams.execute", json=body, headers=headers)
+    [parameters] = answer.json()["output"]["parameters"]
     read = re.findall(r"\{\{ \.(\w+) \}\}", json.dumps(spec["template"]))
 
-    assert manifests()["ConfigMap"]["data"]["baseUrl"] == SERVER
+    assert generator["configMapRef"]["name"] == plugin["metadata"]["name"]
     assert len(read) >= 3
     assert set(read) <= set(parameters)
 
 
-@pytest.mark.parametrize("line", [line for line in lines("bash") if line.startswith("curl") and "-X" not in line])
-def test_a_line_of_curl_is_answered(service: TestClient, line: str) -> None:
-    response = asked(service, line)
+@pytest.mark.parametrize("line", [*block("shell").lines, *block("batch").lines, *block("batch_of_rows").lines])
+def test_a_line_of_curl_is_answered(service: Served, folder: Path, line: str) -> None:
+    said = typed(service, folder, line.replace("curl ", "curl --silent --show-error --fail-with-body "))
 
-    assert response.status_code == 200, response.text
     if ":batch" in line:
-        assert {it["status"] for it in response.json()["answers"]} == {200}
+        assert {one["status"] for one in json.loads(said)["answers"]} == {200}
+    elif "field=" in line:
+        assert int(said) >= 1
+    else:
+        assert "h100-sxm-80gb" in said
 
 
-def test_a_sheet_reads_a_table_and_a_number(service: TestClient) -> None:
-    paths = [re.findall(r'"(.*)"', line)[0].removeprefix(SERVER) for line in lines("text")]
-    *tables, number = [service.get(path).text for path in paths]
+def test_a_sheet_reads_a_table_and_a_number(service: Served) -> None:
+    addresses = [re.findall(r'"(.*)"', line)[0] for line in block("sheets").lines]
+    *tables, number = [at(service, address).text for address in addresses]
 
     assert [len(table.splitlines()) > 2 for table in tables] == [True, True]
     assert int(number) >= 1
 
 
-def test_terraform_reads_what_is_there(service: TestClient) -> None:
-    [text] = [text for kind, text in BLOCKS if kind == "hcl"]
-    address = re.search(r'url = "(.*)"', text)
-    assert address
-    path = address[1].removeprefix(SERVER)
+def test_terraform_reads_what_is_there(service: Served, tmp_path: Path) -> None:
+    """The program itself formats the block and evaluates its expressions; the provider is not in any registry here."""
+    (tmp_path / "main.tf").write_text(block("terraform").text, encoding="utf-8")
+    found = dict(re.findall(r"^ +(url|value|condition|error_message) += (.*)$", block("terraform").text, re.MULTILINE))
+    address = json.loads(found["url"])
+    replies = {"good": at(service, address), "bad": at(service, address.replace(WORKLOAD, "nobody"))}
+    expressions = {
+        name: (
+            found["value"].replace(f"data.http.{WORKLOAD}.response_body", json.dumps(reply.text)),
+            found["condition"].replace("self.status_code", str(reply.status_code)),
+        )
+        for name, reply in replies.items()
+    }
+    reason = found["error_message"].replace("self.response_body", json.dumps(replies["bad"].text))
 
-    assert service.get(path).json()["replicas"] >= 1
-    assert "detail" in service.get(path.replace("chat", "nobody")).json()
+    assert replies["good"].json()["replicas"] >= 1
+    assert "nobody" in replies["bad"].json()["detail"]
+    if shutil.which("terraform") is None:
+        pytest.skip("terraform is not installed here")
+    subprocess.run([program("terraform"), "fmt", "-check", "-diff", "main.tf"], check=True, cwd=tmp_path)
+    (tmp_path / "main.tf").unlink()  # its provider would have to be installed
+    asked = [*expressions["good"], expressions["bad"][1], reason]
+    done = subprocess.run(
+        [program("terraform"), "console"], check=True, capture_output=True, text=True, cwd=tmp_path,
+        input=f"jsonencode([{', '.join(asked)}])",
+    )  # fmt: skip
+    told = [replies["good"].json()["replicas"], True, False, replies["bad"].json()["detail"]]
+    assert json.loads(json.loads(done.stdout)) == told
 
 
-def test_the_client_of_the_page_asks(tmp_path: Path) -> None:
-    [text] = [text for kind, text in BLOCKS if kind == "python"]
-    with served(tmp_path) as service:
-        url = f"{service.url}/workloads/chat"
-        httpx2.put(url, json={"question": QUESTION}, headers={"x-api-key": API_KEY}).raise_for_status()
-        names: dict[str, Any] = {}
-        exec(text.replace(SERVER, service.url).replace("sizer_...", API_KEY), names)  # noqa: S102 - the page's own
+def test_the_client_of_the_page_asks(service: Served) -> None:
+    names: dict[str, Any] = {}
+    exec(block("python").text.replace(SERVER, service.url).replace(KEY_SHOWN, API_KEY), names)  # noqa: S102 - the page's own
 
     assert names["pods"] >= 1
 
 
-def test_every_command_of_the_page_is_one() -> None:
-    named = {tuple(line.split()[1:3]) for line in lines("bash") if line.startswith("sizer")}
+def test_commands_ask_the_running_service(service: Served, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    one, many = (sizer(line.replace(SERVER, service.url)) for line in block("commands").lines)
+
+    assert json.loads(one)["gpus"] == 1
+    assert len(many.splitlines()) == 1 + len(block("questions").rows)
+
+
+def test_commands_make_list_and_revoke_a_key(service: Served) -> None:
+    settings: Settings = service.app.state.settings
+    environment = {"SIZER_DATABASE_URL": settings.database_url}
+    create, listed, revoke = block("keys").lines
+    key = sizer(create, **environment).strip()
+    own_id = key.split("_")[1]
+
+    assert re.search(rf"^{own_id}  read .* keda of production$", sizer(listed, **environment), re.MULTILINE)
+    assert own_id in sizer(revoke.replace("0123456789ab", own_id), **environment)
+    assert re.search(rf"^{own_id}  read   revoked ", sizer(listed, **environment), re.MULTILINE)
+    named = {tuple(line.split()[1:3]) for line in block("keys").lines}
     groups = {group.name: group.typer_instance for group in commands.registered_groups}
     assert groups["keys"] is not None
-
     assert named == {("keys", command.name) for command in groups["keys"].registered_commands}
+
+
+@pytest.mark.parametrize("line", [*block("traces").lines, *block("tokens").lines])
+def test_a_variable_of_the_page_is_a_setting(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    export, *stated = shlex.split(line)
+    variables = dict(word.split("=", 1) for word in stated)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    read = Settings().model_dump(mode="json")
+
+    assert export == "export"
+    assert {name: read[name.removeprefix("SIZER_").lower()] for name in variables} == variables

@@ -1,7 +1,6 @@
 """Pods follow the load that a real Prometheus measured."""
 
 import json
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from starlette.testclient import TestClient
 
 from service.workloads.load_from import DEFAULT_LOADING_BYTES_PER_S, LoadFrom, Sample, finite_samples, load_of
 from tests.conftest import API_KEY, seeded_service, service_settings
+from tests.workloads.page import block
 from tests.workloads.prometheus import prometheus, with_past
 from tests.workloads.test_workloads import put
 
@@ -245,9 +245,7 @@ def test_private_addresses_are_read_only_where_that_is_configured(tmp_path: Path
 
 
 def test_the_page_s_load_is_read(followed: TestClient) -> None:
-    page = (Path(__file__).resolve().parents[2] / "service" / "EXAMPLES.md").read_text(encoding="utf-8")
-    [text] = re.findall(r"^```json\n(.*load_from.*)\n```", page, flags=re.MULTILINE)
-    question = json.loads(text)["question"]
+    question = json.loads(block("load_from").text)["question"]
     follow(followed, "page", question["load_from"]["query"], cooldown_s=question["load_from"]["cooldown_s"])
     [url] = followed.app.state.traffic.allowed  # type: ignore[attr-defined]
     written = put(

@@ -14,8 +14,8 @@ import yaml
 
 from tests.api.served import Served, served
 from tests.conftest import API_KEY
+from tests.workloads.page import HOST, SERVER, block
 from tests.workloads.prometheus import program, prometheus
-from tests.workloads.test_examples import SERVER, manifests
 from tests.workloads.test_outside import IMPOSSIBLE, QUESTION, call
 
 
@@ -34,9 +34,8 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
             call(service, f"/workloads/{name}", {"question": question}, method="PUT", x_api_key=API_KEY)
         call(service, "/workloads/chat/replicas")
         host = service.url.removeprefix("http://")
-        [rules] = [manifests()["PrometheusRule"]["spec"]]
-        (folder / "rules.yml").write_text(yaml.safe_dump(rules), encoding="utf-8")
-        text = yaml.safe_dump(manifests()["prometheus.yml"]).replace(SERVER, service.url).replace("sizer:8000", host)
+        (folder / "rules.yml").write_text(yaml.safe_dump(block("rule").document["spec"]), encoding="utf-8")
+        text = block("scrape").text.replace(SERVER, service.url).replace(HOST, host)
         config = yaml.safe_load(text)
         config["scrape_configs"].append({"job_name": "itself", "static_configs": [{"targets": [host]}]})
         config |= {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": ["rules.yml"]}
@@ -87,8 +86,8 @@ def test_promtool_finds_nothing_to_mend_in_a_page_of_series(watched: Watched, pa
 
 
 def test_promtool_reads_the_page_s_rules_and_configuration(tmp_path: Path) -> None:
-    (tmp_path / "rules.yml").write_text(yaml.safe_dump(manifests()["PrometheusRule"]["spec"]), encoding="utf-8")
-    (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(manifests()["prometheus.yml"]), encoding="utf-8")
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump(block("rule").document["spec"]), encoding="utf-8")
+    (tmp_path / "prometheus.yml").write_text(block("scrape").text, encoding="utf-8")
     for what, file in (("rules", "rules.yml"), ("config", "prometheus.yml")):
         done = subprocess.run(
             [program("promtool"), "check", what, str(tmp_path / file)], check=False, capture_output=True

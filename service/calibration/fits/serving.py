@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from service.calibration.logs.engines import LOGS
 from service.calibration.serving import Measured, Run, measured_pairs
 from service.engine.time.results import Basis
 from service.engine.time.steps import Deployed, Timing, deployed
@@ -118,8 +119,7 @@ def _class_of(key: Deployed, basis: str) -> Key:
     generation, rules, kernels = key.gpu.architecture, key.rules, kernel_class(key)
     if basis == ROOFLINE:
         return (basis, rules.engine, ANY, generation, kernels.split("-")[0])
-    # Its years before 0.20 had other kernels; vLLM's change little with its rules.
-    version = rules.rules_version if rules.engine == "tensorrt-llm" else ANY
+    version = rules.rules_version if LOGS[rules.engine].is_fitted_by_version else ANY
     return (basis, rules.engine, version, generation, kernels)
 
 

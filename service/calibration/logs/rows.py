@@ -21,10 +21,18 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineLog:
-    """What one engine's logs say in their own way."""
+    """What one engine's logs say in their own way, and what published benchmarks tell this engine."""
 
     engine: EngineName
     unstated_version: Callable[[Row], str | None]  # where none is stated; None where nothing else tells it
+    # InferenceX serves it with this budget, whatever the GPU; None: with its own.
+    inferencex_batched_tokens: int | None = None
+    # Caches beside quantized weights are fp8 wherever it is measured; else where InferenceX asks a Blackwell GPU.
+    keeps_fp8_cache: bool = False
+    # The last version that serves engines built ahead: their kernels and their executor are its own.
+    last_built_version: str | None = None
+    # Its versions differ in their kernels by more than runs of one version do.
+    is_fitted_by_version: bool = False
 
 
 class UnstatedError(ValueError):

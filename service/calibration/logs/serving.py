@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from service.calibration.logs.datasets import DataSet, data_set, mean_input_tokens, spread
+from service.calibration.logs.engines import logs_of
 from service.calibration.logs.rows import Row, UnstatedError, remarks
 from service.calibration.logs.sent import Sent, Served, is_mlperf, read_sent, read_served, shared_tokens
 from service.engine import EngineName, WeightFormat
 from service.engine.time.lengths import Length, UniformLength
 
-ENGINES: Final[Mapping[str, EngineName]] = {"vllm": "vllm", "tensorrt-llm": "tensorrt-llm", "sglang": "sglang"}
 FORMATS: Final[Mapping[str, WeightFormat]] = {
     "bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "fp8": "fp8", "int8": "int8", "int4": "int4", "uint4": "int4",
     "fp4": "nvfp4", "nvfp4": "nvfp4", "mxfp4": "mxfp4", "awq-int4": "int4", "autoround-int4": "int4",
@@ -93,8 +93,8 @@ def read_serving(row: Row) -> ServingLog:
     Raises:
         UnstatedError: its engine has no rules, or the row lacks what a simulation needs.
     """
-    engine = ENGINES.get(str(row["engine"]).lower())
-    if engine is None:
+    logs = logs_of(str(row["engine"]))
+    if logs is None:
         raise UnstatedError(f"engine {row['engine']} has no profile")
     _refuse_unlike(row)
     reported, basis, name = row["reported"], str(row.get("length_basis")), str(row.get("dataset"))
@@ -106,7 +106,7 @@ def read_serving(row: Row) -> ServingLog:
         case=str(row["id"]),
         source=str(row["source"]),
         tier=str(row.get("quality_tier")),
-        engine=engine,
+        engine=logs.engine,
         version=_version(row),
         model=str(row["model"]).lstrip("- "),
         gpu=str(row["gpu"]),

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from service.calibration.logs import sglang, tensorrt_llm, vllm
-from service.calibration.logs.rows import EngineLog, Row, UnstatedError, gib_of, remarks
+from service.calibration.logs.engines import LOGS
+from service.calibration.logs.rows import Row, UnstatedError, gib_of, remarks
 from service.engine import EngineName, KvCacheDtype, SpeculativeMethod, WeightFormat
 
 FORMATS: Final[tuple[tuple[str, WeightFormat], ...]] = (
@@ -18,7 +19,6 @@ FORMATS: Final[tuple[tuple[str, WeightFormat], ...]] = (
     ("gptq", "int4"),
     ("int4", "int4"),
 )
-READERS: Final[Mapping[EngineName, EngineLog]] = {log.engine: log for log in (vllm.LOG, sglang.LOG, tensorrt_llm.LOG)}
 METHODS: Final[Mapping[str, SpeculativeMethod]] = {"mtp": "mtp", "eagle": "eagle", "eagle3": "eagle3", "ngram": "ngram"}
 KEPT_DEFAULT: Final = re.compile(
     r"default (flags|util|gpu_memory_utilization|kv_cache_free)|vLLM default|fraction default", re.IGNORECASE
@@ -154,7 +154,7 @@ def _version(row: Row) -> str | None:
     stated = str(row.get("engine_version") or "")
     if stated[:1].isdigit() and not stated.startswith(("0.0.", "0.1.")):
         return stated
-    return READERS[row["engine"]].unstated_version(row)
+    return LOGS[row["engine"]].unstated_version(row)
 
 
 def _tensor_parallel_size(row: Row) -> int | None:

@@ -38,4 +38,10 @@ def _quote(row: Row) -> str:
     return str(row.get("quote") or "")
 
 
-LOG: Final = EngineLog(engine="tensorrt-llm", unstated_version=unstated_version)
+LOG: Final = EngineLog(
+    engine="tensorrt-llm",
+    unstated_version=unstated_version,
+    keeps_fp8_cache=True,
+    last_built_version="0.20",
+    is_fitted_by_version=True,
+)

@@ -38,4 +38,4 @@ def graph_estimate_gib(row: Row) -> float | None:
     return None if printed is None else float(printed[1] or printed[2])
 
 
-LOG: Final = EngineLog(engine="vllm", unstated_version=unstated_version)
+LOG: Final = EngineLog(engine="vllm", unstated_version=unstated_version, inferencex_batched_tokens=8_192)

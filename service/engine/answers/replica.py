@@ -21,6 +21,33 @@ def plan_replica(
 ) -> MemoryPlan:
     """Return the memory plan of one replica as its engine would start it.
 
+        kv_cache = utilization x total - weights - activation - CUDA graphs - non-torch
+
+    vLLM 0.19 said of Gemma 2 9B on an H100 with 79.19 GiB, of which it may use 0.95, "Available KV cache memory: 54.12
+    GiB" and "Maximum concurrency for 8,192 tokens per request: 20.60x" (jgchn/llm-d-planner on GitHub,
+    accuracy/results/v0.19.0/logs/google-gemma-2-9b-it--h100-80gb--tp1pp1dp1--8192.log):
+
+    >>> from service.catalog.engine_rules import rules_for
+    >>> from service.engine.families import parse_architecture
+    >>> gemma = parse_architecture({
+    ...     "architectures": ["Gemma2ForCausalLM"], "hidden_size": 3_584, "intermediate_size": 14_336,
+    ...     "num_hidden_layers": 42, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256,
+    ...     "vocab_size": 256_000, "max_position_embeddings": 8_192, "sliding_window": 4_096})
+    >>> gpu = Gpu(
+    ...     id="h100", name="NVIDIA H100 80GB HBM3", vendor="nvidia", architecture="hopper", compute_capability="9.0",
+    ...     memory_bytes=int(79.19 * 2**30), memory_bandwidth_bytes_per_s=3.35e12, peak_flop_per_s={},
+    ...     gpus_per_node=8, scale_up_domain_gpus=8, scale_up_bytes_per_s=4.5e11, scale_out_bytes_per_s=5e10)
+    >>> from service.engine.facts import Checkpoint
+    >>> from service.engine.formats.quantization import UNQUANTIZED
+    >>> checkpoint = Checkpoint(
+    ...     weight_format="bf16", quantization=UNQUANTIZED, hf_id=None, is_default=True, kv_cache_dtype=None,
+    ...     source=None)
+    >>> model = ModelFacts(id="gemma-2-9b-it", architecture=gemma, checkpoints=(checkpoint,), source=None)
+    >>> stated = StatedSettings(gpu_memory_utilization=0.95, max_model_len=8_192, max_num_batched_tokens=8_192)
+    >>> plan = plan_replica(model, gpu, Layout(), stated, rules_for("vllm", "0.19"))
+    >>> round(plan.memory.kv_cache_bytes / 2**30, 1), round(plan.kv_cache.max_concurrency, 1)
+    (54.1, 20.6)
+
     Args:
         model: the model's architecture and checkpoints.
         gpu: the GPU type.

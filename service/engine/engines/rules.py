@@ -135,6 +135,17 @@ def default_utilization(rules: EngineRules, gpu: Gpu) -> float:
     Sources:
         vLLM 0.33 `config/cache.py` (`gpu_memory_utilization`); SGLang `server_args.py`
         (`_handle_gpu_memory_settings`, pull request 10975); TensorRT-LLM `KvCacheConfig`.
+
+    vLLM's documentation of 0.19 says 0.9; by SGLang's pull request 10975 chunks of 8,192 tokens and 256 batch sizes
+    leave (81559 - 13440) / 81559 MiB of an H100:
+
+    >>> from service.catalog.engine_rules import rules_for
+    >>> gpu = Gpu(
+    ...     id="h100", name="NVIDIA H100 80GB HBM3", vendor="nvidia", architecture="hopper", compute_capability="9.0",
+    ...     memory_bytes=81_559 * 2**20, memory_bandwidth_bytes_per_s=3.35e12, peak_flop_per_s={},
+    ...     gpus_per_node=8, scale_up_domain_gpus=8, scale_up_bytes_per_s=4.5e11, scale_out_bytes_per_s=5e10)
+    >>> [default_utilization(rules, gpu) for rules in (rules_for("vllm", "0.19"), rules_for("sglang"))]
+    [0.9, 0.835]
     """
     for tier in rules.utilization_reserves:
         if gpu.memory_bytes >= tier.at_least_memory_bytes:

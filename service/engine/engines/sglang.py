@@ -41,6 +41,15 @@ class Sglang(Engine):
 
         The share is of what is free before weights are loaded. The pool is split between full and sliding-window
         layers, or between cache and state, afterwards.
+
+        mattbucci/2x-3090-GA102-300-A1-sglang-inference on GitHub, Gemma 4 26B on two RTX 3090, 22.91 GB free under
+        0.85: "mem usage=9.34 GB ... SWAKVPool mem usage: 10.11 GB", both GiB:
+
+        >>> spent = Spent(
+        ...     total_bytes=int(22.91 * 2**30), weight_bytes=int(9.34 * 2**30), activation_bytes=0, graph_bytes=0,
+        ...     non_torch_bytes=0)
+        >>> round(Sglang().cache_bytes(spent, 0.85, counts_graphs=False) / 2**30, 1)
+        10.1
         """
         left = int(share * (spent.total_bytes - spent.non_torch_bytes)) - spent.weight_bytes
         return min(left, spent.left_bytes)

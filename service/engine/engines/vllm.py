@@ -45,6 +45,15 @@ class Vllm(Engine):
 
         It subtracts its own estimate of the graphs since 0.20, and captured them beside the budget before: there
         they need room on the device all the same.
+
+        vLLM's issue 10517, Llama 3.1 8B on an RTX 3090: "total_gpu_memory=23.58GiB ... peak_torch_memory=17.98GiB
+        non_torch_memory=0.35GiB kv_cache_size=2.89GiB" under 0.9, weights (14.99) and graphs beside the peak:
+
+        >>> spent = Spent(
+        ...     total_bytes=int(23.58 * 2**30), weight_bytes=int(14.99 * 2**30), activation_bytes=int(2.99 * 2**30),
+        ...     graph_bytes=0, non_torch_bytes=int(0.35 * 2**30))
+        >>> round(Vllm().cache_bytes(spent, 0.9, counts_graphs=False) / 2**30, 2)
+        2.89
         """
         taken = spent.weight_bytes + spent.activation_bytes + spent.non_torch_bytes
         inside = spent.graph_bytes if counts_graphs else 0

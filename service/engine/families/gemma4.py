@@ -99,6 +99,11 @@ def _sound(sound: ConfigReader, text: ConfigReader) -> int:
     """Return the parameters of the conformer and of its projection to the language model, on every rank.
 
     parameters = convolutions + layers x (24 w^2 + (9 + kernel) w + w / heads) + (w + 1) out + out x hidden
+
+    Google's model card counts "~300M" of Gemma 4 E2B for sound:
+
+    >>> round(_sound(ConfigReader({}), ConfigReader({"hidden_size": 1_536})) / 1e6, -2)
+    300.0
     """
     width, depth = sound.positive("hidden_size", default=1024), sound.positive("num_hidden_layers", default=12)
     kernel, heads = sound.positive("conv_kernel_size", default=5), sound.positive("num_attention_heads", default=8)

@@ -63,6 +63,15 @@ def instances_needed(fleet: Fleet, offer: Offer) -> int:
         instances = ceil(replicas / floor(offer_gpus / replica_gpus))      replica fits
         instances = replicas x ceil(replica_gpus / offer_gpus)             it does not
 
+    DeepSeek-V3 is read on 32 GPUs, "4 nodes", and decoded on 320, "40 nodes" (arXiv:2412.19437, section 3.4):
+
+    >>> node = Offer(
+    ...     id="node", provider="own", instance_type="8 x H800", region="", gpu="h800", gpu_count=8, usd_per_hour=16.0,
+    ...     as_of="2024-12-27")
+    >>> [instances_needed(Fleet(gpu="h800", replicas=1, gpus_per_replica=gpus, gpus_per_node=8), node)
+    ...  for gpus in (32, 320)]
+    [4, 40]
+
     Returns:
         The count, or 0 when the offer cannot hold the fleet. [instances]
     """

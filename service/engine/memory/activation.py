@@ -44,6 +44,21 @@ def activation_bytes(
     enter, except in the buffers of latent and sparse attention. TensorRT-LLM allocates execution
     context, runtime and decoder buffers one beside the other before it looks at what is free.
 
+    vLLM 0.19 said of Gemma 2 9B on an H100 "torch peak memory increase: 3.65GiB" (jgchn/llm-d-planner on GitHub,
+    accuracy/results/v0.19.0/logs/google-gemma-2-9b-it--h100-80gb--tp1pp1dp1--8192.log):
+
+    >>> from service.catalog.engine_rules import rules_for
+    >>> from service.engine.families import parse_architecture
+    >>> gemma = parse_architecture({
+    ...     "architectures": ["Gemma2ForCausalLM"], "hidden_size": 3_584, "intermediate_size": 14_336,
+    ...     "num_hidden_layers": 42, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256,
+    ...     "vocab_size": 256_000, "max_position_embeddings": 8_192, "sliding_window": 4_096})
+    >>> settings = EngineSettings(
+    ...     gpu_memory_utilization=0.95, kv_cache_dtype="bf16", max_model_len=8_192, max_num_batched_tokens=8_192,
+    ...     max_num_seqs=1_024)
+    >>> round(activation_bytes(gemma, Layout(), settings, rules_for("vllm", "0.19")) / 2**30, 2)
+    3.65
+
     Args:
         architecture: the model.
         layout: how one replica is spread.

@@ -38,6 +38,30 @@ def memory_per_gpu(
     With `kv_cache_memory_bytes` the cache is given, and `reserved` is what remains; each engine's
     `cache_bytes` states its own formula otherwise.
 
+    vLLM 0.19 said of Gemma 2 9B on an H100 with 79.19 GiB, of which it may use 0.95, "torch peak memory increase:
+    3.65GiB; non-torch forward increase memory: 0.25GiB; weights memory: 17.22GiB" and left 54.12 GiB for the cache
+    (jgchn/llm-d-planner on GitHub, the same log as of `cuda_graph_bytes`):
+
+    >>> from service.catalog.engine_rules import rules_for
+    >>> from service.engine.families import parse_architecture
+    >>> gemma = parse_architecture({
+    ...     "architectures": ["Gemma2ForCausalLM"], "hidden_size": 3_584, "intermediate_size": 14_336,
+    ...     "num_hidden_layers": 42, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256,
+    ...     "vocab_size": 256_000, "max_position_embeddings": 8_192, "sliding_window": 4_096})
+    >>> settings = EngineSettings(
+    ...     gpu_memory_utilization=0.95, kv_cache_dtype="bf16", max_model_len=8_192, max_num_batched_tokens=8_192,
+    ...     max_num_seqs=1_024)
+    >>> gpu = Gpu(
+    ...     id="h100", name="NVIDIA H100 80GB HBM3", vendor="nvidia", architecture="hopper", compute_capability="9.0",
+    ...     memory_bytes=int(79.19 * 2**30), memory_bandwidth_bytes_per_s=3.35e12, peak_flop_per_s={},
+    ...     gpus_per_node=8, scale_up_domain_gpus=8, scale_up_bytes_per_s=4.5e11, scale_out_bytes_per_s=5e10)
+    >>> ledger = memory_per_gpu(
+    ...     architecture=gemma, rank_weight_bytes=int(17.22 * 2**30), gpu=gpu, layout=Layout(), settings=settings,
+    ...     rules=rules_for("vllm", "0.19"))
+    >>> terms = ledger.activation_bytes, ledger.non_torch_bytes, ledger.kv_cache_bytes
+    >>> [round(term / 2**30, 1) for term in terms]
+    [3.6, 0.2, 54.1]
+
     Args:
         architecture: the model.
         rank_weight_bytes: weights of the fullest rank. [bytes]
@@ -146,6 +170,25 @@ def cuda_graph_bytes(
 
     Of a pipeline stage's layers. The largest captured batch is twice `max_num_seqs`, at most 512 and at most the
     token budget.
+
+    vLLM 0.19 said of Gemma 2 9B on an H100 "Graph capturing finished, took 1.09 GiB" (jgchn/llm-d-planner on GitHub,
+    accuracy/results/v0.19.0/logs/google-gemma-2-9b-it--h100-80gb--tp1pp1dp1--8192.log):
+
+    >>> from service.catalog.engine_rules import rules_for
+    >>> from service.engine.families import parse_architecture
+    >>> gemma = parse_architecture({
+    ...     "architectures": ["Gemma2ForCausalLM"], "hidden_size": 3_584, "intermediate_size": 14_336,
+    ...     "num_hidden_layers": 42, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256,
+    ...     "vocab_size": 256_000, "max_position_embeddings": 8_192, "sliding_window": 4_096})
+    >>> settings = EngineSettings(
+    ...     gpu_memory_utilization=0.95, kv_cache_dtype="bf16", max_model_len=8_192, max_num_batched_tokens=8_192,
+    ...     max_num_seqs=1_024)
+    >>> gpu = Gpu(
+    ...     id="h100", name="NVIDIA H100 80GB HBM3", vendor="nvidia", architecture="hopper", compute_capability="9.0",
+    ...     memory_bytes=int(79.19 * 2**30), memory_bandwidth_bytes_per_s=3.35e12, peak_flop_per_s={},
+    ...     gpus_per_node=8, scale_up_domain_gpus=8, scale_up_bytes_per_s=4.5e11, scale_out_bytes_per_s=5e10)
+    >>> round(cuda_graph_bytes(gemma, Layout(), settings, rules_for("vllm", "0.19"), gpu) / 2**30, 2)
+    1.09
 
     Source:
         vLLM 0.33 `config/vllm.py` (`_set_cudagraph_sizes`), `v1/worker/gpu/cudagraph_utils.py`

@@ -103,7 +103,7 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
 ) -> MemoryPlan:
     """Return the plan of one GPU; the longest context is shortened to what fits when asked.
 
-        kv_cache = utilization x total - weights - activation - CUDA graphs - non-torch
+    The pool is what an engine's `cache_bytes` leaves; `answers/replica.py` shows a published one.
 
     Args:
         model: the model's architecture and checkpoints.

@@ -67,6 +67,15 @@ class SeparatePools:
         """Return the pages that stand for one request: its share of the scarcest pool, of all pages.
 
         pages = max(tokens / page, pages x slots / window slots, (pages - 1) / requests that the states hold)
+
+        SGLang 0.5.19, its issue 38846: "max_running_requests is capped to 9 by the mamba state cache
+        (max_mamba_cache_size=47, 5 state slots per request)":
+
+        >>> pools = SeparatePools(
+        ...     page_size=1, num_pages=100_000, full_bytes_per_token=1, window_tokens=0, window_bytes_per_token=0,
+        ...     longest_window=0, num_states=47, states_per_request=5, state_bytes=1)
+        >>> (pools.num_pages - 1) // pools.blocks_per_request(1_000, 0)
+        9
         """
         pages = ceil_div(num_tokens, self.page_size)
         if self.window_tokens:
@@ -195,6 +204,22 @@ def bytes_to_hold_one(architecture: Architecture, layout: Layout, settings: Engi
         max((1 + r) x tokens x (full bytes + s x window bytes), (1 + r) / r x states of a request)
 
     with tokens = max(length, window slots / s), and without the factor of r where nothing recurs.
+
+    mattbucci/2x-3090-GA102-300-A1-sglang-inference on GitHub, Gemma 4 26B on two RTX 3090, four windowed slots to five
+    full ones: "full_layer_tokens=117840, swa_layer_tokens=94272 ... SWAKVPool mem usage: 10.11 GB", which are GiB:
+
+    >>> from service.engine.families import parse_architecture
+    >>> gemma = parse_architecture({
+    ...     "architectures": ["Gemma4ForCausalLM"], "hidden_size": 2_816, "intermediate_size": 2_112,
+    ...     "num_hidden_layers": 30, "layer_types": 5 * [*5 * ["sliding_attention"], "full_attention"],
+    ...     "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256, "num_global_key_value_heads": 2,
+    ...     "global_head_dim": 512, "attention_k_eq_v": True, "sliding_window": 1_024, "vocab_size": 262_144,
+    ...     "max_position_embeddings": 262_144})
+    >>> settings = EngineSettings(
+    ...     gpu_memory_utilization=0.85, kv_cache_dtype="bf16", max_model_len=262_144, max_num_batched_tokens=4_096,
+    ...     max_num_seqs=1, swa_full_tokens_ratio=0.8)
+    >>> round(bytes_to_hold_one(gemma, Layout(tensor_parallel_size=2), settings, 117_840) / 2**30, 2)
+    10.11
     """
     pools = separate_pools(architecture, layout, settings, 0)
     page, in_flight, ratio = pools.page_size, in_flight_tokens(settings, layout, NEWEST), windows_ratio(settings)

@@ -36,6 +36,23 @@ def plan_kv_cache(
         tokens          = floor(max_concurrency x max_model_len), since 0.20.2
                           floor(num_gpu_blocks / groups) x smallest block, before
 
+    vLLM 0.11.2 said of Llama 3.2 1B on an L4 "Available KV cache memory: 17.20 GiB", "GPU KV cache size: 563,744
+    tokens", "Maximum concurrency for 2,048 tokens per request: 275.27x" (unslothai/notebooks on GitHub,
+    original_template/Llama_FP8_GRPO.ipynb); its blocks of 16 tokens are 32 KiB x 16 large:
+
+    >>> from service.engine.families import parse_architecture
+    >>> llama = parse_architecture({
+    ...     "architectures": ["LlamaForCausalLM"], "hidden_size": 2_048, "intermediate_size": 8_192,
+    ...     "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64,
+    ...     "vocab_size": 128_256, "max_position_embeddings": 131_072})
+    >>> settings = EngineSettings(
+    ...     gpu_memory_utilization=0.9, kv_cache_dtype="bf16", max_model_len=2_048, max_num_batched_tokens=2_048,
+    ...     max_num_seqs=256)
+    >>> available_bytes = 563_744 // 16 * 16 * 32 * 1_024
+    >>> pool = plan_kv_cache(llama, layout=Layout(), settings=settings, available_bytes=available_bytes)
+    >>> round(available_bytes / 2**30, 1), pool.tokens, round(pool.max_concurrency, 2)
+    (17.2, 563744, 275.27)
+
     Args:
         architecture: the model.
         layout: how one replica is spread.
@@ -105,6 +122,19 @@ def requests_held(
         requests = floor((blocks - 1 - in-flight reserve) / blocks per request)
 
     Drafted tokens take slots of their own, up to the longest context. Without a cache, slots alone count.
+
+    SGLang's issue 38846: "max_running_requests is capped to 9 by the mamba state cache (max_mamba_cache_size=47, 5
+    state slots per request)":
+
+    >>> from service.engine.memory.separate_pools import SeparatePools
+    >>> pools = SeparatePools(
+    ...     page_size=1, num_pages=100_000, full_bytes_per_token=1, window_tokens=0, window_bytes_per_token=0,
+    ...     longest_window=0, num_states=47, states_per_request=5, state_bytes=1)
+    >>> settings = EngineSettings(
+    ...     gpu_memory_utilization=0.9, kv_cache_dtype="fp8", max_model_len=32_768, max_num_batched_tokens=2_048,
+    ...     max_num_seqs=32)
+    >>> requests_held(pools, settings=settings, num_gpu_blocks=100_000, context_tokens=1_000, in_flight_tokens=0)
+    9
     """
     context_tokens = max(context_tokens, min(context_tokens + reserved_tokens(settings), settings.max_model_len))
     steady = shape.blocks_per_request(context_tokens, 0)

@@ -51,7 +51,17 @@ class Demand(ABC):
         """Return the demand to plan for, with the share that is kept free on top of it."""
 
     def replicas(self, of_one: float) -> int:
-        """Return the replicas that carry this: ceil(amount / amount of one), at least 1."""
+        """Return the replicas that carry this: ceil(amount / amount of one), at least 1.
+
+        llmtco.com, throughput planner: "10,000 aggregate tokens/second at 2,000 tok/s per GPU" take 5 GPUs, "with 30%
+        peak headroom, plan for 7":
+
+        >>> from service.engine.inputs import Headroom
+        >>> from service.engine.time.demand import Arrivals
+        >>> asked = Arrivals(10_000.0)
+        >>> asked.replicas(2_000.0), asked.planned(Headroom(headroom_fraction=0.3)).replicas(2_000.0)
+        (5, 7)
+        """
         return max(ceil(self.amount / of_one), 1)
 
     @classmethod

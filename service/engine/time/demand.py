@@ -230,6 +230,15 @@ def users_of(load: Load) -> Users:
 
         concurrent_requests = ceil(request_rate_per_s x request_duration_s)
 
+    J. D. C. Little, S. C. Graves, Little's Law (2008): 50 mails come a day, and each waits 3 days: 150 wait.
+
+    >>> day_s = 86_400
+    >>> mail = Load(
+    ...     concurrent_requests=None, request_rate_per_s=50 / day_s, request_duration_s=3 * day_s, input_tokens=1,
+    ...     output_tokens=1)
+    >>> users_of(mail)
+    Users(concurrent_requests=150)
+
     Raises:
         InvalidQuestionError: neither was stated.
     """

@@ -47,8 +47,19 @@ def read_rate(serving: Serving, ttft_s: float) -> float:
         the mean wait of a queue M/D/1, and an exponential tail.
     """
     read_s = max(_read_alone_s(serving), SHORTEST_READ_S)
-    slack = max(ttft_s / read_s - 1, 0.0)
-    return serving.streams * 2 * slack / (3 + 2 * slack) / read_s
+    return serving.streams * _busy_share(max(ttft_s / read_s - 1, 0.0)) / read_s
+
+
+def _busy_share(slack: float) -> float:
+    """Return for which share of the time a server may be busy: one of twenty waits `slack` reads or longer.
+
+    A. K. Erlang, The theory of probabilities and telephone conversations (1909): at 0.8 the mean wait for a server
+    of constant pace is twice a read, of which three times as much is the tail's.
+
+    >>> _busy_share(3 * 2.0)
+    0.8
+    """
+    return 2 * slack / (3 + 2 * slack)
 
 
 def _read_alone_s(serving: Serving) -> float:

@@ -255,14 +255,18 @@ def _rate(load: SimulatedLoad, growth: float, end_to_end_s: Sample, duration_s: 
 
 
 def _growth(measured: Records) -> float:
-    """Return how many more requests wait every second: answers per second x the rise of the wait over time."""
+    """Return how many more requests wait every second: answers per second x the rise of the wait over time.
+
+    Where not one more waits at the end than at the beginning, nothing grows: the rise is chance.
+    """
     quarter, came, wait = len(measured) // 4, measured["came_s"], measured["ttft_s"]
     answered_s = float(measured["finished_s"].max() - measured["finished_s"].min())
     if not quarter or came[-1] <= came[0] or answered_s <= 0:
         return 0.0
     rise_s = float(wait[-quarter:].mean() - wait[:quarter].mean())
     apart_s = float(came[-quarter:].mean() - came[:quarter].mean())
-    return max((len(measured) - 1) / answered_s * rise_s / apart_s, 0.0)
+    growth = (len(measured) - 1) / answered_s * rise_s / apart_s
+    return growth if growth * answered_s >= 1 else 0.0
 
 
 def gap_distribution(tokens: Floats, time: Floats) -> Distribution:

@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 from packaging.version import Version
 
-from service.calibration.logs.startups import READERS as LOGS
+from service.calibration.logs.engines import LOGS
 from service.engine.engines.base import Engine, Spent
 from service.engine.engines.flags.base import CommandLine
 from service.engine.engines.registry import DEFAULT_ENGINE, ENGINES, engine_named
@@ -23,17 +23,7 @@ ENGINES_ROOM = ROOT / "service" / "engine" / "engines"
 NAMES = frozenset(get_args(EngineName))
 GIB = 1 << 30
 
-# Published serving runs say whose they are, and what their benchmark told each engine: facts of the runs.
-ASKING = (
-    "service/calibration/fits/serving.py",
-    "service/calibration/logs/serving.py",
-    "service/calibration/serving.py",
-)
-PATHS = [
-    path
-    for path in sorted((ROOT / "service").rglob("*.py"))
-    if ENGINES_ROOM not in path.parents and not str(path.relative_to(ROOT)).startswith(ASKING)
-]
+PATHS = [path for path in sorted((ROOT / "service").rglob("*.py")) if ENGINES_ROOM not in path.parents]
 
 
 def names_in(node: ast.AST | None) -> bool:
@@ -66,13 +56,6 @@ def comparisons(tree: ast.Module) -> Iterator[int]:
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_nobody_outside_compares_an_engine_s_name(path: Path) -> None:
     assert list(comparisons(ast.parse(path.read_text(encoding="utf-8")))) == []
-
-
-@pytest.mark.parametrize("place", ASKING)
-def test_who_may_still_ask_does(place: str) -> None:
-    files = [path for path in (ROOT / "service").rglob("*.py") if str(path.relative_to(ROOT)).startswith(place)]
-
-    assert any(list(comparisons(ast.parse(path.read_text(encoding="utf-8")))) for path in files), "no longer needed"
 
 
 def test_such_a_comparison_would_be_seen() -> None:

@@ -53,6 +53,16 @@ def test_a_queue_grows_by_answers_times_the_rise_of_the_wait() -> None:
     assert seen.requests_per_s == pytest.approx(1 - 39 / 58.5 * 0.5)
 
 
+def test_where_not_one_more_waits_at_the_end_no_queue_grows() -> None:
+    arrivals = [float(second) for second in range(40)]
+    seen = result(
+        served(arrivals, [0.1 + 1e-9 * second for second in range(40)]), request_rate_per_s=1.0, first_measured=1
+    )
+
+    assert seen.queue_growth_per_s == 0
+    assert seen.requests_per_s == 1.0
+
+
 def test_users_times_answers_over_time_in_the_system_is_the_rate() -> None:
     runs = served([0.0] * 8, [1.0] * 8)
 
