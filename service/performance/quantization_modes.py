@@ -14,16 +14,27 @@ HALF = "bfloat16"
 
 
 def quantization_modes(
-    quantization: Quantization, gpu: Gpu, engine: EngineName, kv_cache_dtype: KvCacheDtype
+    quantization: Quantization,
+    gpu: Gpu,
+    engine: EngineName,
+    kv_cache_dtype: KvCacheDtype,
+    *,
+    has_latents: bool = False,
 ) -> Iterator[Mapping[str, str]]:
     """Yield the modes to ask for, the most faithful first; later ones stand in where it has no data."""
     cache = {"kvcache_quant_mode": "fp8" if kv_cache_dtype == "fp8" else HALF}
+    of_latents = engine_named(engine).latent_kernels if has_latents else None
     for dense, experts in _kernels(quantization, is_blackwell=gpu.architecture.startswith("blackwell"), engine=engine):
         yield {
-            "gemm_quant_mode": HALF if quantization.keeps(ATTENTION_MODULE) else dense,
+            "gemm_quant_mode": HALF if quantization.keeps(ATTENTION_MODULE) else _of_layer(dense, of_latents),
             "moe_quant_mode": HALF if quantization.keeps(EXPERT_MODULE) else experts,
             **cache,
         }
+
+
+def _of_layer(dense: str, of_latents: str | None) -> str:
+    """Return the mode of a layer whose matrices have one, and whose latents may have been measured in another."""
+    return of_latents if dense == "fp8" and of_latents is not None else dense
 
 
 def _kernels(quantization: Quantization, *, is_blackwell: bool, engine: EngineName) -> tuple[tuple[str, str], ...]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from service.engine.derived import derived
@@ -12,6 +13,7 @@ from service.engine.kept import Kept
 from service.engine.time.results import Basis
 from service.engine.time.simulations import Simulations
 from service.engine.time.steps import Deployed, Timing
+from service.performance.between import between, neighbours, note_of
 from service.performance.fitted import SOURCE, efficiencies_for, factors_of, row_for
 from service.performance.kernel_tables import KernelTables, NotMeasuredError, in_process
 from service.performance.quantization_modes import quantization_modes
@@ -71,9 +73,23 @@ def build_timer(key: Deployed, tables: KernelTables) -> Timing:
     """Return new times: measured kernels where there are any, else the roofline, which says why."""
     try:
         measured = measured_step_tables(key, tables)
+        return _calibrated(key, measured, MEASURED, _stand_in(key, measured))
     except NotMeasuredError as refusal:
-        return roofline_timer(key, str(refusal))
-    return _calibrated(key, measured, MEASURED, _stand_in(key, measured))
+        return _timer_between(key, tables) or roofline_timer(key, str(refusal))
+
+
+def _timer_between(key: Deployed, tables: KernelTables) -> Timing | None:
+    """Return times between those of fewer and of more copies of the attention; None where either was not measured."""
+    pair = neighbours(key.layout)
+    if pair is None or key.gpu.measured_as is None:
+        return None
+    try:
+        fewer, more = ((layout, measured_step_tables(replace(key, layout=layout), tables)) for layout in pair)
+        measured = between(key, fewer, more)
+    except NotMeasuredError:
+        return None
+    stand_in = _stand_in(key, measured)
+    return _calibrated(key, measured, MEASURED, "; ".join(filter(None, (note_of(key.layout, *pair), stand_in))))
 
 
 def _stand_in(key: Deployed, measured: StepTables) -> str:
@@ -170,8 +186,22 @@ def kernels_of(key: Deployed) -> Kernels:
         system=system,
         layout=key.layout,
         engine=key.rules.engine,
-        modes=tuple(quantization_modes(key.checkpoint.quantization, key.gpu, key.rules.engine, key.kv_cache_dtype)),
+        modes=tuple(
+            quantization_modes(
+                key.checkpoint.quantization,
+                key.gpu,
+                key.rules.engine,
+                key.kv_cache_dtype,
+                has_latents=_has_latents(key.model),
+            )
+        ),
     )
+
+
+def _has_latents(model: ModelFacts) -> bool:
+    """Return whether layers keep latents, whose kernels were measured with the matrices around them."""
+    needs = (need for mixer in model.architecture.mixers for need in mixer.kernel_needs)
+    return any(need.kind in ("latent", "sparse") for need in needs)
 
 
 @derived(1)

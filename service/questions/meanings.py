@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from service.questions.meanings_of_reuse import OF_REUSE
+
 # Properties that mean the same wherever they stand.
 COMMON: Final[Mapping[str, str]] = {
     "feasible": "whether the load is carried within limits and budget",
@@ -33,7 +35,8 @@ COMMON: Final[Mapping[str, str]] = {
     "at_load": "the state of the whole deployment at that load",
     "saturation": "the load of the whole deployment at which a limit breaks",
     "confidence": "with which probability the limits are kept, and what others would take",
-    "levers": "changes that would save GPUs or money, the best first",
+    "levers": "changes that would save GPUs or money, the best first; then another load",
+    "reuse": "what a cache that is kept for its next use saves, and where it may be kept; null: nobody tells time",
     "cost": "the cheapest offer in the catalog that holds the GPUs; null: none does",
     "engine_args": "flags of the serving engine for one replica",
     "command": "the command that starts one replica, a line for each of its nodes; null: warnings say why",
@@ -285,4 +288,4 @@ OF_BLOCK: Final[Mapping[str, Mapping[str, str]]] = {
 
 def meaning(block: str, name: str) -> str | None:
     """Return what a property of a block of an answer means; None where nobody says."""
-    return OF_BLOCK.get(block, {}).get(name) or COMMON.get(name)
+    return {**OF_BLOCK.get(block, {}), **OF_REUSE.get(block, {})}.get(name) or COMMON.get(name)

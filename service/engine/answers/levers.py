@@ -75,7 +75,7 @@ def levers(question: SizeQuestion, chosen: Deployment) -> tuple[Lever, ...]:
         if then < beaten:
             told[change] = then
     in_order = sorted(told, key=lambda change: (*told[change], *change.named))
-    return tuple(_told(change, now, told[change]) for change in in_order)
+    return tuple(lever_of(change.named, now, told[change]) for change in in_order)
 
 
 def _changed(question: SizeQuestion, change: Change, beaten: Merit, aim: Aim) -> Merit:
@@ -86,12 +86,12 @@ def _changed(question: SizeQuestion, change: Change, beaten: Merit, aim: Aim) ->
         return beaten  # the caller's layout is not legal for this format
 
 
-def _told(change: Change, now: Merit, then: Merit) -> Lever:
+def lever_of(change: Mapping[str, Scalar], now: Merit, then: Merit) -> Lever:
     """Return a lever from what is paid now, and what would be paid then."""
     (gpus_now, usd_now), (gpus, usd) = now, then
     is_priced = inf not in (usd, usd_now)
     return Lever(
-        change=change.named,
+        change=change,
         gpus=int(gpus),
         saves_gpus=0 if now == NOTHING else int(gpus_now - gpus),
         usd_per_hour=None if usd == inf else usd,

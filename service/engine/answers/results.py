@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from service.engine.answers.reuse import Reuse
 from service.engine.fleet.results import Assumption, BindingConstraint, Cost, Scalar
 from service.engine.inputs import EngineName, KvCacheDtype, Layout, Tier, WeightFormat
 from service.engine.memory.results import KvCache, MemoryPerGpu, ModelWeights
@@ -111,6 +112,7 @@ class Sizing:
     one_gpu_step_less: GpuStep | None
     one_gpu_step_more: GpuStep | None
     levers: tuple[Lever, ...]
+    reuse: Reuse | None  # None: nobody tells time
     cost: Cost | None
     command: str | None  # starts one replica, a line a node; None: nothing does, and warnings say why
     engine_args: tuple[str, ...]

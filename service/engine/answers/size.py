@@ -8,7 +8,10 @@ from service.engine.answers.confidence import at, confidence_of, median_only, st
 from service.engine.answers.described import Described, described
 from service.engine.answers.gpu_steps import next_smaller, notches, on_paid_gpus, one_step_less, one_step_more
 from service.engine.answers.levers import levers
+from service.engine.answers.load_levers import load_levers
 from service.engine.answers.results import Pools, Sizing
+from service.engine.answers.reuse import reuse_of
+from service.engine.fleet.aims import aim_of
 from service.engine.fleet.choice import deployments
 from service.engine.fleet.costs import cheapest_of, fleet_of, price_notes, with_token_prices
 from service.engine.fleet.figures import figures
@@ -56,15 +59,18 @@ def _size_whole(question: SizeQuestion) -> Sizing:
     smaller = next_smaller(question, chosen)
     deployment = chosen.with_times(question.timers)
     told = figures(deployment, deployment.capacity)
-    saving = levers(question, chosen)
+    by_price = aim_of("cost", question.gpu, question.offers).cost(chosen.layout, chosen.replicas)
+    binds = binding_constraint(chosen, smaller)
+    saving = (*levers(question, chosen), *load_levers(question, chosen, binds))
     return Sizing(
         pools=None,
-        binding_constraint=binding_constraint(chosen, smaller),
+        binding_constraint=binds,
         would_fit=would_fit(chosen, question.limits, saving),
         confidence=median_only(),
         one_gpu_step_less=one_step_less(question, chosen, smaller),
         one_gpu_step_more=one_step_more(question, chosen),
         levers=saving,
+        reuse=reuse_of(deployment, told, by_price),
         assumptions=size_assumptions(question, deployment),
         **_with_warnings(
             described(question, deployment, told), (*notches(question, chosen), *on_paid_gpus(question, chosen))

@@ -97,6 +97,11 @@ class Engine(ABC):
         """Return the published kernel times that stand for dense matrices in blocks of fp8."""
 
     @property
+    def latent_kernels(self) -> str | None:
+        """Return the published kernel times that stand for layers of latents in fp8; None: those of its matrices."""
+        return None
+
+    @property
     @abstractmethod
     def switches(self) -> frozenset[Switch]:
         """Return what it can be told, where there is a rule for what that changes."""

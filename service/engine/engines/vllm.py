@@ -36,6 +36,10 @@ class Vllm(Engine):
     # Its kernels for blocks were measured in Triton, 2-5 times slower than the DeepGEMM it runs; those for
     # scales per token do the same work.
     fp8_block_kernels = "fp8"
+    # A layer of latents was measured whole, with matrices in 16 bits and in blocks, and not with scales per token: rows
+    # of another engine would stand in, 16 times slower at 256 requests. Those in blocks are Triton's again.
+    # Source: aiconfigurator-core 0.12, systems/data/h200_sxm/mla/vllm/0.24.0/mla_generation_module_perf.parquet.
+    latent_kernels = "bfloat16"
     command_line: CommandLine = VllmCommand()
 
     def cache_bytes(self, spent: Spent, share: float, *, counts_graphs: bool) -> int:

@@ -65,6 +65,7 @@ class _Search:
         return Planner(
             lambda resolved: self.plan(resolved, layout),
             lambda resolved: held_of(resolved, layout, load.input_tokens, load.output_tokens),
+            is_hurried=needs_time(load, self.question.limits),
         )
 
     def bound(self, plan: MemoryPlan) -> Merit:

@@ -16,7 +16,7 @@ from service.engine.fleet.space import Space, simplicity
 from service.engine.fleet.variants import Planner, roomiest, variants
 from service.engine.inputs import Layout, Load
 from service.engine.memory.plan import MemoryPlan
-from service.engine.time.carried import deciding_replica, hoped
+from service.engine.time.carried import deciding_replica, hoped, needs_time
 from service.engine.time.demand import Arrivals, Users, kind_of
 from service.engine.time.replica import Replica
 
@@ -120,7 +120,8 @@ class _Search:
                 return held_of(settings, layout, *lengths)
             return by_plans(settings, lambda other: self.plan_of(other, layout))
 
-        return Planner(lambda settings: self.plan_of(settings, layout), held)
+        is_hurried = needs_time(question.load, question.limits)
+        return Planner(lambda settings: self.plan_of(settings, layout), held, is_hurried=is_hurried)
 
     def best(self, shapes: Iterable[tuple[Resolved, Layout]]) -> Deployment:
         """Return the best deployment of some layouts with their settings, or the one that misses least."""

@@ -1,4 +1,8 @@
-"""Which of several deployments is the best: by an aim, among equals by latency, among those as fast the plainer one."""
+"""Which of several deployments is the best: by an aim, among equals by latency.
+
+Among those that are as fast, one whose kernels were measured stands before one that data sheets tell of, then the
+plainer layout.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -36,8 +40,13 @@ def best(candidates: Sequence[Deployment], question: SizeQuestion, objective: Ob
     by_price = aim_of("cost", question.gpu, question.offers)
     return min(
         _as_fast(equals, question),
-        key=lambda each: (by_price.merit(each.layout, each.replicas), simplicity(each.layout)),
+        key=lambda each: (by_price.merit(each.layout, each.replicas), _is_guessed(each), simplicity(each.layout)),
     )
+
+
+def _is_guessed(deployment: Deployment) -> bool:
+    """Return whether its times rest on data sheets, where others of as many GPUs rest on measured kernels."""
+    return deployment.replica is not None and not deployment.replica.timing.basis.is_measured
 
 
 def _as_fast(candidates: Sequence[Deployment], question: SizeQuestion) -> Sequence[Deployment]:

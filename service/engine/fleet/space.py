@@ -5,6 +5,7 @@
     data        copies of the attention of a mixture of experts, whose experts lie over all of them
     experts     cut over the ranks, or dealt out whole
     context     the tokens of one cache over as many ranks as the engine allows
+    both        stages of copies, powers of two, over at most two servers
 
 Copies of a dense model are replicas, which are counted outside. What is stated is kept, and is not searched.
 """
@@ -43,7 +44,7 @@ class Space:
     """Legal layouts, smallest first: those that operators start, and those that are taken only where they save GPUs."""
 
     usual: tuple[Layout, ...]
-    unusual: tuple[Layout, ...]  # caches spread over ranks; experts cut over copies of the attention
+    unusual: tuple[Layout, ...]  # caches spread over ranks; experts cut over copies of the attention; copies in stages
 
     @property
     def layouts(self) -> tuple[Layout, ...]:
@@ -77,10 +78,19 @@ def space_of(architecture: Architecture, quantization: Quantization, target: Tar
     return Space(usual=_sorted(usual), unusual=_sorted([*unusual, *spread]))
 
 
-def simplicity(layout: Layout) -> tuple[int, int, int, bool, int]:
-    """Return what is compared where nothing else tells two layouts apart: the plainer one is less."""
+def simplicity(layout: Layout) -> tuple[int, bool, int, int, bool, int]:
+    """Return what is compared where nothing else tells two layouts apart: the plainer one is less.
+
+    Caches on their own ranks, powers of two, no stages, no copies of the attention, experts cut.
+
+    >>> simplicity(Layout(tensor_parallel_size=8)) < simplicity(Layout(data_parallel_size=8, expert_parallel=True))
+    True
+    >>> simplicity(Layout(pipeline_parallel_size=4)) < simplicity(Layout(pipeline_parallel_size=3))
+    True
+    """
     return (
         layout.decode_context_parallel_size,
+        is_odd(layout),
         layout.pipeline_parallel_size,
         layout.data_parallel_size,
         layout.expert_parallel,
@@ -88,13 +98,22 @@ def simplicity(layout: Layout) -> tuple[int, int, int, bool, int]:
     )
 
 
+def is_odd(layout: Layout) -> bool:
+    """Return whether any of its sizes is no power of two: servers are built, and kernels measured, for those."""
+    sizes = (layout.tensor_parallel_size, layout.pipeline_parallel_size, layout.data_parallel_size)
+    return any(size.bit_count() > 1 for size in sizes)
+
+
 def _sorted(layouts: list[Layout]) -> tuple[Layout, ...]:
     return tuple(sorted(layouts, key=lambda layout: (layout.gpus_per_replica, *simplicity(layout))))
 
 
 def _is_unusual(layout: Layout, stated: StatedLayout) -> bool:
-    """Return whether experts are cut over copies of the attention, and nobody asked for it."""
-    return layout.data_parallel_size > 1 and not layout.expert_parallel and stated.expert_parallel is None
+    """Return whether experts are cut over copies of the attention, or those are stages too, and nobody asked for it."""
+    has_copies = layout.data_parallel_size > 1
+    is_cut = not layout.expert_parallel and stated.expert_parallel is None
+    is_open = stated.pipeline_parallel_size is None and stated.data_parallel_size is None
+    return has_copies and (is_cut or (is_open and layout.pipeline_parallel_size > 1))
 
 
 def _explain(architecture: Architecture, quantization: Quantization, target: Target, stated: StatedLayout) -> None:
@@ -141,13 +160,14 @@ def _tensor_sizes(gpu: Gpu, stated: StatedLayout) -> tuple[int, ...]:
 
 
 def _shares(architecture: Architecture, target: Target, tensor: int, stated: StatedLayout) -> Iterator[tuple[int, int]]:
-    """Yield pipeline stages and copies of the attention; both at once only where one of them is stated."""
+    """Yield pipeline stages and copies of the attention, alone or both at once."""
     stages_stated, copies_stated = stated.pipeline_parallel_size, stated.data_parallel_size
     stages = _stages(target.gpu, tensor) if stages_stated is None else (stages_stated,)
     copies = _copies(architecture, target, tensor) if copies_stated is None else (copies_stated,)
     for of_stages in stages:
         for of_copies in copies:
-            if 1 in (of_stages, of_copies) or stages_stated is not None or copies_stated is not None:
+            is_stated = stages_stated is not None or copies_stated is not None
+            if 1 in (of_stages, of_copies) or is_stated or _stand_both(target.gpu, tensor, of_stages, of_copies):
                 yield of_stages, of_copies
 
 
@@ -172,6 +192,14 @@ def _stands(gpu: Gpu, tensor: int, others: int) -> bool:
         return True
     in_domain = gpus <= min(gpu.scale_up_domain_gpus, MAX_RANKS) and gpus.bit_count() == 1
     return gpus % node == 0 and (in_domain or gpus // node in NODES)
+
+
+def _stand_both(gpu: Gpu, tensor: int, stages: int, copies: int) -> bool:
+    """Return whether stages of copies stand: powers of two of both, over at most two servers."""
+    gpus = tensor * stages * copies
+    return (
+        (stages * copies).bit_count() == 1 and gpus <= 2 * gpu.gpus_per_node and _stands(gpu, tensor * copies, stages)
+    )
 
 
 def _expert_choices(architecture: Architecture, ranks: int, stated: StatedLayout) -> tuple[bool, ...]:

@@ -18,6 +18,8 @@ from service.engine.memory.plan import MemoryPlan
 
 # From the engine's own smallest default (vLLM 0.33 `SchedulerConfig`: 2,048) up.
 BATCHED_TOKENS: Final = (2_048, 4_096, 8_192, 16_384)
+# Read a prompt in many steps and leave the most memory: where nobody limits how long that takes.
+FEWEST_BATCHED_TOKENS: Final = 256
 SEQS_WHY: Final = "as many as the cache holds beside them; the engine's own is {own}"
 BATCHED_WHY: Final = (
     "chosen among powers of two: fewer GPUs or less money carry the load, or the same GPUs more of it, than with the "
@@ -34,6 +36,7 @@ class Planner:
 
     plan: PlanOf
     held: Callable[[Resolved], Callable[[int], int]]  # by `max_num_seqs`
+    is_hurried: bool = False  # latency decides, which few batched tokens spoil
 
     def __call__(self, resolved: Resolved) -> MemoryPlan:
         """Return the whole plan."""
@@ -49,7 +52,7 @@ def variants(resolved: Resolved, plan_of: Planner, *, needs_room: bool = True) -
         needs_room: more requests at once may help. [yes or no]
     """
     own = resolved.settings.max_num_batched_tokens
-    for tokens in sorted(_batched_tokens(resolved), key=lambda tokens: (tokens != own, abs(tokens - own))):
+    for tokens in sorted(_batched_tokens(resolved, plan_of), key=lambda tokens: (tokens != own, abs(tokens - own))):
         changed = resolved if tokens == own else with_chosen(resolved, "max_num_batched_tokens", tokens, BATCHED_WHY)
         if changed is not resolved:
             yield changed, plan_of(changed)
@@ -60,7 +63,7 @@ def variants(resolved: Resolved, plan_of: Planner, *, needs_room: bool = True) -
 
 def roomiest(resolved: Resolved, plan_of: Planner) -> MemoryPlan:
     """Return the plan with the most room: no other choice of settings holds more requests at once."""
-    budgets = _batched_tokens(resolved)
+    budgets = _batched_tokens(resolved, plan_of)
     plan = _with_most_room(resolved, budgets[0], plan_of)
     if plan.settings.max_num_seqs < budgets[0] or resolved.stated.max_num_seqs is not None:
         return plan
@@ -115,14 +118,15 @@ def _most_filled(held: Callable[[int], int], low: int, high: int, guess: int) ->
     return low
 
 
-def _batched_tokens(resolved: Resolved) -> tuple[int, ...]:
+def _batched_tokens(resolved: Resolved, plan_of: Planner) -> tuple[int, ...]:
     """Return the token budgets in question: as stated, else the engine's own among powers of two that hold an image."""
     own = resolved.settings.max_num_batched_tokens
     if resolved.stated.max_num_batched_tokens is not None:
         return (own,)
     longest = encoder_tokens(resolved.model.architecture, replace(resolved.settings, max_num_batched_tokens=1))
     floor = max(longest, resolved.stated.max_num_seqs or 1)
-    return tuple(sorted({own, *(tokens for tokens in BATCHED_TOKENS if tokens >= floor)}))
+    asked = BATCHED_TOKENS if plan_of.is_hurried else (FEWEST_BATCHED_TOKENS, *BATCHED_TOKENS)
+    return tuple(sorted({own, *(tokens for tokens in asked if tokens >= floor)}))
 
 
 def with_chosen(resolved: Resolved, name: Chosen, value: int, why: str) -> Resolved:

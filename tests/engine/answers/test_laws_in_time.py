@@ -271,8 +271,11 @@ def test_pace_is_kept_by_smaller_batches_and_every_lever_saves_what_it_says(ques
 
     for lever in found.levers:
         change: dict[str, Any] = {**lever.change}
-        changed = replace(question.settings, **change)
-        again = size(replace(question, settings=changed))
+        of_load = {name: change.pop(name) for name in ("input_tokens", "prefix_cache_hit_fraction") if name in change}
+        changed = replace(
+            question, settings=replace(question.settings, **change), load=replace(question.load, **of_load)
+        )
+        again = size(changed)
 
         assert again.gpus == lever.gpus == found.gpus - lever.saves_gpus
         assert again.latency is not None
