@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ from service.questions.refusals import RefusalError, stated_twice
 MOST_QUESTIONS: Final = 1_000
 NDJSON: Final = "application/x-ndjson"
 CSV: Final = "text/csv"
+SEPARATOR: Final = re.compile(r"sep=([,;\t])\r?\n")
 ACCEPTED: Final = f'{{"questions": [...]}} with 1 to {MOST_QUESTIONS} questions, or CSV under the names of fields'
 Outcome = tuple[int, str, str]  # status, `answer` or `problem`, its JSON
 
@@ -63,22 +65,37 @@ def _in_json(body: bytes) -> Sequence[Any]:
 
 
 def _in_csv(body: bytes) -> Sequence[Any]:
-    """Return rows as fields; an empty cell states nothing."""
+    """Return rows as fields; an empty cell states nothing, nor does a column that is empty to its end."""
     try:
-        rows = list(csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), strict=True))
+        rows = _rows(body.decode("utf-8-sig"))
     except (UnicodeDecodeError, csv.Error) as error:
         raise ProblemError(400, "bad-request", "the body is not CSV in UTF-8") from error
     names = [name.strip() for name in rows[0]] if rows else []
+    while names and not names[-1]:
+        names.pop()
     if not names or len(set(names)) < len(names) or "" in names:
         raise _refused("the first line names no fields, or one of them twice")
     lines = [row for row in rows[1:] if any(cell.strip() for cell in row)]
     return [_fields(names, row) for row in lines]
 
 
+def _rows(text: str) -> list[list[str]]:
+    """Return rows of cells, separated as the first line is: sheets write semicolons where commas are decimal.
+
+    Excel names the separator in a line of its own.
+    """
+    named = SEPARATOR.match(text)
+    first = text.partition("\n")[0]
+    separator = named[1] if named else next((each for each in ",;\t" if each in first), ",")
+    lines = io.StringIO(text[named.end() :] if named else text, newline="")
+    return list(csv.reader(lines, delimiter=separator, strict=True))
+
+
 def _fields(names: Sequence[str], row: Sequence[str]) -> Mapping[str, str]:
     fields = {name: cell.strip() for name, cell in zip(names, row, strict=False) if cell.strip()}
     beyond = [cell for cell in row[len(names) :] if cell.strip()]
-    return {**fields, **({"": beyond[0]} if beyond else {})}  # a cell under no name is an unknown field
+    # A cell under no name is an unknown field.
+    return {**fields, **({f"column {len(names) + 1}": beyond[0]} if beyond else {})}
 
 
 def _refused(detail: str) -> ProblemError:

@@ -46,7 +46,7 @@ def _tag(content: bytes) -> str:
 def _unless_known(request: Request, response: Response) -> Response:
     """Return a response, or 304 where the request names its tag (RFC 9110, section 13.1.2: weakly compared)."""
     tags = {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
-    if response.headers["etag"] not in tags:
+    if tags.isdisjoint({response.headers["etag"], "*"}):
         return response
     kept = {name: response.headers[name] for name in ("ETag", "Cache-Control")}
     return Response(status_code=304, headers=kept)

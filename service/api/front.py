@@ -15,7 +15,7 @@ from service.api.headers import SECURITY_HEADERS
 from service.api.kept import Header, KeptReplies, age_headers, lines_of
 from service.api.problems import problem_response
 from service.api.reception import BUSY, BUSY_HEADERS, Reception
-from service.api.replies import MOST_BODY_BYTES
+from service.api.replies import MOST_BODY_BYTES, has_it
 from service.api.telemetry import Sight, timing_headers
 from service.catalog.keeper import CatalogKeeper
 
@@ -86,7 +86,7 @@ class Front:
         """
         reply = self._kept.get(asking.key(body), self._keeper.snapshot)
         if reply is not None:
-            is_known = reply.etag in asking.headers.get(b"if-none-match", b"")
+            is_known = has_it(reply.etag, asking.headers.get(b"if-none-match", b""), asking.method)
             status, content = (304, b"") if is_known else (200, reply.body)
             own = reply.unchanged_lines if is_known else reply.lines
             lines = SECURITY_LINES + own + lines_of(tuple(age_headers(self._keeper)))

@@ -51,7 +51,7 @@ class OfferListing(Listing):
 
     provider: Words | None = Field(default=None, description="such as aws")
     region: Words | None = Field(default=None, description="as the provider names it")
-    gpu: Words | None = Field(default=None, description="id of a GPU of the catalog")
+    gpu: Words | None = Field(default=None, description="id of a GPU of the catalog, or what else it is called")
     purchase: Words | None = Field(default=None, description="such as on-demand or spot")
     tier: Tier | None = Field(default=None, description="secure or community")
 
@@ -81,10 +81,11 @@ def shown(entries: tuple[Named, ...], listing: Listing) -> tuple[tuple[Named, ..
 
 
 def sheet(entries: tuple[Named, ...], listing: Listing, row_of: Callable[[Named], Mapping[str, Any]]) -> Response:
-    """Return every entry that is meant as CSV, under the same columns."""
+    """Return every entry that is meant as CSV, under the same columns whichever they are, and be it none."""
+    columns = list(dict.fromkeys(name for entry in entries for name in row_of(entry)))
     rows = [row_of(entry) for entry in entries if listing.is_meant(entry)]
-    columns = dict.fromkeys(name for row in rows for name in row)
-    return Response(table([{name: row.get(name) for name in columns} for row in rows]), media_type="text/csv")
+    sheet_text = table([{name: row.get(name) for name in columns} for row in rows], columns)
+    return Response(sheet_text, media_type="text/csv")
 
 
 def model_row(entry: ModelEntry) -> Mapping[str, Any]:

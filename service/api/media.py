@@ -33,7 +33,8 @@ class JsonBodies:
     def _refusal(self, scope: Scope) -> Response | None:
         headers = dict(scope["headers"])
         media_type = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
-        if scope["method"] in WITH_BODY and media_type and media_type != b"application/json":
+        has_body = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
+        if scope["method"] in WITH_BODY and (media_type or has_body) and media_type != b"application/json":
             is_table = media_type == b"text/csv" and scope["path"].endswith(":batch")
             if not is_table:
                 return problem_response(415, "unsupported-media-type", f"the body is not JSON; {_right_line(scope)}")

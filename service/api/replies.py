@@ -114,11 +114,15 @@ async def _body_of(scope: Scope, receive: Receive) -> tuple[bytes | None, Receiv
     return body if is_whole else None, received
 
 
+def has_it(etag: bytes, wanted: bytes, method: str) -> bool:
+    """Return whether whoever asks has an answer already: told to GET alone (RFC 9110, section 13.1.2)."""
+    return method == "GET" and (etag in wanted or wanted.strip() == b"*")
+
+
 async def _send(reply: Reply, scope: Scope, send: Send, keeper: CatalogKeeper) -> None:
     """Send an answer, or that it has not changed; with the age of the catalog it is from."""
     age = age_headers(keeper)
-    wanted = dict(scope["headers"]).get(b"if-none-match", b"")
-    if reply.etag in wanted:
+    if has_it(reply.etag, dict(scope["headers"]).get(b"if-none-match", b""), scope["method"]):
         await send({"type": "http.response.start", "status": 304, "headers": [*reply.unchanged, *age]})
         await send({"type": "http.response.body", "body": b""})
         return

@@ -8,8 +8,7 @@ from typing import Final
 from service.calibration.logs.rows import UnstatedError
 from service.catalog.errors import NotInCatalogError
 from service.catalog.snapshot import Snapshot
-from service.engine import Gpu, ModelFacts
-from service.engine.arithmetic import GIB
+from service.engine import GIB, Gpu, ModelFacts
 
 # Fine-tunes and conversions, and models of exactly their shape: vocabulary and layers agree, so that caches and
 # activations do; their logged weights stand in for ours.

@@ -14,8 +14,7 @@ from service.calibration.served import Figures, served_figures
 from service.calibration.startups import FIRST_RECENT, Comparison, compare_startup
 from service.catalog.engine_rules import version_numbers
 from service.catalog.snapshot import Snapshot
-from service.engine import Gpu
-from service.engine.engines.registry import engine_named
+from service.engine import Gpu, engine_named
 from service.performance.fitted import left_out
 
 FIRST_STATED = (0, 2)  # development builds call themselves 0.1

@@ -18,8 +18,10 @@ from service.engine import (
     Gpu,
     KvCacheDtype,
     Layout,
+    LogNormalLength,
     MemoryPlan,
     ModelFacts,
+    RequestOverhead,
     ScheduleResult,
     Sender,
     SimulatedLoad,
@@ -32,8 +34,6 @@ from service.engine import (
     plan_replica,
     streams_of,
 )
-from service.engine.time.lengths import LogNormalLength
-from service.engine.time.steps import RequestOverhead
 
 # A step may be off by so much where prompts are of unknown length.
 DECIDES: Final = 0.05

@@ -11,6 +11,7 @@ from service.catalog.engine_rules import rules_for, version_numbers
 from service.catalog.errors import NotInCatalogError
 from service.catalog.snapshot import Snapshot
 from service.engine import (
+    GIB,
     Checkpoint,
     EngineError,
     EngineName,
@@ -26,7 +27,6 @@ from service.engine import (
     standard_quantization,
     text_only,
 )
-from service.engine.arithmetic import GIB
 
 FIRST_RECENT: Final = (0, 10)
 SMALLEST_SAMPLER_BYTES: Final = 14  # of one logit, in any version that profiles sampling

@@ -4,9 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from service.calibration.serving import Run, at_the_door
-from service.engine import Timing, benchmarked
-from service.engine.time.confidence import slower_timing
-from service.engine.time.samples import ScheduleResult
+from service.engine import ScheduleResult, Timing, benchmarked, slower_timing
 
 # A queue that takes more than this share of arrivals never empties.
 GROWING: Final = 0.05

@@ -9,7 +9,9 @@ from service.engine.answers.capacity import capacity
 from service.engine.answers.recommend import recommend
 from service.engine.answers.replica import plan_replica
 from service.engine.answers.size import size
-from service.engine.engines.rules import EngineRules
+from service.engine.arithmetic import GIB
+from service.engine.engines.registry import engine_named
+from service.engine.engines.rules import EngineRules, gib, has_unified_memory
 from service.engine.errors import EngineError
 from service.engine.facts import Checkpoint, ModelFacts, text_only
 from service.engine.families import parse_architecture, stated_quantization
@@ -22,25 +24,36 @@ from service.engine.memory.plan import MemoryPlan
 from service.engine.memory.terms import LedgerTerms, ledger_terms
 from service.engine.memory.weights import rank_weights
 from service.engine.time.benchmark import benchmarked, streams_of
+from service.engine.time.confidence import slower_timing
+from service.engine.time.lengths import EmpiricalLength, FixedLength, Length, LogNormalLength, UniformLength
+from service.engine.time.results import Basis
 from service.engine.time.samples import ScheduleResult
-from service.engine.time.steps import StepTimers, Timing, deployed
+from service.engine.time.steps import Deployed, RequestOverhead, StepTimers, Timing, deployed
 from service.engine.time.traffic import Sender, SimulatedLoad, Traffic
 
 __all__ = [
+    "GIB",
     "Architecture",
+    "Basis",
     "CapacityQuestion",
     "Checkpoint",
+    "Deployed",
+    "EmpiricalLength",
     "EngineError",
     "EngineName",
     "EngineRules",
+    "FixedLength",
     "Gpu",
     "KvCacheDtype",
     "Layout",
     "LedgerTerms",
+    "Length",
+    "LogNormalLength",
     "MemoryPlan",
     "ModelFacts",
     "Quantization",
     "RecommendQuestion",
+    "RequestOverhead",
     "ScheduleResult",
     "Sender",
     "SimulatedLoad",
@@ -50,11 +63,15 @@ __all__ = [
     "StepTimers",
     "Timing",
     "Traffic",
+    "UniformLength",
     "WeightFormat",
     "benchmarked",
     "capacity",
     "check_layout",
     "deployed",
+    "engine_named",
+    "gib",
+    "has_unified_memory",
     "ledger_terms",
     "parse_architecture",
     "parse_quantization",
@@ -62,6 +79,7 @@ __all__ = [
     "rank_weights",
     "recommend",
     "size",
+    "slower_timing",
     "standard_quantization",
     "stated_quantization",
     "streams_of",

@@ -24,7 +24,7 @@ def quantization_modes(
     """Yield the modes to ask for, the most faithful first; later ones stand in where it has no data."""
     cache = {"kvcache_quant_mode": "fp8" if kv_cache_dtype == "fp8" else HALF}
     of_latents = engine_named(engine).latent_kernels if has_latents else None
-    for dense, experts in _kernels(quantization, is_blackwell=gpu.architecture.startswith("blackwell"), engine=engine):
+    for dense, experts in _kernels(quantization, gpu.architecture, engine):
         yield {
             "gemm_quant_mode": HALF if quantization.keeps(ATTENTION_MODULE) else _of_layer(dense, of_latents),
             "moe_quant_mode": HALF if quantization.keeps(EXPERT_MODULE) else experts,
@@ -37,16 +37,19 @@ def _of_layer(dense: str, of_latents: str | None) -> str:
     return of_latents if dense == "fp8" and of_latents is not None else dense
 
 
-def _kernels(quantization: Quantization, *, is_blackwell: bool, engine: EngineName) -> tuple[tuple[str, str], ...]:
+def _kernels(quantization: Quantization, gpu_architecture: str, engine: EngineName) -> tuple[tuple[str, str], ...]:
     """Return (dense, expert) kernels of a scheme."""
+    is_blackwell = gpu_architecture.startswith("blackwell")
+    is_untuned = gpu_architecture in engine_named(engine).untuned_fp8_experts
+    experts = ("fp8_block", "fp8") if is_untuned else ("fp8", "fp8_block")
     match quantization.scheme:
         case "none":
             return ((HALF, HALF),)
         case "fp8-tensor":
             dense = "fp8_static" if quantization.is_static else "fp8"
-            return ((dense, "fp8"), ("fp8", "fp8"), ("fp8", "fp8_block"))
+            return ((dense, experts[0]), *(("fp8", each) for each in experts))
         case "fp8-channel" | "mxfp8":
-            return (("fp8", "fp8"), ("fp8", "fp8_block"))
+            return tuple(("fp8", each) for each in experts)
         case "fp8-block":
             dense = engine_named(engine).fp8_block_kernels
             return ((dense, "fp8_block"), (dense, "fp8"), ("fp8", "fp8"))

@@ -81,11 +81,11 @@ WRITERS: Mapping[Format, Callable[[Answer[Any]], Written]] = {
 }
 
 
-def table(rows: Sequence[Row]) -> str:
-    """Return rows as CSV under the names of the first one's columns; nothing where there are none."""
+def table(rows: Sequence[Row], columns: Sequence[str] = ()) -> str:
+    """Return rows as CSV under columns, else those of the first row; nothing where there are neither."""
     buffer = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(buffer, fieldnames=list(rows[0]), lineterminator="\n")
+    if rows or columns:
+        writer = csv.DictWriter(buffer, fieldnames=columns or list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     return buffer.getvalue()

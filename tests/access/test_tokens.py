@@ -150,9 +150,9 @@ def test_algorithms_without_two_keys_cannot_be_configured(algorithm: str) -> Non
 
 def test_a_write_is_told_by_whose_token_it_was(trusting: Trusting) -> None:
     question = {"model": "llama-3.1-8b", "gpu": "h100", "concurrent_requests": 1, "input_tokens": 9, "output_tokens": 9}
-    headers = {**bearer(trusting.provider.token("sizer:admin", sub="ana@example.com")), "if-none-match": "*"}
-    written = trusting.client.put("/workloads/ana", json={"question": question}, headers=headers)
-    changes = trusting.client.get("/workloads/ana/changes", headers=headers)
+    ana = bearer(trusting.provider.token("sizer:admin", sub="ana@example.com"))
+    written = trusting.client.put("/workloads/ana", json={"question": question}, headers={**ana, "if-none-match": "*"})
+    changes = trusting.client.get("/workloads/ana/changes", headers=ana)
 
     assert written.status_code == 201, written.text
     assert changes.json()["items"][0]["changed_by"] == "ana@example.com (token)"

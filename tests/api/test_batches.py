@@ -168,3 +168,35 @@ def test_gauges_of_two_questions_never_collide(client: TestClient) -> None:
 
     assert not series[0] & series[1]
     assert 'workload="chat"' in named
+
+
+HEAD = "model,gpu,concurrent_requests,input_tokens,output_tokens"
+ROW = "llama-3.1-8b,h100,8,900,90"
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [
+        f"{HEAD}\n{ROW}\n".replace(",", ";"),
+        f"{HEAD}\n{ROW}\n".replace(",", "\t"),
+        f"sep=;\r\n{HEAD}\r\n{ROW}\r\n".replace(",", ";"),
+        f"{HEAD},\n{ROW},\n",
+        f"{HEAD}\r{ROW}\r",
+        f" {HEAD} \n\n {ROW} \n,,,,\n",
+    ],
+    ids=["semicolons", "tabs", "separator named", "empty column", "carriage returns", "blanks"],
+)
+def test_a_sheet_is_read_as_programs_write_it(client: TestClient, sheet: str) -> None:
+    plain, other = (
+        client.post("/size:batch", content=text, headers={"content-type": "text/csv"}).json()
+        for text in (f"{HEAD}\n{ROW}\n", sheet)
+    )
+
+    assert other == plain
+    assert plain["succeeded"] == 1
+
+
+def test_a_cell_beyond_the_columns_is_named(client: TestClient) -> None:
+    told = client.post("/size:batch", content=f"{HEAD}\n{ROW},7\n", headers={"content-type": "text/csv"}).json()
+
+    assert told["answers"][0]["problem"]["errors"][0]["field"] == "column 6"

@@ -67,3 +67,19 @@ def test_a_sheet_has_every_entry_on_a_line_of_its_own(client: TestClient, kind: 
 
 def test_an_unknown_filter_is_refused(client: TestClient) -> None:
     assert client.get("/catalog/gpus?provider=aws").status_code == 422
+
+
+def test_offers_are_found_by_what_a_gpu_is_called(client: TestClient) -> None:
+    by_id, by_alias = (ids(client, f"offers?gpu={name}&page_size=500") for name in ("h100-sxm-80gb", "H100"))
+    stranger = client.get("/catalog/offers?gpu=h1000")
+
+    assert by_alias == by_id != []
+    assert stranger.status_code == 404
+    assert stranger.json()["errors"][0]["field"] == "gpu"
+
+
+def test_a_sheet_without_a_row_has_its_columns(client: TestClient) -> None:
+    some, none = (client.get(f"/catalog/offers?format=csv&provider={name}").text for name in ("aws", "nobody"))
+
+    assert none.splitlines() == some.splitlines()[:1]
+    assert "usd_per_hour" in none

@@ -1,5 +1,7 @@
 """Every page that is polled is polite: a tag, 304 for who has it, an old one while the service fails, HEAD, a clear 415."""
 
+from collections.abc import Iterator
+
 import pytest
 from starlette.testclient import TestClient
 
@@ -18,9 +20,10 @@ POLLED = (
 
 
 @pytest.fixture(scope="module")
-def polite(client: TestClient) -> TestClient:
+def polite(client: TestClient) -> Iterator[TestClient]:
     put(client, "polite", {**QUESTION, "tensor_parallel_size": 1}, X_API_Key=API_KEY, If_None_Match="*")
-    return client
+    yield client
+    client.delete("/workloads/polite", headers={"X-API-Key": API_KEY, "if-match": "*"})
 
 
 @pytest.mark.parametrize("path", POLLED)
@@ -53,3 +56,28 @@ def test_a_form_is_told_how_to_ask(polite: TestClient, path: str) -> None:
 
     assert refused.status_code == 415
     assert "content-type: application/json" in refused.text
+
+
+@pytest.mark.parametrize("path", [f"/size?{ASKED}", "/workloads/polite/replicas", "/catalog/gpus/h100", "/sd"])
+def test_any_tag_is_that_of_what_there_is(polite: TestClient, path: str) -> None:
+    assert polite.get(path, headers={"if-none-match": "*"}).status_code == 304
+
+
+def test_unchanged_is_told_to_get_alone(polite: TestClient) -> None:
+    question = {key: value for key, _, value in (word.partition("=") for word in ASKED.split("&"))}
+    first = polite.post("/size", json=question)
+    again = polite.post("/size", json=question, headers={"if-none-match": first.headers["etag"]})
+
+    assert (again.status_code, again.content) == (200, first.content)
+
+
+def test_a_body_that_says_nothing_of_itself_is_told_how_to_ask(polite: TestClient) -> None:
+    refused = polite.post("/size", content=b"{}")
+
+    assert refused.status_code == 415
+    assert "curl --json" in refused.text
+
+
+@pytest.mark.parametrize("path", ["/probe?target=polite&target=polite", "/sd?x=1&x=2"])
+def test_what_is_stated_twice_is_refused_to_monitors_too(polite: TestClient, path: str) -> None:
+    assert polite.get(path).status_code == 422

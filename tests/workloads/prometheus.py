@@ -17,7 +17,10 @@ def program(name: str) -> str:
     """Return where a program is; skip without it."""
     path = shutil.which(name)
     if path is None:
-        pytest.skip(f"{name} is not installed here (Debian: apt-get install prometheus jq)", allow_module_level=True)
+        pytest.skip(
+            f"{name} is not installed here (Debian: apt-get install prometheus prometheus-blackbox-exporter jq)",
+            allow_module_level=True,
+        )
     return path
 
 
@@ -64,9 +67,9 @@ def prometheus(folder: Path, config: str = "{}") -> Iterator[tuple[str, subproce
         process.wait()
 
 
-def is_ready(url: str) -> bool:
+def is_ready(url: str, path: str = "/-/ready") -> bool:
     try:
-        with urllib.request.urlopen(f"{url}/-/ready", timeout=5) as response:  # noqa: S310 - on this machine
+        with urllib.request.urlopen(url + path, timeout=5) as response:  # noqa: S310 - on this machine
             return bool(response.status == 200)
     except (urllib.error.URLError, OSError):
         return False

@@ -102,7 +102,7 @@ def test_a_probe_is_always_200_with_its_success(service: Served) -> None:
     assert families["chat"]["sizer_replicas"].samples[0].labels["workload"] == "chat"
     assert set(families["impossible"]) == {"probe_success", "probe_duration_seconds"}
     assert call(service, "/probe?target=chat&module=icmp")[0] == 400
-    assert call(service, "/probe")[0] == 422
+    assert call(service, "/probe")[0] == 400
 
 
 def test_one_scrape_of_many_workloads_has_no_series_twice(service: Served) -> None:

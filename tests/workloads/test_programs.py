@@ -15,7 +15,7 @@ import yaml
 from tests.api.served import Served, served
 from tests.conftest import API_KEY
 from tests.workloads.page import HOST, SERVER, block
-from tests.workloads.prometheus import program, prometheus
+from tests.workloads.prometheus import free_port, is_ready, program, prometheus
 from tests.workloads.test_outside import IMPOSSIBLE, QUESTION, call
 
 
@@ -102,3 +102,33 @@ def test_jq_reads_a_number(watched: Watched) -> None:
     )
 
     assert int(done.stdout) >= 2
+
+
+def test_a_probe_answers_as_the_blackbox_exporter_itself(watched: Watched, tmp_path: Path) -> None:
+    (tmp_path / "modules.yml").write_text("modules: {http_2xx: {prober: http}}", encoding="utf-8")
+    port = free_port()
+    options = [f"--config.file={tmp_path / 'modules.yml'}", f"--web.listen-address=127.0.0.1:{port}"]
+    exporter = subprocess.Popen([program("prometheus-blackbox-exporter"), *options], stderr=subprocess.DEVNULL)
+    theirs = Served(port, watched.service.app)
+    try:
+        ends_at = time.monotonic() + 30
+        while not is_ready(theirs.url, "/-/healthy"):
+            assert time.monotonic() < ends_at
+            time.sleep(0.05)
+        asked = "/workloads/{}/replicas"
+        good, bad = (
+            call(theirs, f"/probe?target={watched.service.url}{asked.format(name)}") for name in ("chat", "nobody")
+        )
+        refused = [call(theirs, path)[0] for path in ("/probe", "/probe?target=chat&module=icmp")]
+    finally:
+        exporter.kill()
+        exporter.wait()
+    ours = call(watched.service, "/probe?target=chat")
+
+    assert b"\nprobe_success 1\n" in good[2]
+    assert b"\nprobe_success 0\n" in bad[2]
+    assert ours[0] == good[0] == call(watched.service, "/probe?target=nobody")[0] == bad[0]
+    assert ours[1]["content-type"] == next(value for name, value in good[1].items() if name.lower() == "content-type")
+    assert [call(watched.service, path)[0] for path in ("/probe", "/probe?target=chat&module=icmp")] == refused
+    for name in (b"probe_success", b"probe_duration_seconds"):
+        assert all(b"# TYPE " + name + b" gauge\n" in told[2] for told in (good, ours))

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from time import monotonic
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from service.api.about import answer_about
-from service.api.dependencies import ReceptionDep, SnapshotDep, WorkloadsDep
+from service.api.dependencies import ReceptionDep, SnapshotDep, WorkloadsDep, stated_once
 from service.api.etags import TaggedRoute
 from service.api.problems import ProblemError, problem_responses
 from service.api.reception import ClientLeftError
@@ -33,7 +33,7 @@ from service.questions.replicas import REPLICAS
 from service.workloads.errors import WorkloadError
 from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, called
 
-router = APIRouter(tags=["workloads"], route_class=TaggedRoute)
+router = APIRouter(tags=["workloads"], dependencies=[Depends(stated_once)], route_class=TaggedRoute)
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 PROBLEMS = problem_responses(
     HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
@@ -120,16 +120,18 @@ class _Probed(Collector):
 )
 async def probe(
     request: Request,
-    target: Annotated[WorkloadName, Query(description="name of a workload", examples=["chat"])],
     shelf: WorkloadsDep,
     snapshot: SnapshotDep,
     reception: ReceptionDep,
+    target: Annotated[WorkloadName | None, Query(description="name of a workload", examples=["chat"])] = None,
     module: Annotated[str, Query(max_length=20, description="which question: size, capacity, ...")] = REPLICAS.name,
 ) -> Response:
     """Answer as blackbox_exporter does: a workload without an answer is `probe_success 0`, and no other number."""
     question = MODULES.get(module)
     if question is None:
         raise ProblemError(400, "bad-request", f"there is no such module; accepted: {', '.join(MODULES)}")
+    if target is None:
+        raise ProblemError(400, "bad-request", "the target is missing: name a workload, as in /probe?target=chat")
     began_at, gauges = monotonic(), ""
     try:
         workload = called(await shelf.rows(), target)

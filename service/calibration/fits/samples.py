@@ -7,9 +7,7 @@ from collections.abc import Callable
 
 from service.calibration.startups import Startup
 from service.catalog.engine_rules import KIB, constants
-from service.engine import EngineRules
-from service.engine.arithmetic import GIB
-from service.engine.engines.rules import gib, has_unified_memory
+from service.engine import GIB, EngineRules, gib, has_unified_memory
 
 Sample = Callable[[Startup], float | None]
 

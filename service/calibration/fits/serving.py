@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from service.calibration.logs.engines import LOGS
 from service.calibration.serving import Measured, Run, measured_pairs
-from service.engine.time.results import Basis
-from service.engine.time.steps import Deployed, Timing, deployed
+from service.engine import Basis, Deployed, Timing, deployed
 from service.performance.kernel_tables import NotMeasuredError
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.tables import Factors, StepTables, calibrated

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from service.calibration.logs.rows import UnstatedError
-from service.engine.time.lengths import EmpiricalLength, FixedLength, Length, LogNormalLength
+from service.engine import EmpiricalLength, FixedLength, Length, LogNormalLength
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

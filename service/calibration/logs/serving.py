@@ -8,8 +8,7 @@ from service.calibration.logs.datasets import DataSet, data_set, mean_input_toke
 from service.calibration.logs.engines import logs_of
 from service.calibration.logs.rows import Row, UnstatedError, remarks
 from service.calibration.logs.sent import Sent, Served, is_mlperf, read_sent, read_served, shared_tokens
-from service.engine import EngineName, WeightFormat
-from service.engine.time.lengths import Length, UniformLength
+from service.engine import EngineName, Length, UniformLength, WeightFormat
 
 FORMATS: Final[Mapping[str, WeightFormat]] = {
     "bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "fp8": "fp8", "int8": "int8", "int4": "int4", "uint4": "int4",

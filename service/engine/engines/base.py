@@ -97,6 +97,11 @@ class Engine(ABC):
         """Return the published kernel times that stand for dense matrices in blocks of fp8."""
 
     @property
+    def untuned_fp8_experts(self) -> frozenset[str]:
+        """Return the generations of GPUs whose experts in fp8 without blocks were measured untuned."""
+        return frozenset()
+
+    @property
     def latent_kernels(self) -> str | None:
         """Return the published kernel times that stand for layers of latents in fp8; None: those of its matrices."""
         return None

@@ -17,7 +17,8 @@ from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
 from service.engine.fleet.deployments import Deployment, deployment_of, keeps_limits, plan_for, resolve_size
-from service.engine.fleet.estimates import CERTAIN, alone_s, estimated_excess, hoped_replicas, least_replicas
+from service.engine.fleet.estimates import alone_s, estimated_excess, hoped_replicas, least_replicas
+from service.engine.fleet.in_time import budgets_in_time, is_estimated_in_time, needs_room
 from service.engine.fleet.planned import held_of, layouts_of
 from service.engine.fleet.questions import Objective, SizeQuestion
 from service.engine.fleet.ranking import latency_s
@@ -28,9 +29,6 @@ from service.engine.fleet.variants import Planner, roomiest, variants
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import needs_time
-from service.engine.time.demand import kind_of
-from service.engine.time.estimate import hoped_users
-from service.engine.time.replica import timed
 
 # Kernels may be so many times faster than the quick estimate.
 HOPED: Final = 2.0
@@ -93,7 +91,8 @@ class _Search:
     def look_at_all(self, at_most: Merit) -> None:
         """Look at usual layouts, and at what else is better; leave out what is worse than a bound."""
         first, second = known = self.usual(at_most)
-        self.others(known if self.kept else (first, nextafter(second, inf)))  # what is as good is truly better than it
+        # What is as good is truly better than it.
+        self.others(known if self.kept else (first, nextafter(second, inf)), is_explained=known == NOTHING)
 
     def look_at_better(self, than: Merit) -> None:
         """Look at everything for what is truly better than a bound."""
@@ -106,41 +105,49 @@ class _Search:
             return usual
         return tuple(each for each in usual if each.gpus_per_replica == each.tensor_parallel_size) or usual
 
-    def others(self, known: Merit) -> Merit:
-        """Look at all other layouts and settings for what is truly better; return the best that is known then."""
+    def others(self, known: Merit, *, is_explained: bool = False) -> Merit:
+        """Look at all other layouts and settings for what is truly better; return the best that is known then.
+
+        Args:
+            known: what is to be beaten.
+            is_explained: what is hopeless is told as well, where nothing else is found. [yes or no]
+        """
         waiting = sorted(self._others_bounds(known), key=lambda entry: (entry[0], entry[1]))
-        for bound, _, layout in waiting:
+        for bound, _, roomiest_plan in waiting:
             if bound >= known:
                 break
-            for resolved, plan in self._settings_of(layout):
+            layout = roomiest_plan.layout
+            most = self.aim.most_replicas(layout, known, is_equal_welcome=False)
+            budgets = budgets_in_time(self.question, self.resolved, roomiest_plan, most)
+            if not budgets:
+                if is_explained and known == NOTHING:
+                    self.hopeless.extend(self._settings_of(layout, ()))
+                continue
+            for resolved, plan in self._settings_of(layout, budgets):
                 if self.bound(plan) < known:
                     known = min(known, self._tried(resolved, plan, known, is_equal_welcome=False))
         return known
 
-    def _others_bounds(self, known: Merit) -> Iterator[tuple[Merit, int, Layout]]:
-        """Yield layouts that may be better than what is known with the most room that settings give them."""
+    def _others_bounds(self, known: Merit) -> Iterator[tuple[Merit, int, MemoryPlan]]:
+        """Yield plans with the most room that settings give layouts, where they may be better than what is known."""
         for index, layout in enumerate(self.space.layouts):
             if self.aim.merit(layout, 1 + self.spares) >= known:
                 continue
-            bound = self.bound(roomiest(self.resolved, self._plan_of(layout)))
+            most = self.aim.most_replicas(layout, known, is_equal_welcome=False)
+            if not is_estimated_in_time(self.question, self.resolved, layout, most):
+                continue
+            plan = roomiest(self.resolved, self._plan_of(layout))
+            bound = self.bound(plan)
             if bound < known:
-                yield bound, index, layout
+                yield bound, index, plan
 
-    def _settings_of(self, layout: Layout) -> Iterator[tuple[Resolved, MemoryPlan]]:
-        """Yield the settings of one layout that were not looked at, those nearest to the engine's own first."""
-        if layout in self.space.unusual:
+    def _settings_of(self, layout: Layout, budgets: Sequence[int]) -> Iterator[tuple[Resolved, MemoryPlan]]:
+        """Yield settings of one layout that were not looked at, of some token budgets or of all, the engine's first."""
+        own = self.resolved.settings.max_num_batched_tokens
+        if layout in self.space.unusual and (own in budgets or not budgets):
             yield self.resolved, self.plan(self.resolved, layout)
-        needs_room = self._needs_room(self.plan(self.resolved, layout))
-        yield from variants(self.resolved, self._plan_of(layout), needs_room=needs_room)
-
-    def _needs_room(self, plan: MemoryPlan) -> bool:
-        """Return whether more slots may carry more: memory decides, or those there are can be filled in time."""
-        question = self.question
-        if not plan.holds_one_request or not needs_time(question.load, question.limits):
-            return True
-        replica = timed(plan, question.timers, question.load)
-        certain = CERTAIN[kind_of(question.load)]
-        return replica is None or hoped_users(replica.serving, question.limits, certain) >= replica.slots
+        needs_more = needs_room(self.question, self.plan(self.resolved, layout))
+        yield from variants(self.resolved, self._plan_of(layout), budgets, needs_room=needs_more)
 
     def _tried(self, resolved: Resolved, plan: MemoryPlan, known: Merit, *, is_equal_welcome: bool) -> Merit:
         """Keep a plan's deployment if it is as good as what is known; return how good it is."""

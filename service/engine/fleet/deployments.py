@@ -10,8 +10,9 @@ from service.engine.fleet.settings import Resolved, longest_request, resolve
 from service.engine.inputs import Layout, Limits, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import Carried, carried, deciding_replica, fewest_replicas, keeps
-from service.engine.time.demand import Demand, demand_of, kind_of, wanted_of
+from service.engine.time.demand import Arrivals, Demand, demand_of, kind_of, wanted_of
 from service.engine.time.replica import Replica, measured_for, timed
+from service.engine.time.roomy import may_be_paced, share_of
 from service.engine.time.samples import ScheduleResult
 from service.engine.time.steps import StepTimers
 
@@ -145,7 +146,10 @@ def _paced(
     wanted, limits, layout = wanted_of(question.load, question.headroom), question.limits, replica.plan.layout
     if not may_pace(resolved, question.load, limits):
         return None
-    if not replica.may_be_enough(at_most, wanted, without_pace(limits)):
+    waiting_longer, share = without_pace(limits), share_of(wanted, at_most)
+    if isinstance(share, Arrivals) and not may_be_paced(replica, share, limits):
+        return None
+    if not replica.may_be_enough(at_most, wanted, waiting_longer):
         return None
     fewest = None
     for capped, paced in paced_replicas(resolved, replica, limits, lambda other: plan_for(question, other, layout)):

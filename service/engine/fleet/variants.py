@@ -7,7 +7,7 @@
 What the caller states is kept. The engine's own settings are kept as well, as long as they are as good.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -43,16 +43,20 @@ class Planner:
         return self.plan(resolved)
 
 
-def variants(resolved: Resolved, plan_of: Planner, *, needs_room: bool = True) -> Iterator[tuple[Resolved, MemoryPlan]]:
+def variants(
+    resolved: Resolved, plan_of: Planner, budgets: Sequence[int] = (), *, needs_room: bool = True
+) -> Iterator[tuple[Resolved, MemoryPlan]]:
     """Yield other settings than the engine's own with their plans, those nearest to them first.
 
     Args:
         resolved: with the engine's own settings, or those stated.
         plan_of: the memory of one layout under other settings.
+        budgets: values of `max_num_batched_tokens` in question; none: all. [tokens]
         needs_room: more requests at once may help. [yes or no]
     """
     own = resolved.settings.max_num_batched_tokens
-    for tokens in sorted(_batched_tokens(resolved, plan_of), key=lambda tokens: (tokens != own, abs(tokens - own))):
+    asked = budgets or batched_tokens(resolved, is_hurried=plan_of.is_hurried)
+    for tokens in sorted(asked, key=lambda tokens: (tokens != own, abs(tokens - own))):
         changed = resolved if tokens == own else with_chosen(resolved, "max_num_batched_tokens", tokens, BATCHED_WHY)
         if changed is not resolved:
             yield changed, plan_of(changed)
@@ -63,7 +67,7 @@ def variants(resolved: Resolved, plan_of: Planner, *, needs_room: bool = True) -
 
 def roomiest(resolved: Resolved, plan_of: Planner) -> MemoryPlan:
     """Return the plan with the most room: no other choice of settings holds more requests at once."""
-    budgets = _batched_tokens(resolved, plan_of)
+    budgets = batched_tokens(resolved, is_hurried=plan_of.is_hurried)
     plan = _with_most_room(resolved, budgets[0], plan_of)
     if plan.settings.max_num_seqs < budgets[0] or resolved.stated.max_num_seqs is not None:
         return plan
@@ -71,11 +75,11 @@ def roomiest(resolved: Resolved, plan_of: Planner) -> MemoryPlan:
     return max((plan, *others), key=lambda plan: min(plan.requests_in_cache, plan.settings.max_num_seqs))
 
 
-def _with_most_room(resolved: Resolved, batched_tokens: int, plan_of: Planner) -> MemoryPlan:
+def _with_most_room(resolved: Resolved, tokens: int, plan_of: Planner) -> MemoryPlan:
     """Return the plan with the most room under a token budget."""
     own = resolved.settings.max_num_batched_tokens
-    if batched_tokens != own:
-        resolved = with_chosen(resolved, "max_num_batched_tokens", batched_tokens, BATCHED_WHY)
+    if tokens != own:
+        resolved = with_chosen(resolved, "max_num_batched_tokens", tokens, BATCHED_WHY)
     filled = filled_by_cache(resolved, plan_of)
     return plan_of(resolved) if filled is None else filled[1]
 
@@ -118,14 +122,14 @@ def _most_filled(held: Callable[[int], int], low: int, high: int, guess: int) ->
     return low
 
 
-def _batched_tokens(resolved: Resolved, plan_of: Planner) -> tuple[int, ...]:
+def batched_tokens(resolved: Resolved, *, is_hurried: bool) -> tuple[int, ...]:
     """Return the token budgets in question: as stated, else the engine's own among powers of two that hold an image."""
     own = resolved.settings.max_num_batched_tokens
     if resolved.stated.max_num_batched_tokens is not None:
         return (own,)
     longest = encoder_tokens(resolved.model.architecture, replace(resolved.settings, max_num_batched_tokens=1))
     floor = max(longest, resolved.stated.max_num_seqs or 1)
-    asked = BATCHED_TOKENS if plan_of.is_hurried else (FEWEST_BATCHED_TOKENS, *BATCHED_TOKENS)
+    asked = BATCHED_TOKENS if is_hurried else (FEWEST_BATCHED_TOKENS, *BATCHED_TOKENS)
     return tuple(sorted({own, *(tokens for tokens in asked if tokens >= floor)}))
 
 

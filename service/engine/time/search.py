@@ -27,6 +27,11 @@ class _Gap:
         return _Gap(step, self.fails, self.violates) if broken is None else _Gap(self.passes, step, broken)
 
 
+def roughly_most(grid: Grid, guess: float, roughly: Breaks) -> float:
+    """Return about the largest load that passes, by small samples alone."""
+    return grid.amount(_narrowed(grid, grid.at_least(guess), STRIDE_OF_AN_ESTIMATE, roughly).passes)
+
+
 def search(grid: Grid, guess: float, roughly: Breaks, breaks: Breaks) -> Bracket:
     """Return the largest load that passes: found by small samples, and confirmed by large ones around it.
 

@@ -1,0 +1,131 @@
+"""A replica with all the room it could wish for: what it cannot do in time, no choice of its settings can.
+
+    slots  as many as any settings give its layout
+    cache  without end: nobody waits for blocks, nobody is sent back
+
+It is asked of a small sample, at a percentile so far below the stated one that chance does not tell against it.
+"""
+
+from dataclasses import replace
+from math import ceil, inf, sqrt
+from typing import Final
+
+from service.engine.inputs import Limits, Load
+from service.engine.memory.plan import MemoryPlan
+from service.engine.time.batching import BlockPool, serving_of
+from service.engine.time.demand import Arrivals, Demand, Users
+from service.engine.time.drafting import with_drafts
+from service.engine.time.replica import ROUGHLY_MEASURED, Replica
+from service.engine.time.results import Violation
+from service.engine.time.search import roughly_most
+from service.engine.time.steps import StepTimers, deployed
+from service.engine.time.traffic import traffic_of
+
+# A small sample's share beyond a limit may be off by so many standard errors, neighbours in a queue being alike.
+FORGIVEN: Final = 3.0
+# Arrivals were carried at most 1.16 times as fast as their own step times let an estimate say.
+FASTER_THAN_ESTIMATED: Final = 1.3
+BOUNDLESS: Final = BlockPool(num_blocks=1e15, tokens=(1.0, 2.0), blocks=(1.0, 2.0))
+
+
+def roomy(plan: MemoryPlan, timers: StepTimers, load: Load, max_num_batched_tokens: int) -> Replica | None:
+    """Return a replica without bounds on its cache; None where nobody times it.
+
+    Args:
+        plan: that holds as many requests as any settings let it.
+        timers: what times it.
+        load: users or arrivals.
+        max_num_batched_tokens: in the place of the plan's own. [tokens]
+    """
+    timing = timers.timer(deployed(plan))
+    if timing is None:
+        return None
+    serving = serving_of(plan, with_drafts(timing, plan), traffic_of(load))
+    settings = replace(
+        serving.settings, max_num_batched_tokens=max_num_batched_tokens, max_num_seqs=serving.slots_of_stream
+    )
+    serving = replace(serving, settings=settings)
+    key = timers.simulations.number_of((serving, BOUNDLESS))
+    return Replica(plan=plan, serving=serving, pool=BOUNDLESS, simulations=timers.simulations, key=key)
+
+
+def forgiving(limits: Limits) -> Limits:
+    """Return limits at a percentile that a small sample breaks only where a large one surely breaks the stated one.
+
+    p - 3 sqrt(p (1 - p) / n)
+    """
+    share = limits.percentile / 100
+    error = sqrt(share * (1 - share) / ROUGHLY_MEASURED)
+    return replace(limits, percentile=max(limits.percentile - 100 * FORGIVEN * error, 0.0))
+
+
+def may_carry(replica: Replica, demand: Demand, limits: Limits, *, is_paced: bool) -> bool:
+    """Return whether a demand may be carried, were there room for it.
+
+    Args:
+        replica: with all the room it could wish for.
+        demand: its share of the load, or a single user.
+        limits: latency at a percentile.
+        is_paced: a cap may keep pace, and let arrivals wait. [yes or no]
+    """
+    if not _breaks(replica, demand, forgiving(limits)):
+        return True
+    return is_paced and isinstance(demand, Arrivals) and may_be_paced(replica, demand, limits)
+
+
+def may_be_paced(replica: Replica, share: Arrivals, limits: Limits) -> bool:
+    """Return whether a cap on running requests may let arrivals keep both limits.
+
+    A cap that does keeps pace in a closed loop, carries the rate, and lets none wait too long; of all that keep pace,
+    the largest lets requests wait least.
+
+    Args:
+        replica: with the engine's own cap, or with all the room it could wish for.
+        share: its arrivals.
+        limits: latency at a percentile, the time per output token among them.
+    """
+    without_pace = replace(limits, tpot_s=None)
+    if not _fewest_keep_pace(replica, share, limits) or _breaks(replica, share, forgiving(without_pace)):
+        return False
+    return not _breaks(capped(replica, _most_at_pace(replica, limits)), share, forgiving(without_pace))
+
+
+def _fewest_keep_pace(replica: Replica, share: Arrivals, limits: Limits) -> bool:
+    """Return whether the fewest users who make a rate, by an optimistic estimate, see their tokens in time."""
+    users = Arrivals(share.request_rate_per_s / FASTER_THAN_ESTIMATED).users_in_flight(replica.serving)
+    return not _breaks(replica, Users(max(users, 1)), _pace_alone(limits))
+
+
+def _most_at_pace(replica: Replica, limits: Limits) -> int:
+    """Return about the most users of a closed loop who see their tokens in time."""
+    alone = _pace_alone(limits)
+    guess = Users.guessed(replica, alone)
+    return int(roughly_most(Users.grid(replica, alone), guess, lambda users: _broken(replica, Users.of(users), alone)))
+
+
+def _pace_alone(limits: Limits) -> Limits:
+    return replace(forgiving(limits), ttft_s=None)
+
+
+def capped(replica: Replica, users: int) -> Replica:
+    """Return the same replica, which runs no more than so many requests at once."""
+    serving = replica.serving
+    seqs = min(max(ceil(users / serving.streams), 1), serving.settings.max_num_seqs)
+    fewer = replace(serving, settings=replace(serving.settings, max_num_seqs=seqs), slots=min(users, serving.slots))
+    key = replica.simulations.number_of((fewer, replica.pool))
+    return replace(replica, serving=fewer, key=key)
+
+
+def _breaks(replica: Replica, demand: Demand, limits: Limits) -> bool:
+    return _broken(replica, demand, limits) is not None
+
+
+def _broken(replica: Replica, demand: Demand, limits: Limits) -> Violation | None:
+    """Return the latency limit that a small sample breaks; whether a queue grows is nothing that so few tell."""
+    broken = replica.breaks(demand, limits, ROUGHLY_MEASURED)
+    return None if broken == "throughput" else broken
+
+
+def share_of(wanted: Demand, replicas: float) -> Demand:
+    """Return what the fullest of so many replicas carries; a single user where none or any number may be."""
+    return Users(1) if replicas == inf or replicas < 1 else wanted.per_replica(int(replicas))

@@ -1,0 +1,68 @@
+"""Layouts told apart before their settings are tried: none is left out that would have been chosen."""
+
+from math import inf
+
+import pytest
+
+from service.engine.fleet.deployments import deployment_of, plan_for, resolve_size
+from service.engine.fleet.in_time import budgets_in_time, is_estimated_in_time, needs_room
+from service.engine.fleet.planned import held_of
+from service.engine.fleet.questions import StatedSettings
+from service.engine.fleet.variants import Planner, batched_tokens, roomiest, variants
+from service.engine.inputs import Layout, Limits, Load
+from tests.engine.conftest import Asked, arrivals, users
+
+ONE, TWO = Layout(), Layout(tensor_parallel_size=2)
+
+
+@pytest.mark.parametrize("layout", [ONE, TWO], ids=["tp1", "tp2"])
+@pytest.mark.parametrize("limits", [Limits(ttft_s=0.4), Limits(ttft_s=1.0, tpot_s=0.015)], ids=["ttft", "both"])
+@pytest.mark.parametrize(
+    "load", [users(600), arrivals(30.0), arrivals(4.0, 6_000, 100)], ids=["users", "arrivals", "long prompts"]
+)
+def test_whatever_carries_the_load_is_among_what_is_tried(
+    asked: Asked, load: Load, limits: Limits, layout: Layout
+) -> None:
+    question = asked(load=load, limits=limits)
+    resolved = resolve_size(question)
+    planner = Planner(
+        lambda other: plan_for(question, other, layout),
+        lambda other: held_of(other, layout, load.input_tokens, load.output_tokens),
+        is_hurried=True,
+    )
+    roomy = roomiest(resolved, planner)
+    carried = 0
+    for settings, plan in ((resolved, planner(resolved)), *variants(resolved, planner)):
+        deployment = deployment_of(question, settings, plan)
+        if deployment is None or not deployment.is_feasible:
+            continue
+        carried += 1
+        assert is_estimated_in_time(question, resolved, layout, deployment.replicas)
+        budgets = budgets_in_time(question, resolved, roomy, deployment.replicas)
+        assert settings.settings.max_num_batched_tokens in budgets, settings.settings
+
+    assert carried
+
+
+def test_half_the_replicas_that_are_needed_are_not_tried(asked: Asked) -> None:
+    question = asked(load=arrivals(200.0), limits=Limits(ttft_s=0.5, tpot_s=0.012))
+    resolved = resolve_size(question)
+    plan = plan_for(question, resolved, ONE)
+    deployment = deployment_of(question, resolved, plan)
+    assert deployment is not None
+
+    assert budgets_in_time(question, resolved, plan, deployment.replicas // 2) == ()
+    assert not is_estimated_in_time(question, resolved, ONE, deployment.replicas // 4)
+    assert not is_estimated_in_time(question, resolved, ONE, 0)
+
+
+def test_without_limits_every_budget_is_tried_and_a_stated_one_alone(asked: Asked) -> None:
+    question = asked(load=users(64))
+    resolved = resolve_size(question)
+    plan = plan_for(question, resolved, ONE)
+
+    assert budgets_in_time(question, resolved, plan, inf) == batched_tokens(resolved, is_hurried=False)
+    assert is_estimated_in_time(question, resolved, ONE, inf)
+    assert needs_room(question, plan)
+    stated = resolve_size(asked(settings=StatedSettings(max_num_batched_tokens=4_096)))
+    assert batched_tokens(stated, is_hurried=True) == (4_096,)
