@@ -10,7 +10,7 @@ PORT ?= 8000
 COMPILE := $(BIN)/python -c "from service.engine.time.ready import make_ready; make_ready()"
 
 .DEFAULT_GOAL := help
-.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench overload image-rehearsal soak promises way figures examples openapi lint-openapi sbom audit lock clean
+.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench overload image-rehearsal soak seen promises way figures examples openapi lint-openapi sbom audit lock clean
 
 help: ## Show the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-10s %s\n", $$1, $$2}'
@@ -86,6 +86,9 @@ image-rehearsal: $(VENV)/.dev ## The Dockerfile's own lines without a container:
 
 soak: $(VENV)/.dev ## Kills under load, then ten minutes at half of capacity
 	$(BIN)/python -m benchmarks.soak
+
+seen: $(VENV)/.dev ## What failed on a9aece5, asked of this checkout or another: make seen [CHECKOUT=DIR] (a quarter of an hour)
+	SEEN_CHECKOUT=$(CHECKOUT) $(BIN)/pytest benchmarks/seen
 
 promises: $(VENV)/.dev ## Write service/PROMISES.md: each promise, its test, the last figures
 	$(BIN)/python -m benchmarks.promises

@@ -13,12 +13,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final, TypeVar
 
+from benchmarks.results import RESULTS
 from service.catalog.database import make_engine, migrate, writing
 from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
 from service.catalog.seed_files import seed_entries
 from service.catalog.store import put_gpu, put_model, put_offer, raise_revision
 
-RESULTS = Path(".benchmarks/growth.json")
 FACTORS: Final = (1, 10)
 STARTS = 3
 PROMISED: Final = {"size_ms": 1.2, "start_s": 1.5, "first_start_s": 1.5}
@@ -114,8 +114,7 @@ def main() -> None:
     for line in (*rows, times):
         print("  ".join(f"{name} {value:.6g}" for name, value in line.items()))
     results = {"rows": rows, "times": times, "promised": PROMISED}
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(results, indent=2), encoding="utf-8")
+    (RESULTS / "growth.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

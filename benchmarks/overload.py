@@ -10,7 +10,6 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from benchmarks.http_load import (
@@ -24,8 +23,8 @@ from benchmarks.http_load import (
     resident_mb,
     served,
 )
+from benchmarks.results import RESULTS
 
-RESULTS = Path(".benchmarks/overload.json")
 SECONDS = 4.0
 QUESTION = "/size?model=llama-3.1-8b&gpu=h100&concurrent_requests=64&input_tokens=2000&output_tokens=500"
 BODY = json.dumps(
@@ -135,9 +134,8 @@ def main() -> None:
     for line in rows:
         print("  ".join(f"{name} {value}" for name, value in line.items() if value is not None))
     print(memory)
-    RESULTS.parent.mkdir(exist_ok=True)
-    results = RESULTS.with_name("shell.json") if "--shell" in sys.argv else RESULTS
-    results.write_text(json.dumps({"rows": rows, "memory": memory, "machine": machine}, indent=2), encoding="utf-8")
+    file = RESULTS / ("shell.json" if "--shell" in sys.argv else "overload.json")
+    file.write_text(json.dumps({"rows": rows, "memory": memory, "machine": machine}, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 import gc
 import logging
 import sys
+from asyncio import create_task, sleep
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from itertools import count
 from typing import Any, Final
 
 from starlette.applications import Starlette
@@ -33,6 +35,10 @@ from service.workloads.store import read_workloads
 from service.workloads.traffic import Traffic
 
 SWITCH_S: Final = 1e-4
+# A look through everything for garbage stops all threads, for 60 ms and more: when nobody waits, not amid an overload.
+LOOKED_THROUGH_AFTER: Final = (2_000, 10, 200)
+TIDY_EVERY_S: Final = 20.0
+AT_LEAST_EACH: Final = 3
 PROMETHEUS_S: Final = 2.0  # an autoscaler waits three seconds in all
 PROVIDER_S: Final = 5.0
 
@@ -55,6 +61,8 @@ async def running(app: Starlette, settings: Settings) -> AsyncIterator[None]:
         _open_outward(app, settings, closing)
         keeper.start_polling()
         _settle(keeper)
+        tidying = create_task(_tidying(app.state.reception))
+        closing.callback(tidying.cancel)
         yield
 
 
@@ -90,10 +98,19 @@ def _settle(keeper: CatalogKeeper) -> None:
     """Say what is known, and leave it out of what is looked through for garbage: 150,000 objects that live on."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*LOOKED_THROUGH_AFTER)
     catalog = keeper.snapshot
     logging.getLogger("uvicorn.error").info(
         "catalog revision %d: %d models, %d GPUs", catalog.revision, len(catalog.model_entries), len(catalog.gpus)
     )
+
+
+async def _tidying(reception: Reception) -> None:
+    """Look for garbage that refers to itself, when nobody waits for an answer; where somebody always does, seldom."""
+    for number in count(1):
+        await sleep(TIDY_EVERY_S)
+        if (reception.is_idle and gc.get_count()[2] > 0) or number % AT_LEAST_EACH == 0:
+            gc.collect()
 
 
 def _tokens(settings: Settings) -> Any:

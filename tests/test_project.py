@@ -1,5 +1,6 @@
 """What stands around the code: compose file, image, locks, documents."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -7,18 +8,52 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from benchmarks.promised import PROMISED
+from benchmarks.promises import page
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCKERFILE = (ROOT / "service" / "Dockerfile").read_text(encoding="utf-8")
 
 
-def test_every_promise_has_a_test_of_its_name() -> None:
-    page = (ROOT / "service" / "PROMISES.md").read_text(encoding="utf-8")
-    tests = re.findall(r"`(tests/\S+\.py)::(test_\w+)`", page)
+def test_every_promise_has_a_test_or_a_benchmark_of_its_name() -> None:
+    promises = [promise for section in PROMISED.values() for promise in section]
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
 
-    assert len(tests) >= 30
-    for file, name in tests:
-        assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), f"{file}::{name}"
+    assert len(promises) >= 100
+    assert len({promise.words for promise in promises}) == len(promises)
+    for promise in promises:
+        file, _, name = promise.test.partition("::")
+        if name:
+            assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), promise
+        else:
+            assert promise.test.removeprefix("make ") in targets, promise
+
+
+def test_the_page_of_promises_is_what_was_measured_last() -> None:
+    assert (ROOT / "service" / "PROMISES.md").read_text(encoding="utf-8") == page(), "make promises"
+
+
+def test_what_once_failed_failed_on_the_commit_it_was_seen_on_and_holds_now() -> None:
+    results = ROOT / "benchmarks" / "results"
+    seen = [
+        json.loads((results / f"seen-{checkout}.json").read_text(encoding="utf-8")) for checkout in ("a9aece5", "now")
+    ]
+    probes = [
+        name
+        for file in sorted((ROOT / "benchmarks" / "seen").glob("test_*.py"))
+        for name in re.findall(r"^def (test_\d+_\w+)", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    ]
+
+    assert {int(name.split("_")[1]) for name in probes} == set(range(1, 11))
+    for name in probes:
+        before, now = (
+            [line["holds"] for asked, line in checkout.items() if asked.partition("[")[0] == name] for checkout in seen
+        )
+        assert before, name
+        assert not any(before), name
+        assert now, name
+        assert all(now), name
 
 
 def test_the_licence_is_stated_and_its_text_is_there() -> None:

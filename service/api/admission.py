@@ -11,8 +11,10 @@ from asyncio import timeout as timeout_of
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from math import inf
 from threading import Lock
-from time import monotonic
+from time import monotonic, thread_time
+from traceback import clear_frames
 from typing import Final, TypeVar
 
 from cachetools import LRUCache
@@ -20,12 +22,28 @@ from cachetools import LRUCache
 from service.engine.patience import GivenUpError, go_on, working_for
 
 Result = TypeVar("Result")
-SLICE_S: Final = 0.25  # of a question among the quick ones
-MOST_WAIT_S: Final = 0.1  # for a turn among the quick ones; with a slice, what most callers see at worst
+SLICE_S: Final = 0.15  # of the processor, of a question among the quick ones
+SLICES_OF_TIME: Final = 2  # as long may it take by the clock: on a busy machine nothing is dear that waits for a core
+MOST_WAIT_S: Final = 0.08  # for a turn among the quick ones; with a slice, what most callers see at worst: under 250 ms
+MOST_WIDTH: Final = 3  # threads that compute share one interpreter: more of them only keep the event loop waiting
+ALWAYS_WAIT: Final = 2  # for each thread, however long work takes: what one dashboard asks at once
 FIRST_GUESS_S: Final = 0.02  # of what a question takes, before any was asked
 NEWEST_SHARE: Final = 0.1  # of the newest in what work took lately
 MOST_KINDS: Final = 1024
 MOSTLY: Final = 0.5
+
+
+def num_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def let_go(error: BaseException) -> None:
+    """Empty the frames that an error came through: who keeps the error would keep all that they worked with."""
+    each: BaseException | None = error
+    while each is not None:
+        clear_frames(each.__traceback__)
+        each = each.__context__
 
 
 class OverloadError(RuntimeError):
@@ -75,13 +93,14 @@ class Turns:
 
     @property
     def is_full(self) -> bool:
-        """Return whether the next one would wait too long; as many as there are threads always may."""
-        return self.num_waiting >= self._width and self.wait_s > self._most_wait_s
+        """Return whether the next one would wait too long; a few always may."""
+        return self.num_waiting >= ALWAYS_WAIT * self._width and self.wait_s > self._most_wait_s
 
     @property
     def room(self) -> int:
         """Return how many may be here at once, at work or waiting."""
-        return self._width + max(self._width, int(self._most_wait_s * self._width / max(self.mean_s, 1e-4)))
+        waiting = int(self._most_wait_s * self._width / max(self.mean_s, 1e-4))
+        return self._width + max(ALWAYS_WAIT * self._width, waiting)
 
     async def run(self, work: Callable[[], Result], ticket: Ticket, slice_s: float | None = None) -> Result:
         """Return what the work returns.
@@ -126,7 +145,7 @@ class _Turn:
 
     def __init__(self, turns: Turns, ticket: Ticket, slice_s: float | None) -> None:
         self._turns, self._ticket, self._slice_s = turns, ticket, slice_s
-        self._ends_at = ticket.ends_at
+        self._ends_at, self._spent_at = ticket.ends_at, inf
         self._waits = True
         turns.enter()
 
@@ -141,20 +160,25 @@ class _Turn:
         self.leave_the_queue()
         began_at = monotonic()
         if self._slice_s is not None:
-            self._ends_at = began_at + self._slice_s
+            self._ends_at = began_at + SLICES_OF_TIME * self._slice_s
+            self._spent_at = thread_time() + self._slice_s
         try:
             with working_for(self._is_over):
                 go_on()
                 return work()
-        except GivenUpError:
+        except GivenUpError as error:
+            let_go(error)
             if self._ticket.has_given_up():
                 raise TimeoutError from None
             raise _PutOffError from None
+        except Exception as error:
+            let_go(error)
+            raise
         finally:
             self._turns.leave(monotonic() - began_at)
 
     def _is_over(self) -> bool:
-        return self._ticket.has_given_up() or monotonic() > self._ends_at
+        return self._ticket.has_given_up() or thread_time() > self._spent_at or monotonic() > self._ends_at
 
 
 class Admission:
@@ -165,12 +189,12 @@ class Admission:
 
         Args:
             patience_s: from a question to its answer, or to being told that there is none. [s]
-            cores: of the machine; None: counted.
+            cores: that this process may use; None: counted.
         """
-        cores = cores or os.cpu_count() or 1
+        cores = cores or num_cores()
         self._patience_s = patience_s
-        self.quick = Turns("quick", width=max(cores, 2), most_wait_s=MOST_WAIT_S)
-        self.dear = Turns("dear", width=max(cores // 2, 1), most_wait_s=patience_s / 2)
+        self.quick = Turns("quick", width=min(max(cores - 1, 1), MOST_WIDTH), most_wait_s=MOST_WAIT_S)
+        self.dear = Turns("dear", width=min(max(cores // 2, 1), MOST_WIDTH), most_wait_s=patience_s / 2)
         self.num_dear = 0
         self._share_put_off: LRUCache[Hashable, float] = LRUCache(MOST_KINDS)
 

@@ -5,6 +5,7 @@ import io
 import json
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -29,6 +30,7 @@ from service.questions.reading import read_json
 from service.questions.refusals import RefusalError, stated_twice
 
 MOST_QUESTIONS: Final = 1_000
+MOST_LINES: Final = 5 * MOST_QUESTIONS  # of a sheet, blank ones too
 NDJSON: Final = "application/x-ndjson"
 CSV: Final = "text/csv"
 SEPARATOR: Final = re.compile(r"sep=([,;\t])\r?\n")
@@ -70,6 +72,8 @@ def _in_csv(body: bytes) -> Sequence[Any]:
         rows = _rows(body.decode("utf-8-sig"))
     except (UnicodeDecodeError, csv.Error) as error:
         raise ProblemError(400, "bad-request", "the body is not CSV in UTF-8") from error
+    if len(rows) > MOST_LINES:
+        raise _refused(f"more than {MOST_LINES} lines")
     names = [name.strip() for name in rows[0]] if rows else []
     while names and not names[-1]:
         names.pop()
@@ -88,7 +92,7 @@ def _rows(text: str) -> list[list[str]]:
     first = text.partition("\n")[0]
     separator = named[1] if named else next((each for each in ",;\t" if each in first), ",")
     lines = io.StringIO(text[named.end() :] if named else text, newline="")
-    return list(csv.reader(lines, delimiter=separator, strict=True))
+    return list(islice(csv.reader(lines, delimiter=separator, strict=True), MOST_LINES + 1))
 
 
 def _fields(names: Sequence[str], row: Sequence[str]) -> Mapping[str, str]:

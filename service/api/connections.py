@@ -7,6 +7,7 @@ import json
 import logging
 import resource
 from asyncio import AbstractEventLoop, BaseTransport, TimerHandle, Transport
+from time import monotonic
 from typing import Any, Final, cast
 
 from uvicorn.config import Config
@@ -24,7 +25,35 @@ HEADERS_S: Final = 10.0  # from the first byte of a request to the end of its he
 BODY_S: Final = 20.0  # from there to the end of its body
 IDLE_S: Final = 15  # between requests; longer than the client libraries' own pools would reuse is no use
 LOG_EVERY: Final = 1000
+SELDOM_S: Final = 60.0
+OF_STRANGERS: Final = (  # uvicorn's own words for what anybody can send
+    "Invalid HTTP request received.",
+    "Unsupported upgrade request.",
+    "No supported WebSocket library detected.",
+)
 logger = logging.getLogger("uvicorn.error")
+
+
+class Seldom(logging.Filter):
+    """Lets a line that anybody can provoke through once a minute: a flood of requests is no flood of lines."""
+
+    def __init__(self) -> None:
+        """Start with none written."""
+        super().__init__()
+        self._free_at = dict.fromkeys(OF_STRANGERS, 0.0)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a line is written."""
+        line = next((line for line in OF_STRANGERS if str(record.msg).startswith(line)), None)
+        if line is None:
+            return True
+        is_free = monotonic() >= self._free_at[line]
+        if is_free:
+            self._free_at[line] = monotonic() + SELDOM_S
+        return is_free
+
+
+logger.addFilter(Seldom())
 
 
 def most_connections() -> int:
@@ -99,10 +128,11 @@ class Connection(HttpToolsProtocol):
             self._cut_headers()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Read a header."""
+        """Read a header; what trails behind a body is counted and dropped: it was past every proxy's rules."""
         self._stated_bytes += len(name) + len(value)
         if len(self.headers) < MOST_HEADERS and self._stated_bytes <= MOST_HEADER_BYTES:
-            super().on_header(name, value)
+            if self._reads_headers:
+                super().on_header(name, value)
         else:
             self._cut_headers()
 

@@ -19,7 +19,9 @@ from service.api.replies import MOST_BODY_BYTES, has_it
 from service.api.telemetry import Sight, timing_headers
 from service.catalog.keeper import CatalogKeeper
 
-LONG_WAY: Final = frozenset({b"x-api-key", b"authorization", b"expect", b"upgrade", b"transfer-encoding"})
+LONG_WAY: Final = frozenset(
+    {b"x-api-key", b"authorization", b"content-encoding", b"expect", b"upgrade", b"transfer-encoding"}
+)
 SECURITY_LINES: Final = lines_of(
     tuple((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items())
 )

@@ -12,10 +12,11 @@ from service.api.problems import FIX_FORM, problem_response
 from service.questions.reading import read_json
 
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+PLAIN = b"identity"
 
 
 class JsonBodies:
-    """ASGI middleware: a body in another media type gets 415, one whose stated length is above the cap 413.
+    """ASGI middleware: a body in another media type, or compressed, gets 415, one of a length above the cap 413.
 
     FastAPI's own cap, on the routers, counts bodies that state no length; to one that does it answers in plain text.
     """
@@ -38,6 +39,8 @@ class JsonBodies:
             is_table = media_type == b"text/csv" and scope["path"].endswith(":batch")
             if not is_table:
                 return problem_response(415, "unsupported-media-type", f"the body is not JSON; {_right_line(scope)}")
+        if scope["method"] in WITH_BODY and headers.get(b"content-encoding", PLAIN).lower() != PLAIN:
+            return problem_response(415, "unsupported-media-type", "the body is compressed; send it as it is")
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length[:20]) > self._max_body_bytes:
             detail = f"the body is larger than the {self._max_body_bytes} bytes this service reads"

@@ -54,6 +54,11 @@ class Reception:
         quick = self.admission.quick
         return quick.is_full or self.num_inside - self.admission.num_dear >= quick.room
 
+    @property
+    def is_idle(self) -> bool:
+        """Return whether nobody waits for a computation."""
+        return not self.num_inside and not self._under_way
+
     async def written(self, request: Request, question: Question, asked: Asked, catalog: Snapshot) -> Written:
         """Return the answer in the format asked for; who leaves meanwhile is no longer worked for.
 

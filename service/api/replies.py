@@ -99,7 +99,7 @@ async def _body_of(scope: Scope, receive: Receive) -> tuple[bytes | None, Receiv
     length = headers.get(b"content-length", b"")
     if not length.isdigit() or len(length) > 6 or int(length) > MOST_BODY_BYTES:
         return None, receive
-    if headers.get(b"content-type") != b"application/json":
+    if headers.get(b"content-type") != b"application/json" or b"content-encoding" in headers:
         return None, receive
     messages: list[Message] = []
     while not messages or (messages[-1]["type"] == "http.request" and messages[-1].get("more_body", False)):

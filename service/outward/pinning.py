@@ -11,6 +11,7 @@ from service.outward.errors import NotAllowedError, OutwardError
 NOT_PUBLIC: Final = "name leads to an address that is not public"
 UNKNOWN: Final = "name is not known here"
 METADATA: Final = ip_address("fd00:ec2::254")  # where a cloud tells a machine its secrets; others are link-local
+TRANSLATED: Final = ip_network("64:ff9b::/96")  # RFC 6052; a gateway asks the address of version 4 at its end
 SHARED: Final = ip_network("100.64.0.0/10")  # RFC 6598; pods of some clusters
 
 
@@ -62,4 +63,6 @@ def is_private(address: str) -> bool:
 def _read(address: str) -> tuple[IPv4Address | IPv6Address, IPv4Address | IPv6Address]:
     """Return an address, and the one of version 4 inside it."""
     stated = ip_address(address.partition("%")[0])
+    if isinstance(stated, IPv6Address) and stated in TRANSLATED:
+        return stated, IPv4Address(int(stated) & 0xFFFFFFFF)
     return stated, getattr(stated, "ipv4_mapped", None) or getattr(stated, "sixtofour", None) or stated

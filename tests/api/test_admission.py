@@ -174,3 +174,12 @@ def test_an_error_is_the_asker_s() -> None:
     with pytest.raises(ValueError, match="as told"):
         asyncio.run(admission.run("failing", failing))
     admission.close()
+
+
+def test_cores_that_one_interpreter_cannot_use_open_no_threads() -> None:
+    small, large = Admission(60, cores=1), Admission(60, cores=64)
+
+    assert [admission.quick.room for admission in (small, large)] == [5, 15]  # at the first guess of what work takes
+    assert small.dear.room < large.dear.room < 64 * small.dear.room
+    for admission in (small, large):
+        admission.close()

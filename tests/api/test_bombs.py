@@ -1,11 +1,13 @@
 """Small requests that once took minutes or gigabytes: each takes little, counted in calls and bytes, or is refused."""
 
+import time
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from service.catalog.snapshot import Snapshot
+from service.engine import parse_architecture
 from service.engine.errors import EngineError
 from service.performance.kernel_tables import InProcess, KernelTables
 from service.performance.stored import TableFiles
@@ -124,6 +126,24 @@ def test_a_small_request_is_little_work(
     ask(desk, SIZE, {**LOAD, "model": "qwen2.5-7b"}, catalog)  # what is read once
 
     assert calls_of(lambda: ask(desk, SIZE, asked, catalog)) < most * MEGA
+
+
+DEAREST = ("as many layers as there may be", "a list of what is ignored", "a scheme for every module", "a pattern of as many layers as there may be")  # fmt: skip
+MOST_MS = 300
+
+
+@pytest.mark.parametrize("name", DEAREST)
+def test_the_dearest_config_that_is_accepted_is_read_within_300_ms(name: str) -> None:
+    config = BOMBS[name][0]["model_config"]
+    parse_architecture({**config, "vocab_size": 64_000})  # what is read once
+
+    took_ms = []
+    for number in range(3):
+        began_s = time.process_time()
+        parse_architecture({**config, "vocab_size": 64_001 + number})
+        took_ms.append(1e3 * (time.process_time() - began_s))
+
+    assert min(took_ms) < MOST_MS, took_ms
 
 
 def test_a_recommendation_over_every_format_is_bounded_work(catalog: Snapshot) -> None:

@@ -288,3 +288,13 @@ def test_two_services_on_one_postgresql_converge(empty_postgres_url: str, tmp_pa
             "output_tokens": 9,
         }
         assert second.post("/size", json=question).content == first.post("/size", json=question).content
+
+
+def test_what_another_process_has_just_written_is_not_missing(writable: TestClient, tmp_path: Path) -> None:
+    with TestClient(create_app(service_settings(tmp_path, snapshot_path=tmp_path / "other.json"))) as other:
+        written = writable.put("/catalog/offers/made-up-offer", json={**OFFER, "gpu": "h100-sxm-80gb"})
+        shown = other.get("/catalog/offers/made-up-offer")
+        missing = other.get("/catalog/offers/never-was")
+
+    assert written.status_code == shown.status_code == 200
+    assert missing.status_code == 404

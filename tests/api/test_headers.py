@@ -33,3 +33,12 @@ def test_the_documentation_runs_its_own_scripts_and_no_other(client: TestClient)
     assert set(policy["script-src"].split()) == {"'self'", *allowed}
     assert policy["connect-src"] == "'self'"
     assert all(not address.startswith(("http", "//")) for address in re.findall(r'(?:src|href)="(.*?)"', response.text))
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+def test_no_other_site_may_read_an_answer(client: TestClient, method: str) -> None:
+    asked = {"origin": "https://elsewhere.example", "access-control-request-method": "POST"}
+
+    response = client.request(method, "/size", headers=asked)
+
+    assert not [name for name in response.headers if name.startswith("access-control-")]

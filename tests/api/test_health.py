@@ -1,5 +1,6 @@
 """Readiness tells the truth about the catalog and its database."""
 
+import re
 import time
 from pathlib import Path
 
@@ -37,9 +38,11 @@ def test_a_poisoned_row_is_named_and_the_catalog_before_it_in_use(tmp_path: Path
             connection.execute(text("UPDATE catalog_revision SET revision = revision + 1"))
         time.sleep(1)
         after = service.get("/readyz").json()
+        metrics = service.get("/metrics").text
 
     assert after["catalog_revision"] == before["catalog_revision"]
     assert after["refresh_failures"] > 0
+    assert re.search(r"^sizer_catalog_refresh_failures [1-9]", metrics, flags=re.MULTILINE)
     assert "'t4'" in after["last_refresh_error"]
     assert after["database_is_up"] is True
 

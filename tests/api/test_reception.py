@@ -1,6 +1,7 @@
 """Questions over a real socket: answered in time or told why not, computed once for all who ask, never for nobody."""
 
 import asyncio
+import gc
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from service.questions.answers import Answer, Row
 from service.questions.asked import Question
 from service.questions.registry import QUESTIONS
 from service.questions.sources import Sources
+from service.running import LOOKED_THROUGH_AFTER
 from tests.api.served import Served, served
 from tests.questions.toy import ToyQuery, Words
 
@@ -172,3 +174,18 @@ def test_a_question_that_takes_too_long_is_told_so(tmp_path: Path) -> None:
     assert response.json()["type"] == "/problems/too-dear"
     assert int(response.headers["retry-after"]) >= 1
     assert soon(lambda: 400 in Work.given_up)
+
+
+def test_all_that_is_kept_is_looked_through_for_garbage_when_nobody_waits(service: Served) -> None:
+    """It stops every thread for as long as dozens of answers take."""
+    reception = service.app.state.reception
+    assert soon(lambda: reception.is_idle)
+
+    with service.connected() as connection:
+        connection.sendall(b"GET /slow?gpu=h100&bytes_per_word=501 HTTP/1.1\r\nhost: here\r\n\r\n")
+        assert soon(lambda: 501 in Work.begun)
+        is_idle = reception.is_idle
+
+    assert not is_idle
+    assert soon(lambda: reception.is_idle)
+    assert gc.get_threshold() == LOOKED_THROUGH_AFTER

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 import threading
 import time
@@ -15,6 +16,7 @@ import pytest
 from service.outward.errors import NotAllowedError, OutwardError
 from service.outward.pinning import is_private, is_public
 from service.outward.reader import MOST_BYTES, JsonReader
+from tests.hub.test_no_connection import ADDRESSES
 
 ANSWERS = {
     "/good": (200, b'{"a": [1]}'),
@@ -98,6 +100,30 @@ def test_private_addresses_are_asked_only_where_that_is_configured(host: str, *,
 def test_some_addresses_are_never_asked(url: str) -> None:
     with pytest.raises(NotAllowedError):
         read(url)
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_sixty_addresses_are_not_connected_to(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    """As a Prometheus, or as an issuer's keys, which are read alike; by the sockets themselves."""
+    made: list[Any] = []
+
+    def connected(_self: socket.socket, to: Any) -> None:
+        made.append(to)
+        raise ConnectionRefusedError
+
+    def looked_up(host: Any, port: Any, *_: Any, **__: Any) -> list[Any]:
+        name = host.decode() if isinstance(host, bytes) else host
+        is_address = ":" in name or re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+", name)
+        inside = name if is_address else "10.0.0.1"  # names, and numbers in disguise, lead into a private network
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (inside, port))]
+
+    monkeypatch.setattr(socket.socket, "connect", connected)
+    monkeypatch.setattr(socket.socket, "connect_ex", connected)
+    monkeypatch.setattr(socket, "getaddrinfo", looked_up)
+
+    with pytest.raises(OutwardError):
+        read(address, may_be_private=False)
+    assert made == []
 
 
 def test_no_address_is_both_public_and_private() -> None:

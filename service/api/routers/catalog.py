@@ -8,12 +8,13 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from service.api.dependencies import ImporterDep, KeyDep, SnapshotDep, WriterDep, stated_once
+from service.api.dependencies import ImporterDep, KeyDep, ProbeDep, SnapshotDep, WriterDep, stated_once
 from service.api.etags import TaggedRoute
 from service.api.lists import GpuListing, ModelListing, OfferListing, gpu_row, model_row, offer_row, sheet, shown
 from service.api.problems import FieldProblem, ProblemError, problem_responses
 from service.catalog.entries import CatalogId, Entry, GpuEntry, HubId, ModelEntry, OfferEntry
 from service.catalog.errors import NotInCatalogError
+from service.catalog.snapshot import Snapshot
 from service.catalog.store import delete_gpu, delete_model, delete_offer, put_gpu, put_model, put_offer
 
 router = APIRouter(prefix="/catalog", tags=["catalog"], dependencies=[Depends(stated_once)], route_class=TaggedRoute)
@@ -157,9 +158,9 @@ async def list_offers(listing: Annotated[OfferListing, Query()], snapshot: Snaps
     summary="Show a model",
     responses={**READ_PROBLEMS, **_abridged({"id": "llama-3.1-8b-instruct", "name": "Llama 3.1 8B Instruct"})},
 )
-async def get_model(name: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep) -> ModelEntry:
+async def get_model(name: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep, probe: ProbeDep) -> ModelEntry:
     """Return one model, by id, Hugging Face id of any checkpoint, alias, or plain words."""
-    return snapshot.model_entries[snapshot.called_models.read(name).model_id]
+    return await probe.known(lambda known: known.model_entries[known.called_models.read(name).model_id], snapshot)
 
 
 @router.get(
@@ -168,9 +169,9 @@ async def get_model(name: Annotated[str, Path(max_length=200)], snapshot: Snapsh
     summary="Show a GPU",
     responses={**READ_PROBLEMS, **_abridged({"id": "h100-sxm-80gb", "name": "NVIDIA H100 SXM 80GB"})},
 )
-async def get_gpu(name: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep) -> GpuEntry:
+async def get_gpu(name: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep, probe: ProbeDep) -> GpuEntry:
     """Return one GPU, by id, alias, a driver's or its maker's name, or an instance type that has it."""
-    return snapshot.gpu_entries[snapshot.called_gpus.read(name).gpu_id]
+    return await probe.known(lambda known: known.gpu_entries[known.called_gpus.read(name).gpu_id], snapshot)
 
 
 @router.get(
@@ -179,12 +180,15 @@ async def get_gpu(name: Annotated[str, Path(max_length=200)], snapshot: Snapshot
     summary="Show an offer",
     responses={**READ_PROBLEMS, **_abridged({"id": "aws-p5.48xlarge-us-east-1", "provider": "aws"})},
 )
-async def get_offer(name: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep) -> OfferEntry:
+async def get_offer(name: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep, probe: ProbeDep) -> OfferEntry:
     """Return one offer."""
-    entry = snapshot.offer_entries.get(name)
-    if entry is None:
+    return await probe.known(lambda known: _offer(known, name), snapshot)
+
+
+def _offer(snapshot: Snapshot, name: str) -> OfferEntry:
+    if name not in snapshot.offer_entries:
         raise NotInCatalogError("offer", name, ())
-    return entry
+    return snapshot.offer_entries[name]
 
 
 def _same_id(entry: ModelEntry | GpuEntry | OfferEntry, path_id: str) -> None:

@@ -1,0 +1,64 @@
+"""Requests that no client library sends: none is an error of the service, which goes on answering."""
+
+import time
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+
+from service.api.connections import OF_STRANGERS, Seldom, logger
+from service.api.problems import MOST_BYTES
+from tests.api.hostile_bytes import ASKED, BYTES, COMPOSED
+from tests.api.served import Served, served
+from tests.conftest import API_KEY
+
+MOST_S = 0.25  # of the processor, here shared with who asks
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("bytes")) as running:
+        httpx2.post(f"{running.url}/size", content=ASKED, headers={"content-type": "application/json"}, timeout=60)
+        yield running
+
+
+def statuses(answer: bytes) -> set[int]:
+    """Return the statuses of all answers."""
+    return {int(line[9:12]) for line in answer.split(b"\r\n") if line.startswith(b"HTTP/1.1 ")}
+
+
+@pytest.mark.parametrize(("request_", "allowed"), BYTES.values(), ids=BYTES)
+def test_hostile_bytes_are_refused_in_time_and_the_service_goes_on(
+    service: Served, request_: bytes, allowed: set[int]
+) -> None:
+    began_s = time.process_time()
+    answer = service.said(request_)
+    took_s = time.process_time() - began_s
+
+    assert statuses(answer)
+    assert statuses(answer) <= allowed
+    assert b"evil" not in answer
+    assert took_s < MOST_S
+    assert httpx2.get(f"{service.url}/livez").status_code == 200
+
+
+@pytest.mark.parametrize(("path", "media_type", "body"), COMPOSED.values(), ids=COMPOSED)
+def test_what_nobody_could_mean_is_refused_in_time(service: Served, path: str, media_type: str, body: bytes) -> None:
+    headers = {"content-type": media_type, "x-api-key": API_KEY}
+    began_s = time.process_time()
+    response = httpx2.post(f"{service.url}{path}", content=body, headers=headers, timeout=60)
+    took_s = time.process_time() - began_s
+
+    assert response.status_code < 500
+    assert response.status_code < 400 or len(response.content) <= MOST_BYTES
+    assert took_s < 2 * MOST_S  # megabytes are written and read, here too
+
+
+def test_a_flood_of_what_is_no_http_is_no_flood_of_lines() -> None:
+    record = logger.makeRecord(logger.name, 30, "", 0, OF_STRANGERS[0], (), None)
+    other = logger.makeRecord(logger.name, 30, "", 0, "anything else", (), None)
+    seldom = Seldom()
+
+    assert [seldom.filter(record) for _ in range(1_000)] == [True, *[False] * 999]
+    assert all(seldom.filter(other) for _ in range(10))
+    assert any(isinstance(each, Seldom) for each in logger.filters)
