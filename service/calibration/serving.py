@@ -29,6 +29,7 @@ from service.engine import (
     StepTimers,
     Timing,
     Traffic,
+    batch_defaults,
     benchmarked,
     deployed,
     plan_replica,
@@ -116,6 +117,7 @@ def _planned(log: ServingLog, catalog: Snapshot) -> Run:
         outputs=log.outputs,
         prefix_cache_hit_fraction=log.shared_tokens / log.input_tokens,
         burstiness=log.sent.burstiness,
+        arrives_read=log.arrives_read,
     )
     return Run(log=log, plan=plan, traffic=traffic, load=_load(log, plan, traffic))
 
@@ -127,14 +129,15 @@ def _rules(log: ServingLog) -> EngineRules:
     `trtllm_build_flags` of MLPerf's configs have it, but for spread experts.
     """
     built = LOGS[log.engine].last_built_version
-    if built is None or not log.sent.is_in_process or log.expert_parallel:
-        return rules_for(log.engine, log.version)
+    if built is None or not log.sent.is_in_process or log.ranks.expert_parallel:
+        rules = rules_for(log.engine, log.version)
+        return replace(rules, steps_planned_ahead=1) if log.served.plans_ahead else rules
     return replace(rules_for(log.engine, built), steps_planned_ahead=0)
 
 
 def _unknown_fraction(log: ServingLog, plan: MemoryPlan) -> float:
     """Return what prompts of unknown length add to or take from the bytes that a step reads. [fraction]."""
-    users = (log.sent.users or 1) / (streams_of(plan) * log.copies)
+    users = (log.sent.users or 1) / (streams_of(plan) * log.ranks.copies)
     of_token = users * plan.kv_cache.bytes_per_token_per_gpu
     cached = of_token * (log.input_tokens + log.output_tokens / 2)
     return of_token * log.unknown_tokens / (plan.memory.weight_bytes + cached)
@@ -149,11 +152,32 @@ def _stated(log: ServingLog, model: ModelFacts, gpu: Gpu) -> StatedSettings:
         weight_format=None if is_own else log.weight_format,
         kv_cache_dtype=_cache_dtype(log, gpu),
         max_model_len=log.served.max_model_len or _longest(log),
-        max_num_batched_tokens=log.served.max_num_batched_tokens or budget,
-        max_num_seqs=log.served.max_num_seqs or (log.sent.users if log.sent.how == "full" else None),
+        max_num_batched_tokens=_budget(log, gpu) or budget,
+        max_num_seqs=_of_rank(log.served.max_num_seqs, log) or (log.sent.users if log.sent.how == "full" else None),
         gpu_memory_utilization=log.served.gpu_memory_utilization,
         enforce_eager=log.served.enforce_eager,
     )
+
+
+def _budget(log: ServingLog, gpu: Gpu) -> int | None:
+    """Return the tokens of a batch as stated; dealt out within ranks, attention has a share of the default.
+
+    Source: SGLang 0.5.10 `srt/server_args.py` (`_handle_data_parallelism`).
+    """
+    stated = log.served.max_num_batched_tokens
+    if LOGS[log.engine].deals_within_ranks and log.ranks.data_parallel_size > 1:
+        return _of_rank(stated or batch_defaults(rules_for(log.engine), gpu)[0], log)
+    return stated
+
+
+def _of_rank(stated: int | None, log: ServingLog) -> int | None:
+    """Return a rank's share of what is stated for all that attention is dealt out to.
+
+    Source: SGLang 0.5.10 `srt/model_executor/model_runner_kv_cache_mixin.py` (`max_running_requests`).
+    """
+    if stated is None or not LOGS[log.engine].deals_within_ranks:
+        return stated
+    return max(stated // log.ranks.data_parallel_size, 1)
 
 
 def _longest(log: ServingLog) -> int:
@@ -172,23 +196,24 @@ def _cache_dtype(log: ServingLog, gpu: Gpu) -> KvCacheDtype:
 
 
 def _layout(log: ServingLog, model: ModelFacts) -> Layout:
-    if log.data_parallel_size == 1 and log.spreads_attention and model.architecture.has_experts:
+    ranks = log.ranks
+    if ranks.data_parallel_size == 1 and ranks.spreads_attention and model.architecture.has_experts:
         return Layout(
-            data_parallel_size=log.tensor_parallel_size,
-            pipeline_parallel_size=log.pipeline_parallel_size,
-            expert_parallel=log.tensor_parallel_size > 1,
+            data_parallel_size=ranks.tensor_parallel_size,
+            pipeline_parallel_size=ranks.pipeline_parallel_size,
+            expert_parallel=ranks.tensor_parallel_size > 1,
         )
     return Layout(
-        tensor_parallel_size=log.tensor_parallel_size,
-        pipeline_parallel_size=log.pipeline_parallel_size,
-        data_parallel_size=log.data_parallel_size,
-        expert_parallel=log.expert_parallel,
+        tensor_parallel_size=ranks.tensor_parallel_size,
+        pipeline_parallel_size=ranks.pipeline_parallel_size,
+        data_parallel_size=ranks.data_parallel_size,
+        expert_parallel=ranks.expert_parallel,
     )
 
 
 def _load(log: ServingLog, plan: MemoryPlan, traffic: Traffic) -> SimulatedLoad:
     """Return one stream's share of what was sent."""
-    sent, streams, sender = log.sent, streams_of(plan) * log.copies, Sender()
+    sent, streams, sender = log.sent, streams_of(plan) * log.ranks.copies, Sender()
     at_once = max(min(plan.requests_in_cache, plan.settings.max_num_seqs), 1)
     if sent.request_rate_per_s is not None:
         rate = sent.request_rate_per_s / streams
@@ -251,8 +276,11 @@ def _pairs(run: Run, seen: ScheduleResult) -> Iterator[tuple[str, float | None, 
         if len(sample):
             ours = sample.mean if latency.percent is None else sample.percentile(latency.percent)
             yield latency.quantity, latency.percent, latency.value_s, ours
-    log, tokens_per_s = run.log, streams_of(run.plan) * seen.output_tokens_per_s
+    log, streams = run.log, streams_of(run.plan) * run.log.ranks.copies
+    busy = min(streams, log.sent.users or streams)  # a single user keeps one of them busy
+    tokens_per_s = busy * seen.output_tokens_per_s
     if log.tokens_per_s:
-        yield "throughput", None, float(log.tokens_per_s), log.copies * tokens_per_s
+        yield "throughput", None, float(log.tokens_per_s), tokens_per_s
     elif log.tokens_per_s_per_gpu:
-        yield "throughput", None, float(log.tokens_per_s_per_gpu), tokens_per_s / run.plan.layout.gpus_per_replica
+        gpus = run.plan.layout.gpus_per_replica * log.ranks.copies
+        yield "throughput", None, float(log.tokens_per_s_per_gpu), tokens_per_s / gpus

@@ -11,7 +11,7 @@ from service.engine.answers.replica import plan_replica
 from service.engine.answers.size import size
 from service.engine.arithmetic import GIB
 from service.engine.engines.registry import engine_named
-from service.engine.engines.rules import EngineRules, gib, has_unified_memory
+from service.engine.engines.rules import EngineRules, batch_defaults, gib, has_unified_memory
 from service.engine.errors import EngineError
 from service.engine.facts import Checkpoint, ModelFacts, text_only
 from service.engine.families import parse_architecture, stated_quantization
@@ -65,6 +65,7 @@ __all__ = [
     "Traffic",
     "UniformLength",
     "WeightFormat",
+    "batch_defaults",
     "benchmarked",
     "capacity",
     "check_layout",

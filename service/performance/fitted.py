@@ -13,6 +13,9 @@ from service.performance.tables import Factors
 
 ANY = "*"
 SOURCE = "fitted on published serving runs; service/performance/data/calibration.yaml"
+# Cards share a name with data centre GPUs, and neither tensor cores nor memory: NVIDIA's tuning guides for
+# compute capability 8.6 and 12.0.
+CARDS = {"8.6": "-card", "12.0": "-card", "12.1": "-card"}
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -100,6 +103,11 @@ class _File(_Entry):
     rows: tuple[Row, ...]
 
 
+def generation_of(gpu: Gpu) -> str:
+    """Return the generation of a GPU's cores; those with a card's tensor cores and GDDR memory are one of their own."""
+    return f"{gpu.architecture}{CARDS.get(gpu.compute_capability or '', '')}"
+
+
 def row_for(basis: str, engine: str, rules_version: str, gpu_architecture: str, kernels: str) -> Row:
     """Return the first row that matches; the file lists the most specific first and ends with one for everything."""
     return next(row for row in _file().rows if row.matches(basis, engine, rules_version, gpu_architecture, kernels))
@@ -123,7 +131,7 @@ def factors_of(row: Row) -> Factors:
 def efficiencies_for(gpu: Gpu) -> Efficiencies:
     """Return what kernels reach on a GPU's generation, or on any GPU."""
     rows = _file().efficiencies
-    row = next(each for each in rows if each.gpu_architecture in (ANY, gpu.architecture))
+    row = next(each for each in rows if each.gpu_architecture in (ANY, generation_of(gpu), gpu.architecture))
     return Efficiencies(
         compute_fraction=row.compute_fraction,
         bandwidth_fraction=row.bandwidth_fraction,

@@ -89,7 +89,7 @@ class Factors:
     small_prefill_factor: float  # up to SMALL_BATCH_TOKENS in a batch
     large_prefill_factor: float  # what more tokens add
     step_overhead_s: float  # host work that an iteration waits for [s]
-    sequence_overhead_s: float  # the same for each running request [s]
+    sequence_overhead_s: float  # the same for each running request; hidden where the host plans ahead [s]
     mixed_overhead_s: float  # more in iterations with prompts: no whole-step CUDA graph [s]
     request_overhead_s: float  # HTTP, whatever the prompt [s]
     tokenizer_s_per_token: float  # of a prompt [s]
@@ -157,19 +157,22 @@ class TabledSteps:
         records["sequence_overhead_s"] = self.sequence_overhead_s
 
 
-def calibrated(tables: StepTables, floor: StepTables, factors: Factors) -> TabledSteps:
+def calibrated(tables: StepTables, floor: StepTables, factors: Factors, *, hides_host: bool) -> TabledSteps:
     """Return step times: tables times their factors, never below the physical floor.
 
     What a request's state takes, whatever its context, is taken out of decoding and added for each request, so that
-    iterations with prompts have it too.
+    iterations with prompts have it too. What the host does for each request is added as well, or hides behind the
+    kernels: an iteration takes as long as the longer of both.
 
     Args:
         tables: seconds as measured or estimated.
         floor: bytes over bandwidth and FLOP over peak of the same parts.
         factors: what calibration found.
+        hides_host: the host plans the next iteration while kernels of this one run.
     """
     state_s = max(floor.decode[0][0] - floor.tokens[0], 0.0)
-    decode = _decode(tables, floor, factors.decode_factor, state_s)
+    hidden_s, seen_s = (factors.sequence_overhead_s, 0.0) if hides_host else (0.0, factors.sequence_overhead_s)
+    decode = _decode(tables, floor, factors.decode_factor, state_s, hidden_s)
     small = tables.tokens[TOKENS.index(SMALL_BATCH_TOKENS)]
     tokens = [
         factors.small_prefill_factor * min(value, small) + factors.large_prefill_factor * max(value - small, 0.0)
@@ -183,12 +186,12 @@ def calibrated(tables: StepTables, floor: StepTables, factors: Factors) -> Table
             knots=ATTENDED, values=rising([max(*pair) for pair in zip(attention, floor.attention, strict=True)])
         ),
         step_overhead_s=factors.step_overhead_s,
-        sequence_overhead_s=factors.sequence_overhead_s + state_s,
+        sequence_overhead_s=seen_s + state_s,
         mixed_overhead_s=factors.mixed_overhead_s,
     )
 
 
-def _decode(tables: StepTables, floor: StepTables, factor: float, state_s: float) -> list[list[float]]:
+def _decode(tables: StepTables, floor: StepTables, factor: float, state_s: float, hidden_s: float) -> list[list[float]]:
     """Return the seconds of decoding, less what each request's state takes, which every iteration adds.
 
     Attention and matrices run one after the other, and a batch multiplies with no fewer matrices than one request:
@@ -202,7 +205,7 @@ def _decode(tables: StepTables, floor: StepTables, factor: float, state_s: float
     for requests, row, floor_row, matrices in zip(REQUESTS, tables.decode, floor.decode, floor.tokens, strict=False):
         rows.append(
             [
-                max(factor * value, least, alone + least - matrices) - requests * state_s
+                max(factor * value, least, alone + least - matrices, requests * hidden_s) - requests * state_s
                 for value, least in zip(row, floor_row, strict=True)
             ]
         )

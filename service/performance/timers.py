@@ -14,7 +14,7 @@ from service.engine.time.results import Basis
 from service.engine.time.simulations import Simulations
 from service.engine.time.steps import Deployed, Timing
 from service.performance.between import between, neighbours, note_of
-from service.performance.fitted import SOURCE, efficiencies_for, factors_of, row_for
+from service.performance.fitted import SOURCE, efficiencies_for, factors_of, generation_of, row_for
 from service.performance.kernel_tables import KernelTables, NotMeasuredError, in_process
 from service.performance.quantization_modes import quantization_modes
 from service.performance.roofline import FLOOR, roofline_tables
@@ -117,13 +117,18 @@ def workload(key: Deployed) -> Workload:
 
 
 def _calibrated(key: Deployed, tables: StepTables, basis: str, note: str) -> Timing:
-    row = row_for(basis, key.rules.engine, key.rules.rules_version, key.gpu.architecture, kernel_class(key))
+    row = row_for(basis, key.rules.engine, key.rules.rules_version, generation_of(key.gpu), kernel_class(key))
     factors = factors_of(row)
     here = steps_of(key.rules.measured, _place(key)) if key.rules.measured else None
     if here is not None:
         factors = factors.scaled(here)
     return Timing(
-        steps=calibrated(tables, roofline_tables(workload(key), key.gpu, key.layout, FLOOR), factors),
+        steps=calibrated(
+            tables,
+            roofline_tables(workload(key), key.gpu, key.layout, FLOOR),
+            factors,
+            hides_host=hides_host(key),
+        ),
         request_overhead=factors.request_overhead,
         basis=Basis(
             name=basis,
@@ -221,6 +226,19 @@ def _without_storage(config: Mapping[str, object]) -> dict[str, object]:
         for name, value in config.items()
         if name not in STORAGE_KEYS
     }
+
+
+def hides_host(key: Deployed) -> bool:
+    """Return whether the host plans an iteration while kernels of the one before run.
+
+    What a request adds to an iteration of recurrent layers is kernels' time: its state is read and written.
+
+    Source:
+        vLLM 0.14 `config/vllm.py` (`async_scheduling` by default); SGLang `--disable-overlap-schedule`; TensorRT-LLM
+        `disable_overlap_scheduler`.
+    """
+    is_recurrent = any(mixer.is_recurrent for mixer in key.model.architecture.mixers)
+    return key.rules.steps_planned_ahead > 0 and not is_recurrent
 
 
 def kernel_class(key: Deployed) -> str:

@@ -16,7 +16,7 @@ from service.questions.examples import MEMORY_PER_GPU
 from service.questions.lines import deployment_lines, shape_of
 from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.gpu import OnGpu
-from service.questions.parts.load import AnyLoad, WithinLimits
+from service.questions.parts.load import AnyLoad, WithConfidence, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
 from service.questions.parts.part import absent, contradiction
 from service.questions.parts.prices import Priced
@@ -41,7 +41,7 @@ class CapacityAnswer(Answer[Capacity]):
         return [*deployment_lines(self.result, shape_of(self.result))]
 
 
-class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithinLimits, AnyLoad, OnGpu, NamedModel):
+class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithConfidence, WithinLimits, AnyLoad, OnGpu, NamedModel):
     """This model on these GPUs: how much load?"""
 
     gpu_count: Gpus | None = Field(
@@ -114,7 +114,8 @@ class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithinLimits, AnyLoad
             flags=self.flags(),
             offers=prices.offers,
             left_out_offers=prices.left_out,
-            timers=sources.timers,
+            timers=self.slowed(sources.timers),
+            confidence=self.confidence,
         )
 
     def _gpus(self, sources: Sources) -> tuple[Gpu, int | None]:

@@ -15,7 +15,7 @@ from service.questions.asked import Asked, Question
 from service.questions.capacity import CapacityQuery
 from service.questions.parts.compared import Cell, ComparedRow, Comparison, answered, line_of, refused
 from service.questions.parts.deployment import InLayout
-from service.questions.parts.load import WithinLimits
+from service.questions.parts.load import WithConfidence, WithinLimits
 from service.questions.parts.part import absent, contradiction
 from service.questions.parts.prices import Priced
 from service.questions.refusals import Fault, RefusalError
@@ -55,7 +55,7 @@ Users = Annotated[list[Requests], Field(min_length=1, max_length=50), BeforeVali
 Rates = Annotated[list[RequestsPerS], Field(min_length=1, max_length=50), BeforeValidator(several)]
 
 
-class CompareQuery(Asked, Priced, InLayout, WithinLimits):
+class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
     """Every combination of the lists."""
 
     models: Texts = Field(description="catalog ids, Hugging Face ids or aliases", examples=[["llama-3.1-8b"]])

@@ -14,7 +14,7 @@ from service.questions.answers import Answer, Row, flat, numbers
 from service.questions.asked import Asked, Question
 from service.questions.lines import layout_of
 from service.questions.parts.deployment import InLayout, WithSettings
-from service.questions.parts.load import SomeLoad, WithHeadroom, WithinLimits
+from service.questions.parts.load import SomeLoad, WithConfidence, WithHeadroom, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
 from service.questions.parts.part import contradiction
 from service.questions.parts.prices import Priced, Prices
@@ -56,7 +56,9 @@ def _line(option: Option) -> str:
     return f"{option.rank}. {option.gpus} x {option.gpu} ({shape}) {price}{latency}"
 
 
-class RecommendQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, WithinLimits, SomeLoad, NamedModel):
+class RecommendQuery(
+    Asked, Priced, WithSettings, InLayout, WithConfidence, WithHeadroom, WithinLimits, SomeLoad, NamedModel
+):
     """This model, this load: which GPU, layout and precision?"""
 
     gpus: Texts | None = Field(default=None, description="consider only these GPUs", examples=[["h100", "l40s"]])
@@ -134,7 +136,8 @@ class RecommendQuery(Asked, Priced, WithSettings, InLayout, WithHeadroom, Within
             flags=self.flags(),
             offers=prices.offers,
             left_out_offers=prices.left_out,
-            timers=sources.timers,
+            timers=self.slowed(sources.timers),
+            confidence=self.confidence,
             weight_formats=tuple(self.weight_formats or ()),
             kv_cache_dtypes=tuple(self.kv_cache_dtypes or ()),
             is_shortlist=not self.gpus,

@@ -9,7 +9,7 @@ from service.questions.answers import Answer, Row, flat
 from service.questions.asked import Asked, Question
 from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.gpu import OnGpu
-from service.questions.parts.load import SomeLoad, WithHeadroom, WithinLimits
+from service.questions.parts.load import SomeLoad, WithConfidence, WithHeadroom, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
 from service.questions.sources import Sources
 
@@ -35,7 +35,9 @@ class ReplicasAnswer(Answer[Replicas]):
         ]
 
 
-class ReplicasQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, SomeLoad, OnGpu, NamedModel):
+class ReplicasQuery(
+    Asked, WithSettings, InLayout, WithConfidence, WithHeadroom, WithinLimits, SomeLoad, OnGpu, NamedModel
+):
     """Pods of one shape: how many of them carry the load?"""
 
     def answer(self, sources: Sources) -> ReplicasAnswer:
@@ -60,7 +62,8 @@ class ReplicasQuery(Asked, WithSettings, InLayout, WithHeadroom, WithinLimits, S
             settings=self.settings_wish(),
             rules=self.rules_of(sources, model),
             offers=sources.catalog.offers,
-            timers=sources.timers,
+            timers=self.slowed(sources.timers),
+            confidence=self.confidence,
         )
 
 

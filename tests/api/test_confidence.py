@@ -46,3 +46,38 @@ def test_less_than_an_even_chance_and_certainty_are_refused(client: TestClient, 
 
     assert response.status_code == 422
     assert "confidence" in response.text
+
+
+def asked(client: TestClient, path: str, **more: Any) -> dict[str, Any]:
+    """Return the answer of any question about the same load."""
+    document: dict[str, Any] = client.post(path, json={**ASKED, **more}).json()
+    return document
+
+
+def test_gpus_at_hand_and_one_pod_carry_less_with_more_certainty(client: TestClient) -> None:
+    rates = [asked(client, "/capacity", confidence=each)["requests_per_s"] for each in (0.5, 0.9)]
+    pods = [asked(client, "/replicas", confidence=each, request_rate_per_s=200) for each in (0.5, 0.9)]
+
+    assert asked(client, "/capacity")["requests_per_s"] == rates[0] > rates[1]
+    assert pods[0]["per_pod"]["max_requests_per_s"] > pods[1]["per_pod"]["max_requests_per_s"]
+    assert pods[0]["replicas"] < pods[1]["replicas"]
+    assert origins(pods[1]) == ["request"]
+
+
+def test_a_recommendation_takes_no_fewer_gpus_with_more_certainty(client: TestClient) -> None:
+    one_gpu = {key: value for key, value in ASKED.items() if key != "gpu"}
+    even, sure = (
+        client.post("/recommend", json={**one_gpu, "gpus": ["h100"], "confidence": each}).json() for each in (0.5, 0.95)
+    )
+
+    assert even["options"][0]["gpus"] <= sure["options"][0]["gpus"]
+    assert even["options"][0]["tpot_p95_s"] != sure["options"][0]["tpot_p95_s"]
+    assert origins(sure) == ["request"]
+
+
+def test_rows_side_by_side_are_sized_at_the_confidence(client: TestClient) -> None:
+    lists = {"models": [ASKED["model"]], "gpus": [ASKED["gpu"]], "request_rate_per_s": [60]}
+    lengths = {"input_tokens": [1000], "output_tokens": [200], "ttft_s": 0.5, "tpot_s": 0.02}
+    rows = client.post("/compare", json={**lists, **lengths, "confidence": 0.9}).json()["rows"]
+
+    assert [row["gpus"] for row in rows] == [sized(client, confidence=0.9)["gpus"]]

@@ -67,7 +67,56 @@ def test_a_batch_that_is_always_full_tells_pace_by_its_tokens() -> None:
 def test_ranks_without_experts_spread_over_them_are_copies() -> None:
     log = read_serving({**ROW, "isl": 547, "dp": 8, "num_gpus": 8})
 
-    assert (log.data_parallel_size, log.copies) == (1, 8)
+    assert (log.ranks.data_parallel_size, log.ranks.copies) == (1, 8)
+
+
+def test_experts_spread_within_a_replica_leave_the_others_copies() -> None:
+    ranks = read_serving({**ROW, "isl": 547, "tp": 4, "dp": 2, "ep": 4, "num_gpus": 8}).ranks
+
+    assert (ranks.tensor_parallel_size, ranks.data_parallel_size, ranks.copies) == (4, 1, 2)
+    assert ranks.expert_parallel
+
+
+def test_sglang_counts_ranks_of_dealt_attention_among_those_of_tensor_parallelism() -> None:
+    row = {**ROW, "engine": "SGLang", "isl": 547, "tp": 8, "dp": 8, "num_gpus": 8}
+    dealt = read_serving({**row, "notes": "Parameters: --tp-size=8 --dp-size=8 --enable-dp-attention"}).ranks
+    deep = read_serving({**row, "notes": "--enable-dp-attention --moe-a2a-backend=deepep"}).ranks
+
+    assert (dealt.tensor_parallel_size, dealt.data_parallel_size, dealt.copies) == (1, 8, 1)
+    assert (dealt.expert_parallel, deep.expert_parallel) == (False, True)
+
+
+def test_a_run_whose_version_nobody_states_is_of_the_newest_of_its_day() -> None:
+    def version(**more: Any) -> str | None:
+        return read_serving({**ROW, "isl": 547, "engine_version": None, **more}).version
+
+    assert version(date="2025-10-29") == "0.11.0"  # 0.11.1 was uploaded on 2025-11-19
+    assert version(date="2025-12") == "0.12.0"
+    assert version(date="2024") is None
+    assert version() is None
+
+
+def test_a_pool_that_decodes_alone_tells_of_the_time_between_tokens_for_those_who_decode() -> None:
+    # dstack's 1P3D at 32 users: 15.5 s of 24.4 s pass before the first token.
+    row = {
+        **ROW, "engine": "SGLang", "isl": 32_784, "osl": 1_246.5, "tp": 2, "num_gpus": 8, "concurrency": 32.0,
+        "disaggregated": {"prefill_workers": 1, "decode_workers": 3, "tp_per_worker": 2},
+        "reported": {"ttft_ms": {"mean": 15_532.8}, "tpot_ms": {"mean": 7.144}, "output_tokens_per_s": 1_615.15},
+    }  # fmt: skip
+    log = read_serving(row)
+
+    assert [seen.quantity for seen in log.latencies] == ["tpot"]
+    assert (log.arrives_read, log.ranks.copies, log.sent.users, log.tokens_per_s) == (True, 3, 12, None)
+
+
+def test_users_who_were_not_there_by_the_run_s_own_figures_are_left_out() -> None:
+    # dstack's first row: 0.94 requests a second x 61.3 s are 58 in flight, of 300.
+    figures = {"requests_per_s": 0.94, "ttft_ms": {"mean": 4_545.25}, "tpot_ms": {"mean": 380.74}}
+    row = {**ROW, "isl": 918, "osl": 150.0, "concurrency": 300.0, "dataset": "sonnet"}
+
+    with pytest.raises(UnstatedError, match="19 % of its users"):
+        read_serving({**row, "reported": figures})
+    assert read_serving({**row, "reported": {**figures, "requests_per_s": 4.7}}).sent.users == 300
 
 
 def test_mlperf_s_settings_are_read_by_its_harness_s_names() -> None:
@@ -75,7 +124,7 @@ def test_mlperf_s_settings_are_read_by_its_harness_s_names() -> None:
     log = read_serving({**ROW, "isl": 800, "tp": 8, "ep": 8, "quality_tier": "B-mlperf", "notes": notes})
 
     assert (log.served.max_num_batched_tokens, log.served.max_num_seqs) == (4_608, 512)
-    assert log.spreads_attention  # 'enable_attention_dp': True in NVIDIA's config of DeepSeek-R1
+    assert log.ranks.spreads_attention  # 'enable_attention_dp': True in NVIDIA's config of DeepSeek-R1
     assert log.sent.is_in_process
 
 
@@ -122,7 +171,6 @@ def test_a_scenario_that_may_draft_is_left_out_by_name() -> None:
     [
         ({"tp": None}, "how many GPUs"),
         ({"speculative_decoding": True}, "drafted"),
-        ({"disaggregated": {"prefill_workers": 1}}, "transfer"),
         ({"weight_precision": "int3"}, "no format"),
         ({"engine": "LLMBoost"}, "no profile"),
     ],
@@ -130,3 +178,12 @@ def test_a_scenario_that_may_draft_is_left_out_by_name() -> None:
 def test_what_cannot_be_simulated_says_why(more: dict[str, Any], why: str) -> None:
     with pytest.raises(UnstatedError, match=why):
         read_serving({**ROW, "isl": 547, **more})
+
+
+def test_a_section_on_quantization_served_the_quantized_checkpoint() -> None:
+    # GPUStack's Qwen3.5-35B-A3B on H200: 5.3 s for a whole answer without it, 3.5 s with it.
+    notes = "Section: Experiment Results > Prefix Cache && Quantization. Requests 1000, duration 66.14 s."
+    row = {**ROW, "isl": 342, "concurrency": 512, "model": "Qwen/Qwen3.5-35B-A3B", "weight_precision": None}
+
+    assert read_serving({**row, "notes": notes}).weight_format == "fp8"
+    assert read_serving({**row, "notes": notes.replace(" && Quantization", "")}).weight_format is None

@@ -20,8 +20,8 @@ from service.calibration.serving import Measured
 from service.performance.tables import Factors
 
 LATENCIES: Final = ("ttft", "tpot", "e2e")
-FOLD_EVALUATIONS: Final = 3
-FOLD_RUNS: Final = 18
+FOLD_EVALUATIONS: Final = 6
+FOLD_RUNS: Final = 24
 JUDGED_RUNS: Final = 80
 COVERED_FRACTION: Final = 0.8  # of paces, as `engine/time/confidence.py` takes them
 # Sources differ: what so many of the others' figures stay within, four in five of one more source's do.

@@ -27,6 +27,7 @@ from service.engine import (
     deployed,
     plan_replica,
 )
+from service.performance.fitted import generation_of
 from service.performance.kernel_tables import NotMeasuredError
 from service.performance.roofline import Efficiencies, roofline_tables
 from service.performance.tables import StepTables
@@ -68,8 +69,8 @@ class Kernels:
 def fit_roofline(catalog: Snapshot) -> list[dict[str, Any]]:
     """Return the rows of `efficiencies`, one per GPU generation and one for any, with sample and error."""
     samples = list(_samples(catalog))
-    generations = sorted({sample.gpu.architecture for sample in samples})
-    rows = [_row(name, [sample for sample in samples if sample.gpu.architecture == name]) for name in generations]
+    generations = sorted({generation_of(sample.gpu) for sample in samples})
+    rows = [_row(name, [sample for sample in samples if generation_of(sample.gpu) == name]) for name in generations]
     return [*rows, _row(ANY, samples)]
 
 

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from service.calibration.logs.engines import LOGS
 from service.calibration.serving import Measured, Run, measured_pairs
 from service.engine import Basis, Deployed, Timing, deployed
+from service.performance.fitted import generation_of
 from service.performance.kernel_tables import NotMeasuredError
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.tables import Factors, StepTables, calibrated
-from service.performance.timers import ROOFLINE, estimated_step_tables, kernel_class, workload
+from service.performance.timers import ROOFLINE, estimated_step_tables, hides_host, kernel_class, workload
 from service.performance.timers import measured_step_tables as kernels_of
 
 Key = tuple[str, str, str, str, str]  # basis, engine, rules version, GPU generation, kernels
@@ -50,7 +51,7 @@ EASE: Final[Mapping[str, float]] = {
 }
 # name: scale of one step of the search, lowest, highest
 BOUNDS: Final[Mapping[str, tuple[float, float, float]]] = {
-    "decode_factor": (1.0, 0.6, 1.8),
+    "decode_factor": (1.0, 0.4, 1.8),  # kernels were measured once, and engines choose others since
     "small_prefill_factor": (1.0, 0.5, 3.0),
     "large_prefill_factor": (1.0, 0.5, 4.0),
     "step_overhead_s": (0.003, 0.0, 0.01),
@@ -71,7 +72,7 @@ TPOT_WEIGHT: Final = 2.0
 MOST_RUNS: Final = 32  # of a class that a fit looks at
 MOST_RATIO: Final = 10.0  # a queue that grows without end is no more wrong than this
 SEARCH_STEP: Final = 0.02
-MOST_EVALUATIONS: Final = 8
+MOST_EVALUATIONS: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,11 +83,12 @@ class Case:
     key: Key
     tables: StepTables
     floor: StepTables
+    hides_host: bool
 
     def timing(self, factors: Factors) -> Timing:
         """Return the run's times under factors."""
         return Timing(
-            steps=calibrated(self.tables, self.floor, factors),
+            steps=calibrated(self.tables, self.floor, factors, hides_host=self.hides_host),
             request_overhead=factors.request_overhead,
             basis=Basis(
                 name=self.key[0],
@@ -109,13 +111,14 @@ def cases_of(runs: Iterable[Run], basis: str) -> list[Case]:
             tables[key] = _tables(key, basis)
         known = tables[key]
         if known is not None:
-            cases.append(Case(run=run, key=_class_of(key, basis), tables=known[0], floor=known[1]))
+            name, hides = _class_of(key, basis), hides_host(key)
+            cases.append(Case(run=run, key=name, tables=known[0], floor=known[1], hides_host=hides))
     return cases
 
 
 def _class_of(key: Deployed, basis: str) -> Key:
     """Return the class of a run: the roofline has two for each generation, measured kernels one for each kind."""
-    generation, rules, kernels = key.gpu.architecture, key.rules, kernel_class(key)
+    generation, rules, kernels = generation_of(key.gpu), key.rules, kernel_class(key)
     if basis == ROOFLINE:
         return (basis, rules.engine, ANY, generation, kernels.split("-")[0])
     version = rules.rules_version if LOGS[rules.engine].is_fitted_by_version else ANY

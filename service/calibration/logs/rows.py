@@ -19,6 +19,11 @@ class Skipped:
     reason: str
 
 
+def _nobody_s(_day: str) -> str | None:
+    """Return no version: nobody lists them by day."""
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineLog:
     """What one engine's logs say in their own way, and what published benchmarks tell this engine."""
@@ -31,6 +36,10 @@ class EngineLog:
     keeps_fp8_cache: bool = False
     # The last version that serves engines built ahead: their kernels and their executor are its own.
     last_built_version: str | None = None
+    # The newest version of a day, for served runs whose sources state that alone; None where nobody lists them.
+    newest_of_day: Callable[[str], str | None] = _nobody_s
+    # Ranks that attend alone are counted among those of tensor parallelism, and share what is stated for all.
+    deals_within_ranks: bool = False
     # Its versions differ in their kernels by more than runs of one version do.
     is_fitted_by_version: bool = False
 

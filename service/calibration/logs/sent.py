@@ -15,7 +15,7 @@ OPEN_REQUESTS: Final = 500
 PROMPTS: Final = (r"[Rr]equests (\d+)", r"(\d+) prompts", r"(\d+) requests in", r"completed (\d+)")
 # MLPerf's harness of TensorRT-LLM names both otherwise: requests of one rank, tokens of its batch.
 SEQS: Final = r"(?:max[-_](?:num[-_]seqs|running[-_]requests)|gpu_batch_size)[ =]+(\d+)"
-BATCHED: Final = r"max[-_]num[-_](?:batched[-_])?tokens[ =]+(\d+)"
+BATCHED: Final = r"(?:max[-_]num[-_](?:batched[-_])?tokens|chunked[-_]prefill[-_]size)[ =]+(\d+)"
 UTILIZATION: Final = r"(?:gpu[-_]memory[-_]utilization|mem[-_]fraction[-_]static)[ =]+(0\.\d+|1\.0)"
 LONGEST: Final = r"(?:max[-_]model[-_]len|context[-_]length)[ =]+(\d+)"
 # Second-hand: the system prompt that the open loops of one source share.
@@ -45,12 +45,13 @@ class Served:
     gpu_memory_utilization: float | None
     max_model_len: int | None
     enforce_eager: bool
+    plans_ahead: bool  # asked for where it is no default
 
 
 def read_sent(row: Row) -> Sent:
     """Return how prompts were sent."""
     rate = row.get("request_rate_per_s") or row.get("request_rate")
-    users = int(row["concurrency"]) if row.get("concurrency") else None
+    users = _users(row)
     count = row.get("num_prompts") or _first(PROMPTS, row)
     is_full = "energy" in row
     how: How = "arrivals" if rate else ("full" if is_full else "users") if users else "offline"
@@ -70,6 +71,20 @@ def read_sent(row: Row) -> Sent:
     )
 
 
+def _users(row: Row) -> int | None:
+    """Return the users of a closed loop; of a pool that decodes alone, those who wait for no first token.
+
+    users x (1 - time to first token / end-to-end latency)
+    """
+    users = int(row["concurrency"]) if row.get("concurrency") else None
+    reported = row["reported"]
+    ttft, tpot = ((reported.get(name) or {}).get("mean") for name in ("ttft_ms", "tpot_ms"))
+    if users is None or not row.get("disaggregated") or not ttft or not tpot:
+        return users
+    decodes = float(tpot) * (float(row["osl"]) - 1)
+    return max(round(users * decodes / (float(ttft) + decodes)), 1)
+
+
 def read_served(row: Row) -> Served:
     """Return the settings that a row states."""
     seqs, batched, longest = (_first((pattern,), row) for pattern in (SEQS, BATCHED, LONGEST))
@@ -79,6 +94,7 @@ def read_served(row: Row) -> Served:
         max_num_batched_tokens=None if batched is None else int(batched),
         gpu_memory_utilization=None if share is None else min(float(share), 0.98),
         max_model_len=None if longest is None else int(longest),
+        plans_ahead="--async-scheduling" in remarks(row),
         enforce_eager="enforce-eager" in remarks(row) or "enforce_eager True" in remarks(row),
     )
 

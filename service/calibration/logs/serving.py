@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from service.calibration.logs.datasets import DataSet, data_set, mean_input_tokens, spread
-from service.calibration.logs.engines import logs_of
+from service.calibration.logs.engines import LOGS, logs_of
+from service.calibration.logs.ranks import Ranks, decode_workers, read_ranks
 from service.calibration.logs.rows import Row, UnstatedError, remarks
 from service.calibration.logs.sent import Sent, Served, is_mlperf, read_sent, read_served, shared_tokens
 from service.engine import EngineName, Length, UniformLength, WeightFormat
@@ -28,6 +29,11 @@ UNLIKE: Final = ("experimental", "power limit")
 # GuideLLM divides the whole latency by the tokens, the wait for the first one included (`time_per_output_token_ms`
 # in src/guidellm/schemas/request_stats.py); its time between tokens is what others call time per output token.
 WHOLE_LATENCY_TOLERANCE: Final = 0.03
+# What a document advises in the end: its further cases are run so, beside those without any of it.
+ADVISED_FP8: Final = ("performance-lab/qwen3.5-35b-a3b/h200.md", "--performance-mode=throughput")
+# Of a closed loop's users, by Little's law; answers that spread are in flight less than half of a burst's time.
+FEWEST_IN_FLIGHT: Final = 0.4
+MOST_IN_FLIGHT: Final = 1.2
 QUANTITIES: Final[Mapping[str, str]] = {"ttft_ms": "ttft", "tpot_ms": "tpot", "e2e_ms": "e2e"}
 STATISTICS: Final[Mapping[str, float | None]] = {
     "mean": None, "p50": 50.0, "median": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0,
@@ -56,12 +62,7 @@ class ServingLog:
     gpu: str
     weight_format: WeightFormat | None  # None: the model's own
     is_cache_fp8: bool | None
-    tensor_parallel_size: int
-    pipeline_parallel_size: int
-    data_parallel_size: int
-    num_gpus: int
-    expert_parallel: bool
-    spreads_attention: bool  # attention is replicated and requests are dealt out, if the model has experts
+    ranks: Ranks
     is_inferencex: bool
     input_tokens: int
     output_tokens: int
@@ -70,6 +71,7 @@ class ServingLog:
     inputs: Length
     outputs: Length
     sent: Sent
+    arrives_read: bool  # into a pool that decodes alone
     served: Served
     limits_s: Mapping[str, float]  # that the run had to keep, by quantity, at p99
     saturated: bool | None
@@ -78,12 +80,6 @@ class ServingLog:
     reports_latency: bool
     tokens_per_s: float | None
     tokens_per_s_per_gpu: float | None
-
-    @property
-    def copies(self) -> int:
-        """Return how many equal replicas shared what was sent."""
-        replica = self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
-        return max(self.num_gpus // replica, 1)
 
 
 def read_serving(row: Row) -> ServingLog:
@@ -98,26 +94,19 @@ def read_serving(row: Row) -> ServingLog:
     _refuse_unlike(row)
     reported, basis, name = row["reported"], str(row.get("length_basis")), str(row.get("dataset"))
     known = data_set(name)
+    _refuse_contradiction(row)
     input_tokens, output_tokens = mean_input_tokens(row.get("isl"), known, name), float(row["osl"])
-    has_experts_spread = int(row.get("ep") or 1) > 1
-    tensor_parallel_size, pipeline_parallel_size = _tensor_parallel_size(row), int(row.get("pp") or 1)
     return ServingLog(
         case=str(row["id"]),
         source=str(row["source"]),
         tier=str(row.get("quality_tier")),
         engine=logs.engine,
-        version=_version(row),
+        version=_version(row, logs.engine),
         model=str(row["model"]).lstrip("- "),
         gpu=str(row["gpu"]),
         weight_format=_format(row),
         is_cache_fp8=_is_fp8(row),
-        tensor_parallel_size=tensor_parallel_size,
-        pipeline_parallel_size=pipeline_parallel_size,
-        # Without experts spread over them, ranks of data parallelism are replicas of their own.
-        data_parallel_size=int(row.get("dp") or 1) if has_experts_spread else 1,
-        num_gpus=int(row.get("num_gpus") or tensor_parallel_size * pipeline_parallel_size),
-        expert_parallel=has_experts_spread,
-        spreads_attention="attention DP" in str(row.get("notes")) or (is_mlperf(row) and has_experts_spread),
+        ranks=read_ranks(row),
         is_inferencex="InferenceX" in name,
         input_tokens=round(input_tokens),
         output_tokens=max(round(output_tokens), 1),
@@ -126,21 +115,16 @@ def read_serving(row: Row) -> ServingLog:
         inputs=_length(input_tokens, basis, known, "input"),
         outputs=_length(output_tokens, basis, known, "output"),
         sent=read_sent(row),
+        arrives_read=decode_workers(row) > 0,
         served=read_served(row),
         limits_s=_limits(row),
         saturated=row.get("saturated"),
         is_doubtful=str(row.get("quality_tier")) == ASSUMED or any(word in remarks(row) for word in UNLIKE),
-        latencies=tuple(_latencies(_paced(row))) or _of_full_batch(row),
+        latencies=tuple(_told(row)) or _of_full_batch(row),
         reports_latency=any(name in reported for name in QUANTITIES) or "energy" in row,
-        tokens_per_s=reported.get("output_tokens_per_s"),
+        tokens_per_s=None if decode_workers(row) else reported.get("output_tokens_per_s"),
         tokens_per_s_per_gpu=reported.get("output_tokens_per_s_per_gpu"),
     )
-
-
-def _tensor_parallel_size(row: Row) -> int:
-    """Return the ranks that split a layer: experts over more of them than that are dealt out to as many."""
-    stated, dealt = int(row["tp"]), int(row.get("ep") or 1) // int(row.get("dp") or 1)
-    return max(stated, dealt)
 
 
 def _refuse_unlike(row: Row) -> None:
@@ -153,12 +137,37 @@ def _refuse_unlike(row: Row) -> None:
         raise UnstatedError("how many GPUs one replica takes is not stated")
     if row.get("speculative_decoding"):
         raise UnstatedError("how many drafted tokens were accepted is not stated")
-    if row.get("disaggregated"):
-        raise UnstatedError("pools of their own: what a transfer of caches takes is not in any row")
     if is_mlperf(row) and "v6" in str(row["source"]) and _drafts(row):
         raise UnstatedError("MLPerf v6.0 may draft in this scenario, and how many tokens were accepted is not stated")
     if "VisionArena" in str(row.get("dataset")):
         raise UnstatedError("how many tokens its images take is not stated")
+
+
+def _refuse_contradiction(row: Row) -> None:
+    """Refuse users who, by the run's own figures, were not there, or were more than there were.
+
+        in flight = requests per second x end-to-end latency
+
+    Of users who all send at once and then leave, half are in flight on average; of users who send again, nearly all.
+
+    Source:
+        J. D. C. Little, A Proof for the Queuing Formula: L = lambda W (1961).
+
+    Raises:
+        UnstatedError: they contradict each other.
+    """
+    reported, users = row["reported"], row.get("concurrency")
+    e2e, ttft, tpot = ((reported.get(f"{name}_ms") or {}).get("mean") for name in ("e2e", "ttft", "tpot"))
+    if not e2e and ttft and tpot and data_set(str(row.get("dataset"))) is None:
+        e2e = ttft + tpot * (float(row["osl"]) - 1)
+    rate = reported.get("requests_per_s")
+    if not users or not e2e or not rate:
+        return
+    share = float(rate) * e2e / MILLISECONDS_PER_S / float(users)
+    if not FEWEST_IN_FLIGHT < share < MOST_IN_FLIGHT:
+        raise UnstatedError(
+            f"by its own figures {100 * share:.0f} % of its users were in flight: it was not sent as stated"
+        )
 
 
 def _drafts(row: Row) -> bool:
@@ -186,9 +195,11 @@ def _paced(row: Row) -> Row:
     return {**reported, "tpot_ms": {"mean": between["mean"]}}
 
 
-def _version(row: Row) -> str | None:
+def _version(row: Row, engine: EngineName) -> str | None:
     version = str(row.get("engine_version") or "").removeprefix("v").split()
-    return version[0] if version and version[0][:1].isdigit() else None
+    if version and version[0][:1].isdigit():
+        return version[0]
+    return LOGS[engine].newest_of_day(str(row.get("date") or ""))
 
 
 def _format(row: Row) -> WeightFormat | None:
@@ -199,12 +210,24 @@ def _format(row: Row) -> WeightFormat | None:
     """
     words, name = row.get("weight_precision"), str(row["model"]).lower()
     if words is None:
-        return next((known for part, known in NAMED_FORMATS.items() if part in name), None)
+        by_name = next((known for part, known in NAMED_FORMATS.items() if part in name), None)
+        return by_name or ("fp8" if _is_quantized(row) else None)
     stated = FORMATS.get(str(words).lower().split(" (")[0])
     if stated is None:
         raise UnstatedError(f"weight precision {words} has no format")
     # AMD's matrix cores know the open form of four bits alone.
     return "mxfp4" if stated == "nvfp4" and "AMD" in str(row["gpu"]) else stated
+
+
+def _is_quantized(row: Row) -> bool:
+    """Return whether a run's heading, or its document's advice, says that the checkpoint in fp8 was served.
+
+    Source:
+        GPUStack docs/performance-lab: sections named "Quantization", after which "Serving Command" is in fp8.
+    """
+    section = remarks(row).partition("Section: ")[2].partition(". Requests")[0]
+    page, advised = ADVISED_FP8
+    return "Quantization" in section or (str(row.get("source_url")).endswith(page) and advised in remarks(row))
 
 
 def _is_fp8(row: Row) -> bool | None:
@@ -224,6 +247,13 @@ def _length(mean_tokens: float, basis: str, known: DataSet | None, side: str) ->
 def _limits(row: Row) -> dict[str, float]:
     stated = row.get("slo_ms") or {}
     return {name.removesuffix("_p99"): float(limit) / MILLISECONDS_PER_S for name, limit in stated.items()}
+
+
+def _told(row: Row) -> Iterator[Seen]:
+    """Yield the latencies of a row; of pools, those between tokens alone: what moving caches takes is in no row."""
+    for seen in _latencies(_paced(row)):
+        if seen.quantity == "tpot" or not decode_workers(row):
+            yield seen
 
 
 def _latencies(reported: Row) -> Iterator[Seen]:

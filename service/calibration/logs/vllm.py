@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from service.calibration.logs.released import vllm_of_day
 from service.calibration.logs.rows import EngineLog, Row, remarks
 
 FIRST_GENERATION_VERSION: Final = "0.6"
@@ -38,4 +39,9 @@ def graph_estimate_gib(row: Row) -> float | None:
     return None if printed is None else float(printed[1] or printed[2])
 
 
-LOG: Final = EngineLog(engine="vllm", unstated_version=unstated_version, inferencex_batched_tokens=8_192)
+LOG: Final = EngineLog(
+    engine="vllm",
+    unstated_version=unstated_version,
+    inferencex_batched_tokens=8_192,
+    newest_of_day=vllm_of_day,
+)

@@ -10,6 +10,7 @@ from service.catalog.entries import Checkpoint, ModelEntry
 from service.catalog.errors import NotInCatalogError
 from service.catalog.names.addresses import repository
 from service.catalog.names.formats import Stated, foreign_files, stated_format, without_own_edition
+from service.catalog.names.repositories import REPOSITORIES
 from service.catalog.names.words import ACTIVE, EDITION, SIZE, plain, with_points, without_served, words_of
 from service.engine.inputs import WeightFormat
 
@@ -60,7 +61,7 @@ class ModelNames:
             return literal
         publisher, repo = repository(name)
         stored = self._literal(f"{publisher}/{repo}", name) if publisher else self._literal(repo, name)
-        return stored or self._by_words(name, publisher, repo)
+        return stored or self._of_shape(publisher, repo) or self._by_words(name, publisher, repo)
 
     def _literal(self, key: str, name: str) -> ModelReading | None:
         """Return what a name of the catalog stands for."""
@@ -84,6 +85,15 @@ class ModelNames:
             return ModelReading(model_id=model_id)
         how = f"the checkpoint {checkpoint.hf_id} of {self.entries[model_id].name}, in {checkpoint.weight_format}"
         return ModelReading(model_id=model_id, hf_id=checkpoint.hf_id, weight_format=checkpoint.weight_format, how=how)
+
+    def _of_shape(self, publisher: str, repo: str) -> ModelReading | None:
+        """Return the model whose shape a repository is known to have, in the format that its name says."""
+        key = f"{publisher}/{repo}" if publisher else repo
+        entry = self.entries.get(REPOSITORIES.get(key, ""))
+        if entry is None:
+            return None
+        said = stated_format(words_of(repo), publisher)
+        return self._in_format(entry.id, said, key if publisher else None, f"a repository of the shape of {entry.name}")
 
     def _by_words(self, name: str, publisher: str, repo: str) -> ModelReading:
         """Return the one model whose name has the words, and the format they say."""

@@ -42,8 +42,15 @@ def size_assumptions(question: SizeQuestion, deployment: Deployment) -> tuple[As
         *_limits(question.limits),
         *_time(deployment.replica),
         *_headroom(question.headroom),
-        *((note("confidence", MEDIAN, "default", MEDIAN_SOURCE),) if deployment.replica is not None else ()),
+        *_confidence(question.confidence, deployment),
     )
+
+
+def _confidence(stated: float | None, deployment: Deployment) -> tuple[Assumption, ...]:
+    """Return with which probability times hold."""
+    if stated is not None:
+        return (note("confidence", stated, "request", None),)
+    return () if deployment.replica is None else (note("confidence", MEDIAN, "default", MEDIAN_SOURCE),)
 
 
 def replicas_assumptions(question: SizeQuestion, pod: Deployment) -> tuple[Assumption, ...]:
@@ -70,6 +77,7 @@ def capacity_assumptions(question: CapacityQuestion, deployment: Deployment) -> 
         *spread(question.load),
         *_limits(question.limits),
         *_time(deployment.replica),
+        *(() if question.confidence is None else _confidence(question.confidence, deployment)),
     )
 
 
@@ -89,6 +97,7 @@ def recommend_assumptions(question: RecommendQuestion, limits: Limits) -> tuple[
         *load_notes(question.load),
         *(_floor(limits) if limits != question.limits else _limits(limits)),
         *_headroom(question.headroom),
+        *(() if question.confidence is None else (note("confidence", question.confidence, "request", None),)),
         stated_or_default("service_class", question.service_class, "interactive", FLOOR_SOURCE),
         stated_or_default("objective", question.objective, "cost", "cheapest first unless asked otherwise"),
         *((note("gpus", len(question.gpus), "chosen", SHORTLIST_SOURCE),) if question.is_shortlist else ()),

@@ -83,6 +83,11 @@ class Engine(ABC):
 
     @property
     @abstractmethod
+    def reads_alone(self) -> bool:
+        """Return whether prompts are read in iterations of their own, in which nobody decodes."""
+
+    @property
+    @abstractmethod
     def spreads_caches(self) -> bool:
         """Return whether tensor-parallel ranks can hold the tokens of one cache in turn."""
 

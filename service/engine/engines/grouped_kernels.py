@@ -4,12 +4,13 @@
     Blackwell   Triton + FlashInfer (images both ways), FlashInfer, FlashAttention, Triton, Flex    capability 10
     others      FlashAttention, FlashInfer, Triton, Flex
 
-The first that can do what a layer needs runs it.
+The first that can do what a layer needs runs it. Ranks of context take FlashAttention or FlashInfer.
 
 Sources:
     vLLM 0.33 `platforms/cuda.py` (`_get_backend_priorities`), `v1/attention/backends/{flash_attn,flashinfer,
     triton_attn,flex_attention,flash_attn_diffkv,triton_flash_attn}.py`, `v1/attention/backends/fa_utils.py`
-    (`get_flash_attn_version`); 0.17 `platforms/cuda.py` (`check_and_update_config`) for fixed blocks.
+    (`get_flash_attn_version`), `v1/attention/backend.py` (`supports_dcp`); 0.17 `platforms/cuda.py`
+    (`check_and_update_config`) for fixed blocks.
 """
 
 from dataclasses import replace
@@ -36,19 +37,21 @@ def grouped_kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Kerne
     if need.key_dim != need.value_dim:
         return _uneven(need, asked, device)
     if asked.is_fp8 and device.generation != 9 and not device.plan.flashinfer_reads_fp8:
-        return TRITON
+        return None if asked.spreads_context else TRITON
     first, second = _flash_attn(need, asked, device), _flashinfer(need, asked, device)
     if device.generation == 10:
         first, second = second, first
+    if asked.spreads_context:
+        return first or second
     kernels = (_mixed(need, asked, device), first, second, _triton(need), _flex(need, asked))
     return next((kernel for kernel in kernels if kernel is not None), None)
 
 
-def _uneven(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel:
+def _uneven(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel | None:
     """Return the kernel for values of another width than keys."""
     if device.generation in (9, 10) and flash_attn_version(need, asked, device) > 2:
         return Kernel(name="FLASH_ATTN_DIFFKV")
-    return Kernel(name="TRITON_ATTN_DIFFKV", is_triton=True)
+    return None if asked.spreads_context else Kernel(name="TRITON_ATTN_DIFFKV", is_triton=True)
 
 
 def flash_attn_version(need: KernelNeed, asked: AskedCache, device: Device) -> int:

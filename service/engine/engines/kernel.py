@@ -16,12 +16,18 @@ class AskedCache:
     kind: CacheKind = "model"
     images_both_ways: bool = False  # tokens of one image see each other, later ones too
     context_ranks: int = 1  # that hold the tokens in turn
+    block_size: int | None = None  # as stated; kernels that do not read it are passed over [tokens]
     is_hybrid: bool = False  # blocks must hold another layer's recurrent state as well
 
     @property
     def is_fp8(self) -> bool:
         """Return whether elements have one byte."""
         return self.kind != "model"
+
+    @property
+    def spreads_context(self) -> bool:
+        """Return whether a kernel must put together what several ranks attend to."""
+        return self.context_ranks > 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,3 +38,7 @@ class Kernel:
     blocks: tuple[int, ...] = (DEFAULT_BLOCK_SIZE,)
     is_packed: bool = False  # reads sparse latents packed: fp8 values, scales, and 16-bit rotary values
     is_triton: bool = False
+
+    def reads(self, block_size: int | None) -> bool:
+        """Return whether the kernel reads stated blocks; any of its own where none are stated."""
+        return block_size is None or any(block_size % size == 0 for size in self.blocks)

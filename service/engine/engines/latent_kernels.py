@@ -30,6 +30,8 @@ FLASH_ATTN_MLA: Final = Kernel(name="FLASH_ATTN_MLA")
 TRITON_MLA: Final = Kernel(name="TRITON_MLA", is_triton=True)
 SPARSE: Final = Kernel(name="FLASHMLA_SPARSE", blocks=FIXED_BLOCKS)
 PACKED: Final = Kernel(name="FLASHMLA_SPARSE", blocks=FIXED_BLOCKS, is_packed=True)
+FLASHINFER_SPARSE: Final = Kernel(name="FLASHINFER_MLA_SPARSE", blocks=(32,))
+WORKSTATION: Final = Kernel(name="FLASHINFER_MLA_SPARSE_SM120", blocks=FIXED_BLOCKS, is_packed=True)
 
 
 def latent_kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel:
@@ -52,16 +54,23 @@ def _with_fixed_blocks(need: KernelNeed, device: Device) -> Kernel:
 
 
 def sparse_kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel | None:
-    """Return the kernel of one sparse latent layer; None on Ampere and Ada, which no kernel supports."""
+    """Return the kernel of one sparse latent layer; None on Ampere and Ada, and for blocks that none reads."""
+    kernels = _sparse_kernels(need, asked, device)
+    stated = asked.block_size if device.plan.kernels_set_blocks else None
+    return next((kernel for kernel in kernels if kernel.reads(stated)), None)
+
+
+def _sparse_kernels(need: KernelNeed, asked: AskedCache, device: Device) -> tuple[Kernel, ...]:
+    """Return the kernels that run one sparse latent layer, the preferred one first."""
     match device.generation:
         case 9:
-            return _on_hopper(asked, device)
+            return (_on_hopper(asked, device),)
         case 10:
             return _on_blackwell(need, asked)
         case 12 if device.plan.workstations_run_sparse and need.top_k == WORKSTATION_TOP_K:
-            return Kernel(name="FLASHINFER_MLA_SPARSE_SM120", blocks=FIXED_BLOCKS, is_packed=True)
+            return () if asked.spreads_context else (WORKSTATION,)
         case _:
-            return None
+            return ()
 
 
 def _on_hopper(asked: AskedCache, device: Device) -> Kernel:
@@ -73,11 +82,10 @@ def _on_hopper(asked: AskedCache, device: Device) -> Kernel:
     return PACKED
 
 
-def _on_blackwell(need: KernelNeed, asked: AskedCache) -> Kernel:
-    if not asked.is_fp8:
-        return SPARSE
+def _on_blackwell(need: KernelNeed, asked: AskedCache) -> tuple[Kernel, ...]:
     if need.rope_dim:
         is_flashinfer = need.nope_dim in FLASHINFER_SPARSE_NOPE_DIMS
     else:
         is_flashinfer = (need.nope_dim, need.value_dim) == (256, 512)
-    return Kernel(name="FLASHINFER_MLA_SPARSE", blocks=(32,)) if is_flashinfer else PACKED
+    plain = (FLASHINFER_SPARSE,) if is_flashinfer else ()
+    return (*plain, PACKED) if asked.is_fp8 else (SPARSE, *plain)

@@ -2,8 +2,8 @@
 
 Sources:
     SGLang `model_executor/model_runner_kv_cache_mixin.py` (`_profile_available_bytes`), `server_args.py`
-    (`_handle_gpu_memory_settings`); 0.5.23 `mem_cache/kv_cache_configurator.py`,
-    `model_executor/pool_configurator.py`.
+    (`_handle_gpu_memory_settings`); `managers/scheduler.py` (`get_next_batch_to_run`);
+    0.5.23 `mem_cache/kv_cache_configurator.py`, `model_executor/pool_configurator.py`.
 """
 
 from typing import Final
@@ -29,6 +29,7 @@ class Sglang(Engine):
     has_pool_per_kind = True
     switches: frozenset[Switch] = frozenset({"quantization", "enable_prefix_caching", "swa_full_tokens_ratio"})
     reserves_output = False
+    reads_alone = True  # `get_next_batch_to_run` prefers prompts; --enable-mixed-chunk is off
     spreads_caches = False
     kernel_library = "sglang"
     fp8_block_kernels = "fp8_block"

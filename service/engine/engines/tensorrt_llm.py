@@ -28,6 +28,7 @@ class TensorRtLlm(Engine):
     has_pool_per_kind = False
     switches: frozenset[Switch] = frozenset()
     reserves_output = True
+    reads_alone = False
     spreads_caches = False
     kernel_library = "trtllm"
     fp8_block_kernels = "fp8_block"

@@ -31,6 +31,7 @@ class Vllm(Engine):
         "quantization", "enforce_eager", "enable_prefix_caching", "language_model_only",
     })  # fmt: skip
     reserves_output = False
+    reads_alone = False
     spreads_caches = True
     kernel_library = "vllm"
     # Its kernels for blocks were measured in Triton, 2-5 times slower than the DeepGEMM it runs; those for

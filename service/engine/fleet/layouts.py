@@ -10,6 +10,7 @@ from service.engine.formats.quantization import Quantization
 from service.engine.formats.storage import FINEST_SCALE_BLOCK, refined_block
 from service.engine.inputs import Layout
 from service.engine.layers import Architecture, Divisor
+from service.engine.memory.kernels import runs_over_ranks
 
 # Quantization schemes whose kernels work on whole blocks of columns.
 BLOCKED_SCHEMES: Final = frozenset({"fp8-block", "int4-group", "nvfp4"})
@@ -61,7 +62,7 @@ def check_layout(
             accepted="1",
         )
     _check_stages(architecture, divisions, layout)
-    _check_context_parallel(architecture, layout)
+    _check_context_parallel(architecture, layout, device)
 
 
 def _check_blocks(
@@ -110,15 +111,15 @@ def _check_stages(architecture: Architecture, divisions: Divisions, layout: Layo
         )
 
 
-def _check_context_parallel(architecture: Architecture, layout: Layout) -> None:
+def _check_context_parallel(architecture: Architecture, layout: Layout, device: Device) -> None:
     """Raise UnsupportedLayoutError if the engine cannot spread the tokens of one cache over these ranks.
 
     Latents are the same on every rank, so any number of ranks that divides TP may hold them in turn.
-    Keys and values of heads only where TP replicates them. Windows never.
+    Keys and values of heads only where TP replicates them. Windows never; nor what no kernel of the GPU puts together.
 
     Source:
         vLLM 0.33 `config/parallel.py`, `ModelConfig.verify_with_parallel_config`,
-        `SlidingWindowSpec.max_memory_usage_bytes`.
+        `SlidingWindowSpec.max_memory_usage_bytes`, `AttentionBackend.supports_dcp`.
     """
     dcp, tp = layout.decode_context_parallel_size, layout.tensor_parallel_size
     if dcp == 1:
@@ -139,6 +140,8 @@ def _check_context_parallel(architecture: Architecture, layout: Layout) -> None:
                 f"{queries // key_values} query heads of each; tensor_parallel_size is {tp}",
                 f"1, or tensor_parallel_size of at least {dcp * key_values}" if most <= 1 else f"1 to {most}",
             )
+    if device.is_vllm_on_cuda and not runs_over_ranks(architecture, dcp, device):
+        raise _context_refusal(f"{dcp} has no kernel on compute capability {device.dotted}", "1")
 
 
 def _context_refusal(detail: str, accepted: str) -> UnsupportedLayoutError:

@@ -106,6 +106,7 @@ class CapacityQuestion:
     offers: tuple[Offer, ...] = ()  # in question
     left_out_offers: tuple[Offer, ...] = ()  # that the caller did not ask for: they tell why there is no price
     timers: StepTimers | None = None  # None: memory alone
+    confidence: float | None = None  # with which its times hold; None: they are medians
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,3 +136,4 @@ class RecommendQuestion:
     is_floor_assumed: bool = False  # the limits are those of the service class
     limit: int = 10
     timers: StepTimers | None = None  # None: memory alone
+    confidence: float | None = None  # with which its times hold; None: they are medians

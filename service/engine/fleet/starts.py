@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, get_args
 
-from service.engine.engines.classes import check_class
 from service.engine.engines.device import Device
 from service.engine.engines.kernels import refuses_bfloat16
+from service.engine.engines.methods import check_loading
 from service.engine.errors import RefusedStartError
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, WeightFormat
@@ -29,8 +29,8 @@ FIRST_CAPABILITY: Final[Mapping[WeightFormat, float]] = MappingProxyType(
 HALF_FORMATS: Final[Mapping[str, KvCacheDtype]] = MappingProxyType({"bfloat16": "bf16", "float16": "fp16"})
 
 
-def check_weight_format(gpu: Gpu, device: Device, weight_format: WeightFormat, field: str = "weight_format") -> None:
-    """Raise RefusedStartError if no kernel of the engine runs a format on a GPU.
+def check_weight_format(gpu: Gpu, device: Device, weight_format: WeightFormat, field: str) -> None:
+    """Raise RefusedStartError if a GPU has no bfloat16, or an engine without rows by method no kernels for a format.
 
     Args:
         gpu: the GPU type.
@@ -44,7 +44,7 @@ def check_weight_format(gpu: Gpu, device: Device, weight_format: WeightFormat, f
             field=field,
             accepted="fp16, or a GPU of compute capability 8.0 or newer",
         )
-    if lacks_kernels(gpu, weight_format):
+    if not device.is_vllm_on_cuda and lacks_kernels(gpu, weight_format):
         others = ", ".join(each for each in get_args(WeightFormat) if not lacks_kernels(gpu, each))
         raise RefusedStartError(
             f"{gpu.name} has no kernels for {weight_format} weights", field=field, accepted=f"{others}, or another GPU"
@@ -155,7 +155,7 @@ def check_start(
     if not device.is_vllm_on_cuda:
         return
     architecture = model.architecture
-    check_class(architecture.name, architecture.last_vllm, device)
+    check_loading(architecture, checkpoint.quantization, device, "gpu" if checkpoint.is_default else "weight_format")
     own = _half_dtype(architecture, checkpoint, device)
     if stated in ("bf16", "fp16") and reads_fp8_only(architecture):
         raise _cache_refusal(f"{stated}: {device.engine} has only an fp8 cache for this model", "auto or fp8")
@@ -169,6 +169,7 @@ def check_start(
             is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
             is_text_only=settings.is_text_only,
             ranks=1,
+            block_size=settings.block_size,
         ),
         device,
     )

@@ -21,6 +21,7 @@ from service.engine.formats.scheme import (
 from service.engine.inputs import KvCacheDtype
 
 FLOAT_STRATEGIES: Final[Mapping[str, Scheme]] = {"block": "fp8-block", "channel": "fp8-channel"}
+METHOD: Final = "compressed-tensors"
 NVFP4_GROUP: Final = 16
 MOST_GROUPS: Final = 16  # published checkpoints have two
 
@@ -55,6 +56,7 @@ def _of_most(
     first = min((scheme for _, scheme in stored), key=lambda each: each.scheme not in ("nvfp4", "mxfp4", "int4-group"))
     return Quantization(
         scheme=first.scheme,
+        method=METHOD,
         block=first.block,
         ignored=ignored,
         kv_cache_dtype=kv_cache_dtype,
@@ -83,6 +85,8 @@ def _group(group: Mapping[str, object], ignored: tuple[str, ...], kv_cache_dtype
     formats = {"fp8": "fp8", "int8": "int8", "int4": "int4", "nvfp4": "nvfp4", "mxfp4": "mxfp4"}
     return Quantization(
         scheme=scheme,
+        method=METHOD,
+        quantizes_activations=is_mapping(group.get("input_activations")),
         block=block,
         has_zero_points=scheme == "int4-group" and not weights.flag("symmetric", default=True),
         ignored=ignored,

@@ -41,13 +41,15 @@ def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
     if method == "fp8":
         return _fp8(reader, ignored)
     if method == "mxfp4":
-        return Quantization(scheme="mxfp4", block=32, ignored=ignored, experts_only=True, weight_format="mxfp4")
+        return Quantization(
+            scheme="mxfp4", method=method, block=32, ignored=ignored, experts_only=True, weight_format="mxfp4"
+        )
     if method in ("awq", "gptq", "gptq_marlin", "awq_marlin"):
         return _int4(reader, method, ignored)
     if method == "bitsandbytes":
         if reader.flag("load_in_8bit"):
-            return Quantization(scheme="int8-channel", ignored=ignored, weight_format="int8")
-        return Quantization(scheme="bitsandbytes-4bit", block=64, ignored=ignored, weight_format="int4")
+            return Quantization(scheme="int8-channel", method=method, ignored=ignored, weight_format="int8")
+        return Quantization(scheme="bitsandbytes-4bit", method=method, block=64, ignored=ignored, weight_format="int4")
     if method == "compressed-tensors" and not algorithm:
         return compressed_tensors(reader, ignored)
     if method in ("modelopt", "modelopt_fp4", "compressed-tensors", "") and algorithm:
@@ -60,10 +62,16 @@ def _fp8(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
     if block:
         is_alike = reader.raw("expert_dtype") == "fp8"  # DeepSeek V4.1 states it here, V4 beside it
         return Quantization(
-            scheme="fp8-block", block=block, ignored=ignored, weight_format="fp8", has_experts_alike=is_alike
+            scheme="fp8-block",
+            method="fp8",
+            block=block,
+            ignored=ignored,
+            weight_format="fp8",
+            has_experts_alike=is_alike,
         )
     return Quantization(
         scheme="fp8-tensor",
+        method="fp8",
         is_static=reader.raw("activation_scheme") == "static",
         ignored=ignored,
         weight_format="fp8",
@@ -72,13 +80,15 @@ def _fp8(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
 
 def _int4(reader: ConfigReader, method: str, ignored: tuple[str, ...]) -> Quantization:
     bits = reader.integer("bits", "w_bit", default=4)
+    loader = method.removesuffix("_marlin")
     if bits == 8:
-        return Quantization(scheme="int8-channel", ignored=ignored, weight_format="int8")
+        return Quantization(scheme="int8-channel", method=loader, ignored=ignored, weight_format="int8")
     if bits != 4:
         raise unknown_scheme(f"{method} with {bits} bits")
     group = reader.raw("group_size", "q_group_size")
     return Quantization(
         scheme="int4-group",
+        method=loader,
         block=group if isinstance(group, int) and group > 0 else 0,
         has_zero_points=reader.flag("zero_point", default=method.startswith("awq")),
         ignored=ignored,
@@ -89,7 +99,7 @@ def _int4(reader: ConfigReader, method: str, ignored: tuple[str, ...]) -> Quanti
 def _modelopt(reader: ConfigReader, algorithm: str, ignored: tuple[str, ...]) -> Quantization:
     cache = str(reader.raw("kv_cache_quant_algo") or reader.raw("kv_cache_scheme") or "")
     kv_cache_dtype: KvCacheDtype | None = "fp8" if cache.upper() not in ("", "NONE") else None
-    stored = Quantization(scheme="none", ignored=ignored, kv_cache_dtype=kv_cache_dtype)
+    stored = Quantization(scheme="none", method="modelopt", ignored=ignored, kv_cache_dtype=kv_cache_dtype)
     if algorithm.startswith("FP8_PER_CHANNEL"):
         return replace(stored, scheme="fp8-channel", is_modelopt=True, weight_format="fp8")
     if algorithm.startswith("FP8"):
@@ -118,6 +128,7 @@ def _mixed(reader: ConfigReader, kv_cache_dtype: KvCacheDtype | None) -> Quantiz
         raise unknown_scheme("modelopt MIXED_PRECISION without quantized_layers")
     return Quantization(
         scheme="nvfp4",
+        method="modelopt",
         block=16,
         kv_cache_dtype=kv_cache_dtype,
         is_modelopt=True,
@@ -156,14 +167,27 @@ def standard_quantization(weight_format: WeightFormat) -> Quantization:
         case "bf16" | "fp16":
             return UNQUANTIZED
         case "fp8":
-            return Quantization(scheme="fp8-tensor", ignored=kept, weight_format="fp8", is_made_at_load=True)
+            return Quantization(
+                scheme="fp8-tensor", method="fp8", ignored=kept, weight_format="fp8", is_made_at_load=True
+            )
         case "int8":
-            return Quantization(scheme="int8-channel", ignored=kept, weight_format="int8")
+            return Quantization(
+                scheme="int8-channel",
+                method="compressed-tensors",
+                quantizes_activations=True,
+                ignored=kept,
+                weight_format="int8",
+            )
         case "int4":
             return Quantization(
-                scheme="int4-group", block=128, has_zero_points=True, ignored=kept, weight_format="int4"
+                scheme="int4-group",
+                method="awq",
+                block=128,
+                has_zero_points=True,
+                ignored=kept,
+                weight_format="int4",
             )
         case "mxfp4":
-            return Quantization(scheme="mxfp4", block=32, ignored=kept, weight_format="mxfp4")
+            return Quantization(scheme="mxfp4", method="mxfp4", block=32, ignored=kept, weight_format="mxfp4")
         case "nvfp4":
-            return Quantization(scheme="nvfp4", block=16, ignored=kept, weight_format="nvfp4")
+            return Quantization(scheme="nvfp4", method="modelopt", block=16, ignored=kept, weight_format="nvfp4")

@@ -99,6 +99,7 @@ def cache_shape(
         is_checkpoints_dtype=ask.is_checkpoints_dtype,
         is_text_only=ask.is_text_only,
         ranks=layout.decode_context_parallel_size,
+        block_size=block_size,
     )
     kernels = kernels_of(architecture, asked, device)
     whole = Sharding(

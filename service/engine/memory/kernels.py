@@ -7,6 +7,7 @@ Sources:
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from service.engine.engines.device import Device
@@ -23,7 +24,13 @@ NAMES: Final[Mapping[str, str]] = {"sparse": "sparse latent attention", "latent"
 
 
 def asked_cache(
-    architecture: Architecture, dtype: KvCacheDtype, *, is_checkpoints_dtype: bool, is_text_only: bool, ranks: int
+    architecture: Architecture,
+    dtype: KvCacheDtype,
+    *,
+    is_checkpoints_dtype: bool,
+    is_text_only: bool,
+    ranks: int,
+    block_size: int | None,
 ) -> AskedCache:
     """Return what the model's kernels are asked to read."""
     is_fp8 = cache_bytes(dtype, architecture.element_bytes) == BYTE
@@ -32,6 +39,7 @@ def asked_cache(
         kind=kind,
         images_both_ways=architecture.sees_images_both_ways and not is_text_only,
         context_ranks=ranks,
+        block_size=block_size,
     )
 
 
@@ -50,6 +58,12 @@ def hybrid_alignment(architecture: Architecture, device: Device) -> int:
     return device.plan.hybrid_latent_tokens if has_latents else 1
 
 
+def runs_over_ranks(architecture: Architecture, ranks: int, device: Device) -> bool:
+    """Return whether kernels of a GPU put together what several ranks of context attend to."""
+    asked = AskedCache(context_ranks=ranks)
+    return all(kernel_of(need, asked, device) is not None for need in _needs(architecture))
+
+
 def _needs(architecture: Architecture) -> tuple[KernelNeed, ...]:
     return tuple(dict.fromkeys(need for mixer in architecture.mixers for need in mixer.kernel_needs))
 
@@ -57,7 +71,7 @@ def _needs(architecture: Architecture) -> tuple[KernelNeed, ...]:
 def _kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel:
     kernel = kernel_of(need, asked, device)
     if kernel is None:
-        raise _without_kernel(need, device)
+        raise _without_kernel(need, asked, device)
     if raises_on_fp8(kernel, asked, device) and not need.keeps_model_dtype:
         raise RefusedStartError(
             f"{device.engine} runs this attention with {kernel.name} on compute capability {device.dotted}; "
@@ -68,12 +82,16 @@ def _kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel:
     return kernel
 
 
-def _without_kernel(need: KernelNeed, device: Device) -> RefusedStartError:
-    """Return the refusal of attention that no kernel runs on a generation."""
+def _without_kernel(need: KernelNeed, asked: AskedCache, device: Device) -> RefusedStartError:
+    """Return the refusal of attention that no kernel runs on a generation, or not as it was asked for."""
     what = NAMES.get(need.kind, f"attention with heads of {need.key_dim}")
     selected = f" of {need.top_k} tokens" if device.generation == 12 and need.top_k else ""
-    return RefusedStartError(
-        f"{device.engine} has no kernel for {what}{selected} on compute capability {device.dotted}",
-        field="gpu",
-        accepted="a GPU of compute capability 9.0 or 10.0",
-    )
+    refused = f"{device.engine} has no kernel for {what}{selected} on compute capability {device.dotted}"
+    if kernel_of(need, replace(asked, block_size=None), device) is not None:
+        return RefusedStartError(
+            f"{refused} that reads blocks of {asked.block_size} tokens", field="block_size", accepted="64, or unstated"
+        )
+    if kernel_of(need, replace(asked, context_ranks=1), device) is not None:
+        field = "decode_context_parallel_size"
+        return RefusedStartError(f"{refused} with {field}={asked.context_ranks}", field=field, accepted="1")
+    return RefusedStartError(refused, field="gpu", accepted="a GPU of compute capability 9.0 or 10.0")

@@ -25,6 +25,7 @@ class SchedulerSettings:
     max_num_seqs: int
     prefix_cache_hit_fraction: float = 0.0
     reserves_output: bool = False  # a request joins only with room for its last token: no eviction
+    reads_alone: bool = False  # nobody decodes in iterations that read prompts
     tokens_per_step: float = 1.0  # above 1 with speculative decoding: accepted drafts and the model's own
     tokens_scheduled: int = 1  # of each decoding request, accepted or not
     steps_planned_ahead: int = 0  # iterations a new request sits out because they were planned before it came
@@ -103,6 +104,7 @@ def scheduler_settings(plan: MemoryPlan, traffic: Traffic) -> SchedulerSettings:
         max_num_seqs=max(settings.max_num_seqs // plan.layout.pipeline_parallel_size, 1),
         prefix_cache_hit_fraction=traffic.prefix_cache_hit_fraction,
         reserves_output=plan.rules.serving_engine.reserves_output,
+        reads_alone=plan.rules.serving_engine.reads_alone,
         tokens_per_step=tokens_per_step(drafted, traffic.speculative_acceptance_fraction) if drafted else 1.0,
         tokens_scheduled=drafted + 1,
         steps_planned_ahead=plan.rules.steps_planned_ahead,

@@ -83,6 +83,18 @@ class SlowerTimers:
         """Slow the times of others; what is simulated with them is kept where theirs is."""
         self._timers, self._probability, self._sample = timers, probability, sample_error_fraction
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether both slow the same times by as much."""
+        return isinstance(other, SlowerTimers) and self._key == other._key
+
+    def __hash__(self) -> int:
+        """Return a hash by value: what was found of a question is found again."""
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[StepTimers, float, float]:
+        return self._timers, self._probability, self._sample
+
     @property
     def simulations(self) -> Simulations:
         """Return what was simulated."""

@@ -10,7 +10,8 @@ from service.engine.time.room import blocks_in_use, blocks_of
 @compiled
 def plan_chunks(engine: Record, state: Record, runs: Records, places: Records) -> None:
     """Choose the prompts to compute in this step, and tokens of each."""
-    budget = engine.max_num_batched_tokens - state.num_decoding * engine.tokens_scheduled
+    decoding = 0 if engine.reads_alone else state.num_decoding
+    budget = engine.max_num_batched_tokens - decoding * engine.tokens_scheduled
     for place in range(state.num_prefilling):
         index = places[place].prefilling
         tokens = min(runs[index].prompt_tokens - runs[index].computed_tokens, budget)

@@ -1,13 +1,14 @@
 """Continuous batching, iteration by iteration, as the engine schedules it: compiled, over arrays.
 
 Running requests each take their tokens of the step's budget; what is left goes to prompts, first come
-first served, in chunks. A request joins when a slot and the blocks of its prompt are free; when a
-decoding request finds no block, the latest one is sent back to compute everything again. Like
-iterations are skipped over in one go.
+first served, in chunks. Engines that read prompts alone let running requests wait meanwhile. A request
+joins when a slot and the blocks of its prompt are free; when a decoding request finds no block, the
+latest one is sent back to compute everything again. Like iterations are skipped over in one go.
 
 Sources:
     vLLM 0.33, vllm/v1/core/sched/scheduler.py (Scheduler.schedule) and SchedulerConfig.
     TensorRT-LLM, CapacitySchedulerPolicy.GUARANTEED_NO_EVICT.
+    SGLang 0.5.10, sglang/srt/managers/scheduler.py (Scheduler.get_next_batch_to_run).
 """
 
 from collections.abc import Iterator
@@ -119,10 +120,14 @@ def _mixed_steps(steps: Record, engine: Record, state: Record, runs: Records, pl
         chunk = places[place]
         tokens += chunk.chunk_tokens
         pairs += chunk.chunk_tokens * (runs[chunk.chunk_of].computed_tokens + 0.5 * (many * chunk.chunk_tokens))
-    decoding, context = float(state.num_decoding), 0.0
+    decoding, context = 0.0 if engine.reads_alone else float(state.num_decoding), 0.0
     if decoding > 0:
         context = state.context_sum / decoding + 0.5 * (many - 1) * engine.tokens_per_step
-    _pass(engine, state, mixed_step_s(steps, float(tokens), pairs / tokens, decoding, context), many)
+    step_s = mixed_step_s(steps, float(tokens), pairs / tokens, decoding, context)
+    if engine.reads_alone:
+        _hold(state, step_s, many)
+    else:
+        _pass(engine, state, step_s, many)
     for place in range(state.num_chunks):
         chunk = places[place]
         run = runs[chunk.chunk_of]
@@ -140,11 +145,12 @@ def _mixed_steps(steps: Record, engine: Record, state: Record, runs: Records, pl
 def _like_chunks(engine: Record, state: Record, runs: Records, places: Records, heap: Records) -> int:
     """Return how many iterations in a row read as much of one long prompt while nothing else changes."""
     run, tokens = runs[places[0].chunk_of], places[0].chunk_tokens
-    if tokens < engine.max_num_batched_tokens - state.num_decoding * engine.tokens_scheduled:
+    decoding = 0 if engine.reads_alone else state.num_decoding
+    if tokens < engine.max_num_batched_tokens - decoding * engine.tokens_scheduled:
         return 1  # what is left of the budget is for who comes next
     left = (run.prompt_tokens - run.computed_tokens - 1) // tokens  # the last chunk is an iteration of its own
     many = min(left, int(engine.skip_fraction * run.computed_tokens) // tokens)
-    if many > 1 and state.num_decoding > 0:
+    if many > 1 and decoding > 0:
         drop_preempted(state, runs, heap)
         many = min(many, heap[0].last_step - state.step)
         if state.num_decoding + state.num_prefilling >= state.always_fit:
@@ -167,17 +173,37 @@ def _drop_read(state: Record, runs: Records, places: Records) -> None:
 @compiled
 def _pass(engine: Record, state: Record, step_s: float, steps: int) -> None:
     """Let time pass: every decoding request makes its tokens of each step."""
-    seconds = steps * step_s
-    state.now_s += seconds
-    state.step_s = step_s
+    _elapse(state, step_s, steps)
     state.step += steps
-    state.running_time += seconds * (state.num_decoding + state.num_prefilling)
     if state.num_decoding > 0:
-        made = steps * state.num_decoding
-        state.context_sum += made * engine.tokens_per_step
-        place = gap_bin(step_s)
-        state.gap_tokens[place] += made
-        state.gap_time[place] += made * step_s
+        state.context_sum += steps * state.num_decoding * engine.tokens_per_step
+        held = 1 if state.held_s > 0 else 0  # the first of these steps ends the wait for prompts
+        _note_gaps(state, step_s, steps - held)
+        _note_gaps(state, step_s + state.held_s, held)
+    state.held_s = 0.0
+
+
+@compiled
+def _hold(state: Record, step_s: float, steps: int) -> None:
+    """Let time pass in which prompts alone are read: who decodes waits for it."""
+    _elapse(state, step_s, steps)
+    if state.num_decoding > 0:
+        state.held_s += steps * step_s
+
+
+@compiled
+def _elapse(state: Record, step_s: float, steps: int) -> None:
+    state.now_s += steps * step_s
+    state.step_s = step_s
+    state.running_time += steps * step_s * (state.num_decoding + state.num_prefilling)
+
+
+@compiled
+def _note_gaps(state: Record, gap_s: float, steps: int) -> None:
+    """Count a gap between tokens for every decoding request, so many times."""
+    made, place = steps * state.num_decoding, gap_bin(gap_s)
+    state.gap_tokens[place] += made
+    state.gap_time[place] += made * gap_s
 
 
 @compiled

@@ -80,6 +80,7 @@ ENGINE: Final = np.dtype(
         ("steps_planned_ahead", np.int64),  # iterations a new request sits out: planned before it came
         ("tokens_scheduled", np.int64),  # of each decoding request, accepted or not
         ("reserves_output", np.bool_),  # a request joins only with room for its last token: no eviction
+        ("reads_alone", np.bool_),  # nobody decodes in iterations that read prompts
         ("tokens_per_step", np.float64),  # above 1 with speculative decoding: accepted drafts and the model's own
         ("prefix_cache_hit_fraction", np.float64),
         ("num_blocks", np.float64),
@@ -103,6 +104,7 @@ STATE: Final = np.dtype(
     [
         ("now_s", np.float64),
         ("step_s", np.float64),  # the latest iteration
+        ("held_s", np.float64),  # what decoding requests have waited for prompts since their latest token
         ("step", np.int64),  # the engine's iterations so far
         ("iterations", np.int64),  # the simulation's
         ("ended", np.int64),

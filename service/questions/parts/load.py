@@ -5,6 +5,8 @@ from typing import Annotated
 from pydantic import Field, ValidationInfo, field_validator
 
 from service.engine.inputs import Headroom, LengthDistribution, Limits, Load
+from service.engine.time.confidence import MEDIAN, slower
+from service.engine.time.steps import StepTimers
 from service.questions.parts.part import Part, absent, contradiction
 from service.questions.values import NUMBER, WHOLE, Requests, RequestsPerS, Seconds, Share, Tokens
 
@@ -130,10 +132,14 @@ class WithConfidence(Part):
 
     confidence: Annotated[float, Field(ge=0.5, lt=1, allow_inf_nan=False), NUMBER] | None = Field(
         default=None,
-        description="probability that the count keeps the limits, given the error of the basis and of the sample; "
-        "default: times are medians, as likely too long as too short, and no other counts are shown [fraction]",
+        description="probability that what is answered keeps the limits, given the error of the basis and, of a "
+        "sizing, of the sample; default: times are medians, as likely too long as too short [fraction]",
         examples=[0.9],
     )
+
+    def slowed(self, timers: StepTimers | None) -> StepTimers | None:
+        """Return times that hold with the stated probability; medians without one."""
+        return slower(timers, MEDIAN if self.confidence is None else self.confidence, 0.0)
 
 
 class WithHeadroom(Part):

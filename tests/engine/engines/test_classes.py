@@ -12,10 +12,21 @@ from service.engine.errors import RefusedStartError
 
 def test_a_class_is_refused_after_its_last_version() -> None:
     with pytest.raises(RefusedStartError) as refused:
-        check_class("Dots1ForCausalLM", "0.23", REFERENCE)
+        check_class("Dots1ForCausalLM", "", "0.23", REFERENCE)
     assert refused.value.field == "engine_version"
     assert refused.value.accepted == "0.23, or older"
 
-    check_class("Dots1ForCausalLM", "0.23", replace(REFERENCE, plan=replace(NEWEST, version="0.23")))
-    check_class("Dots1ForCausalLM", "0.23", replace(REFERENCE, is_vllm_on_cuda=False))
-    check_class("LlamaForCausalLM", "", REFERENCE)
+    check_class("Dots1ForCausalLM", "", "0.23", replace(REFERENCE, plan=replace(NEWEST, version="0.23")))
+    check_class("Dots1ForCausalLM", "", "0.23", replace(REFERENCE, is_vllm_on_cuda=False))
+    check_class("LlamaForCausalLM", "", "", REFERENCE)
+
+
+def test_a_class_is_refused_up_to_the_newest_version_that_lacks_it() -> None:
+    # vLLM 0.9.2's registry has no Qwen3NextForCausalLM; that of 0.10.2 has.
+    before, after = (replace(REFERENCE, plan=replace(NEWEST, version=version)) for version in ("0.9.2", "0.10"))
+    with pytest.raises(RefusedStartError, match="has no Qwen3NextForCausalLM yet") as refused:
+        check_class("Qwen3NextForCausalLM", "0.9.2", "", before)
+    assert refused.value.accepted == "newer than 0.9.2"
+
+    check_class("Qwen3NextForCausalLM", "0.9.2", "", after)
+    check_class("Qwen3NextForCausalLM", "0.9.2", "", replace(before, is_vllm_on_cuda=False))

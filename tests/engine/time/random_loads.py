@@ -97,6 +97,7 @@ def random_case(seed: int, most_requests: int = 12) -> tuple[Machine, SimulatedL
         tokens_per_step=tokens_per_step(drafted, draw.choice([0.0, 0.5, 0.9])) if drafted else 1.0,
         tokens_scheduled=drafted + 1,
         steps_planned_ahead=draw.choice([0, 1]),
+        reads_alone=draw.random() < 0.25,
     )
     pool = BlockPool(
         num_blocks=draw.choice([1e9, longest / 16 * draw.uniform(1, 3), longest / 16 * draw.uniform(3, 8)]),

@@ -1,7 +1,6 @@
 """Latency under load against figures that others measured and printed."""
 
 import pytest
-from _pytest.mark.structures import ParameterSet
 from fastapi.testclient import TestClient
 
 # NVIDIA NIM performance page, Llama-3.3-70B-Instruct, 2 x H100 SXM, fp8, TP2, 5,000 in / 500 out, TensorRT-LLM:
@@ -35,16 +34,7 @@ PACE = {
 OPEN_PACE = {1.0: 0.0246, 4.0: 0.0271}
 
 
-# Still missed: one user's pace is 20.1 % short.
-MISSED = (1,)
-
-
-def rows() -> list[ParameterSet]:
-    missed = pytest.mark.xfail(strict=True, reason="one user's pace is 20.1 % short")
-    return [pytest.param(users, *seen, marks=(missed,) if users in MISSED else ()) for users, seen in KNEE.items()]
-
-
-@pytest.mark.parametrize(("users", "ttft_s", "tpot_s"), rows())
+@pytest.mark.parametrize(("users", "ttft_s", "tpot_s"), [(users, *seen) for users, seen in KNEE.items()])
 def test_the_published_knee(client: TestClient, users: int, ttft_s: float, tpot_s: float) -> None:
     answer = client.get(
         "/capacity?model=llama-3.3-70b-instruct&gpu=h100&gpu_count=2&tensor_parallel_size=2&weight_format=fp8"

@@ -88,6 +88,18 @@ def test_an_engine_that_reserves_the_output_never_sends_back() -> None:
     assert len(found.end_to_end_s) == 20
 
 
+def test_nobody_decodes_while_an_engine_reads_prompts_alone() -> None:
+    """Two prompts of 1,000 tokens, one in a batch: the first answer waits while the second prompt is read."""
+    alone = SchedulerSettings(max_num_batched_tokens=1_000, max_num_seqs=64, reads_alone=True)
+
+    found = simulated(SENDER.burst_of_users(traffic(1_000, 101), 2, 2), ROOMY, alone)
+
+    assert found.ttft_s.values.tolist() == pytest.approx([0.110, 0.220])
+    assert found.end_to_end_s.values.tolist() == pytest.approx([1.220, 1.220])
+    assert found.gaps[0].values.sum() == pytest.approx(200)
+    assert found.gaps[1].values.sum() == pytest.approx(2 * (1.0 + 0.110))  # for all who decode when it ends
+
+
 def test_a_queue_grows_by_arrivals_less_answers() -> None:
     one = SchedulerSettings(max_num_batched_tokens=8_192, max_num_seqs=1)
     answered_per_s = 1 / 1.110

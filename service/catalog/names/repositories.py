@@ -1,0 +1,38 @@
+"""Repositories of a known shape: fine-tunes and conversions, each with the catalog's model of that shape.
+
+A repository stands in `data/repositories.csv` where the hub states of it and of the model's own the same class, layers,
+heads, width of heads and of the model, vocabulary, experts and context, and, unless its name says a format of few
+bits, the same number of parameters. What its name says of a format holds as for any other name.
+
+Source:
+    llmfit 1.1.17 (MIT licence, October 2026), which lists configs and totals of the hub's repositories.
+"""
+
+import csv
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+FILE: Final = Path(__file__).parents[1] / "data" / "repositories.csv"
+
+
+def of_shape(rows: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return the model by repository, and by its bare name where all repositories of that name have one shape.
+
+    >>> of_shape([{"repository": "A/Tune-8B", "model": "x"}, {"repository": "B/tune-8b", "model": "y"}])
+    {'a/tune-8b': 'x', 'b/tune-8b': 'y'}
+    """
+    whole = {row["repository"].lower(): row["model"] for row in rows}
+    bare: dict[str, set[str]] = {}
+    for name, model_id in whole.items():
+        bare.setdefault(name.rpartition("/")[2], set()).add(model_id)
+    return whole | {name: min(model_ids) for name, model_ids in bare.items() if len(model_ids) == 1}
+
+
+def _read() -> Mapping[str, str]:
+    with FILE.open(encoding="utf-8", newline="") as file:
+        return MappingProxyType(of_shape(csv.DictReader(file)))
+
+
+REPOSITORIES: Final = _read()

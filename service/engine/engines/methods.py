@@ -1,0 +1,145 @@
+"""Which quantizations a version of vLLM loads, and from which compute capability: by method, as checkpoints name it.
+
+    method               scheme           versions: lowest capability
+    fp8                  tensor           0.8: 8.0    0.14: 7.5
+    fp8                  block, experts   0.8: 8.9    0.9: 8.0     0.14: 7.5
+    compressed-tensors   fp8              0.8: 8.0    0.16: 7.5
+    compressed-tensors   fp8 block        0.11: 8.9   0.16: 7.5
+    compressed-tensors   int8, both       7.5, and below 10.0
+    compressed-tensors   int8, int4       0.8: 8.0    0.12: 7.5
+    compressed-tensors   nvfp4            0.9: 8.0    0.16: 7.5
+    compressed-tensors   mxfp4            0.14: 8.0
+    modelopt             fp8              0.8: 8.9    0.27: 8.0
+    modelopt             fp8 channel      0.14: 8.9   0.27: 8.0
+    modelopt             nvfp4            0.8: 10.0   0.9: 8.0     0.14: 7.5
+    modelopt             mixed            0.17: 8.9   0.24: 7.5
+    mxfp4                                 0.10: 8.0
+    awq                                   7.5
+    gptq                                  6.0
+    bitsandbytes                          7.0 up to 0.27
+
+Below the first version of a line, and behind the last, the method is not loaded at all.
+
+Sources:
+    vLLM 0.8.5 to 0.33 `model_executor/layers/quantization/` (`__init__.py`: the methods of a version;
+    `get_min_capability` of each config and, in `compressed_tensors/schemes/`, of each scheme; `fp8.py`: Marlin for
+    blocks and experts since 0.9), `config/vllm.py` (`_get_quantization_config`, which raises); issue 17581 (blocks on
+    8.6 in 0.8.5).
+    int8 of both operands: docs.vllm.ai/en/latest/features/quantization/int8 (Blackwell), pull request 25935.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from packaging.version import Version
+
+from service.engine.engines.classes import check_class
+from service.engine.engines.device import ADA, AMPERE, TURING, Capability, Device
+from service.engine.errors import RefusedStartError
+from service.engine.formats.quantization import Quantization
+from service.engine.layers import Architecture
+
+OLDEST: Final = Version("0.8")  # that stands in for those before it
+EXPERTS_ALIKE: Final = Version("0.9")  # from which on experts run where dense matrices do
+BLACKWELL: Final[Capability] = (10, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loading:
+    """From which version on a method runs, and on which GPUs; `lowest` is None where it is no longer loaded."""
+
+    since: str
+    lowest: Capability | None
+    below: Capability | None = None  # the first capability that does not run it
+
+
+def _lines(*lines: tuple[str, Capability | None]) -> tuple[Loading, ...]:
+    return tuple(Loading(since=since, lowest=lowest) for since, lowest in lines)
+
+
+_PACKED: Final = _lines(("0.12", TURING), ("0.8", AMPERE))
+_FP8: Final = _lines(("0.16", TURING), ("0.8", AMPERE))
+# By method and scheme, the newest first; the empty scheme stands for every other.
+LOADED: Final[Mapping[tuple[str, str], tuple[Loading, ...]]] = MappingProxyType({
+    ("fp8", ""): _lines(("0.14", TURING), ("0.8", AMPERE)),
+    ("fp8", "fp8-block"): _lines(("0.14", TURING), ("0.9", AMPERE), ("0.8", ADA)),
+    ("fp8", "experts"): _lines(("0.14", TURING), ("0.9", AMPERE), ("0.8", ADA)),
+    ("compressed-tensors", ""): _PACKED,
+    ("compressed-tensors", "fp8-tensor"): _FP8,
+    ("compressed-tensors", "fp8-channel"): _FP8,
+    ("compressed-tensors", "fp8-block"): _lines(("0.16", TURING), ("0.11", ADA)),
+    ("compressed-tensors", "int8-both"): (Loading(since="0.8", lowest=TURING, below=BLACKWELL),),
+    ("compressed-tensors", "nvfp4"): _lines(("0.16", TURING), ("0.9", AMPERE)),
+    ("compressed-tensors", "mxfp4"): _lines(("0.14", AMPERE)),
+    ("modelopt", ""): _lines(("0.27", AMPERE), ("0.8", ADA)),
+    ("modelopt", "fp8-channel"): _lines(("0.27", AMPERE), ("0.14", ADA)),
+    ("modelopt", "nvfp4"): _lines(("0.14", TURING), ("0.9", AMPERE), ("0.8", BLACKWELL)),
+    ("modelopt", "mixed"): _lines(("0.24", TURING), ("0.17", ADA)),
+    ("mxfp4", ""): _lines(("0.10", AMPERE)),
+    ("awq", ""): _lines(("0.8", TURING)),
+    ("gptq", ""): _lines(("0.8", (6, 0))),
+    ("bitsandbytes", ""): _lines(("0.28", None), ("0.8", (7, 0))),
+})  # fmt: skip
+
+
+def check_loading(architecture: Architecture, quantization: Quantization, device: Device, field: str) -> None:
+    """Raise RefusedStartError if the engine's version has no class for a model, or does not load its checkpoint."""
+    check_class(architecture.name, architecture.lacked_until, architecture.last_vllm, device)
+    check_method(quantization, device, field, architecture)
+
+
+def check_method(quantization: Quantization, device: Device, field: str, architecture: Architecture) -> None:
+    """Raise RefusedStartError if the engine's version does not load a checkpoint's quantization, or not on this GPU.
+
+    Args:
+        quantization: how the checkpoint stores its weights.
+        device: the GPU's generation and the engine's version.
+        field: what the caller would change.
+        architecture: the model, whose experts some methods run on fewer GPUs.
+    """
+    if not device.is_vllm_on_cuda or not quantization.method:
+        return
+    for stored in (each for _, each in quantization.groups) if quantization.groups else (quantization,):
+        refusal = _refusal(device, stored, architecture)
+        if refusal is not None:
+            raise RefusedStartError(refusal[0], field=field, accepted=refusal[1])
+
+
+def _refusal(device: Device, stored: Quantization, architecture: Architecture) -> tuple[str, str] | None:
+    """Return why a version does not run a quantization on a GPU, and what would be accepted; None where it does."""
+    what = " ".join(dict.fromkeys((stored.method, scheme_of(stored))))
+    version = max(Version(device.plan.version), OLDEST)
+    lines = lines_of(stored, has_experts=version < EXPERTS_ALIKE and architecture.has_experts)
+    line = next((line for line in lines if version >= Version(line.since)), None)
+    if line is None:
+        return f"{device.engine} does not load {what} yet", f"engine_version {lines[-1].since} or newer"
+    if line.lowest is None:
+        return f"{device.engine} no longer loads {what}", f"an engine_version below {line.since}, or another format"
+    if device.capability < line.lowest:
+        return _on_gpus(device, what, f"from compute capability {_dotted(line.lowest)}")
+    if line.below is not None and device.capability >= line.below:
+        return _on_gpus(device, what, f"below compute capability {_dotted(line.below)}")
+    return None
+
+
+def lines_of(stored: Quantization, *, has_experts: bool) -> tuple[Loading, ...]:
+    """Return what versions say of a quantization, the newest first."""
+    scheme = "experts" if has_experts and (stored.method, "experts") in LOADED else scheme_of(stored)
+    return LOADED.get((stored.method, scheme)) or LOADED[stored.method, ""]
+
+
+def scheme_of(stored: Quantization) -> str:
+    """Return the scheme by which versions tell kernels of one method apart."""
+    if stored.mixed:
+        return "mixed"
+    return "int8-both" if stored.scheme == "int8-channel" and stored.quantizes_activations else stored.scheme
+
+
+def _on_gpus(device: Device, what: str, where: str) -> tuple[str, str]:
+    return f"{device.engine} runs {what} {where}; the GPU has {device.dotted}", f"another format, or a GPU {where}"
+
+
+def _dotted(capability: Capability) -> str:
+    return ".".join(map(str, capability))

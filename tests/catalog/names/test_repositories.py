@@ -1,0 +1,48 @@
+"""Repositories that have the shape of a model of the catalog, as the hub states both."""
+
+import pytest
+
+from service.catalog.errors import NotInCatalogError
+from service.catalog.keeper import seeded_snapshot
+from service.catalog.names.repositories import REPOSITORIES, of_shape
+
+CATALOG = seeded_snapshot()
+
+
+def test_every_repository_leads_to_a_model_of_the_catalog() -> None:
+    assert set(REPOSITORIES.values()) <= set(CATALOG.model_entries)
+    assert all(name == name.lower() for name in REPOSITORIES)
+
+
+@pytest.mark.parametrize(
+    ("name", "model_id", "weight_format"),
+    # huggingface.co states of both the same layers, widths, vocabulary and total
+    [
+        ("ByteDance-Seed/UI-TARS-1.5-7B", "qwen2.5-vl-7b-instruct", None),
+        ("https://huggingface.co/datalab-to/chandra", "qwen3-vl-8b-instruct", None),
+        ("deepreinforce-ai/Ornith-1.0-397B-FP8", "qwen3.5-397b-a17b", "fp8"),
+        ("google/medgemma-4b-it", "gemma-3-4b-it", None),
+        ("OLMoE-1B-7B-0125-Instruct", "olmoe-1b-7b", None),
+    ],
+)
+def test_a_repository_of_a_known_shape_is_that_model_in_the_format_its_name_says(
+    name: str, model_id: str, weight_format: str | None
+) -> None:
+    reading = CATALOG.called_models.read(name)
+
+    assert (reading.model_id, reading.weight_format) == (model_id, weight_format)
+
+
+def test_a_bare_name_of_two_shapes_is_none() -> None:
+    rows = [{"repository": "a/tune", "model": "x"}, {"repository": "b/tune", "model": "y"}]
+
+    assert "tune" not in of_shape(rows)
+    assert of_shape(rows[:1])["tune"] == "x"
+
+
+def test_a_repository_of_another_shape_stays_refused() -> None:
+    # 304,180,418,494 parameters, where DeepSeek V4 Flash has 290,944,616,402 (huggingface.co)
+    with pytest.raises(NotInCatalogError) as refusal:
+        CATALOG.called_models.read("deepseek-ai/DeepSeek-V4-Flash-0731")
+
+    assert refusal.value.suggestions[0] == "deepseek-v4-flash"

@@ -1,0 +1,77 @@
+"""What calibration makes of tables: what the host does for each request is seen, or hides behind kernels."""
+
+from dataclasses import replace
+
+import pytest
+
+from service.catalog.engine_rules import rules_for
+from service.catalog.snapshot import Snapshot
+from service.engine import Layout, StatedSettings, deployed, plan_replica
+from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
+from service.performance.fitted import generation_of
+from service.performance.tables import Factors, StepTables, TabledSteps, calibrated
+from service.performance.timers import hides_host
+
+HOST_S = 1e-4  # for each request
+KERNELS_S = 0.01
+FACTORS = Factors(
+    decode_factor=1.0, small_prefill_factor=1.0, large_prefill_factor=1.0, step_overhead_s=0.001,
+    sequence_overhead_s=HOST_S, mixed_overhead_s=0.0, request_overhead_s=0.0, tokenizer_s_per_token=0.0,
+)  # fmt: skip
+
+
+def flat(seconds: float) -> StepTables:
+    return StepTables(
+        decode=tuple(tuple(seconds for _ in CONTEXTS) for _ in REQUESTS),
+        tokens=tuple(seconds for _ in TOKENS),
+        attention=tuple(0.0 for _ in ATTENDED),
+    )
+
+
+def steps(*, hides: bool) -> TabledSteps:
+    return calibrated(flat(KERNELS_S), flat(0.0), FACTORS, hides_host=hides)
+
+
+@pytest.mark.parametrize("requests", [1, 64, 512])
+def test_a_host_that_plans_ahead_takes_the_longer_of_both_and_else_their_sum(requests: int) -> None:
+    host_s = requests * HOST_S
+
+    assert steps(hides=False).decode_s(requests, 1_024) == pytest.approx(0.001 + KERNELS_S + host_s)
+    assert steps(hides=True).decode_s(requests, 1_024) == pytest.approx(0.001 + max(KERNELS_S, host_s))
+
+
+def test_iterations_with_prompts_hide_the_host_as_well() -> None:
+    assert steps(hides=True).mixed_s(512, 256, 64, 1_024) == pytest.approx(0.001 + KERNELS_S)
+    assert steps(hides=False).mixed_s(512, 256, 64, 1_024) == pytest.approx(0.001 + KERNELS_S + 64 * HOST_S)
+    assert steps(hides=True).mixed_s(512, 256, 512, 1_024) == pytest.approx(0.001 + 512 * HOST_S)
+
+
+@pytest.mark.parametrize(
+    ("model", "version", "expected"),
+    [
+        ("llama-3.1-8b", "0.13.0", False),  # `async_scheduling` is on since 0.14
+        ("llama-3.1-8b", "0.15.1", True),
+        ("qwen3.5-9b", "0.17.1", False),  # each request's state is read and written by kernels
+    ],
+)
+def test_the_host_hides_where_the_engine_plans_ahead(
+    catalog: Snapshot, model: str, version: str, expected: object
+) -> None:
+    plan = plan_replica(
+        catalog.model(model), catalog.gpu("h100"), Layout(), StatedSettings(), rules_for("vllm", version),
+        input_tokens=1_000, output_tokens=100,
+    )  # fmt: skip
+
+    assert hides_host(deployed(plan)) is expected
+
+
+def test_cards_are_a_generation_of_their_own(catalog: Snapshot) -> None:
+    named = {
+        name: generation_of(catalog.gpu(name)) for name in ("a100", "rtx-3090", "b200", "rtx-5090", "l40s", "h100")
+    }
+
+    assert named == {
+        "a100": "ampere", "rtx-3090": "ampere-card", "b200": "blackwell", "rtx-5090": "blackwell-card",
+        "l40s": "ada", "h100": "hopper",
+    }  # fmt: skip
+    assert generation_of(replace(catalog.gpu("h100"), compute_capability=None)) == "hopper"
