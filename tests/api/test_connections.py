@@ -82,7 +82,10 @@ def test_as_many_headers_as_allowed_are_read(service: Served) -> None:
 
 @pytest.mark.parametrize(
     "begun",
-    [b"GET /livez HTTP/1.1\r\nhost: he", b"POST /size HTTP/1.1\r\nhost: here\r\ncontent-length: 9\r\n\r\n{"],
+    [
+        b"GET /livez HTTP/1.1\r\nhost: he",
+        b"POST /size HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{",
+    ],
     ids=["headers", "a body"],
 )
 def test_a_request_that_does_not_arrive_is_cut_with_the_reason(service: Served, begun: bytes) -> None:
@@ -94,7 +97,9 @@ def test_a_request_that_does_not_arrive_is_cut_with_the_reason(service: Served, 
 
 def test_a_body_that_drips_is_cut_however_busily(service: Served) -> None:
     with service.connected(0.1) as connection:
-        connection.sendall(b"POST /size HTTP/1.1\r\nhost: here\r\ncontent-length: 100000\r\n\r\n")
+        connection.sendall(
+            b"POST /size HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n"
+        )
         answer = b""
         for _ in range(200):  # at a tenth of a second each
             try:
@@ -157,7 +162,9 @@ def test_two_requests_at_once_on_one_connection_are_answered_in_turn(service: Se
 def test_a_client_that_resets_leaves_nothing_behind(service: Served) -> None:
     connection = service.connected()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
-    connection.sendall(b"POST /size HTTP/1.1\r\nhost: here\r\ncontent-length: 9\r\n\r\n{")
+    connection.sendall(
+        b"POST /size HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{"
+    )
     connection.close()
 
     assert status_of(service.said(get())) == 200
