@@ -62,6 +62,7 @@ COMMON: Final[Mapping[str, str]] = {
 }
 # Properties of one block, by its name in the contract.
 OF_BLOCK: Final[Mapping[str, Mapping[str, str]]] = {
+    **OF_REUSE,
     "Alternative": {"gpus": "GPUs of the whole deployment in this format [count]"},
     "Assumption": {
         "name": "which value, by the name it has in a question",
@@ -288,4 +289,4 @@ OF_BLOCK: Final[Mapping[str, Mapping[str, str]]] = {
 
 def meaning(block: str, name: str) -> str | None:
     """Return what a property of a block of an answer means; None where nobody says."""
-    return {**OF_BLOCK.get(block, {}), **OF_REUSE.get(block, {})}.get(name) or COMMON.get(name)
+    return OF_BLOCK.get(block, {}).get(name) or COMMON.get(name)

@@ -13,10 +13,10 @@ from service.questions.registry import QUESTIONS
 from service.questions.sources import PastedModels, Sources
 from tests.work import calls_of, functions_of
 
-# A plan, weights, a simulation, a search over layouts: what a first answer takes its time for.
+# A plan, weights, a simulation, a table of step times: what a first answer takes its time for.
 DEAR = (
     "engine.memory.plan:memory_plan", "engine.memory.weights:rank_weights", "engine.time.simulation:Machine.simulated",
-    "performance.timers:build_timer", "performance.roofline:roofline_tables", "engine.fleet.choice:_Search.others",
+    "performance.timers:build_timer", "performance.roofline:roofline_tables",
 )  # fmt: skip
 LENGTHS = {"input_tokens": 1_000, "output_tokens": 200}
 ASKED: Mapping[str, tuple[str, dict[str, Any]]] = {
