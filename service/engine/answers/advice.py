@@ -1,5 +1,6 @@
 """What binds, and what would make an infeasible question feasible."""
 
+from math import ceil, floor, log10
 from typing import Final
 
 from service.engine.answers.results import Lever
@@ -68,10 +69,20 @@ def looser_limits(replica: Replica, limits: Limits) -> tuple[str, ...]:
     seen = {"ttft_s": alone.ttft_s.percentile(limits.percentile), "tpot_s": alone.tpot_s.percentile(limits.percentile)}
     asked = {"ttft_s": limits.ttft_s, "tpot_s": limits.tpot_s}
     return tuple(
-        f"{name} of at least {seen[name]:.3g}: a single request alone takes that long {where}"
+        f"{name} of at least {_rounded_up(seen[name]):.3g}: a single request alone takes that long {where}"
         for name, limit in asked.items()
         if limit is not None and seen[name] > limit
     ) or (f"a looser limit: single requests meet it {where}, and the load does not",)
+
+
+def _rounded_up(value: float) -> float:
+    """Return the least number of three digits that is no less.
+
+    >>> _rounded_up(0.10012)
+    0.101
+    """
+    unit = 10.0 ** (floor(log10(value)) - 2)
+    return round(ceil(value / unit) * unit, 12)
 
 
 def missing_memory(plan: MemoryPlan) -> tuple[str, ...]:
