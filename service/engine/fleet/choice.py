@@ -26,7 +26,7 @@ from service.engine.fleet.rooms import Rooms, rooms_of
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.space import Space
 from service.engine.fleet.turns import in_turn
-from service.engine.fleet.variants import Planner, roomiest, variants
+from service.engine.fleet.variants import Planner, budgets_for, roomiest, variants
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
 
@@ -58,7 +58,7 @@ class _Search:
         return Planner(
             lambda resolved: self.plan(resolved, layout),
             lambda resolved: held_of(resolved, layout, load.input_tokens, load.output_tokens),
-            is_hurried=not self.question.is_of_memory,
+            budgets=budgets_for(self.question.limits, is_timed=not self.question.is_of_memory),
         )
 
     def _roomiest(self, layout: Layout) -> MemoryPlan:
@@ -94,8 +94,9 @@ class _Search:
     def look_at_all(self, at_most: Merit) -> None:
         """Look at usual layouts, and at what else is better; leave out what is worse than a bound."""
         first, second = known = self.usual(at_most)
-        # What is as good is truly better than it.
-        self.others(known if self.kept else (first, nextafter(second, inf)), is_explained=known == NOTHING)
+        # What is as good is truly better than it, priced or not.
+        worse = (first, nextafter(second, inf)) if second < inf else (nextafter(first, inf), second)
+        self.others(known if self.kept else worse, is_explained=known == NOTHING)
 
     def look_at_better(self, than: Merit) -> None:
         """Look at everything for what is truly better than a bound."""

@@ -13,7 +13,7 @@ from service.engine.fleet.planned import by_plans, held_of, legal_layouts, plann
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.fleet.settings import Resolved, longest_request, resolve
 from service.engine.fleet.space import Space, simplicity
-from service.engine.fleet.variants import Planner, roomiest, variants
+from service.engine.fleet.variants import Planner, budgets_for, roomiest, variants
 from service.engine.inputs import Layout, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import deciding_replica, hoped, needs_time
@@ -120,8 +120,8 @@ class _Search:
                 return held_of(settings, layout, *lengths)
             return by_plans(settings, lambda other: self.plan_of(other, layout))
 
-        is_hurried = needs_time(question.load, question.limits)
-        return Planner(lambda settings: self.plan_of(settings, layout), held, is_hurried=is_hurried)
+        budgets = budgets_for(question.limits, is_timed=needs_time(question.load, question.limits))
+        return Planner(lambda settings: self.plan_of(settings, layout), held, budgets)
 
     def best(self, shapes: Iterable[tuple[Resolved, Layout]]) -> Deployment:
         """Return the best deployment of some layouts with their settings, or the one that misses least."""

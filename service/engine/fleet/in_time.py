@@ -12,7 +12,7 @@ from service.engine.fleet.estimates import CERTAIN
 from service.engine.fleet.pacing import may_pace
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved
-from service.engine.fleet.variants import batched_tokens
+from service.engine.fleet.variants import batched_tokens, budgets_for
 from service.engine.inputs import Layout, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.batching import SchedulerSettings, Serving
@@ -36,9 +36,9 @@ def budgets_in_time(question: SizeQuestion, resolved: Resolved, plan: MemoryPlan
         plan: of the layout, with the most room that settings give it.
         at_most: the most replicas of interest, spares included. [replicas]
     """
-    is_hurried, replicas = needs_time(question.load, question.limits), at_most - question.headroom.spare_replicas
-    budgets = batched_tokens(resolved, is_hurried=is_hurried)
-    if question.timers is None or not plan.holds_one_request or not is_hurried:
+    is_timed, replicas = needs_time(question.load, question.limits), at_most - question.headroom.spare_replicas
+    budgets = batched_tokens(resolved, budgets_for(question.limits, is_timed=is_timed))
+    if question.timers is None or not plan.holds_one_request or not is_timed:
         return budgets
     if replicas < 1:
         return ()
@@ -72,7 +72,7 @@ def is_estimated_in_time(question: SizeQuestion, resolved: Resolved, layout: Lay
     if timing is None:
         return True
     kind, share = kind_of(load), wanted_of(load, question.headroom).per_replica(int(replicas))
-    for tokens in batched_tokens(resolved, is_hurried=True):
+    for tokens in batched_tokens(resolved, budgets_for(limits, is_timed=True)):
         serving = _unplanned(timing, layout, load, tokens)
         users = hoped_users(serving, limits, CERTAIN[kind])
         if users and kind.hoped(serving, users, CERTAIN[kind]) >= share.amount:

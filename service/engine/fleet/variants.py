@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from service.engine.fleet.results import Assumption
 from service.engine.fleet.settings import Resolved
+from service.engine.inputs import Limits
 from service.engine.memory.activation import encoder_tokens
 from service.engine.memory.plan import MemoryPlan
 
@@ -20,6 +21,8 @@ from service.engine.memory.plan import MemoryPlan
 BATCHED_TOKENS: Final = (2_048, 4_096, 8_192, 16_384)
 # Read a prompt in many steps and leave the most memory: where nobody limits how long that takes.
 FEWEST_BATCHED_TOKENS: Final = 256
+# Steps so short that decoding beside prompts keeps pace: where a limit on it is stated.
+SHORT_BATCHED_TOKENS: Final = (256, 512, 1_024)
 SEQS_WHY: Final = "as many as the cache holds beside them; the engine's own is {own}"
 BATCHED_WHY: Final = (
     "chosen among powers of two: fewer GPUs or less money carry the load, or the same GPUs more of it, than with the "
@@ -36,7 +39,7 @@ class Planner:
 
     plan: PlanOf
     held: Callable[[Resolved], Callable[[int], int]]  # by `max_num_seqs`
-    is_hurried: bool = False  # latency decides, which few batched tokens spoil
+    budgets: Sequence[int] = (FEWEST_BATCHED_TOKENS, *BATCHED_TOKENS)  # in question where none is stated [tokens]
 
     def __call__(self, resolved: Resolved) -> MemoryPlan:
         """Return the whole plan."""
@@ -55,7 +58,7 @@ def variants(
         needs_room: more requests at once may help. [yes or no]
     """
     own = resolved.settings.max_num_batched_tokens
-    asked = budgets or batched_tokens(resolved, is_hurried=plan_of.is_hurried)
+    asked = budgets or batched_tokens(resolved, plan_of.budgets)
     for tokens in sorted(asked, key=lambda tokens: (tokens != own, abs(tokens - own))):
         changed = resolved if tokens == own else with_chosen(resolved, "max_num_batched_tokens", tokens, BATCHED_WHY)
         if changed is not resolved:
@@ -67,7 +70,7 @@ def variants(
 
 def roomiest(resolved: Resolved, plan_of: Planner) -> MemoryPlan:
     """Return the plan with the most room: no other choice of settings holds more requests at once."""
-    budgets = batched_tokens(resolved, is_hurried=plan_of.is_hurried)
+    budgets = batched_tokens(resolved, plan_of.budgets)
     plan = _with_most_room(resolved, budgets[0], plan_of)
     if plan.settings.max_num_seqs < budgets[0] or resolved.stated.max_num_seqs is not None:
         return plan
@@ -101,8 +104,28 @@ def filled_by_cache(resolved: Resolved, plan_of: Planner) -> tuple[Resolved, Mem
     low = _most_filled(held, low, high + 1, low if beside_own < own else high)
     if low in (0, own):
         return None
-    chosen = with_chosen(resolved, "max_num_seqs", low, SEQS_WHY)
-    return chosen, plan_of(chosen)
+    return _surely_filled(resolved, plan_of, low)
+
+
+def _surely_filled(resolved: Resolved, plan_of: Planner, most: int) -> tuple[Resolved, MemoryPlan]:
+    """Return so many running requests, or the most of fewer whose pool holds one in spite of its error."""
+
+    def of(seqs: int) -> tuple[Resolved, MemoryPlan]:
+        chosen = with_chosen(resolved, "max_num_seqs", seqs, SEQS_WHY)
+        return chosen, plan_of(chosen)
+
+    filled = of(most)
+    if filled[1].requests_in_cache:
+        return filled
+    held, too_many = 0, most
+    while too_many - held > 1:
+        seqs = (held + too_many) // 2
+        fewer = of(seqs)
+        if fewer[1].requests_in_cache:
+            held, filled = seqs, fewer
+        else:
+            too_many = seqs
+    return filled
 
 
 def _most_filled(held: Callable[[int], int], low: int, high: int, guess: int) -> int:
@@ -122,14 +145,25 @@ def _most_filled(held: Callable[[int], int], low: int, high: int, guess: int) ->
     return low
 
 
-def batched_tokens(resolved: Resolved, *, is_hurried: bool) -> tuple[int, ...]:
-    """Return the token budgets in question: as stated, else the engine's own among powers of two that hold an image."""
+def budgets_for(limits: Limits, *, is_timed: bool) -> tuple[int, ...]:
+    """Return the token budgets worth a look. [tokens].
+
+    Args:
+        limits: on latency.
+        is_timed: latency decides, which few batched tokens spoil unless the pace is limited. [yes or no]
+    """
+    if not is_timed:
+        return (FEWEST_BATCHED_TOKENS, *BATCHED_TOKENS)
+    return BATCHED_TOKENS if limits.tpot_s is None else (*SHORT_BATCHED_TOKENS, *BATCHED_TOKENS)
+
+
+def batched_tokens(resolved: Resolved, asked: Sequence[int]) -> tuple[int, ...]:
+    """Return the token budgets in question: as stated, else the engine's own and those asked that hold an image."""
     own = resolved.settings.max_num_batched_tokens
     if resolved.stated.max_num_batched_tokens is not None:
         return (own,)
     longest = encoder_tokens(resolved.model.architecture, replace(resolved.settings, max_num_batched_tokens=1))
     floor = max(longest, resolved.stated.max_num_seqs or 1)
-    asked = BATCHED_TOKENS if is_hurried else (FEWEST_BATCHED_TOKENS, *BATCHED_TOKENS)
     return tuple(sorted({own, *(tokens for tokens in asked if tokens >= floor)}))
 
 

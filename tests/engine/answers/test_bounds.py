@@ -68,7 +68,7 @@ def some_questions(seed: int, count: int) -> list[Question]:
 
 @pytest.mark.parametrize("seed", range(SHARES))
 def test_no_deployment_that_was_left_out_would_have_won(seed: int) -> None:
-    for asked in some_questions(100 + seed, 50):
+    for asked in some_questions(100 + seed, 12):
         chosen = best(deployments(question(asked)), question(asked))
         everything = best(deployments(question(asked), hope=1e9), question(asked))
 
@@ -100,7 +100,7 @@ def test_short_answers_are_given_no_more_gpus_than_a_stated_pair_takes() -> None
 @pytest.mark.parametrize("seed", range(SHARES))
 def test_no_answer_breaks_its_own_limit(seed: int) -> None:
     answered = 0
-    for asked in some_questions(200 + seed, 75):
+    for asked in some_questions(200 + seed, 45):
         found = size(question(asked))
         if not found.feasible:
             continue
@@ -112,7 +112,7 @@ def test_no_answer_breaks_its_own_limit(seed: int) -> None:
         if "tpot_s" in asked:
             assert found.latency.tpot_s.p95 <= asked["tpot_s"], asked
 
-    assert answered > 50
+    assert answered > 30
 
 
 @pytest.mark.parametrize("seed", range(2))

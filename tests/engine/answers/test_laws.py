@@ -113,6 +113,12 @@ def test_longer_requests_never_need_fewer_gpus(asked: SizeQuestion, more: int) -
     assert not long.feasible or (short.feasible and short.gpus <= long.gpus)
 
 
+def test_a_pool_that_its_error_may_leave_empty_is_filled_with_fewer() -> None:
+    short, long = (size(question("qwen3-235b-a22b", "l4", 53, tokens)) for tokens in (7, 55))
+
+    assert short.gpus <= long.gpus == 24
+
+
 @QUICK
 @given(questions)
 def test_capacity_carries_what_size_returned_and_one_replica_less_does_not(asked: SizeQuestion) -> None:

@@ -35,7 +35,9 @@ def test_too_few_gpus_for_the_stated_layout_are_refused(asked: Asked) -> None:
 def test_a_cap_is_chosen_where_more_arrivals_keep_pace_so(asked: Asked) -> None:
     limits = Limits(ttft_s=5.0, tpot_s=0.05)
     question = capacity_of(asked("gemma-3-27b-it", "h200", load=arrivals(60.0, 2_000), limits=limits), 8)
-    question = replace(question, layout=StatedLayout(tensor_parallel_size=1, pipeline_parallel_size=1))
+    settings = replace(question.settings, max_num_batched_tokens=8_192)
+    layout = StatedLayout(tensor_parallel_size=1, pipeline_parallel_size=1)
+    question = replace(question, layout=layout, settings=settings)
     paced = largest(question, resolve_capacity(question))
     own = largest(
         replace(question, settings=replace(question.settings, max_num_seqs=1_024)), resolve_capacity(question)

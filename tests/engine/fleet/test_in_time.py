@@ -8,7 +8,7 @@ from service.engine.fleet.deployments import deployment_of, plan_for, resolve_si
 from service.engine.fleet.in_time import budgets_in_time, is_estimated_in_time, needs_room
 from service.engine.fleet.planned import held_of
 from service.engine.fleet.questions import StatedSettings
-from service.engine.fleet.variants import Planner, batched_tokens, roomiest, variants
+from service.engine.fleet.variants import Planner, batched_tokens, budgets_for, roomiest, variants
 from service.engine.inputs import Layout, Limits, Load
 from tests.engine.conftest import Asked, arrivals, users
 
@@ -28,7 +28,7 @@ def test_whatever_carries_the_load_is_among_what_is_tried(
     planner = Planner(
         lambda other: plan_for(question, other, layout),
         lambda other: held_of(other, layout, load.input_tokens, load.output_tokens),
-        is_hurried=True,
+        budgets_for(limits, is_timed=True),
     )
     roomy = roomiest(resolved, planner)
     carried = 0
@@ -61,8 +61,10 @@ def test_without_limits_every_budget_is_tried_and_a_stated_one_alone(asked: Aske
     resolved = resolve_size(question)
     plan = plan_for(question, resolved, ONE)
 
-    assert budgets_in_time(question, resolved, plan, inf) == batched_tokens(resolved, is_hurried=False)
+    assert budgets_in_time(question, resolved, plan, inf) == batched_tokens(
+        resolved, budgets_for(Limits(), is_timed=False)
+    )
     assert is_estimated_in_time(question, resolved, ONE, inf)
     assert needs_room(question, plan)
     stated = resolve_size(asked(settings=StatedSettings(max_num_batched_tokens=4_096)))
-    assert batched_tokens(stated, is_hurried=True) == (4_096,)
+    assert batched_tokens(stated, budgets_for(Limits(), is_timed=True)) == (4_096,)
