@@ -239,6 +239,8 @@ def test_an_answer_keeps_the_limits_it_was_asked_for(question: SizeQuestion) -> 
     ids=lambda question: question.model.id,
 )
 def test_pace_is_kept_by_smaller_batches_and_every_lever_saves_what_it_says(question: SizeQuestion) -> None:
+    tokens = 8_192  # short steps would keep the pace as well
+    question = replace(question, settings=StatedSettings(max_num_batched_tokens=tokens))
     found = size(question)
     noted = next(note for note in found.assumptions if note.name == "max_num_seqs")
     cap = noted.value
@@ -247,8 +249,8 @@ def test_pace_is_kept_by_smaller_batches_and_every_lever_saves_what_it_says(ques
     assert "the engine's own cap is 1024" in (noted.source or "")
     assert ("--max-num-seqs", str(cap)) in pairwise(found.engine_args)
     assert found.binding_constraint in ("tpot", "ttft")  # what a full batch keeps waiting may break the other limit
-    assert size(replace(question, settings=StatedSettings(max_num_seqs=cap))).gpus == found.gpus
-    assert size(replace(question, settings=StatedSettings(max_num_seqs=1_024))).gpus > found.gpus
+    assert size(replace(question, settings=StatedSettings(max_num_batched_tokens=tokens, max_num_seqs=cap))).gpus == found.gpus
+    assert size(replace(question, settings=StatedSettings(max_num_batched_tokens=tokens, max_num_seqs=1_024))).gpus > found.gpus
     carried = capacity(
         CapacityQuestion(
             model=question.model,
@@ -259,7 +261,7 @@ def test_pace_is_kept_by_smaller_batches_and_every_lever_saves_what_it_says(ques
             output_tokens=question.load.output_tokens,
             limits=question.limits,
             layout=StatedLayout(tensor_parallel_size=found.layout.tensor_parallel_size, pipeline_parallel_size=1),
-            settings=StatedSettings(),
+            settings=question.settings,
             rules=RULES,
             timers=TIMERS,
         )
