@@ -74,7 +74,8 @@ class Rooms:
 def rooms_of(resolved: Resolved) -> Rooms:
     """Return the rooms of one way to load a model; lengths do not enter."""
     kept = resolved.model.derived.by("rooms", MOST_RESOLVED)
-    key = (resolved.gpu, resolved.stated, resolved.rules)
+    settings = replace(resolved.settings, max_model_len=1)
+    key = (resolved.gpu, resolved.stated, resolved.rules, resolved.checkpoint, settings)
     return cast("Rooms", kept.get_or(key, lambda: Rooms(resolved)))
 
 

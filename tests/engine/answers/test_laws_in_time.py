@@ -249,8 +249,14 @@ def test_pace_is_kept_by_smaller_batches_and_every_lever_saves_what_it_says(ques
     assert "the engine's own cap is 1024" in (noted.source or "")
     assert ("--max-num-seqs", str(cap)) in pairwise(found.engine_args)
     assert found.binding_constraint in ("tpot", "ttft")  # what a full batch keeps waiting may break the other limit
-    assert size(replace(question, settings=StatedSettings(max_num_batched_tokens=tokens, max_num_seqs=cap))).gpus == found.gpus
-    assert size(replace(question, settings=StatedSettings(max_num_batched_tokens=tokens, max_num_seqs=1_024))).gpus > found.gpus
+    assert (
+        size(replace(question, settings=StatedSettings(max_num_batched_tokens=tokens, max_num_seqs=cap))).gpus
+        == found.gpus
+    )
+    assert (
+        size(replace(question, settings=StatedSettings(max_num_batched_tokens=tokens, max_num_seqs=1_024))).gpus
+        > found.gpus
+    )
     carried = capacity(
         CapacityQuestion(
             model=question.model,
