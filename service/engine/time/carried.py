@@ -201,7 +201,8 @@ def _replicas_carrying(replica: Replica, wanted: Demand, limits: Limits, at_most
         return wanted.replicas(most) if most else 0
     if not replica.are_enough(at_most, wanted, limits):
         return None
-    return fewest(lambda count: replica.are_enough(count, wanted, limits), int(at_most), wanted.replicas(guess))
+    first = wanted.replicas(guess) if guess else int(at_most)
+    return fewest(lambda count: replica.are_enough(count, wanted, limits), int(at_most), first)
 
 
 def fewest(are_enough: Callable[[int], bool], enough: int, guess: int) -> int:

@@ -101,6 +101,14 @@ def test_more_load_never_needs_fewer_gpus(question: SizeQuestion, factor: float)
     assert gpus(size(more)) >= gpus(size(question))
 
 
+def test_a_limit_below_the_time_of_a_mean_prompt_is_kept_by_shorter_ones() -> None:
+    # An estimate leaves no room for arrivals there, and half of the prompts are shorter than the mean.
+    question = asked("qwen3-32b", "rtx-5090", arrivals(50, 2_000), Limits(ttft_s=0.3, tpot_s=0.05, percentile=50.0))
+    more = replace(question, load=scaled(question.load, 10))
+
+    assert float("inf") > gpus(size(more)) >= gpus(size(question))
+
+
 @PROBED
 @given(questions, st.floats(1, 10))
 def test_a_looser_limit_never_needs_more_gpus(question: SizeQuestion, factor: float) -> None:
