@@ -55,7 +55,7 @@ class Nearest:
             return known
         for word in words:
             if len(word) > 2 and not SIZE.fullmatch(word):
-                alike = [family for family in self.families if family[0] == word[0]]
+                alike = sorted(family for family in self.families if family[0] == word[0])
                 near = process.extractOne(word, alike, scorer=fuzz.ratio, score_cutoff=SAME_WORD)
                 if near is not None:
                     return str(near[0])
