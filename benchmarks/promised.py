@@ -127,6 +127,7 @@ OVERLOAD: Final = (
 )  # fmt: skip
 LIFE: Final = (
     api("no request that was taken fails on SIGTERM, which ends with 0", "lifecycle", "no_request_that_was_taken_fails_when_the_process_is_told_to_end"),
+    api("a request on its way over a kept connection is answered by a service that ends", "connections", "a_request_on_its_way_over_a_kept_connection_is_answered_by_a_service_that_ends"),
     api("a process amid dear questions ends when told to", "lifecycle", "a_process_in_the_middle_of_dear_questions_ends_when_told_to"),
     api("a killed process leaves writes whole or not at all", "lifecycle", "a_process_killed_in_the_middle_of_writes_leaves_each_whole_or_not_at_all"),
     catalog("a killed import leaves all of it or nothing", "offer_import", "a_process_killed_in_the_middle_of_an_import_leaves_all_of_it_or_nothing"),
