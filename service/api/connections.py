@@ -7,7 +7,6 @@ import json
 import logging
 import resource
 from asyncio import AbstractEventLoop, BaseTransport, TimerHandle, Transport
-from time import monotonic
 from typing import Any, Final, cast
 
 from uvicorn.config import Config
@@ -16,6 +15,7 @@ from uvicorn.server import ServerState
 
 from service.api.front import Asking, Front
 from service.api.headers import SECURITY_HEADERS
+from service.api.seldom import Seldom
 
 MOST_CONNECTIONS: Final = 4096
 DESCRIPTORS_KEPT: Final = 128  # for files, databases and hubs
@@ -27,32 +27,7 @@ IDLE_S: Final = 15  # between requests; longer than the client libraries' own po
 LINGER_S: Final = 1.0  # once told to end: for a request that is on its way over a connection that is kept
 IS_ENDING: Final = "is_ending"
 LOG_EVERY: Final = 1000
-SELDOM_S: Final = 60.0
-OF_STRANGERS: Final = (  # uvicorn's own words for what anybody can send
-    "Invalid HTTP request received.",
-    "Unsupported upgrade request.",
-    "No supported WebSocket library detected.",
-)
 logger = logging.getLogger("uvicorn.error")
-
-
-class Seldom(logging.Filter):
-    """Lets a line that anybody can provoke through once a minute: a flood of requests is no flood of lines."""
-
-    def __init__(self) -> None:
-        """Start with none written."""
-        super().__init__()
-        self._free_at = dict.fromkeys(OF_STRANGERS, 0.0)
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a line is written."""
-        line = next((line for line in OF_STRANGERS if str(record.msg).startswith(line)), None)
-        if line is None:
-            return True
-        is_free = monotonic() >= self._free_at[line]
-        if is_free:
-            self._free_at[line] = monotonic() + SELDOM_S
-        return is_free
 
 
 logger.addFilter(Seldom())
@@ -144,6 +119,9 @@ class Connection(HttpToolsProtocol):
         """Read the body next."""
         self._reads_headers, self._header_bytes = False, 0
         if self.transport.is_closing():
+            return
+        if self.parser.get_http_version() == "1.1" and sum(name == b"host" for name, _ in self.headers) != 1:
+            self._cut(400, "Bad Request", "bad-request", "a request names the host that it is meant for, once")
             return
         self._expect(self.body_s)
         front: Front | None = self.app_state.get("front")
