@@ -40,7 +40,9 @@ DESIGN: Final = (
     Promise("the ledger adds up to the byte", "tests/engine/answers/test_laws.py::test_the_ledger_adds_up_to_the_byte"),
     Promise("errors against measured data are printed, and made again by a command", "tests/test_accuracy.py::test_the_page_has_a_table_and_the_readme_names_it"),
     Promise("what cannot be better is not even planned", "tests/engine/fleet/test_choice.py::test_what_cannot_be_better_is_not_even_planned"),
-    Promise("nothing stated is smaller or cheaper than the answer", "tests/engine/fleet/test_referee.py::test_no_stated_layout_or_setting_is_smaller_or_cheaper"),
+    Promise("nothing stated is smaller or cheaper than the answer, by exhaustive enumeration [faults]", "tests/engine/fleet/test_referee.py::test_nothing_stated_is_smaller_or_cheaper", ("decision.json:size, memory:faults", "decision.json:size, limits:faults", "decision.json:recommend, memory:faults")),
+    benchmark("more GPUs carry no less, for every model [faults]", "decision", "decision.json:capacity, memory:faults"),
+    benchmark("every command starts, for every model on six GPUs [faults]", "decision", "decision.json:commands:faults"),
     Promise("no answer breaks its own limit", "tests/engine/answers/test_bounds.py::test_no_answer_breaks_its_own_limit"),
     Promise("what the engine refuses to start is refused", "tests/engine/test_kv_oracle_gpus.py::test_what_the_engine_refuses_to_start_is_refused"),
     catalog("every figure has a source and a date", "seed", "every_figure_has_a_source_and_a_date"),
@@ -127,6 +129,7 @@ OVERLOAD: Final = (
 )  # fmt: skip
 LIFE: Final = (
     api("no request that was taken fails on SIGTERM, which ends with 0", "lifecycle", "no_request_that_was_taken_fails_when_the_process_is_told_to_end"),
+    api("a request on its way over a kept connection is answered by a service that ends", "connections", "a_request_on_its_way_over_a_kept_connection_is_answered_by_a_service_that_ends"),
     api("a process amid dear questions ends when told to", "lifecycle", "a_process_in_the_middle_of_dear_questions_ends_when_told_to"),
     api("a killed process leaves writes whole or not at all", "lifecycle", "a_process_killed_in_the_middle_of_writes_leaves_each_whole_or_not_at_all"),
     catalog("a killed import leaves all of it or nothing", "offer_import", "a_process_killed_in_the_middle_of_an_import_leaves_all_of_it_or_nothing"),

@@ -7,7 +7,6 @@ import json
 import logging
 import resource
 from asyncio import AbstractEventLoop, BaseTransport, TimerHandle, Transport
-from time import monotonic
 from typing import Any, Final, cast
 
 from uvicorn.config import Config
@@ -16,6 +15,7 @@ from uvicorn.server import ServerState
 
 from service.api.front import Asking, Front
 from service.api.headers import SECURITY_HEADERS
+from service.api.seldom import Seldom
 
 MOST_CONNECTIONS: Final = 4096
 DESCRIPTORS_KEPT: Final = 128  # for files, databases and hubs
@@ -24,33 +24,10 @@ MOST_HEADERS: Final = 100
 HEADERS_S: Final = 10.0  # from the first byte of a request to the end of its headers, or from connecting
 BODY_S: Final = 20.0  # from there to the end of its body
 IDLE_S: Final = 15  # between requests; longer than the client libraries' own pools would reuse is no use
+LINGER_S: Final = 1.0  # once told to end: for a request that is on its way over a connection that is kept
+IS_ENDING: Final = "is_ending"
 LOG_EVERY: Final = 1000
-SELDOM_S: Final = 60.0
-OF_STRANGERS: Final = (  # uvicorn's own words for what anybody can send
-    "Invalid HTTP request received.",
-    "Unsupported upgrade request.",
-    "No supported WebSocket library detected.",
-)
 logger = logging.getLogger("uvicorn.error")
-
-
-class Seldom(logging.Filter):
-    """Lets a line that anybody can provoke through once a minute: a flood of requests is no flood of lines."""
-
-    def __init__(self) -> None:
-        """Start with none written."""
-        super().__init__()
-        self._free_at = dict.fromkeys(OF_STRANGERS, 0.0)
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a line is written."""
-        line = next((line for line in OF_STRANGERS if str(record.msg).startswith(line)), None)
-        if line is None:
-            return True
-        is_free = monotonic() >= self._free_at[line]
-        if is_free:
-            self._free_at[line] = monotonic() + SELDOM_S
-        return is_free
 
 
 logger.addFilter(Seldom())
@@ -70,7 +47,7 @@ class Connection(HttpToolsProtocol):
     """One connection; a client that is too slow, or sends too much, is told so and cut."""
 
     most = most_connections()
-    headers_s, body_s = HEADERS_S, BODY_S
+    headers_s, body_s, linger_s = HEADERS_S, BODY_S, LINGER_S
     num_refused = 0
 
     def __init__(
@@ -98,6 +75,8 @@ class Connection(HttpToolsProtocol):
             self._cut(503, "Service Unavailable", "busy", "too many connections are open; ask again")
             return
         self._expect(self.headers_s)
+        if self._is_ending:  # it was taken in the moment in which the door closed
+            self._linger()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
@@ -141,12 +120,21 @@ class Connection(HttpToolsProtocol):
         self._reads_headers, self._header_bytes = False, 0
         if self.transport.is_closing():
             return
+        if self.parser.get_http_version() == "1.1" and sum(name == b"host" for name, _ in self.headers) != 1:
+            self._cut(400, "Bad Request", "bad-request", "a request names the host that it is meant for, once")
+            return
         self._expect(self.body_s)
         front: Front | None = self.app_state.get("front")
         if front is not None and not self.flow.write_paused and not self._is_answering:
             self._asking = front.asking(self.parser.get_method(), self.url, self.headers)
         if self._asking is None:
-            super().on_headers_complete()
+            self._begin()
+
+    def _begin(self) -> None:
+        """Hand the request to the application; the last of a connection says so."""
+        super().on_headers_complete()
+        if self._is_ending and self.cycle is not None:
+            self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         """Read some of the body."""
@@ -173,7 +161,7 @@ class Connection(HttpToolsProtocol):
         front: Front = self.app_state["front"]
         if self._asking is None or self.transport.is_closing():
             return True
-        stays = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
+        stays = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive() and not self._is_ending
         body = b"".join(self._held)
         answer = front.answer(self._asking, body, self.server_state.default_headers, stays=stays)
         if answer is None:
@@ -189,15 +177,33 @@ class Connection(HttpToolsProtocol):
     def _go_the_long_way(self) -> None:
         """Hand a question that was held to the application, as far as it has come."""
         body, self._asking, self._held = b"".join(self._held), None, []
-        super().on_headers_complete()
+        self._begin()
         if body:
             super().on_body(body)
 
+    @property
+    def _is_ending(self) -> bool:
+        return IS_ENDING in self.app_state
+
     def shutdown(self) -> None:
-        """Take no further request; what has begun is answered."""
+        """Answer what has begun, and what is on its way: to close at once would drop a request that nobody read yet."""
+        self.app_state[IS_ENDING] = True
         if self._asking is not None and not self.transport.is_closing():
             self._go_the_long_way()
-        super().shutdown()
+        if self._is_answering and not self.cycle.response_started:
+            self.cycle.keep_alive = False
+        else:
+            self._linger()
+
+    def _linger(self) -> None:
+        self.loop.call_later(self.linger_s, self._leave)
+
+    def _leave(self) -> None:
+        """Close, unless a request has begun to arrive, which will be the last, or its answer has begun to leave."""
+        if self._is_answering:
+            self._linger()
+        elif not (self._header_bytes or self._asking or self.transport.is_closing()):
+            self.transport.close()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the text of uvicorn's own
         """Answer what is no HTTP as every other mistake is answered."""

@@ -21,7 +21,7 @@ from service.engine.fleet.questions import Offer
 from service.engine.inputs import Gpu
 
 MAX_SUGGESTIONS: Final = 3
-SUGGESTION_SCORE: Final = 55  # below it a suggestion confuses more than it helps [per cent]
+SUGGESTION_SCORE: Final = 65  # at 60, three letters in a row of any long name are enough [per cent]
 Kept = TypeVar("Kept", ModelEntry, GpuEntry, OfferEntry)
 Built = TypeVar("Built")
 

@@ -21,9 +21,16 @@ from tests.conftest import seeded_service, service_settings
 class Served:
     """Where a service listens, and how to talk to it in bytes."""
 
-    def __init__(self, port: int, app: FastAPI) -> None:
-        self.port, self.app = port, app
-        self.url = f"http://127.0.0.1:{port}"
+    def __init__(self, port: int, app: FastAPI, server: uvicorn.Server | None = None) -> None:
+        self.port, self.app, self._server = port, app, server
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def end(self) -> None:
+        """Tell it to end, and wait until it takes no further connection."""
+        assert self._server is not None
+        self._server.should_exit = True
+        while self._server.servers[0].sockets:
+            time.sleep(0.005)
 
     def connected(self, patience_s: float = 20) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=patience_s)
@@ -62,7 +69,7 @@ def served(
         while not server.started:
             assert thread.is_alive()
             time.sleep(0.01)
-        yield Served(server.servers[0].sockets[0].getsockname()[1], app)
+        yield Served(server.servers[0].sockets[0].getsockname()[1], app, server)
     finally:
         server.should_exit = True
         thread.join()

@@ -143,6 +143,35 @@ def test_more_connections_than_allowed_are_told_so_and_the_others_are_served(
     assert b"retry-after: 1" in refused.lower()
 
 
+def test_a_request_on_its_way_over_a_kept_connection_is_answered_by_a_service_that_ends(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """And told to come no more; a client that keeps its connection busy loses nothing."""
+
+    class Patient(Connection):
+        linger_s = 10.0
+
+    with served(tmp_path_factory.mktemp("ending"), Patient) as service:
+        connections = [service.connected() for _ in range(3)]
+        kept, question, streamed = connections
+        kept.sendall(get().replace(b"connection: close\r\n", b""))
+        first = kept.recv(65_536)
+        service.end()
+        kept.sendall(get().replace(b"connection: close\r\n", b""))
+        question.sendall(b"GET /size?model=qwen3-8b&gpu=h100 HTTP/1.1\r\nhost: here\r\n\r\n")
+        streamed.sendall(
+            b"POST /size HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\ncontent-length: 2\r\n"
+        )
+        streamed.sendall(b"\r\n{}")
+        answers = [heard(connection) for connection in connections]
+        for connection in connections:
+            connection.close()
+
+    assert b"connection: close" not in first
+    assert [status_of(answer) for answer in answers] == [200, 422, 422]
+    assert all(b"connection: close" in answer for answer in answers)
+
+
 def test_no_more_connections_are_taken_than_there_are_descriptors_for() -> None:
     import resource  # noqa: PLC0415
 

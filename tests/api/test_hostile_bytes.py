@@ -6,8 +6,9 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
-from service.api.connections import OF_STRANGERS, Seldom, logger
+from service.api.connections import logger
 from service.api.problems import MOST_BYTES
+from service.api.seldom import OF_STRANGERS, Seldom
 from tests.api.hostile_bytes import ASKED, BYTES, COMPOSED
 from tests.api.served import Served, served
 from tests.conftest import API_KEY

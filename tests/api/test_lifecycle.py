@@ -94,7 +94,7 @@ def test_no_request_that_was_taken_fails_when_the_process_is_told_to_end(tmp_pat
         for thread in threads:
             thread.join()
 
-    # A connection that is kept may be closed in the moment its next request leaves; HTTP clients send that one again.
+    # Whoever says nothing for a second may find its connection closed in the moment in which its next request leaves.
     assert set(outcomes) <= {"200", "503", "not taken", "RemoteProtocolError", "ReadError"}
     assert outcomes["RemoteProtocolError"] + outcomes["ReadError"] <= 1
     assert code == 0

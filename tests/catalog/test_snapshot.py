@@ -118,6 +118,13 @@ def test_misspelt_names_get_suggestions(catalog: Snapshot, typed: str, meant: st
     assert meant in refusal.value.suggestions
 
 
+@pytest.mark.parametrize("typed", ["nope", "foo", "nope-gpu", "toaster"])
+def test_a_name_like_none_gets_no_suggestion(catalog: Snapshot, typed: str) -> None:
+    with pytest.raises(NotInCatalogError) as refusal:
+        catalog.gpu(typed)
+    assert refusal.value.suggestions == ()
+
+
 def test_a_model_without_a_rule_is_refused_alone_and_forgets_who_asked() -> None:
     strange = model(config={"architectures": ["NoSuchForCausalLM"]})
     _, gpus, _ = seed_entries()

@@ -28,23 +28,11 @@ def plan_replica(
     accuracy/results/v0.19.0/logs/google-gemma-2-9b-it--h100-80gb--tp1pp1dp1--8192.log):
 
     >>> from service.catalog.engine_rules import rules_for
-    >>> from service.engine.families import parse_architecture
-    >>> gemma = parse_architecture({
-    ...     "architectures": ["Gemma2ForCausalLM"], "hidden_size": 3_584, "intermediate_size": 14_336,
-    ...     "num_hidden_layers": 42, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256,
-    ...     "vocab_size": 256_000, "max_position_embeddings": 8_192, "sliding_window": 4_096})
-    >>> gpu = Gpu(
-    ...     id="h100", name="NVIDIA H100 80GB HBM3", vendor="nvidia", architecture="hopper", compute_capability="9.0",
-    ...     memory_bytes=int(79.19 * 2**30), memory_bandwidth_bytes_per_s=3.35e12, peak_flop_per_s={},
-    ...     gpus_per_node=8, scale_up_domain_gpus=8, scale_up_bytes_per_s=4.5e11, scale_out_bytes_per_s=5e10)
-    >>> from service.engine.facts import Checkpoint
-    >>> from service.engine.formats.quantization import UNQUANTIZED
-    >>> checkpoint = Checkpoint(
-    ...     weight_format="bf16", quantization=UNQUANTIZED, hf_id=None, is_default=True, kv_cache_dtype=None,
-    ...     source=None)
-    >>> model = ModelFacts(id="gemma-2-9b-it", architecture=gemma, checkpoints=(checkpoint,), source=None)
+    >>> from service.catalog.seeded import seeded_gpu, seeded_model
+    >>> gemma = seeded_model("gemma-2-9b")
+    >>> h100 = seeded_gpu("h100")
     >>> stated = StatedSettings(gpu_memory_utilization=0.95, max_model_len=8_192, max_num_batched_tokens=8_192)
-    >>> plan = plan_replica(model, gpu, Layout(), stated, rules_for("vllm", "0.19"))
+    >>> plan = plan_replica(gemma, h100, Layout(), stated, rules_for("vllm", "0.19"))
     >>> round(plan.memory.kv_cache_bytes / 2**30, 1), round(plan.kv_cache.max_concurrency, 1)
     (54.1, 20.6)
 

@@ -48,11 +48,8 @@ def activation_bytes(
     accuracy/results/v0.19.0/logs/google-gemma-2-9b-it--h100-80gb--tp1pp1dp1--8192.log):
 
     >>> from service.catalog.engine_rules import rules_for
-    >>> from service.engine.families import parse_architecture
-    >>> gemma = parse_architecture({
-    ...     "architectures": ["Gemma2ForCausalLM"], "hidden_size": 3_584, "intermediate_size": 14_336,
-    ...     "num_hidden_layers": 42, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256,
-    ...     "vocab_size": 256_000, "max_position_embeddings": 8_192, "sliding_window": 4_096})
+    >>> from service.catalog.seeded import seeded_model
+    >>> gemma = seeded_model("gemma-2-9b").architecture
     >>> settings = EngineSettings(
     ...     gpu_memory_utilization=0.95, kv_cache_dtype="bf16", max_model_len=8_192, max_num_batched_tokens=8_192,
     ...     max_num_seqs=1_024)
@@ -96,6 +93,21 @@ def encoder_tokens(architecture: Architecture, settings: EngineSettings) -> int:
     longest = architecture.encoder.max_tokens_per_item
     budget = max(settings.max_num_batched_tokens, longest)
     return budget - budget % longest
+
+
+def fewest_batched_tokens(architecture: Architecture, device: Device) -> int:
+    """Return the smallest token budget that the engine starts with: that of an image whose tokens see each other.
+
+    Images of other models are read in pieces, like text.
+
+    Source:
+        vLLM 0.33 `v1/core/encoder_cache_manager.py` (`compute_mm_encoder_budget`: "Chunked MM input disabled but
+        max_tokens_per_mm_item ... is larger than max_num_batched_tokens"), `platforms/cuda.py` (`is_mm_prefix_lm`).
+    """
+    is_whole = architecture.sees_images_both_ways and device.is_vllm_on_cuda and device.plan.reads_images_whole
+    if architecture.encoder is None or not is_whole:
+        return 1
+    return max(architecture.encoder.max_tokens_per_item, 1)
 
 
 @derived(64)

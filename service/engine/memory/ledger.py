@@ -43,20 +43,14 @@ def memory_per_gpu(
     (jgchn/llm-d-planner on GitHub, the same log as of `cuda_graph_bytes`):
 
     >>> from service.catalog.engine_rules import rules_for
-    >>> from service.engine.families import parse_architecture
-    >>> gemma = parse_architecture({
-    ...     "architectures": ["Gemma2ForCausalLM"], "hidden_size": 3_584, "intermediate_size": 14_336,
-    ...     "num_hidden_layers": 42, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256,
-    ...     "vocab_size": 256_000, "max_position_embeddings": 8_192, "sliding_window": 4_096})
+    >>> from service.catalog.seeded import seeded_gpu, seeded_model
+    >>> gemma = seeded_model("gemma-2-9b").architecture
     >>> settings = EngineSettings(
     ...     gpu_memory_utilization=0.95, kv_cache_dtype="bf16", max_model_len=8_192, max_num_batched_tokens=8_192,
     ...     max_num_seqs=1_024)
-    >>> gpu = Gpu(
-    ...     id="h100", name="NVIDIA H100 80GB HBM3", vendor="nvidia", architecture="hopper", compute_capability="9.0",
-    ...     memory_bytes=int(79.19 * 2**30), memory_bandwidth_bytes_per_s=3.35e12, peak_flop_per_s={},
-    ...     gpus_per_node=8, scale_up_domain_gpus=8, scale_up_bytes_per_s=4.5e11, scale_out_bytes_per_s=5e10)
+    >>> h100 = seeded_gpu("h100")
     >>> ledger = memory_per_gpu(
-    ...     architecture=gemma, rank_weight_bytes=int(17.22 * 2**30), gpu=gpu, layout=Layout(), settings=settings,
+    ...     architecture=gemma, rank_weight_bytes=int(17.22 * 2**30), gpu=h100, layout=Layout(), settings=settings,
     ...     rules=rules_for("vllm", "0.19"))
     >>> terms = ledger.activation_bytes, ledger.non_torch_bytes, ledger.kv_cache_bytes
     >>> [round(term / 2**30, 1) for term in terms]
@@ -175,19 +169,13 @@ def cuda_graph_bytes(
     accuracy/results/v0.19.0/logs/google-gemma-2-9b-it--h100-80gb--tp1pp1dp1--8192.log):
 
     >>> from service.catalog.engine_rules import rules_for
-    >>> from service.engine.families import parse_architecture
-    >>> gemma = parse_architecture({
-    ...     "architectures": ["Gemma2ForCausalLM"], "hidden_size": 3_584, "intermediate_size": 14_336,
-    ...     "num_hidden_layers": 42, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256,
-    ...     "vocab_size": 256_000, "max_position_embeddings": 8_192, "sliding_window": 4_096})
+    >>> from service.catalog.seeded import seeded_gpu, seeded_model
+    >>> gemma = seeded_model("gemma-2-9b").architecture
     >>> settings = EngineSettings(
     ...     gpu_memory_utilization=0.95, kv_cache_dtype="bf16", max_model_len=8_192, max_num_batched_tokens=8_192,
     ...     max_num_seqs=1_024)
-    >>> gpu = Gpu(
-    ...     id="h100", name="NVIDIA H100 80GB HBM3", vendor="nvidia", architecture="hopper", compute_capability="9.0",
-    ...     memory_bytes=int(79.19 * 2**30), memory_bandwidth_bytes_per_s=3.35e12, peak_flop_per_s={},
-    ...     gpus_per_node=8, scale_up_domain_gpus=8, scale_up_bytes_per_s=4.5e11, scale_out_bytes_per_s=5e10)
-    >>> round(cuda_graph_bytes(gemma, Layout(), settings, rules_for("vllm", "0.19"), gpu) / 2**30, 2)
+    >>> h100 = seeded_gpu("h100")
+    >>> round(cuda_graph_bytes(gemma, Layout(), settings, rules_for("vllm", "0.19"), h100) / 2**30, 2)
     1.09
 
     Source:

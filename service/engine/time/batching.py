@@ -105,7 +105,7 @@ def scheduler_settings(
     drafted = settings.num_speculative_tokens
     return SchedulerSettings(
         max_num_batched_tokens=settings.max_num_batched_tokens,
-        max_num_seqs=max(settings.max_num_seqs // layout.pipeline_parallel_size, 1),
+        max_num_seqs=ceil(settings.max_num_seqs / layout.pipeline_parallel_size),  # the fullest stage's
         prefix_cache_hit_fraction=traffic.prefix_cache_hit_fraction,
         reserves_output=rules.serving_engine.reserves_output,
         reads_alone=rules.serving_engine.reads_alone,

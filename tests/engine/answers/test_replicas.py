@@ -49,3 +49,11 @@ def test_a_pod_that_carries_nothing_says_why(asked: Asked) -> None:
     assert (large.feasible, large.replicas, slow.feasible) == (False, 0, False)
     assert "more memory" in large.would_fit[0]
     assert slow.would_fit[0].startswith("ttft_s of at least")
+
+
+def test_copies_of_a_dense_model_are_a_pod_where_they_are_asked_for(asked: Asked) -> None:
+    question = asked("llama-3.1-8b", load=users(64), layout=StatedLayout(data_parallel_size=2))
+
+    answer = replicas(question)
+
+    assert (answer.layout.data_parallel_size, answer.gpus_per_replica, answer.feasible) == (2, 2, True)
