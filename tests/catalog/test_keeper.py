@@ -158,6 +158,11 @@ POISON = {
     "price": "UPDATE offers SET usd_per_hour = 5e-300 WHERE id = 'other-offer'",
     "no default": "DELETE FROM checkpoints WHERE model_id = 'other-model'",
     "shared name": "UPDATE gpus SET name = 'Made Up 100GB' WHERE id = 'other-gpu'",
+    "zero bandwidth": zeroed("memory_bandwidth_bytes_per_s"),
+    "zero memory": zeroed("memory_bytes"),
+    "unknown layer kind": configured(layer_types=["sideways_attention"] * 32),
+    "broken config": configured(num_attention_heads=None),
+    "a list for a config": "UPDATE models SET config = '[]' WHERE id = 'other-model'",
 }
 SQLITE_POISON = {
     "date": "UPDATE offers SET as_of = 'yesterday' WHERE id = 'other-offer'",
