@@ -1,5 +1,7 @@
 """Which of several deployments is the best: by an aim, among equals by latency.
 
+Where the price is the aim, GPUs that are paid for anyway are put to work as far as that is faster.
+
 Among those that are as fast, one whose kernels were measured stands before one that data sheets tell of, then the
 plainer layout.
 """
@@ -35,6 +37,8 @@ def best(candidates: Sequence[Deployment], question: SizeQuestion, objective: Ob
     aim = aim_of(objective, question.gpu, question.offers)
     merits = [aim.merit(each.layout, each.replicas) for each in feasible]
     equals = [each for each, merit in zip(feasible, merits, strict=True) if merit == min(merits)]
+    if objective == "cost":
+        equals = _at_work(equals, question)
     if len(equals) == 1:
         return equals[0]
     by_price = aim_of("cost", question.gpu, question.offers)
@@ -42,6 +46,18 @@ def best(candidates: Sequence[Deployment], question: SizeQuestion, objective: Ob
         _as_fast(equals, question),
         key=lambda each: (by_price.merit(each.layout, each.replicas), _is_guessed(each), simplicity(each.layout)),
     )
+
+
+def _at_work(candidates: Sequence[Deployment], question: SizeQuestion) -> list[Deployment]:
+    """Return those of one price with as many GPUs as the fastest needs: idle only where that is as fast.
+
+    Times of one model on one GPU type rest on one basis, whose error they share.
+    """
+    if len({each.gpus for each in candidates}) == 1:
+        return list(candidates)
+    seen = [latency_s(each, question) for each in candidates]
+    gpus = min(each.gpus for each, time_s in zip(candidates, seen, strict=True) if time_s <= ALIKE * min(seen))
+    return [each for each in candidates if each.gpus == gpus]
 
 
 def _is_guessed(deployment: Deployment) -> bool:

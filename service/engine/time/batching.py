@@ -101,7 +101,7 @@ def scheduler_settings(plan: MemoryPlan, traffic: Traffic) -> SchedulerSettings:
     settings, drafted = plan.settings, plan.settings.num_speculative_tokens
     return SchedulerSettings(
         max_num_batched_tokens=settings.max_num_batched_tokens,
-        max_num_seqs=max(settings.max_num_seqs // plan.layout.pipeline_parallel_size, 1),
+        max_num_seqs=ceil(settings.max_num_seqs / plan.layout.pipeline_parallel_size),  # the fullest stage's
         prefix_cache_hit_fraction=traffic.prefix_cache_hit_fraction,
         reserves_output=plan.rules.serving_engine.reserves_output,
         reads_alone=plan.rules.serving_engine.reads_alone,

@@ -17,7 +17,7 @@ SHORTEST_READ_S: Final = 1e-6
 def pace_s(serving: Serving, users: int) -> float:
     """Return the mean time per output token that users in flight see. [s].
 
-        tpot = decode(n, context) + min((n - 1) / output x prompt, fullest)
+        tpot = min(decode(n, context) + (n - 1) / output x prompt, fullest)
 
     n requests decode side by side; for each token that one of them makes, the engine also reads its
     share of the prompts that take the others' places, and no more of them than its fullest step holds:
