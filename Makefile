@@ -10,7 +10,7 @@ PORT ?= 8000
 COMPILE := $(BIN)/python -c "from service.engine.time.ready import make_ready; make_ready()"
 
 .DEFAULT_GOAL := help
-.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench overload image-rehearsal soak seen promises way figures examples openapi lint-openapi sbom audit lock clean
+.PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench overload decision image-rehearsal soak seen promises way figures examples openapi lint-openapi sbom audit lock clean
 
 help: ## Show the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-10s %s\n", $$1, $$2}'
@@ -80,6 +80,9 @@ bench: $(VENV)/.dev ## Benchmarks, reported and never asserted; over HTTP beside
 
 overload: $(VENV)/.dev ## Goodput beyond capacity, and the shell beside a bare route
 	$(BIN)/python -m benchmarks.overload
+
+decision: $(VENV)/.dev ## Every stated deployment against what is chosen, GPUs that grow in number, every command (a quarter of an hour)
+	$(BIN)/python -m benchmarks.decision
 
 image-rehearsal: $(VENV)/.dev ## The Dockerfile's own lines without a container: locked install, compiled loop, a start that is not root's (2 minutes)
 	$(BIN)/python -m benchmarks.image

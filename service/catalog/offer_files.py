@@ -47,6 +47,8 @@ THIRD_PARTY_HOSTS: Final = frozenset({"vast", "tensordock", "salad", "akash", "s
 MOST_CELL_SHOWN: Final = 60
 MARKETPLACE = "community"
 NOT_IN_ID: Final = re.compile(r"[^a-z0-9._-]+")
+GPU_NAME: Final = re.compile(r"'Name': '([^']+)'")
+ON_ANYBODYS: Final = re.compile(r"(^|[-_])community($|[-_])", re.IGNORECASE)
 MEMORY_MIB: Final = re.compile(r"'SizeInMiB': ([0-9]+)")
 Row = Mapping[str, str]
 
@@ -148,18 +150,37 @@ def _offers(row: Row, kind: Kind, catalog: Snapshot, stated: Stated) -> Iterator
                 yield _entry(catalog, {**shared, "usd_per_hour": _number(row["price"]), "purchase": _bought(spot=spot)})
         case "skypilot":
             if _number(row["AcceleratorCount"]) and row["AcceleratorName"]:
-                gpu = _gpu(catalog, row["AcceleratorName"], _skypilot_memory(row))
+                gpu = _skypilot_gpu(catalog, row)
                 shared = _shared(stated, kind, row["InstanceType"], row["Region"], gpu, row["AcceleratorCount"])
                 for column, spot in (("Price", False), ("SpotPrice", True)):
                     if price := _number(row[column]):
                         yield _entry(catalog, {**shared, "usd_per_hour": price, "purchase": _bought(spot=spot)})
 
 
+def _skypilot_gpu(catalog: Snapshot, row: Row) -> str:
+    """Return the id of a line's GPU: by the provider's own name for it, which tells PCIe from SXM, or by SkyPilot's.
+
+    Raises:
+        _UnknownGpuError: the catalog has neither.
+    """
+    memory_gb, own = _skypilot_memory(row), GPU_NAME.search(row.get("GpuInfo") or "")
+    if own is not None:
+        try:
+            return _gpu(catalog, own[1], memory_gb)
+        except _UnknownGpuError:
+            pass
+    return _gpu(catalog, row["AcceleratorName"], memory_gb)
+
+
 def _skypilot_memory(row: Row) -> str:
-    """Return the GB of one GPU: as the line states them, or those that SkyPilot means by a bare A100."""
+    """Return the GB of one GPU: as the line states them, or those that SkyPilot means by a bare A100.
+
+    RunPod's lines state GB under the name of MiB.
+    """
     stated = MEMORY_MIB.search(row.get("GpuInfo") or "")
     if stated:
-        return f"{int(stated[1]) / 1024:.0f}"
+        size = int(stated[1])
+        return f"{size / 1024 if size >= 1024 else size:.0f}"
     return "40" if row["AcceleratorName"] == "A100" else ""
 
 
@@ -184,7 +205,7 @@ def _shared(stated: Stated, kind: Kind, instance: str, region: str, gpu: str, co
         "region": region or "any",
         "gpu": gpu,
         "gpu_count": _number(count),
-        "tier": MARKETPLACE if stated.provider in THIRD_PARTY_HOSTS else "secure",
+        "tier": MARKETPLACE if stated.provider in THIRD_PARTY_HOSTS or ON_ANYBODYS.search(instance) else "secure",
         "as_of": stated.as_of,
         "source": {"url": SOURCES[kind], "checked_on": stated.checked_on},
     }
@@ -226,9 +247,11 @@ def _gpu(catalog: Snapshot, name: str, memory_gb: str) -> str:
     bare = name.strip()
     for spelled in ((f"{bare} {memory_gb}GB", f"{bare}-{memory_gb}GB") if memory_gb else ()) + (bare,):
         try:
-            return catalog.gpu(spelled).id
+            reading = catalog.called_gpus.read(spelled)
         except NotInCatalogError:
             continue
+        if reading.gpu_count is None:  # of an instance's name, or several GPUs, a line would count twice
+            return reading.gpu_id
     raise _UnknownGpuError(f"{bare!r}" + (f" with {memory_gb} GB" if memory_gb else ""))
 
 

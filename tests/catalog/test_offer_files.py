@@ -120,3 +120,25 @@ def test_gpus_that_nobody_knows_are_skipped_only_when_asked(tmp_path: Path, cata
     assert read(tmp_path, strange, catalog).faults == ("line 3: the catalog has no GPU 'K520' with 4 GB",)
     skipped = read(tmp_path, strange, catalog, skip=True)
     assert (len(skipped.offers), skipped.skipped_gpus) == (1, ("'K520' with 4 GB",))
+
+
+def test_runpod_s_lines_tell_pcie_from_sxm_and_whose_servers(tmp_path: Path, catalog: Snapshot) -> None:
+    """Lines of SkyPilot's own file for RunPod (catalogs/v8/runpod/vms.csv), whose memory is in GB whatever it is called."""
+    head = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Region,SpotPrice,Price,AvailabilityZone,GpuInfo\n"
+    info = (
+        "\"{'Gpus': [{'Name': 'A100 %s', 'Manufacturer': 'Nvidia', 'Count': 1, 'MemoryInfo': {'SizeInMiB': 80}}], "
+        "'TotalGpuMemoryInMiB': 80}\""
+    )
+    lines = (
+        f"1x_A100-80GB_SECURE,A100-80GB,1.0,8.0,117.0,IN,1.39,1.39,AP-IN-1,{info % 'PCIe'}\n"
+        f"1x_A100-80GB-SXM_COMMUNITY,A100-80GB-SXM,1.0,8.0,117.0,US,,1.29,US,{info % 'SXM'}\n"
+        "cpu5m-8-64,,,8.0,64.0,US,,0.52,US-WA-1,\n"
+    )
+    listed = read(tmp_path, head + lines, catalog, "runpod/vms.csv")
+
+    assert listed.faults == ()
+    assert [(offer.gpu, offer.tier, offer.purchase, offer.usd_per_hour) for offer in listed.offers] == [
+        ("a100-pcie-80gb", "secure", "on-demand", 1.39),
+        ("a100-pcie-80gb", "secure", "spot", 1.39),
+        ("a100-sxm-80gb", "community", "on-demand", 1.29),
+    ]

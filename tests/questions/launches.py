@@ -89,7 +89,14 @@ def _sizes(flags: Mapping[str, str], text: Mapping[str, Any]) -> Iterator[str]:
     stored = first(text, "num_key_value_heads", "num_kv_heads", "n_head_kv")
     if spread > 1 and not text.get("kv_lora_rank") and stored and spread > ranks // stored:
         yield f"{spread} ranks share {stored} heads of {ranks}"
-    experts = first(text, "num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts", "num_moe_experts")
+    experts = first(
+        {**text, **text.get("ffn_config", {})},
+        "num_experts",
+        "n_routed_experts",
+        "num_local_experts",
+        "moe_num_experts",
+        "num_moe_experts",
+    )
     if "--enable-expert-parallel" in flags and (not experts or experts < ranks * copies):
         yield f"{experts} experts over {ranks * copies} ranks"
     if int(flags.get("--data-parallel-size-local", copies)) > copies:

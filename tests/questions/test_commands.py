@@ -17,7 +17,19 @@ from tests.questions.launches import faults
 
 GPUS = ("h100", "h200", "b200", "a100", "l40s", "t4")
 SEEDED = seeded_snapshot()
-MODELS = sorted(name for name in SEEDED.model_entries if not SEEDED.refusal(name))
+MOST_OF_A_CLASS = 8
+
+
+def of_each_class(most: int) -> list[str]:
+    """Return so many models of each class, spread over their names."""
+    alike: dict[str, list[str]] = {}
+    for name in sorted(SEEDED.model_entries):
+        if not SEEDED.refusal(name):
+            alike.setdefault(SEEDED.model(name).architecture.name, []).append(name)
+    return sorted(name for names in alike.values() for name in names[:: -(-len(names) // most)])
+
+
+MODELS = of_each_class(MOST_OF_A_CLASS)
 
 
 def sized(sources: Sources, model: str, gpu: str, engine: EngineName = "vllm") -> Sizing:
@@ -44,7 +56,8 @@ def test_a_command_of_vllm_starts_or_its_absence_is_explained(sources: Sources, 
         answer = sized(sources, model, gpu)
     except EngineError as refused:
         is_gone = "no longer has" in refused.detail
-        assert is_gone or gpu in ("t4", "l40s"), refused.detail  # older kernels
+        has_no_kernel = "no kernel for sparse latent attention" in refused.detail and gpu == "a100"
+        assert is_gone or has_no_kernel or gpu in ("t4", "l40s"), refused.detail  # older kernels
         return
     if not answer.feasible:
         assert answer.command is None

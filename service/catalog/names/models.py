@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rapidfuzz import fuzz, process
-
 from service.catalog.entries import Checkpoint, ModelEntry
 from service.catalog.errors import NotInCatalogError
 from service.catalog.names.addresses import repository
 from service.catalog.names.formats import Stated, foreign_files, stated_format, without_own_edition
+from service.catalog.names.nearest import Nearest, families_of
 from service.catalog.names.repositories import REPOSITORIES
 from service.catalog.names.words import ACTIVE, EDITION, SIZE, plain, with_points, without_served, words_of
 from service.engine.inputs import WeightFormat
@@ -20,11 +19,7 @@ PUBLISHERS: Final = frozenset({"meta", "nvidia", "google", "openai", "mistralai"
 # What it costs that a catalog's name says a word more; a word of no such kind is another model.
 COST_OF_SIZE, COST_OF_EDITION, COST_OF_UNTUNED = 100, 10, 1
 NOT_THE_SAME: Final = 10_000
-MOST_NEIGHBOURS: Final = 3
-MOST_COMPARED: Final = 80  # characters of a name that no model has
 MOST_CANDIDATES: Final = 8
-LEAST_SCORE: Final = 55.0  # below it a neighbour confuses more than it helps [per cent]
-SAME_SIZE_SCORE, OTHER_SIZE_SCORE = 10.0, -15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +41,7 @@ class ModelNames:
     exact: Mapping[str, str]  # ids, hub ids and aliases, in lower case
     checkpoints: Mapping[str, tuple[str, Checkpoint]]  # hub ids in lower case: the model, and what is stored of it
     spoken: Mapping[frozenset[str], tuple[str, ...]]  # the words of names: the models
-    sorted_words: tuple[str, ...]  # the same in one text each, to compare
+    nearest: Nearest
     joined: Mapping[str, tuple[str, ...]]  # names without a space: the models
 
     def read(self, name: str) -> ModelReading:
@@ -157,20 +152,8 @@ class ModelNames:
         return NotInCatalogError("model", name[:100], self.neighbours(words), why=why)
 
     def neighbours(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Return the models whose names come closest to words; a name of the same size comes before another."""
-        asked, sizes = " ".join(sorted(words))[:MOST_COMPARED], {word for word in words if SIZE.fullmatch(word)}
-        letters = process.cdist([asked], self.sorted_words, scorer=fuzz.ratio)[0]
-        shared = process.cdist([asked], self.sorted_words, scorer=fuzz.token_set_ratio)[0]
-        scores: dict[str, float] = {}
-        for (spoken, model_ids), by_letters, by_words in zip(self.spoken.items(), letters, shared, strict=True):
-            score = float(by_letters + by_words) / 2
-            theirs = {word for word in spoken if SIZE.fullmatch(word)} if sizes else set()
-            if theirs:
-                score += SAME_SIZE_SCORE if sizes & theirs else OTHER_SIZE_SCORE
-            for model_id in model_ids:
-                scores[model_id] = max(score, scores.get(model_id, 0.0))
-        near = (model_id for model_id, score in scores.items() if score >= LEAST_SCORE)
-        return tuple(sorted(near, key=lambda model_id: -scores[model_id])[:MOST_NEIGHBOURS])
+        """Return the models of the same family whose names come closest to words."""
+        return self.nearest.to(words)
 
 
 def _joined_words(words: Sequence[str]) -> str:
@@ -225,7 +208,11 @@ def model_names(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> 
         exact=exact,
         checkpoints=checkpoints,
         spoken=spoken,
-        sorted_words=tuple(" ".join(sorted(words)) for words in spoken),
+        nearest=Nearest(
+            spoken=spoken,
+            sorted_words=tuple(" ".join(sorted(words)) for words in spoken),
+            families=families_of(tuple(exact)),
+        ),
         joined={name: tuple(model_ids) for name, model_ids in joined.items()},
     )
 

@@ -34,6 +34,7 @@ class PlanRules:
     glm_sparse_is_fp8: bool = True  # by itself, on compute capability 10
     # How the pool is counted.
     counts_tokens_by_blocks: bool = False  # not by concurrency
+    reads_images_whole: bool = True  # whose tokens attend to each other: a step must hold one
     has_batches_in_flight: bool = True  # what is freed lags behind by several batches; before, by one
     retains_for_drafts: bool = True  # windows are kept longer for several drafting modules
     packs_pages: bool = True  # of different sizes side by side in one block (DeepSeek V4)
@@ -77,6 +78,7 @@ VLLM: Final = (
     _before("0.18", kernels_set_blocks=False),
     _before("0.17", keeps_wide_routers=False, pads_expert_values=False, leaves_towers_out=False),
     _before("0.15", can_align_states=False, flashinfer_runs_latents=False),
+    _before("0.13", reads_images_whole=False),
     _before("0.11.1", flashinfer_reads_fp8=False),
 )
 

@@ -68,19 +68,19 @@ def is_estimated_in_time(question: SizeQuestion, resolved: Resolved, layout: Lay
         return False
     if resolved.settings.num_speculative_tokens:  # what drafts make of a step is for the plan to tell
         return True
-    timing = question.timers.timer(_timed_as(resolved, layout))
+    timing = question.timers.timer(timed_as(resolved, layout))
     if timing is None:
         return True
     kind, share = kind_of(load), wanted_of(load, question.headroom).per_replica(int(replicas))
     for tokens in batched_tokens(resolved, budgets_for(limits, is_timed=True)):
-        serving = _unplanned(timing, layout, load, tokens)
+        serving = unplanned(timing, layout, load, tokens)
         users = hoped_users(serving, limits, CERTAIN[kind])
         if users and kind.hoped(serving, users, CERTAIN[kind]) >= share.amount:
             return True
     return False
 
 
-def _unplanned(timing: Timing, layout: Layout, load: Load, max_num_batched_tokens: int) -> Serving:
+def unplanned(timing: Timing, layout: Layout, load: Load, max_num_batched_tokens: int) -> Serving:
     """Return how a layout serves a load with endless room and without drafts: for estimates, before it is planned."""
     settings = SchedulerSettings(
         max_num_batched_tokens=max_num_batched_tokens,
@@ -100,7 +100,8 @@ def needs_room(question: SizeQuestion, plan: MemoryPlan) -> bool:
     return replica is None or hoped_users(replica.serving, question.limits, certain) >= replica.slots
 
 
-def _timed_as(resolved: Resolved, layout: Layout) -> Deployed:
+def timed_as(resolved: Resolved, layout: Layout) -> Deployed:
+    """Return what the step times of a layout depend on, before it is planned."""
     return Deployed(
         model=resolved.model,
         checkpoint=resolved.checkpoint,

@@ -1,5 +1,7 @@
 """Which of several deployments is the best: by an aim, among equals by latency.
 
+Where the price is the aim, GPUs that are paid for anyway are put to work as far as that is faster.
+
 Among those that are as fast, one whose kernels were measured stands before one that data sheets tell of, then the
 plainer layout.
 """
@@ -11,6 +13,7 @@ from service.engine.fleet.aims import aim_of
 from service.engine.fleet.deployments import Deployment, excess
 from service.engine.fleet.questions import Objective, SizeQuestion
 from service.engine.fleet.space import simplicity
+from service.engine.time.results import Basis
 
 # Times so near to each other are the same: simulated percentiles are no finer.
 ALIKE: Final = 1.01
@@ -35,13 +38,27 @@ def best(candidates: Sequence[Deployment], question: SizeQuestion, objective: Ob
     aim = aim_of(objective, question.gpu, question.offers)
     merits = [aim.merit(each.layout, each.replicas) for each in feasible]
     equals = [each for each, merit in zip(feasible, merits, strict=True) if merit == min(merits)]
+    if objective == "cost":
+        equals = _at_work(equals, question)
     if len(equals) == 1:
         return equals[0]
     by_price = aim_of("cost", question.gpu, question.offers)
     return min(
-        _as_fast(equals, question),
+        as_fast(equals, question),
         key=lambda each: (by_price.merit(each.layout, each.replicas), _is_guessed(each), simplicity(each.layout)),
     )
+
+
+def _at_work(candidates: Sequence[Deployment], question: SizeQuestion) -> list[Deployment]:
+    """Return those of one price with as many GPUs as the fastest needs: idle only where that is as fast.
+
+    Times of one model on one GPU type rest on one basis, whose error they share.
+    """
+    if len({each.gpus for each in candidates}) == 1:
+        return list(candidates)
+    seen = [latency_s(each, question) for each in candidates]
+    gpus = min(each.gpus for each, time_s in zip(candidates, seen, strict=True) if time_s <= ALIKE * min(seen))
+    return [each for each in candidates if each.gpus == gpus]
 
 
 def _is_guessed(deployment: Deployment) -> bool:
@@ -49,13 +66,17 @@ def _is_guessed(deployment: Deployment) -> bool:
     return deployment.replica is not None and not deployment.replica.timing.basis.is_measured
 
 
-def _as_fast(candidates: Sequence[Deployment], question: SizeQuestion) -> Sequence[Deployment]:
+def as_fast(candidates: Sequence[Deployment], question: SizeQuestion) -> Sequence[Deployment]:
     """Return the fastest, and what cannot be told apart from it: where kernels were not measured, within the error."""
     seen = [latency_s(each, question) for each in candidates]
     fastest = candidates[seen.index(min(seen))].with_times(question.timers).replica
-    basis = None if fastest is None else fastest.timing.basis
-    alike = ALIKE if basis is None or basis.is_measured else 1 + basis.expected_error_fraction
-    return [each for each, time_s in zip(candidates, seen, strict=True) if time_s <= alike * min(seen)]
+    most = alike(None if fastest is None else fastest.timing.basis) * min(seen)
+    return [each for each, time_s in zip(candidates, seen, strict=True) if time_s <= most]
+
+
+def alike(basis: Basis | None) -> float:
+    """Return how many times as long a deployment may take as the fastest and still be as fast."""
+    return ALIKE if basis is None or basis.is_measured else 1 + basis.expected_error_fraction
 
 
 def latency_s(deployment: Deployment, question: SizeQuestion) -> float:

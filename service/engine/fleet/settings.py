@@ -22,6 +22,7 @@ from service.engine.fleet.starts import (
     own_cache_dtype,
 )
 from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, Load, SpeculativeMethod
+from service.engine.memory.activation import fewest_batched_tokens
 from service.engine.memory.drafts import check_drafts, default_method
 
 Number = TypeVar("Number", int, float)
@@ -127,8 +128,13 @@ def _settings(
     utilization, utilization_note = _settled(
         "gpu_memory_utilization", stated.gpu_memory_utilization, lambda: default_utilization(rules, gpu), rules
     )
+    # The engine raises its own number to that of an image (vLLM 0.33 `_get_min_mm_batched_tokens`).
+    image = fewest_batched_tokens(model.architecture, device_of(gpu, rules))
     batched_tokens, batched_note = _settled(
-        "max_num_batched_tokens", stated.max_num_batched_tokens, lambda: batch_defaults(rules, gpu)[0], rules
+        "max_num_batched_tokens",
+        stated.max_num_batched_tokens,
+        lambda: max(batch_defaults(rules, gpu)[0], image),
+        rules,
     )
     seqs, seqs_note = _settled("max_num_seqs", stated.max_num_seqs, lambda: batch_defaults(rules, gpu)[1], rules)
     method, draft_notes = resolved_drafts(model, stated)

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from service.engine.engines.device import device_of
 from service.engine.fleet.results import Assumption
 from service.engine.fleet.settings import Resolved
 from service.engine.inputs import Limits
-from service.engine.memory.activation import encoder_tokens
+from service.engine.memory.activation import fewest_batched_tokens
 from service.engine.memory.plan import MemoryPlan
 
 # From the engine's own smallest default (vLLM 0.33 `SchedulerConfig`: 2,048) up.
@@ -158,12 +159,12 @@ def budgets_for(limits: Limits, *, is_timed: bool) -> tuple[int, ...]:
 
 
 def batched_tokens(resolved: Resolved, asked: Sequence[int]) -> tuple[int, ...]:
-    """Return the token budgets in question: as stated, else the engine's own and those asked that hold an image."""
+    """Return the token budgets in question: as stated, else the engine's own and those asked that may be had."""
     own = resolved.settings.max_num_batched_tokens
     if resolved.stated.max_num_batched_tokens is not None:
         return (own,)
-    longest = encoder_tokens(resolved.model.architecture, replace(resolved.settings, max_num_batched_tokens=1))
-    floor = max(longest, resolved.stated.max_num_seqs or 1)
+    image = fewest_batched_tokens(resolved.model.architecture, device_of(resolved.gpu, resolved.rules))
+    floor = max(image, resolved.stated.max_num_seqs or 1)
     return tuple(sorted({own, *(tokens for tokens in asked if tokens >= floor)}))
 
 

@@ -95,6 +95,21 @@ def encoder_tokens(architecture: Architecture, settings: EngineSettings) -> int:
     return budget - budget % longest
 
 
+def fewest_batched_tokens(architecture: Architecture, device: Device) -> int:
+    """Return the smallest token budget that the engine starts with: that of an image whose tokens see each other.
+
+    Images of other models are read in pieces, like text.
+
+    Source:
+        vLLM 0.33 `v1/core/encoder_cache_manager.py` (`compute_mm_encoder_budget`: "Chunked MM input disabled but
+        max_tokens_per_mm_item ... is larger than max_num_batched_tokens"), `platforms/cuda.py` (`is_mm_prefix_lm`).
+    """
+    is_whole = architecture.sees_images_both_ways and device.is_vllm_on_cuda and device.plan.reads_images_whole
+    if architecture.encoder is None or not is_whole:
+        return 1
+    return max(architecture.encoder.max_tokens_per_item, 1)
+
+
 @derived(64)
 def expert_workspace_elements(architecture: Architecture, layout: Layout, *, shares_buffers: bool = True) -> int:
     """Return the elements per token of the widest expert layer's two buffers. [elements].

@@ -17,7 +17,7 @@ SHORTEST_READ_S: Final = 1e-6
 def pace_s(serving: Serving, users: int) -> float:
     """Return the mean time per output token that users in flight see. [s].
 
-        tpot = decode(n, context) + min((n - 1) / output x prompt, fullest)
+        tpot = min(decode(n, context) + (n - 1) / output x prompt, fullest)
 
     n requests decode side by side; for each token that one of them makes, the engine also reads its
     share of the prompts that take the others' places, and no more of them than its fullest step holds:
@@ -67,6 +67,17 @@ def _read_alone_s(serving: Serving) -> float:
     traffic = serving.traffic
     alone_s = serving.timing.steps.mixed_s(traffic.inputs.mean(), traffic.inputs.mean() / 2, 0.0, 0.0)
     return alone_s * (0.0 if traffic.arrives_read else 1 - traffic.prefix_cache_hit_fraction)
+
+
+def alone_s(serving: Serving) -> float:
+    """Return the time to the last token of a mean request on an idle engine that reads its prompt at once. [s].
+
+    No request of mean lengths is answered sooner: a load, and a prompt that is read in parts, add to it.
+    """
+    traffic = serving.traffic
+    inputs, outputs = traffic.inputs.mean(), traffic.outputs.mean()
+    decode_s = serving.timing.steps.decode_s(1.0, inputs + outputs / 2)
+    return _read_alone_s(serving) + max(outputs - 1, 0.0) * decode_s
 
 
 def throughput(serving: Serving, users: int) -> float:

@@ -26,8 +26,10 @@ def _seen_s(steps: Record, pace: Record, users: int) -> float:
     prompts = _prompts_s(steps, pace, users)
     if prompts == 0.0:
         return _decoding_s(steps, pace, users)
-    fullest = mixed_step_s(steps, pace.max_num_batched_tokens, pace.input_tokens / 2, 0.0, 0.0)
-    return _decoding_s(steps, pace, users) + min(prompts, fullest)
+    decode = _decoding_s(steps, pace, users)
+    context = pace.input_tokens + pace.output_tokens / 2
+    fullest = mixed_step_s(steps, pace.max_num_batched_tokens, pace.input_tokens / 2, users / pace.streams, context)
+    return float(decode + min(prompts, max(fullest / pace.tokens_per_step - decode, 0.0)))
 
 
 @compiled

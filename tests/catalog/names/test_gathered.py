@@ -34,8 +34,10 @@ def test_a_conversion_s_edition_and_a_host_s_words_name_no_other_model(
         ("Qwen/Qwen3-Omni-30B-A3B-Instruct", "qwen3-vl-30b-a3b-instruct"),  # shares no shape with either
         ("Qwen/Qwen3-Embedding-8B", "qwen3-8b"),
         ("nvidia/gpt-oss-120b-Eagle3", "gpt-oss-120b"),
-        ("google/medgemma-27b-text-it", "gemma-3-27b-it"),
-        ("microsoft/Phi-3.5-vision-instruct", "phi-3.5-mini-instruct"),
+        ("01-ai/Yi-Coder-1.5B", "yi-coder-9b-chat"),
+        ("facebook/opt-25b", "opt-30b"),
+        ("LGAI-EXAONE/EXAONE-4.5-33B", "exaone-4.0-32b"),
+        ("paligemma2-28b-pt-896", "paligemma2-3b-pt-224"),
         ("Qwen/Qwen2.5-14B-Instruct-1M", "qwen2.5-14b-instruct"),
         ("unsloth/Qwen3-Coder-480B-A35B-Instruct-1M-GGUF", "qwen3-coder-480b-a35b-instruct"),
         ("nvidia/Llama-3_3-Nemotron-Super-49B-v2", "llama-3.3-nemotron-super-49b-v1"),
@@ -46,6 +48,24 @@ def test_another_model_is_refused_with_the_nearest_first(name: str, nearest: str
         CATALOG.called_models.read(name)
 
     assert refusal.value.suggestions[0].startswith(nearest)
+
+
+@pytest.mark.parametrize(
+    "name", ["baichuan-inc/Baichuan2-13B-Chat", "allenai/Molmo2-8B", "hpcai-tech/grok-1", "lmms-lab/Florence-2-base"]
+)
+def test_a_family_without_an_entry_has_no_neighbour(name: str) -> None:
+    with pytest.raises(NotInCatalogError) as refusal:
+        CATALOG.called_models.read(name)
+
+    assert refusal.value.suggestions == ()
+
+
+@pytest.mark.parametrize(("typed", "nearest"), [("lama-3.3-75b", "llama-3.3-70b-instruct"), ("quen3-33b", "qwen3-32b")])
+def test_a_misspelt_family_is_still_the_family(typed: str, nearest: str) -> None:
+    with pytest.raises(NotInCatalogError) as refusal:
+        CATALOG.called_models.read(typed)
+
+    assert refusal.value.suggestions[0] == nearest
 
 
 @pytest.mark.parametrize(

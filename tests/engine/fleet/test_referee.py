@@ -1,7 +1,8 @@
 """A referee: nothing that a caller could state beats what is chosen for them.
 
-Every legal layout, and layouts with stated settings, are asked for one by one; each is the same question with a part of
-the choice taken away, so its answer may be as good and never better. A search that leaves something out is told of here.
+Every documented layout is asked for one by one, with stated settings; each is the same question with the choice taken
+away, so its answer may be as good and never better. A search that leaves something out is told of here: the loops are
+those of `benchmarks/decision/`, which ask hundreds of questions.
 """
 
 import random
@@ -10,6 +11,8 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.decision.enumerated import better_than
+from benchmarks.decision.referee import judged, of_memory, recommended, sized, sources_of
 from service.catalog.engine_rules import rules_for
 from service.catalog.keeper import seeded_snapshot
 from service.engine.errors import EngineError
@@ -17,11 +20,11 @@ from service.engine.fleet.aims import NOTHING, Merit, aim_of
 from service.engine.fleet.choice import deployments
 from service.engine.fleet.deployments import resolve_size
 from service.engine.fleet.given_gpus import largest, resolve_capacity
-from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import Objective, SizeQuestion, StatedSettings
 from service.engine.fleet.ranking import best
-from service.engine.inputs import Headroom, Layout, Limits, Load, StatedLayout
+from service.engine.inputs import Headroom, Limits, Load, StatedLayout
 from service.performance.timers import KernelTimers
+from service.questions.size import SizeQuery
 from tests.engine.conftest import capacity_of
 
 CATALOG = seeded_snapshot()
@@ -30,38 +33,25 @@ MODELS = (
     "kimi-k2", "qwen3-235b-a22b", "mixtral-8x7b-v0.1", "gemma-3-27b-it", "phi-4", "qwen3.6-27b", "glm-4.5-air",
 )  # fmt: skip
 GPUS = ("h100", "h200", "b200", "a100-sxm-80gb", "l40s", "l4", "rtx-4090", "mi300x")
-MOST_GPUS = 24  # of a layout that is asked for alone
 SHARES = 6
 
 
-def stated(layout: Layout) -> StatedLayout:
-    return StatedLayout(
-        tensor_parallel_size=layout.tensor_parallel_size,
-        pipeline_parallel_size=layout.pipeline_parallel_size,
-        data_parallel_size=layout.data_parallel_size,
-        expert_parallel=layout.expert_parallel,
-        decode_context_parallel_size=layout.decode_context_parallel_size,
-    )
-
-
-def questions(seed: int, count: int, *, has_limits: bool) -> Iterator[SizeQuestion]:
+def questions(seed: int, count: int) -> Iterator[SizeQuestion]:
     """Yield random questions that the engine does not refuse."""
-    draw, timers = random.Random(seed), KernelTimers()
+    draw = random.Random(seed)
     while count:
         users = round(2 ** draw.uniform(0, 11))
         prompt, answer = round(2 ** draw.uniform(7, 14.5)), round(2 ** draw.uniform(5, 10.5))
-        limits = Limits(ttft_s=2 ** draw.uniform(-1, 3), tpot_s=2 ** draw.uniform(-6, -3)) if has_limits else Limits()
         question = SizeQuestion(
             model=CATALOG.model(draw.choice(MODELS)),
             gpu=CATALOG.gpu(draw.choice(GPUS)),
             load=Load(concurrent_requests=users, request_rate_per_s=None, input_tokens=prompt, output_tokens=answer),
-            limits=limits,
+            limits=Limits(),
             layout=StatedLayout(),
             headroom=Headroom(),
             settings=StatedSettings(),
             rules=rules_for("vllm"),
             offers=CATALOG.offers,
-            timers=timers if has_limits else None,
         )
         try:
             resolve_size(question)
@@ -69,21 +59,6 @@ def questions(seed: int, count: int, *, has_limits: bool) -> Iterator[SizeQuesti
             continue
         count -= 1
         yield question
-
-
-def variants(question: SizeQuestion, draw: random.Random, most_layouts: int) -> Iterator[SizeQuestion]:
-    """Yield the question with each layout stated, and with settings stated."""
-    layouts = [
-        layout
-        for layout in legal_layouts(resolve_size(question), StatedLayout()).layouts
-        if layout.gpus_per_replica <= MOST_GPUS
-    ]
-    for layout in draw.sample(layouts, min(most_layouts, len(layouts))):
-        yield replace(question, layout=stated(layout))
-    for seqs in (8, 64, round(2 ** draw.uniform(0, 10)), 1_024):
-        yield replace(question, settings=StatedSettings(max_num_seqs=seqs))
-    for tokens in (2_048, 4_096, 8_192):
-        yield replace(question, settings=StatedSettings(max_num_batched_tokens=tokens))
 
 
 def merit(question: SizeQuestion, objective: Objective) -> Merit:
@@ -97,28 +72,54 @@ def merit(question: SizeQuestion, objective: Objective) -> Merit:
     return aim_of(objective, question.gpu, question.offers).merit(chosen.layout, chosen.replicas)
 
 
-@pytest.mark.parametrize("seed", range(SHARES))
-def test_no_stated_layout_or_setting_is_smaller_or_cheaper(seed: int) -> None:
-    draw = random.Random(seed)
-    for question in questions(seed, 12, has_limits=False):
-        for objective in ("gpus", "cost"):
-            chosen = merit(question, objective)
-            for variant in variants(question, draw, most_layouts=60):
-                assert merit(variant, objective) >= chosen, (question.model.id, question.gpu.id, question.load, variant)
+def test_nothing_stated_is_smaller_or_cheaper() -> None:
+    """`make decision` asks 300 such questions; every layout, with every token budget, is stated one by one."""
+    sources = sources_of(CATALOG, None)
+    verdicts = judged(of_memory(1, CATALOG), lambda asked: sized(asked, sources), 4)
+
+    assert sum(verdict.stated for verdict in verdicts) > 500
+    assert [verdict for verdict in verdicts if verdict.better] == []
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_nor_where_limits_on_latency_hold(seed: int) -> None:
-    draw = random.Random(seed)
-    for question in questions(100 + seed, 3, has_limits=True):
-        chosen = merit(question, "gpus")
-        for variant in variants(question, draw, most_layouts=8):
-            assert merit(variant, "gpus") >= chosen, (question.model.id, question.gpu.id, question.load, variant)
+@pytest.mark.parametrize("objective", ["cost", "gpus"])
+def test_nor_than_the_first_option_of_a_list(objective: str) -> None:
+    sources = sources_of(CATALOG, None)
+    asked = {"concurrent_requests": 48, "input_tokens": 3_000, "output_tokens": 400, "gpus": ["h100", "l40s", "mi300x"]}
+    for model in ("qwen3-32b", "gpt-oss-120b", "mixtral-8x7b-v0.1"):
+        verdict = recommended({"model": model, **asked}, sources, objective)
+
+        assert verdict is None or verdict.better is None, verdict
+
+
+def test_nor_where_limits_on_latency_hold() -> None:
+    sources = sources_of(CATALOG, KernelTimers())
+    asked = {
+        "model": "llama-3.1-8b", "gpu": "l40s", "request_rate_per_s": 12, "input_tokens": 1_200, "output_tokens": 150,
+        "ttft_s": 1, "tpot_s": 0.05,
+    }  # fmt: skip
+    verdict = sized(asked, sources, most_shapes=4)
+
+    assert verdict is not None
+    assert verdict.stated >= 50
+    assert verdict.better is None
+
+
+def test_the_referee_sees_what_is_too_large() -> None:
+    question = SizeQuery(
+        model="qwen3-32b", gpu="h100", concurrent_requests=64, input_tokens=4_000, output_tokens=500, latency="none"
+    ).looked_up(sources_of(CATALOG, None))
+    gpus, price = merit(question, "gpus")
+
+    too_many, _ = better_than(question, (gpus + 1, price), by_price=False)
+    too_dear, _ = better_than(question, (price * 1.5, gpus), by_price=True)
+    assert too_many is not None
+    assert too_dear is not None
+    assert too_many.stated == (gpus, price)
 
 
 @pytest.mark.parametrize("seed", range(SHARES))
 def test_more_gpus_never_carry_fewer_requests(seed: int) -> None:
-    for question in questions(200 + seed, 12, has_limits=False):
+    for question in questions(200 + seed, 4):
         carried: list[int] = []
         for gpus in range(1, 17):
             asked = capacity_of(question, gpus)
@@ -130,7 +131,7 @@ def test_more_gpus_never_carry_fewer_requests(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(SHARES))
 def test_what_gpus_carry_at_most_is_what_needs_as_many(seed: int) -> None:
-    for question in questions(300 + seed, 12, has_limits=False):
+    for question in questions(300 + seed, 6):
         asked = capacity_of(question, 8)
         most = largest(asked, resolve_capacity(asked))
         users = most.replicas * most.capacity.max_concurrent_requests

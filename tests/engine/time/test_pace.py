@@ -34,19 +34,19 @@ def test_prompts_that_come_read_leave_the_step_alone() -> None:
     assert pace_s(even_steps(), served(new_tokens=0, tokens_per_step=2), 8) == pytest.approx(STEP_S / 2)
 
 
-def test_others_prompts_slow_a_token_down() -> None:
-    paces = [pace_s(even_steps(), served(new_tokens=1_000), users) for users in (1, 2, 8, 64)]
+def test_others_prompts_are_work_beside_each_token() -> None:
+    paces = [work_s(even_steps(), served(new_tokens=1_000), users) for users in (1, 2, 8, 64)]
 
     assert paces[0] == pytest.approx(STEP_S)
     assert paces == sorted(paces)
     assert paces[-1] > paces[0]
 
 
-def test_one_token_waits_for_no_more_prompts_than_one_step_holds() -> None:
+def test_no_token_waits_longer_than_for_the_fullest_step() -> None:
     short = served(new_tokens=1_000)
     short["output_tokens"] = 4
 
-    assert pace_s(even_steps(), short, 256) == pytest.approx(2 * STEP_S)  # a step of its own, and the fullest
+    assert pace_s(even_steps(), short, 256) == pytest.approx(STEP_S)  # as long as any
     assert work_s(even_steps(), short, 256) > 2 * STEP_S
 
 

@@ -1,0 +1,91 @@
+"""Which models come closest to a name that means none: first of its family, then of its size, then by letters."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log2
+from typing import Final
+
+from rapidfuzz import fuzz, process
+
+from service.catalog.names.words import ACTIVE, SIZE, words_of
+
+MOST_NEIGHBOURS: Final = 3
+MOST_COMPARED: Final = 80  # characters of a name that no model has
+LEAST_SCORE: Final = 30.0  # below it a neighbour confuses more than it helps
+SAME_WORD: Final = 75.0  # from which a word is a misspelt one of a family [per cent]
+MOST_FOR_SIZE: Final = 25.0  # taken for a size twice as large, or half
+FIGURE: Final = re.compile(r"e?(?:([0-9]+)x)?([0-9]+(?:\.[0-9]+)?)([bmt])")
+UNITS: Final[Mapping[str, float]] = {"m": 1e-3, "b": 1.0, "t": 1e3}
+# What stands in front of a family's name without being one.
+IN_FRONT = "meta nvidia google openai microsoft ibm alibaba amd mini small llm code"
+NOT_FAMILIES: Final = frozenset(IN_FRONT.split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest:
+    """The names of a catalog, ready to compare with one that none of them is."""
+
+    spoken: Mapping[frozenset[str], tuple[str, ...]]  # the words of names: the models
+    sorted_words: tuple[str, ...]  # the same in one text each
+    families: frozenset[str]  # words that names begin with
+
+    def to(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return the models of the same family whose size and name come closest; none where the family is unknown."""
+        family = self._family(words)
+        if family is None:
+            return ()
+        text = " ".join(sorted(words))[:MOST_COMPARED]
+        letters = process.cdist([text], self.sorted_words, scorer=fuzz.ratio)[0]
+        shared = process.cdist([text], self.sorted_words, scorer=fuzz.token_set_ratio)[0]
+        size = size_in_billions(words)
+        scores: dict[str, float] = {}
+        for (spoken, model_ids), by_letters, by_words in zip(self.spoken.items(), letters, shared, strict=True):
+            if family not in spoken:
+                continue
+            score = float(by_letters + by_words) / 2 - _taken_for_size(size, size_in_billions(spoken))
+            for model_id in model_ids:
+                scores[model_id] = max(score, scores.get(model_id, LEAST_SCORE))
+        return tuple(sorted(scores, key=lambda model_id: -scores[model_id])[:MOST_NEIGHBOURS])
+
+    def _family(self, words: Sequence[str]) -> str | None:
+        """Return the first word that is a family's, or is nearly written so, from its first letter on."""
+        known = next((word for word in words if word in self.families), None)
+        if known is not None:
+            return known
+        for word in words:
+            if len(word) > 2 and not SIZE.fullmatch(word):
+                alike = sorted(family for family in self.families if family[0] == word[0])
+                near = process.extractOne(word, alike, scorer=fuzz.ratio, score_cutoff=SAME_WORD)
+                if near is not None:
+                    return str(near[0])
+        return None
+
+
+def size_in_billions(words: Sequence[str] | frozenset[str]) -> float | None:
+    """Return how many parameters a name says, the largest that it says; None where it says none.
+
+    >>> size_in_billions(("mixtral", "8x7b")), size_in_billions(("gemma", "3", "270m")), size_in_billions(("phi", "4"))
+    (56.0, 0.27, None)
+    """
+    sizes = [FIGURE.fullmatch(word) for word in words if SIZE.fullmatch(word) and not ACTIVE.fullmatch(word)]
+    return max((int(each[1] or 1) * float(each[2]) * UNITS[each[3]] for each in sizes if each), default=None)
+
+
+def _taken_for_size(asked: float | None, theirs: float | None) -> float:
+    """Return what is taken for another size: by how often one doubles to become the other."""
+    if not asked or not theirs:
+        return 0.0 if asked == theirs else MOST_FOR_SIZE / 2
+    return min(MOST_FOR_SIZE * abs(log2(theirs / asked)), 2 * MOST_FOR_SIZE)
+
+
+def families_of(names: Sequence[str]) -> frozenset[str]:
+    """Return the words that names begin with, publishers aside.
+
+    >>> sorted(families_of(["qwen/qwen3-8b", "nvidia/nemotron-h-8b-base-8k", "phi-4"]))
+    ['nemotron', 'phi', 'qwen']
+    """
+    first = (
+        next((word for word in words_of(name.rpartition("/")[2]) if word not in NOT_FAMILIES), "") for name in names
+    )
+    return frozenset(word for word in first if len(word) > 1 and word.isalpha())
