@@ -68,7 +68,7 @@ def is_estimated_in_time(question: SizeQuestion, resolved: Resolved, layout: Lay
         return False
     if resolved.settings.num_speculative_tokens:  # what drafts make of a step is for the plan to tell
         return True
-    timing = question.timers.timer(_timed_as(resolved, layout))
+    timing = question.timers.timer(timed_as(resolved, layout))
     if timing is None:
         return True
     kind, share = kind_of(load), wanted_of(load, question.headroom).per_replica(int(replicas))
@@ -100,7 +100,8 @@ def needs_room(question: SizeQuestion, plan: MemoryPlan) -> bool:
     return replica is None or hoped_users(replica.serving, question.limits, certain) >= replica.slots
 
 
-def _timed_as(resolved: Resolved, layout: Layout) -> Deployed:
+def timed_as(resolved: Resolved, layout: Layout) -> Deployed:
+    """Return what step times are told of, before anything is planned."""
     return Deployed(
         model=resolved.model,
         checkpoint=resolved.checkpoint,
