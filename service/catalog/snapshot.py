@@ -21,6 +21,7 @@ from service.engine.fleet.questions import Offer
 from service.engine.inputs import Gpu
 
 MAX_SUGGESTIONS: Final = 3
+OF_CLASS: Final = "model_config.architectures"  # the field of a refusal that names a class without a rule
 SUGGESTION_SCORE: Final = 65  # at 60, three letters in a row of any long name are enough [per cent]
 Kept = TypeVar("Kept", ModelEntry, GpuEntry, OfferEntry)
 Built = TypeVar("Built")
@@ -104,7 +105,8 @@ def build_snapshot(entries: CatalogEntries, before: Snapshot | None = None) -> S
     What is remembered about a model or GPU thus outlives a write to another one.
 
     Raises:
-        InvalidCatalogError: two entries claim one name, or an offer names an unknown GPU.
+        InvalidCatalogError: two entries claim one name, an offer names an unknown GPU, or a config of a known class
+            cannot be read. A model of a class without a rule is refused alone.
     """
     was = before or EMPTY
     models = _by_id(entries.models, was.model_entries)
@@ -116,6 +118,7 @@ def build_snapshot(entries: CatalogEntries, before: Snapshot | None = None) -> S
     built = _built(offers, was.offer_entries, was.built_offers, offer_facts)
     models_by_name = was.model_names if models is was.model_entries else _names("model", models, _model_names)
     gpus_by_name = was.gpu_names if gpus is was.gpu_entries else _names("gpu", gpus, _gpu_names)
+    built_models = _readable(_built(models, was.model_entries, was.built_models, model_facts))
     same_gpus = gpus is was.gpu_entries and offers is was.offer_entries
     return Snapshot(
         revision=entries.revision,
@@ -126,7 +129,7 @@ def build_snapshot(entries: CatalogEntries, before: Snapshot | None = None) -> S
         offers=was.offers if built is was.built_offers else tuple(built.values()),
         built_offers=built,
         gpus=_built(gpus, was.gpu_entries, was.gpus, gpu_facts),
-        built_models=_built(models, was.model_entries, was.built_models, model_facts),
+        built_models=built_models,
         model_names=models_by_name,
         gpu_names=gpus_by_name,
         called_models=was.called_models if models is was.model_entries else model_names(models, models_by_name),
@@ -154,6 +157,18 @@ def _built(
         entry_id: built[entry_id] if entry_id in before and _same(before[entry_id], entry) else build(entry)
         for entry_id, entry in entries.items()
     }
+
+
+def _readable(models: Mapping[str, ModelFacts | EngineError]) -> Mapping[str, ModelFacts | EngineError]:
+    """Return models as they are.
+
+    Raises:
+        InvalidCatalogError: one has a class with a rule, and a config that no rule reads.
+    """
+    for model_id, facts in models.items():
+        if isinstance(facts, EngineError) and facts.field != OF_CLASS:
+            raise InvalidCatalogError(f"the config of model {model_id!r} cannot be read: {facts.detail}")
+    return models
 
 
 def _same(one: object, other: object) -> bool:

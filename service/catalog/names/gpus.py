@@ -27,7 +27,7 @@ MAKERS = (
 )
 NOISE: Final = frozenset(MAKERS.split())
 # What is said of a card whose name is complete without it.
-MODULES = "sxm sxm2 sxm3 sxm4 sxm5 sxm6 oam ac vf hgx hbm3 hbm3e gddr6 gddr6x gddr7"
+MODULES = "sxm sxm2 sxm3 sxm4 sxm5 sxm6 nvlink oam ac vf hgx hbm3 hbm3e gddr6 gddr6x gddr7"
 FURTHER: Final = frozenset(MODULES.split())
 SAME_WORDS: Final[Mapping[str, str]] = {"wk": "workstation", "ws": "workstation", "se": "server", "maxq": "max-q"}
 NUMBERS: Final[Mapping[str, int]] = {
@@ -36,7 +36,7 @@ NUMBERS: Final[Mapping[str, int]] = {
 GPUS_OF_SYSTEM: Final = 8  # of a DGX of separate GPUs, by NVIDIA's data sheets
 
 TIMES: Final = "\u00d7"
-LABEL: Final = re.compile(r"^(?:nvidia\.com/[a-z.]+|gres/gpu|gpu)\s*[=:]\s*(?=[a-z])")
+LABEL: Final = re.compile(r"^(?:(?:nvidia|amd)\.com/[a-z.-]+|gres/gpu|gpu)\s*[=:]\s*(?=[a-z])")
 DRIVER: Final = re.compile("^gpu \\d+:\\s*|\\s*\\(uuid:[^)]*\\)|\\((?:r|tm|c)\\)|[\u00ae\u2122\u00a9]")
 MEMORY: Final = re.compile(r"(?<![a-z0-9.])([0-9]{1,6}) ?(gib|gb|g|mib|mb)(?![a-z0-9])")
 # As `lspci` writes it: class, maker, chip, and the card in the last brackets; with `-nn` its numbers behind them.
@@ -47,7 +47,7 @@ BUS: Final = re.compile(
 SLICE: Final = re.compile(r"[ _-]*(?:\bmig[ _-]*)?(?:(?<=[ _-])|\b)[1-7]g\.[0-9]{1,3}gb(?:\+me)?\b.*")
 BEFORE: Final = re.compile(r"(?:gpu[-_])?([0-9]{1,6})[ _-]*[x*][ _-]*(.+)")
 BEHIND: Final = re.compile(
-    r"(.+?)[ _(-]+[x*] ?([0-9]{1,6})\)?|(.+?)[ _-]+([0-9]{1,6}) ?(?:x|gpus?)|(.+?): ?([0-9]{1,6})"
+    r"(.+?)[ _(-]+[x*] ?([0-9]{1,6})\)?|(.+?)[ _-]+([0-9]{1,6})[ -]?(?:x|gpus?)|(.+?): ?([0-9]{1,6})"
 )
 TIGHT: Final = re.compile(r"(.+?)[x*]([0-9]{1,3})")
 SPACED: Final = re.compile(r"([0-9]{1,3}) (.+?)")

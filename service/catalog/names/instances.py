@@ -5,6 +5,8 @@ Sources (types, GPUs and counts, as the providers' own pages list them):
     Azure: learn.microsoft.com/en-us/azure/virtual-machines/sizes/overview (ND and NC series)
     Google Cloud: cloud.google.com/compute/docs/gpus
     Oracle: docs.oracle.com/en-us/iaas/Content/Compute/References/computeshapes.htm
+    DigitalOcean: docs.digitalocean.com/products/droplets/details/pricing (GPU droplets)
+    CoreWeave: docs.coreweave.com/docs/products/instances/gpu-instances
 """
 
 from collections.abc import Container, Mapping
@@ -27,7 +29,9 @@ class Instance:
 UNPRICED: Final[tuple[Instance, ...]] = tuple(
     Instance(gpu, count, name)
     for gpu, kinds in {
-        "h200-sxm-141gb": {"p5e.48xlarge": 8},
+        "h200-sxm-141gb": {
+            "p5e.48xlarge": 8, "gpu-h200x1-141gb": 1, "gpu-h200x8-1128gb": 8, "gd-8xh200ib-i128": 8,
+        },
         "gb200-nvl72": {"p6e-gb200.36xlarge": 4, "a4x-highgpu-4g": 4, "Standard_ND128isr_NDR_GB200_v6": 4},
         "gb300-nvl72": {"a4x-maxgpu-4g-metal": 4, "Standard_ND128isr_GB300_v6": 4},
         "b200-sxm-180gb": {"a4-highgpu-8g": 8},
@@ -35,7 +39,10 @@ UNPRICED: Final[tuple[Instance, ...]] = tuple(
             "g7e.4xlarge": 1, "g7e.8xlarge": 1, "g7e.12xlarge": 2, "g7e.24xlarge": 4, "g4-standard-96": 2,
             "g4-standard-192": 4,
         },
-        "h100-sxm-80gb": {"a3-highgpu-1g": 1, "a3-highgpu-2g": 2, "a3-highgpu-4g": 4, "a3-edgegpu-8g": 8},
+        "h100-sxm-80gb": {
+            "a3-highgpu-1g": 1, "a3-highgpu-2g": 2, "a3-highgpu-4g": 4, "a3-edgegpu-8g": 8, "gpu-h100x1-80gb": 1,
+            "gpu-h100x8-640gb": 8, "gd-8xh100ib-i128": 8,
+        },
         "a100-sxm-40gb": {"a2-highgpu-2g": 2, "a2-highgpu-4g": 4, "a2-megagpu-16g": 16},
         "a100-sxm-80gb": {"a2-ultragpu-2g": 2, "a2-ultragpu-4g": 4, "a2-ultragpu-8g": 8},
         "l4": {
@@ -44,6 +51,7 @@ UNPRICED: Final[tuple[Instance, ...]] = tuple(
         },
         "mi300x": {"Standard_ND96isr_MI300X_v5": 8, "Standard_ND96is_MI300X_v5": 8, "BM.GPU.MI300X.8": 8},
         "v100-sxm2-32gb": {"p3dn.24xlarge": 8, "Standard_ND40rs_v2": 8},
+        "a10": {"Standard_NV36ads_A10_v5": 1, "Standard_NV36adms_A10_v5": 1, "Standard_NV72ads_A10_v5": 2},
         "t4": {"Standard_NC8as_T4_v3": 1, "Standard_NC16as_T4_v3": 1},
     }.items()
     for name, count in kinds.items()

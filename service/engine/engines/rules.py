@@ -129,23 +129,25 @@ def default_utilization(rules: EngineRules, gpu: Gpu) -> float:
         SGLang: round((memory - reserved) / memory, 3)
 
     SGLang's reserve is 512 MiB, 1.5 MiB per token of a prefill chunk, 2 MiB per captured batch size
-    and 128 MiB per rank; the table holds its sum for one rank by memory tier, as SGLang picks chunk
-    and batch by memory too.
+    and 128 MiB per rank, since 0.5.10 also 8 MiB per captured length of a prompt; the table holds its
+    sum for one rank by version and memory tier, as SGLang picks chunk and batch by memory too.
 
     Sources:
         vLLM 0.33 `config/cache.py` (`gpu_memory_utilization`); SGLang `server_args.py`
-        (`_handle_gpu_memory_settings`, pull request 10975); TensorRT-LLM `KvCacheConfig`.
+        (`_handle_gpu_memory_settings`, pull request 10975; of 0.4.6 to 0.5.18), since 0.5.19
+        `arg_groups/memory_hook.py`; TensorRT-LLM `KvCacheConfig`.
 
     vLLM's documentation of 0.19 says 0.9; by SGLang's pull request 10975 chunks of 8,192 tokens and 256 batch sizes
-    leave (81559 - 13440) / 81559 MiB of an H100:
+    leave (81559 - 13440) / 81559 MiB of an H100, and 58 captured lengths of prompts take 464 more since 0.5.10:
 
     >>> from service.catalog.engine_rules import rules_for
     >>> gpu = Gpu(
     ...     id="h100", name="NVIDIA H100 80GB HBM3", vendor="nvidia", architecture="hopper", compute_capability="9.0",
     ...     memory_bytes=81_559 * 2**20, memory_bandwidth_bytes_per_s=3.35e12, peak_flop_per_s={},
     ...     gpus_per_node=8, scale_up_domain_gpus=8, scale_up_bytes_per_s=4.5e11, scale_out_bytes_per_s=5e10)
-    >>> [default_utilization(rules, gpu) for rules in (rules_for("vllm", "0.19"), rules_for("sglang"))]
-    [0.9, 0.835]
+    >>> asked = (("vllm", "0.19"), ("sglang", "0.5.4"), ("sglang", "0.5.10"))
+    >>> [default_utilization(rules_for(engine, version), gpu) for engine, version in asked]
+    [0.9, 0.835, 0.83]
     """
     for tier in rules.utilization_reserves:
         if gpu.memory_bytes >= tier.at_least_memory_bytes:

@@ -17,10 +17,11 @@ from typing import Final
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
 from service.engine.fleet.deployments import Deployment, deployment_of, explained, keeps_limits, plan_for, resolve_size
 from service.engine.fleet.estimates import alone_s, hoped_replicas, least_replicas
+from service.engine.fleet.fastest import may_be_as_fast, rising_in_time, soonest_first
 from service.engine.fleet.in_time import budgets_in_time, is_estimated_in_time, needs_room
 from service.engine.fleet.planned import held_of, layouts_of
 from service.engine.fleet.questions import Objective, SizeQuestion
-from service.engine.fleet.ranking import latency_s
+from service.engine.fleet.ranking import as_fast, latency_s
 from service.engine.fleet.recalled import recalled
 from service.engine.fleet.rooms import Rooms, rooms_of
 from service.engine.fleet.settings import Resolved
@@ -46,6 +47,7 @@ class _Search:
     is_sure: bool  # what is kept was simulated with exactly its share of the load
     spares: int  # replicas on top
     rooms: Rooms | None  # None: time decides
+    first: tuple[Layout, ...]  # that are looked at with the engine's own settings
     kept: list[Deployment] = field(default_factory=list)
     hopeless: list[tuple[Resolved, MemoryPlan]] = field(default_factory=list)
 
@@ -78,7 +80,8 @@ class _Search:
 
     def usual(self, known: Merit, *, is_equal_welcome: bool = True) -> Merit:
         """Look at usual layouts with the engine's own settings; return the best that is known then."""
-        for bound, plan in self._steps(self._first_looked_at(), partial(self.plan, self.resolved), is_own=True):
+        soonest_s = inf
+        for bound, plan in self._steps(self.first, partial(self.plan, self.resolved), is_own=True):
             is_past = bound > known or (bound == known and not is_equal_welcome)
             if plan is None:  # not even one replica of what is left is good enough: none of it is planned
                 if is_past and (self.kept or not is_equal_welcome):
@@ -87,8 +90,10 @@ class _Search:
                 self.hopeless.append((self.resolved, plan))
             elif is_past:
                 break
-            else:
-                known = min(known, self._tried(self.resolved, plan, known, is_equal_welcome=is_equal_welcome))
+            elif soonest_s == inf or may_be_as_fast(self.question, self.resolved, plan.layout, soonest_s):
+                merit = self._tried(self.resolved, plan, known, is_equal_welcome=is_equal_welcome)
+                known = min(known, merit)
+                soonest_s = min(soonest_s, merit[0]) if self.aim.objective == "latency" else inf
         return known
 
     def look_at_all(self, at_most: Merit) -> None:
@@ -102,13 +107,6 @@ class _Search:
         """Look at everything for what is truly better than a bound."""
         self.others(self.usual(than, is_equal_welcome=False))
 
-    def _first_looked_at(self) -> tuple[Layout, ...]:
-        """Return usual layouts; where latency counts those that split every layer alone, if there are any."""
-        usual = self.space.usual
-        if self.aim.objective != "latency":
-            return usual
-        return tuple(each for each in usual if each.gpus_per_replica == each.tensor_parallel_size) or usual
-
     def others(self, known: Merit, *, is_explained: bool = False) -> Merit:
         """Look at all other layouts and settings for what is truly better; return the best that is known then.
 
@@ -116,6 +114,8 @@ class _Search:
             known: what is to be beaten.
             is_explained: what is hopeless is told as well, where nothing else is found. [yes or no]
         """
+        if self.aim.objective == "latency" and known[0] < inf:
+            return self._sooner(known)
         waiting = sorted(self._others_bounds(known), key=lambda entry: (entry[0], entry[1]))
         for bound, _, roomiest_plan in waiting:
             if bound >= known:
@@ -131,6 +131,14 @@ class _Search:
                 if self.bound(plan) < known:
                     known = min(known, self._tried(resolved, plan, known, is_equal_welcome=False))
         return known
+
+    def _sooner(self, known: Merit) -> Merit:
+        """Look at all other layouts and settings for what answers sooner; return the best that is known then."""
+        bests = [known]
+        for layout, tokens in soonest_first(self.question, self.resolved, self.space.layouts, lambda: bests[-1][0]):
+            for resolved, plan in self._settings_of(layout, (tokens,)):
+                bests.append(min(bests[-1], self._tried(resolved, plan, bests[-1], is_equal_welcome=False)))
+        return bests[-1]
 
     def _most(self, layout: Layout, known: Merit) -> float:
         """Return the most replicas that are truly better; any number where nobody asks, as memory alone decides."""
@@ -153,8 +161,7 @@ class _Search:
 
     def _settings_of(self, layout: Layout, budgets: Sequence[int]) -> Iterator[tuple[Resolved, MemoryPlan]]:
         """Yield settings of one layout that were not looked at, of some token budgets or of all, the engine's first."""
-        own = self.resolved.settings.max_num_batched_tokens
-        if layout in self.space.unusual and (own in budgets or not budgets):
+        if layout not in self.first and (self.resolved.settings.max_num_batched_tokens in budgets or not budgets):
             yield self.resolved, self.plan(self.resolved, layout)
         needs_more = needs_room(self.question, self.plan(self.resolved, layout))
         yield from variants(self.resolved, self._plan_of(layout), budgets, needs_room=needs_more)
@@ -162,7 +169,7 @@ class _Search:
     def _tried(self, resolved: Resolved, plan: MemoryPlan, known: Merit, *, is_equal_welcome: bool) -> Merit:
         """Keep a plan's deployment if it is as good as what is known; return how good it is."""
         most = self.aim.most_replicas(plan.layout, known, is_equal_welcome=is_equal_welcome)
-        if self.hope <= HOPED and least_replicas(self.question, plan) > most:
+        if self.hope <= HOPED and most < inf and least_replicas(self.question, plan) > most:
             return NOTHING
         deployment = deployment_of(self.question, resolved, plan, most, is_sure=self.is_sure)
         if deployment is None:
@@ -176,13 +183,13 @@ class _Search:
         return self.aim.merit(plan.layout, deployment.replicas)
 
     def rising(self) -> Iterator[tuple[Merit, bool]]:
-        """Yield bounds that no deployment is better than, each no lower than the last, and whether it is the final one.
-
-        The final one is with the most room that settings give any layout.
-        """
-        layouts = self._first_looked_at() if self.aim.objective == "latency" else self.space.layouts
+        """Yield bounds that no deployment is better than, rising, and whether each is the last, with the most room."""
+        if self.aim.objective == "latency":
+            is_hopeless = (self.bound(self._roomiest(layout)) == NOTHING for layout in reversed(self.first))
+            yield from rising_in_time(self.question, self.resolved, self.first, self.hope, is_hopeless)
+            return
         for bound, plan in self._steps(
-            layouts, lambda each: roomiest(self.resolved, self._plan_of(each)), is_own=False
+            self.space.layouts, lambda each: roomiest(self.resolved, self._plan_of(each)), is_own=False
         ):
             yield bound, plan is not None
             if plan is not None:
@@ -191,12 +198,9 @@ class _Search:
     def _steps(
         self, layouts: Sequence[Layout], plan_of: Callable[[Layout], MemoryPlan], *, is_own: bool
     ) -> Iterator[tuple[Merit, MemoryPlan | None]]:
-        """Yield bounds on what is left, rising: with the plan whose own it is, or None before one is planned.
-
-        No deployment is better than one of its replicas, nor than what it has room for: with these a layout waits.
-        """
-        merit, replicas = self.aim.merit_of, 1 + self.spares
-        merits = ((merit(layout.gpus_per_replica, replicas), index) for index, layout in enumerate(layouts))
+        """Yield bounds on what is left, rising, as `in_turn`: by one replica, by what has room, by what is planned."""
+        least = 1 + self.spares
+        merits = ((self.aim.merit(layout, least), index) for index, layout in enumerate(layouts))
         is_rising = self.aim.objective == "gpus" and layouts is self.space.usual
         return in_turn(
             merits if is_rising else iter(sorted(merits)),
@@ -208,7 +212,7 @@ class _Search:
     def best(self) -> list[Deployment]:
         """Return what may be chosen: of what was kept, the best and their equals."""
         if self.aim.objective == "latency":
-            return self.kept
+            return list(as_fast(self.kept, self.question)) if self.kept else []
         merits = [self.aim.merit(each.layout, each.replicas) for each in self.kept]
         return [each for each, merit in zip(self.kept, merits, strict=True) if merit == min(merits)]
 
@@ -221,10 +225,12 @@ class _Search:
 
 def _search(question: SizeQuestion, aim: Aim, hope: float, *, is_sure: bool = False) -> _Search:
     resolved = resolve_size(question)
+    space = layouts_of(question, resolved)
     return _Search(
         question=question,
         resolved=resolved,
-        space=layouts_of(question, resolved),
+        space=space,
+        first=space.splitting if aim.objective == "latency" else space.usual,
         aim=aim,
         hope=hope,
         is_sure=is_sure,

@@ -73,14 +73,14 @@ def is_estimated_in_time(question: SizeQuestion, resolved: Resolved, layout: Lay
         return True
     kind, share = kind_of(load), wanted_of(load, question.headroom).per_replica(int(replicas))
     for tokens in batched_tokens(resolved, budgets_for(limits, is_timed=True)):
-        serving = _unplanned(timing, layout, load, tokens)
+        serving = unplanned(timing, layout, load, tokens)
         users = hoped_users(serving, limits, CERTAIN[kind])
         if users and kind.hoped(serving, users, CERTAIN[kind]) >= share.amount:
             return True
     return False
 
 
-def _unplanned(timing: Timing, layout: Layout, load: Load, max_num_batched_tokens: int) -> Serving:
+def unplanned(timing: Timing, layout: Layout, load: Load, max_num_batched_tokens: int) -> Serving:
     """Return how a layout serves a load with endless room and without drafts: for estimates, before it is planned."""
     settings = SchedulerSettings(
         max_num_batched_tokens=max_num_batched_tokens,
@@ -101,7 +101,7 @@ def needs_room(question: SizeQuestion, plan: MemoryPlan) -> bool:
 
 
 def timed_as(resolved: Resolved, layout: Layout) -> Deployed:
-    """Return what step times are told of, before anything is planned."""
+    """Return what the step times of a layout depend on, before it is planned."""
     return Deployed(
         model=resolved.model,
         checkpoint=resolved.checkpoint,

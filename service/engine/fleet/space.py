@@ -53,6 +53,11 @@ class Space:
         object.__setattr__(self, "layouts", (*self.usual, *self.unusual))
         object.__setattr__(self, "sizes", tuple(dict.fromkeys(layout.gpus_per_replica for layout in self.layouts)))
 
+    @property
+    def splitting(self) -> tuple[Layout, ...]:
+        """Return the usual ones that split every layer alone, if there are any, else all usual ones."""
+        return tuple(each for each in self.usual if each.gpus_per_replica == each.tensor_parallel_size) or self.usual
+
 
 @derived(512)
 def space_of(architecture: Architecture, quantization: Quantization, target: Target, stated: StatedLayout) -> Space:

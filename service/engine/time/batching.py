@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
 
+from service.engine.engines.rules import EngineRules
+from service.engine.inputs import EngineSettings, Layout
 from service.engine.memory.plan import MemoryPlan, cache_growth
 from service.engine.time.drafting import tokens_per_step
 from service.engine.time.records import PACE, Records, new_records
@@ -90,24 +92,26 @@ def serving_of(plan: MemoryPlan, timing: Timing, traffic: Traffic) -> Serving:
     return Serving(
         timing=timing,
         traffic=traffic,
-        settings=scheduler_settings(plan, traffic),
+        settings=scheduler_settings(plan.settings, layout, plan.rules, traffic),
         streams=layout.data_parallel_size * layout.pipeline_parallel_size,
         slots=per_rank * layout.data_parallel_size,
     )
 
 
-def scheduler_settings(plan: MemoryPlan, traffic: Traffic) -> SchedulerSettings:
+def scheduler_settings(
+    settings: EngineSettings, layout: Layout, rules: EngineRules, traffic: Traffic
+) -> SchedulerSettings:
     """Return the engine's settings for one stream."""
-    settings, drafted = plan.settings, plan.settings.num_speculative_tokens
+    drafted = settings.num_speculative_tokens
     return SchedulerSettings(
         max_num_batched_tokens=settings.max_num_batched_tokens,
-        max_num_seqs=ceil(settings.max_num_seqs / plan.layout.pipeline_parallel_size),  # the fullest stage's
+        max_num_seqs=ceil(settings.max_num_seqs / layout.pipeline_parallel_size),  # the fullest stage's
         prefix_cache_hit_fraction=traffic.prefix_cache_hit_fraction,
-        reserves_output=plan.rules.serving_engine.reserves_output,
-        reads_alone=plan.rules.serving_engine.reads_alone,
+        reserves_output=rules.serving_engine.reserves_output,
+        reads_alone=rules.serving_engine.reads_alone,
         tokens_per_step=tokens_per_step(drafted, traffic.speculative_acceptance_fraction) if drafted else 1.0,
         tokens_scheduled=drafted + 1,
-        steps_planned_ahead=plan.rules.steps_planned_ahead,
+        steps_planned_ahead=rules.steps_planned_ahead,
     )
 
 

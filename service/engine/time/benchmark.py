@@ -22,4 +22,5 @@ def benchmarked(plan: MemoryPlan, timing: Timing, traffic: Traffic, load: Simula
         traffic: the requests as they are announced; nothing is shared between them where it says so.
         load: the requests as they are sent.
     """
-    return whole(Machine(timing, block_pool(plan), scheduler_settings(plan, traffic)).simulated(load))
+    settings = scheduler_settings(plan.settings, plan.layout, plan.rules, traffic)
+    return whole(Machine(timing, block_pool(plan), settings).simulated(load))

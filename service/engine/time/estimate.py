@@ -69,6 +69,17 @@ def _read_alone_s(serving: Serving) -> float:
     return alone_s * (0.0 if traffic.arrives_read else 1 - traffic.prefix_cache_hit_fraction)
 
 
+def alone_s(serving: Serving) -> float:
+    """Return the time to the last token of a mean request on an idle engine that reads its prompt at once. [s].
+
+    No request of mean lengths is answered sooner: a load, and a prompt that is read in parts, add to it.
+    """
+    traffic = serving.traffic
+    inputs, outputs = traffic.inputs.mean(), traffic.outputs.mean()
+    decode_s = serving.timing.steps.decode_s(1.0, inputs + outputs / 2)
+    return _read_alone_s(serving) + max(outputs - 1, 0.0) * decode_s
+
+
 def throughput(serving: Serving, users: int) -> float:
     """Return the requests that so many users see answered, by the work of all their steps. [1/s].
 

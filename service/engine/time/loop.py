@@ -121,6 +121,7 @@ def _mixed_steps(steps: Record, engine: Record, state: Record, runs: Records, pl
         tokens += chunk.chunk_tokens
         pairs += chunk.chunk_tokens * (runs[chunk.chunk_of].computed_tokens + 0.5 * (many * chunk.chunk_tokens))
     decoding, context = 0.0 if engine.reads_alone else float(state.num_decoding), 0.0
+    state.most_tokens = max(state.most_tokens, tokens + int(decoding) * engine.tokens_scheduled)
     if decoding > 0:
         context = state.context_sum / decoding + 0.5 * (many - 1) * engine.tokens_per_step
     step_s = mixed_step_s(steps, float(tokens), pairs / tokens, decoding, context)

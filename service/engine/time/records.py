@@ -123,6 +123,7 @@ STATE: Final = np.dtype(
         ("reserved", np.float64),  # blocks that running requests may come to hold
         ("always_fit", np.float64),  # so many requests fit whatever happens; below, nobody needs to count blocks
         ("most_blocks", np.float64),
+        ("most_tokens", np.int64),  # of an iteration that read prompts
         ("running_time", np.float64),
         ("preemptions", np.int64),
         ("measured_left", np.int64),

@@ -138,6 +138,7 @@ class ScheduleResult:
     max_kv_fraction: float  # most blocks in use at once / blocks
     preemptions: int
     duration_s: float
+    most_batched_tokens: int  # of one iteration: any larger budget serves the same
 
     @property
     def itl_s(self) -> Distribution:
@@ -231,6 +232,7 @@ def schedule_result(load: SimulatedLoad, state: Record, runs: Records, num_block
         max_kv_fraction=min(float(state["most_blocks"]) / num_blocks, 1.0),
         preemptions=int(state["preemptions"]),
         duration_s=duration_s,
+        most_batched_tokens=int(state["most_tokens"]),
     )
 
 

@@ -41,7 +41,8 @@ def test_equal_parts_serve_equally(catalog: Snapshot) -> None:
 
 
 def test_drafts_are_scheduled_whether_accepted_or_not(catalog: Snapshot) -> None:
-    settings = scheduler_settings(plan_of(catalog, num_speculative_tokens=3), traffic())
+    plan = plan_of(catalog, num_speculative_tokens=3)
+    settings = scheduler_settings(plan.settings, plan.layout, plan.rules, traffic())
 
     assert settings.tokens_scheduled == 4
     assert settings.tokens_per_step == 1.0  # none is accepted
