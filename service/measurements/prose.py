@@ -8,11 +8,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from service.engine.patience import go_on
 from service.measurements.observed import Observed
 from service.measurements.patterns import GIB, MOST_CHARACTERS, UNITS, number, setting
 
-COUNT: Final = r"(?<!-)~?(\d[\d,]{0,24}(?:\.\d{1,6})?) ?([kM]?)"
-MEMORY: Final = r"(?<![-\d.])~?(\d{1,7}(?:\.\d{1,6})?) ?(GiB|GB|MiB|MB)"
+COUNT: Final = r"(?<![-\d,])~?(\d[\d,]{0,24}+(?:\.\d{1,6})?) ?([kM]?)"
+MEMORY: Final = r"(?<![-\d.])~?(\d{1,7}+(?:\.\d{1,6})?) ?(GiB|GB|MiB|MB)"
 THOUSANDS: Final[Mapping[str, int]] = {"": 1, "k": 1_000, "M": 1_000_000}
 SPEAKS: Final = re.compile(
     r"\bKV|kv_?cache|\bcache\b|\bpool\b|\butil(?:ization)?\b|\bconcurren|^v\d+\.\d+\.\d+: ", re.IGNORECASE
@@ -27,13 +28,16 @@ TOKENS: Final = tuple(
     )
 )
 OTHERWISE: Final = re.compile(r"(?:\bfor|\bblock size(?: to)?|\bprompts? of|\bbatched|[\w-]+=) ?$", re.IGNORECASE)
+LONGEST_BEFORE: Final = 60  # characters before a number that say whose it is
 CACHE: Final = (
     re.compile(MEMORY + r" (?:of )?KV\b"),
     re.compile(MEMORY + r" / [\d,]+ tokens"),
     re.compile(r"\bKV cache memory\b[^.;\d]{0,40}" + MEMORY),
 )
 WEIGHTS: Final = (
-    re.compile(r"\b(?:AWQ|GPTQ|W4A16|INT[48]|FP8|NVFP4|MXFP4|BF16)[\w-]* " + MEMORY + r" (?:per|a|each) (?:card|GPU)"),
+    re.compile(
+        r"\b(?:AWQ|GPTQ|W4A16|INT[48]|FP8|NVFP4|MXFP4|BF16)[\w-]{0,24} " + MEMORY + r" (?:per|a|each) (?:card|GPU)"
+    ),
     re.compile(r"\bweights?[: ]+" + MEMORY),
 )
 CONCURRENCY: Final = (
@@ -75,11 +79,15 @@ def told(lines: Sequence[tuple[int, str]]) -> Observed:
 
 def _sentences(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[str, float, int]]:
     for place, whole in lines:
+        go_on()
         line = whole[:MOST_CHARACTERS]
         if not SPEAKS.search(line):
             continue
         for match in (match for each in TOKENS for match in each.finditer(line)):
-            if not OTHERWISE.search(line[: match.start()]) and number(match[1]) > 0:
+            if (
+                not OTHERWISE.search(line[max(match.start() - LONGEST_BEFORE, 0) : match.start()])
+                and number(match[1]) > 0
+            ):
                 yield "kv_cache.tokens", number(match[1]) * THOUSANDS[match[2]], place
         for name, patterns in (("kv_cache_bytes", CACHE), ("weight_bytes", WEIGHTS)):
             for match in (match for each in patterns for match in each.finditer(line)):

@@ -10,7 +10,8 @@ from service.measurements.printed import printed
 from service.measurements.prose import told
 from service.measurements.startup_logs import READERS, startup_log
 
-MOST_LINES: Final = 20_000  # of which an engine's start-up has some hundreds, at the head of its log
+MOST_TEXT: Final = 400_000  # characters; an engine's start-up has some ten thousand, at the head of its log
+MOST_LINES: Final = 20_000  # of which it has some hundreds
 MOST: Final = 10**18
 ACCEPTED: Final = (
     "a start-up log of vLLM, SGLang or TensorRT-LLM, what vllm bench serve or bench_serving prints, or the JSON of "
@@ -28,6 +29,9 @@ def read_measurement(text: str) -> Observed:
         document = _document(text)
         if document is not None:
             return benchmark(document)
+    if len(text) > MOST_TEXT:
+        place = text.count("\n", 0, MOST_TEXT) + 1
+        raise UnreadableTextError(place, "the text goes on after it", f"at most {MOST_TEXT} characters")
     lines = [(place, line) for place, line in enumerate(text.splitlines(), start=1) if line.strip()]
     if len(lines) > MOST_LINES:
         raise UnreadableTextError(MOST_LINES, "the text goes on after it", f"at most {MOST_LINES} lines")

@@ -14,7 +14,7 @@ from typing import Final
 from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName
 from service.measurements.observed import Observed
-from service.measurements.patterns import MEMORY, NUMBER, Pattern, line_of, read_lines, setting
+from service.measurements.patterns import MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines, setting
 
 VLLM: Final[Sequence[Pattern]] = (
     line_of(r"LLM engine \(v(\d[\w.+]*)\)|API server version:? v?(\d[\w.+]*)", settings=("engine_version",)),
@@ -51,7 +51,7 @@ VLLM: Final[Sequence[Pattern]] = (
     line_of(r"enabled with max_num_batched_tokens=(\d+)", settings=("max_num_batched_tokens",)),
 )
 SGLANG: Final[Sequence[Pattern]] = (
-    line_of(r"Load weight end\..*?mem usage=" + MEMORY, memory="weight_bytes"),
+    line_of(r"Load weight end\.(?:(?!Load weight).){0,400}?mem usage=" + MEMORY, memory="weight_bytes"),
     line_of(r"(?<!graph )mem usage=" + MEMORY, memory="weight_bytes"),
     line_of(r"#tokens: " + NUMBER, figures=("kv_cache.tokens",)),
     line_of(r"(?:max_total_num|full_layer)_tokens=" + NUMBER, figures=("kv_cache.tokens",)),
@@ -64,7 +64,7 @@ TENSORRT_LLM: Final[Sequence[Pattern]] = (
     line_of(r"Allocated " + MEMORY + r" for max tokens in paged KV cache \(" + NUMBER, memory="kv_cache_bytes",
             figures=("kv_cache.tokens",)),
     line_of(r"blocks in primary pool: " + NUMBER, figures=("kv_cache.num_gpu_blocks",)),
-    line_of(r"(\d+) tokens per block", settings=("block_size",)),
+    line_of(r"(?<!\d)(\d{1,9}+) tokens per block", settings=("block_size",)),
 )  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def startup_log(reader: LogReader, lines: Sequence[tuple[int, str]]) -> Observed
     read_lines(observed, reader.patterns, lines)
     for place, line in lines:
         if ARGUMENTS.search(line[:2000]):
-            _arguments(observed, line, place)
+            _arguments(observed, line[:MOST_CHARACTERS], place)
     _settle(observed)
     return observed
 
