@@ -50,7 +50,7 @@ def deployment_lines(deployment: Deployment, shape: str) -> Iterator[str]:
         yield f"price: {_price(deployment)}"
         yield f"engine args: {shlex.join(deployment.engine_args)}"
     if isinstance(deployment, Sizing) and deployment.levers:
-        yield f"best lever: {_lever(deployment.levers[0])}"
+        yield f"best lever: {_lever(deployment.levers[0], deployment)}"
     yield from (f"would fit: {sentence}" for sentence in deployment.would_fit)
     yield from (f"warning: {sentence}" for sentence in deployment.warnings)
 
@@ -69,7 +69,8 @@ def _price(deployment: Deployment) -> str:
     return f"{cost.usd_per_hour:.2f} USD/h, {cost.instances} x {cost.provider} {cost.instance_type}, {cost.as_of}"
 
 
-def _lever(lever: Lever) -> str:
+def _lever(lever: Lever, answer: Sizing) -> str:
+    """Return what a lever saves, and its times' basis where it is not the answer's."""
     change = " and ".join(f"{name}={value}" for name, value in lever.change.items())
     saved = [f"{lever.saves_gpus} GPU{'s' if lever.saves_gpus > 1 else ''}"] if lever.saves_gpus else []
     usd_per_hour = round(lever.saves_usd_per_hour or 0.0, 2)
@@ -77,7 +78,9 @@ def _lever(lever: Lever) -> str:
         saved.append(f"{usd_per_hour:.2f} USD/h")
     told = f"saves {' and '.join(saved)}" if saved else "fits"
     more = f" for {-usd_per_hour:.2f} USD/h more" if usd_per_hour < 0 else ""
-    return f"{change} takes {lever.gpus} GPU{'s' if lever.gpus > 1 else ''}, {told}{more}"
+    other = lever.basis is not None and answer.latency is not None and lever.basis != answer.latency.basis
+    unsure = f" (times by {lever.basis})" if other else ""
+    return f"{change} takes {lever.gpus} GPU{'s' if lever.gpus > 1 else ''}, {told}{more}{unsure}"
 
 
 def _head(deployment: Deployment) -> str:

@@ -198,6 +198,7 @@ OF_BLOCK: Final[Mapping[str, Mapping[str, str]]] = {
         "gpus": "GPUs of the whole deployment after the change [count]",
         "saves_gpus": "GPUs fewer than now; 0 where the change makes an infeasible question feasible [count]",
         "saves_usd_per_hour": "less paid than now; null: one of both has no price [USD per hour]",
+        "basis": "what its times rest on; where it is not that of the answer, the saving is as unsure as both",
     },
     "LoadState": {
         "concurrent_requests": "requests in flight; whole deployment [count]",

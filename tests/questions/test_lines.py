@@ -92,7 +92,12 @@ def test_the_best_lever_is_told_by_what_it_saves(
     sizing: Sizing, saves: int, usd_per_hour: float | None, told: str
 ) -> None:
     lever = Lever(
-        change={"weight_format": "int4"}, gpus=2, saves_gpus=saves, usd_per_hour=1.0, saves_usd_per_hour=usd_per_hour
+        change={"weight_format": "int4"},
+        gpus=2,
+        saves_gpus=saves,
+        usd_per_hour=1.0,
+        saves_usd_per_hour=usd_per_hour,
+        basis=None,
     )
 
     assert f"best lever: weight_format=int4 {told}" in lines(sizing, levers=(lever,))

@@ -10,7 +10,8 @@ from service.engine.errors import EngineError
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.choice import better
-from service.engine.fleet.deployments import Deployment
+from service.engine.fleet.deployments import Deployment, resolve_size
+from service.engine.fleet.in_time import timed_as
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.fleet.results import Scalar
 from service.engine.inputs import KvCacheDtype, WeightFormat
@@ -75,7 +76,7 @@ def levers(question: SizeQuestion, chosen: Deployment) -> tuple[Lever, ...]:
         if then < beaten:
             told[change] = then
     in_order = sorted(told, key=lambda change: (*told[change], *change.named))
-    return tuple(lever_of(change.named, now, told[change]) for change in in_order)
+    return tuple(lever_of(change.named, now, told[change], _basis(question, change, chosen)) for change in in_order)
 
 
 def _changed(question: SizeQuestion, change: Change, beaten: Merit, aim: Aim) -> Merit:
@@ -86,8 +87,20 @@ def _changed(question: SizeQuestion, change: Change, beaten: Merit, aim: Aim) ->
         return beaten  # the caller's layout is not legal for this format
 
 
-def lever_of(change: Mapping[str, Scalar], now: Merit, then: Merit) -> Lever:
-    """Return a lever from what is paid now, and what would be paid then."""
+def _basis(question: SizeQuestion, change: Change, chosen: Deployment) -> str | None:
+    """Return what the times of a change rest on, on the layout that was chosen; None where time does not decide.
+
+    Kernels of one format may have been measured on a GPU, and those of another be told by its data sheet.
+    """
+    if chosen.replica is None or question.timers is None:
+        return None
+    changed = resolve_size(replace(question, settings=change.made(question.settings)))
+    timing = question.timers.timer(timed_as(changed, chosen.layout))
+    return None if timing is None else timing.basis.name
+
+
+def lever_of(change: Mapping[str, Scalar], now: Merit, then: Merit, basis: str | None) -> Lever:
+    """Return a lever from what is paid now, what would be paid then, and what its times rest on."""
     (gpus_now, usd_now), (gpus, usd) = now, then
     is_priced = inf not in (usd, usd_now)
     return Lever(
@@ -96,4 +109,5 @@ def lever_of(change: Mapping[str, Scalar], now: Merit, then: Merit) -> Lever:
         saves_gpus=0 if now == NOTHING else int(gpus_now - gpus),
         usd_per_hour=None if usd == inf else usd,
         saves_usd_per_hour=usd_now - usd if is_priced else None,
+        basis=basis,
     )

@@ -45,7 +45,8 @@ def load_levers(question: SizeQuestion, chosen: Deployment, binds: BindingConstr
         then = better(replace(question, load=_changed(question.load, change)), beaten, aim)
     except EngineError:
         return ()
-    return (lever_of(change, now, then),) if then < beaten else ()
+    basis = None if chosen.replica is None else chosen.replica.timing.basis.name
+    return (lever_of(change, now, then, basis),) if then < beaten else ()
 
 
 def _change(question: SizeQuestion, binds: BindingConstraint) -> dict[str, Scalar]:

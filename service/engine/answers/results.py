@@ -47,6 +47,7 @@ class Lever:
     saves_gpus: int
     usd_per_hour: float | None  # None: no offer holds so many
     saves_usd_per_hour: float | None
+    basis: str | None  # of its times; None: memory alone decides, or nobody times it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,3 +37,18 @@ def test_short_prompts_and_single_gpus_have_no_such_lever(client: TestClient) ->
 
     for sized in (short, single):
         assert not any("input_tokens" in lever["change"] for lever in sized["levers"])
+
+
+def test_a_lever_says_what_its_times_rest_on(client: TestClient) -> None:
+    """Four bits were measured on no GPU, eight on an H100: what one saves beside the other is as unsure as both."""
+    asked: dict[str, Any] = {
+        "model": "llama-3.1-8b", "gpu": "h100", "request_rate_per_s": 60, "input_tokens": 2_000, "output_tokens": 200,
+        "ttft_s": 2, "tpot_s": 0.05,
+    }  # fmt: skip
+    told = answer(client, "size", **asked)
+    basis = {lever["change"].get("weight_format"): lever["basis"] for lever in told["levers"]}
+
+    assert told["latency"]["basis"] == basis["fp8"] == "measured-kernels"
+    assert basis["int4"] == "roofline"
+    memory = answer(client, "size", model="llama-3.3-70b", gpu="h100", **load(64, 6_000, 500))
+    assert {lever["basis"] for lever in memory["levers"]} == {None}
