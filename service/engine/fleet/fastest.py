@@ -72,14 +72,13 @@ class _Roomy:
         return Machine(self.serving.timing, BOUNDLESS, self.serving.settings)
 
     def seen_s(self, share: Demand, than_s: float) -> float:
-        """Return what users of a share wait for their last token at least: a large sample tells what a small may not.
-
-        Args:
-            share: of the load.
-            than_s: where even a small sample takes so long, it tells. [s]
-        """
-        least_s = self._seen(share, ROUGHLY_MEASURED).end_to_end_s.percentile(LIKELY)
+        """Return what users wait for their last token at least: by a large sample where a small one takes less. [s]."""
+        least_s = self.roughly_seen_s(share)
         return least_s if least_s >= than_s else self._seen(share, MEASURED).end_to_end_s.percentile(PERCENTILE)
+
+    def roughly_seen_s(self, share: Demand) -> float:
+        """Return what a small sample tells for certain. [s]."""
+        return self._seen(share, ROUGHLY_MEASURED).end_to_end_s.percentile(LIKELY)
 
     def most_batched_tokens(self, share: Demand) -> int:
         """Return the tokens of its fullest iteration. [tokens]."""
@@ -197,7 +196,7 @@ def _told(
 def _told_loaded(question: SizeQuestion, roomy: _Roomy, than_s: float) -> _Told:
     load, limits, spares = question.load, question.limits, question.headroom.spare_replicas
     wanted, demand = wanted_of(load, question.headroom), demand_of(load)
-    if roomy.seen_s(Users(1), than_s) >= than_s:  # no share is less
+    if roomy.roughly_seen_s(Users(1)) >= than_s:  # no share is less
         return _Told(may_be_faster=False)
     holding = wanted.replicas(roomy.serving.slots) if isinstance(wanted, Users) else 1
     for times in TIMES_THOSE_THAT_HOLD:
