@@ -40,7 +40,7 @@ LIKELY: Final = forgiving(Limits(percentile=PERCENTILE)).percentile
 SOONER_BY_BUDGET: Final = 1.3
 MANY: Final = 1 << 40
 # Replicas that surely carry a load are looked for at so many times those whose memory holds it.
-TIMES_THOSE_THAT_HOLD: Final = (1, 2, 4)
+TIMES_THOSE_THAT_HOLD: Final = (1, 2, 4, 8)
 # Who surely keeps a limit keeps so much of it, and so does everybody of a small sample.
 SURELY: Final = 0.9
 # Shares of a pool that may be filled with whole requests, so that nobody is sent back by the chance of their lengths.
@@ -58,8 +58,8 @@ class _Roomy:
 
     @property
     def saturation_rate(self) -> float:
-        """Return no rate: that a queue does not grow is told by an estimate, or not for certain."""
-        return 0.0
+        """Return a rate at which the queue surely does not grow. [1/s]."""
+        return SURELY * self._seen(Users(self.serving.slots), ROUGHLY_MEASURED).requests_per_s
 
     @cached_property
     def key(self) -> int:
@@ -197,6 +197,8 @@ def _told(
 def _told_loaded(question: SizeQuestion, roomy: _Roomy, than_s: float) -> _Told:
     load, limits, spares = question.load, question.limits, question.headroom.spare_replicas
     wanted, demand = wanted_of(load, question.headroom), demand_of(load)
+    if roomy.seen_s(Users(1), than_s) >= than_s:  # no share is less
+        return _Told(may_be_faster=False)
     holding = wanted.replicas(roomy.serving.slots) if isinstance(wanted, Users) else 1
     for times in TIMES_THOSE_THAT_HOLD:
         replicas = times * holding
