@@ -41,6 +41,7 @@ DESIGN: Final = (
     Promise("errors against measured data are printed, and made again by a command", "tests/test_accuracy.py::test_the_page_has_a_table_and_the_readme_names_it"),
     Promise("what cannot be better is not even planned", "tests/engine/fleet/test_choice.py::test_what_cannot_be_better_is_not_even_planned"),
     Promise("nothing stated is smaller or cheaper than the answer, by exhaustive enumeration [faults]", "tests/engine/fleet/test_referee.py::test_nothing_stated_is_smaller_or_cheaper", ("decision.json:size, memory:faults", "decision.json:size, limits:faults", "decision.json:size, limits, seed 77:faults", "decision.json:recommend, memory:faults")),
+    benchmark("the lowest latency is that of every stated layout [faults of 30]", "decision", "decision.json:recommend, latency:faults"),
     benchmark("more GPUs carry no less, for every model [faults]", "decision", "decision.json:capacity, memory:faults"),
     benchmark("every command starts, for every model on six GPUs [faults]", "decision", "decision.json:commands:faults"),
     Promise("no answer breaks its own limit", "tests/engine/answers/test_bounds.py::test_no_answer_breaks_its_own_limit"),
