@@ -3,9 +3,8 @@
     deployments = legal layouts x settings, each with the fewest replicas that carry the load
     chosen      = min by (GPUs, price), or by (price, GPUs paid); among equals by latency, then by the plainer layout
 
-The engine's own settings on usual layouts come first; other settings, and layouts that are taken only where they
-save, are looked at afterwards, and kept where they are truly better. A layout is planned, estimated and simulated
-only while a bound on what it may achieve is not worse than the best that is known.
+The engine's own settings on usual layouts come first; all others are kept where they are truly better. A layout is
+planned, estimated and simulated only while a bound on what it may achieve is not worse than the best that is known.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +26,7 @@ from service.engine.fleet.rooms import Rooms, rooms_of
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.space import Space
 from service.engine.fleet.turns import in_turn
-from service.engine.fleet.variants import Planner, budgets_for, roomiest, variants
+from service.engine.fleet.variants import Planner, budgets_for, roomiest, under_budgets, variants
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
 
@@ -56,11 +55,12 @@ class _Search:
         return plan_for(self.question, resolved, layout)
 
     def _plan_of(self, layout: Layout) -> Planner:
-        load = self.question.load
+        load, is_timed = self.question.load, not self.question.is_of_memory
         return Planner(
             lambda resolved: self.plan(resolved, layout),
             lambda resolved: held_of(resolved, layout, load.input_tokens, load.output_tokens),
-            budgets=budgets_for(self.question.limits, is_timed=not self.question.is_of_memory),
+            budgets=budgets_for(self.question.limits, is_timed=is_timed),
+            is_timed=is_timed,
         )
 
     def _roomiest(self, layout: Layout) -> MemoryPlan:
@@ -68,10 +68,13 @@ class _Search:
 
     def bound(self, plan: MemoryPlan) -> Merit:
         """Return what no deployment of a plan is better than: by memory, and by an optimistic estimate of time."""
-        hoped = hoped_replicas(self.question, plan, self.hope)
-        if self.aim.objective == "latency" and hoped < inf:
+        if (hoped := hoped_replicas(self.question, plan, self.hope)) < inf and self.aim.objective == "latency":
             return alone_s(self.question, plan) / self.hope, 0.0
         return self.aim.merit(plan.layout, hoped)
+
+    def _roomy_bound(self, plan: MemoryPlan) -> Merit:
+        """Return what no deployment with as much room at most is better than, whatever its token budget."""
+        return min(map(self.bound, under_budgets(self.resolved, plan, self._plan_of(plan.layout))))
 
     def at_best(self, layout: Layout, *, is_own: bool) -> Merit:
         """Return what no plan of a layout is better than, under the engine's own settings or any: told without one."""
@@ -155,8 +158,7 @@ class _Search:
             if not is_estimated_in_time(self.question, self.resolved, layout, most):
                 continue
             plan = self._roomiest(layout)
-            bound = self.bound(plan)
-            if bound < known:
+            if (bound := self._roomy_bound(plan)) < known:
                 yield bound, index, plan
 
     def _settings_of(self, layout: Layout, budgets: Sequence[int]) -> Iterator[tuple[Resolved, MemoryPlan]]:
@@ -188,9 +190,7 @@ class _Search:
             is_hopeless = (self.bound(self._roomiest(layout)) == NOTHING for layout in reversed(self.first))
             yield from rising_in_time(self.question, self.resolved, self.first, self.hope, is_hopeless)
             return
-        for bound, plan in self._steps(
-            self.space.layouts, lambda each: roomiest(self.resolved, self._plan_of(each)), is_own=False
-        ):
+        for bound, plan in self._steps(self.space.layouts, self._roomiest, is_own=False):
             yield bound, plan is not None
             if plan is not None:
                 return
@@ -206,13 +206,13 @@ class _Search:
             merits if is_rising else iter(sorted(merits)),
             lambda index: self.at_best(layouts[index], is_own=is_own),
             lambda index: plan_of(layouts[index]),
-            self.bound,
+            self.bound if is_own else self._roomy_bound,
         )
 
     def best(self) -> list[Deployment]:
         """Return what may be chosen: of what was kept, the best and their equals."""
         if self.aim.objective == "latency":
-            return list(as_fast(self.kept, self.question)) if self.kept else []
+            return list(as_fast(self.kept, self.question, "latency")) if self.kept else []
         merits = [self.aim.merit(each.layout, each.replicas) for each in self.kept]
         return [each for each, merit in zip(self.kept, merits, strict=True) if merit == min(merits)]
 

@@ -17,7 +17,7 @@ from service.engine.fleet.aims import NOTHING, Merit
 from service.engine.fleet.in_time import timed_as, unplanned
 from service.engine.fleet.planned import held_of
 from service.engine.fleet.questions import SizeQuestion
-from service.engine.fleet.ranking import alike
+from service.engine.fleet.ranking import ALIKE
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.variants import BATCHED_WHY, batched_tokens, budgets_for, with_chosen
 from service.engine.inputs import Layout, Limits, Load
@@ -150,11 +150,7 @@ def _budgets(
 
 def may_be_as_fast(question: SizeQuestion, resolved: Resolved, layout: Layout, soonest_s: float) -> bool:
     """Return whether a layout with the engine's own settings may be as fast as the soonest that is known. [s]."""
-    timing = _timing(question, resolved, layout)
-    if timing is None:
-        return True
-    than_s = alike(timing.basis) * soonest_s
-    told = _told(question, resolved, layout, resolved.settings.max_num_batched_tokens, than_s)
+    told = _told(question, resolved, layout, resolved.settings.max_num_batched_tokens, ALIKE * soonest_s)
     return told is None or told.may_be_faster
 
 

@@ -13,7 +13,6 @@ from service.engine.fleet.aims import aim_of
 from service.engine.fleet.deployments import Deployment, excess
 from service.engine.fleet.questions import Objective, SizeQuestion
 from service.engine.fleet.space import simplicity
-from service.engine.time.results import Basis
 
 # Times so near to each other are the same: simulated percentiles are no finer.
 ALIKE: Final = 1.01
@@ -44,7 +43,7 @@ def best(candidates: Sequence[Deployment], question: SizeQuestion, objective: Ob
         return equals[0]
     by_price = aim_of("cost", question.gpu, question.offers)
     return min(
-        as_fast(equals, question),
+        as_fast(equals, question, objective),
         key=lambda each: (by_price.merit(each.layout, each.replicas), _is_guessed(each), simplicity(each.layout)),
     )
 
@@ -66,17 +65,19 @@ def _is_guessed(deployment: Deployment) -> bool:
     return deployment.replica is not None and not deployment.replica.timing.basis.is_measured
 
 
-def as_fast(candidates: Sequence[Deployment], question: SizeQuestion) -> Sequence[Deployment]:
-    """Return the fastest, and what cannot be told apart from it: where kernels were not measured, within the error."""
+def as_fast(
+    candidates: Sequence[Deployment], question: SizeQuestion, objective: Objective = "gpus"
+) -> Sequence[Deployment]:
+    """Return the fastest, and what cannot be told apart from it.
+
+    Where kernels were not measured that is what lies within the error, unless latency is the aim: all of them share
+    that error.
+    """
     seen = [latency_s(each, question) for each in candidates]
     fastest = candidates[seen.index(min(seen))].with_times(question.timers).replica
-    most = alike(None if fastest is None else fastest.timing.basis) * min(seen)
+    is_vague = objective != "latency" and fastest is not None and not fastest.timing.basis.is_measured
+    most = (1 + fastest.timing.basis.expected_error_fraction if fastest and is_vague else ALIKE) * min(seen)
     return [each for each, time_s in zip(candidates, seen, strict=True) if time_s <= most]
-
-
-def alike(basis: Basis | None) -> float:
-    """Return how many times as long a deployment may take as the fastest and still be as fast."""
-    return ALIKE if basis is None or basis.is_measured else 1 + basis.expected_error_fraction
 
 
 def latency_s(deployment: Deployment, question: SizeQuestion) -> float:

@@ -41,6 +41,7 @@ class Planner:
     plan: PlanOf
     held: Callable[[Resolved], Callable[[int], int]]  # by `max_num_seqs`
     budgets: Sequence[int] = (FEWEST_BATCHED_TOKENS, *BATCHED_TOKENS)  # in question where none is stated [tokens]
+    is_timed: bool = False  # time decides, which budgets change
 
     def __call__(self, resolved: Resolved) -> MemoryPlan:
         """Return the whole plan."""
@@ -77,6 +78,14 @@ def roomiest(resolved: Resolved, plan_of: Planner) -> MemoryPlan:
         return plan
     others = (_with_most_room(resolved, tokens, plan_of) for tokens in budgets[1:])  # that let more requests run
     return max((plan, *others), key=lambda plan: min(plan.requests_in_cache, plan.settings.max_num_seqs))
+
+
+def under_budgets(resolved: Resolved, plan: MemoryPlan, plan_of: Planner) -> Iterator[MemoryPlan]:
+    """Yield a plan's memory under each token budget in question, its own first."""
+    yield plan
+    for tokens in batched_tokens(resolved, plan_of.budgets) if plan_of.is_timed else ():
+        if tokens != plan.settings.max_num_batched_tokens:
+            yield replace(plan, settings=replace(plan.settings, max_num_batched_tokens=tokens))
 
 
 def _with_most_room(resolved: Resolved, tokens: int, plan_of: Planner) -> MemoryPlan:
