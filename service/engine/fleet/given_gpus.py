@@ -13,7 +13,7 @@ from service.engine.fleet.planned import by_plans, held_of, legal_layouts, plann
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.fleet.settings import Resolved, longest_request, resolve
 from service.engine.fleet.space import Space, simplicity
-from service.engine.fleet.variants import Planner, budgets_for, roomiest, variants
+from service.engine.fleet.variants import Planner, budgets_for, roomiest, under_budgets, variants
 from service.engine.inputs import Layout, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import deciding_replica, hoped, needs_time
@@ -120,8 +120,9 @@ class _Search:
                 return held_of(settings, layout, *lengths)
             return by_plans(settings, lambda other: self.plan_of(other, layout))
 
-        budgets = budgets_for(question.limits, is_timed=needs_time(question.load, question.limits))
-        return Planner(lambda settings: self.plan_of(settings, layout), held, budgets)
+        is_timed = needs_time(question.load, question.limits)
+        budgets = budgets_for(question.limits, is_timed=is_timed)
+        return Planner(lambda settings: self.plan_of(settings, layout), held, budgets, is_timed)
 
     def best(self, shapes: Iterable[tuple[Resolved, Layout]]) -> Deployment:
         """Return the best deployment of some layouts with their settings, or the one that misses least."""
@@ -155,7 +156,9 @@ class _Search:
     def _room(self, resolved: Resolved, layouts: Iterable[Layout]) -> Iterator[tuple[Merit, Layout]]:
         """Yield layouts by the most that any settings let them carry."""
         for layout in layouts:
-            yield self._bound(roomiest(resolved, self.plans_of(layout))), layout
+            planner = self.plans_of(layout)
+            plans = under_budgets(resolved, roomiest(resolved, planner), planner)
+            yield max(map(self._bound, plans)), layout
 
     def _settings(self, resolved: Resolved, layout: Layout) -> Iterator[tuple[Resolved, MemoryPlan]]:
         yield resolved, self.plan_of(resolved, layout)
