@@ -22,7 +22,7 @@ from service.catalog.health import Health
 from service.catalog.notices import Listener, announce
 from service.catalog.reading import Reading, read_catalog
 from service.catalog.seed_files import seed_entries
-from service.catalog.snapshot import EMPTY, Snapshot, build_snapshot
+from service.catalog.snapshot import EMPTY, Snapshot, build_snapshot, check_readable
 from service.catalog.store import Version, current_version, lock_revision
 
 # Causes as callers are told them; what a library said stays in the log.
@@ -109,6 +109,7 @@ class CatalogKeeper:
         if not _is_whole(found.entries):
             raise InvalidCatalogError("the database holds no models or no GPUs; `sizer seed` fills it")
         snapshot = build_snapshot(found.entries, held.snapshot)
+        check_readable(snapshot)
         with self._lock:
             if self._held is not held:  # a write was faster; the next look compares with what it left
                 return False
@@ -168,6 +169,7 @@ class CatalogKeeper:
                 raise ConflictError("the catalog would be left without a model or without a GPU")
             snapshot = build_snapshot(found.entries, held.snapshot)
             check(snapshot)
+            check_readable(snapshot)
             announce(session)
             check_deadline()
             _commit(session)

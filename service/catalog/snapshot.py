@@ -105,8 +105,7 @@ def build_snapshot(entries: CatalogEntries, before: Snapshot | None = None) -> S
     What is remembered about a model or GPU thus outlives a write to another one.
 
     Raises:
-        InvalidCatalogError: two entries claim one name, an offer names an unknown GPU, or a config of a known class
-            cannot be read. A model of a class without a rule is refused alone.
+        InvalidCatalogError: two entries claim one name, or an offer names an unknown GPU.
     """
     was = before or EMPTY
     models = _by_id(entries.models, was.model_entries)
@@ -118,7 +117,6 @@ def build_snapshot(entries: CatalogEntries, before: Snapshot | None = None) -> S
     built = _built(offers, was.offer_entries, was.built_offers, offer_facts)
     models_by_name = was.model_names if models is was.model_entries else _names("model", models, _model_names)
     gpus_by_name = was.gpu_names if gpus is was.gpu_entries else _names("gpu", gpus, _gpu_names)
-    built_models = _readable(_built(models, was.model_entries, was.built_models, model_facts))
     same_gpus = gpus is was.gpu_entries and offers is was.offer_entries
     return Snapshot(
         revision=entries.revision,
@@ -129,7 +127,7 @@ def build_snapshot(entries: CatalogEntries, before: Snapshot | None = None) -> S
         offers=was.offers if built is was.built_offers else tuple(built.values()),
         built_offers=built,
         gpus=_built(gpus, was.gpu_entries, was.gpus, gpu_facts),
-        built_models=built_models,
+        built_models=_built(models, was.model_entries, was.built_models, model_facts),
         model_names=models_by_name,
         gpu_names=gpus_by_name,
         called_models=was.called_models if models is was.model_entries else model_names(models, models_by_name),
@@ -159,16 +157,17 @@ def _built(
     }
 
 
-def _readable(models: Mapping[str, ModelFacts | EngineError]) -> Mapping[str, ModelFacts | EngineError]:
-    """Return models as they are.
+def check_readable(snapshot: Snapshot) -> None:
+    """Refuse a catalog in which a class has a rule, and a config of it cannot be read by any.
+
+    A model of a class without a rule is refused alone, when it is asked for.
 
     Raises:
-        InvalidCatalogError: one has a class with a rule, and a config that no rule reads.
+        InvalidCatalogError: a config cannot be read; the message names its model.
     """
-    for model_id, facts in models.items():
+    for model_id, facts in snapshot.built_models.items():
         if isinstance(facts, EngineError) and facts.field != OF_CLASS:
             raise InvalidCatalogError(f"the config of model {model_id!r} cannot be read: {facts.detail}")
-    return models
 
 
 def _same(one: object, other: object) -> bool:

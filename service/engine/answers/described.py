@@ -12,6 +12,7 @@ from service.engine.fleet.figures import Figures
 from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.results import Cost
 from service.engine.inputs import EngineName, KvCacheDtype, Layout, WeightFormat
+from service.engine.memory.activation import fewest_batched_tokens
 from service.engine.memory.plan import MemoryPlan, model_weights, pool_error_bytes
 from service.engine.memory.results import KvCache, MemoryPerGpu, ModelWeights
 from service.engine.time.replica import Replica
@@ -174,7 +175,17 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
         + (adapters,) * bool(settings.max_loras)
         + (spread,) * (plan.layout.decode_context_parallel_size > 1)
         + (packed,) * _spreads_unpacked_latents(plan)
+        + _image_warnings(plan)
     )
+
+
+def _image_warnings(plan: MemoryPlan) -> tuple[str, ...]:
+    """Return what a reader must know where a stated token budget is smaller than an image that is read whole."""
+    least, budget = fewest_batched_tokens(plan.model.architecture, plan.device), plan.settings.max_num_batched_tokens
+    if budget >= least:
+        return ()
+    told = f"max_num_batched_tokens {budget} is less than the {least} tokens of an image, which {plan.device.engine}"
+    return (f"{told} reads whole: it starts for text alone (language_model_only=true), or with at least as many",)
 
 
 def _spreads_unpacked_latents(plan: MemoryPlan) -> bool:

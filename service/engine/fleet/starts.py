@@ -21,7 +21,6 @@ from service.engine.errors import RefusedStartError
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, WeightFormat
 from service.engine.layers import Architecture
-from service.engine.memory.activation import fewest_batched_tokens
 from service.engine.memory.kernels import asked_cache, kernels_of
 
 FIRST_CAPABILITY: Final[Mapping[WeightFormat, float]] = MappingProxyType(
@@ -162,7 +161,6 @@ def check_start(
         raise _cache_refusal(f"{stated}: {device.engine} has only an fp8 cache for this model", "auto or fp8")
     if stated in ("bf16", "fp16") and stated != own and device.plan.refuses_other_floats:
         raise _cache_refusal(f"{stated} is not the model's dtype; {device.engine} insists on it", f"auto, {own} or fp8")
-    _check_budget(architecture, device, settings)
     kernels_of(
         architecture,
         asked_cache(
@@ -175,18 +173,6 @@ def check_start(
         ),
         device,
     )
-
-
-def _check_budget(architecture: Architecture, device: Device, settings: EngineSettings) -> None:
-    """Raise RefusedStartError where an image that is read whole does not fit into a step."""
-    least, budget = fewest_batched_tokens(architecture, device), settings.max_num_batched_tokens
-    if budget < least:
-        raise RefusedStartError(
-            f"max_num_batched_tokens {budget} is less than the {least} tokens of an image, which {device.engine} reads "
-            "whole, as its tokens attend to each other",
-            field="max_num_batched_tokens",
-            accepted=f"at least {least}, or language_model_only=true",
-        )
 
 
 def _half_dtype(architecture: Architecture, checkpoint: Checkpoint, device: Device) -> KvCacheDtype:

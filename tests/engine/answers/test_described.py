@@ -56,3 +56,15 @@ def test_an_estimate_says_how_far_it_may_be_off(asked: Asked) -> None:
     assert sized.latency is not None
     percent = round(100 * sized.latency.expected_error_fraction)
     assert f"latency is a roofline estimate, expected within {percent} %: {sized.latency.basis_note}" in sized.warnings
+
+
+def test_a_step_smaller_than_an_image_that_is_read_whole_is_told(asked: Asked) -> None:
+    # vLLM 0.33 `compute_mm_encoder_budget` raises a ValueError there, unless images are off.
+    def warnings(model: str, tokens: int, *, is_text_only: bool = False) -> str:
+        stated = StatedSettings(max_num_batched_tokens=tokens, language_model_only=is_text_only)
+        return " ".join(size(asked(model, load=users(1), settings=stated)).warnings)
+
+    assert "2048 is less than the 2496 tokens of an image" in warnings("gemma-4-26b-a4b-it", 2_048)
+    assert "image" not in warnings("gemma-4-26b-a4b-it", 2_496)
+    assert "image" not in warnings("gemma-4-26b-a4b-it", 2_048, is_text_only=True)
+    assert "image" not in warnings("qwen3-vl-8b-instruct", 2_048)  # reads images in pieces
