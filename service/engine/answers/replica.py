@@ -28,9 +28,10 @@ def plan_replica(
     accuracy/results/v0.19.0/logs/google-gemma-2-9b-it--h100-80gb--tp1pp1dp1--8192.log):
 
     >>> from service.catalog.engine_rules import rules_for
-    >>> from service.catalog.seeded import seeded_gpu, seeded_model
-    >>> gemma = seeded_model("gemma-2-9b")
-    >>> h100 = seeded_gpu("h100")
+    >>> from service.catalog.keeper import seeded_snapshot
+    >>> catalog = seeded_snapshot()
+    >>> gemma = catalog.model("gemma-2-9b")
+    >>> h100 = catalog.gpu("h100")
     >>> stated = StatedSettings(gpu_memory_utilization=0.95, max_model_len=8_192, max_num_batched_tokens=8_192)
     >>> plan = plan_replica(gemma, h100, Layout(), stated, rules_for("vllm", "0.19"))
     >>> round(plan.memory.kv_cache_bytes / 2**30, 1), round(plan.kv_cache.max_concurrency, 1)

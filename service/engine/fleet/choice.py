@@ -15,7 +15,7 @@ from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
 from service.engine.fleet.deployments import Deployment, deployment_of, explained, keeps_limits, plan_for, resolve_size
-from service.engine.fleet.estimates import alone_s, hoped_replicas, least_replicas
+from service.engine.fleet.estimates import hoped_replicas, least_replicas, quickly_alone_s
 from service.engine.fleet.fastest import may_be_as_fast, rising_in_time, soonest_first
 from service.engine.fleet.in_time import budgets_in_time, is_estimated_in_time, needs_room
 from service.engine.fleet.planned import held_of, layouts_of
@@ -69,7 +69,7 @@ class _Search:
     def bound(self, plan: MemoryPlan) -> Merit:
         """Return what no deployment of a plan is better than: by memory, and by an optimistic estimate of time."""
         if (hoped := hoped_replicas(self.question, plan, self.hope)) < inf and self.aim.objective == "latency":
-            return alone_s(self.question, plan) / self.hope, 0.0
+            return quickly_alone_s(self.question, plan) / self.hope, 0.0
         return self.aim.merit(plan.layout, hoped)
 
     def _roomy_bound(self, plan: MemoryPlan) -> Merit:

@@ -7,7 +7,7 @@ from service.engine.fleet.questions import SizeQuestion
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import hoped, needs_time
 from service.engine.time.demand import Arrivals, Demand, Users, kind_of, wanted_of
-from service.engine.time.estimate import HOPELESS, hoped_users
+from service.engine.time.estimate import HOPELESS, alone_s, hoped_users
 from service.engine.time.replica import quickly_timed, timed
 
 # An estimate with a replica's own step times is so near to what is simulated; arrivals were carried at most 1.16 times
@@ -15,15 +15,10 @@ from service.engine.time.replica import quickly_timed, timed
 CERTAIN: Final[dict[type[Demand], float]] = {Users: HOPELESS, Arrivals: 1.3}
 
 
-def alone_s(question: SizeQuestion, plan: MemoryPlan) -> float:
+def quickly_alone_s(question: SizeQuestion, plan: MemoryPlan) -> float:
     """Return the time of one request by a quick estimate; 0 where nobody tells it. [s]."""
     serving = None if question.timers is None else quickly_timed(plan, question.timers, question.load)
-    if serving is None:
-        return 0.0
-    steps, load = serving.timing.steps, question.load
-    new = load.input_tokens * (1 - load.prefix_cache_hit_fraction)
-    decode_s = steps.decode_s(1.0, load.input_tokens + load.output_tokens / 2)
-    return steps.mixed_s(new, load.input_tokens / 2, 0.0, 0.0) + load.output_tokens * decode_s
+    return 0.0 if serving is None else alone_s(serving)
 
 
 def estimated_excess(question: SizeQuestion, plan: MemoryPlan) -> float:

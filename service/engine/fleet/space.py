@@ -73,8 +73,10 @@ def space_of(architecture: Architecture, quantization: Quantization, target: Tar
     ]
     if not legal:
         _explain(architecture, quantization, target, stated)
-    # Where nothing else is legal, as with stated copies of a dense model, operators start that.
-    usual = [layout for layout in legal if not _is_unusual(layout, stated)] or legal
+    usual = [layout for layout in legal if not _is_unusual(layout, stated)]
+    unusual = [layout for layout in legal if _is_unusual(layout, stated)]
+    if not usual:  # where nothing else is legal, as with stated copies of a dense model, operators start that
+        usual, unusual = unusual, []
     spread = (
         []
         if stated.decode_context_parallel_size is not None or not engine_named(target.engine).spreads_caches
@@ -82,7 +84,6 @@ def space_of(architecture: Architecture, quantization: Quantization, target: Tar
             most for layout in usual if (most := _most_spread(architecture, quantization, layout, target)) is not None
         ]
     )
-    unusual = [layout for layout in legal if layout not in usual]
     return Space(usual=_sorted(usual), unusual=_sorted([*unusual, *spread]))
 
 

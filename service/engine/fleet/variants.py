@@ -21,7 +21,7 @@ from service.engine.memory.plan import MemoryPlan
 # From the engine's own smallest default (vLLM 0.33 `SchedulerConfig`: 2,048) up.
 BATCHED_TOKENS: Final = (2_048, 4_096, 8_192, 16_384)
 # Read a prompt in many steps and leave the most memory: where nobody limits how long that takes.
-FEWEST_BATCHED_TOKENS: Final = 256
+ROOMY_BATCHED_TOKENS: Final = (256, *BATCHED_TOKENS)
 # Steps so short that decoding beside prompts keeps pace: where a limit on it is stated.
 SHORT_BATCHED_TOKENS: Final = (256, 512, 1_024)
 SEQS_WHY: Final = "as many as the cache holds beside them; the engine's own is {own}"
@@ -40,7 +40,7 @@ class Planner:
 
     plan: PlanOf
     held: Callable[[Resolved], Callable[[int], int]]  # by `max_num_seqs`
-    budgets: Sequence[int] = (FEWEST_BATCHED_TOKENS, *BATCHED_TOKENS)  # in question where none is stated [tokens]
+    budgets: Sequence[int] = ROOMY_BATCHED_TOKENS  # in question where none is stated [tokens]
     is_timed: bool = False  # time decides, which budgets change
 
     def __call__(self, resolved: Resolved) -> MemoryPlan:
@@ -163,7 +163,7 @@ def budgets_for(limits: Limits, *, is_timed: bool) -> tuple[int, ...]:
         is_timed: latency decides, which few batched tokens spoil unless the pace is limited. [yes or no]
     """
     if not is_timed:
-        return (FEWEST_BATCHED_TOKENS, *BATCHED_TOKENS)
+        return ROOMY_BATCHED_TOKENS
     return BATCHED_TOKENS if limits.tpot_s is None else (*SHORT_BATCHED_TOKENS, *BATCHED_TOKENS)
 
 

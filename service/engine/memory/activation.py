@@ -48,8 +48,9 @@ def activation_bytes(
     accuracy/results/v0.19.0/logs/google-gemma-2-9b-it--h100-80gb--tp1pp1dp1--8192.log):
 
     >>> from service.catalog.engine_rules import rules_for
-    >>> from service.catalog.seeded import seeded_model
-    >>> gemma = seeded_model("gemma-2-9b").architecture
+    >>> from service.catalog.keeper import seeded_snapshot
+    >>> catalog = seeded_snapshot()
+    >>> gemma = catalog.model("gemma-2-9b").architecture
     >>> settings = EngineSettings(
     ...     gpu_memory_utilization=0.95, kv_cache_dtype="bf16", max_model_len=8_192, max_num_batched_tokens=8_192,
     ...     max_num_seqs=1_024)

@@ -43,12 +43,13 @@ def memory_per_gpu(
     (jgchn/llm-d-planner on GitHub, the same log as of `cuda_graph_bytes`):
 
     >>> from service.catalog.engine_rules import rules_for
-    >>> from service.catalog.seeded import seeded_gpu, seeded_model
-    >>> gemma = seeded_model("gemma-2-9b").architecture
+    >>> from service.catalog.keeper import seeded_snapshot
+    >>> catalog = seeded_snapshot()
+    >>> gemma = catalog.model("gemma-2-9b").architecture
     >>> settings = EngineSettings(
     ...     gpu_memory_utilization=0.95, kv_cache_dtype="bf16", max_model_len=8_192, max_num_batched_tokens=8_192,
     ...     max_num_seqs=1_024)
-    >>> h100 = seeded_gpu("h100")
+    >>> h100 = catalog.gpu("h100")
     >>> ledger = memory_per_gpu(
     ...     architecture=gemma, rank_weight_bytes=int(17.22 * 2**30), gpu=h100, layout=Layout(), settings=settings,
     ...     rules=rules_for("vllm", "0.19"))
@@ -169,12 +170,13 @@ def cuda_graph_bytes(
     accuracy/results/v0.19.0/logs/google-gemma-2-9b-it--h100-80gb--tp1pp1dp1--8192.log):
 
     >>> from service.catalog.engine_rules import rules_for
-    >>> from service.catalog.seeded import seeded_gpu, seeded_model
-    >>> gemma = seeded_model("gemma-2-9b").architecture
+    >>> from service.catalog.keeper import seeded_snapshot
+    >>> catalog = seeded_snapshot()
+    >>> gemma = catalog.model("gemma-2-9b").architecture
     >>> settings = EngineSettings(
     ...     gpu_memory_utilization=0.95, kv_cache_dtype="bf16", max_model_len=8_192, max_num_batched_tokens=8_192,
     ...     max_num_seqs=1_024)
-    >>> h100 = seeded_gpu("h100")
+    >>> h100 = catalog.gpu("h100")
     >>> round(cuda_graph_bytes(gemma, Layout(), settings, rules_for("vllm", "0.19"), h100) / 2**30, 2)
     1.09
 

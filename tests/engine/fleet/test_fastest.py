@@ -6,7 +6,7 @@ import pytest
 
 from service.engine.fleet.choice import deployments
 from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
-from service.engine.fleet.estimates import alone_s
+from service.engine.fleet.estimates import quickly_alone_s
 from service.engine.fleet.fastest import FASTER_THAN_SPLIT, may_be_as_fast, rising_in_time, soonest_first
 from service.engine.fleet.planned import held_of, layouts_of
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
@@ -79,7 +79,7 @@ def test_no_layout_answers_a_single_request_much_sooner_than_those_that_split_ev
     assert bounds == sorted(bounds)
     plans = (plan_for(question, resolved, layout) for layout in space.layouts)
     assert bounds[-1][0][0] <= FASTER_THAN_SPLIT * min(
-        alone_s(question, plan) for plan in plans if plan.holds_one_request
+        quickly_alone_s(question, plan) for plan in plans if plan.holds_one_request
     )
 
 
