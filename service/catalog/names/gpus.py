@@ -230,7 +230,8 @@ class GpuNames:
 
 def _likeness(asked: frozenset[str], words: frozenset[str]) -> float:
     """Return how close two names are: half by letters, half by the words they share, in per cent."""
-    scorer = fuzz.WRatio if asked & words else fuzz.ratio  # a part of a name that shares no word is chance
+    shared = asked & words or {each for each in asked if any(each.startswith(word) for word in words if len(word) > 3)}
+    scorer = fuzz.WRatio if shared else fuzz.ratio  # what letters share beyond words is chance
     letters = scorer(" ".join(sorted(asked))[:MOST_COMPARED], " ".join(sorted(words)))
     return letters / 2 + 50 * len(asked & words) / len(asked | words)
 
