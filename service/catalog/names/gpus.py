@@ -10,12 +10,12 @@ from rapidfuzz import fuzz, process
 from service.catalog.entries import GpuEntry
 from service.catalog.errors import NotInCatalogError
 from service.catalog.names.instances import Instance, instance_key
+from service.catalog.names.likeness import MAKER_OF, MOST_COMPARED, likeness
 from service.catalog.names.schemes import spelled
 from service.catalog.names.unserved import unserved
 from service.catalog.names.words import plain
 
 MOST_NEIGHBOURS: Final = 3
-MOST_COMPARED: Final = 60  # characters of a name that no GPU has
 LIKE_A_TYPE: Final = 80.0  # from which a name is a misspelt instance type [per cent]
 LEAST_SCORE: Final = 30.0  # below it a neighbour confuses more than it helps [per cent]
 MOST_COUNTED: Final = 100_000
@@ -28,12 +28,6 @@ MAKERS = (
     "tensor core blackwell hopper ampere lovelace corporation inc r tm"
 )
 NOISE: Final = frozenset(MAKERS.split())
-# Whose card it is, where the name says so: a neighbour is of the same maker.
-MAKER_OF: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("nvidia", "geforce", "tesla", "quadro", "jetson", "rtx", "gtx"), "nvidia"),
-    **dict.fromkeys(("amd", "instinct", "radeon", "rx", "ryzen"), "amd"),
-    **dict.fromkeys(("intel", "arc", "gaudi"), "intel"),
-}
 # What is said of a card whose name is complete without it.
 MODULES = "sxm sxm2 sxm3 sxm4 sxm5 sxm6 nvlink oam ac vf hgx hbm3 hbm3e gddr6 gddr6x gddr7"
 FURTHER: Final = frozenset(MODULES.split())
@@ -220,20 +214,12 @@ class GpuNames:
         asked = _said(_uncounted(_cleaned(key))).words
         makers = {MAKER_OF[word] for word in WORD.findall(key) if word in MAKER_OF}
         scores = {
-            gpu_id: max(_likeness(asked, said.words) for said in names)
+            gpu_id: max(likeness(asked, said.words) for said in names)
             for gpu_id, names in self.spoken.items()
             if names and asked and (not makers or self.entries[gpu_id].vendor in makers)
         }
         near = (gpu_id for gpu_id, score in scores.items() if score >= LEAST_SCORE)
         return tuple(sorted(near, key=lambda gpu_id: -scores[gpu_id])[:MOST_NEIGHBOURS])
-
-
-def _likeness(asked: frozenset[str], words: frozenset[str]) -> float:
-    """Return how close two names are: half by letters, half by the words they share, in per cent."""
-    shared = asked & words or {each for each in asked if any(each.startswith(word) for word in words if len(word) > 3)}
-    scorer = fuzz.WRatio if shared else fuzz.ratio  # what letters share beyond words is chance
-    letters = scorer(" ".join(sorted(asked))[:MOST_COMPARED], " ".join(sorted(words)))
-    return letters / 2 + 50 * len(asked & words) / len(asked | words)
 
 
 def _cleaned(key: str) -> str:
