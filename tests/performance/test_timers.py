@@ -12,13 +12,14 @@ from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.engine.time.steps import Deployed
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.timers import KernelTimers, workload
+from tests.conftest import shared_timers
 
 RULES = rules_for("vllm")
 
 
 @pytest.fixture(scope="module")
 def timers() -> KernelTimers:
-    return KernelTimers()
+    return shared_timers()
 
 
 def test_no_step_is_faster_than_its_bytes_over_bandwidth_or_flop_over_peak(
