@@ -35,7 +35,7 @@ def post(service: Served, body: bytes) -> tuple[int, dict[bytes, bytes], bytes]:
 
 def in_threads(service: Served) -> int:
     """Return how many questions were handed to a thread."""
-    return service.app.state.reception.num_computed
+    return int(service.app.state.reception.num_computed)
 
 
 @pytest.fixture(scope="module")
