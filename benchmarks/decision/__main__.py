@@ -1,10 +1,13 @@
-"""Everything of the decision that is checked from outside, and the last figures of it: `make decision`."""
+"""Everything of the decision that is checked from outside, and the last figures of it: `make decision`.
+
+With names of parts only those are run, and their rows replaced: `python -m benchmarks.decision "capacity, limits"`.
+"""
 
 import json
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,30 +22,41 @@ from service.questions.sources import Sources
 SEED: Final = 2026
 TABLES: Final = Path("var/tables")
 
+KEPT: Final = RESULTS / "decision.json"
+
 Row = dict[str, Any]
+Told = tuple[int, int, list[str]]  # questions, what they were compared with, faults
 
 
 def main() -> None:
-    """Run every part, tell each as it is done, and keep the figures."""
+    """Run every part, or those that are named; tell each as it is done, and keep the figures."""
+    parts = _parts()
+    named = sys.argv[1:] or list(parts)
+    rows = {} if named == list(parts) else {row["what"]: row for row in json.loads(KEPT.read_text("utf-8"))["rows"]}
+    for name in named:
+        rows[name] = _told(name, parts[name])
+        KEPT.write_text(json.dumps({"rows": list(rows.values())}, indent=2) + "\n", encoding="utf-8")
+    sys.exit(any(row["faults"] for row in rows.values()))
+
+
+def _parts() -> dict[str, Callable[[], Told]]:
+    """Return what can be run, by name."""
     catalog = seeded_snapshot()
     memory = referee.sources_of(catalog, None)
     timed = referee.sources_of(catalog, KernelTimers(KernelTables(TableFiles(TABLES), InProcess())))
-    rows = []
-    for name, part in {
+    return {
         "size, memory": lambda: _sized(referee.of_memory(SEED, catalog), memory, 300),
         "size, limits": lambda: _sized(referee.of_time(SEED), timed, 100),
         "recommend, memory": lambda: _recommended(referee.of_memory(SEED + 1, catalog), memory, 200),
+        "recommend, limits": lambda: _recommended(referee.of_time(SEED + 4), timed, 40, referee.TIMED_GPUS),
         "recommend, latency": lambda: _fastest(referee.of_time(SEED + 2), timed, 30),
         "capacity, memory": lambda: _growing(sweeps.questions(catalog), memory),
         "capacity, limits": lambda: _growing(sweeps.limited(SEED + 3), timed),
         "commands": lambda: _commands(memory),
-    }.items():
-        rows.append(_told(name, part))
-    (RESULTS / "decision.json").write_text(json.dumps({"rows": rows}, indent=2) + "\n", encoding="utf-8")
-    sys.exit(any(row["faults"] for row in rows))
+    }
 
 
-def _told(name: str, part: Callable[[], tuple[int, int, list[str]]]) -> Row:
+def _told(name: str, part: Callable[[], Told]) -> Row:
     """Return a part's row, and print it with what was wrong."""
     began = time.process_time()
     asked, against, faults = part()
@@ -57,27 +71,29 @@ def _told(name: str, part: Callable[[], tuple[int, int, list[str]]]) -> Row:
     return row
 
 
-def _of(verdicts: list[referee.Verdict]) -> tuple[int, int, list[str]]:
+def _of(verdicts: list[referee.Verdict]) -> Told:
     wrong = [str(verdict) for verdict in verdicts if verdict.better or verdict.said]
     return len(verdicts), sum(verdict.stated for verdict in verdicts), wrong
 
 
-def _sized(questions: Iterator[referee.Asked], sources: Sources, count: int) -> tuple[int, int, list[str]]:
+def _sized(questions: Iterator[referee.Asked], sources: Sources, count: int) -> Told:
     return _of(referee.judged(questions, lambda asked: referee.sized(asked, sources), count))
 
 
-def _recommended(questions: Iterator[referee.Asked], sources: Sources, count: int) -> tuple[int, int, list[str]]:
+def _recommended(
+    questions: Iterator[referee.Asked], sources: Sources, count: int, rented: Sequence[str] = referee.RENTED
+) -> Told:
     draw = random.Random(SEED)
 
     def judge(asked: referee.Asked) -> referee.Verdict | None:
         shared = {name: value for name, value in asked.items() if name not in ("gpu", "latency")}
-        some = {**shared, "gpus": draw.sample(referee.RENTED, 3)}
+        some = {**shared, "gpus": draw.sample(rented, 3)}
         return referee.recommended(some, sources, draw.choice(("cost", "gpus")))
 
     return _of(referee.judged(questions, judge, count))
 
 
-def _fastest(questions: Iterator[referee.Asked], sources: Sources, count: int) -> tuple[int, int, list[str]]:
+def _fastest(questions: Iterator[referee.Asked], sources: Sources, count: int) -> Told:
     def judge(asked: referee.Asked) -> referee.Verdict | None:
         shared = {name: value for name, value in asked.items() if name != "gpu"}
         return referee.fastest({**shared, "gpus": [asked["gpu"]]}, sources)
@@ -85,7 +101,7 @@ def _fastest(questions: Iterator[referee.Asked], sources: Sources, count: int) -
     return _of(referee.judged(questions, judge, count))
 
 
-def _growing(questions: Iterator[referee.Asked], sources: Sources) -> tuple[int, int, list[str]]:
+def _growing(questions: Iterator[referee.Asked], sources: Sources) -> Told:
     asked, faults = 0, []
     for question in questions:
         asked += 1
@@ -96,7 +112,7 @@ def _growing(questions: Iterator[referee.Asked], sources: Sources) -> tuple[int,
     return asked, asked * sweeps.MOST_GPUS, faults
 
 
-def _commands(sources: Sources) -> tuple[int, int, list[str]]:
+def _commands(sources: Sources) -> Told:
     asked, faults = 0, []
     for model, gpu, wrong in sweeps.commands(sources, sweeps.models_of(sources.catalog), sweeps.COMMAND_GPUS):
         asked += 1

@@ -39,6 +39,9 @@ SAME_SHAPE: Final[Mapping[str, str]] = {
 CONVERSION: Final = re.compile(
     r"[-_. ](fp8|nvfp4|mxfp4|awq|gptq|int4|int8|w4a16|w8a8|quantized|bnb|autoround)\b.*$", re.IGNORECASE
 )
+MACHINE: Final = re.compile(
+    r"\b[a-z][0-9]+-[a-z]+gpu-[0-9]+g\b"
+)  # an instance type beside the GPU: its words name none
 LINES: Final = ("rtx", "radeon", "rx", "tesla")
 SERVED_SUFFIXES: Final = ("-v2", "-FP8", "-FP4", "-NVFP4", "-MXFP4")
 # GPUs that sources name without their form factor.
@@ -90,7 +93,7 @@ def gpu_of_words(text: str, stated_gib: float | None, catalog: Snapshot) -> Gpu:
     Raises:
         UnstatedError: neither tells which.
     """
-    said = set(re.split(r"[\s(),/-]+", text.lower()))
+    said = set(re.split(r"[\s(),/-]+", MACHINE.sub(" ", text.lower())))
     gpu = _named(said, catalog) or _shortly_named(said, catalog)
     if gpu is None and stated_gib is None:
         raise UnstatedError("the GPU is not stated or not in the catalog")

@@ -10,10 +10,12 @@ from rapidfuzz import fuzz, process
 from service.catalog.entries import GpuEntry
 from service.catalog.errors import NotInCatalogError
 from service.catalog.names.instances import Instance, instance_key
+from service.catalog.names.likeness import MAKER_OF, MOST_COMPARED, likeness
+from service.catalog.names.schemes import spelled
+from service.catalog.names.unserved import unserved
 from service.catalog.names.words import plain
 
 MOST_NEIGHBOURS: Final = 3
-MOST_COMPARED: Final = 60  # characters of a name that no GPU has
 LIKE_A_TYPE: Final = 80.0  # from which a name is a misspelt instance type [per cent]
 LEAST_SCORE: Final = 30.0  # below it a neighbour confuses more than it helps [per cent]
 MOST_COUNTED: Final = 100_000
@@ -53,7 +55,7 @@ TIGHT: Final = re.compile(r"(.+?)[x*]([0-9]{1,3})")
 SPACED: Final = re.compile(r"([0-9]{1,3}) (.+?)")
 SYSTEM: Final = re.compile(r"(?:nvidia )?dgx[ _-](.+)")
 WORD: Final = re.compile(r"[a-z0-9]+(?:\.[0-9]+)?")
-JOINED: Final = re.compile(r"(rtx|gtx|gddr|pro)([0-9]+)([a-z]*)|([0-9]{4})(ti|super|d)|(gaudi)([0-9])")
+JOINED: Final = re.compile(r"(rtx|gtx|gddr|pro)([0-9]+)([a-z]*)|([0-9]{4})(ti|super|ada|d)|(gaudi)([0-9])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +99,30 @@ class GpuNames:
             raise NotInCatalogError(
                 "gpu", name[:100], self._wholes(whole), why=f"{name[:100]!r} is a MIG slice: {PART}"
             )
-        reading = self._of_instance(name) or self._counted(_cleaned(key))
+        reading = self._of_instance(name) or self._of_scheme(name) or self._counted(_cleaned(key))
         if reading is None:
-            raise NotInCatalogError("gpu", name[:100], self.neighbours(key))
+            raise self._refusal(name, key)
         return reading
+
+    def _refusal(self, name: str, key: str) -> NotInCatalogError:
+        """Return why a name is not understood: nothing runs on what it means, or nothing here has it."""
+        known = unserved(key)
+        if known is None:
+            return NotInCatalogError("gpu", name[:100], self.neighbours(key))
+        nearest = tuple(gpu_id for gpu_id in known.nearest if gpu_id in self.entries)
+        return NotInCatalogError("gpu", name[:100], nearest, why=f"{name[:100]!r} is known, but {known.why}")
+
+    def _of_scheme(self, name: str) -> GpuReading | None:
+        """Return what an instance type means by the way its provider composes names."""
+        said = spelled(name)
+        try:
+            of = self._single(said.gpu) if said else None
+        except NotInCatalogError:
+            return None
+        if said is None or of is None or not said.count:
+            return None
+        inside = f"{said.count} x {self.entries[of.gpu_id].name}"
+        return replace(of, gpu_count=said.count, how=f"the instance type {name[:100]}, with {inside}")
 
     def _wholes(self, key: str) -> tuple[str, ...]:
         """Return the GPU that a slice is part of, or its neighbours."""
@@ -128,7 +150,8 @@ class GpuNames:
         if single is not None:
             return single
         for count, rest in _counts(key):
-            reading = (self._single(rest) or self._of_instance(rest)) if 1 <= count <= MOST_COUNTED else None
+            known = self._single(rest) or self._of_instance(rest) or self._of_scheme(rest)
+            reading = known if 1 <= count <= MOST_COUNTED else None
             if reading is not None:
                 of = reading.instance_type or self.entries[reading.gpu_id].name
                 return replace(reading, gpu_count=count * (reading.gpu_count or 1), how=f"{count} x {of}")
@@ -176,6 +199,9 @@ class GpuNames:
 
     def neighbours(self, key: str) -> tuple[str, ...]:
         """Return the GPUs whose names come closest, or instance types where it looks like one."""
+        family = [name for name in self.instances if name.startswith((f"{key}.", f"{key}-"))]
+        if family:
+            return tuple(self.instances[name].instance_type for name in sorted(family)[:MOST_NEIGHBOURS])
         types = process.extract(
             instance_key(key)[:MOST_COMPARED],
             self.instances.keys(),
@@ -185,20 +211,15 @@ class GpuNames:
         )
         if types:
             return tuple(dict.fromkeys(self.instances[name].instance_type for name, _, _ in types))
-        asked = _said(_uncounted(_cleaned(key))).words or frozenset({key})
+        asked = _said(_uncounted(_cleaned(key))).words
+        makers = {MAKER_OF[word] for word in WORD.findall(key) if word in MAKER_OF}
         scores = {
-            gpu_id: max(_likeness(asked, said.words) for said in names)
+            gpu_id: max(likeness(asked, said.words) for said in names)
             for gpu_id, names in self.spoken.items()
-            if names
+            if names and asked and (not makers or self.entries[gpu_id].vendor in makers)
         }
         near = (gpu_id for gpu_id, score in scores.items() if score >= LEAST_SCORE)
         return tuple(sorted(near, key=lambda gpu_id: -scores[gpu_id])[:MOST_NEIGHBOURS])
-
-
-def _likeness(asked: frozenset[str], words: frozenset[str]) -> float:
-    """Return how close two names are: half by letters, half by the words they share, in per cent."""
-    letters = fuzz.WRatio(" ".join(sorted(asked))[:MOST_COMPARED], " ".join(sorted(words)))
-    return letters / 2 + 50 * len(asked & words) / len(asked | words)
 
 
 def _cleaned(key: str) -> str:

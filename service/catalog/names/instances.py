@@ -7,6 +7,8 @@ Sources (types, GPUs and counts, as the providers' own pages list them):
     Oracle: docs.oracle.com/en-us/iaas/Content/Compute/References/computeshapes.htm
     DigitalOcean: docs.digitalocean.com/products/droplets/details/pricing (GPU droplets)
     CoreWeave: docs.coreweave.com/docs/products/instances/gpu-instances
+    RunPod: docs.runpod.io/references/gpu-types (pools of one kind of GPU)
+    Alibaba Cloud: alibabacloud.com/help/en/ecs/user-guide (GPU-accelerated compute-optimized instance families)
 """
 
 from collections.abc import Container, Mapping
@@ -30,29 +32,52 @@ UNPRICED: Final[tuple[Instance, ...]] = tuple(
     Instance(gpu, count, name)
     for gpu, kinds in {
         "h200-sxm-141gb": {
-            "p5e.48xlarge": 8, "gpu-h200x1-141gb": 1, "gpu-h200x8-1128gb": 8, "gd-8xh200ib-i128": 8,
+            "HOPPER_141": 1, "p5e.48xlarge": 8, "gpu-h200x1-141gb": 1, "gpu-h200x8-1128gb": 8, "gd-8xh200ib-i128": 8,
         },
         "gb200-nvl72": {"p6e-gb200.36xlarge": 4, "a4x-highgpu-4g": 4, "Standard_ND128isr_NDR_GB200_v6": 4},
         "gb300-nvl72": {"a4x-maxgpu-4g-metal": 4, "Standard_ND128isr_GB300_v6": 4},
-        "b200-sxm-180gb": {"a4-highgpu-8g": 8},
+        "b200-sxm-180gb": {"a4-highgpu-8g": 8, "BLACKWELL_180": 1},
+        "rtx-4090": {"ADA_24": 1},
+        "rtx-5090": {"ADA_32_PRO": 1},
         "rtx-pro-6000-server": {
-            "g7e.4xlarge": 1, "g7e.8xlarge": 1, "g7e.12xlarge": 2, "g7e.24xlarge": 4, "g4-standard-96": 2,
-            "g4-standard-192": 4,
+            "BLACKWELL_96": 1, "g7e.4xlarge": 1, "g7e.8xlarge": 1, "g7e.12xlarge": 2, "g7e.24xlarge": 4,
+            "g4-standard-96": 2, "g4-standard-192": 4,
         },
         "h100-sxm-80gb": {
             "a3-highgpu-1g": 1, "a3-highgpu-2g": 2, "a3-highgpu-4g": 4, "a3-edgegpu-8g": 8, "gpu-h100x1-80gb": 1,
             "gpu-h100x8-640gb": 8, "gd-8xh100ib-i128": 8,
         },
         "a100-sxm-40gb": {"a2-highgpu-2g": 2, "a2-highgpu-4g": 4, "a2-megagpu-16g": 16},
-        "a100-sxm-80gb": {"a2-ultragpu-2g": 2, "a2-ultragpu-4g": 4, "a2-ultragpu-8g": 8},
+        "a100-sxm-80gb": {
+            "a2-ultragpu-2g": 2, "a2-ultragpu-4g": 4, "a2-ultragpu-8g": 8,
+            "ecs.gn7e-c16g1.4xlarge": 1, "ecs.gn7e-c16g1.16xlarge": 4, "ecs.gn7e-c16g1.32xlarge": 8,
+        },
         "l4": {
             "g2-standard-8": 1, "g2-standard-12": 1, "g2-standard-16": 1, "g2-standard-24": 2, "g2-standard-32": 1,
-            "g2-standard-96": 8,
+            "g2-standard-96": 8, "gr6.4xlarge": 1, "gr6.8xlarge": 1,
         },
         "mi300x": {"Standard_ND96isr_MI300X_v5": 8, "Standard_ND96is_MI300X_v5": 8, "BM.GPU.MI300X.8": 8},
         "v100-sxm2-32gb": {"p3dn.24xlarge": 8, "Standard_ND40rs_v2": 8},
-        "a10": {"Standard_NV36ads_A10_v5": 1, "Standard_NV36adms_A10_v5": 1, "Standard_NV72ads_A10_v5": 2},
-        "t4": {"Standard_NC8as_T4_v3": 1, "Standard_NC16as_T4_v3": 1},
+        "a10": {
+            "Standard_NV36ads_A10_v5": 1, "Standard_NV36adms_A10_v5": 1, "Standard_NV72ads_A10_v5": 2,
+            "Standard_NC8ads_A10_v4": 1, "Standard_NC16ads_A10_v4": 1, "Standard_NC32ads_A10_v4": 2,
+            "ecs.gn7i-c8g1.2xlarge": 1, "ecs.gn7i-c16g1.4xlarge": 1, "ecs.gn7i-c32g1.8xlarge": 1,
+            "ecs.gn7i-c32g1.16xlarge": 2, "ecs.gn7i-c32g1.32xlarge": 4,
+        },
+        "quadro-rtx-6000": {"gpu_1x_rtx6000": 1},
+        "v100-pcie-16gb": {
+            "Standard_NC6s_v3": 1, "Standard_NC12s_v3": 2, "Standard_NC24s_v3": 4, "Standard_NC24rs_v3": 4,
+        },
+        "v100-sxm2-16gb": {
+            "VM.GPU3.1": 1, "VM.GPU3.2": 2, "VM.GPU3.4": 4, "BM.GPU3.8": 8, "ecs.gn6v-c8g1.2xlarge": 1,
+            "ecs.gn6v-c8g1.8xlarge": 4, "ecs.gn6v-c8g1.16xlarge": 8, "gpu_8x_v100_n": 8,
+        },
+        "t4": {
+            "Standard_NC8as_T4_v3": 1, "Standard_NC16as_T4_v3": 1, "g5g.xlarge": 1, "g5g.2xlarge": 1, "g5g.4xlarge": 1,
+            "g5g.8xlarge": 1, "g5g.16xlarge": 2, "g5g.metal": 2, "ecs.gn6i-c4g1.xlarge": 1, "ecs.gn6i-c8g1.2xlarge": 1,
+            "ecs.gn6i-c16g1.4xlarge": 1, "ecs.gn6i-c24g1.6xlarge": 1, "ecs.gn6i-c24g1.12xlarge": 2,
+            "ecs.gn6i-c24g1.24xlarge": 4,
+        },
     }.items()
     for name, count in kinds.items()
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
+from math import inf
 from typing import Final
 
 from service.engine.answers.advice import doubtful_limits, looser_limits
@@ -11,7 +12,7 @@ from service.engine.answers.options import Candidate, option_of, order
 from service.engine.answers.results import Recommendation, Rejection
 from service.engine.arithmetic import GIB
 from service.engine.errors import EngineError
-from service.engine.fleet.aims import NOTHING, Merit, aim_of
+from service.engine.fleet.aims import NOTHING, Merit, aim_for, aim_of
 from service.engine.fleet.choice import deployments, rising
 from service.engine.fleet.combinations import (
     Combination,
@@ -19,9 +20,8 @@ from service.engine.fleet.combinations import (
     size_question,
 )
 from service.engine.fleet.deployments import Deployment, resolve_size
-from service.engine.fleet.questions import RecommendQuestion
+from service.engine.fleet.questions import FREE, RecommendQuestion, SizeQuestion
 from service.engine.fleet.ranking import best
-from service.engine.fleet.results import Cost
 from service.engine.fleet.shortlist import product_line, stays_in_server
 from service.engine.inputs import Gpu, Limits
 
@@ -141,19 +141,17 @@ def _try(question: RecommendQuestion, combination: Combination, last: Merit) -> 
         candidates = deployments(asked, question.objective, last)
     except EngineError as error:
         return _rejection(combination, error.detail)
-    if not candidates:
+    if not candidates and last < NOTHING:
         return None
-    chosen = best(candidates, asked, question.objective)
-    cost = aim_of("cost", gpu, asked.offers).cost(chosen.layout, chosen.replicas) if chosen.is_feasible else None
-    reason = _shortcoming(question, chosen) if not chosen.is_feasible else _over_budget(question, chosen, cost)
-    if reason is not None:
-        return _rejection(combination, reason)
+    chosen = best(candidates, asked, question.objective) if candidates else None
+    if chosen is None or not chosen.is_feasible or not _is_within_budget(asked, chosen):
+        return _rejection(combination, _why_none(question, asked, chosen))
     return Candidate(
         gpu=gpu,
         weight_format=resolved.checkpoint.weight_format,
         kv_cache_dtype=resolved.kv_cache_dtype,
         deployment=chosen,
-        cost=cost,
+        cost=aim_of("cost", gpu, asked.offers).cost(chosen.layout, chosen.replicas),
     )
 
 
@@ -183,12 +181,32 @@ def _shortcoming(question: RecommendQuestion, chosen: Deployment) -> str:
     return f"does not fit on {where}; {missing:.1f} GiB short on each GPU"
 
 
-def _over_budget(question: RecommendQuestion, chosen: Deployment, cost: Cost | None) -> str | None:
-    """Return the limit that a deployment breaks, in a buyer's words."""
-    if question.max_gpus is not None and chosen.gpus > question.max_gpus:
-        return f"needs {chosen.gpus} GPUs and max_gpus is {question.max_gpus}"
-    if cost is None and (question.is_price_needed or question.max_usd_per_hour is not None):
+def _is_within_budget(asked: SizeQuestion, chosen: Deployment) -> bool:
+    return aim_for(asked, "cost").merit(chosen.layout, chosen.replicas) < NOTHING
+
+
+def _why_none(question: RecommendQuestion, asked: SizeQuestion, chosen: Deployment | None) -> str:
+    """Return why a combination is left out: nothing carries the load, or nothing that does keeps the budget.
+
+    Args:
+        question: what was asked.
+        asked: the same of one combination.
+        chosen: what comes nearest to carrying the load; None: it was not told.
+    """
+    if asked.budget.is_free and chosen is not None:
+        return _shortcoming(question, chosen)
+    free = replace(asked, budget=FREE)
+    fewest, cheapest = (best(deployments(free, objective), free, objective) for objective in ("gpus", "cost"))
+    if not fewest.is_feasible:
+        return _shortcoming(question, fewest)
+    if fewest.gpus > asked.budget.gpus:
+        return f"needs {fewest.gpus} GPUs and max_gpus is {question.max_gpus}"
+    usd_per_hour, _ = aim_for(free, "cost").merit(cheapest.layout, cheapest.replicas)
+    if usd_per_hour == inf:
         return "no published offer within the providers, regions and budget asked for"
-    if question.max_usd_per_hour is not None and cost is not None and cost.usd_per_hour > question.max_usd_per_hour:
-        return f"costs {cost.usd_per_hour:.2f} USD per hour and max_usd_per_hour is {question.max_usd_per_hour}"
-    return None
+    if usd_per_hour > asked.budget.usd_per_hour:
+        return f"costs {usd_per_hour:.2f} USD per hour and max_usd_per_hour is {question.max_usd_per_hour}"
+    return (
+        f"needs {fewest.gpus} GPUs at least and costs {usd_per_hour:.2f} USD per hour at least, and nothing keeps both "
+        "max_gpus and what may be paid"
+    )

@@ -3,6 +3,7 @@
     gpus      GPUs used, then the price
     cost      the price, then GPUs paid: those of an instance that would stand idle are no saving
     latency   told elsewhere, because replicas do not tell
+    budget    what takes more GPUs, or a higher price, is as good as nothing
 
 Among equals the lower latency tells, and among those that are as fast the plainer layout.
 """
@@ -14,7 +15,7 @@ from typing import Final
 
 from service.engine.derived import derived
 from service.engine.fleet.costs import Fleet, cheapest, cheapest_of_each_size, least_paid
-from service.engine.fleet.questions import Objective, Offer
+from service.engine.fleet.questions import FREE, Budget, Objective, Offer, SizeQuestion
 from service.engine.fleet.results import Cost
 from service.engine.inputs import Gpu, Layout
 
@@ -31,6 +32,7 @@ class Aim:
     objective: Objective
     gpu: Gpu
     offers: tuple[Offer, ...]  # of this GPU
+    budget: Budget = FREE
     merits: dict[tuple[int, float], Merit] = field(default_factory=dict, repr=False, compare=False)  # told so far
 
     def merit(self, layout: Layout, replicas: float) -> Merit:
@@ -48,12 +50,16 @@ class Aim:
         return merit
 
     def _merit(self, gpus_per_replica: int, replicas: float) -> Merit:
-        if replicas == inf:
-            return NOTHING
-        if self.objective == "latency":  # replicas do not tell
-            return 0.0, 0.0
         gpus = float(replicas * gpus_per_replica)
+        if gpus == inf or gpus > self.budget.gpus:
+            return NOTHING
+        if self.objective == "latency" and self.budget.usd_per_hour == inf:  # replicas do not tell
+            return 0.0, 0.0
         price, paid = least_paid(self._fleet(gpus_per_replica, int(replicas)), self.offers)
+        if price > self.budget.usd_per_hour:
+            return NOTHING
+        if self.objective == "latency":
+            return 0.0, 0.0
         if self.objective == "gpus":
             return gpus, price
         return price, gpus if price == inf else paid
@@ -81,9 +87,9 @@ class Aim:
 
         def is_welcome(replicas: int) -> bool:
             merit = self.merit(layout, replicas)
-            return merit < known or (is_equal_welcome and merit == known)
+            return merit < known or (is_equal_welcome and merit == known != NOTHING)
 
-        if known == NOTHING or is_welcome(MOST_REPLICAS):
+        if (known == NOTHING and self.budget.is_free) or is_welcome(MOST_REPLICAS):
             return inf
         low, high = 0, 1
         while is_welcome(high):
@@ -94,11 +100,16 @@ class Aim:
         return low
 
 
-def aim_of(objective: Objective, gpu: Gpu, offers: Iterable[Offer]) -> Aim:
+def aim_for(question: SizeQuestion, objective: Objective) -> Aim:
+    """Return an objective at the prices of a question, and within its budget."""
+    return aim_of(objective, question.gpu, question.offers, question.budget)
+
+
+def aim_of(objective: Objective, gpu: Gpu, offers: Iterable[Offer], budget: Budget = FREE) -> Aim:
     """Return an objective at the prices of a GPU's offers; what fleets cost is told to all questions of one catalog."""
-    return _aim(gpu, objective, tuple(offers) if not isinstance(offers, tuple) else offers)
+    return _aim(gpu, objective, tuple(offers) if not isinstance(offers, tuple) else offers, budget)
 
 
 @derived(64)
-def _aim(gpu: Gpu, objective: Objective, offers: tuple[Offer, ...]) -> Aim:
-    return Aim(objective=objective, gpu=gpu, offers=cheapest_of_each_size(gpu.id, offers))
+def _aim(gpu: Gpu, objective: Objective, offers: tuple[Offer, ...], budget: Budget) -> Aim:
+    return Aim(objective=objective, gpu=gpu, offers=cheapest_of_each_size(gpu.id, offers), budget=budget)

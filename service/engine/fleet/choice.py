@@ -13,7 +13,7 @@ from functools import partial
 from math import inf, nextafter
 from typing import Final
 
-from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
+from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_for, aim_of
 from service.engine.fleet.deployments import Deployment, deployment_of, explained, keeps_limits, plan_for, resolve_size
 from service.engine.fleet.estimates import hoped_replicas, least_replicas, quickly_alone_s
 from service.engine.fleet.fastest import may_be_as_fast, rising_in_time, soonest_first
@@ -297,4 +297,4 @@ def rising(question: SizeQuestion, objective: Objective = "gpus", hope: float = 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
-    return _search(question, aim_of(objective, question.gpu, question.offers), hope).rising()
+    return _search(question, aim_for(question, objective), hope).rising()

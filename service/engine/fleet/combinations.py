@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import inf
+from sys import float_info
 
-from service.engine.fleet.questions import RecommendQuestion, SizeQuestion, StatedSettings
+from service.engine.fleet.questions import Budget, RecommendQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.shortlist import stays_in_server, usual_formats
 from service.engine.inputs import Gpu, KvCacheDtype
 
@@ -46,4 +48,14 @@ def size_question(question: RecommendQuestion, combination: Combination) -> Size
         left_out_offers=question.left_out_offers,
         timers=question.timers,
         stays_in_server=question.is_shortlist and stays_in_server(combination.gpu),
+        budget=budget_of(question),
+    )
+
+
+def budget_of(question: RecommendQuestion) -> Budget:
+    """Return what an option may take at most; a price that is needed is a finite one."""
+    any_price = float_info.max if question.is_price_needed else inf
+    return Budget(
+        gpus=inf if question.max_gpus is None else question.max_gpus,
+        usd_per_hour=any_price if question.max_usd_per_hour is None else question.max_usd_per_hour,
     )

@@ -119,6 +119,8 @@ def deployment_of(
         is_sure: its share of the load is simulated as well; else `keeps_limits` is asked later. [yes or no]
     """
     at_most -= question.headroom.spare_replicas
+    if at_most < 1:
+        return None
     replica = deciding_replica(plan, question.timers, question.load, question.limits)
     wanted = wanted_of(question.load, question.headroom)
     needed = fewest_replicas(plan, replica, wanted, question.limits, at_most, is_sure=is_sure)

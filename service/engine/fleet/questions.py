@@ -1,7 +1,8 @@
 """The three questions, with everything the engine needs to answer them as values."""
 
 from dataclasses import dataclass
-from typing import Literal
+from math import inf
+from typing import Final, Literal
 
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import ModelFacts
@@ -68,6 +69,22 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What a deployment may take at most."""
+
+    gpus: float = inf
+    usd_per_hour: float = inf  # finite: and somebody must offer it
+
+    @property
+    def is_free(self) -> bool:
+        """Return whether anything goes."""
+        return self.gpus == self.usd_per_hour == inf
+
+
+FREE: Final = Budget()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SizeQuestion:
     """This model, this load, this GPU type: how many?"""
 
@@ -86,6 +103,7 @@ class SizeQuestion:
     disaggregated: bool = False  # prefill and decode on GPUs of their own
     confidence: float | None = None  # with which limits are kept; None: times are medians
     stays_in_server: bool = False  # no replica is spread over several servers
+    budget: Budget = FREE
 
     @property
     def is_of_memory(self) -> bool:

@@ -9,7 +9,7 @@ plainer layout.
 from collections.abc import Sequence
 from typing import Final
 
-from service.engine.fleet.aims import aim_of
+from service.engine.fleet.aims import aim_for, aim_of
 from service.engine.fleet.deployments import Deployment, excess
 from service.engine.fleet.questions import Objective, SizeQuestion
 from service.engine.fleet.space import simplicity
@@ -34,7 +34,7 @@ def best(candidates: Sequence[Deployment], question: SizeQuestion, objective: Ob
                 simplicity(each.layout),
             ),
         )
-    aim = aim_of(objective, question.gpu, question.offers)
+    aim = aim_for(question, objective)
     merits = [aim.merit(each.layout, each.replicas) for each in feasible]
     equals = [each for each, merit in zip(feasible, merits, strict=True) if merit == min(merits)]
     if objective == "cost":

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, Generic, TypeVar, cast
 
-from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
+from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_for
 from service.engine.fleet.questions import Objective, SizeQuestion
 
 Outcome = TypeVar("Outcome")
@@ -65,8 +65,8 @@ def in_same_order(before: Sequence[Merit], today: Sequence[Merit]) -> bool:
 
 def noted_aim(objective: Objective, question: SizeQuestion, priced: Aim | None = None) -> NotedAim:
     """Return an objective at the prices of a question, which notes what it told; what another has priced is shared."""
-    aim = aim_of(objective, question.gpu, question.offers) if priced is None else priced
-    return NotedAim(objective=objective, gpu=aim.gpu, offers=aim.offers, merits=aim.merits)
+    aim = aim_for(question, objective) if priced is None else priced
+    return NotedAim(objective=objective, gpu=aim.gpu, offers=aim.offers, budget=aim.budget, merits=aim.merits)
 
 
 def recalled(
@@ -88,12 +88,12 @@ def recalled(
         priced: an aim of the same objective, GPU and offers, whose prices are shared; None: of its own.
     """
     if objective == "latency" or question.is_of_memory:
-        return search(priced or aim_of(objective, question.gpu, question.offers))
+        return search(priced or aim_for(question, objective))
     priceless = replace(question, offers=(), left_out_offers=(), flags=frozenset())
     kept = question.model.derived.by("searches", MOST_KEPT)
     key = (way, objective, priceless)
     before = cast("_Made[Outcome] | None", kept.get(key))
-    if before is not None and before.ends_alike(aim_of(objective, question.gpu, question.offers), at_most):
+    if before is not None and before.ends_alike(aim_for(question, objective), at_most):
         return before.outcome
     aim = noted_aim(objective, question, priced)
     outcome = search(aim)

@@ -1,0 +1,84 @@
+"""How providers compose the names of their instance types: what stands for the GPU, and how many of them.
+
+A type of such a scheme is understood although no offer of it is listed. Sources, in the order of the table: Crusoe
+(docs.crusoecloud.com/compute/virtual-machines/overview), Scaleway (scaleway.com/en/docs/gpu; PCIe cards unless they say
+SXM), Hyperstack (docs.hyperstack.cloud/docs/virtual-machines/flavors), IBM (cloud.ibm.com/docs/vpc?topic=vpc-profiles),
+Verda (docs.verda.com, instance types), DigitalOcean (docs.digitalocean.com/products/droplets), CoreWeave
+(docs.coreweave.com/docs/products/instances), OVHcloud (ovhcloud.com/en/public-cloud/gpu; PCIe cards, and the figure is
+the RAM), Nebius (docs.nebius.com/compute/virtual-machines/types), Akamai (techdocs.akamai.com/cloud-computing).
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheme:
+    """One provider's way; the named groups are `gpu`, `n` (how many, one where absent) and `memory`."""
+
+    pattern: re.Pattern[str]
+    parts: Mapping[str, str] = field(default_factory=dict)  # what the provider means by a bare name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spelled:
+    """What a type says: the GPU in its provider's words, and how many."""
+
+    gpu: str
+    count: int
+
+
+PCIE: Final = {"a100": "a100-pcie-80gb", "h100": "h100-pcie-80gb", "v100": "v100-pcie-16gb"}
+SCHEMES: Final = (
+    Scheme(pattern=re.compile(r"(?P<gpu>[a-z][a-z0-9]+-[0-9]+gb(?:-sxm|-pcie)?)(?:-(?:ib|roce))?\.(?P<n>[0-9]{1,2})x")),
+    Scheme(
+        pattern=re.compile(r"(?P<gpu>[a-z]+[0-9]+s?(?:-sxm)?)-(?P<n>[0-9])-(?P<memory>[0-9]{2,3}g)"),
+        parts={"h100": "h100-pcie-80gb"},
+    ),
+    Scheme(pattern=re.compile(r"n[0-9]-(?P<gpu>[a-z][a-z0-9-]*?)x(?P<n>[0-9]{1,2})(?:-nvlink|-k)*"), parts=PCIE),
+    Scheme(
+        pattern=re.compile(r"gx[0-9][a-z]?-[0-9]+x[0-9]+x(?P<n>[0-9]{1,2})(?P<gpu>[a-z][a-z0-9]*)"),
+        parts={"v100": "v100-pcie-16gb", "a100": "a100-sxm-80gb"},
+    ),
+    Scheme(
+        pattern=re.compile(r"(?P<n>[0-9]{1,2})(?P<gpu>[a-z][a-z0-9]*)(?:\.(?P<memory>[0-9]{2,3})s)?\.[0-9]+v"),
+        parts={"a100": "a100-sxm-80gb"},
+    ),
+    Scheme(
+        pattern=re.compile(r"gpu-(?P<gpu>[a-z0-9]+?)x(?P<n>[0-9]{1,2})-[0-9]+gb"),
+        parts={"mi300": "mi300x", "mi325": "mi325x", "mi350": "mi350x"},
+    ),
+    Scheme(
+        pattern=re.compile(r"gd-(?P<n>[0-9]{1,2})x(?P<gpu>[a-z0-9]+?)(?:ib|ibe)?(?:-i[0-9]+)?"),
+        parts={"a100": "a100-sxm-80gb"},
+    ),
+    *(
+        Scheme(pattern=re.compile(rf"(?P<gpu>{gpu})-(?P<n>)(?:{'|'.join(sizes)})"), parts=PCIE)
+        for gpu, sizes in {"h100": ("380",), "a100": ("180",), "l40s": ("90",), "l4": ("90",)}.items()
+    ),
+    Scheme(pattern=re.compile(r"gpu-(?P<gpu>(?:[bh][0-9]+|l40s|rtx6000)(?:-sxm|-pcie)?)-[a-d]")),
+    Scheme(pattern=re.compile(r"g2-gpu-(?P<gpu>rtx4000a)(?P<n>[1-8])-[a-z]+"), parts={"rtx4000a": "rtx-4000-ada"}),
+    Scheme(pattern=re.compile(r"g1-gpu-(?P<gpu>rtx6000)-(?P<n>[1-4])"), parts={"rtx6000": "quadro-rtx-6000"}),
+    Scheme(pattern=re.compile(r"gpu[.-](?P<n>[0-9]{1,2})x(?P<gpu>[a-z0-9]+)(?:\.(?P<memory>[0-9]+gb))?")),
+)
+
+
+def spelled(name: str) -> Spelled | None:
+    """Return what an instance type says by its provider's scheme; None: it is of none.
+
+    >>> spelled("gx3d-160x1792x8h100")
+    Spelled(gpu='h100', count=8)
+    >>> spelled("1A100.40S.22V")
+    Spelled(gpu='a100 40gb', count=1)
+    """
+    for scheme in SCHEMES:
+        said = scheme.pattern.fullmatch(name.lower().strip())
+        if said:
+            groups = said.groupdict()
+            memory = groups.get("memory")
+            bare = groups["gpu"].replace("_", "-")
+            gpu = f"{bare} {memory.rstrip('gb')}gb" if memory else scheme.parts.get(bare, bare)
+            return Spelled(gpu=gpu, count=int(groups.get("n") or 1))
+    return None

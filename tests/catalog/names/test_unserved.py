@@ -1,0 +1,26 @@
+"""Accelerators that no engine here runs on are refused with the reason, and never a card that is served."""
+
+import pytest
+
+from service.catalog.errors import NotInCatalogError
+from service.catalog.names.unserved import UNSERVED, unserved
+from service.catalog.snapshot import Snapshot
+
+
+def test_no_gpu_of_the_catalog_is_unserved(catalog: Snapshot) -> None:
+    names = {name.lower() for name in catalog.called_gpus.exact} | set(catalog.called_gpus.instances)
+
+    assert [name for name in sorted(names) if unserved(name)] == []
+
+
+def test_every_neighbour_is_an_entry(catalog: Snapshot) -> None:
+    assert {gpu_id for each in UNSERVED for gpu_id in each.nearest} <= set(catalog.gpu_entries)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("Tesla P40", "compute capability"), ("tpu-v5e-8", "only GPUs of"), ("Standard_NV6ads_A10_v5", "a part of a GPU")],
+)
+def test_the_refusal_says_why(catalog: Snapshot, name: str, why: str) -> None:
+    with pytest.raises(NotInCatalogError, match=why):
+        catalog.called_gpus.read(name)
