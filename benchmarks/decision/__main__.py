@@ -48,7 +48,7 @@ def _parts() -> dict[str, Callable[[], Told]]:
         "size, memory": lambda: _sized(referee.of_memory(SEED, catalog), memory, 300),
         "size, limits": lambda: _sized(referee.of_time(SEED), timed, 100),
         "recommend, memory": lambda: _recommended(referee.of_memory(SEED + 1, catalog), memory, 200),
-        "recommend, limits": lambda: _recommended(referee.of_time(SEED + 4), timed, 40, referee.TIMED_GPUS),
+        "recommend, limits": lambda: _recommended(referee.of_time(SEED + 4), timed, 200, referee.TIMED_GPUS),
         "recommend, latency": lambda: _fastest(referee.of_time(SEED + 2), timed, 30),
         "capacity, memory": lambda: _growing(sweeps.questions(catalog), memory),
         "capacity, limits": lambda: _growing(sweeps.limited(SEED + 3), timed),

@@ -72,7 +72,7 @@ def _price(deployment: Deployment) -> str:
 def _lever(lever: Lever, answer: Sizing) -> str:
     """Return what a lever saves, and its times' basis where it is not the answer's."""
     change = " and ".join(f"{name}={value}" for name, value in lever.change.items())
-    saved = [f"{lever.saves_gpus} GPU{'s' if lever.saves_gpus > 1 else ''}"] if lever.saves_gpus else []
+    saved = [f"{lever.saves_gpus} GPU{'s' if lever.saves_gpus > 1 else ''}"] if lever.saves_gpus > 0 else []
     usd_per_hour = round(lever.saves_usd_per_hour or 0.0, 2)
     if usd_per_hour > 0:
         saved.append(f"{usd_per_hour:.2f} USD/h")

@@ -35,7 +35,8 @@ COMMON: Final[Mapping[str, str]] = {
     "at_load": "the state of the whole deployment at that load",
     "saturation": "the load of the whole deployment at which a limit breaks",
     "confidence": "with which probability the limits are kept, and what others would take",
-    "levers": "changes that would save GPUs or money, the best first; then another load",
+    "levers": "changes that would save GPUs or money: formats, the best first; another load; with levers=all "
+    "other GPUs, then other models, the cheapest first; less than nothing saved is taken or paid more",
     "reuse": "what a cache that is kept for its next use saves, and where it may be kept; null: nobody tells time",
     "cost": "the cheapest offer in the catalog that holds the GPUs; null: none does",
     "engine_args": "flags of the serving engine for one replica",

@@ -1,13 +1,17 @@
 """`/size`: this model, this load, this GPU type; how many?"""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from service.engine.answers.other_levers import Other, size_beside
 from service.engine.answers.results import Sizing
-from service.engine.answers.size import size
+from service.engine.errors import EngineError
+from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.questions import SizeQuestion
+from service.questions.alternatives import leaner_models, other_gpus, smaller_models
 from service.questions.answers import Answer, Row, flat
 from service.questions.asked import Asked, Question
 from service.questions.examples import LLAMA_CONFIG, MEMORY_PER_GPU
@@ -18,6 +22,7 @@ from service.questions.parts.load import SomeLoad, WithConfidence, WithHeadroom,
 from service.questions.parts.model import NamedModel, PastedModel
 from service.questions.parts.part import contradiction
 from service.questions.parts.prices import Priced
+from service.questions.refusals import RefusalError
 from service.questions.sources import Sources
 
 
@@ -54,6 +59,14 @@ class SizeQuery(
         examples=["none"],
     )
 
+    levers: Literal["settings", "all"] = Field(
+        default="settings",
+        description="settings: what narrower formats and another load would save; all: what other GPUs that are rented "
+        "out, smaller models and those with a leaner cache would save as well, each sized as a question of its own, "
+        "which takes seconds",
+        examples=["all"],
+    )
+
     @field_validator("latency")
     @classmethod
     def _memory_alone(cls, value: str, info: ValidationInfo) -> str:
@@ -64,9 +77,42 @@ class SizeQuery(
             raise contradiction("latency", sentence, f"full, or no {stated[0]}")
         return value
 
+    @property
+    def is_of_memory_alone(self) -> bool:
+        """Return whether nobody asked for times."""
+        return self.latency == "none"
+
     def answer(self, sources: Sources) -> SizeAnswer:
         """Return the fewest GPUs of one type that carry the load."""
-        return SizeAnswer(size(self.looked_up(sources)), sources.catalog.revision)
+        question = self.looked_up(sources)
+        others = self._others(sources, question) if self.levers == "all" else ()
+        return SizeAnswer(size_beside(question, others), sources.catalog.revision)
+
+    def _others(self, sources: Sources, question: SizeQuestion) -> tuple[Other, ...]:
+        """Return the same question of other GPUs, unless the price is that of one, and of other models."""
+        catalog, model = sources.catalog, question.model
+        rented = () if self.usd_per_gpu_hour else self.prices(sources, catalog.gpus).offers
+        weights = question.settings.weight_format or own_checkpoint(model).weight_format
+        changes = {
+            "gpu": [gpu.id for gpu in other_gpus(catalog, question.gpu, weights, rented)],
+            "model": [other.id for other in (*smaller_models(catalog, model), *leaner_models(catalog, model))],
+        }
+        aside = replace(sources, readings=[])
+        return tuple(
+            Other(kind=field, change={field: name}, question=other)
+            for field, names in changes.items()
+            for name in dict.fromkeys(names)
+            if (other := self._with(field, name, aside)) is not None
+        )
+
+    def _with(self, field: str, name: str, sources: Sources) -> SizeQuestion | None:
+        """Return the same question of something else; None where it is refused."""
+        pasted = {"pasted_config": None, "weight_bytes": None, "num_parameters": None} if field == "model" else {}
+        stated = {key: value for key, value in {**pasted, field: name}.items() if key in type(self).model_fields}
+        try:
+            return self.model_copy(update=stated).looked_up(sources)
+        except (EngineError, RefusalError):
+            return None
 
     def looked_up(self, sources: Sources) -> SizeQuestion:
         """Return the engine's question.
