@@ -46,7 +46,17 @@ def create_app(settings: Settings | None = None, questions: Sequence[Question] =
         async with running(app, settings):
             # Who needs a key to ask, is traced, or writes a line of uvicorn's own, goes the long way.
             is_plain = not (settings.reads_need_key or settings.access_log or settings.otlp_endpoint)
-            front = Front(paths, kept, app.state.catalog, app.state.reception, app.state.sight) if is_plain else None
+            front = None
+            if is_plain:
+                state = app.state
+                front = Front(
+                    questions,
+                    kept,
+                    state.catalog,
+                    state.reception,
+                    state.sight,
+                    most_body_bytes=settings.max_body_bytes,
+                )
             yield {"front": front}
         if tracing is not None:
             tracing.close()

@@ -50,7 +50,7 @@ async def running(app: Starlette, settings: Settings) -> AsyncIterator[None]:
         timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), Builder()))
         closing.callback(timers.close)
         keeper = _open_catalog(app, settings, closing)
-        warming = Warming(timers.tables, asked_most(keeper.snapshot))
+        warming = Warming(timers.tables, asked_most(keeper.snapshot) if settings.builds_ahead else ())
         closing.callback(warming.close)
         # Every socket call of the event loop gives the interpreter away; threads that compute hand it back this soon.
         sys.setswitchinterval(SWITCH_S)

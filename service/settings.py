@@ -33,6 +33,9 @@ class Settings(BaseSettings):
     tables_path: Path | None = Field(
         default=Path("var/tables"), description="step times built from measured kernels; none: kept in memory alone"
     )
+    builds_ahead: bool = Field(
+        default=True, description="whether step times of popular models are built before anybody asks for them"
+    )
     write_seconds: float = Field(
         default=2.0, ge=1, le=60, description="within which a write to the catalog is made, or refused with 503"
     )

@@ -19,6 +19,9 @@ from service.catalog.keeper import seeded_snapshot
 from service.catalog.seed import seed_catalog
 from service.catalog.snapshot import Snapshot
 from service.main import create_app
+from service.performance.kernel_tables import InProcess, KernelTables
+from service.performance.stored import TableFiles
+from service.performance.timers import KernelTimers
 from service.settings import Settings
 
 REFEREE = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -49,6 +52,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for name, value in report.user_properties:
             if name == "compared":
                 terminalreporter.write_line(str(value))
+
+
+def pytest_configure() -> None:
+    """Let no service build ahead what no test asks for: it would take the processor from what is tested."""
+    os.environ.setdefault("SIZER_BUILDS_AHEAD", "false")
+
+
+@lru_cache(maxsize=1)
+def shared_tables() -> KernelTables:
+    """Return tables of measured kernels where services keep theirs: each is built by one test, and read by the others."""
+    return KernelTables(TableFiles(Path("var/tables")), InProcess())
+
+
+def shared_timers() -> KernelTimers:
+    """Return timers, with nothing simulated yet."""
+    return KernelTimers(shared_tables())
 
 
 @pytest.fixture(scope="session")

@@ -15,16 +15,29 @@ MOST_CLIMBS = 15
 MOST_RETURNS = 69
 
 
-def way(*arguments: str) -> list[str]:
+GUIDE = ROOT / "service" / "README.md"
+LOADS = ["users 100", "rate 40"]  # the guide shows the second
+
+
+@pytest.fixture(scope="module", params=LOADS)
+def way(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path]:
+    """What is printed of the way of a load, and the guide that it is written into."""
+    name, _, amount = request.param.partition(" ")
+    copy = tmp_path_factory.mktemp("guide") / "README.md"
+    copy.write_text(GUIDE.read_text(encoding="utf-8"), encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.way", *arguments], check=True, capture_output=True, text=True, cwd=ROOT
+        [sys.executable, "-m", "benchmarks.way", f"--{name}", amount, "--guide", str(copy)],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
     )
-    return done.stdout.splitlines()
+    return done.stdout.splitlines(), copy
 
 
-@pytest.mark.parametrize("load", [["--users", "100"], ["--rate", "40"]], ids=lambda load: load[0])
-def test_a_question_never_calls_up(load: list[str]) -> None:
-    *calls, _, summary = way(*load)
+def test_a_question_never_calls_up(way: tuple[list[str], Path]) -> None:
+    printed, _ = way
+    *calls, _, summary = printed
     returns, climbs, with_times = re.search(r"(\d+) returns, (\d+) climbs \((\d+) with", summary).groups()  # type: ignore[union-attr]
 
     assert 0 < int(returns) <= MOST_RETURNS
@@ -34,11 +47,8 @@ def test_a_question_never_calls_up(load: list[str]) -> None:
     assert any(line.split()[:1] == ["time.simulation"] for line in calls)
 
 
-def test_the_guide_lists_the_way_as_it_is(tmp_path: Path) -> None:
-    guide = ROOT / "service" / "README.md"
-    copy = tmp_path / "README.md"
-    copy.write_text(guide.read_text(encoding="utf-8"), encoding="utf-8")
+@pytest.mark.parametrize("way", LOADS[1:], indirect=True)
+def test_the_guide_lists_the_way_as_it_is(way: tuple[list[str], Path]) -> None:
+    _, copy = way
 
-    way("--guide", str(copy))
-
-    assert copy.read_text(encoding="utf-8") == guide.read_text(encoding="utf-8"), "run `make way`"
+    assert copy.read_text(encoding="utf-8") == GUIDE.read_text(encoding="utf-8"), "run `make way`"

@@ -5,19 +5,22 @@ its framework costs. Whatever is out of the ordinary - a key, a list of codings,
 way, through every layer, and gets the same answer.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from time import perf_counter
 from typing import Final
 
+from service.api.at_once import AtOnce
 from service.api.headers import SECURITY_HEADERS
-from service.api.kept import Header, KeptReplies, age_headers, lines_of
+from service.api.kept import Header, KeptReplies, Key, Reply, age_headers, lines_of, reply_of
 from service.api.problems import problem_response
 from service.api.reception import BUSY, BUSY_HEADERS, Reception
 from service.api.replies import MOST_BODY_BYTES, has_it
 from service.api.telemetry import Sight, timing_headers
 from service.catalog.keeper import CatalogKeeper
+from service.catalog.snapshot import Snapshot
+from service.questions.asked import Question
 
 LONG_WAY: Final = frozenset(
     {b"x-api-key", b"authorization", b"content-encoding", b"expect", b"upgrade", b"transfer-encoding"}
@@ -51,10 +54,18 @@ class Front:
     """Answers what needs no thought."""
 
     def __init__(
-        self, paths: Iterable[str], kept: KeptReplies, keeper: CatalogKeeper, reception: Reception, sight: Sight
+        self,
+        questions: Sequence[Question],
+        kept: KeptReplies,
+        keeper: CatalogKeeper,
+        reception: Reception,
+        sight: Sight,
+        *,
+        most_body_bytes: int,
     ) -> None:
-        """Stand before an application whose questions are at these paths, and which anybody may ask."""
-        self._paths = {path.encode(): path for path in paths}
+        """Stand before an application of these questions, which anybody may ask."""
+        self._paths = {f"/{question.name}".encode(): f"/{question.name}" for question in questions}
+        self._at_once = AtOnce(questions, reception.desk, reception.quick, most_body_bytes)
         self._kept, self._keeper, self._reception, self._sight = kept, keeper, reception, sight
         busy = problem_response(503, "busy", BUSY, headers=BUSY_HEADERS)
         self._busy_lines, self._busy_body = lines_of(tuple(busy.raw_headers)), bytes(busy.body)
@@ -86,19 +97,32 @@ class Front:
             default_headers: what the server says with every answer.
             stays: whether the connection stays open. [yes or no]
         """
-        reply = self._kept.get(asking.key(body), self._keeper.snapshot)
+        key, catalog = asking.key(body), self._keeper.snapshot
+        reply = self._kept.get(key, catalog)
+        if reply is not None:
+            self._sight.kept.labels(asking.path).inc()
+        elif not self._reception.is_full:
+            reply = self._new(asking, body, catalog, key)
+            if reply is None:
+                return None
         if reply is not None:
             is_known = has_it(reply.etag, asking.headers.get(b"if-none-match", b""), asking.method)
             status, content = (304, b"") if is_known else (200, reply.body)
             own = reply.unchanged_lines if is_known else reply.lines
             lines = SECURITY_LINES + own + lines_of(tuple(age_headers(self._keeper)))
-            self._sight.kept.labels(asking.path).inc()
-        elif self._reception.is_full:
-            status, lines, content = 503, self._busy_lines, self._busy_body
         else:
-            return None
+            status, lines, content = 503, self._busy_lines, self._busy_body
         seconds = perf_counter() - asking.began_at
         request_id = self._sight.request_id(asking.headers.get(b"x-request-id"))
         self._sight.note(asking.path, asking.method, status, seconds, request_id.decode())
         more = lines_of((*default_headers, *timing_headers(request_id, seconds)))
         return b"".join((STATUS_LINES[status], more, lines, b"" if stays else CLOSE, b"\r\n", content))
+
+    def _new(self, asking: Asking, body: bytes, catalog: Snapshot, key: Key) -> Reply | None:
+        """Return the answer to a question that takes no longer than handing it on, and keep it; None of any other."""
+        response = self._at_once.response(asking.path, asking.query, body, catalog)
+        if response is None:
+            return None
+        reply = reply_of(tuple(response.raw_headers), bytes(response.body))
+        self._kept.put(key, reply, catalog)
+        return reply

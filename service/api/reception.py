@@ -4,11 +4,13 @@ from asyncio import FIRST_COMPLETED, Task, create_task, ensure_future, shield, s
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import thread_time
 from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
 
 from service.api.admission import Admission, OverloadError, TooDearError
+from service.api.at_once import Quick, kind_of
 from service.api.problems import ProblemError
 from service.catalog.snapshot import Snapshot
 from service.questions.answers import Answer
@@ -42,6 +44,8 @@ class Reception:
         self.desk = desk
         self.admission = Admission(patience_s)
         self.patience_s = patience_s
+        self.quick = Quick()
+        self.num_computed = 0  # answers that threads were asked for
         self.num_inside = 0  # questions that were let in and are not answered yet
         self._under_way: dict[Hashable, _Shared] = {}
 
@@ -79,9 +83,15 @@ class Reception:
             return kept
         kind = question.name, asked.kind
         with self._refusing():
-            return await while_there(
-                request, self._shared(key, kind, lambda: self.desk.answer(question, asked, catalog))
-            )
+            return await while_there(request, self._shared(key, kind, lambda: self._timed(question, asked, catalog)))
+
+    def _timed(self, question: Question, asked: Asked, catalog: Snapshot) -> Answer[Any]:
+        """Return the answer, and learn what its kind takes."""
+        kind, began_s = kind_of(question, asked), thread_time()
+        answer = self.desk.answer(question, asked, catalog)
+        if kind is not None:
+            self.quick.tell(kind, thread_time() - began_s)
+        return answer
 
     async def answered_in_batch(self, question: Question, asked: Asked, catalog: Snapshot) -> Answer[Any]:
         """Return the answer to one of many questions, whose client is waited on elsewhere.
@@ -136,6 +146,7 @@ class Reception:
         """Return what the work returns, which is done once for all who ask at the same time."""
         shared = self._under_way.get(key)
         if shared is None:
+            self.num_computed += 1
             shared = self._under_way[key] = _Shared(create_task(self.admission.run(kind, work)))
             shared.task.add_done_callback(lambda _: self._under_way.pop(key, None))
         shared.askers += 1

@@ -31,12 +31,12 @@ class FlagTable:
 
         Without a version, or one that cannot be read, these are the newest flags known; below the oldest, its.
         """
+        return self._of.get_or(version, lambda: self._flags_at(version))
+
+    def _flags_at(self, version: str | None) -> frozenset[str]:
         wanted = (None if version is None else read_version(version)) or self._versions[-1]
         speaking = max((each for each in self._versions if each <= wanted), default=self._versions[0])
-        return self._of.get_or(speaking, lambda: self._flags_at(speaking))
-
-    def _flags_at(self, version: Version) -> frozenset[str]:
-        return frozenset(flag for flag, spans in self._flags.items() if _covers(spans, version))
+        return frozenset(flag for flag, spans in self._flags.items() if _covers(spans, speaking))
 
 
 @lru_cache(maxsize=1)

@@ -4,6 +4,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, get_args, get_type_hints
 
@@ -42,12 +43,16 @@ class Answer(ABC, Generic[ResultT]):
         cls.body = _body_of(cls, result)
 
     def __init__(self, result: ResultT, catalog_revision: int) -> None:
-        """Keep the result, and the answer as JSON."""
+        """Keep the result."""
         self.result = result
         self.catalog_revision = catalog_revision
         self.asked: Mapping[str, Any] = {}
-        stated = {name: getattr(result, name) for name in self.body.model_fields if name != REVISION}
-        self.json = self.body(**stated, catalog_revision=catalog_revision).model_dump_json()
+
+    @cached_property
+    def json(self) -> str:
+        """Return the answer as JSON, written when it is first asked for."""
+        stated = {name: getattr(self.result, name) for name in self.body.model_fields if name != REVISION}
+        return self.body(**stated, catalog_revision=self.catalog_revision).model_dump_json()
 
     def with_readings(self, readings: Sequence[Assumption]) -> Self:
         """Return the answer with what was understood other than literally at the head of what it rests on."""

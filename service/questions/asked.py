@@ -3,6 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from hashlib import sha256
@@ -41,6 +42,8 @@ class Asked(Writing, ABC):
         default=None, description="answer only from this catalog revision", examples=[1]
     )
     _readings: tuple[Assumption, ...] = PrivateAttr(default=())
+    _stated: dict[str, Any] | None = PrivateAttr(default=None)  # found when first asked for, as the next is
+    _canonical: str = PrivateAttr(default="")
     written_kinds: ClassVar[Kinds] = {}  # of its fields, found when the class is made
 
     @classmethod
@@ -84,19 +87,29 @@ class Asked(Writing, ABC):
         """
 
     @property
+    def is_of_memory_alone(self) -> bool:
+        """Return whether it is answered without step times, for which one may have to wait."""
+        return False
+
+    @property
     def kind(self) -> frozenset[str]:
         """Return which fields were stated: questions that state the same ones cost about the same."""
         return frozenset(self.model_fields_set)
 
     def stated(self) -> dict[str, Any]:
         """Return what was asked, by field, without what is at its default."""
-        return self.model_dump(by_alias=True, exclude=set(BESIDE_THE_QUESTION), exclude_defaults=True)
+        if self._stated is None:
+            beside = set(BESIDE_THE_QUESTION)
+            self._stated = self.model_dump(by_alias=True, exclude=beside, exclude_defaults=True)
+        return self._stated
 
     def canonical(self) -> str:
         """Return the question as one text: the same for every way to ask the same."""
-        stated = self.stated()
-        read = [[reading.name, reading.source] for reading in self._readings]
-        return json.dumps([stated, read] if read else stated, sort_keys=True)
+        if not self._canonical:
+            stated = self.stated()
+            read = [[reading.name, reading.source] for reading in self._readings]
+            self._canonical = json.dumps([stated, read] if read else stated, sort_keys=True)
+        return self._canonical
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +182,24 @@ class Desk:
         self._forget_what_was_taken_back(catalog.revision)
         return self._answer(question, asked, catalog, self._today())
 
+    def answer_alone(self, question: Question, asked: Asked, catalog: Snapshot) -> Answer[Any]:
+        """Return the answer as `answer` does, waiting for nobody who may be computing the same.
+
+        Raises:
+            RefusalError: another revision is pinned, or the question is not answered.
+            EngineError: the engine refuses it.
+        """
+        check_revision(asked, catalog)
+        today = self._today()
+        key = key_of(question, asked, catalog, today)
+        kept = self.kept_answer(key, catalog)
+        if kept is not None:
+            return kept
+        answer = self._computed(asked, catalog, today)
+        with self.waiting, suppress(ValueError):  # it is larger than all that is kept
+            self.kept[key] = answer
+        return answer
+
     def key(self, question: Question, asked: Asked, catalog: Snapshot) -> Key:
         """Return what an answer of today is kept under."""
         return key_of(question, asked, catalog, self._today())
@@ -202,6 +233,9 @@ class Desk:
         condition=attrgetter("waiting"),
     )
     def _answer(self, _question: Question, asked: Asked, catalog: Snapshot, today: date) -> Answer[Any]:
+        return self._computed(asked, catalog, today)
+
+    def _computed(self, asked: Asked, catalog: Snapshot, today: date) -> Answer[Any]:
         sources = self.sources(catalog, today)
         answer = asked.answer(sources)
         told = answer.with_readings([*sources.readings, *asked.readings])

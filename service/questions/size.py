@@ -77,6 +77,11 @@ class SizeQuery(
             raise contradiction("latency", sentence, f"full, or no {stated[0]}")
         return value
 
+    @property
+    def is_of_memory_alone(self) -> bool:
+        """Return whether nobody asked for times."""
+        return self.latency == "none"
+
     def answer(self, sources: Sources) -> SizeAnswer:
         """Return the fewest GPUs of one type that carry the load."""
         question = self.looked_up(sources)

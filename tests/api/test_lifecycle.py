@@ -34,7 +34,6 @@ def process(folder: Path, port: int, **settings: str) -> Iterator[subprocess.Pop
         **os.environ,
         "SIZER_DATABASE_URL": f"sqlite:///{folder}/catalog.sqlite3",
         "SIZER_SNAPSHOT_PATH": str(folder / "snapshot.json"),
-        "SIZER_TABLES_PATH": str(folder / "tables"),
         "SIZER_API_KEYS": API_KEY,
         "SIZER_WRITE_SECONDS": "30",
         **settings,

@@ -10,6 +10,7 @@ from service.catalog.snapshot import Snapshot
 from service.engine.fleet.questions import CapacityQuestion, RecommendQuestion, SizeQuestion, StatedSettings
 from service.engine.inputs import Headroom, Limits, Load, StatedLayout
 from service.performance.timers import KernelTimers
+from tests.conftest import shared_timers
 
 Asked = Callable[..., SizeQuestion]
 
@@ -28,7 +29,7 @@ def arrivals(rate: float, input_tokens: int = 1_000, output_tokens: int = 200) -
 
 @pytest.fixture(scope="session")
 def timers() -> KernelTimers:
-    return KernelTimers()
+    return shared_timers()
 
 
 @pytest.fixture

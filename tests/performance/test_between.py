@@ -10,7 +10,7 @@ from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.inputs import Layout
 from service.engine.time.steps import Deployed
 from service.performance.between import neighbours
-from service.performance.timers import KernelTimers
+from tests.conftest import shared_timers
 
 
 def deployed(catalog: Snapshot, model: str, layout: Layout) -> Deployed:
@@ -28,7 +28,7 @@ def deployed(catalog: Snapshot, model: str, layout: Layout) -> Deployed:
 @pytest.mark.parametrize("model", ["deepseek-v3", "qwen3-30b-a3b"])
 @pytest.mark.parametrize("copies", [3, 7])
 def test_seven_ranks_take_times_between_those_of_four_and_eight(catalog: Snapshot, model: str, copies: int) -> None:
-    timers, layout = KernelTimers(), Layout(data_parallel_size=copies, expert_parallel=True)
+    timers, layout = shared_timers(), Layout(data_parallel_size=copies, expert_parallel=True)
     pair = neighbours(layout)
     assert pair is not None
     between, *ends = (timers.timer(deployed(catalog, model, each)) for each in (layout, *pair))
@@ -46,7 +46,7 @@ def test_layers_of_latents_take_the_times_of_kernels_that_were_measured_for_them
     # 2,049 tokens and 128 heads, 61 layers; 58 layers of experts take 1.1 ms of 2,048 tokens (moe_perf.parquet).
     layout = Layout(data_parallel_size=8, expert_parallel=True)
     key = deployed(catalog, "deepseek-v3", layout)
-    timing = KernelTimers().timer(replace(key, rules=rules_for("vllm")))
+    timing = shared_timers().timer(replace(key, rules=rules_for("vllm")))
 
     assert timing is not None
     assert 0.05 < timing.steps.decode_s(256, 2_049) < 0.3

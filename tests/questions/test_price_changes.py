@@ -11,6 +11,7 @@ from service.performance.timers import KernelTimers
 from service.questions.answers import Answer
 from service.questions.registry import QUESTIONS
 from service.questions.sources import PastedModels, Sources
+from tests.conftest import shared_timers
 from tests.work import calls_of, functions_of
 
 # A plan, weights, a simulation, a table of step times: what a first answer takes its time for.
@@ -58,7 +59,7 @@ class Service:
 
 @pytest.fixture(scope="module")
 def timers() -> KernelTimers:
-    return KernelTimers()
+    return shared_timers()
 
 
 @pytest.mark.parametrize("name", ASKED)

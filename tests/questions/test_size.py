@@ -5,12 +5,10 @@ from typing import Any
 import pytest
 
 from service.catalog.snapshot import Snapshot
-from service.performance.kernel_tables import InProcess, KernelTables
-from service.performance.stored import TableFiles
-from service.performance.timers import KernelTimers
 from service.questions.asked import Desk
 from service.questions.size import SIZE, SizeAnswer, SizeBody, SizeQuery
 from service.questions.sources import Sources
+from tests.conftest import shared_timers
 
 ASKED: dict[str, Any] = {
     "model": "llama-3.1-8b",
@@ -84,7 +82,7 @@ def test_memory_alone_needs_no_times(catalog: Snapshot) -> None:
         "input_tokens": 900,
         "output_tokens": 90,
     }
-    timers = KernelTimers(KernelTables(TableFiles(None), InProcess()))
+    timers = shared_timers()
 
     whole = Desk(timers).answer(SIZE, SIZE.body.model_validate(asked), catalog).document
     memory = Desk(timers).answer(SIZE, SIZE.body.model_validate({**asked, "latency": "none"}), catalog).document

@@ -1,7 +1,7 @@
 """Reads what somebody calls a model: an id, a hub's address, a conversion's repository, or plain words."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from service.catalog.entries import Checkpoint, ModelEntry
@@ -11,6 +11,7 @@ from service.catalog.names.formats import Stated, foreign_files, stated_format, 
 from service.catalog.names.nearest import Nearest, families_of
 from service.catalog.names.repositories import REPOSITORIES
 from service.catalog.names.words import ACTIVE, EDITION, SIZE, plain, with_points, without_served, words_of
+from service.engine.derived import Derived, derived
 from service.engine.inputs import WeightFormat
 
 TUNED: Final = frozenset({"instruct", "it", "chat", "inst", "hf"})
@@ -20,6 +21,7 @@ PUBLISHERS: Final = frozenset({"meta", "nvidia", "google", "openai", "mistralai"
 COST_OF_SIZE, COST_OF_EDITION, COST_OF_UNTUNED = 100, 10, 1
 NOT_THE_SAME: Final = 10_000
 MOST_CANDIDATES: Final = 8
+MOST_READ: Final = 1_024  # names, of which each catalog keeps what they mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +45,13 @@ class ModelNames:
     spoken: Mapping[frozenset[str], tuple[str, ...]]  # the words of names: the models
     nearest: Nearest
     joined: Mapping[str, tuple[str, ...]]  # names without a space: the models
+    derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)  # of names
 
     def read(self, name: str) -> ModelReading:
+        """Return which model a name means: what was read once is kept with the names."""
+        return _read(self, name)
+
+    def read_anew(self, name: str) -> ModelReading:
         """Return which model a name means.
 
         Raises:
@@ -154,6 +161,11 @@ class ModelNames:
     def neighbours(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the models of the same family whose names come closest to words."""
         return self.nearest.to(words)
+
+
+@derived(MOST_READ)
+def _read(names: ModelNames, name: str) -> ModelReading:
+    return names.read_anew(name)
 
 
 def _joined_words(words: Sequence[str]) -> str:

@@ -4,9 +4,10 @@ from typing import TypedDict
 
 from service.engine.answers.advice import doubtful_limits
 from service.engine.answers.results import PerReplica, Saturation
+from service.engine.fleet.aims import aim_of
 from service.engine.fleet.arguments import names_drafter, unnamed_settings
 from service.engine.fleet.command import launch
-from service.engine.fleet.costs import cheapest, fleet_of, price_notes, with_token_prices
+from service.engine.fleet.costs import fleet_of, price_notes, with_token_prices
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.figures import Figures
 from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
@@ -99,7 +100,7 @@ def described(question: SizeQuestion | CapacityQuestion, deployment: Deployment,
 
 def _cost(question: SizeQuestion | CapacityQuestion, deployment: Deployment, told: Figures) -> Cost | None:
     """Return what the deployment costs, an hour and a million tokens; None where nobody rents it out."""
-    cost = cheapest(fleet_of(deployment.plan, deployment.replicas), question.offers)
+    cost = aim_of("cost", question.gpu, question.offers).cost(deployment.layout, deployment.replicas)
     if cost is None:
         return None
     asked = deployment.load.request_rate_per_s or (told.at_load.requests_per_s if told.at_load else None)

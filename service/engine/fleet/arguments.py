@@ -3,7 +3,9 @@
 import json
 from typing import Final
 
+from service.engine.derived import derived
 from service.engine.engines.flags.base import Args, Start, StartFlags
+from service.engine.facts import ModelFacts
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import Gpu
@@ -27,7 +29,7 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
         has_fp8_cache=plan.checkpoint.kv_cache_dtype == "fp8",
         has_experts=model.architecture.has_experts,
         needs_half=needs_half(plan.gpu),
-        has_own_code="auto_map" in json.loads(model.config_json or "{}"),
+        has_own_code=_has_own_code(model),
         gpus_per_node=plan.gpu.gpus_per_node,
         stated=StartFlags(
             kv_cache_dtype=stated.kv_cache_dtype,
@@ -38,6 +40,12 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
             swa_full_tokens_ratio=stated.swa_full_tokens_ratio,
         ),
     )
+
+
+@derived(1)
+def _has_own_code(model: ModelFacts) -> bool:
+    """Return whether the model's repository carries code that the engine must be allowed to run."""
+    return "auto_map" in json.loads(model.config_json or "{}")
 
 
 def engine_args(plan: MemoryPlan, stated: StatedSettings) -> Args:

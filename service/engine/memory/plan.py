@@ -144,6 +144,7 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
     )
 
 
+@derived(256)
 def ledger_of(
     model: ModelFacts, checkpoint: Checkpoint, gpu: Gpu, layout: Layout, settings: EngineSettings, rules: EngineRules
 ) -> MemoryPerGpu:

@@ -20,6 +20,7 @@ from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import Headroom, Layout, Limits, Load, StatedLayout
 from service.engine.memory.cache_shape import cache_shape
 from service.engine.memory.results import MemoryPerGpu
+from tests.engine.answers.chosen import chosen, gpus
 
 CATALOG = seeded_snapshot()
 SIZABLE = sorted(entry.id for entry in CATALOG.entries.models if CATALOG.refusal(entry.id) is None)
@@ -96,9 +97,9 @@ def test_more_load_never_needs_fewer_gpus(asked: SizeQuestion, more: int) -> Non
     requests = asked.load.concurrent_requests or 1
     heavier = replace(asked, load=replace(asked.load, concurrent_requests=requests + more))
 
-    fewer, many = size(asked), size(heavier)
+    fewer, many = chosen(asked), chosen(heavier)
 
-    assert fewer.feasible == many.feasible
+    assert fewer.is_feasible == many.is_feasible
     assert fewer.gpus <= many.gpus
 
 
@@ -108,9 +109,7 @@ def test_longer_requests_never_need_fewer_gpus(asked: SizeQuestion, more: int) -
     longer = replace(asked, load=replace(asked.load, input_tokens=asked.load.input_tokens + more))
     assume(is_short_enough(longer))
 
-    short, long = size(asked), size(longer)
-
-    assert not long.feasible or (short.feasible and short.gpus <= long.gpus)
+    assert gpus(asked) <= gpus(longer)
 
 
 def test_a_pool_that_its_error_may_leave_empty_is_filled_with_fewer() -> None:

@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 from service.catalog.engine_rules import rules_for
 from service.catalog.keeper import seeded_snapshot
 from service.engine.answers.capacity import capacity
-from service.engine.answers.results import Sizing
 from service.engine.answers.size import size
 from service.engine.errors import EngineError
+from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
 from service.engine.inputs import Gpu, Headroom, Limits, Load, StatedLayout
-from service.performance.timers import KernelTimers
+from tests.conftest import shared_timers
+from tests.engine.answers.chosen import chosen, gpus
 
 CATALOG = seeded_snapshot()
-TIMERS = KernelTimers()
+TIMERS = shared_timers()
 RULES = rules_for("vllm")
 MODELS = [
     "llama-3.1-8b-instruct",
@@ -89,16 +90,12 @@ def looser(limit: float | None, factor: float) -> float | None:
     return None if limit is None else limit * factor
 
 
-def gpus(sizing: Sizing) -> float:
-    return sizing.gpus if sizing.feasible else float("inf")
-
-
 @PROBED
 @given(questions, st.floats(1, 10))
 def test_more_load_never_needs_fewer_gpus(question: SizeQuestion, factor: float) -> None:
     more = replace(question, load=scaled(question.load, factor))
 
-    assert gpus(size(more)) >= gpus(size(question))
+    assert gpus(more) >= gpus(question)
 
 
 def test_a_limit_below_the_time_of_a_mean_prompt_is_kept_by_shorter_ones() -> None:
@@ -106,7 +103,7 @@ def test_a_limit_below_the_time_of_a_mean_prompt_is_kept_by_shorter_ones() -> No
     question = asked("qwen3-32b", "rtx-5090", arrivals(50, 2_000), Limits(ttft_s=0.3, tpot_s=0.05, percentile=50.0))
     more = replace(question, load=scaled(question.load, 10))
 
-    assert float("inf") > gpus(size(more)) >= gpus(size(question))
+    assert float("inf") > gpus(more) >= gpus(question)
 
 
 @PROBED
@@ -119,7 +116,7 @@ def test_a_looser_limit_never_needs_more_gpus(question: SizeQuestion, factor: fl
         percentile=asked_limits.percentile,
     )
 
-    assert gpus(size(replace(question, limits=relaxed))) <= gpus(size(question))
+    assert gpus(replace(question, limits=relaxed)) <= gpus(question)
 
 
 # Engines choose larger batches on GPUs with more memory, so the law fixes the budget of a batch.
@@ -128,20 +125,20 @@ FIXED = StatedSettings(max_num_batched_tokens=8_192)
 NOISE = 0.9
 
 
-def faster(question: SizeQuestion, figure: str, factor: float) -> tuple[Sizing, Sizing]:
-    """Return the sizings of a made-up GPU and of a better one, on the same layout."""
+def faster(question: SizeQuestion, figure: str, factor: float) -> tuple[Deployment, Deployment]:
+    """Return the deployments on a made-up GPU and of a better one, on the same layout."""
     slow = replace(question.gpu, id="made-up-slow")  # by the roofline: measured kernels know no other bandwidth
     value = getattr(slow, figure)
     better = replace(slow, id="made-up-fast", **{figure: type(value)(value * factor)})
-    found = size(replace(question, gpu=slow, settings=FIXED))
-    assume(found.feasible)
+    found = chosen(replace(question, gpu=slow, settings=FIXED))
+    assume(found.is_feasible)
     same = StatedLayout(
         tensor_parallel_size=found.layout.tensor_parallel_size,
         pipeline_parallel_size=found.layout.pipeline_parallel_size,
         data_parallel_size=found.layout.data_parallel_size,
         expert_parallel=found.layout.expert_parallel,
     )
-    return found, size(replace(question, gpu=better, layout=same, settings=FIXED))
+    return found, chosen(replace(question, gpu=better, layout=same, settings=FIXED))
 
 
 figures = st.sampled_from(["memory_bytes", "memory_bandwidth_bytes_per_s"])
@@ -164,7 +161,8 @@ def test_more_memory_or_bandwidth_never_needs_more_gpus_for_users(
     ttft_s = question.limits.ttft_s if figure == "memory_bytes" else None
     slow, fast = faster(replace(question, limits=replace(question.limits, ttft_s=ttft_s)), figure, factor)
 
-    assert gpus(fast) <= slow.gpus
+    assert fast.is_feasible
+    assert fast.gpus <= slow.gpus
 
 
 @PROBED
@@ -184,7 +182,7 @@ def test_more_memory_or_bandwidth_never_needs_more_gpus_for_arrivals(
 ) -> None:
     slow, fast = faster(question, figure, factor)
 
-    assert fast.feasible
+    assert fast.is_feasible
     assert fast.replicas <= ceil(slow.replicas / NOISE)
 
 
@@ -304,7 +302,15 @@ def test_pace_is_kept_by_smaller_batches_and_every_lever_saves_what_it_says(ques
 def test_no_limit_never_needs_more_gpus_than_a_loose_one(model: str, gpu: str, rate: float, output_tokens: int) -> None:
     load = arrivals(rate, 200, output_tokens)
 
-    assert gpus(size(asked(model, gpu, load, Limits()))) <= gpus(size(asked(model, gpu, load, Limits(ttft_s=1_000))))
+    assert gpus(asked(model, gpu, load, Limits())) <= gpus(asked(model, gpu, load, Limits(ttft_s=1_000)))
+
+
+@settings(PROBED, max_examples=5)
+@given(questions)
+def test_a_law_s_number_of_gpus_is_the_answer_s(question: SizeQuestion) -> None:
+    found = size(question)
+
+    assert (found.gpus if found.feasible else float("inf")) == gpus(question)
 
 
 def test_requests_that_all_end_in_one_step_are_answered() -> None:

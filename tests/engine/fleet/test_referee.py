@@ -23,8 +23,8 @@ from service.engine.fleet.given_gpus import largest, resolve_capacity
 from service.engine.fleet.questions import Objective, SizeQuestion, StatedSettings
 from service.engine.fleet.ranking import best
 from service.engine.inputs import Headroom, Limits, Load, StatedLayout
-from service.performance.timers import KernelTimers
 from service.questions.size import SizeQuery
+from tests.conftest import shared_timers
 from tests.engine.conftest import capacity_of
 
 CATALOG = seeded_snapshot()
@@ -86,7 +86,7 @@ def test_a_bound_is_that_of_the_best_token_budget() -> None:
     asked = {"model": "mixtral-8x7b", "gpu": "h200", "request_rate_per_s": 15.27, "input_tokens": 739}
     limited = {**asked, "output_tokens": 129, "ttft_s": 0.5, "tpot_s": 0.03}
 
-    assert sized(limited, sources_of(CATALOG, KernelTimers())) is None  # one GPU, which nothing stated beats
+    assert sized(limited, sources_of(CATALOG, shared_timers())) is None  # one GPU, which nothing stated beats
 
 
 @pytest.mark.parametrize("objective", ["cost", "gpus"])
@@ -100,7 +100,7 @@ def test_nor_than_the_first_option_of_a_list(objective: str) -> None:
 
 
 def test_nor_where_limits_on_latency_hold() -> None:
-    sources = sources_of(CATALOG, KernelTimers())
+    sources = sources_of(CATALOG, shared_timers())
     asked = {
         "model": "llama-3.1-8b", "gpu": "l40s", "request_rate_per_s": 12, "input_tokens": 1_200, "output_tokens": 150,
         "ttft_s": 1, "tpot_s": 0.05,

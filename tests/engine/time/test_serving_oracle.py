@@ -6,13 +6,12 @@ import pytest
 
 from service.calibration.serving import Measured, Run, compare_run, resolve_run
 from service.catalog.snapshot import Snapshot
-from service.performance.timers import KernelTimers
-from tests.conftest import referee_rows
+from tests.conftest import referee_rows, shared_timers
 
 
 @pytest.fixture(scope="module")
 def compared(catalog: Snapshot) -> list[Measured]:
-    rows, timers = referee_rows("serving.jsonl"), KernelTimers()
+    rows, timers = referee_rows("serving.jsonl"), shared_timers()
     runs = [resolve_run(row, catalog) for row in rows]
     assert all(isinstance(run, Run) for run in runs), "a run was left out"
     return [it for run in runs if isinstance(run, Run) for it in compare_run(run, timers)]
