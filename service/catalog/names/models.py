@@ -16,7 +16,9 @@ from service.engine.inputs import WeightFormat
 
 TUNED: Final = frozenset({"instruct", "it", "chat", "inst", "hf"})
 UNTUNED: Final = frozenset({"base", "pt"})
-PUBLISHERS: Final = frozenset({"meta", "nvidia", "google", "openai", "mistralai", "microsoft", "ibm", "alibaba", "amd"})
+PUBLISHERS: Final = frozenset(
+    {"meta", "nvidia", "google", "openai", "mistralai", "microsoft", "ibm", "alibaba", "amd", "cohere"}
+)
 # What it costs that a catalog's name says a word more; a word of no such kind is another model.
 COST_OF_SIZE, COST_OF_EDITION, COST_OF_UNTUNED = 100, 10, 1
 NOT_THE_SAME: Final = 10_000
