@@ -120,7 +120,7 @@ def read_version(text: str) -> Version | None:
     >>> read_version("v0.11.0rc2") == read_version("vllm-openai:v0.11"), read_version("main")
     (True, None)
     """
-    leading = LEADING_NUMBERS.match(text.rpartition(":")[2])
+    leading = LEADING_NUMBERS.match(text) or LEADING_NUMBERS.match(text.rpartition(":")[2])
     return None if leading is None else Version(leading[1])
 
 
