@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
+from service.api.media import response_of
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import EngineError
 from service.engine.patience import GivenUpError, working_for
@@ -124,7 +125,7 @@ class AtOnce:
             return None
         finally:
             self._share.spend(monotonic() - began_at)
-        return Response(text.text, media_type=text.media_type)
+        return response_of(text)
 
     def _asked(self, question: Question, path: str, query: bytes | None, body: bytes) -> Asked | None:
         """Return the question as it was read; None where something is stated twice, or is no object."""

@@ -14,6 +14,7 @@ from typing import Final
 from service.api.at_once import AtOnce
 from service.api.headers import SECURITY_HEADERS
 from service.api.kept import Header, KeptReplies, Key, Reply, age_headers, lines_of, reply_of
+from service.api.media import format_accepted
 from service.api.problems import problem_response
 from service.api.reception import BUSY, BUSY_HEADERS, Reception
 from service.api.replies import MOST_BODY_BYTES, has_it
@@ -77,7 +78,7 @@ class Front:
         if path is None:
             return None
         stated = dict(headers)
-        if not LONG_WAY.isdisjoint(stated) or b"#" in query:
+        if not LONG_WAY.isdisjoint(stated) or b"#" in query or format_accepted(stated.get(b"accept", b"")):
             return None
         began_at = perf_counter()
         if method == b"GET":
