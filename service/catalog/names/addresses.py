@@ -9,8 +9,13 @@ HOSTED = (
     "huggingface.co hf.co hf-mirror.com modelscope.cn modelscope.ai ollama.com registry.ollama.ai build.nvidia.com "
     "openrouter.ai wisemodel.cn gitee.com"
 )
+NAMED_APART: Final = frozenset({"meta", "mistral", "qwen", "openai", "google", "nvidia"})  # publishers, not families
 HOSTS: Final = frozenset(HOSTED.split())
-PREFIX: Final = re.compile(r"(?:[a-z0-9+]+://|git@|hf:|huggingface:|modelscope:|ms:|ollama:|hosted_vllm/|docker\.io/)")
+# What Bedrock calls a model: region, publisher, name, version and revision.
+BEDROCK: Final = re.compile(r"(?:(?:us|eu|apac|jp|au|ca|global)\.)?([a-z][a-z0-9]*)\.([a-z].*?)(?:-v?([0-9]))?:([0-9])")
+PREFIX: Final = re.compile(
+    r"(?:[a-z0-9+]+://|git@|@[ch]f/|hf:|huggingface:|modelscope:|ms:|ollama:|hosted_vllm/|docker\.io/)"
+)
 SHOWN = "tree blob resolve raw summary files discussions commits main"
 AFTER_THE_NAME: Final = frozenset(SHOWN.split())
 BEFORE_THE_NAME: Final = frozenset({"models", "library", "model", "api"})
@@ -28,8 +33,15 @@ def repository(text: str) -> tuple[str, str]:
     ('qwen', 'qwen3-32b-awq')
     >>> repository("~/.cache/huggingface/hub/models--Qwen--Qwen3-8B/snapshots/b968826d9c46dd6066d109eabc6255188de91218")
     ('qwen', 'qwen3-8b')
+    >>> repository("us.meta.llama3-3-70b-instruct-v1:0")
+    ('meta', 'llama3-3-70b-instruct')
     """
     address = plain(text)
+    rented = BEDROCK.fullmatch(address)
+    if rented:
+        edition = f"-v0.{rented[4]}" if rented[3] == "0" else ""
+        name = rented[2] if rented[1] in NAMED_APART else f"{rented[1]}-{rented[2]}"
+        return rented[1], f"{name}{edition}"
     is_path = PATH.match(address) is not None
     address = re.split(r"[?#]", address)[0].replace("\\", "/")
     address = PREFIX.sub("", address, count=1) if PREFIX.match(address) else address

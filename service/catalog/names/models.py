@@ -16,7 +16,9 @@ from service.engine.inputs import WeightFormat
 
 TUNED: Final = frozenset({"instruct", "it", "chat", "inst", "hf"})
 UNTUNED: Final = frozenset({"base", "pt"})
-PUBLISHERS: Final = frozenset({"meta", "nvidia", "google", "openai", "mistralai", "microsoft", "ibm", "alibaba", "amd"})
+PUBLISHERS: Final = frozenset(
+    {"meta", "nvidia", "google", "openai", "mistralai", "microsoft", "ibm", "alibaba", "amd", "cohere"}
+)
 # What it costs that a catalog's name says a word more; a word of no such kind is another model.
 COST_OF_SIZE, COST_OF_EDITION, COST_OF_UNTUNED = 100, 10, 1
 NOT_THE_SAME: Final = 10_000
@@ -113,7 +115,8 @@ class ModelNames:
         if said.contradicts:
             formats = " and ".join(said.contradicts)
             raise self._refused(name, said.rest, f"{name[:100]!r} says {formats} at once; state weight_format")
-        model_ids = self._meant(said.rest) or self._meant(with_points(said.rest)) or self._joined(said.rest)
+        # Points first: `3`, `3` of `llama3-3` are one word of two figures, and as a set of words a single 3.
+        model_ids = self._meant(with_points(said.rest)) or self._meant(said.rest) or self._joined(said.rest)
         if len(model_ids) > 1:
             raise NotInCatalogError(
                 "model", name[:100], model_ids[:MOST_CANDIDATES], why=f"{name[:100]!r} may be any of several models"

@@ -14,6 +14,7 @@ MOST_NEIGHBOURS: Final = 3
 MOST_COMPARED: Final = 80  # characters of a name that no model has
 LEAST_SCORE: Final = 30.0  # below it a neighbour confuses more than it helps
 SAME_WORD: Final = 75.0  # from which a word is a misspelt one of a family [per cent]
+FOR_BOTH: Final = 25.0  # given for a second family that both names say: Nemotron of Llama
 MOST_FOR_SIZE: Final = 25.0  # taken for a size twice as large, or half
 FIGURE: Final = re.compile(r"e?(?:([0-9]+)x)?([0-9]+(?:\.[0-9]+)?)([bmt])")
 UNITS: Final[Mapping[str, float]] = {"m": 1e-3, "b": 1.0, "t": 1e3}
@@ -39,11 +40,13 @@ class Nearest:
         letters = process.cdist([text], self.sorted_words, scorer=fuzz.ratio)[0]
         shared = process.cdist([text], self.sorted_words, scorer=fuzz.token_set_ratio)[0]
         size = size_in_billions(words)
+        others = {word for word in words if word in self.families and word != family}
         scores: dict[str, float] = {}
         for (spoken, model_ids), by_letters, by_words in zip(self.spoken.items(), letters, shared, strict=True):
             if family not in spoken:
                 continue
             score = float(by_letters + by_words) / 2 - _taken_for_size(size, size_in_billions(spoken))
+            score += FOR_BOTH * len(others & spoken)
             for model_id in model_ids:
                 scores[model_id] = max(score, scores.get(model_id, LEAST_SCORE))
         return tuple(sorted(scores, key=lambda model_id: -scores[model_id])[:MOST_NEIGHBOURS])

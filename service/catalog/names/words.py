@@ -10,6 +10,9 @@ LETTERS_THEN_NUMBER: Final = re.compile(r"([a-z]{2,})([0-9].*)")
 NUMBER_THEN_LETTERS: Final = re.compile(r"([0-9][0-9.]*)([a-z]{2,}.*)")
 SIZE_THEN_ACTIVE: Final = re.compile(r"([0-9][0-9.]*b)(a[0-9][0-9.]*b)")
 VERSION_OF_TWO_DIGITS: Final = re.compile(r"v0[1-9]")  # `v03` of hosts that take no point
+POINT_AS_LETTER: Final = re.compile(r"([a-z]?)([0-9])p([0-9])")  # `v3p1` of hosts that take no point
+DOTTED_EDITION: Final = re.compile(r"v[1-9]\.[0-9]")
+PLUS: Final = re.compile(r"(?<=[a-z0-9])\+")  # `command r+`
 SERVED: Final = frozenset({"versatile", "instant", "turbo", "maas", "latest", "free"})
 ONE_DIGIT: Final = re.compile(r"[0-9]")
 KEPT_WHOLE: Final = re.compile(
@@ -35,7 +38,7 @@ def words_of(text: str) -> tuple[str, ...]:
     >>> words_of("qwen3vl:30ba3b fp8")
     ('qwen', '3', 'vl', '30b', 'a3b', 'fp8')
     """
-    pieces = SEPARATOR.split(NUMBER_UNDERSCORE.sub(".", plain(text)))
+    pieces = SEPARATOR.split(NUMBER_UNDERSCORE.sub(".", PLUS.sub(" plus", plain(text))))
     return tuple(word for piece in pieces if piece for word in _split(piece))
 
 
@@ -45,6 +48,9 @@ def _split(piece: str) -> tuple[str, ...]:
         return (f"v0.{piece[-1]}",)
     if KEPT_WHOLE.fullmatch(piece):
         return (piece,)
+    lettered = POINT_AS_LETTER.fullmatch(piece)
+    if lettered:
+        return (f"{lettered[1]}{lettered[2]}.{lettered[3]}",)
     for joined in (LETTERS_THEN_NUMBER, SIZE_THEN_ACTIVE, NUMBER_THEN_LETTERS):
         parts = joined.fullmatch(piece)
         if parts:
@@ -64,13 +70,14 @@ def without_served(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def with_points(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return words with the points that names of hosts cannot write: `3`, `1` is `3.1`.
+    """Return words with the points that names of hosts cannot write: `3`, `1` is `3.1`, as is `v3.1`.
 
-    >>> with_points(("llama", "3", "1", "8b"))
-    ('llama', '3.1', '8b')
+    >>> with_points(("llama", "3", "1", "8b")), with_points(("llama", "v3.1", "8b"))
+    (('llama', '3.1', '8b'), ('llama', '3.1', '8b'))
     """
     joined: list[str] = []
-    for word in words:
+    for said in words:
+        word = said[1:] if DOTTED_EDITION.fullmatch(said) else said
         if joined and ONE_DIGIT.fullmatch(word) and ONE_DIGIT.fullmatch(joined[-1]):
             joined[-1] += f".{word}"
         else:

@@ -18,11 +18,12 @@ from service.engine.fleet.combinations import (
     Combination,
     combinations,
     size_question,
+    without_format,
 )
 from service.engine.fleet.deployments import Deployment, resolve_size
 from service.engine.fleet.questions import FREE, RecommendQuestion, SizeQuestion
 from service.engine.fleet.ranking import best
-from service.engine.fleet.shortlist import product_line, stays_in_server
+from service.engine.fleet.shortlist import most_together, product_line, stays_in_server
 from service.engine.inputs import Gpu, Limits
 
 # Of a closed loop nobody limits: what an interactive service is expected to keep, at the 95th percentile.
@@ -83,6 +84,7 @@ def _evaluated(question: RecommendQuestion) -> tuple[list[Candidate], list[Rejec
     asked = list(combinations(question))
     kept: list[Candidate] = []
     rejected = [_of_another_line(gpu) for gpu in question.left_out_gpus]
+    rejected += [_without_format(gpu) for gpu in without_format(question)]
     last = NOTHING
     for bound, index in _by_bound(question, asked):
         if bound > last:
@@ -169,15 +171,20 @@ def _of_another_line(gpu: Gpu) -> Rejection:
     return Rejection(gpu=gpu.id, weight_format=None, kv_cache_dtype=None, reason=reason)
 
 
+def _without_format(gpu: Gpu) -> Rejection:
+    """Return why a GPU is left out that computes in no format of the model."""
+    reason = f"{gpu.name} computes in no format that the model's publisher made: gpus={gpu.id} has it considered"
+    return Rejection(gpu=gpu.id, weight_format=None, kv_cache_dtype=None, reason=reason)
+
+
 def _shortcoming(question: RecommendQuestion, chosen: Deployment) -> str:
     """Return why the best deployment of a combination does not carry the load."""
     if chosen.replica is not None:
         slow = looser_limits(chosen.replica, question.limits)
         return "; ".join((*slow, FLOOR_HINT) if question.is_floor_assumed else slow)
     missing = chosen.plan.shortfall_bytes / GIB
-    where = (
-        "any layout within one server" if question.is_shortlist and stays_in_server(chosen.plan.gpu) else "any layout"
-    )
+    is_near = question.is_shortlist and stays_in_server(chosen.plan.gpu)
+    where = f"any layout over {most_together(chosen.plan.gpu)} GPUs of one server" if is_near else "any layout"
     return f"does not fit on {where}; {missing:.1f} GiB short on each GPU"
 
 

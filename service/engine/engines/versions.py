@@ -115,12 +115,12 @@ def changed(values: Mapping[str, Any], differences: Mapping[str, Any]) -> dict[s
 def read_version(text: str) -> Version | None:
     """Return the numbers that a version starts with, as its makers order them; None where it starts otherwise.
 
-    Candidates, builds and patches of a release are held to that release.
+    Candidates, builds and patches of a release are held to that release; of an image its tag is read.
 
-    >>> read_version("v0.11.0rc2") == read_version("0.11"), read_version("main")
+    >>> read_version("v0.11.0rc2") == read_version("vllm-openai:v0.11"), read_version("main")
     (True, None)
     """
-    leading = LEADING_NUMBERS.match(text)
+    leading = LEADING_NUMBERS.match(text) or LEADING_NUMBERS.match(text.rpartition(":")[2])
     return None if leading is None else Version(leading[1])
 
 

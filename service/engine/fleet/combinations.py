@@ -7,7 +7,7 @@ from sys import float_info
 
 from service.engine.fleet.questions import Budget, RecommendQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.shortlist import stays_in_server, usual_formats
-from service.engine.inputs import Gpu, KvCacheDtype
+from service.engine.inputs import Gpu, KvCacheDtype, WeightFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +21,7 @@ class Combination:
 def combinations(question: RecommendQuestion) -> Iterator[Combination]:
     """Yield what is in question; without a list of formats, those of the model's own checkpoints."""
     stated = question.settings
-    named = stated.quantization or stated.weight_format
-    formats = question.weight_formats or ((named,) if named else ())
+    formats = _named_formats(question)
     published = tuple(dict.fromkeys(each.weight_format for each in question.model.checkpoints))
     dtypes: tuple[KvCacheDtype | None, ...] = question.kv_cache_dtypes or (stated.kv_cache_dtype,)
     for gpu in question.gpus:
@@ -30,6 +29,17 @@ def combinations(question: RecommendQuestion) -> Iterator[Combination]:
         for weight_format in formats or own:
             for dtype in dtypes:
                 yield Combination(gpu=gpu, settings=replace(stated, weight_format=weight_format, kv_cache_dtype=dtype))
+
+
+def _named_formats(question: RecommendQuestion) -> tuple[WeightFormat, ...]:
+    named = question.settings.quantization or question.settings.weight_format
+    return question.weight_formats or ((named,) if named else ())
+
+
+def without_format(question: RecommendQuestion) -> Iterator[Gpu]:
+    """Yield GPUs on which a list that names none considers no format of the model."""
+    if question.is_shortlist and not _named_formats(question):
+        yield from (gpu for gpu in question.gpus if not any(usual_formats(question.model, gpu)))
 
 
 def size_question(question: RecommendQuestion, combination: Combination) -> SizeQuestion:

@@ -8,6 +8,7 @@ from service.engine.engines.device import device_of
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved
+from service.engine.fleet.shortlist import most_together
 from service.engine.fleet.space import Space, Target, space_of
 from service.engine.inputs import Layout, StatedLayout
 from service.engine.memory.held import requests_in_cache
@@ -30,12 +31,12 @@ def legal_layouts(resolved: Resolved, stated: StatedLayout) -> Space:
 
 
 def layouts_of(question: SizeQuestion, resolved: Resolved) -> Space:
-    """Return the layouts in question: legal, and inside one server where the question says so.
+    """Return the layouts in question: legal, and on GPUs of one server, near to each other, where the question says so.
 
     Raises:
         UnsupportedLayoutError: the engine refuses every layout with the stated parts, or none is as small as a server.
     """
-    space, most = legal_layouts(resolved, question.layout), question.gpu.gpus_per_node
+    space, most = legal_layouts(resolved, question.layout), most_together(question.gpu)
     if not question.stays_in_server:
         return space
     usual, unusual = (
@@ -45,7 +46,7 @@ def layouts_of(question: SizeQuestion, resolved: Resolved) -> Space:
     if usual or unusual:
         return Space(usual=usual, unusual=unusual)
     raise UnsupportedLayoutError(
-        f"the layout takes several servers of {most} {question.gpu.name}, which no fabric joins",
+        f"the layout takes more than the {most} {question.gpu.name} of a server that are near to each other",
         field="gpus",
         accepted=f"gpus={question.gpu.id}, to have such replicas considered",
     )

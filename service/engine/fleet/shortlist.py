@@ -1,8 +1,10 @@
 """What a list of options considers where the caller names no GPUs: deployments as data centres run them.
 
     product line   GPUs made for servers; those of desks and games where the caller asks for such lines
-    format         the model's own, 16 bits, int4 (weights alone, on any GPU), or one that the GPU computes in
-    servers        a replica over several servers only where each is one fast domain, built to be joined to others
+    format         16 bits, or one that the GPU computes in; of four bits also the model's own, and weights alone (int4)
+                   by the model's publisher: who else made them does not vouch for its answers
+    servers        a replica over several servers only where each is one fast domain, built to be joined to others;
+                   without a fabric inside, over the GPUs of one of its two processors
 
 A caller who names GPUs has everything considered on them.
 """
@@ -10,7 +12,7 @@ A caller who names GPUs has everything considered on them.
 from collections.abc import Iterator
 from typing import Final
 
-from service.engine.facts import ModelFacts
+from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.inputs import Gpu, ProductLine, WeightFormat
 
@@ -24,6 +26,7 @@ SHORTLIST_SOURCE: Final = (
     "types that somebody in question rents out, of the product lines in question, each in formats that it computes in "
     "and within a server where no fabric joins servers; what gpus names is considered without such a choice"
 )
+FOUR_BITS: Final = ("int4", "mxfp4", "nvfp4")
 JOINED_GPUS: Final = 4  # of one fast domain that fills its server, at least
 
 
@@ -47,9 +50,29 @@ def computes_in(gpu: Gpu, weight_format: WeightFormat) -> bool:
     return precision is None or precision in gpu.peak_flop_per_s
 
 
+def most_together(gpu: Gpu) -> int:
+    """Return the GPUs of a server that a replica is spread over: without a fabric those of one of its two processors.
+
+    Source: NVIDIA's reference for servers of eight PCIe GPUs, "2-8-5": two processors, eight GPUs, five adapters.
+    """
+    is_divided = gpu.gpus_per_node > JOINED_GPUS > gpu.scale_up_domain_gpus
+    return gpu.gpus_per_node // 2 if is_divided else gpu.gpus_per_node
+
+
 def usual_formats(model: ModelFacts, gpu: Gpu) -> Iterator[WeightFormat]:
     """Yield the formats a model is published in that are served on such a GPU."""
-    own = own_checkpoint(model).weight_format
-    for weight_format in dict.fromkeys(each.weight_format for each in model.checkpoints):
-        if weight_format == own or computes_in(gpu, weight_format):
-            yield weight_format
+    own = own_checkpoint(model)
+    yield from dict.fromkeys(each.weight_format for each in model.checkpoints if _is_usual(each, own, gpu))
+
+
+def _is_usual(checkpoint: Checkpoint, own: Checkpoint, gpu: Gpu) -> bool:
+    weight_format = checkpoint.weight_format
+    if checkpoint is own and weight_format in FOUR_BITS:
+        return True
+    is_vouched_for = weight_format != "int4" or _publisher(checkpoint) == _publisher(own)
+    return is_vouched_for and computes_in(gpu, weight_format)
+
+
+def _publisher(checkpoint: Checkpoint) -> str:
+    """Return whose repository holds a checkpoint."""
+    return (checkpoint.hf_id or "").partition("/")[0].lower()

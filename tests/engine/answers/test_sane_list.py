@@ -12,7 +12,7 @@ import yaml
 from starlette.testclient import TestClient
 
 from service.catalog.snapshot import Snapshot
-from service.engine.fleet.shortlist import computes_in, product_line
+from service.engine.fleet.shortlist import computes_in, most_together, product_line
 
 LOAD = {"concurrent_requests": 16, "input_tokens": 2000, "output_tokens": 500, "limit": 3}
 COMMON = (
@@ -24,8 +24,8 @@ DEPLOYED: dict[str, list[dict[str, Any]]] = PAGE["deployed"]
 GB = 10**9
 # Of the first three options so many are deployments of a public account; of the others none was found.
 MATCHED = {
-    "llama-3.1-8b": 3, "llama-3.3-70b": 1, "qwen3-32b": 3, "qwen3-30b-a3b": 1, "gpt-oss-120b": 2, "gpt-oss-20b": 3,
-    "deepseek-v3": 2, "gemma-3-27b-it": 0, "qwen2.5-72b-instruct": 0, "qwen3-235b-a22b": 3,
+    "llama-3.1-8b": 3, "llama-3.3-70b": 2, "qwen3-32b": 3, "qwen3-30b-a3b": 3, "gpt-oss-120b": 3, "gpt-oss-20b": 3,
+    "deepseek-v3": 3, "gemma-3-27b-it": 1, "qwen2.5-72b-instruct": 2, "qwen3-235b-a22b": 3,
 }  # fmt: skip
 
 
@@ -39,13 +39,16 @@ def listed(client: TestClient) -> dict[str, list[dict[str, Any]]]:
 def test_the_first_options_are_those_of_a_data_centre(
     listed: dict[str, list[dict[str, Any]]], catalog: Snapshot, model: str
 ) -> None:
-    own = next(each.weight_format for each in catalog.model(model).checkpoints if each.is_default)
+    own = next(each for each in catalog.model(model).checkpoints if each.is_default)
+    makers = {each.weight_format: str(each.hf_id).partition("/")[0] for each in catalog.model(model).checkpoints}
 
     assert len(listed[model]) == 3
     for option in listed[model]:
         gpu = catalog.gpu(option["gpu"])
         assert product_line(gpu) == "data-centre"
-        assert option["weight_format"] == own or computes_in(gpu, option["weight_format"])
+        assert computes_in(gpu, option["weight_format"]) or option["weight_format"] == own.weight_format == "mxfp4"
+        assert option["weight_format"] != "int4" or makers["int4"] == str(own.hf_id).partition("/")[0]
+        assert option["gpus_per_replica"] <= most_together(gpu)
         assert option["tensor_parallel_size"] in (1, 2, 4, 8)
         assert option["pipeline_parallel_size"] == 1
         assert option["gpus_per_replica"] <= gpu.gpus_per_node
@@ -61,7 +64,13 @@ def is_published(option: dict[str, Any], row: dict[str, Any], catalog: Snapshot)
         return False
     if "gpu" in row:
         return (option["gpu"], option["gpus_per_replica"]) == (row["gpu"], row["gpus"])
-    return bool(option["gpus_per_replica"] * catalog.gpu(option["gpu"]).memory_bytes >= row["least_gb"] * GB)
+    return bool(option["gpus_per_replica"] * marketed_bytes(catalog, option["gpu"]) >= row["least_gb"] * GB)
+
+
+def marketed_bytes(catalog: Snapshot, gpu: str) -> float:
+    """Return the memory that a GPU is sold with: recipes speak of it."""
+    figures = catalog.gpu_entries[gpu].figures
+    return figures.get("marketed_memory_bytes", figures["memory_bytes"]).value
 
 
 @pytest.mark.parametrize("model", COMMON)
