@@ -38,7 +38,7 @@ serve: $(VENV)/.runtime ## Migrate, seed and serve on 127.0.0.1:8000 (SQLite)
 	$(BIN)/sizer serve --host $(HOST) --port $(PORT)
 
 test: check ## Lint, type check, import rules, then every test, on all cores
-	$(BIN)/pytest --numprocesses auto --dist loadfile --durations 15
+	$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --durations 15
 
 check: $(VENV)/.dev ## Everything but the tests
 	$(BIN)/ruff format --check .

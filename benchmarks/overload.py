@@ -32,16 +32,17 @@ BODY = json.dumps(
 ).encode()
 Process = subprocess.Popen[bytes]
 NUMBERS = itertools.count(1)
+USERS, LENGTHS = 512, 1_999  # without a common divisor: a million pairs
 
 
 def distinct(**more: str) -> Iterator[bytes]:
-    """Yield questions that nobody asked before."""
+    """Yield questions that nobody asked before, and that cost about the same however many were asked."""
     for number in NUMBERS:
         question = {
             "model": "llama-3.1-8b",
             "gpu": "h100",
-            "concurrent_requests": 1 + number % 512,
-            "input_tokens": 1_000 + number,
+            "concurrent_requests": 1 + number % USERS,
+            "input_tokens": 1_000 + number % LENGTHS,
             "output_tokens": 200,
             **more,
         }

@@ -15,9 +15,11 @@ from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
+from service.api.media import response_of
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import EngineError
 from service.engine.patience import GivenUpError, working_for
+from service.questions.answers import Answer
 from service.questions.asked import Asked, Desk, Question
 from service.questions.fields import lists_of
 from service.questions.formats import written
@@ -90,15 +92,44 @@ def kind_of(question: Question, asked: Asked) -> Hashable:
 class AtOnce:
     """Answers quick questions in the thread that asks."""
 
-    def __init__(self, questions: Iterable[Question], desk: Desk, quick: Quick, most_body_bytes: int) -> None:
-        """Answer these questions at a desk, once their kinds are quick; bodies have a cap of the service's own."""
+    def __init__(self, desk: Desk) -> None:
+        """Answer at a desk, once kinds are known to be quick."""
+        self.quick = Quick()
+        self._desk, self._share = desk, Share()
+
+    def answer(self, question: Question, asked: Asked, catalog: Snapshot) -> Answer[Any] | None:
+        """Return the answer; None where a thread should find it.
+
+        Raises:
+            RefusalError: another revision is pinned, or the question is not answered.
+            EngineError: the engine refuses it.
+        """
+        kind = kind_of(question, asked)
+        if kind is None or self._share.is_spent or not self.quick.has(kind):
+            return None
+        began_at, began_s = monotonic(), thread_time()
+        try:
+            with working_for(lambda: thread_time() > began_s + SLICE_S):
+                return self._desk.answer_alone(question, asked, catalog)
+        except GivenUpError:
+            return None
+        finally:
+            self._share.spend(monotonic() - began_at)
+            self.quick.tell(kind, thread_time() - began_s)
+
+
+class PlainQuestions:
+    """Reads questions as they arrive, and answers what is quick."""
+
+    def __init__(self, questions: Iterable[Question], at_once: AtOnce, most_body_bytes: int) -> None:
+        """Read these questions; bodies have a cap of the service's own."""
         self._questions = {f"/{question.name}": question for question in questions}
         self._lists = {path: lists_of(question.query) for path, question in self._questions.items()}
-        self._desk, self._quick, self._share = desk, quick, Share()
+        self._at_once = at_once
         self._most_body_bytes = min(most_body_bytes, MOST_BODY_BYTES)
 
     def response(self, path: str, query: bytes | None, body: bytes, catalog: Snapshot) -> Response | None:
-        """Return the answer to a question; None where it goes the long way.
+        """Return the answer to a question; None where it goes the long way, and so of all that is not answered.
 
         Args:
             path: of the question.
@@ -106,25 +137,17 @@ class AtOnce:
             body: its body.
             catalog: what it is answered from.
         """
-        if len(body) > self._most_body_bytes or self._share.is_spent:
+        if len(body) > self._most_body_bytes:
             return None
-        began_at, began_s = monotonic(), thread_time()
-        ends_s = began_s + SLICE_S
         question = self._questions[path]
         try:
             asked = self._asked(question, path, query, body)
-            kind = None if asked is None else kind_of(question, asked)
-            if asked is None or kind is None or not self._quick.has(kind) or asked.format != "json":
+            if asked is None or asked.format != "json":
                 return None
-            with working_for(lambda: thread_time() > ends_s):
-                answer = self._desk.answer_alone(question, asked, catalog)
-                text = written(answer, asked)
-            self._quick.tell(kind, thread_time() - began_s)
-        except (ValidationError, ValueError, RecursionError, RefusalError, EngineError, GivenUpError):
+            answer = self._at_once.answer(question, asked, catalog)
+            return None if answer is None else response_of(written(answer, asked))
+        except (ValidationError, ValueError, RecursionError, RefusalError, EngineError):
             return None
-        finally:
-            self._share.spend(monotonic() - began_at)
-        return Response(text.text, media_type=text.media_type)
 
     def _asked(self, question: Question, path: str, query: bytes | None, body: bytes) -> Asked | None:
         """Return the question as it was read; None where something is stated twice, or is no object."""

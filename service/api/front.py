@@ -11,9 +11,10 @@ from http import HTTPStatus
 from time import perf_counter
 from typing import Final
 
-from service.api.at_once import AtOnce
+from service.api.at_once import PlainQuestions
 from service.api.headers import SECURITY_HEADERS
 from service.api.kept import Header, KeptReplies, Key, Reply, age_headers, lines_of, reply_of
+from service.api.media import format_accepted
 from service.api.problems import problem_response
 from service.api.reception import BUSY, BUSY_HEADERS, Reception
 from service.api.replies import MOST_BODY_BYTES, has_it
@@ -65,7 +66,7 @@ class Front:
     ) -> None:
         """Stand before an application of these questions, which anybody may ask."""
         self._paths = {f"/{question.name}".encode(): f"/{question.name}" for question in questions}
-        self._at_once = AtOnce(questions, reception.desk, reception.quick, most_body_bytes)
+        self._plain = PlainQuestions(questions, reception.at_once, most_body_bytes)
         self._kept, self._keeper, self._reception, self._sight = kept, keeper, reception, sight
         busy = problem_response(503, "busy", BUSY, headers=BUSY_HEADERS)
         self._busy_lines, self._busy_body = lines_of(tuple(busy.raw_headers)), bytes(busy.body)
@@ -77,7 +78,7 @@ class Front:
         if path is None:
             return None
         stated = dict(headers)
-        if not LONG_WAY.isdisjoint(stated) or b"#" in query:
+        if not LONG_WAY.isdisjoint(stated) or b"#" in query or format_accepted(stated.get(b"accept", b"")):
             return None
         began_at = perf_counter()
         if method == b"GET":
@@ -120,7 +121,7 @@ class Front:
 
     def _new(self, asking: Asking, body: bytes, catalog: Snapshot, key: Key) -> Reply | None:
         """Return the answer to a question that takes no longer than handing it on, and keep it; None of any other."""
-        response = self._at_once.response(asking.path, asking.query, body, catalog)
+        response = self._plain.response(asking.path, asking.query, body, catalog)
         if response is None:
             return None
         reply = reply_of(tuple(response.raw_headers), bytes(response.body))

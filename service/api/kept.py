@@ -11,6 +11,7 @@ from cachetools import LRUCache
 from starlette.types import Scope
 
 from service.api.etags import CACHE_CONTROL
+from service.api.media import format_accepted
 from service.catalog.keeper import CatalogKeeper
 from service.catalog.snapshot import Snapshot
 
@@ -87,12 +88,14 @@ class KeptReplies:
 
 
 def key_of(scope: Scope, body: bytes | None) -> Key | None:
-    """Return what an answer is kept under: the path, and the query string or body as it came."""
+    """Return what an answer is kept under: the path, what Accept names, and the query string or body as it came."""
+    accepted = format_accepted(dict(scope["headers"]).get(b"accept", b""))
+    path = scope["path"] if accepted is None else f"{scope['path']} as {accepted}"
     if scope["method"] == "GET":
-        return scope["path"], b"?" + scope["query_string"]
+        return path, b"?" + scope["query_string"]
     if scope["method"] != "POST" or body is None or scope["query_string"]:
         return None
-    return scope["path"], body
+    return path, body
 
 
 def age_headers(keeper: CatalogKeeper) -> Iterator[Header]:

@@ -11,7 +11,7 @@ from service.engine.inputs import Tier
 from service.questions.formats import table
 
 Named = TypeVar("Named", ModelEntry, GpuEntry, OfferEntry)
-Words = Annotated[str, Field(min_length=1, max_length=200)]
+Words = Annotated[str, Field(max_length=200)]  # of a filter; empty, as a dashboard's variable may be, it lets all pass
 
 
 class Listing(Entry):
@@ -27,7 +27,7 @@ class Listing(Entry):
     def is_meant(self, entry: ModelEntry | GpuEntry | OfferEntry) -> bool:
         """Return whether an entry is one of those asked for."""
         stated = {name: getattr(self, name) for name in type(self).model_fields if name not in Listing.model_fields}
-        if any(value is not None and not _is(getattr(entry, name), value) for name, value in stated.items()):
+        if any(value and not _is(getattr(entry, name), value) for name, value in stated.items()):
             return False
         called = " ".join(_names_of(entry)).lower()
         return all(word in called for word in (self.search or "").lower().split())

@@ -1,18 +1,31 @@
 """Bodies: refuses what is not JSON, or too large, before anything reads it; reads JSON and what it states twice."""
 
 import re
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.problems import FIX_FORM, problem_response
+from service.questions.formats import Written
+from service.questions.parts.writing import Format
 from service.questions.reading import read_json
 
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 PLAIN = b"identity"
+# What a caller may ask for without naming a format; a list of types, as browsers and scrapers send, leaves the choice.
+WRITTEN_AS: Final[Mapping[str, Format]] = {"text/csv": "csv", "application/yaml": "yaml", "text/plain": "text"}
+
+
+def format_accepted(accept: bytes) -> Format | None:
+    """Return the format that an Accept header names alone; None where it leaves the choice.
+
+    >>> format_accepted(b"text/csv; charset=utf-8"), format_accepted(b"text/csv, */*"), format_accepted(b"*/*")
+    ('csv', None, None)
+    """
+    return WRITTEN_AS.get(accept.decode("latin-1").partition(";")[0].strip().lower()) if b"," not in accept else None
 
 
 class JsonBodies:
@@ -46,6 +59,11 @@ class JsonBodies:
             detail = f"the body is larger than the {self._max_body_bytes} bytes this service reads"
             return problem_response(413, "body-too-large", detail)
         return None
+
+
+def response_of(answer: Written) -> Response:
+    """Return an answer to a question, which Accept may have had a word in."""
+    return Response(answer.text, media_type=answer.media_type, headers={"Vary": "Accept"})
 
 
 def _right_line(scope: Scope) -> str:

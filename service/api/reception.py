@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from starlette.requests import Request
 
 from service.api.admission import Admission, OverloadError, TooDearError
-from service.api.at_once import Quick, kind_of
+from service.api.at_once import AtOnce, kind_of
 from service.api.problems import ProblemError
 from service.catalog.snapshot import Snapshot
 from service.questions.answers import Answer
@@ -44,7 +44,7 @@ class Reception:
         self.desk = desk
         self.admission = Admission(patience_s)
         self.patience_s = patience_s
-        self.quick = Quick()
+        self.at_once = AtOnce(desk)
         self.num_computed = 0  # answers that threads were asked for
         self.num_inside = 0  # questions that were let in and are not answered yet
         self._under_way: dict[Hashable, _Shared] = {}
@@ -90,7 +90,7 @@ class Reception:
         kind, began_s = kind_of(question, asked), thread_time()
         answer = self.desk.answer(question, asked, catalog)
         if kind is not None:
-            self.quick.tell(kind, thread_time() - began_s)
+            self.at_once.quick.tell(kind, thread_time() - began_s)
         return answer
 
     async def answered_in_batch(self, question: Question, asked: Asked, catalog: Snapshot) -> Answer[Any]:
@@ -106,12 +106,14 @@ class Reception:
         kept = self.desk.kept_answer(key, catalog)
         if kept is not None:
             return kept
+        answer = self.at_once.answer(question, asked, catalog)
+        if answer is not None:
+            await sleep(0)  # single questions come in between
+            return answer
         with self._refusing():
             while self.admission.quick.is_full:  # noqa: ASYNC110 - single questions go first; a batch has time
                 await sleep(BATCH_PAUSE_S)
-            return await self._shared(
-                key, (question.name, asked.kind), lambda: self.desk.answer(question, asked, catalog)
-            )
+            return await self._shared(key, (question.name, asked.kind), lambda: self._timed(question, asked, catalog))
 
     async def rendered(self, request: Request, answer: Answer[Any], asked: Asked) -> Written:
         """Return an answer in the format asked for: as YAML, a long one takes its time."""

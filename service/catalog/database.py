@@ -2,18 +2,19 @@
 
 import sqlite3
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import psycopg
-from alembic import command
-from alembic.config import Config
 from psycopg.abc import RV, PQGen
 from sqlalchemy import Connection, Engine, NullPool, event
 from sqlalchemy.engine import URL, make_url
 from sqlmodel import Session, create_engine
 
 from service.catalog.deadline import check_deadline, seconds_left
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 CONNECT_SECONDS: Final = 2  # the least that PostgreSQL's client accepts
 BUSY_SECONDS: Final = 3.0  # how long a locked SQLite is waited for, where no deadline is nearer
@@ -102,8 +103,10 @@ def writing(engine: Engine) -> Session:
     return Session(engine.execution_options(**{WRITES: True}))
 
 
-def alembic_config() -> Config:
+def alembic_config() -> "Config":
     """Return Alembic's configuration from `pyproject.toml`, wherever the process was started."""
+    from alembic.config import Config  # noqa: PLC0415 - a tenth of a second, of a start that migrates nothing
+
     root = Path(__file__).resolve().parents[2]
     if not (root / "migrations").is_dir():
         root = Path.cwd()
@@ -112,6 +115,8 @@ def alembic_config() -> Config:
 
 def migrate(engine: Engine, revision: str = "head") -> None:
     """Bring the database to a revision, the newest without one; a SQLite file that is not there is created."""
+    from alembic import command  # noqa: PLC0415 - as above
+
     database = engine.url.database or ""
     if engine.dialect.name == "sqlite" and database and not database.startswith((":memory:", "file:")):
         file = Path(database)

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from service.engine.answers.results import Capacity, Sizing
 from service.engine.errors import EngineError
+from service.engine.fleet.given_gpus import lengths_within
 from service.engine.memory.sharing import cache_sharing
 from service.questions.answers import Answer, Row
 from service.questions.asked import Asked, Question
@@ -24,6 +25,7 @@ from service.questions.sources import Sources
 from service.questions.values import CacheDtypes, Formats, Gpus, Requests, RequestsPerS, Texts, Tokens, several
 
 MOST_ROWS: Final = 200
+LENGTHS: Final = ("input_tokens", "output_tokens")
 USUAL_COUNTS: Final = (1, 2, 4, 8, 16)
 CONTEXTS: Final = (2_048, 8_192, 32_768, 131_072)
 BESIDE_ITS_LISTS: Final = frozenset({"format", "field", "catalog_revision"})
@@ -66,7 +68,8 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
     kv_cache_dtypes: CacheDtypes | None = Field(default=None, description="default: auto", examples=[["auto", "fp8"]])
     context_tokens: Lengths | None = Field(
         default=None,
-        description="without a load: contexts that requests fill; default: 2048 to 131072 [tokens]",
+        description="contexts that requests fill: without a load, 2048 to 131072 by default; with one, instead of "
+        "input_tokens and output_tokens: an eighth of each, 512 tokens at most, is output [tokens]",
         examples=[[2048, 131072]],
     )
     gpu_counts: Counts | None = Field(
@@ -97,14 +100,16 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
             sentence = "concurrent_requests and request_rate_per_s were both stated"
             raise contradiction("concurrent_requests", sentence, "one of them")
         is_loaded = value is not None or info.data.get("concurrent_requests") is not None
+        has_contexts = info.data.get("context_tokens") is not None
         for name in ("input_tokens", "output_tokens"):
-            if is_loaded and absent(info, name):
-                raise contradiction(name, f"a load needs {name}", f"{name} beside it")
+            if is_loaded and not has_contexts and absent(info, name):
+                raise contradiction(name, f"a load needs {name}", f"{name} beside it, or context_tokens")
+            if is_loaded and has_contexts and info.data.get(name) is not None:
+                raise contradiction(name, f"context_tokens takes the place of {name}", "one of them")
             if not is_loaded and info.data.get(name) is not None:
                 raise contradiction(name, f"{name} is of a load", "concurrent_requests or request_rate_per_s beside it")
-        for name in ("context_tokens", "gpu_counts"):
-            if is_loaded and info.data.get(name) is not None:
-                raise contradiction(name, f"{name} goes without a load", f"{name}, or a load")
+        if is_loaded and info.data.get("gpu_counts") is not None:
+            raise contradiction("gpu_counts", "gpu_counts goes without a load", "gpu_counts, or a load")
         return value
 
     def answer(self, sources: Sources) -> CompareAnswer:
@@ -121,7 +126,7 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
                 "invalid-request", detail, Fault("models", detail, "shorter lists, in several questions")
             )
         names = [name for name, _ in lists]
-        cells = [dict(zip(names, values, strict=True)) for values in product(*(values for _, values in lists))]
+        cells = [_spelled(dict(zip(names, values, strict=True))) for values in product(*(each for _, each in lists))]
         rows = tuple(self._row(cell, sources) for cell in cells)
         told = Comparison(
             feasible=any(row.feasible for row in rows), rows=rows, rules_version=self.rules().rules_version
@@ -139,7 +144,12 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
         if self.concurrent_requests is None and self.request_rate_per_s is None:
             counts = self.gpu_counts or (None,)
             return (*shared, ("gpu_count", counts), ("max_model_len", self.context_tokens or CONTEXTS))
-        lengths = (("input_tokens", self.input_tokens or ()), ("output_tokens", self.output_tokens or ()))
+        lengths: tuple[Listed, ...] = (
+            ("input_tokens", self.input_tokens or ()),
+            ("output_tokens", self.output_tokens or ()),
+        )
+        if self.context_tokens is not None:
+            lengths = (("context_tokens", self.context_tokens),)
         load = ("concurrent_requests", self.concurrent_requests or ())
         rate = ("request_rate_per_s", self.request_rate_per_s or ())
         return (*shared, *lengths, load if self.concurrent_requests else rate)
@@ -159,6 +169,12 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
             return answered(cell, _told(cell, asked, sources), cache_sharing(facts.architecture))
         except EngineError as refusal:
             return refused(cell, refusal.detail, facts.id, gpu)
+
+
+def _spelled(cell: dict[str, Any]) -> Cell:
+    """Return a combination with its prompt and answer, where it states the context that they fill."""
+    context = cell.pop("context_tokens", None)
+    return cell if context is None else cell | dict(zip(LENGTHS, lengths_within(context), strict=True))
 
 
 def _told(cell: Cell, asked: Cell, sources: Sources) -> Sizing | Capacity:

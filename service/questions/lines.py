@@ -66,6 +66,8 @@ def _price(deployment: Deployment) -> str:
     cost = deployment.cost
     if cost is None:
         return "no published offer holds these GPUs"
+    if cost.provider is None:
+        return f"{cost.usd_per_hour:.2f} USD/h at the caller's own price"
     return f"{cost.usd_per_hour:.2f} USD/h, {cost.instances} x {cost.provider} {cost.instance_type}, {cost.as_of}"
 
 

@@ -47,7 +47,8 @@ class RecommendAnswer(Answer[Recommendation]):
 def _line(option: Option) -> str:
     price, latency = "no published price", ""
     if option.usd_per_hour is not None:
-        price = f"{option.usd_per_hour:.2f} USD/h {option.provider} {option.instance_type}"
+        offer = "at the caller's own price" if option.provider is None else f"{option.provider} {option.instance_type}"
+        price = f"{option.usd_per_hour:.2f} USD/h {offer}"
     if option.usd_per_million_output_tokens is not None:
         price += f", {option.usd_per_million_output_tokens:.2f} USD/M output tokens"
     if option.ttft_p95_s is not None and option.tpot_p95_s is not None:

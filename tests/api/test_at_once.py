@@ -45,7 +45,7 @@ def quick(service: Served) -> Served:
         ask(service, tokens)
     body = json.dumps(ASKED).encode()
     post(service, body)
-    kinds = service.app.state.reception.quick
+    kinds = service.app.state.reception.at_once.quick
     for kind in kinds.known():
         kinds.tell(kind, QUICK_S / 10)
     return service

@@ -35,28 +35,37 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         yield client
 
 
-def sent(client: TestClient, path: str, request: Hostile) -> Any:
+async def sent(client: httpx2.AsyncClient, path: str, request: Hostile) -> Any:
     url = path.format(**NOT_THERE) + quote(request.suffix)
     content = json.dumps(request.json).encode() if request.body is None and request.json is not None else request.body
     headers = {"x-api-key": API_KEY, **request.headers}
     encoded = {name: value.encode("latin-1") for name, value in headers.items()}
-    return client.request(
+    return await client.request(
         request.method,
         url,
         params=httpx2.QueryParams(request.params) if request.params else None,  # type: ignore[arg-type] # a list of pairs
         content=content,
-        headers=encoded,  # type: ignore[arg-type] # starlette hands them on as they are
+        headers=encoded,  # type: ignore[arg-type] # handed on as they are
         follow_redirects=False,
     )
+
+
+async def answered(app: Any, method: str, path: str) -> list[tuple[Hostile, Any, float]]:
+    """Send every request on the event loop of the service, which takes a third of the time of a thread in between."""
+    transport, answers = httpx2.ASGITransport(app=app, raise_app_exceptions=False), []
+    async with httpx2.AsyncClient(transport=transport, base_url="http://testserver") as client:
+        for request in requests(method):
+            began_s = time.process_time()
+            response = await sent(client, path, request)
+            answers.append((request, response, time.process_time() - began_s))
+    return answers
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=[f"{method} {path}" for method, path in OPERATIONS])
 def test_an_operation_withstands_hostile_requests(service: TestClient, method: str, path: str) -> None:
     statuses, slowest_s = Counter[int](), 0.0
-    for request in requests(method):
-        began_s = time.process_time()
-        response = sent(service, path, request)
-        took_s = time.process_time() - began_s
+    assert service.portal is not None
+    for request, response, took_s in service.portal.call(answered, service.app, method, path):
         statuses[response.status_code] += 1
         allowed = {502, 503} if path.endswith("/import") else set()  # there is no hub
         assert response.status_code < 500 or response.status_code in allowed, request

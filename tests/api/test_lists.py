@@ -34,6 +34,11 @@ def test_words_are_searched_in_ids_names_and_aliases(client: TestClient) -> None
     assert ids(client, "models?search=no-such-word") == []
 
 
+@pytest.mark.parametrize("query", ["models?search=", "gpus?vendor=&architecture=", "offers?gpu=&region=&search="])
+def test_an_empty_filter_lets_all_pass(client: TestClient, query: str) -> None:
+    assert ids(client, query) == ids(client, query.partition("?")[0])
+
+
 @pytest.mark.parametrize(
     ("kind", "field", "value"),
     [("gpus", "vendor", "amd"), ("gpus", "architecture", "hopper"), ("offers", "provider", "aws"),

@@ -8,6 +8,7 @@ import pytest
 from service.engine.answers.results import Lever, Pools, Sizing
 from service.engine.time.results import Distribution, Latency, LoadState
 from service.questions.lines import deployment_lines, shape_of
+from service.questions.recommend import RecommendQuery
 from service.questions.size import SizeAnswer, SizeQuery
 from service.questions.sources import Sources
 
@@ -29,6 +30,19 @@ def test_what_fits_is_told_with_its_flags(sizing: Sizing) -> None:
     assert told[1] == f"layout: 1 replicas of TP1 PP1; binds: {sizing.binding_constraint}"
     assert told[2].startswith("per GPU [GiB]: weights 14.99, cache ")
     assert "engine args: --served-model-name 'two words'" in told
+
+
+def test_a_price_of_the_callers_own_names_no_provider(sources: Sources) -> None:
+    asked: dict[str, Any] = {
+        "model": "llama-3.1-8b", "concurrent_requests": 8, "input_tokens": 1000, "output_tokens": 200,
+        "usd_per_gpu_hour": 1.75,
+    }  # fmt: skip
+    sized = SizeQuery(**asked, gpu="h100").answer(sources).lines()
+    listed = RecommendQuery(**asked, gpus=["h100"], weight_formats=["bf16"]).answer(sources).lines()
+
+    assert "price: 1.75 USD/h at the caller's own price" in sized
+    assert "1.75 USD/h at the caller's own price" in listed[1]
+    assert not any("None" in line for line in (*sized, *listed))
 
 
 @pytest.mark.parametrize(

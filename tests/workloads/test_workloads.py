@@ -101,6 +101,15 @@ def test_fifty_racing_writers_lose_no_update_and_are_all_recorded(service: TestC
     assert all(it["changed_by"].startswith("configured key ") for it in changes)
 
 
+def test_a_name_that_was_never_written_has_no_changes_and_one_that_was_keeps_them(writable: TestClient) -> None:
+    put(writable, "chat")
+    writable.delete("/workloads/chat", headers={"If-Match": '"1"'})
+
+    assert writable.get("/workloads/never/changes").json()["type"] == "/problems/no-such-workload"
+    assert len(writable.get("/workloads/chat/changes").json()["items"]) == 2
+    assert writable.get("/workloads/chat/changes?before_version=1").json()["items"] == []
+
+
 def test_fifty_racing_creators_make_one(service: TestClient) -> None:
     with ThreadPoolExecutor(50) as threads:
         answers = list(threads.map(lambda _: put(service, "chat", if_none_match="*").status_code, range(50)))

@@ -144,7 +144,7 @@ async def list_gpus(listing: Annotated[GpuListing, Query()], snapshot: SnapshotD
 )
 async def list_offers(listing: Annotated[OfferListing, Query()], snapshot: SnapshotDep) -> OfferList | Response:
     """Return list prices with their dates and sources."""
-    if listing.gpu is not None:
+    if listing.gpu:
         listing = listing.model_copy(update={"gpu": snapshot.called_gpus.read(listing.gpu).gpu_id})
     if listing.format == "csv":
         return sheet(snapshot.entries.offers, listing, offer_row)

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Body, Depends, Query, Request
 from starlette.responses import Response
 
 from service.api.dependencies import ReceptionDep, SnapshotDep, stated_once
-from service.api.media import JsonRoute
+from service.api.media import JsonRoute, format_accepted, response_of
 from service.api.problems import problem_responses
 from service.api.reception import ClientLeftError, Reception
 from service.catalog.snapshot import Snapshot
-from service.questions.asked import Question
+from service.questions.asked import Asked, Question
 
 PROBLEMS = problem_responses(
     HTTPStatus.BAD_REQUEST,
@@ -40,10 +40,10 @@ def _add(router: APIRouter, question: Question) -> None:
 
     async def answered(request: Request, asked: Any, snapshot: Snapshot, reception: Reception) -> Response:
         try:
-            answer = await reception.written(request, question, asked, snapshot)
+            answer = await reception.written(request, question, as_accepted(request, asked), snapshot)
         except ClientLeftError:
             return Response(status_code=CLIENT_LEFT)  # to nobody
-        return Response(answer.text, media_type=answer.media_type)
+        return response_of(answer)
 
     async def by_query(request: Request, asked: Any, snapshot: SnapshotDep, reception: ReceptionDep) -> Response:
         return await answered(request, asked, snapshot, reception)
@@ -68,6 +68,14 @@ def _add(router: APIRouter, question: Question) -> None:
         description="Answer as GET does" + (PASTED if "model_config" in question.fields else "") + ".",
         **shared,
     )(by_body)
+
+
+def as_accepted(request: Request, asked: Asked) -> Asked:
+    """Return a question in the format that Accept names, where the question names none."""
+    accepted = format_accepted(request.headers.get("accept", "").encode("latin-1"))
+    if accepted is None or "format" in asked.model_fields_set:
+        return asked
+    return asked.model_copy(update={"format": accepted})
 
 
 def answer_content(question: Question) -> Mapping[str, Any]:

@@ -29,6 +29,7 @@ from service.catalog.entries import Entry
 from service.questions.asked import Question
 from service.questions.fields import lists_of
 from service.questions.refusals import stated_twice
+from service.workloads.errors import NoWorkloadError
 from service.workloads.store import Condition, delete_workload, in_utc, put_workload, read_changes
 from service.workloads.traffic import check_allowed
 from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, answered_by, called, load_source
@@ -165,6 +166,8 @@ async def remove_workload(name: Name, shelf: WorkloadsDep, caller: CallerDep, if
 async def list_changes(name: Name, part: Annotated[Part, Query()], shelf: WorkloadsDep) -> Changes:
     """Return every write of a name: who, when, before and after; those of deleted workloads too."""
     rows = await shelf.look(lambda session: read_changes(session, name, part.page_size, part.before_version))
+    if not rows and part.before_version is None:  # whatever was written once has a change
+        raise NoWorkloadError(name, ())
     items = (
         Change(
             version=row.version,

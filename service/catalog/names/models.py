@@ -44,10 +44,12 @@ class ModelNames:
     entries: Mapping[str, ModelEntry]
     exact: Mapping[str, str]  # ids, hub ids and aliases, in lower case
     checkpoints: Mapping[str, tuple[str, Checkpoint]]  # hub ids in lower case: the model, and what is stored of it
-    spoken: Mapping[frozenset[str], tuple[str, ...]]  # the words of names: the models
-    nearest: Nearest
-    joined: Mapping[str, tuple[str, ...]]  # names without a space: the models
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)  # of names
+
+    @property
+    def words(self) -> "Spoken":
+        """Return names by their words, found when a name is first read that is none of the catalog's own."""
+        return _spoken_names(self)
 
     def read(self, name: str) -> ModelReading:
         """Return which model a name means: what was read once is kept with the names."""
@@ -146,7 +148,7 @@ class ModelNames:
         if not asked_for:
             return ()
         costs: dict[str, int] = {}
-        for spoken, model_ids in self.spoken.items():
+        for spoken, model_ids in self.words.spoken.items():
             if asked_for <= spoken:
                 cost = _cost(asked, spoken)
                 for model_id in model_ids:
@@ -156,14 +158,14 @@ class ModelNames:
 
     def _joined(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the models whose names are the same but for where a word ends."""
-        return self.joined.get(_joined_words(words), ())
+        return self.words.joined.get(_joined_words(words), ())
 
     def _refused(self, name: str, words: Sequence[str], why: str | None) -> NotInCatalogError:
         return NotInCatalogError("model", name[:100], self.neighbours(words), why=why)
 
     def neighbours(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the models of the same family whose names come closest to words."""
-        return self.nearest.to(words)
+        return self.words.nearest.to(words)
 
 
 @derived(MOST_READ)
@@ -214,19 +216,30 @@ def model_names(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> 
             key = checkpoint.hf_id.lower()
             if key not in exact:
                 checkpoints.setdefault(key, (entry.id, checkpoint))
-    spoken = _spoken(entries, exact)
+    return ModelNames(entries=entries, exact=exact, checkpoints=checkpoints)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """Names by their words."""
+
+    spoken: Mapping[frozenset[str], tuple[str, ...]]  # the words of names: the models
+    nearest: Nearest
+    joined: Mapping[str, tuple[str, ...]]  # names without a space: the models
+
+
+@derived(1)
+def _spoken_names(names: ModelNames) -> Spoken:
+    spoken = _spoken(names.entries, names.exact)
     joined: dict[str, dict[str, None]] = {}
-    for name, model_id in exact.items():
+    for name, model_id in names.exact.items():
         joined.setdefault(_joined_words(words_of(name.rsplit("/", 1)[-1])), {})[model_id] = None
-    return ModelNames(
-        entries=entries,
-        exact=exact,
-        checkpoints=checkpoints,
+    return Spoken(
         spoken=spoken,
         nearest=Nearest(
             spoken=spoken,
             sorted_words=tuple(" ".join(sorted(words)) for words in spoken),
-            families=families_of(tuple(exact)),
+            families=families_of(tuple(names.exact)),
         ),
         joined={name: tuple(model_ids) for name, model_ids in joined.items()},
     )

@@ -247,5 +247,15 @@ def lengths_of(question: CapacityQuestion, plan: MemoryPlan) -> Load:
 
 def _split(load: Load, context_tokens: int) -> Load:
     """Return a load whose requests fill a context, an eighth of it or 512 tokens with output."""
+    prompt, answer = lengths_within(context_tokens)
+    return replace(load, input_tokens=prompt, output_tokens=answer)
+
+
+def lengths_within(context_tokens: int) -> tuple[int, int]:
+    """Return the prompt and the answer of a request that fills a context. [tokens].
+
+    >>> lengths_within(2_048), lengths_within(131_072)
+    ((1792, 256), (130560, 512))
+    """
     output = max(min(context_tokens // OUTPUT_SHARE, MOST_OUTPUT_TOKENS), 1)
-    return replace(load, input_tokens=max(context_tokens - output, 1), output_tokens=output)
+    return max(context_tokens - output, 1), output

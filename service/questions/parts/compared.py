@@ -36,6 +36,7 @@ class ComparedRow:
     kv_bytes_per_token: int | None  # whole model, while windows fill
     kv_bytes_per_request: int | None  # of the whole context, over the GPUs that hold it
     kv_bytes_of_load: int | None  # of all requests at once; None at a rate
+    kv_gpu_fraction: float | None  # the same, of the memory of the GPUs used
     weight_bytes: int | None  # whole model
     max_concurrent_requests: int  # of the whole deployment, within limits
     ttft_p95_s: float | None
@@ -113,6 +114,9 @@ def answered(cell: Cell, told: Sizing | Capacity, sharing: CacheSharing | None) 
         kv_bytes_per_token=cache.bytes_per_token_within_windows,
         kv_bytes_per_request=per_request,
         kv_bytes_of_load=None if users is None else users * per_request,
+        kv_gpu_fraction=users * per_request / (told.gpus * told.memory_per_gpu.total_bytes)
+        if users and told.gpus
+        else None,
         weight_bytes=told.weights.weight_bytes,
         max_concurrent_requests=told.saturation.concurrent_requests,
         ttft_p95_s=latency.ttft_s.p95 if latency else None,

@@ -12,7 +12,12 @@ Format = Literal["json", "text", "csv", "yaml", "prometheus"]
 class Writing(Part):
     """How the answer is written; none of it changes the answer."""
 
-    format: Format = Field(default="json", description="how the answer is written", examples=["csv"])
+    format: Format = Field(
+        default="json",
+        description="how the answer is written; where it is not stated, Accept may name text/csv, application/yaml or "
+        "text/plain alone",
+        examples=["csv"],
+    )
     field: Annotated[str, StringConstraints(max_length=100, pattern=r"^[a-z0-9_.]+$")] | None = Field(
         default=None,
         description="one number of the answer as plain text, such as gpus or kv_cache.tokens",
