@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
+from service.calibration.aims import aims_of, aims_table, sources_table
 from service.calibration.fits.constants import FILES
 from service.calibration.fits.ledger import STARTUPS
+from service.calibration.lines import Line, per_cent
 from service.calibration.logs.rows import Row, Skipped, rows_of
 from service.calibration.oracle import compare_oracle
 from service.calibration.oracle_gpus import compare_gpus
@@ -19,19 +21,6 @@ from service.performance.fitted import left_out
 
 FIRST_STATED = (0, 2)  # development builds call themselves 0.1
 BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One line of the report."""
-
-    subject: str
-    count: int
-    equal: float | None  # share of rows without any error
-    median: float | None
-    p90: float | None
-    worst: str
-    safe: float | None = None  # share of rows that promise no more memory than there was
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,31 +38,34 @@ class Report:
             reasons[row.reason] = reasons.get(row.reason, 0) + 1
         often_first = sorted(reasons.items(), key=lambda counted: -counted[1])
         why = [f"  {count} x {reason}" for reason, count in often_first]
-        return "\n".join([*rows, f"left out: {len(self.skipped)} rows", *why]) + "\n"
+        aims = [
+            f"{aim.name}: {per_cent(aim.reached)}, wanted {per_cent(aim.wanted)}: {'met' if aim.is_met else 'not met'}"
+            for aim in aims_of(self.lines, left_out())
+            if aim.reached is not None
+        ]
+        return "\n".join([*rows, *aims, f"left out: {len(self.skipped)} rows", *why]) + "\n"
 
     def table(self) -> str:
-        """Return the report as the table of the accuracy page."""
-        head = "| compared with | rows | equal | median error | p90 |\n|---|---|---|---|---|\n"
+        """Return the report as the tables of the accuracy page: aims, left-out sources, every comparison."""
+        unseen = left_out()
+        judged = f"{aims_table(aims_of(self.lines, unseen))}\n{sources_table(unseen)}\n"
+        head = judged + "| compared with | rows | equal | median error | p90 |\n|---|---|---|---|---|\n"
         return head + "".join(
-            f"| {line.subject} | {line.count:,} | {_per_cent(line.equal)} | {_per_cent(line.median)} "
-            f"| {_per_cent(line.p90)} |\n"
+            f"| {line.subject} | {line.count:,} | {per_cent(line.equal)} | {per_cent(line.median)} "
+            f"| {per_cent(line.p90)} |\n"
             for line in self.lines
         )
 
 
 def _words(line: Line) -> str:
     parts = [
-        f"equal {_per_cent(line.equal)}" if line.equal is not None else "",
-        f"median {_per_cent(line.median)}" if line.median is not None else "",
-        f"p90 {_per_cent(line.p90)}" if line.p90 is not None else "",
-        f"on the safe side {_per_cent(line.safe)}" if line.safe is not None else "",
+        f"equal {per_cent(line.equal)}" if line.equal is not None else "",
+        f"median {per_cent(line.median)}" if line.median is not None else "",
+        f"p90 {per_cent(line.p90)}" if line.p90 is not None else "",
+        f"on the safe side {per_cent(line.safe)}" if line.safe is not None else "",
         f"worst {line.worst}" if line.worst else "",
     ]
     return ", ".join(part for part in parts if part)
-
-
-def _per_cent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.1f} %"
 
 
 def report(folder: Path, catalog: Snapshot) -> Report:
@@ -142,7 +134,7 @@ def _serving_lines(rows: Sequence[Row], catalog: Snapshot, skipped: list[Skipped
             equal=None,
             median=each.median_error_fraction,
             p90=each.p90_error_fraction,
-            worst=f"within the expected error {_per_cent(each.within_expected_fraction)}",
+            worst=f"within the expected error {per_cent(each.within_expected_fraction)}",
         )
         for each in left_out()
     ]
@@ -198,6 +190,7 @@ def _line(subject: str, errors: Sequence[tuple[str, float]]) -> Line:
         count=len(sizes),
         equal=sum(size == 0 for size in sizes) / len(sizes),
         median=median(sizes),
+        mean=mean(sizes),
         p90=sizes[min(int(0.9 * len(sizes)), len(sizes) - 1)],
         worst=f"{worst} {100 * error:+.1f} %",
     )

@@ -62,6 +62,21 @@ def test_gpuhunt_tells_a_gpu_by_its_name_and_memory(tmp_path: Path, catalog: Sna
     assert {offer.source.url for offer in listed.offers} == {"https://github.com/dstackai/gpuhunt"}
 
 
+def test_gpuhunt_s_names_of_forms_are_read(tmp_path: Path, catalog: Snapshot) -> None:
+    """`KNOWN_NVIDIA_GPUS` of gpuhunt 0.1.34 has the form of a board in its name, without a space."""
+    head, line, *_ = GPUHUNT.splitlines()
+    named = [("H100NVL", "94.0"), ("H200NVL", "141.0"), ("RTXPRO6000", "96.0"), ("A6000", "48.0"), ("L40S", "48.0")]
+    lines = [
+        line.replace("p4d.24xlarge", f"box-{index}").replace("A100,40.0", f"{name},{memory}")
+        for index, (name, memory) in enumerate(named)
+    ]
+    listed = read(tmp_path, "\n".join((head, *lines)), catalog)
+
+    assert listed.faults == ()
+    assert [offer.gpu for offer in listed.offers][:2] == ["h100-nvl-94gb", "h200-nvl-141gb"]
+    assert listed.offers[-1].gpu == "l40s"
+
+
 def test_skypilot_states_both_purchases_and_its_cheapest_zone_counts(tmp_path: Path, catalog: Snapshot) -> None:
     listed = read(tmp_path, SKYPILOT, catalog, "aws/vms.csv")
 

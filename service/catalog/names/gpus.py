@@ -55,7 +55,9 @@ TIGHT: Final = re.compile(r"(.+?)[x*]([0-9]{1,3})")
 SPACED: Final = re.compile(r"([0-9]{1,3}) (.+?)")
 SYSTEM: Final = re.compile(r"(?:nvidia )?dgx[ _-](.+)")
 WORD: Final = re.compile(r"[a-z0-9]+(?:\.[0-9]+)?")
-JOINED: Final = re.compile(r"(rtx|gtx|gddr|pro)([0-9]+)([a-z]*)|([0-9]{4})(ti|super|ada|d)|(gaudi)([0-9])")
+JOINED: Final = re.compile(
+    r"(rtx|gtx|gddr|pro)([0-9]+)([a-z]*)|([0-9]{4})(ti|super|ada|d)|(gaudi)([0-9])|([abhpv][0-9]{2,3})(nvl|sxm[0-9]?|pcie)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
