@@ -108,6 +108,8 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
                 raise contradiction(name, f"context_tokens takes the place of {name}", "one of them")
             if not is_loaded and info.data.get(name) is not None:
                 raise contradiction(name, f"{name} is of a load", "concurrent_requests or request_rate_per_s beside it")
+        if is_loaded and has_contexts and min(info.data["context_tokens"]) < len(LENGTHS):
+            raise contradiction("context_tokens", "a context holds a prompt and an answer", "2 tokens at least")
         if is_loaded and info.data.get("gpu_counts") is not None:
             raise contradiction("gpu_counts", "gpu_counts goes without a load", "gpu_counts, or a load")
         return value

@@ -67,6 +67,14 @@ class SizeQuery(
         examples=["all"],
     )
 
+    @field_validator("levers")
+    @classmethod
+    def _of_medians(cls, value: str, info: ValidationInfo) -> str:
+        if value == "all" and info.data.get("confidence") is not None:
+            sentence = "levers=all compares sizes by median times, and a confidence was stated"
+            raise contradiction("levers", sentence, "settings, or no confidence")
+        return value
+
     @field_validator("latency")
     @classmethod
     def _memory_alone(cls, value: str, info: ValidationInfo) -> str:

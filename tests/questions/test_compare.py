@@ -64,6 +64,14 @@ def test_the_cache_grows_with_context_and_users(sources: Sources) -> None:
     assert [row.kv_bytes_of_load for row in rows] == [count << 30 for count in (20, 40, 40, 80)]
 
 
+@pytest.mark.parametrize("more", [{"input_tokens": 100}, {"output_tokens": 100}, {"context_tokens": 1}])
+def test_a_context_stands_in_the_place_of_lengths(more: dict[str, Any]) -> None:
+    asked: dict[str, Any] = {"models": "llama-3.1-8b", "gpus": "h100", "concurrent_requests": 4, "context_tokens": 2048}
+
+    with pytest.raises(ValidationError, match=r"takes the place of|a prompt and an answer"):
+        CompareQuery(**asked | more)
+
+
 def test_every_row_is_the_answer_to_its_own_question(sources: Sources) -> None:
     rows = compared(sources, **LOADED).result.rows
 

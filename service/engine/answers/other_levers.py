@@ -84,7 +84,7 @@ def _least_usd_per_hour(question: SizeQuestion) -> float:
 def _sized(question: SizeQuestion) -> tuple[Merit, str | None]:
     """Return what `/size` answers: GPUs and price, and what its times rest on; nothing where it is refused."""
     try:
-        if question.confidence is not None or question.disaggregated:
+        if question.disaggregated:
             answer = size(question)
             return _merit_of(answer), None if answer.latency is None else answer.latency.basis
         chosen = best(deployments(question), question)

@@ -18,7 +18,7 @@ from service.engine.inputs import Gpu, ProductLine, WeightFormat
 
 # Words of the name that the vendor gives its lines. GeForce: "The SOFTWARE is not licensed for datacenter deployment"
 # (NVIDIA GeForce software licence, 2.1.3).
-CONSUMER: Final = ("GeForce", "TITAN")
+CONSUMER: Final = ("GeForce", "TITAN", "Radeon RX")
 DESK: Final = ("RTX", "Quadro", "Radeon", "Arc", "Jetson", "DGX Spark")
 SERVER: Final = "Server"
 PRECISIONS: Final[dict[WeightFormat, str]] = {"fp8": "fp8", "int8": "int8", "mxfp4": "fp4", "nvfp4": "fp4"}

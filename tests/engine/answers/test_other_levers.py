@@ -42,6 +42,13 @@ def test_the_price_of_one_type_says_nothing_of_another(client: TestClient) -> No
     assert not any("gpu" in lever["change"] for lever in owned["levers"])
 
 
+def test_a_confidence_has_no_such_levers(client: TestClient) -> None:
+    refused = client.get("/size", params={**CASES["limits"], "levers": "all", "confidence": 0.9})
+
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["field"] == "levers"
+
+
 def test_money_tells_and_gpus_where_there_is_no_price() -> None:
     assert saves((2.0, 10.0), (4.0, 9.0))
     assert not saves((2.0, 10.0), (1.0, 10.0))
