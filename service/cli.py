@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 import uvicorn
+from pydantic import ValidationError
 
 from service.access.commands import keys
 from service.api.connections import IDLE_S, Connection
@@ -22,6 +23,7 @@ from service.calibration.fits.ledger import STARTUPS, fit, text_of
 from service.calibration.fits.roofline import fit_roofline
 from service.calibration.report import report, write_page
 from service.catalog.database import make_engine, migrate, writing
+from service.catalog.faults import told
 from service.catalog.keeper import CatalogKeeper, seeded_snapshot
 from service.catalog.offer_files import Stated, read_price_list
 from service.catalog.offer_import import differences, take_offers
@@ -42,7 +44,7 @@ from service.performance.warming import build_tables
 from service.questions.asked import Desk
 from service.questions.refusals import Fault, RefusalError
 from service.questions.registry import QUESTIONS
-from service.settings import Settings
+from service.settings import PREFIX, Settings, unknown_settings
 from service.warm import asked_most, whole_catalog
 
 app = typer.Typer(
@@ -88,6 +90,8 @@ def serve(
 ) -> None:
     """Serve the API."""
     settings = Settings()
+    for line in unknown_settings():
+        typer.echo(line, err=True)
     signal.signal(signal.SIGTERM, _end)
     # uvloop starves connections at a hundred clients; the standard loop does not.
     uvicorn.run(
@@ -272,5 +276,18 @@ for asked_for in QUESTIONS:
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; a setting that cannot be used is told in a line of its own."""
+    try:
+        app()
+    except ValidationError as error:
+        if error.title != Settings.__name__:
+            raise
+        for line in told(error):
+            typer.echo(_of_setting(line), err=True)
+        sys.exit(USAGE_ERROR)
+
+
+def _of_setting(line: str) -> str:
+    """Return what is wrong with a setting under the name of its variable."""
+    name, _, what = line.partition(":")
+    return f"{PREFIX}{name.upper()}:{what}"

@@ -1,19 +1,27 @@
 """The service's settings: the only reader of the environment."""
 
+import os
+import re
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 # Of two keys each: what a provider publishes must not be what signs.
 TokenAlgorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+DATABASES: Final = ("sqlite:", "postgresql+psycopg:")
+WEB_ADDRESS: Final = re.compile(r"https?://[^/?#\s]+")
+PREFIX: Final = "SIZER_"
+CLOSE: Final = 0.8  # of the letters of two names
+OF_KUBERNETES: Final = ("SIZER_SERVICE_", "SIZER_PORT")  # what it tells every pod of a service called sizer
 
 
 class Settings(BaseSettings):
     """Every setting, read once; variables are named SIZER_<FIELD>."""
 
-    model_config = SettingsConfigDict(env_prefix="SIZER_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
     database_url: str = Field(
         default="sqlite:///var/sizer.sqlite3",
@@ -82,6 +90,20 @@ class Settings(BaseSettings):
     # A published config of 2.4 MB names every module that it leaves in 16 bits (nvidia/MiniMax-M3-NVFP4).
     max_body_bytes: int = Field(default=5_242_880, gt=0, description="largest request body that is read")
 
+    @field_validator("database_url")
+    @classmethod
+    def _known_database(cls, url: str) -> str:
+        if not url.startswith(DATABASES):
+            raise ValueError(f"should begin with {' or '.join(DATABASES)}")
+        return url
+
+    @field_validator("hub_url", "prometheus_urls", "oidc_issuer", "oidc_jwks_url", "otlp_endpoint", "public_url")
+    @classmethod
+    def _web_addresses(cls, stated: str) -> str:
+        if any(not WEB_ADDRESS.match(url.strip()) for url in stated.split(",") if url.strip()):
+            raise ValueError("should be an address that begins with http:// or https:// and names a host")
+        return stated
+
     def accepted_keys(self) -> tuple[str, ...]:
         """Return the API keys, without blanks."""
         return tuple(key.strip() for key in self.api_keys.get_secret_value().split(",") if key.strip())
@@ -93,3 +115,14 @@ class Settings(BaseSettings):
     def allowed_hosts(self) -> frozenset[str]:
         """Return the hosts that an import may talk to."""
         return frozenset(host.strip().lower() for host in self.hub_allowed_hosts.split(",") if host.strip())
+
+
+def unknown_settings() -> tuple[str, ...]:
+    """Return what the environment states that is no setting, with the one that may be meant; no values."""
+    known = [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
+    stated = (name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known)
+    told = []
+    for name in sorted(name for name in stated if not name.startswith(OF_KUBERNETES)):
+        close = get_close_matches(name.upper(), known, 1, CLOSE)
+        told.append(f"{name} is no setting{f'; {close[0]} is' if close else ''}")
+    return tuple(told)
