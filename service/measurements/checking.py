@@ -103,6 +103,8 @@ def _question(observed: Observed, beside: Mapping[str, Setting], catalog: Snapsh
     if isinstance(stated_format, str) and "weight_format" not in beside:
         asked |= _format(asked, stated_format)
     asked |= beside
+    if observed.kind == "start-up log" and "num_speculative_tokens" in asked:
+        asked.setdefault("speculative_acceptance_fraction", 0.0)  # nothing is drafted yet, and no term asks for it
     if "gpu_count" not in asked and "concurrent_requests" not in asked and observed.kind == "benchmark":
         asked.setdefault("gpu_count", 1)
     for field in ("model", "gpu"):

@@ -13,6 +13,8 @@ UNITS: Final[Mapping[str, int]] = {"MIB": 1 << 20, "MB": 1 << 20, "GIB": GIB, "G
 # Begins where a number begins and is never taken back: a line of digits costs one look at each of them.
 NUMBER: Final = r"(?<![\d,])(\d[\d,]{0,24}+(?:\.\d{1,12}+)?)"
 MEMORY: Final = NUMBER + r" ?(GiB|GB|MiB|MB)"
+# What terminals read as a colour, and how a log of JSON writes it.
+COLOUR: Final = re.compile(r"(?:\x1b|\\u001b)\[[\d;]{0,24}[A-Za-z]")
 MOST_CHARACTERS: Final = 8_000  # of a line that is read; the longest start-up lines have 6,000
 
 
@@ -24,9 +26,10 @@ class Pattern:
     memory: str = ""  # a figure of bytes: two groups, number and unit
     figures: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
+    is_largest: bool = False  # of several lines the largest figure says it, not the last: stages and drafts differ
 
 
-def line_of(expression: str, **says: str | tuple[str, ...]) -> Pattern:
+def line_of(expression: str, **says: str | bool | tuple[str, ...]) -> Pattern:
     """Return the pattern of an expression."""
     return Pattern(re.compile(expression), **says)  # type: ignore[arg-type]
 
@@ -63,9 +66,15 @@ def read_lines(observed: Observed, patterns: Iterable[Pattern], lines: Iterable[
 def _keep(observed: Observed, pattern: Pattern, match: re.Match[str], place: int) -> None:
     groups = [group for group in match.groups() if group is not None]
     if pattern.memory:
-        observed.see(pattern.memory, number(groups[0]) * UNITS[groups[1].upper()], place)
+        _weigh(observed, pattern, number(groups[0]) * UNITS[groups[1].upper()], place)
         groups = groups[2:]
     for name, text in zip(pattern.figures, groups, strict=False):
         observed.see(name, number(text), place)
     for name, text in zip(pattern.settings, groups[len(pattern.figures) :], strict=False):
         observed.state(name, setting(text), place)
+
+
+def _weigh(observed: Observed, pattern: Pattern, value: float, place: int) -> None:
+    before = observed.figures.get(pattern.memory)
+    if not pattern.is_largest or before is None or before.value <= value:
+        observed.see(pattern.memory, value, place)

@@ -6,6 +6,7 @@ from typing import Final
 
 from service.measurements.benchmarks import benchmark
 from service.measurements.observed import MOST_SHOWN, Observed, UnreadableTextError
+from service.measurements.patterns import COLOUR
 from service.measurements.printed import printed
 from service.measurements.prose import told
 from service.measurements.startup_logs import READERS, startup_log
@@ -13,6 +14,7 @@ from service.measurements.startup_logs import READERS, startup_log
 MOST_TEXT: Final = 400_000  # characters; an engine's start-up has some ten thousand, at the head of its log
 MOST_LINES: Final = 20_000  # of which it has some hundreds
 MOST: Final = 10**18
+SURELY: Final = 2  # figures of one engine's own lines that are no accident
 ACCEPTED: Final = (
     "a start-up log of vLLM, SGLang or TensorRT-LLM, what vllm bench serve or bench_serving prints, or the JSON of "
     "vllm bench serve --save-result, SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf or AIPerf"
@@ -32,7 +34,8 @@ def read_measurement(text: str) -> Observed:
     if len(text) > MOST_TEXT:
         place = text.count("\n", 0, MOST_TEXT) + 1
         raise UnreadableTextError(place, "the text goes on after it", f"at most {MOST_TEXT} characters")
-    lines = [(place, line) for place, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    plain = COLOUR.sub("", text)
+    lines = [(place, line) for place, line in enumerate(plain.splitlines(), start=1) if line.strip()]
     if len(lines) > MOST_LINES:
         raise UnreadableTextError(MOST_LINES, "the text goes on after it", f"at most {MOST_LINES} lines")
     result = printed(lines)
@@ -80,13 +83,31 @@ def _whole(text: str) -> int:
 
 
 def _log(lines: Sequence[tuple[int, str]]) -> Observed:
-    """Return a log as the engine that understands most of it reads it."""
+    """Return a log as the engine that understands most of it reads it.
+
+    Raises:
+        UnreadableTextError: none does, or two do: it is of two servers.
+    """
     read = [(reader.engine, startup_log(reader, lines)) for reader in READERS] if lines else []
-    engine, best = max(read, key=lambda pair: len(pair[1].figures), default=("", None))
+    read.sort(key=lambda pair: -len(pair[1].figures))
+    engine, best = read[0] if read else ("", None)
     if best is None or not best.figures:
         engine, best = "vllm", told(lines)
+    elif len(read[1][1].figures) >= SURELY:
+        starts = sorted((min(each.line for each in log.figures.values()), log.what) for _, log in read[:2])
+        sentence = f"a {starts[1][1]} begins here, and a {starts[0][1]} on line {starts[0][0]}"
+        raise UnreadableTextError(starts[1][0], sentence, "the log of one start-up")
     if not best.figures:
-        place, line = lines[0] if lines else (1, "")
-        raise UnreadableTextError(place, f"{line.strip()[:MOST_SHOWN]!r} and what follows measure nothing", ACCEPTED)
+        raise _measures_nothing(lines, [observed for _, observed in read])
     best.settings.setdefault("engine", engine)
     return best
+
+
+def _measures_nothing(lines: Sequence[tuple[int, str]], read: Sequence[Observed]) -> UnreadableTextError:
+    """Return why lines are no measurement: a start-up that ended too early, or something else altogether."""
+    started = max((max(each.setting_lines.values(), default=0) for each in read), default=0)
+    if started:
+        sentence = f"the start-up is told from line {started} on, and ends before it says what it took"
+        return UnreadableTextError(lines[-1][0], sentence, f"its lines of weights or cache too; {ACCEPTED}")
+    place, line = lines[0] if lines else (1, "")
+    return UnreadableTextError(place, f"{line.strip()[:MOST_SHOWN]!r} and what follows measure nothing", ACCEPTED)

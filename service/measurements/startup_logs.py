@@ -2,8 +2,10 @@
 
 Sources:
     vLLM 0.6 to 0.33 `v1/worker/gpu_worker.py`, `worker/worker.py`, `v1/core/kv_cache_utils.py`, `engine/core.py`;
-    SGLang `managers/scheduler.py`, `model_executor/model_runner.py`, `mem_cache/memory_pool.py`;
-    TensorRT-LLM `executor`, `runtime/tllmRuntime.cpp`, `batch_manager/kvCacheManager.cpp`.
+    SGLang 0.5.10 and 0.5.23 `managers/scheduler.py`, `model_executor/model_runner.py`, `mem_cache/memory_pool.py`
+    (`_finalize_allocation_log`, `MambaPool`), `mem_cache/swa_memory_pool.py`;
+    TensorRT-LLM `_torch/pyexecutor/_util.py` (`configure_kv_cache_capacity`), `executor`,
+    `runtime/tllmRuntime.cpp`, `batch_manager/kvCacheManager.cpp`.
 """
 
 import re
@@ -13,12 +15,16 @@ from typing import Final
 
 from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName
-from service.measurements.observed import Observed
+from service.measurements.observed import Observed, Setting, UnreadableTextError
 from service.measurements.patterns import MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines, setting
 
 VLLM: Final[Sequence[Pattern]] = (
     line_of(r"LLM engine \(v(\d[\w.+]*)\)|API server version:? v?(\d[\w.+]*)", settings=("engine_version",)),
-    line_of(r"(?:Model loading took|model weights take|Loading model weights took) " + MEMORY, memory="weight_bytes"),
+    line_of(
+        r"(?:Model loading took|model weights take|Loading model weights took) " + MEMORY,
+        memory="weight_bytes",
+        is_largest=True,
+    ),
     line_of(MEMORY + r" for weight", memory="weight_bytes"),
     line_of(MEMORY + r" for consumed memory", memory="weight_and_non_torch_bytes"),
     line_of(r"PyTorch activation peak memory takes " + MEMORY, memory="activation_bytes"),
@@ -50,19 +56,32 @@ VLLM: Final[Sequence[Pattern]] = (
     line_of(r"total_gpu_memory \(" + MEMORY, memory="gpu_total_bytes"),
     line_of(r"enabled with max_num_batched_tokens=(\d+)", settings=("max_num_batched_tokens",)),
 )
+# Lines that say of something else what it took; where weights were loaded is said by all others.
+OTHERS: Final = r"^(?!.*(?:[Cc]apture |Memory baseline|distributed ends)).*?(?<!graph )"
 SGLANG: Final[Sequence[Pattern]] = (
-    line_of(r"Load weight end\.(?:(?!Load weight).){0,400}?mem usage=" + MEMORY, memory="weight_bytes"),
-    line_of(r"(?<!graph )mem usage=" + MEMORY, memory="weight_bytes"),
+    line_of(OTHERS + r"mem usage=" + MEMORY, memory="weight_bytes", is_largest=True),
     line_of(r"#tokens: " + NUMBER, figures=("kv_cache.tokens",)),
     line_of(r"(?:max_total_num|full_layer)_tokens=" + NUMBER, figures=("kv_cache.tokens",)),
-    line_of(r"K size: " + MEMORY, memory="half_of_cache_bytes"),
+    line_of(r"\bK size: " + MEMORY, memory="keys_bytes", is_largest=True),
+    line_of(r"\bV size: " + MEMORY, memory="values_bytes", is_largest=True),
+    line_of(r"\bKV size: " + MEMORY, memory="keys_bytes", is_largest=True),
+    line_of(r"\bconv_state size: " + MEMORY, memory="convolutions_bytes"),
+    line_of(r"\bssm_state size: " + MEMORY, memory="states_bytes"),
+    line_of(r"SWAKVPool mem usage: " + MEMORY, memory="kv_cache_bytes"),
     line_of(r"cuda graph mem usage=" + MEMORY, memory="cuda_graph_bytes"),
+    line_of(r"[Cc]apture [^=]{0,60}?end\..{0,400}?mem usage=" + MEMORY, memory="cuda_graph_bytes", is_largest=True),
 )
+POOLS: Final = ("keys_bytes", "values_bytes", "convolutions_bytes", "states_bytes")
 TENSORRT_LLM: Final[Sequence[Pattern]] = (
     line_of(r"TensorRT-LLM(?: version)?:? v?(\d+\.\d[\w.]*)", settings=("engine_version",)),
     line_of(r"Loaded engine size: " + MEMORY, memory="weight_bytes"),
     line_of(r"Allocated " + MEMORY + r" for max tokens in paged KV cache \(" + NUMBER, memory="kv_cache_bytes",
             figures=("kv_cache.tokens",)),
+    line_of(r"after loading model weights \(inside torch\)[\w ]{0,40}: " + MEMORY, memory="weight_bytes",
+            is_largest=True),
+    line_of(r"allocated during inference \(inside torch\)[\w ]{0,40}: " + MEMORY, memory="activation_bytes"),
+    line_of(r"Estimated max memory in KV cache ?: " + MEMORY, memory="kv_cache_bytes"),
+    line_of(r"device total memory " + MEMORY, memory="gpu_total_bytes"),
     line_of(r"blocks in primary pool: " + NUMBER, figures=("kv_cache.num_gpu_blocks",)),
     line_of(r"(?<!\d)(\d{1,9}+) tokens per block", settings=("block_size",)),
 )  # fmt: skip
@@ -93,7 +112,11 @@ FIELDS: Final[Mapping[str, str]] = {
     "tensor_parallel_size": "tensor_parallel_size", "tp_size": "tensor_parallel_size", "tp": "tensor_parallel_size",
     "pipeline_parallel_size": "pipeline_parallel_size", "pp_size": "pipeline_parallel_size",
     "data_parallel_size": "data_parallel_size", "dp_size": "data_parallel_size",
-    "enable_expert_parallel": "expert_parallel",
+    "enable_expert_parallel": "expert_parallel", "ep_size": "expert_ranks", "enable_dp_attention": "shares_experts",
+    "decode_context_parallel_size": "decode_context_parallel_size",
+    "enforce_eager": "enforce_eager", "enable_prefix_caching": "enable_prefix_caching",
+    "disable_radix_cache": "forgets_prefixes", "language_model_only": "language_model_only",
+    "max_loras": "max_loras", "max_lora_rank": "max_lora_rank", "num_speculative_tokens": "num_speculative_tokens",
     "max_model_len": "max_model_len", "max_seq_len": "max_model_len", "context_length": "max_model_len",
     "gpu_memory_utilization": "gpu_memory_utilization", "mem_fraction_static": "gpu_memory_utilization",
     "max_num_batched_tokens": "max_num_batched_tokens", "chunked_prefill_size": "max_num_batched_tokens",
@@ -101,6 +124,9 @@ FIELDS: Final[Mapping[str, str]] = {
     "kv_cache_dtype": "kv_cache_dtype", "quantization": "weight_format", "block_size": "block_size",
 }  # fmt: skip
 UNSAID: Final = ("None", "auto", "", None)
+# What one server states alike wherever it prints a line of the same kind.
+ONES_OWN: Final = ("model", "tensor_parallel_size", "pipeline_parallel_size", "max_model_len")
+DRAFTED: Final = re.compile(r"SpeculativeConfig\(method='(\w{1,40})'.{0,300}?num_spec_tokens=(\d{1,3})\b")
 
 
 def startup_log(reader: LogReader, lines: Sequence[tuple[int, str]]) -> Observed:
@@ -111,29 +137,83 @@ def startup_log(reader: LogReader, lines: Sequence[tuple[int, str]]) -> Observed
     """
     observed = Observed(what=f"{engine_named(reader.engine).title} start-up log", kind="start-up log")
     read_lines(observed, reader.patterns, lines)
+    before: dict[tuple[str, str], tuple[Setting, int]] = {}
     for place, line in lines:
-        if ARGUMENTS.search(line[:2000]):
-            _arguments(observed, line[:MOST_CHARACTERS], place)
+        kind = ARGUMENTS.search(line[:2000])
+        if kind is not None:
+            _arguments(observed, line[:MOST_CHARACTERS], place, kind[0], before)
     _settle(observed)
     return observed
 
 
-def _arguments(observed: Observed, line: str, place: int) -> None:
-    """Keep the settings of a line that prints arguments; where two name a field, the first one says it."""
-    stated = [*NAMED.findall(line), *((name.replace("-", "_"), value) for name, value in FLAG.findall(line))]
-    for name, text in stated:
-        field, value = FIELDS.get(name), setting(text)
-        if field is not None and value not in UNSAID and field not in observed.settings:
+def _arguments(
+    observed: Observed, line: str, place: int, kind: str, before: dict[tuple[str, str], tuple[Setting, int]]
+) -> None:
+    """Keep the settings of a line that prints arguments; where two name a field, the first one says it.
+
+    Raises:
+        UnreadableTextError: an earlier line of the same kind is of another server.
+    """
+    for field, value in _stated(line).items():
+        said = before.setdefault((kind, field), (value, place)) if field in ONES_OWN else (value, place)
+        if said[0] != value:
+            sentence = f"{field} is {value!r:.80}, and line {said[1]} says {said[0]!r:.80}"
+            raise UnreadableTextError(place, sentence, "the log of one start-up")
+        if field not in observed.settings:
             observed.state(field, value, place)
+
+
+def _stated(line: str) -> dict[str, Setting]:
+    """Return the fields that a line states; nothing, or less than nothing, leaves it to the engine."""
+    pairs = [*NAMED.findall(line), *((name.replace("-", "_"), value) for name, value in FLAG.findall(line))]
+    fields: dict[str, Setting] = {}
+    for name, text in pairs:
+        field, value = FIELDS.get(name), setting(text)
+        if field is not None and value not in UNSAID and not (isinstance(value, int) and value < 0):
+            fields.setdefault(field, value)
+    drafted = DRAFTED.search(line)
+    if drafted is not None:
+        method = "mtp" if drafted[1].endswith("mtp") else drafted[1]
+        fields |= {"speculative_method": method, "num_speculative_tokens": int(drafted[2])}
+    return fields
 
 
 def _settle(observed: Observed) -> None:
     """Bring what engines print into the terms that answers have."""
-    served = observed.settings.pop("served_tokens", None)
+    served = observed.settings.get("served_tokens")
     if served is not None:
-        line = observed.setting_lines.pop("served_tokens")
-        observed.settings["max_model_len"] = int(str(served).replace(",", ""))
-        observed.setting_lines["max_model_len"] = line
-    half = observed.figures.pop("half_of_cache_bytes", None)
-    if half is not None:
-        observed.see("kv_cache_bytes", 2 * half.value, half.line)
+        _renamed(observed, "served_tokens", "max_model_len", int(str(served).replace(",", "")))
+    if observed.settings.get("forgets_prefixes") is not None:
+        _renamed(observed, "forgets_prefixes", "enable_prefix_caching", not observed.settings["forgets_prefixes"])
+    _settle_ranks(observed)
+    parts = [observed.figures.pop(name) for name in POOLS if name in observed.figures]
+    if parts and "kv_cache_bytes" not in observed.figures:
+        observed.see("kv_cache_bytes", sum(part.value for part in parts), parts[0].line)
+
+
+def _settle_ranks(observed: Observed) -> None:
+    """Count ranks as answers do: SGLang's copies of the attention lie within its tensor-parallel size.
+
+    Source:
+        SGLang 0.5.23 `server_args.py` (`enable_dp_attention`), `layers/dp_attention.py`.
+    """
+    ranks, copies = (observed.settings.get(f"{kind}_parallel_size") for kind in ("tensor", "data"))
+    if _taken(observed, "shares_experts") and isinstance(ranks, int) and isinstance(copies, int):
+        observed.settings["tensor_parallel_size"] = max(ranks // max(copies, 1), 1)
+    line = observed.setting_lines.get("expert_ranks", 1)
+    experts = _taken(observed, "expert_ranks")
+    if isinstance(experts, int) and experts > 1 and "expert_parallel" not in observed.settings:
+        observed.state("expert_parallel", True, line)
+
+
+def _taken(observed: Observed, name: str) -> Setting | None:
+    """Return a setting that is none of an answer's, and forget it."""
+    observed.setting_lines.pop(name, None)
+    return observed.settings.pop(name, None)
+
+
+def _renamed(observed: Observed, name: str, field: str, value: Setting) -> None:
+    """State what an engine says by another name."""
+    observed.setting_lines[field] = observed.setting_lines[name]
+    observed.settings[field] = value
+    _taken(observed, name)

@@ -298,3 +298,120 @@ def test_what_somebody_tells_of_a_start_up_is_read(text: str, figures: dict[str,
 def test_words_without_one_figure_of_a_start_up_are_refused(text: str) -> None:
     with pytest.raises(UnreadableTextError):
         read_measurement(text)
+
+
+# As SGLang 0.5.10 `model_executor/model_runner.py`, `mem_cache/memory_pool.py` and `managers/scheduler.py` print it.
+SGLANG_LOG = """[2026-11-01 12:00:00] server_args=ServerArgs(model_path='Qwen/Qwen3-8B', context_length=None, \
+mem_fraction_static=0.87, chunked_prefill_size=-1, tp_size=8, dp_size=8, ep_size=8, enable_dp_attention=True, \
+disable_radix_cache=True)
+[2026-11-01 12:00:01] Init torch distributed ends. elapsed=1.20 s, mem usage=0.09 GB
+[2026-11-01 12:00:20] Load weight end. elapsed=9.10 s, type=Qwen3ForCausalLM, avail mem=63.10 GB, mem usage=15.25 GB.
+[2026-11-01 12:00:21] KV Cache is allocated. #tokens: 385000, K size: 26.50 GB, V size: 26.50 GB
+[2026-11-01 12:00:22] Load weight end. elapsed=0.50 s, type=Qwen3ForCausalLMNextN, avail mem=9.60 GB, mem usage=0.50 GB.
+[2026-11-01 12:00:26] Capture cuda graph end. Time elapsed: 5.02 s. mem usage=1.25 GB. avail mem=8.40 GB.
+[2026-11-01 12:00:27] max_total_num_tokens=385000, max_prefill_tokens=16384, available_gpu_mem=8.40 GB
+"""
+
+
+def test_what_sglang_says_of_graphs_and_drafters_is_not_its_weights() -> None:
+    observed = read_measurement(SGLANG_LOG)
+
+    assert {name: figure.value for name, figure in observed.figures.items()} == {
+        "weight_bytes": 15.25 * GIB, "kv_cache.tokens": 385_000, "kv_cache_bytes": 53 * GIB,
+        "cuda_graph_bytes": 1.25 * GIB,
+    }  # fmt: skip
+
+
+def test_sglangs_copies_of_the_attention_lie_within_its_tensor_parallel_size() -> None:
+    observed = read_measurement(SGLANG_LOG)
+
+    assert observed.settings == {
+        "engine": "sglang", "model": "Qwen/Qwen3-8B", "gpu_memory_utilization": 0.87, "tensor_parallel_size": 1,
+        "data_parallel_size": 8, "expert_parallel": True, "enable_prefix_caching": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "gib"),
+    [
+        ("KV Cache is allocated. #tokens: 12, KV size: 52.50 GB", 52.5),
+        (
+            "#tokens: 12, K size: 4.50 GB, V size: 4.50 GB\n#tokens: 9, K size: 0.50 GB, V size: 0.50 GB\n"  # noqa: ISC004
+            "SWAKVPool mem usage: 10.00 GB, swa size: 12, full size: 9",
+            10.0,
+        ),
+        (
+            "Mamba Cache is allocated. max_mamba_cache_size: 186, conv_state size: 0.50GB, ssm_state size: 4.50GB \n"  # noqa: ISC004
+            "KV Cache is allocated. #tokens: 327310, K size: 2.50 GB, V size: 2.50 GB",
+            10.0,
+        ),
+    ],
+)
+def test_all_pools_of_sglang_are_its_cache(line: str, gib: float) -> None:
+    """As SGLang 0.5.23 `mem_cache/memory_pool.py` and `mem_cache/swa_memory_pool.py` print them."""
+    assert read_measurement(line).figures["kv_cache_bytes"].value == gib * GIB
+
+
+def test_tensorrt_llm_tells_its_profiled_run() -> None:
+    """As TensorRT-LLM `_torch/pyexecutor/_util.py` (`configure_kv_cache_capacity`) prints it."""
+    log = (
+        "[TRT-LLM] [I] Memory used after loading model weights (inside torch) in memory usage profiling: 63.50 GiB\n"
+        "[TRT-LLM] [I] Memory dynamically allocated during inference (inside torch) in memory usage profiling: 0.75 GiB\n"
+        "[TRT-LLM] [I] Peak memory during memory usage profiling (torch + non-torch): 113.65 GiB, available KV cache "
+        "memory when calculating max tokens: 5.95 GiB, fraction is set 0.9, kv size is 73728. device total memory "
+        "119.50 GiB, , tmp kv_mem 0.56 GiB\n"
+        "[TRT-LLM] [I] Estimated max memory in KV cache : 6.00 GiB\n"
+    )
+
+    figures = {name: figure.value / GIB for name, figure in read_measurement(log).figures.items()}
+
+    assert figures == {"weight_bytes": 63.5, "activation_bytes": 0.75, "gpu_total_bytes": 119.5, "kv_cache_bytes": 6.0}
+
+
+CONFIG = "Initializing a V1 LLM engine (v0.31.0) with config: model='m', "
+LOADED = "\nModel loading took 8.00 GiB memory and 3.1 seconds"
+
+
+def test_switches_and_drafters_of_vllms_config_are_read() -> None:
+    """As vLLM 0.33 `config/vllm.py` (`__str__`) and `config/speculative.py` (`__repr__`) print them."""
+    log = (
+        CONFIG + "speculative_config=SpeculativeConfig(method='deepseek_mtp', model='m', num_spec_tokens=2), "
+        "decode_context_parallel_size=4, enforce_eager=True, enable_prefix_caching=False" + LOADED
+    )
+
+    assert read_measurement(log).settings == {
+        "engine": "vllm", "engine_version": "0.31.0", "model": "m", "decode_context_parallel_size": 4,
+        "enforce_eager": True, "enable_prefix_caching": False, "speculative_method": "mtp", "num_speculative_tokens": 2,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("escape", ["\x1b", "\\u001b"])
+def test_colours_hide_nothing(escape: str) -> None:
+    log = f"{escape}[0;36m(EngineCore_DP0 pid=1){escape}[0m Model loading took {escape}[1m8.00{escape}[0m GiB memory"
+
+    assert read_measurement(log).figures["weight_bytes"].value == 8 * GIB
+
+
+def test_the_fullest_stage_says_what_weights_take() -> None:
+    log = "(Worker_PP0) Model loading took 8.50 GiB memory\n(Worker_PP1) Model loading took 7.00 GiB memory"
+
+    assert read_measurement(log).figures["weight_bytes"].value == 8.5 * GIB
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "sentence"),
+    [
+        (CONFIG + LOADED + "\n" + CONFIG.replace("'m'", "'n'") + LOADED, 3, "model is 'n', and line 1 says 'm'"),
+        (
+            CONFIG + LOADED + "\nGPU KV cache size: 9 tokens\n" + SGLANG_LOG,
+            5,
+            "a SGLang start-up log begins here, and a vLLM start-up log on line 2",
+        ),
+        (CONFIG + "\ntorch.OutOfMemoryError: CUDA out of memory", 2, "ends before it says what it took"),
+    ],
+)
+def test_two_servers_and_a_start_up_that_failed_are_refused_by_line(text: str, line: int, sentence: str) -> None:
+    with pytest.raises(UnreadableTextError, match=sentence) as refusal:
+        read_measurement(text)
+
+    assert refusal.value.line == line
