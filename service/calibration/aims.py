@@ -71,16 +71,19 @@ def aims_of(lines: Sequence[Line], unseen: Sequence[LeftOut]) -> tuple[Aim, ...]
     )
 
 
+APART: Final = frozenset({"sglang"})  # engines with an aim of their own
+
+
 def _is_newer(each: LeftOut) -> bool:
-    return each.gpu.startswith(NEWER) and each.engine != "sglang"
+    return each.gpu.startswith(NEWER) and each.engine not in APART
 
 
 def _is_older(each: LeftOut) -> bool:
-    return each.gpu.startswith(("a100", "l40s")) and each.engine != "sglang"
+    return each.gpu.startswith(("a100", "l40s")) and each.engine not in APART
 
 
 def _is_other(each: LeftOut) -> bool:
-    return each.engine == "sglang" or each.gpu.startswith("mi")
+    return each.engine in APART or each.gpu.startswith("mi")
 
 
 Holds = Callable[[LeftOut], bool]

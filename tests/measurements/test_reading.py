@@ -404,7 +404,7 @@ def test_the_fullest_stage_says_what_weights_take() -> None:
         (CONFIG + LOADED + "\n" + CONFIG.replace("'m'", "'n'") + LOADED, 3, "model is 'n', and line 1 says 'm'"),
         (
             CONFIG + LOADED + "\nGPU KV cache size: 9 tokens\n" + SGLANG_LOG,
-            5,
+            6,
             "a SGLang start-up log begins here, and a vLLM start-up log on line 2",
         ),
         (CONFIG + "\ntorch.OutOfMemoryError: CUDA out of memory", 2, "ends before it says what it took"),

@@ -20,7 +20,7 @@ from service.engine.engines.methods import check_loading
 from service.engine.errors import RefusedStartError
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, WeightFormat
-from service.engine.layers import Architecture
+from service.engine.layers import DEFAULT_BLOCK_SIZE, Architecture
 from service.engine.memory.kernels import asked_cache, kernels_of
 
 FIRST_CAPABILITY: Final[Mapping[WeightFormat, float]] = MappingProxyType(
@@ -161,7 +161,7 @@ def check_start(
         raise _cache_refusal(f"{stated}: {device.engine} has only an fp8 cache for this model", "auto or fp8")
     if stated in ("bf16", "fp16") and stated != own and device.plan.refuses_other_floats:
         raise _cache_refusal(f"{stated} is not the model's dtype; {device.engine} insists on it", f"auto, {own} or fp8")
-    kernels_of(
+    kernels = kernels_of(
         architecture,
         asked_cache(
             architecture,
@@ -173,6 +173,24 @@ def check_start(
         ),
         device,
     )
+    if kernels and settings.block_size is not None:
+        check_block_size(settings.block_size, device)
+
+
+def check_block_size(block_size: int, device: Device) -> None:
+    """Raise RefusedStartError where no attention kernel of the engine reads blocks of this size.
+
+    Sources:
+        vLLM 0.33 `v1/attention/backend.py` (`supports_block_size`) and `get_supported_kernel_block_sizes` of every
+        backend: whole multiples of 16 tokens, or of more; 0.8.5 `v1/attention/backends/flash_attn.py`
+        (`get_kv_cache_shape`: "Block size must be a multiple of 16.").
+    """
+    if block_size % DEFAULT_BLOCK_SIZE:
+        raise RefusedStartError(
+            f"{device.engine} has no attention kernel that reads blocks of {block_size} tokens",
+            field="block_size",
+            accepted=f"a multiple of {DEFAULT_BLOCK_SIZE}, or leave block_size out",
+        )
 
 
 def _half_dtype(architecture: Architecture, checkpoint: Checkpoint, device: Device) -> KvCacheDtype:

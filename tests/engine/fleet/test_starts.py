@@ -2,8 +2,11 @@
 
 import pytest
 
+from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
-from service.engine.fleet.starts import lacks_kernels
+from service.engine.engines.device import device_of
+from service.engine.errors import EngineError
+from service.engine.fleet.starts import check_block_size, lacks_kernels
 
 
 @pytest.mark.parametrize(
@@ -19,3 +22,14 @@ from service.engine.fleet.starts import lacks_kernels
 )
 def test_formats_without_kernels_on_a_gpu(catalog: Snapshot, gpu: str, weight_format: str, lacks: bool) -> None:  # noqa: FBT001 - a column
     assert lacks_kernels(catalog.gpu(gpu), weight_format) is lacks  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("version", ["0.8.5", "0.33"])
+def test_vllm_reads_blocks_of_whole_multiples_of_sixteen(catalog: Snapshot, version: str) -> None:
+    """vLLM 0.33 `v1/attention/backend.py` (`supports_block_size`); 0.8.5 `flash_attn.py` (`get_kv_cache_shape`)."""
+    device = device_of(catalog.gpu("h100"), rules_for("vllm", version))
+
+    check_block_size(16, device)
+    check_block_size(128, device)
+    with pytest.raises(EngineError, match="no attention kernel that reads blocks of 8 tokens"):
+        check_block_size(8, device)
