@@ -8,10 +8,10 @@ from typing import Final
 from service.engine.answers.results import Lever
 from service.engine.errors import EngineError
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
+from service.engine.fleet.ceilings import timed_as
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.choice import better
 from service.engine.fleet.deployments import Deployment, resolve_size
-from service.engine.fleet.in_time import timed_as
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.fleet.results import Scalar
 from service.engine.inputs import KvCacheDtype, WeightFormat

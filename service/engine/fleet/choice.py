@@ -14,15 +14,16 @@ from math import inf, nextafter
 from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_for, aim_of
+from service.engine.fleet.ceilings import Ceilings
 from service.engine.fleet.deployments import Deployment, deployment_of, explained, keeps_limits, plan_for, resolve_size
-from service.engine.fleet.estimates import hoped_replicas, least_replicas, quickly_alone_s
+from service.engine.fleet.estimates import hoped_replicas, may_be_enough, quickly_alone_s
 from service.engine.fleet.fastest import may_be_as_fast, rising_in_time, soonest_first
-from service.engine.fleet.in_time import budgets_in_time, is_estimated_in_time, needs_room
+from service.engine.fleet.in_time import budgets_in_time, needs_room
 from service.engine.fleet.planned import held_of, layouts_of
 from service.engine.fleet.questions import Objective, SizeQuestion
 from service.engine.fleet.ranking import as_fast, latency_s
 from service.engine.fleet.recalled import recalled
-from service.engine.fleet.rooms import Rooms, rooms_of
+from service.engine.fleet.rooms import rooms_of
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.space import Space
 from service.engine.fleet.turns import in_turn
@@ -45,7 +46,7 @@ class _Search:
     hope: float
     is_sure: bool  # what is kept was simulated with exactly its share of the load
     spares: int  # replicas on top
-    rooms: Rooms | None  # None: time decides
+    ceilings: Ceilings
     first: tuple[Layout, ...]  # that are looked at with the engine's own settings
     kept: list[Deployment] = field(default_factory=list)
     hopeless: list[tuple[Resolved, MemoryPlan]] = field(default_factory=list)
@@ -76,15 +77,16 @@ class _Search:
         """Return what no deployment with as much room at most is better than, whatever its token budget."""
         return min(map(self.bound, under_budgets(self.resolved, plan, self._plan_of(plan.layout))))
 
-    def at_best(self, layout: Layout, *, is_own: bool) -> Merit:
-        """Return what no plan of a layout is better than, under the engine's own settings or any: told without one."""
-        least = self.rooms.replicas_at_best(self.question, layout, is_own=is_own) if self.rooms else 1
-        return self.aim.merit(layout, least + self.spares)
+    def at_best(self, layout: Layout, *, is_own: bool, known: Merit = NOTHING) -> Merit:
+        """Return what no plan of a layout that is better than what is known is better than: told without one."""
+        most = self.aim.most_replicas(layout, known, is_equal_welcome=False)
+        return self.aim.merit(layout, self.ceilings.replicas_at_best(layout, most, is_own=is_own))
 
     def usual(self, known: Merit, *, is_equal_welcome: bool = True) -> Merit:
         """Look at usual layouts with the engine's own settings; return the best that is known then."""
         soonest_s = inf
-        for bound, plan in self._steps(self.first, partial(self.plan, self.resolved), is_own=True):
+        at_best, plan_of = partial(self.at_best, is_own=True), partial(self.plan, self.resolved)
+        for bound, plan in self._steps(self.first, at_best, plan_of, self.bound):
             is_past = bound > known or (bound == known and not is_equal_welcome)
             if plan is None:  # not even one replica of what is left is good enough: none of it is planned
                 if is_past and (self.kept or not is_equal_welcome):
@@ -104,30 +106,22 @@ class _Search:
         first, second = known = self.usual(at_most)
         # What is as good is truly better than it, priced or not.
         worse = (first, nextafter(second, inf)) if second < inf else (nextafter(first, inf), second)
-        self.others(known if self.kept else worse, is_explained=known == NOTHING)
+        self.others(known if self.kept else worse, is_told=known == NOTHING)
 
     def look_at_better(self, than: Merit) -> None:
         """Look at everything for what is truly better than a bound."""
         self.others(self.usual(than, is_equal_welcome=False))
 
-    def others(self, known: Merit, *, is_explained: bool = False) -> Merit:
-        """Look at all other layouts and settings for what is truly better; return the best that is known then.
-
-        Args:
-            known: what is to be beaten.
-            is_explained: what is hopeless is told as well, where nothing else is found. [yes or no]
-        """
+    def others(self, known: Merit, *, is_told: bool = False) -> Merit:
+        """Look at all else for what truly beats what is known; return the best then. What is hopeless may be told."""
         if self.aim.objective == "latency" and known[0] < inf:
             return self._sooner(known)
-        waiting = sorted(self._others_bounds(known), key=lambda entry: (entry[0], entry[1]))
-        for bound, _, roomiest_plan in waiting:
-            if bound >= known:
+        for bound, _, layout in sorted(self._others_bounds(known, is_told=is_told)):
+            if bound >= known and not (is_told and known == NOTHING):
                 break
-            layout = roomiest_plan.layout
-            most = self._most(layout, known)
-            budgets = budgets_in_time(self.question, self.resolved, roomiest_plan, most)
+            budgets = self._budgets(layout, known)
             if not budgets:
-                if is_explained and known == NOTHING:
+                if is_told and known == NOTHING and self._roomy_bound(self._roomiest(layout)) < NOTHING:
                     self.hopeless.extend(self._settings_of(layout, ()))
                 continue
             for resolved, plan in self._settings_of(layout, budgets):
@@ -143,23 +137,23 @@ class _Search:
                 bests.append(min(bests[-1], self._tried(resolved, plan, bests[-1], is_equal_welcome=False)))
         return bests[-1]
 
-    def _most(self, layout: Layout, known: Merit) -> float:
-        """Return the most replicas that are truly better; any number where nobody asks, as memory alone decides."""
-        return inf if self.rooms else self.aim.most_replicas(layout, known, is_equal_welcome=False)
+    def _budgets(self, layout: Layout, known: Merit) -> Sequence[int]:
+        """Return the token budgets with which a layout may be better than what is known. [tokens]."""
+        most = self.aim.most_replicas(layout, known, is_equal_welcome=False)
+        hoped = self.ceilings.budgets(layout, most)
+        if not hoped:
+            return ()
+        roomiest = self._roomiest(layout)
+        if self._roomy_bound(roomiest) >= known:
+            return ()
+        return budgets_in_time(self.question, self.resolved, roomiest, most, hoped)
 
-    def _others_bounds(self, known: Merit) -> Iterator[tuple[Merit, int, MemoryPlan]]:
-        """Yield plans with the most room that settings give layouts, where they may be better than what is known."""
-        merit, replicas = self.aim.merit_of, 1 + self.spares
-        sizes = {gpus for gpus in self.space.sizes if merit(gpus, replicas) < known}
-        for index, layout in enumerate(self.space.layouts if sizes else ()):
-            if layout.gpus_per_replica not in sizes or self.at_best(layout, is_own=False) >= known:
-                continue
-            most = self._most(layout, known)
-            if not is_estimated_in_time(self.question, self.resolved, layout, most):
-                continue
-            plan = self._roomiest(layout)
-            if (bound := self._roomy_bound(plan)) < known:
-                yield bound, index, plan
+    def _others_bounds(self, known: Merit, *, is_told: bool) -> Iterator[tuple[Merit, int, Layout]]:
+        """Yield layouts with what no plan of theirs is better than: those that may be better, or that are told."""
+        for index, layout in enumerate(self.space.layouts):
+            is_small = self.aim.merit(layout, 1 + self.spares) < known
+            if is_small and ((bound := self.at_best(layout, is_own=False, known=known)) < known or is_told):
+                yield bound, index, layout
 
     def _settings_of(self, layout: Layout, budgets: Sequence[int]) -> Iterator[tuple[Resolved, MemoryPlan]]:
         """Yield settings of one layout that were not looked at, of some token budgets or of all, the engine's first."""
@@ -171,7 +165,9 @@ class _Search:
     def _tried(self, resolved: Resolved, plan: MemoryPlan, known: Merit, *, is_equal_welcome: bool) -> Merit:
         """Keep a plan's deployment if it is as good as what is known; return how good it is."""
         most = self.aim.most_replicas(plan.layout, known, is_equal_welcome=is_equal_welcome)
-        if self.hope <= HOPED and most < inf and least_replicas(self.question, plan) > most:
+        if self.hope <= HOPED and not may_be_enough(self.question, plan, most):
+            if most == inf:
+                self.hopeless.append((resolved, plan))
             return NOTHING
         deployment = deployment_of(self.question, resolved, plan, most, is_sure=self.is_sure)
         if deployment is None:
@@ -190,24 +186,28 @@ class _Search:
             is_hopeless = (self.bound(self._roomiest(layout)) == NOTHING for layout in reversed(self.first))
             yield from rising_in_time(self.question, self.resolved, self.first, self.hope, is_hopeless)
             return
-        for bound, plan in self._steps(self.space.layouts, self._roomiest, is_own=False):
+
+        def held_at_best(layout: Layout) -> Merit:
+            return self.aim.merit(layout, self.ceilings.replicas_that_hold(layout))
+
+        for bound, plan in self._steps(self.space.layouts, held_at_best, self._roomiest, self._roomy_bound):
             yield bound, plan is not None
             if plan is not None:
                 return
 
     def _steps(
-        self, layouts: Sequence[Layout], plan_of: Callable[[Layout], MemoryPlan], *, is_own: bool
+        self,
+        layouts: Sequence[Layout],
+        at_best: Callable[[Layout], Merit],
+        plan_of: Callable[[Layout], MemoryPlan],
+        bound_of: Callable[[MemoryPlan], Merit],
     ) -> Iterator[tuple[Merit, MemoryPlan | None]]:
         """Yield bounds on what is left, rising, as `in_turn`: by one replica, by what has room, by what is planned."""
         least = 1 + self.spares
         merits = ((self.aim.merit(layout, least), index) for index, layout in enumerate(layouts))
         is_rising = self.aim.objective == "gpus" and layouts is self.space.usual
-        return in_turn(
-            merits if is_rising else iter(sorted(merits)),
-            lambda index: self.at_best(layouts[index], is_own=is_own),
-            lambda index: plan_of(layouts[index]),
-            self.bound if is_own else self._roomy_bound,
-        )
+        first = merits if is_rising else iter(sorted(merits))
+        return in_turn(first, lambda at: at_best(layouts[at]), lambda at: plan_of(layouts[at]), bound_of)
 
     def best(self) -> list[Deployment]:
         """Return what may be chosen: of what was kept, the best and their equals."""
@@ -235,7 +235,7 @@ def _search(question: SizeQuestion, aim: Aim, hope: float, *, is_sure: bool = Fa
         hope=hope,
         is_sure=is_sure,
         spares=question.headroom.spare_replicas,
-        rooms=rooms_of(resolved) if question.is_of_memory else None,
+        ceilings=Ceilings(question=question, resolved=resolved, rooms=rooms_of(resolved)),
     )
 
 

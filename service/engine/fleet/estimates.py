@@ -6,9 +6,10 @@ from typing import Final
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import hoped, needs_time
-from service.engine.time.demand import Arrivals, Demand, Users, kind_of, wanted_of
-from service.engine.time.estimate import HOPELESS, alone_s, hoped_users
+from service.engine.time.demand import Arrivals, Demand, Users, wanted_of
+from service.engine.time.estimate import HOPELESS, alone_s, budgets_at_best
 from service.engine.time.replica import quickly_timed, timed
+from service.engine.time.roomy import share_of
 
 # An estimate with a replica's own step times is so near to what is simulated; arrivals were carried at most 1.16 times
 # as fast as estimated.
@@ -55,15 +56,19 @@ def hoped_replicas(question: SizeQuestion, plan: MemoryPlan, hope: float) -> flo
     return wanted_of(question.load, question.headroom).replicas(of_one) + spares if of_one else inf
 
 
-def least_replicas(question: SizeQuestion, plan: MemoryPlan) -> float:
-    """Return the replicas that a plan's own step times ask for at least, before anything is simulated."""
-    load, limits = question.load, question.limits
+def may_be_enough(question: SizeQuestion, plan: MemoryPlan, at_most: float) -> bool:
+    """Return whether a plan's own step times leave hope that so many replicas carry the load, before any simulation.
+
+    Args:
+        question: what to deploy.
+        plan: a replica's memory.
+        at_most: the most replicas of interest, spares included. [replicas]
+    """
+    load, limits, replicas = question.load, question.limits, at_most - question.headroom.spare_replicas
     if not plan.holds_one_request or not needs_time(load, limits):
-        return 1
+        return True
     replica = timed(plan, question.timers, load)
     if replica is None:
-        return 1
-    kind = kind_of(load)
-    of_one = kind.hoped(replica.serving, hoped_users(replica.serving, limits, CERTAIN[kind]), CERTAIN[kind])
-    wanted = wanted_of(load, question.headroom)
-    return wanted.replicas(of_one) + question.headroom.spare_replicas if of_one else 1
+        return True
+    share, budget = share_of(wanted_of(load, question.headroom), replicas), plan.settings.max_num_batched_tokens
+    return bool(budgets_at_best(replica.serving, (budget,), share, limits))

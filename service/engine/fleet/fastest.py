@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Merit
-from service.engine.fleet.in_time import timed_as, unplanned
+from service.engine.fleet.ceilings import timed_as, unplanned
 from service.engine.fleet.planned import held_of
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.ranking import ALIKE

@@ -6,7 +6,7 @@ with the blocks of the largest pool that any open setting leaves. Plans of the s
 which even this is not enough is not planned.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import Final, cast
 
@@ -16,35 +16,13 @@ from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.variants import ROOMY_BATCHED_TOKENS, batched_tokens
 from service.engine.inputs import EngineSettings, Layout
-from service.engine.memory.cache_shape import CacheShape, shape_of
+from service.engine.memory.cache_shape import shape_of
+from service.engine.memory.held import Room
 from service.engine.memory.plan import keeps_separate_pools, ledger_of
-from service.engine.memory.shared_pool import in_flight_tokens, requests_held
+from service.engine.memory.shared_pool import in_flight_tokens
 from service.engine.time.demand import wanted_of
 
 MOST_RESOLVED: Final = 64  # ways to load one model whose rooms are kept
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
-    """A pool that no plan of a layout exceeds, and the sequences that may run in it."""
-
-    shape: CacheShape
-    settings: EngineSettings
-    num_gpu_blocks: int
-    in_flight_tokens: int
-    most_seqs: int
-    streams: int
-
-    def users(self, context_tokens: int) -> int:
-        """Return the requests of this context that one replica holds at most. [count]."""
-        held = requests_held(
-            self.shape,
-            settings=self.settings,
-            num_gpu_blocks=self.num_gpu_blocks,
-            context_tokens=max(context_tokens, 1),
-            in_flight_tokens=self.in_flight_tokens,
-        )
-        return min(held, self.most_seqs) * self.streams
 
 
 class Rooms:
@@ -81,9 +59,9 @@ def rooms_of(resolved: Resolved) -> Rooms:
 
 def _room(resolved: Resolved, layout: Layout, *, is_own: bool) -> Room | None:
     architecture, rules = resolved.model.architecture, resolved.rules
+    settings, most_seqs = _roomiest(resolved, is_own=is_own)
     if keeps_separate_pools(architecture, rules):
         return None
-    settings, most_seqs = _roomiest(resolved, is_own=is_own)
     device = device_of(resolved.gpu, rules)
     try:
         shape = shape_of(architecture, layout, settings, device)

@@ -34,4 +34,4 @@ def in_turn(
         yield bound, plan
         if plan is None:
             plan = plan_of(index)
-            heappush(waiting, (bound_of(plan), index, plan))
+            heappush(waiting, (max(bound, bound_of(plan)), index, plan))

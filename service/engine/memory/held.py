@@ -1,14 +1,14 @@
 """How many requests a cache holds, by how many may run: what searches over settings ask, without whole plans."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from service.engine.engines.device import device_of
 from service.engine.engines.measured_here import memory_of
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, Layout
-from service.engine.memory.cache_shape import shape_of
+from service.engine.memory.cache_shape import CacheShape, shape_of
 from service.engine.memory.ledger import memory_per_gpu
 from service.engine.memory.plan import keeps_separate_pools, rank_weight_bytes
 from service.engine.memory.shared_pool import in_flight_tokens, requests_held
@@ -58,3 +58,26 @@ def requests_in_cache(
         )
 
     return held
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """A pool that no plan of a layout exceeds, and the sequences that may run in it."""
+
+    shape: CacheShape
+    settings: EngineSettings
+    num_gpu_blocks: int
+    in_flight_tokens: int
+    most_seqs: int
+    streams: int
+
+    def users(self, context_tokens: int) -> int:
+        """Return the requests of this context that one replica holds at most. [count]."""
+        held = requests_held(
+            self.shape,
+            settings=self.settings,
+            num_gpu_blocks=self.num_gpu_blocks,
+            context_tokens=max(context_tokens, 1),
+            in_flight_tokens=self.in_flight_tokens,
+        )
+        return min(held, self.most_seqs) * self.streams

@@ -1,15 +1,23 @@
 """What can be told of a replica without simulating it: its pace, and the loads it may hope to carry."""
 
+from collections.abc import Sequence
+from math import inf
 from typing import Final
 
 from service.engine.inputs import Limits
 from service.engine.time.batching import Serving
+from service.engine.time.carrier import Demand
+from service.engine.time.records import CEILING, SHARES, Records, new_records
 
 # An estimate this many times beyond a limit, or this far below it, needs no simulation: it was 0.65 to 1.63 times
 # what is simulated, for answers of 32 to 381 tokens on eight GPUs. Of shorter answers it tells less (42 times, of two
 # tokens): whose prompts are read together see few prompts beside their own tokens.
 HOPELESS, SAFE = 1.8, 0.4
 SHORTEST_TOLD_TOKENS: Final = 32
+# What a sample shows is so near to a ceiling on it.
+SLACK: Final = 1.05
+MOST_REPLICAS: Final = 1 << 24
+RAREST: Final = 0.999  # of lengths
 # What comes with its cache is read at once.
 SHORTEST_READ_S: Final = 1e-6
 
@@ -88,6 +96,67 @@ def throughput(serving: Serving, users: int) -> float:
     from service.engine.time import pace  # noqa: PLC0415 - as above
 
     return users / (max(serving.traffic.outputs.mean(), 1.0) * float(pace.work_s(*serving.estimated, users)))
+
+
+def fewest_at_best(serving: Serving, budgets: Sequence[int], wanted: Demand, limits: Limits, at_most: float) -> float:
+    """Return the fewest replicas that may carry a demand within limits, by a ceiling on what step times allow.
+
+    Args:
+        serving: how one replica serves; its slots as many as any settings give it.
+        budgets: values of `max_num_batched_tokens` in question, of which the best counts. [tokens]
+        wanted: users or arrivals.
+        limits: latency at a percentile.
+        at_most: the most replicas of interest. [replicas]
+
+    Returns:
+        The count; infinite where so many are not enough, or not even a single user is served in time.
+    """
+    from service.engine.time import ceiling  # noqa: PLC0415 - as above
+
+    if not serving.slots:
+        return inf
+    amount, steps = wanted.amount, serving.timing.records
+    records = _ceilings(serving, budgets, wanted, limits)
+    fewest = ceiling.fewest_replicas(steps, records, amount, int(min(at_most, MOST_REPLICAS)))
+    return float(fewest) or inf
+
+
+def budgets_at_best(serving: Serving, budgets: Sequence[int], share: Demand, limits: Limits) -> tuple[int, ...]:
+    """Return the values of `max_num_batched_tokens` with which a replica may carry its share, as above. [tokens]."""
+    from service.engine.time import ceiling  # noqa: PLC0415 - as above
+
+    if not serving.slots:
+        return ()
+    records, steps = _ceilings(serving, budgets, share, limits), serving.timing.records
+    return tuple(
+        tokens
+        for place, tokens in enumerate(budgets)
+        if ceiling.fewest_replicas(steps, records[place : place + 1], share.amount, 1)
+    )
+
+
+def _ceilings(serving: Serving, budgets: Sequence[int], demand: Demand, limits: Limits) -> Records:
+    """Return the means of one stream and its limits under each token budget, as compiled ceilings read them."""
+    traffic, settings, timing = serving.traffic, serving.settings, serving.timing
+    inputs, outputs = traffic.inputs.mean(), traffic.outputs.mean()
+    new_share = 1 - traffic.prefix_cache_hit_fraction
+    records = new_records(len(budgets), CEILING)
+    records["input_tokens"] = inputs
+    records["new_tokens"] = 0.0 if traffic.arrives_read else max(inputs * new_share, 1.0)
+    records["own_tokens"] = max(traffic.inputs.quantile(min(limits.percentile / 100, RAREST)) * new_share, 1.0)
+    records["prompt_shares"] = [traffic.inputs.quantile((place + 0.5) / SHARES) / inputs for place in range(SHARES)]
+    records["answer_steps"] = max(outputs - 1, 0.0) / settings.tokens_per_step
+    records["context_tokens"] = inputs + outputs / 2
+    records["max_num_batched_tokens"] = budgets
+    records["tokens_per_step"], records["tokens_scheduled"] = settings.tokens_per_step, settings.tokens_scheduled
+    records["streams"], records["is_of_users"] = serving.streams, not demand.may_queue
+    records["slots"], records["reads_alone"] = serving.slots_of_stream, settings.reads_alone
+    records["waits_as_poisson"] = traffic.burstiness <= 1
+    records["overhead_s"] = timing.request_overhead.of_prompt(int(inputs))
+    records["ttft_s"] = inf if limits.ttft_s is None else SLACK * limits.ttft_s
+    records["tpot_s"] = inf if limits.tpot_s is None else SLACK * limits.tpot_s
+    records["tail_fraction"] = 1 - limits.percentile / 100
+    return records
 
 
 def in_flight(serving: Serving, request_rate_per_s: float) -> int:

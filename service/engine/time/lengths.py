@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import log
+from math import exp, log
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,14 @@ class Length(ABC):
     def mean(self) -> float:
         """Return the mean of the distribution. [tokens]."""
 
+    @abstractmethod
+    def quantile(self, share: float) -> float:
+        """Return the length that such a share of all are no longer than. [tokens].
+
+        Args:
+            share: above 0 and below 1.
+        """
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedLength(Length):
@@ -44,6 +53,10 @@ class FixedLength(Length):
         return np.full(count, max(self.tokens, 1))
 
     def mean(self) -> float:
+        """Return the one length there is."""
+        return float(self.tokens)
+
+    def quantile(self, share: float) -> float:  # noqa: ARG002 - no chance in it
         """Return the one length there is."""
         return float(self.tokens)
 
@@ -69,10 +82,20 @@ class UniformLength(Length):
         """Return the middle of the bounds."""
         return (self.shortest_tokens + self.longest_tokens) / 2
 
+    def quantile(self, share: float) -> float:
+        """Return the share of the way from the bound below to the one above."""
+        return self.shortest_tokens + share * (self.longest_tokens - self.shortest_tokens)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogNormalLength(Length):
-    """Many short and a few very long requests: log-normal with the given mean and coefficient of variation."""
+    """Many short and a few very long requests: log-normal with the given mean and coefficient of variation.
+
+    Half of all are shorter than exp(mu), which is the mean for no variation (NIST/SEMATECH e-Handbook, 1.3.6.6.9):
+
+    >>> round(LogNormalLength(mean_tokens=100.0, variation=1.0).quantile(0.5) * 2**0.5, 6)
+    100.0
+    """
 
     mean_tokens: float
     variation: float
@@ -91,6 +114,11 @@ class LogNormalLength(Length):
         """Return the mean as stated."""
         return self.mean_tokens
 
+    def quantile(self, share: float) -> float:
+        """Return exp(mu + sigma x that of a normal variable)."""
+        spread = log(1 + self.variation * self.variation)
+        return self.mean_tokens * exp(NormalDist().inv_cdf(share) * spread**0.5 - spread / 2)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmpiricalLength(Length):
@@ -107,3 +135,7 @@ class EmpiricalLength(Length):
     def mean(self) -> float:
         """Return the mean of the entries."""
         return sum(self.tokens) / len(self.tokens)
+
+    def quantile(self, share: float) -> float:
+        """Return the entry that such a share of all are no longer than."""
+        return float(sorted(self.tokens)[min(int(share * len(self.tokens)), len(self.tokens) - 1)])

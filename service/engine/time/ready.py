@@ -5,7 +5,8 @@ from typing import Final
 
 from service.engine.inputs import Limits
 from service.engine.time.batching import BlockPool, SchedulerSettings, Serving
-from service.engine.time.estimate import HOPELESS, hoped_users, in_flight, pace_s
+from service.engine.time.demand import Arrivals
+from service.engine.time.estimate import HOPELESS, fewest_at_best, hoped_users, in_flight, pace_s
 from service.engine.time.lengths import FixedLength
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS, Records
 from service.engine.time.results import Basis
@@ -45,3 +46,4 @@ def make_ready() -> None:
     pace_s(serving, 1)
     in_flight(serving, 1.0)
     hoped_users(serving, Limits(tpot_s=HOPELESS), 1.0)
+    fewest_at_best(serving, (1,), Arrivals(1.0), Limits(ttft_s=STEP_S), 1)

@@ -20,6 +20,8 @@ BREAKS_TTFT: Final = 1
 BREAKS_TPOT: Final = 2
 TOO_LONG: Final = 3
 
+SHARES: Final = 5  # of all lengths of prompts, each as likely, that a ceiling looks at
+
 # Powers of two: kernels waste part of a tile between them, which measurements show as steps of up to 40 %.
 TOKENS: Final = tuple(float(1 << power) for power in range(15))
 REQUESTS: Final = tuple(float(1 << power) for power in range(11))
@@ -68,6 +70,31 @@ PACE: Final = np.dtype(
         ("tokens_per_step", np.float64),
         ("streams", np.int64),
         ("slots", np.int64),
+    ],
+    align=True,
+)
+
+# Means of what one stream serves, and the limits that it is to keep: all that a ceiling of its load rests on.
+CEILING: Final = np.dtype(
+    [
+        ("input_tokens", np.float64),
+        ("new_tokens", np.float64),  # of a prompt, not in the prefix cache; 0 where prompts come read
+        ("answer_steps", np.float64),  # that decode one answer behind its first token
+        ("context_tokens", np.float64),  # of a request that decodes
+        ("max_num_batched_tokens", np.float64),
+        ("tokens_per_step", np.float64),
+        ("tokens_scheduled", np.float64),
+        ("streams", np.int64),
+        ("slots", np.float64),  # of one stream
+        ("is_of_users", np.bool_),  # of a closed loop; else arrivals
+        ("reads_alone", np.bool_),
+        ("own_tokens", np.float64),  # new ones of a prompt that only the tail exceeds
+        ("prompt_shares", np.float64, SHARES),  # of a mean prompt: those that every so many are no longer than
+        ("waits_as_poisson", np.bool_),  # arrivals do, or longer
+        ("overhead_s", np.float64),  # of a request, before the scheduler knows it
+        ("ttft_s", np.float64),  # infinite without a limit
+        ("tpot_s", np.float64),
+        ("tail_fraction", np.float64),  # of requests that may miss a limit
     ],
     align=True,
 )

@@ -4,15 +4,22 @@ from math import inf
 
 import pytest
 
+from service.engine.fleet.ceilings import Ceilings
 from service.engine.fleet.deployments import deployment_of, plan_for, resolve_size
-from service.engine.fleet.in_time import budgets_in_time, is_estimated_in_time, needs_room
+from service.engine.fleet.in_time import budgets_in_time, needs_room
 from service.engine.fleet.planned import held_of
-from service.engine.fleet.questions import StatedSettings
+from service.engine.fleet.questions import SizeQuestion, StatedSettings
+from service.engine.fleet.rooms import rooms_of
+from service.engine.fleet.settings import Resolved
 from service.engine.fleet.variants import Planner, batched_tokens, budgets_for, roomiest, variants
 from service.engine.inputs import Layout, Limits, Load
 from tests.engine.conftest import Asked, arrivals, users
 
 ONE, TWO = Layout(), Layout(tensor_parallel_size=2)
+
+
+def ceilings_of(question: SizeQuestion, resolved: Resolved) -> Ceilings:
+    return Ceilings(question=question, resolved=resolved, rooms=rooms_of(resolved))
 
 
 @pytest.mark.parametrize("layout", [ONE, TWO], ids=["tp1", "tp2"])
@@ -31,14 +38,15 @@ def test_whatever_carries_the_load_is_among_what_is_tried(
         budgets_for(limits, is_timed=True),
     )
     roomy = roomiest(resolved, planner)
-    carried = 0
+    ceilings, carried = ceilings_of(question, resolved), 0
     for settings, plan in ((resolved, planner(resolved)), *variants(resolved, planner)):
         deployment = deployment_of(question, settings, plan)
         if deployment is None or not deployment.is_feasible:
             continue
         carried += 1
-        assert is_estimated_in_time(question, resolved, layout, deployment.replicas)
-        budgets = budgets_in_time(question, resolved, roomy, deployment.replicas)
+        assert ceilings.replicas_at_best(layout, inf, is_own=False) <= deployment.replicas
+        hoped = ceilings.budgets(layout, deployment.replicas)
+        budgets = budgets_in_time(question, resolved, roomy, deployment.replicas, hoped)
         assert settings.settings.max_num_batched_tokens in budgets, settings.settings
 
     assert carried
@@ -51,9 +59,12 @@ def test_half_the_replicas_that_are_needed_are_not_tried(asked: Asked) -> None:
     deployment = deployment_of(question, resolved, plan)
     assert deployment is not None
 
-    assert budgets_in_time(question, resolved, plan, deployment.replicas // 2) == ()
-    assert not is_estimated_in_time(question, resolved, ONE, deployment.replicas // 4)
-    assert not is_estimated_in_time(question, resolved, ONE, 0)
+    every = batched_tokens(resolved, budgets_for(question.limits, is_timed=True))
+    assert budgets_in_time(question, resolved, plan, deployment.replicas // 2, every) == ()
+    ceilings = ceilings_of(question, resolved)
+    assert ceilings.budgets(ONE, deployment.replicas // 2) == ceilings.budgets(ONE, 0) == ()
+    assert deployment.replicas // 2 < ceilings.replicas_at_best(ONE, inf, is_own=False) <= deployment.replicas
+    assert ceilings.replicas_at_best(ONE, deployment.replicas // 2, is_own=False) == inf
 
 
 def test_without_limits_every_budget_is_tried_and_a_stated_one_alone(asked: Asked) -> None:
@@ -61,10 +72,8 @@ def test_without_limits_every_budget_is_tried_and_a_stated_one_alone(asked: Aske
     resolved = resolve_size(question)
     plan = plan_for(question, resolved, ONE)
 
-    assert budgets_in_time(question, resolved, plan, inf) == batched_tokens(
-        resolved, budgets_for(Limits(), is_timed=False)
-    )
-    assert is_estimated_in_time(question, resolved, ONE, inf)
+    every = batched_tokens(resolved, budgets_for(Limits(), is_timed=False))
+    assert budgets_in_time(question, resolved, plan, inf, every) == every
     assert needs_room(question, plan)
     stated = resolve_size(asked(settings=StatedSettings(max_num_batched_tokens=4_096)))
     assert batched_tokens(stated, budgets_for(Limits(), is_timed=True)) == (4_096,)

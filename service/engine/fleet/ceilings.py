@@ -1,0 +1,122 @@
+"""What no deployment of a layout is better than in time, told before anything is planned or simulated.
+
+A layout's own step times, with as many slots as its memory has room for at most, leave no hope for most of a dozen
+layouts with eight settings each: those are not looked at.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf
+from typing import Final
+
+from service.engine.fleet.questions import SizeQuestion
+from service.engine.fleet.rooms import Rooms
+from service.engine.fleet.settings import Resolved
+from service.engine.fleet.variants import batched_tokens, budgets_for
+from service.engine.inputs import Layout, Load
+from service.engine.time.batching import SchedulerSettings, Serving, scheduler_settings
+from service.engine.time.demand import wanted_of
+from service.engine.time.estimate import budgets_at_best, fewest_at_best
+from service.engine.time.roomy import share_of
+from service.engine.time.steps import Deployed, Timing
+from service.engine.time.traffic import traffic_of
+
+ENDLESS_SLOTS: Final = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)  # without slots, for what is made once
+class Ceilings:
+    """The ceilings of one question: by memory, where that alone decides, else by time."""
+
+    question: SizeQuestion
+    resolved: Resolved
+    rooms: Rooms
+
+    def replicas_at_best(self, layout: Layout, at_most: float, *, is_own: bool) -> float:
+        """Return the fewest replicas of a layout that may carry the load, with spares; infinite where none do.
+
+        Args:
+            layout: of one replica.
+            at_most: the most replicas of interest, spares included. [replicas]
+            is_own: under the engine's own settings, or any.
+        """
+        question, spares = self.question, self.question.headroom.spare_replicas
+        if question.is_of_memory:
+            return self.replicas_that_hold(layout, is_own=is_own)
+        if at_most <= spares:
+            return inf
+        serving = self._serving(layout, is_own=is_own)
+        if serving is None:
+            return 1 + spares
+        budgets = (self.resolved.settings.max_num_batched_tokens,) if is_own else self._in_question
+        wanted = wanted_of(question.load, question.headroom)
+        return fewest_at_best(serving, budgets, wanted, question.limits, at_most - spares) + spares
+
+    def replicas_that_hold(self, layout: Layout, *, is_own: bool = False) -> float:
+        """Return the same by memory alone: one, where time decides."""
+        spares = self.question.headroom.spare_replicas
+        if not self.question.is_of_memory:
+            return 1 + spares
+        return self.rooms.replicas_at_best(self.question, layout, is_own=is_own) + spares
+
+    def budgets(self, layout: Layout, at_most: float) -> tuple[int, ...]:
+        """Return the token budgets under which so many replicas of a layout may carry the load. [tokens].
+
+        Args:
+            layout: of one replica.
+            at_most: the most replicas of interest, spares included. [replicas]
+        """
+        question, replicas = self.question, at_most - self.question.headroom.spare_replicas
+        if question.is_of_memory:
+            return self._in_question
+        serving = self._serving(layout, is_own=False) if replicas >= 1 else None
+        if serving is None:
+            return self._in_question if replicas >= 1 else ()
+        share = share_of(wanted_of(question.load, question.headroom), replicas)
+        return budgets_at_best(serving, self._in_question, share, question.limits)
+
+    @cached_property
+    def _in_question(self) -> tuple[int, ...]:
+        return batched_tokens(self.resolved, budgets_for(self.question.limits, is_timed=not self.question.is_of_memory))
+
+    def _serving(self, layout: Layout, *, is_own: bool) -> Serving | None:
+        """Return how a layout serves with all the room it may have; None where only a plan tells."""
+        question, resolved = self.question, self.resolved
+        if question.timers is None or resolved.settings.num_speculative_tokens:  # the plan tells what drafts make of it
+            return None
+        timing = question.timers.timer(timed_as(resolved, layout))
+        if timing is None:
+            return None
+        room, load = self.rooms.of(layout, is_own=is_own), question.load
+        slots = ENDLESS_SLOTS if room is None else room.users(load.input_tokens + load.output_tokens)
+        traffic = traffic_of(load)
+        return Serving(
+            timing=timing,
+            traffic=traffic,
+            settings=scheduler_settings(resolved.settings, layout, resolved.rules, traffic),
+            streams=layout.data_parallel_size * layout.pipeline_parallel_size,
+            slots=slots,
+        )
+
+
+def unplanned(timing: Timing, layout: Layout, load: Load, max_num_batched_tokens: int) -> Serving:
+    """Return how a layout serves a load with endless room and without drafts: for estimates, before it is planned."""
+    settings = SchedulerSettings(
+        max_num_batched_tokens=max_num_batched_tokens,
+        max_num_seqs=ENDLESS_SLOTS,
+        prefix_cache_hit_fraction=load.prefix_cache_hit_fraction,
+    )
+    streams = layout.data_parallel_size * layout.pipeline_parallel_size
+    return Serving(timing=timing, traffic=traffic_of(load), settings=settings, streams=streams, slots=ENDLESS_SLOTS)
+
+
+def timed_as(resolved: Resolved, layout: Layout) -> Deployed:
+    """Return what the step times of a layout depend on, before it is planned."""
+    return Deployed(
+        model=resolved.model,
+        checkpoint=resolved.checkpoint,
+        gpu=resolved.gpu,
+        layout=replace(layout, decode_context_parallel_size=1),
+        kv_cache_dtype=resolved.settings.kv_cache_dtype,
+        rules=resolved.rules,
+    )
