@@ -247,13 +247,16 @@ def rules_in(known: Tables, engine: EngineName, engine_version: str | None) -> E
             field="engine_version",
             accepted=f"{table.rows[0].value.first_version} or newer, such as {table.rows[-1].value.first_version}",
         )
-    return _planned(row, version)
+    return _planned(row, str(version))
 
 
 @derived(64)
-def _planned(row: EngineRules, version: Version) -> EngineRules:
-    """Return a row, the same object each time, with how that very version plans caches and weights, or who does."""
-    engine = row.serving_engine
+def _planned(row: EngineRules, written: str) -> EngineRules:
+    """Return a row, the same object each time, with how that very version plans caches and weights, or who does.
+
+    Kept by how the version is written: 0.33 and 0.33.0 are equal, and an answer names the one that was asked for.
+    """
+    engine, version = row.serving_engine, Version(written)
     plan, planned_as = engine.plan(version), engine.planned_as(version)
     mixtures = None if row.for_mixtures is None else replace(row.for_mixtures, plan=plan, planned_as=planned_as)
     return replace(row, plan=plan, planned_as=planned_as, for_mixtures=mixtures)

@@ -154,3 +154,9 @@ def test_the_same_rules_are_the_same_object() -> None:
     assert rules_for("vllm", "0.10.2") is rules_for("vllm", "v0.10.2")
     assert rules_for("vllm") is rules_for("vllm")
     assert rules_in(tables, "vllm", "0.33.1") is rules_in(tables, "vllm", "0.33.1")
+
+
+def test_a_version_is_named_as_it_is_asked_for_whoever_asked_before() -> None:
+    assert [rules_for("vllm", version).plan.version for version in ("0.33.0", "0.33", "0.33.0")] == [
+        "0.33.0", "0.33", "0.33.0",
+    ]  # fmt: skip
