@@ -13,7 +13,7 @@ from functools import partial
 from math import inf, nextafter
 from typing import Final
 
-from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_for, aim_of
+from service.engine.fleet.aims import MOST_REPLICAS, NOTHING, Aim, Merit, aim_for, aim_of
 from service.engine.fleet.ceilings import Ceilings
 from service.engine.fleet.deployments import Deployment, deployment_of, explained, keeps_limits, plan_for, resolve_size
 from service.engine.fleet.estimates import hoped_replicas, may_be_enough, quickly_alone_s
@@ -169,11 +169,10 @@ class _Search:
             if most == inf:
                 self.hopeless.append((resolved, plan))
             return NOTHING
-        deployment = deployment_of(self.question, resolved, plan, most, is_sure=self.is_sure)
-        if deployment is None:
-            return NOTHING
-        if not deployment.is_feasible:
-            self.hopeless.append((resolved, plan))
+        at_most = most if self.aim.objective != "latency" else min(most, MOST_REPLICAS)  # their number is looked for
+        deployment = deployment_of(self.question, resolved, plan, at_most, is_sure=self.is_sure)
+        if deployment is None or not deployment.is_feasible:
+            self.hopeless.extend(((resolved, plan),) if most == inf else ())
             return NOTHING
         self.kept.append(deployment)
         if self.aim.objective == "latency":

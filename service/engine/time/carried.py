@@ -8,7 +8,7 @@ from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Limits, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.demand import Arrivals, Demand, kind_of
-from service.engine.time.estimate import hoped_users
+from service.engine.time.estimate import fewest_at_best, hoped_users
 from service.engine.time.replica import Replica, measured_for, quickly_timed, timed
 from service.engine.time.results import Binding
 from service.engine.time.steps import StepTimers
@@ -199,19 +199,27 @@ def _replicas_carrying(replica: Replica, wanted: Demand, limits: Limits, at_most
             return 1
         most = replica.most(type(wanted), limits).load
         return wanted.replicas(most) if most else 0
-    if not replica.are_enough(at_most, wanted, limits):
+    serving = replica.serving
+    least = fewest_at_best(serving, (serving.settings.max_num_batched_tokens,), wanted, limits, at_most)
+    if least == inf or not replica.are_enough(at_most, wanted, limits):
         return None
-    first = wanted.replicas(guess) if guess else int(at_most)
-    return fewest(lambda count: replica.are_enough(count, wanted, limits), int(at_most), first)
+    guess = max(wanted.replicas(guess) if guess else int(at_most), int(least))
+    return fewest(lambda count: replica.are_enough(count, wanted, limits), int(least), int(at_most), guess)
 
 
-def fewest(are_enough: Callable[[int], bool], enough: int, guess: int) -> int:
+def fewest(are_enough: Callable[[int], bool], least: int, enough: int, guess: int) -> int:
     """Return the fewest of which there are enough: away from a guess in growing strides, then by halves.
 
-    >>> fewest(lambda count: count >= 5, 80, 7)
+    Args:
+        are_enough: whether so many are.
+        least: fewer are not enough.
+        enough: so many are.
+        guess: about the fewest.
+
+    >>> fewest(lambda count: count >= 5, 1, 80, 7)
     5
     """
-    too_few, stride = 0, 1
+    too_few, stride = least - 1, 1
     has_passed = has_failed = False
     while enough - too_few > 1:
         count = (too_few + enough) // 2 if has_passed and has_failed else min(max(guess, too_few + 1), enough - 1)
