@@ -25,7 +25,7 @@ from service.performance.workload import Workload, workload_of
 MEASURED: Final = "measured-kernels"
 ROOFLINE: Final = "roofline"
 KERNELS_SOURCE: Final = "aiconfigurator-core 0.12, kernels measured on this GPU (github.com/ai-dynamo/aiconfigurator)"
-MAX_TIMERS: Final = 3072  # about 10 kB each
+MAX_TIMERS: Final = 2048  # about 10 kB each
 # Keys of a config that describe how it is stored; the modes say it instead.
 STORAGE_KEYS: Final = frozenset({"quantization_config", "compression_config", "hf_quant_config"})
 

@@ -27,9 +27,10 @@ from service.questions.spoken import Kinds, as_meant, kinds_of
 from service.questions.values import WHOLE
 
 MOST_ANSWERS = 4096
-MOST_ANSWERS_BYTES = 64 << 20
-# Bytes of memory for one of an answer as JSON: the text, and the values it was written from (8.1 on 90 answers).
-BYTES_PER_JSON_BYTE = 8
+MOST_ANSWERS_BYTES = 40 << 20
+# Bytes of memory for one of an answer as JSON: the text, and the values it was written from (1.8 on 300 answers of
+# `/size` that were let go, by tracemalloc; up to 2.0 of other questions by the sizes of their objects). So 1,000 stay.
+BYTES_PER_JSON_BYTE = 3
 Key = tuple[str, bytes, int, date]  # a question's name, its canonical form, the catalog's revision, the day
 # Neither how an answer is written nor which catalog it must be from changes it.
 BESIDE_THE_QUESTION = frozenset({*Writing.model_fields, "catalog_revision"})
