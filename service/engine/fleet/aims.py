@@ -18,10 +18,10 @@ from service.engine.fleet.costs import Fleet, cheapest, cheapest_of_each_size, l
 from service.engine.fleet.questions import FREE, Budget, Objective, Offer, SizeQuestion
 from service.engine.fleet.results import Cost
 from service.engine.inputs import Gpu, Layout
+from service.engine.time.estimate import MOST_REPLICAS
 
 Merit = tuple[float, float]  # less is better
 NOTHING: Final[Merit] = (inf, inf)
-MOST_REPLICAS: Final = 1 << 24
 MOST_TOLD: Final = 4096  # fleets whose merit an aim remembers
 
 

@@ -89,14 +89,19 @@ class Ceilings:
             return None
         room, load = self.rooms.of(layout, is_own=is_own), question.load
         slots = ENDLESS_SLOTS if room is None else room.users(load.input_tokens + load.output_tokens)
-        traffic = traffic_of(load)
-        return Serving(
-            timing=timing,
-            traffic=traffic,
-            settings=scheduler_settings(resolved.settings, layout, resolved.rules, traffic),
-            streams=layout.data_parallel_size * layout.pipeline_parallel_size,
-            slots=slots,
-        )
+        return served_with(timing, resolved, layout, load, slots)
+
+
+def served_with(timing: Timing, resolved: Resolved, layout: Layout, load: Load, slots: int) -> Serving:
+    """Return how a layout serves a load with so many slots, before it is planned."""
+    traffic = traffic_of(load)
+    return Serving(
+        timing=timing,
+        traffic=traffic,
+        settings=scheduler_settings(resolved.settings, layout, resolved.rules, traffic),
+        streams=layout.data_parallel_size * layout.pipeline_parallel_size,
+        slots=slots,
+    )
 
 
 def unplanned(timing: Timing, layout: Layout, load: Load, max_num_batched_tokens: int) -> Serving:

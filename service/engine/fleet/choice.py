@@ -13,7 +13,7 @@ from functools import partial
 from math import inf, nextafter
 from typing import Final
 
-from service.engine.fleet.aims import MOST_REPLICAS, NOTHING, Aim, Merit, aim_for, aim_of
+from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_for, aim_of
 from service.engine.fleet.ceilings import Ceilings
 from service.engine.fleet.deployments import Deployment, deployment_of, explained, keeps_limits, plan_for, resolve_size
 from service.engine.fleet.estimates import hoped_replicas, may_be_enough, quickly_alone_s
@@ -30,6 +30,7 @@ from service.engine.fleet.turns import in_turn
 from service.engine.fleet.variants import Planner, budgets_for, roomiest, under_budgets, variants
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
+from service.engine.time.estimate import MOST_REPLICAS
 
 # Kernels may be so many times faster than the quick estimate.
 HOPED: Final = 2.0

@@ -14,14 +14,14 @@ from functools import cached_property
 from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Merit
-from service.engine.fleet.ceilings import timed_as, unplanned
+from service.engine.fleet.ceilings import served_with, timed_as, unplanned
 from service.engine.fleet.planned import held_of
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.ranking import ALIKE
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.variants import BATCHED_WHY, batched_tokens, budgets_for, with_chosen
 from service.engine.inputs import Layout, Limits, Load
-from service.engine.time.batching import Serving, scheduler_settings
+from service.engine.time.batching import Serving
 from service.engine.time.carried import needs_time
 from service.engine.time.demand import Demand, Users, demand_of, wanted_of
 from service.engine.time.estimate import alone_s, pace_s
@@ -31,7 +31,6 @@ from service.engine.time.roomy import BOUNDLESS, forgiving
 from service.engine.time.samples import ScheduleResult, whole
 from service.engine.time.simulation import Machine
 from service.engine.time.steps import StepTimers, Timing
-from service.engine.time.traffic import traffic_of
 
 PERCENTILE: Final = 95.0  # at which deployments are told apart
 # At which a small sample of a share is beyond a time only where a large one surely is at the 95th.
@@ -218,15 +217,10 @@ def _surely_served(
     timing: Timing, resolved: Resolved, layout: Layout, load: Load, held: Callable[[int], int]
 ) -> Serving:
     """Return how a layout serves a load with as many slots as its cache surely fills."""
-    settings, traffic = resolved.settings, traffic_of(load)
+    settings = resolved.settings
     seqs = min(settings.max_num_seqs, int(SURELY_HELD * held(settings.max_num_seqs)))
-    return Serving(
-        timing=timing,
-        traffic=traffic,
-        settings=scheduler_settings(replace(settings, max_num_seqs=max(seqs, 1)), layout, resolved.rules, traffic),
-        streams=layout.data_parallel_size * layout.pipeline_parallel_size,
-        slots=seqs * layout.data_parallel_size,
-    )
+    surely = replace(resolved, settings=replace(settings, max_num_seqs=max(seqs, 1)))
+    return served_with(timing, surely, layout, load, seqs * layout.data_parallel_size)
 
 
 def soonest_first(
