@@ -13,6 +13,7 @@ from pydantic import Field
 
 from service.catalog.engine_rows import Entry, Listed, Tables, UniqueKeys, Values, checked, tables_of
 from service.engine.derived import derived
+from service.engine.engines.registry import engine_named
 from service.engine.engines.rules import (
     BatchDefaults,
     EngineRules,
@@ -259,6 +260,7 @@ def _converted(engine: EngineName, row: Complete[Values], entry: _Rules) -> Engi
         margin_bytes=gib(known[measured.margin_gib].value),
         source=listed[entry.source].url,
         measured_source=listed[measured.source].url,
+        plan=engine_named(engine).plan(row.since),
     )
 
 

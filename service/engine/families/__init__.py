@@ -13,6 +13,7 @@ from service.engine.families.parts.profiling import profiled
 from service.engine.families.parts.sizes import hidden_size
 from service.engine.families.registry import REGISTRY, Registry
 from service.engine.families.since import lacked_until
+from service.engine.families.vocabulary import vocabulary_adapted
 from service.engine.layers import TOWER, Architecture, Attention, DecoderLayer, Encoder, HeadDetails, Heads, Mlp
 
 __all__ = ["EXAMPLE_CLASS", "REGISTRY", "parse_architecture", "stated_quantization"]
@@ -102,6 +103,7 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         runs_in_float16=family.runs_in_float16,
         has_stages=family.has_stages,
         lacked_until=lacked_until(model.name),
+        vocabulary_adapted=vocabulary_adapted(model.name),
         last_vllm=family.last_vllm,
         measured_as=family.measured_as,
     )

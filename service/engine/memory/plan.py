@@ -246,7 +246,7 @@ def rank_weight_bytes(
     loaded = _loaded_bytes(model, checkpoint, layout, device, draft_of(model.architecture, settings))
     if not settings.max_loras:
         return loaded
-    return loaded + adapter_bytes(model.architecture, layout, settings.max_loras, settings.max_lora_rank)
+    return loaded + adapter_bytes(model.architecture, layout, settings.max_loras, settings.max_lora_rank, device)
 
 
 def _loaded_bytes(
