@@ -144,10 +144,10 @@ def _seen(question: RecommendQuestion, candidate: Candidate) -> ScheduleResult |
 
 def _rate(question: RecommendQuestion, candidate: Candidate) -> float | None:
     """Return the requests answered at the asked load; None where nobody times it. [1/s]."""
-    seen = _seen(question, candidate)
-    if question.load.request_rate_per_s is not None or seen is None:
+    if question.load.request_rate_per_s is not None:
         return question.load.request_rate_per_s
-    return candidate.deployment.full_replicas * seen.requests_per_s
+    state = candidate.deployment.with_times(question.timers).state()
+    return None if state is None else state.requests_per_s
 
 
 def _usd_per_million(question: RecommendQuestion, candidate: Candidate) -> float:

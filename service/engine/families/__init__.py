@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from service.engine.config_reader import MAX_COUNT, ConfigReader, is_list, is_mapping, text_reader
 from service.engine.errors import MissingConfigFieldError
+from service.engine.families.incomplete import all_missing
 from service.engine.families.llama import EXAMPLE_CLASS
 from service.engine.families.parts.biases import stated_biases
 from service.engine.families.parts.context import context_lengths
@@ -27,8 +28,16 @@ def parse_architecture(config: Mapping[str, object], registry: Registry = REGIST
 
     Raises:
         UnsupportedModelError: an architecture, layer type or option without a rule, by its name.
-        MissingConfigFieldError: a field that the rules need and the config does not state.
+        MissingConfigFieldError: fields that the rules need and the config does not state, all of them.
     """
+    try:
+        return _architecture(config, registry)
+    except MissingConfigFieldError as first:
+        raise all_missing(config, first, lambda tried: _architecture(tried, registry)) from None
+
+
+def _architecture(config: Mapping[str, object], registry: Registry) -> Architecture:
+    """Return what a config describes; refuse the first field that is not stated."""
     name = _architecture_name(config)
     outer = registry.family(name)
     inner = registry.language_model(config, outer)

@@ -15,6 +15,7 @@ from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import Carried, carried, deciding_replica, fewest_replicas, keeps
 from service.engine.time.demand import Arrivals, Demand, demand_of, kind_of, wanted_of
 from service.engine.time.replica import Replica, measured_for, timed
+from service.engine.time.results import LoadState
 from service.engine.time.roomy import may_be_paced, share_of
 from service.engine.time.samples import ScheduleResult
 from service.engine.time.steps import StepTimers
@@ -56,14 +57,6 @@ class Deployment:
         return self.replicas * self.plan.layout.gpus_per_replica
 
     @property
-    def full_replicas(self) -> float:
-        """Return the replicas, were all as full as the fullest that `seen` looks at: users may not divide evenly."""
-        if not self.is_asked or not self.replicas:
-            return float(self.replicas)
-        demand = demand_of(self.load)
-        return demand.amount / demand.per_replica(self.replicas).amount
-
-    @property
     def is_feasible(self) -> bool:
         """Return whether the load is carried."""
         return self.replicas > 0
@@ -86,6 +79,16 @@ class Deployment:
         if self.load.num_prompts is None:
             return self.replica.seen(share, measured_for(self.limits))
         return self.replica.benchmarked(share, ceil(self.load.num_prompts / self.replicas))
+
+    def state(self) -> LoadState | None:
+        """Return the state of all replicas at the asked load; None where nobody times it, or nobody asked."""
+        if self.replica is None or not self.replicas or not self.is_asked:
+            return None
+        asked = demand_of(self.load)
+        if self.load.num_prompts is None:
+            return self.replica.together(asked, self.replicas, measured_for(self.limits))
+        seen = self.replica.benchmarked(asked.per_replica(self.replicas), ceil(self.load.num_prompts / self.replicas))
+        return seen.state(asked.amount / asked.per_replica(self.replicas).amount)
 
     def with_times(self, timers: StepTimers | None) -> "Deployment":
         """Return the same deployment with its times, where only memory decided so far."""

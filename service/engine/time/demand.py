@@ -52,6 +52,22 @@ class Users(Demand):
         """Return the users of the fullest replica."""
         return Users(ceil(self.concurrent_requests / replicas))
 
+    def shares(self, replicas: int, streams: int) -> tuple[tuple[float, "Users"], ...]:
+        """Return the fullest streams, and those with one user less.
+
+            full = users - streams x (most - 1), of all streams of all replicas
+
+        >>> Users(5).shares(replicas=1, streams=4)
+        ((0.4, Users(concurrent_requests=5)), (0.75, Users(concurrent_requests=4)))
+        """
+        fullest, every = self.per_replica(replicas), replicas * streams
+        most = ceil(self.concurrent_requests / every)
+        full = self.concurrent_requests - every * (most - 1)
+        first = (full * most / fullest.concurrent_requests, fullest)
+        if full == every or most == 1:
+            return (first,)
+        return first, ((every - full) / streams, Users((most - 1) * streams))
+
     def planned(self, headroom: Headroom) -> "Users":
         """Return ceil(users x (1 + headroom)), at least 1."""
         return Users(max(ceil(self.concurrent_requests * (1 + headroom.headroom_fraction)), 1))
@@ -141,6 +157,10 @@ class Arrivals(Demand):
     def per_replica(self, replicas: int) -> "Arrivals":
         """Return an even share of the arrivals."""
         return Arrivals(self.request_rate_per_s / replicas)
+
+    def shares(self, replicas: int, streams: int) -> tuple[tuple[float, "Arrivals"], ...]:  # noqa: ARG002 - all even
+        """Return an even share for each."""
+        return ((float(replicas), self.per_replica(replicas)),)
 
     def planned(self, headroom: Headroom) -> "Arrivals":
         """Return rate x (1 + headroom)."""

@@ -11,7 +11,7 @@ from service.engine.time.batching import BlockPool, Serving, block_pool, serving
 from service.engine.time.demand import Demand, Users
 from service.engine.time.drafting import with_drafts
 from service.engine.time.estimate import HOPELESS, SAFE, pace_s, tells_pace
-from service.engine.time.results import Bracket, Violation
+from service.engine.time.results import Bracket, LoadState, Violation
 from service.engine.time.samples import ScheduleResult, warm_up_length, whole
 from service.engine.time.search import search
 from service.engine.time.simulation import Machine
@@ -75,6 +75,17 @@ class Replica:
         return self.simulations.results.get_or(
             (self.key, demand, measured), lambda: demand.seen(self._served(demand, measured), self.serving)
         )
+
+    def together(self, asked: Demand, replicas: int, measured: int) -> LoadState:
+        """Return the state of so many equal replicas that share a demand, in parts where it does not divide evenly.
+
+        Args:
+            asked: of all of them.
+            replicas: how many there are. [count]
+            measured: requests that are measured. [count]
+        """
+        shares = asked.shares(replicas, self.serving.streams)
+        return LoadState.of_all([self.seen(share, measured).state(count) for count, share in shares])
 
     def benchmarked(self, demand: Demand, num_prompts: int) -> ScheduleResult:
         """Return what a benchmark prints that sends so many prompts to an idle engine: ramp and drain included.

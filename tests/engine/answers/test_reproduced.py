@@ -24,6 +24,10 @@ def test_gpus_without_bfloat16_say_so_in_the_command(client: TestClient) -> None
         sized = answer(client, "size", model="llama-3.1-8b", gpu=gpu, **load(2, 500, 100))
         assert "--dtype half" in sized["command"]
         assert sized["weight_format"] == "fp16"
+        listed = answer(client, "recommend", model="llama-3.1-8b", gpus=gpu, objective="gpus", **load(2, 500, 100))
+        [option] = listed["options"]
+        counts = {each["weight_format"]: each["gpus"] for each in (option, *option["alternatives"])}
+        assert counts["fp16"] == sized["gpus"]
 
 
 def test_the_command_names_the_checkpoint_that_was_sized(client: TestClient) -> None:
