@@ -12,6 +12,7 @@ from packaging.version import Version
 from pydantic import Field
 
 from service.catalog.engine_rows import Entry, Listed, Tables, UniqueKeys, Values, checked, tables_of
+from service.catalog.static_reserves import Reserve
 from service.engine.derived import derived
 from service.engine.engines.registry import engine_named
 from service.engine.engines.rules import (
@@ -21,7 +22,6 @@ from service.engine.engines.rules import (
     GraphTerms,
     gib,
 )
-from service.engine.engines.static_share import PromptObstacle, ReserveTier, StaticReserve
 from service.engine.engines.versions import Complete, changed, read_version
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import EngineName
@@ -35,57 +35,6 @@ class _Tier(Entry):
     except_names: tuple[str, ...]
     max_num_batched_tokens: Annotated[int, Field(gt=0)]
     max_num_seqs: Annotated[int, Field(gt=0)]
-
-
-class _ReserveTier(Entry):
-    at_least_memory_gib: Amount
-    reserved_mib: Amount
-    mib_per_rank: Amount
-    captured: tuple[int, int] = (0, 0)  # requests of the largest graph, below four ranks and from there on
-
-    def tier(self) -> ReserveTier:
-        """Return the same in bytes."""
-        return ReserveTier(
-            at_least_memory_bytes=gib(self.at_least_memory_gib),
-            reserved_bytes=gib(self.reserved_mib / KIB),
-            bytes_per_rank=gib(self.mib_per_rank / KIB),
-            captured=self.captured[0],
-            captured_of_four=self.captured[1],
-        )
-
-
-class _Reserve(Entry):
-    """What a version reserves where nobody states a share."""
-
-    tiers: tuple[_ReserveTier, ...]
-    shares_by_ranks: dict[int, float] = Field(default_factory=dict)
-    mib_per_chunk_token: Amount = 0
-    mib_per_captured: Amount = 0
-    has_least: bool = False
-    draft_mib: Amount = 0
-    ngram_draft_mib: Amount = 0
-    copies_mib: Amount = 0
-    mib_per_copy_and_captured: Amount = 0
-    sees_vision: bool = False
-    caps_captured: bool = False
-    prompts_uncaptured_for: frozenset[PromptObstacle] | None = None
-
-    def reserve(self) -> StaticReserve:
-        """Return the same in bytes."""
-        return StaticReserve(
-            tiers=tuple(tier.tier() for tier in self.tiers),
-            shares_by_ranks=self.shares_by_ranks,
-            bytes_per_chunk_token=gib(self.mib_per_chunk_token / KIB),
-            bytes_per_captured=gib(self.mib_per_captured / KIB),
-            has_least=self.has_least,
-            draft_bytes=gib(self.draft_mib / KIB),
-            ngram_draft_bytes=gib(self.ngram_draft_mib / KIB),
-            copies_bytes=gib(self.copies_mib / KIB),
-            bytes_per_copy_and_captured=gib(self.mib_per_copy_and_captured / KIB),
-            sees_vision=self.sees_vision,
-            caps_captured=self.caps_captured,
-            prompts_uncaptured_for=self.prompts_uncaptured_for,
-        )
 
 
 class Constant(Entry):
@@ -145,7 +94,7 @@ class _Rules(Entry):
     """Everything that holds for a version."""
 
     default_gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)]
-    static_reserve: _Reserve | None = None
+    static_reserve: Reserve | None = None
     graph_accounting: GraphAccounting
     steps_planned_ahead: Annotated[int, Field(ge=0)]
     peak_includes_graphs: bool = False
