@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
+from math import inf
 from typing import Literal
 
 from service.engine.derived import Derived
@@ -108,6 +109,22 @@ class EngineSettings:
     swa_full_tokens_ratio: float | None = None  # SGLang: slots of windowed layers to those of full ones [fraction]
 
 
+@dataclass(slots=True)
+class Alike:
+    """The numbers of users between which what was chosen stays so, and nothing else takes fewer replicas."""
+
+    fewest: int = 1
+    most: float = inf
+
+    def looked_at(self, fewest: int) -> None:
+        """Take note of a count of replicas that is no smaller from so many users on."""
+        self.fewest = max(self.fewest, fewest)
+
+    def chosen(self, most: int) -> None:
+        """Take note of replicas that carry so many users."""
+        self.most = min(self.most, most)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """What users send. Exactly one of concurrency and rate is set."""
@@ -125,6 +142,7 @@ class Load:
     num_prompts: int | None = None  # of a benchmark, the first and the last included; None: a steady state
     arrival: Arrival | None = None  # how prompts come; None: steady, or as a benchmark of the same terms sends them
     phase: Phase = "both"  # which part of a request a replica serves
+    alike: Alike | None = field(default=None, repr=False, compare=False)  # takes note, where somebody wants to know
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

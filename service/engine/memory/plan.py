@@ -11,6 +11,7 @@ from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.layers import Architecture, DraftHead
+from service.engine.memory.activation import alike_in_memory
 from service.engine.memory.adapters import adapter_bytes
 from service.engine.memory.cache_shape import shape_of
 from service.engine.memory.drafts import draft_of
@@ -146,11 +147,17 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
     )
 
 
-@derived(256)
 def ledger_of(
     model: ModelFacts, checkpoint: Checkpoint, gpu: Gpu, layout: Layout, settings: EngineSettings, rules: EngineRules
 ) -> MemoryPerGpu:
-    """Return everything on one GPU that adds up to its memory; lengths do not enter."""
+    """Return everything on one GPU that adds up to its memory; lengths of requests do not enter."""
+    return _ledger_of(model, checkpoint, gpu, layout, alike_in_memory(model.architecture, settings), rules)
+
+
+@derived(256)
+def _ledger_of(
+    model: ModelFacts, checkpoint: Checkpoint, gpu: Gpu, layout: Layout, settings: EngineSettings, rules: EngineRules
+) -> MemoryPerGpu:
     return memory_per_gpu(
         architecture=model.architecture,
         rank_weight_bytes=rank_weight_bytes(model, checkpoint, layout, settings, device_of(gpu, rules)),
