@@ -56,6 +56,8 @@ def _sized(question: SizeQuestion) -> Sizing:
 def _size_whole(question: SizeQuestion) -> Sizing:
     """Return the sizing of replicas that read and decode."""
     chosen = best(deployments(question), question)
+    if question.load.alike is not None:
+        question.load.alike.chosen(chosen.wanted_at_most(question.headroom))
     smaller = next_smaller(question, chosen)
     deployment = chosen.with_times(question.timers)
     told = figures(deployment, deployment.capacity)

@@ -10,7 +10,7 @@ from service.engine.fleet.pacing import as_paced, may_pace, paced_replicas, with
 from service.engine.fleet.planned import surely_planned
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved, longest_request, resolve
-from service.engine.inputs import Layout, Limits, Load
+from service.engine.inputs import Headroom, Layout, Limits, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import Carried, carried, deciding_replica, fewest_replicas, keeps
 from service.engine.time.demand import Arrivals, Demand, demand_of, kind_of, wanted_of
@@ -70,6 +70,10 @@ class Deployment:
     def share(self) -> Demand | None:
         """Return what is asked of each replica when all share the load evenly; None where nobody asked, or of none."""
         return demand_of(self.load).per_replica(self.replicas) if self.is_asked and self.replicas else None
+
+    def wanted_at_most(self, headroom: Headroom) -> int:
+        """Return the most users that memory alone lets so many replicas carry, with headroom but without spares."""
+        return (self.replicas - headroom.spare_replicas) * self.capacity.max_concurrent_requests
 
     def seen(self) -> ScheduleResult | None:
         """Return what users of one replica see when all share the load evenly; None where nobody times it."""

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Final, Generic, TypeVar, cast
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_for
+from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import Objective, SizeQuestion
 
 Outcome = TypeVar("Outcome")
@@ -69,6 +70,18 @@ def noted_aim(objective: Objective, question: SizeQuestion, priced: Aim | None =
     return NotedAim(objective=objective, gpu=aim.gpu, offers=aim.offers, budget=aim.budget, merits=aim.merits)
 
 
+def note_most_users(question: SizeQuestion, aim: Aim, outcome: Sequence[Deployment]) -> None:
+    """Take note of the users that the roomiest of the best carries, where somebody wants to know."""
+    feasible = [each for each in outcome if each.is_feasible] if question.load.alike is not None else []
+    if question.load.alike is None or not feasible:
+        return
+    best = min(aim.merit(each.layout, each.replicas) for each in feasible)
+    carried = (
+        each.wanted_at_most(question.headroom) for each in feasible if aim.merit(each.layout, each.replicas) == best
+    )
+    question.load.alike.chosen(max(carried))
+
+
 def recalled(
     question: SizeQuestion,
     way: Hashable,
@@ -88,14 +101,17 @@ def recalled(
         priced: an aim of the same objective, GPU and offers, whose prices are shared; None: of its own.
     """
     if objective == "latency" or question.is_of_memory:
-        return search(priced or aim_for(question, objective))
+        aim = priced or aim_for(question, objective)
+        outcome = search(aim)
+        note_most_users(question, aim, cast("Sequence[Deployment]", outcome))
+        return outcome
     priceless = replace(question, offers=(), left_out_offers=(), flags=frozenset())
     kept = question.model.derived.by("searches", MOST_KEPT)
     key = (way, objective, priceless)
     before = cast("_Made[Outcome] | None", kept.get(key))
     if before is not None and before.ends_alike(aim_for(question, objective), at_most):
         return before.outcome
-    aim = noted_aim(objective, question, priced)
-    outcome = search(aim)
-    kept.put(key, _Made(outcome=outcome, at_most=at_most, noted=aim.noted))
+    noting = noted_aim(objective, question, priced)
+    outcome = search(noting)
+    kept.put(key, _Made(outcome=outcome, at_most=at_most, noted=noting.noted))
     return outcome
