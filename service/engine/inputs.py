@@ -97,6 +97,7 @@ class EngineSettings:
     max_num_seqs: int
     block_size: int | None = None  # [tokens]; None lets the engine choose
     kv_cache_memory_bytes: int | None = None  # the pool is given, not derived
+    is_share_open: bool = False  # nobody states the share, and the engine's own depends on what runs
     is_checkpoints_cache_dtype: bool = False  # the checkpoint itself declares this dtype of the cache
     enable_prefix_caching: bool = True
     enforce_eager: bool = False

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from service.engine.answers.advice import binding_constraint, would_fit
+from service.engine.answers.advice import binding_constraint, unlimited_waits, would_fit
 from service.engine.answers.assumptions import size_assumptions
 from service.engine.answers.confidence import at, confidence_of, median_only, stated_in
 from service.engine.answers.described import Described, described
@@ -75,7 +75,12 @@ def _size_whole(question: SizeQuestion) -> Sizing:
         reuse=reuse_of(deployment, told, by_price),
         assumptions=size_assumptions(question, deployment),
         **_with_warnings(
-            described(question, deployment, told), (*notches(question, chosen), *on_paid_gpus(question, chosen))
+            described(question, deployment, told),
+            (
+                *unlimited_waits(question.limits, told.latency if deployment.load.phase == "both" else None),
+                *notches(question, chosen),
+                *on_paid_gpus(question, chosen),
+            ),
         ),
     )
 

@@ -150,6 +150,7 @@ def _settings(
     keeps_prefixes, prefix_notes = _prefix_caching(model, stated, rules, device_of(gpu, rules))
     settings = EngineSettings(
         gpu_memory_utilization=utilization,
+        is_share_open=stated.gpu_memory_utilization is None and rules.static_reserve is not None,
         kv_cache_dtype="auto",
         max_model_len=model.architecture.default_max_model_len,
         max_num_batched_tokens=batched_tokens,

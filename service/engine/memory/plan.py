@@ -23,6 +23,7 @@ from service.engine.memory.separate_pools import (
     plan_separate_pools,
     separate_pools,
 )
+from service.engine.memory.share import with_own_share
 from service.engine.memory.shared_pool import Growing, in_flight_tokens, plan_kv_cache, requests_held
 from service.engine.memory.weights import num_active_parameters, num_parameters, rank_weights
 from service.engine.patience import go_on
@@ -119,6 +120,7 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
     """
     go_on()
     architecture, context_tokens = model.architecture, input_tokens + output_tokens
+    settings = with_own_share(architecture, gpu, layout, settings, rules)
     memory = ledger_of(model, checkpoint, gpu, layout, settings, rules)
     pool = _Pool(
         architecture=architecture,
@@ -251,7 +253,7 @@ def rank_weight_bytes(
     loaded = _loaded_bytes(model, checkpoint, layout, device, draft_of(model.architecture, settings))
     if not settings.max_loras:
         return loaded
-    return loaded + adapter_bytes(model.architecture, layout, settings.max_loras, settings.max_lora_rank)
+    return loaded + adapter_bytes(model.architecture, layout, settings.max_loras, settings.max_lora_rank, device)
 
 
 def _loaded_bytes(
