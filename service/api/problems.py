@@ -165,8 +165,8 @@ async def _engine(_request: Request, error: EngineError) -> Response:
 def engine_problem(error: EngineError) -> Response:
     """Return the problem of a question that the engine refuses."""
     kind = ENGINE_KINDS.get(type(error), "cannot-size")
-    field = FieldProblem(field=error.field, detail=error.detail, accepted=error.accepted)
-    return problem_response(422, kind, error.detail, [field])
+    fields = [FieldProblem(field=e.field, detail=e.detail, accepted=e.accepted) for e in (error, *error.others)]
+    return problem_response(422, kind, error.detail, fields)
 
 
 async def _not_in_catalog(request: Request, error: NotInCatalogError) -> Response:

@@ -12,12 +12,15 @@ EngineError
 class EngineError(ValueError):
     """A question the engine refuses, with the field at fault and what would be accepted."""
 
-    def __init__(self, detail: str, *, field: str, accepted: str | None = None) -> None:
-        """Keep the sentence, the name of the field at fault, and what would be accepted."""
+    def __init__(
+        self, detail: str, *, field: str, accepted: str | None = None, others: tuple["EngineError", ...] = ()
+    ) -> None:
+        """Keep the sentence, the name of the field at fault, what would be accepted, and what else is at fault."""
         super().__init__(detail)
         self.detail = detail
         self.field = field
         self.accepted = accepted
+        self.others = others
 
 
 class UnsupportedModelError(EngineError):

@@ -4,6 +4,7 @@ from typing import TypedDict
 
 from service.engine.answers.advice import doubtful_limits
 from service.engine.answers.results import PerReplica, Saturation
+from service.engine.engines.device import Device
 from service.engine.fleet.aims import aim_of
 from service.engine.fleet.arguments import names_drafter, unnamed_settings
 from service.engine.fleet.command import launch
@@ -177,7 +178,16 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
         + (spread,) * (plan.layout.decode_context_parallel_size > 1)
         + (packed,) * _spreads_unpacked_latents(plan)
         + _image_warnings(plan)
+        + _wheel_warnings(plan.device)
     )
+
+
+def _wheel_warnings(device: Device) -> tuple[str, ...]:
+    """Return what a reader must know where published builds have no kernels for the GPU's generation."""
+    if not device.is_vllm_on_cuda or device.capability >= device.plan.first_capability:
+        return ()
+    told = f"published wheels and images of {device.engine} are built with CUDA 13 and have no kernels for compute"
+    return (f"{told} capability {device.dotted}: build it with CUDA 12, or take engine_version 0.19",)
 
 
 def _image_warnings(plan: MemoryPlan) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from service.engine.inputs import Layout, Limits
 MOST_TRIED: Final = 3
 MANY_GPUS: Final = 64
 NOTCH: Final = 1.25
-WORTH_TELLING: Final = 0.5  # of the GPUs, that a notch leaves at most
+WORTH_TELLING: Final = 2 / 3  # of the GPUs, that a notch leaves at most
 
 
 def next_smaller(question: SizeQuestion, chosen: Deployment) -> Deployment | None:

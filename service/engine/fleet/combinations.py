@@ -5,6 +5,9 @@ from dataclasses import dataclass, replace
 from math import inf
 from sys import float_info
 
+from service.engine.engines.device import device_of
+from service.engine.engines.kernels import refuses_bfloat16
+from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.questions import Budget, RecommendQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.shortlist import stays_in_server, usual_formats
 from service.engine.inputs import Gpu, KvCacheDtype, WeightFormat
@@ -25,10 +28,24 @@ def combinations(question: RecommendQuestion) -> Iterator[Combination]:
     published = tuple(dict.fromkeys(each.weight_format for each in question.model.checkpoints))
     dtypes: tuple[KvCacheDtype | None, ...] = question.kv_cache_dtypes or (stated.kv_cache_dtype,)
     for gpu in question.gpus:
-        own = tuple(usual_formats(question.model, gpu)) if question.is_shortlist else published
+        if question.is_shortlist:
+            own = tuple(usual_formats(question.model, gpu))
+        else:
+            own = tuple(dict.fromkeys(_as_loaded(question, gpu, each) for each in published))
         for weight_format in formats or own:
             for dtype in dtypes:
                 yield Combination(gpu=gpu, settings=replace(stated, weight_format=weight_format, kv_cache_dtype=dtype))
+
+
+def _as_loaded(question: RecommendQuestion, gpu: Gpu, weight_format: WeightFormat) -> WeightFormat:
+    """Return what the engine makes of a format that nobody named: float16 of the model's own on a GPU that was named.
+
+    Only there: nobody is sent to GPUs without bfloat16 who did not ask for them.
+    """
+    architecture = question.model.architecture
+    is_own = weight_format == own_checkpoint(question.model).weight_format == "bf16"
+    is_half = is_own and architecture.dtype == "bfloat16" and architecture.runs_in_float16
+    return "fp16" if is_half and refuses_bfloat16(device_of(gpu, question.rules)) else weight_format
 
 
 def _named_formats(question: RecommendQuestion) -> tuple[WeightFormat, ...]:

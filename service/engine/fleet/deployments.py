@@ -10,11 +10,12 @@ from service.engine.fleet.pacing import as_paced, may_pace, paced_replicas, with
 from service.engine.fleet.planned import surely_planned
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved, longest_request, resolve
-from service.engine.inputs import Layout, Limits, Load
+from service.engine.inputs import Headroom, Layout, Limits, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import Carried, carried, fewest_replicas, keeps
 from service.engine.time.demand import Arrivals, Demand, demand_of, kind_of, wanted_of
 from service.engine.time.replica import Replica, timed
+from service.engine.time.results import LoadState
 from service.engine.time.roomy import may_be_paced, share_of
 from service.engine.time.samples import ScheduleResult
 from service.engine.time.server import measured_for
@@ -57,14 +58,6 @@ class Deployment:
         return self.replicas * self.plan.layout.gpus_per_replica
 
     @property
-    def full_replicas(self) -> float:
-        """Return the replicas, were all as full as the fullest that `seen` looks at: users may not divide evenly."""
-        if not self.is_asked or not self.replicas:
-            return float(self.replicas)
-        demand = demand_of(self.load)
-        return demand.amount / demand.per_replica(self.replicas).amount
-
-    @property
     def is_feasible(self) -> bool:
         """Return whether the load is carried."""
         return self.replicas > 0
@@ -79,6 +72,10 @@ class Deployment:
         """Return what is asked of each replica when all share the load evenly; None where nobody asked, or of none."""
         return demand_of(self.load).per_replica(self.replicas) if self.is_asked and self.replicas else None
 
+    def wanted_at_most(self, headroom: Headroom) -> int:
+        """Return the most users that memory alone lets so many replicas carry, with headroom but without spares."""
+        return (self.replicas - headroom.spare_replicas) * self.capacity.max_concurrent_requests
+
     def seen(self) -> ScheduleResult | None:
         """Return what users of one replica see when all share the load evenly; None where nobody times it."""
         if self.replica is None or not self.replicas:
@@ -87,6 +84,16 @@ class Deployment:
         if self.load.num_prompts is None:
             return self.replica.seen(share, measured_for(self.limits))
         return self.replica.benchmarked(share, ceil(self.load.num_prompts / self.replicas))
+
+    def state(self) -> LoadState | None:
+        """Return the state of all replicas at the asked load; None where nobody times it, or nobody asked."""
+        if self.replica is None or not self.replicas or not self.is_asked:
+            return None
+        asked = demand_of(self.load)
+        if self.load.num_prompts is None:
+            return self.replica.together(asked, self.replicas, measured_for(self.limits))
+        seen = self.replica.benchmarked(asked.per_replica(self.replicas), ceil(self.load.num_prompts / self.replicas))
+        return seen.state(asked.amount / asked.per_replica(self.replicas).amount)
 
     def with_times(self, timers: StepTimers | None) -> "Deployment":
         """Return the same deployment with its times, where only memory decided so far."""

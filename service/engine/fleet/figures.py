@@ -6,6 +6,7 @@ from service.engine.fleet.deployments import Deployment
 from service.engine.time.carried import Carried
 from service.engine.time.demand import Users
 from service.engine.time.results import Latency, LoadState
+from service.engine.time.samples import ScheduleResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,7 @@ def figures(deployment: Deployment, of_one: Carried, rates: Rates | None = None)
         rate = at_most.requests_per_s if at_most else 0.0
     rates = rates or Rates(of_one=rate, of_all=replicas * rate)
     seen = deployment.seen() if deployment.is_asked else at_most
+    at_load = _state(deployment, at_most)
     alone = replica.alone()
     return Figures(
         of_one=of_one,
@@ -60,5 +62,12 @@ def figures(deployment: Deployment, of_one: Carried, rates: Rates | None = None)
         output_tokens_per_s=rates.of_one * (alone.output_tokens_per_s / alone.requests_per_s),
         queue_diverges_at_requests_per_s=replicas * max(replica.saturation_rate, rate),
         latency=seen.latency(replica.timing.basis, deployment.limits.percentile) if seen else None,
-        at_load=seen.state(deployment.full_replicas) if seen else None,
+        at_load=at_load,
     )
+
+
+def _state(deployment: Deployment, at_most: ScheduleResult | None) -> LoadState | None:
+    """Return the state at the asked load, or else at the largest one."""
+    if deployment.is_asked or at_most is None:
+        return deployment.state()
+    return at_most.state(deployment.replicas)

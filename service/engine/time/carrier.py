@@ -47,6 +47,15 @@ class Demand(ABC):
         """Return the share of the fullest of so many equal replicas."""
 
     @abstractmethod
+    def shares(self, replicas: int, streams: int) -> tuple[tuple[float, Self], ...]:
+        """Return replicas that are asked alike, the fullest first: how many, in parts of one, and the share of each.
+
+        Args:
+            replicas: that share the demand. [count]
+            streams: of each. [count]
+        """
+
+    @abstractmethod
     def planned(self, headroom: Headroom) -> Self:
         """Return the demand to plan for, with the share that is kept free on top of it."""
 

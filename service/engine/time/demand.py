@@ -1,11 +1,11 @@
 """How much is asked of replicas: users who always have one request in flight, or arrivals that come on their own."""
 
-from dataclasses import dataclass
-from math import ceil
+from dataclasses import dataclass, field
+from math import ceil, floor
 from typing import ClassVar, Final
 
 from service.engine.errors import InvalidQuestionError
-from service.engine.inputs import Headroom, Limits, Load
+from service.engine.inputs import Alike, Headroom, Limits, Load
 from service.engine.time.batching import Serving
 from service.engine.time.carrier import Carrier, Demand
 from service.engine.time.estimate import SAFE, in_flight, kept_pace, read_rate, throughput
@@ -36,6 +36,7 @@ class Users(Demand):
     """
 
     concurrent_requests: int
+    alike: Alike | None = field(default=None, repr=False, compare=False)
     may_queue: ClassVar[bool] = False
 
     @classmethod
@@ -52,9 +53,37 @@ class Users(Demand):
         """Return the users of the fullest replica."""
         return Users(ceil(self.concurrent_requests / replicas))
 
+    def shares(self, replicas: int, streams: int) -> tuple[tuple[float, "Users"], ...]:
+        """Return the fullest streams, and those with one user less.
+
+            full = users - streams x (most - 1), of all streams of all replicas
+
+        >>> Users(5).shares(replicas=1, streams=4)
+        ((0.4, Users(concurrent_requests=5)), (0.75, Users(concurrent_requests=4)))
+        """
+        fullest, every = self.per_replica(replicas), replicas * streams
+        most = ceil(self.concurrent_requests / every)
+        full = self.concurrent_requests - every * (most - 1)
+        first = (full * most / fullest.concurrent_requests, fullest)
+        if full == every or most == 1:
+            return (first,)
+        return first, ((every - full) / streams, Users((most - 1) * streams))
+
     def planned(self, headroom: Headroom) -> "Users":
         """Return ceil(users x (1 + headroom)), at least 1."""
-        return Users(max(ceil(self.concurrent_requests * (1 + headroom.headroom_fraction)), 1))
+        return Users(max(ceil(self.concurrent_requests * (1 + headroom.headroom_fraction)), 1), self.alike)
+
+    def replicas(self, of_one: float) -> int:
+        """Return the replicas that carry these users, and take note of the fewest users who take as many.
+
+        >>> alike = Alike()
+        >>> Users(10, alike).replicas(4), alike.fewest
+        (3, 9)
+        """
+        needed = max(ceil(self.concurrent_requests / of_one), 1)
+        if self.alike is not None:
+            self.alike.looked_at(floor((needed - 1) * of_one) + 1)
+        return needed
 
     @classmethod
     def grid(cls, carrier: Carrier, limits: Limits) -> Grid:
@@ -141,6 +170,10 @@ class Arrivals(Demand):
     def per_replica(self, replicas: int) -> "Arrivals":
         """Return an even share of the arrivals."""
         return Arrivals(self.request_rate_per_s / replicas)
+
+    def shares(self, replicas: int, streams: int) -> tuple[tuple[float, "Arrivals"], ...]:  # noqa: ARG002 - all even
+        """Return an even share for each."""
+        return ((float(replicas), self.per_replica(replicas)),)
 
     def planned(self, headroom: Headroom) -> "Arrivals":
         """Return rate x (1 + headroom)."""
@@ -243,7 +276,7 @@ def users_of(load: Load) -> Users:
         InvalidQuestionError: neither was stated.
     """
     if load.concurrent_requests is not None:
-        return Users(load.concurrent_requests)
+        return Users(load.concurrent_requests, load.alike)
     if load.request_rate_per_s is None or load.request_duration_s is None:
         raise InvalidQuestionError(
             "no load was stated",

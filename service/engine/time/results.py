@@ -1,5 +1,6 @@
 """What simulations and searches return, in seconds and requests."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,6 +65,20 @@ class LoadState:
     queue_growth_per_s: float  # requests that wait more, every second; about 0 when the load is carried
     kv_cache_fraction: float  # most blocks in use at once
     preemptions_per_request: float
+
+    @classmethod
+    def of_all(cls, parts: Sequence["LoadState"]) -> "LoadState":
+        """Return the state of parts that run side by side: sums, the fullest cache, the mean request."""
+        answered = sum(part.requests_per_s for part in parts)
+        preempted = sum(part.requests_per_s * part.preemptions_per_request for part in parts)
+        return cls(
+            concurrent_requests=sum(part.concurrent_requests for part in parts),
+            requests_per_s=answered,
+            output_tokens_per_s=sum(part.output_tokens_per_s for part in parts),
+            queue_growth_per_s=sum(part.queue_growth_per_s for part in parts),
+            kv_cache_fraction=max(part.kv_cache_fraction for part in parts),
+            preemptions_per_request=preempted / answered if answered else 0.0,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from service.engine.inputs import Limits
 from service.engine.time.batching import BlockPool, Serving
 from service.engine.time.demand import Demand, Users
 from service.engine.time.estimate import HOPELESS, SAFE, pace_s, reach_of, tells_pace
-from service.engine.time.results import Bracket, Violation
+from service.engine.time.results import Bracket, LoadState, Violation
 from service.engine.time.samples import ScheduleResult, warm_up_length, whole
 from service.engine.time.search import search
 from service.engine.time.shared import Reach, Told
@@ -77,6 +77,17 @@ class Server:
         )
         self.simulations.shared.note(result.reach)
         return result
+
+    def together(self, asked: Demand, replicas: int, measured: int) -> LoadState:
+        """Return the state of so many equal replicas that share a demand, in parts where it does not divide evenly.
+
+        Args:
+            asked: of all of them.
+            replicas: how many there are. [count]
+            measured: requests that are measured. [count]
+        """
+        shares = asked.shares(replicas, self.serving.streams)
+        return LoadState.of_all([self.seen(share, measured).state(count) for count, share in shares])
 
     def benchmarked(self, demand: Demand, num_prompts: int) -> ScheduleResult:
         """Return what a benchmark prints that sends so many prompts to an idle engine: ramp and drain included.

@@ -23,3 +23,11 @@ def test_without_formats_those_of_the_models_checkpoints_are_in_question(asked: 
     formats = {each.weight_format for each in catalog.model("llama-3.1-8b").checkpoints}
 
     assert {each.settings.weight_format for each in combinations(question)} == formats
+
+
+def test_a_named_gpu_without_bfloat16_loads_what_the_engine_falls_back_to(asked: Asked, catalog: Snapshot) -> None:
+    of_16_bits = {"bf16", "fp16"}
+    for gpu, own in (("t4", "fp16"), ("v100", "fp16"), ("h100", "bf16")):
+        question = recommendation_of(asked(), catalog, gpu)
+
+        assert of_16_bits & {each.settings.weight_format for each in combinations(question)} == {own}

@@ -84,3 +84,18 @@ def test_streams_side_by_side_carry_as_many_times_one(catalog: Snapshot) -> None
 
     assert four.slots == 4 * one.slots
     assert four.seen(Users(40)).requests_per_s == pytest.approx(4 * one.seen(Users(10)).requests_per_s)
+
+
+@pytest.mark.parametrize(("asked", "replicas"), [(4, 1), (5, 1), (7, 1), (5, 2), (19, 2)])
+def test_users_that_do_not_divide_evenly_are_answered_by_full_streams_and_less_full_ones(
+    catalog: Snapshot, asked: int, replicas: int
+) -> None:
+    one = replica_on(plan_of(catalog, max_num_seqs=64))
+    four = replica_on(plan_of(catalog, Layout(pipeline_parallel_size=4), max_num_seqs=64))
+    streams = [asked // (4 * replicas) + (place < asked % (4 * replicas)) for place in range(4 * replicas)]
+    by_hand = sum(one.seen(Users(count)).requests_per_s for count in streams if count)
+    told, more = (four.together(Users(users), replicas, MEASURED) for users in (asked, asked + 1))
+
+    assert told.requests_per_s == pytest.approx(by_hand, rel=0.02)
+    assert told.concurrent_requests == pytest.approx(asked, rel=0.02)
+    assert more.requests_per_s > told.requests_per_s

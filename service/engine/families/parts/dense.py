@@ -36,9 +36,13 @@ class Dense:
     is_whole: bool = False
 
     def read(self, reader: ConfigReader, *, is_gated: bool) -> DenseMlp:
-        """Return the network that the config states; four times the stream's width where it states none."""
-        default, stated = 4 * hidden_size(reader), reader.raw(*WIDTH_NAMES)
-        size = self.width(reader, default if is_list(stated) else reader.positive(*WIDTH_NAMES, default=default))
+        """Return the network that the config states.
+
+        Where it states no width: four times the stream's, as plain networks have; gated ones have no such rule.
+        """
+        usual, stated = 4 * hidden_size(reader), reader.raw(*WIDTH_NAMES)
+        default = None if is_gated and self.width is as_stated else usual
+        size = self.width(reader, usual if is_list(stated) else reader.positive(*WIDTH_NAMES, default=default))
         has_bias = reader.flag("mlp_bias", "use_bias")
         return DenseMlp(
             intermediate_size=size,
