@@ -124,6 +124,10 @@ class Alike:
         """Take note of replicas that carry so many users."""
         self.most = min(self.most, most)
 
+    def join(self, other: "Alike") -> None:
+        """Take note of what another took note of."""
+        self.fewest, self.most = max(self.fewest, other.fewest), min(self.most, other.most)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:

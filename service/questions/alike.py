@@ -10,9 +10,10 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from service.engine.answers.alike import HALVED, Sized, lengths_of, sized
+from service.engine.answers.alike import HALVED, Sized, sized
 from service.engine.answers.noted import load_notes
 from service.engine.answers.results import Sizing
+from service.engine.fleet.alike import lengths_of
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.results import Assumption
 from service.engine.inputs import Load

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from service.engine.answers.alike import may_be_alike
 from service.engine.answers.other_levers import Other, size_beside
@@ -27,6 +27,11 @@ from service.questions.parts.prices import Priced
 from service.questions.refusals import RefusalError
 from service.questions.sources import Sources
 
+# Numbers of an answer that are the same whichever of equal deployments is taken.
+OF_ANY_TIME: Final = frozenset({
+    "gpus", "cost.usd_per_hour", "weights.weight_bytes", "weights.num_parameters", "weights.num_active_parameters",
+    "kv_cache.bytes_per_token",
+})  # fmt: skip
 OF_LOAD: Final = frozenset({"concurrent_requests", "input_tokens", "output_tokens"})
 
 
@@ -88,6 +93,14 @@ class SizeQuery(
             sentence = f"latency is none, and {stated[0]} cannot be answered without it"
             raise contradiction("latency", sentence, f"full, or no {stated[0]}")
         return value
+
+    @model_validator(mode="after")
+    def _without_time(self) -> Self:
+        """Leave out times where only a number is read that they do not change: they tell equals apart, no more."""
+        decides = (self.request_rate_per_s, self.ttft_s, self.tpot_s, self.disaggregated, self.confidence)
+        if self.field in OF_ANY_TIME and self.levers == "settings" and not any(decides):
+            self.__dict__["latency"] = "none"  # a question is frozen once it is read
+        return self
 
     @property
     def is_of_memory_alone(self) -> bool:

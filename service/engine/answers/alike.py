@@ -16,16 +16,13 @@ from service.engine.answers.load_levers import SHORTEST_TOKENS
 from service.engine.answers.noted import load_notes
 from service.engine.answers.results import Sizing
 from service.engine.answers.size import size
-from service.engine.arithmetic import ceil_div
+from service.engine.fleet.alike import BLOCK_TOKENS, Lengths, lengths_of
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.results import Assumption
-from service.engine.fleet.settings import longest_request, served_tokens
 from service.engine.inputs import Alike, Load
 from service.engine.memory.plan import keeps_separate_pools
 
-BLOCK_TOKENS: Final = 16
 HALVED: Final = "input_tokens"  # what the lever changes
-Lengths = tuple[int, int]  # blocks of a request, and the context that is served
 
 
 def may_be_alike(question: SizeQuestion) -> bool:
@@ -41,17 +38,6 @@ def may_be_alike(question: SizeQuestion) -> bool:
         and (settings.block_size or BLOCK_TOKENS) % BLOCK_TOKENS == 0
         and not keeps_separate_pools(question.model.architecture, question.rules)
     )
-
-
-def lengths_of(question: SizeQuestion, load: Load) -> Lengths:
-    """Return what requests that are alike have in common.
-
-    Raises:
-        InvalidQuestionError: they are longer than what the model accepts, or was stated.
-    """
-    context = load.input_tokens + load.output_tokens
-    served = served_tokens(question.model, question.settings, context, longest_request(load, context))
-    return ceil_div(context, BLOCK_TOKENS), served
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

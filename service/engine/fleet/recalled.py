@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final, Generic, TypeVar, cast
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_for
-from service.engine.fleet.deployments import Deployment
+from service.engine.fleet.alike import Search, found_alike, noted
 from service.engine.fleet.questions import Objective, SizeQuestion
 
 Outcome = TypeVar("Outcome")
@@ -70,16 +70,16 @@ def noted_aim(objective: Objective, question: SizeQuestion, priced: Aim | None =
     return NotedAim(objective=objective, gpu=aim.gpu, offers=aim.offers, budget=aim.budget, merits=aim.merits)
 
 
-def note_most_users(question: SizeQuestion, aim: Aim, outcome: Sequence[Deployment]) -> None:
-    """Take note of the users that the roomiest of the best carries, where somebody wants to know."""
-    feasible = [each for each in outcome if each.is_feasible] if question.load.alike is not None else []
-    if question.load.alike is None or not feasible:
-        return
-    best = min(aim.merit(each.layout, each.replicas) for each in feasible)
-    carried = (
-        each.wanted_at_most(question.headroom) for each in feasible if aim.merit(each.layout, each.replicas) == best
-    )
-    question.load.alike.chosen(max(carried))
+def _found_alike(
+    question: SizeQuestion, way: Hashable, at_most: Merit, search: Callable[[Aim], Outcome], aim: Aim
+) -> Outcome:
+    """Return what a search finds, taking note of the users for whom it does; a merit alone is told of other loads."""
+    look = cast("Search", search)
+    if isinstance(way, tuple):  # of `better`, which reads no more than how good it is
+        return cast("Outcome", found_alike(question, (way, at_most), look, aim))
+    outcome = look(aim)
+    noted(question, outcome, aim)
+    return cast("Outcome", outcome)
 
 
 def recalled(
@@ -102,9 +102,7 @@ def recalled(
     """
     if objective == "latency" or question.is_of_memory:
         aim = priced or aim_for(question, objective)
-        outcome = search(aim)
-        note_most_users(question, aim, cast("Sequence[Deployment]", outcome))
-        return outcome
+        return search(aim) if question.load.alike is None else _found_alike(question, way, at_most, search, aim)
     priceless = replace(question, offers=(), left_out_offers=(), flags=frozenset())
     kept = question.model.derived.by("searches", MOST_KEPT)
     key = (way, objective, priceless)

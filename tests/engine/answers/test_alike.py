@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from service.catalog.snapshot import Snapshot
-from service.engine.answers.alike import lengths_of, may_be_alike, sized
+from service.engine.answers.alike import may_be_alike, sized
 from service.engine.answers.noted import load_notes
 from service.engine.answers.size import size
+from service.engine.fleet.alike import lengths_of
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.inputs import Limits
 from service.questions.size import SizeQuery

@@ -195,8 +195,19 @@ def test_the_lowest_latency_over_several_servers_says_what_bounds_it(client: Tes
 
 
 def test_a_grid_names_the_gpus_that_do_not_hold_a_model(client: TestClient) -> None:
-    asked = {"models": "llama-3.3-70b", "gpus": "h200", "gpu_counts": "1,2", "context_tokens": 2048, "format": "text"}
+    asked = {"models": "llama-3.3-70b", "gpus": "h200", "gpu_counts": "1,2", "context_tokens": "2048", "format": "text"}
     first, second, *_ = client.get("/compare", params=asked).text.splitlines()
 
     assert ": not on 1 GPUs; gpu_count=2" in first
     assert ": 2 GPUs, " in second
+
+
+@pytest.mark.parametrize("more", [{}, {"tiers": "community"}, {"usd_per_gpu_hour": 2}, {"discount_fraction": 0.5}])
+def test_pods_cost_what_the_same_gpus_cost_in_any_other_question(client: TestClient, more: dict[str, Any]) -> None:
+    shape = {"tensor_parallel_size": 1, "pipeline_parallel_size": 1}
+    asked: dict[str, Any] = {"model": "llama-3.1-8b", "gpu": "l4", **shape}
+    sized = answer(client, "size", **asked, **load(100, 800, 200), **more, latency="none")
+    pods = answer(client, "replicas", **asked, **load(100, 800, 200), **more)
+
+    alike = ("usd_per_gpu_hour", "tier", "purchase", "is_stale", "discount_fraction", "origin")
+    assert {name: pods["cost"][name] for name in alike} == {name: sized["cost"][name] for name in alike}
