@@ -67,8 +67,11 @@ def memory_per_gpu(
         rules: the engine version's defaults and measured terms.
         measured: what a start-up of this model, GPU and layout was seen to take, where somebody stored it.
     """
-    own = with_own_share(architecture, gpu, layout, settings, rules)
-    return _ledger(architecture, rank_weight_bytes, gpu, layout, own, rules_of_model(architecture, rules), measured)
+    if settings.is_share_open:
+        settings = with_own_share(architecture, gpu, layout, settings, rules)
+    return _ledger(
+        architecture, rank_weight_bytes, gpu, layout, settings, rules_of_model(architecture, rules), measured
+    )
 
 
 def rules_of_model(architecture: Architecture, rules: EngineRules) -> EngineRules:

@@ -120,7 +120,8 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
     """
     go_on()
     architecture, context_tokens = model.architecture, input_tokens + output_tokens
-    settings = with_own_share(architecture, gpu, layout, settings, rules)
+    if settings.is_share_open:
+        settings = with_own_share(architecture, gpu, layout, settings, rules)
     memory = ledger_of(model, checkpoint, gpu, layout, settings, rules)
     pool = _Pool(
         architecture=architecture,
