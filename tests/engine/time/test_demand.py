@@ -10,7 +10,8 @@ from service.catalog.snapshot import Snapshot
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Headroom, Limits, Load
 from service.engine.time.demand import Arrivals, Demand, Users, demand_of, kind_of, users_of, wanted_of
-from service.engine.time.replica import ROUGHLY_MEASURED, Replica
+from service.engine.time.replica import Replica
+from service.engine.time.server import ROUGHLY_MEASURED
 from service.engine.time.traffic import Sender
 from tests.engine.time.conftest import plan_of, replica_on, traffic
 
