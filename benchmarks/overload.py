@@ -49,6 +49,14 @@ def distinct(**more: str) -> Iterator[bytes]:
         yield post(json.dumps(question).encode())
 
 
+def other_users(**more: str) -> Iterator[bytes]:
+    """Yield one workload's question of other users each time, as an autoscaler asks it."""
+    for number in itertools.count(1):
+        users = 1 + number % 50_000
+        question = {"model": "llama-3.1-8b", "gpu": "h100", "concurrent_requests": users, "input_tokens": 1_000}
+        yield post(json.dumps({**question, "output_tokens": 200, **more}).encode())
+
+
 def row(name: str, seen: Seen, seconds: float, peak_per_s: float | None = None) -> dict[str, Any]:
     good, told, failed = seen.count(200, 304), seen.count(429, 503), seen.count(0)
     return {
@@ -98,6 +106,8 @@ def shell(port: int, process: Process, echo_port: int, echoing: Process, etag: s
         "unchanged (304)": itertools.repeat(get(QUESTION, if_none_match=etag)),
         "another spelling": (post(BODY + b" " * number) for number in itertools.count(1)),
         "distinct, latency=none": distinct(latency="none"),
+        "distinct, field=gpus": distinct(field="gpus"),
+        "other users, latency=none": other_users(latency="none"),
         "distinct": distinct(),
     }
     bare = itertools.repeat(get(QUESTION))

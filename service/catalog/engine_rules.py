@@ -12,13 +12,14 @@ from packaging.version import Version
 from pydantic import Field
 
 from service.catalog.engine_rows import Entry, Listed, Tables, UniqueKeys, Values, checked, tables_of
+from service.catalog.static_reserves import Reserve
 from service.engine.derived import derived
+from service.engine.engines.registry import engine_named
 from service.engine.engines.rules import (
     BatchDefaults,
     EngineRules,
     GraphAccounting,
     GraphTerms,
-    UtilizationReserve,
     gib,
 )
 from service.engine.engines.versions import Complete, changed, read_version
@@ -34,11 +35,6 @@ class _Tier(Entry):
     except_names: tuple[str, ...]
     max_num_batched_tokens: Annotated[int, Field(gt=0)]
     max_num_seqs: Annotated[int, Field(gt=0)]
-
-
-class _Reserve(Entry):
-    at_least_memory_gib: Amount
-    reserved_mib: Amount
 
 
 class Constant(Entry):
@@ -98,7 +94,7 @@ class _Rules(Entry):
     """Everything that holds for a version."""
 
     default_gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)]
-    utilization_reserves: tuple[_Reserve, ...] = ()
+    static_reserve: Reserve | None = None
     graph_accounting: GraphAccounting
     steps_planned_ahead: Annotated[int, Field(ge=0)]
     peak_includes_graphs: bool = False
@@ -183,12 +179,7 @@ def _converted(engine: EngineName, row: Complete[Values], entry: _Rules) -> Engi
         first_version=str(row.since),
         rules_version=row.name,
         default_gpu_memory_utilization=entry.default_gpu_memory_utilization,
-        utilization_reserves=tuple(
-            UtilizationReserve(
-                at_least_memory_bytes=gib(tier.at_least_memory_gib), reserved_bytes=gib(tier.reserved_mib / KIB)
-            )
-            for tier in entry.utilization_reserves
-        ),
+        static_reserve=None if entry.static_reserve is None else entry.static_reserve.reserve(),
         graph_accounting=entry.graph_accounting,
         steps_planned_ahead=entry.steps_planned_ahead,
         peak_includes_graphs=entry.peak_includes_graphs,
@@ -218,6 +209,7 @@ def _converted(engine: EngineName, row: Complete[Values], entry: _Rules) -> Engi
         margin_bytes=gib(known[measured.margin_gib].value),
         source=listed[entry.source].url,
         measured_source=listed[measured.source].url,
+        plan=engine_named(engine).plan(row.since),
     )
 
 

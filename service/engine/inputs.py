@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
+from math import inf
 from typing import Literal
 
 from service.engine.derived import Derived
@@ -96,6 +97,7 @@ class EngineSettings:
     max_num_seqs: int
     block_size: int | None = None  # [tokens]; None lets the engine choose
     kv_cache_memory_bytes: int | None = None  # the pool is given, not derived
+    is_share_open: bool = False  # nobody states the share, and the engine's own depends on what runs
     is_checkpoints_cache_dtype: bool = False  # the checkpoint itself declares this dtype of the cache
     enable_prefix_caching: bool = True
     enforce_eager: bool = False
@@ -105,6 +107,26 @@ class EngineSettings:
     num_speculative_tokens: int = 0  # drafted per step
     speculative_method: SpeculativeMethod | None = None  # who drafts them; None: no layer of its own
     swa_full_tokens_ratio: float | None = None  # SGLang: slots of windowed layers to those of full ones [fraction]
+
+
+@dataclass(slots=True)
+class Alike:
+    """The numbers of users between which what was chosen stays so, and nothing else takes fewer replicas."""
+
+    fewest: int = 1
+    most: float = inf
+
+    def looked_at(self, fewest: int) -> None:
+        """Take note of a count of replicas that is no smaller from so many users on."""
+        self.fewest = max(self.fewest, fewest)
+
+    def chosen(self, most: int) -> None:
+        """Take note of replicas that carry so many users."""
+        self.most = min(self.most, most)
+
+    def join(self, other: "Alike") -> None:
+        """Take note of what another took note of."""
+        self.fewest, self.most = max(self.fewest, other.fewest), min(self.most, other.most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +146,7 @@ class Load:
     num_prompts: int | None = None  # of a benchmark, the first and the last included; None: a steady state
     arrival: Arrival | None = None  # how prompts come; None: steady, or as a benchmark of the same terms sends them
     phase: Phase = "both"  # which part of a request a replica serves
+    alike: Alike | None = field(default=None, repr=False, compare=False)  # takes note, where somebody wants to know
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,10 +42,12 @@ class Answer(ABC, Generic[ResultT]):
         (result,) = get_args(cls.__orig_bases__[0])  # type: ignore[attr-defined]
         cls.body = _body_of(cls, result)
 
-    def __init__(self, result: ResultT, catalog_revision: int) -> None:
-        """Keep the result."""
+    def __init__(self, result: ResultT, catalog_revision: int, json: str | None = None) -> None:
+        """Keep the result, and its JSON where somebody has written it."""
         self.result = result
         self.catalog_revision = catalog_revision
+        if json is not None:
+            self.__dict__["json"] = json
         self.asked: Mapping[str, Any] = {}
 
     @cached_property

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import cached_property
 from hashlib import sha256
 from itertools import islice
 from operator import attrgetter
 from threading import Condition
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Final, Self
 
 from cachetools import LRUCache, cachedmethod
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
@@ -18,6 +19,7 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_valida
 from service.catalog.snapshot import Snapshot
 from service.engine.fleet.results import Assumption
 from service.engine.time.steps import StepTimers
+from service.questions.alike import AlikeAnswers
 from service.questions.answers import Answer
 from service.questions.fields import names_of
 from service.questions.parts.writing import Writing
@@ -34,6 +36,8 @@ BYTES_PER_JSON_BYTE = 3
 Key = tuple[str, bytes, int, date]  # a question's name, its canonical form, the catalog's revision, the day
 # Neither how an answer is written nor which catalog it must be from changes it.
 BESIDE_THE_QUESTION = frozenset({*Writing.model_fields, "catalog_revision"})
+OUTSIDE: Final = set(BESIDE_THE_QUESTION)
+IN_ORDER: Final = json.JSONEncoder(sort_keys=True).encode
 
 
 class Asked(Writing, ABC):
@@ -43,8 +47,6 @@ class Asked(Writing, ABC):
         default=None, description="answer only from this catalog revision", examples=[1]
     )
     _readings: tuple[Assumption, ...] = PrivateAttr(default=())
-    _stated: dict[str, Any] | None = PrivateAttr(default=None)  # found when first asked for, as the next is
-    _canonical: str = PrivateAttr(default="")
     written_kinds: ClassVar[Kinds] = {}  # of its fields, found when the class is made
 
     @classmethod
@@ -70,7 +72,8 @@ class Asked(Writing, ABC):
             return handler(data)
         meant, readings = as_meant(cls.written_kinds, data)
         asked = handler(meant)
-        asked._readings = readings  # noqa: SLF001 - its own
+        if readings:
+            asked._readings = readings  # noqa: SLF001 - its own
         return asked
 
     @property
@@ -99,18 +102,21 @@ class Asked(Writing, ABC):
 
     def stated(self) -> dict[str, Any]:
         """Return what was asked, by field, without what is at its default."""
-        if self._stated is None:
-            beside = set(BESIDE_THE_QUESTION)
-            self._stated = self.model_dump(by_alias=True, exclude=beside, exclude_defaults=True)
-        return self._stated
+        return self._asked_fields
 
     def canonical(self) -> str:
         """Return the question as one text: the same for every way to ask the same."""
-        if not self._canonical:
-            stated = self.stated()
-            read = [[reading.name, reading.source] for reading in self._readings]
-            self._canonical = json.dumps([stated, read] if read else stated, sort_keys=True)
         return self._canonical
+
+    @cached_property
+    def _asked_fields(self) -> dict[str, Any]:
+        return self.model_dump(by_alias=True, exclude=OUTSIDE, exclude_defaults=True)
+
+    @cached_property
+    def _canonical(self) -> str:
+        stated, readings = self.stated(), self.readings
+        read = [[reading.name, reading.source] for reading in readings]
+        return IN_ORDER([stated, read] if read else stated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +175,7 @@ class Desk:
         self.waiting = Condition()
         self._timers, self._corrections = timers, corrections
         self._today = today
-        self._pasted_models = PastedModels()
+        self._pasted_models, self._alike = PastedModels(), AlikeAnswers()
         self._revision = 0
 
     def answer(self, question: Question, asked: Asked, catalog: Snapshot) -> Answer[Any]:
@@ -216,6 +222,7 @@ class Desk:
         if revision < self._revision:
             with self.waiting:
                 self.kept.clear()
+            self._alike = AlikeAnswers()
         self._revision = revision
 
     def sources(self, catalog: Snapshot, today: date | None = None) -> Sources:
@@ -225,6 +232,7 @@ class Desk:
             timers=self._timers,
             pasted_models=self._pasted_models,
             corrections=self._corrections,
+            alike=self._alike,
             today=today or self._today(),
         )
 

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from service.engine.answers.results import Capacity, Lever, Sizing
 from service.engine.arithmetic import GIB
+from service.engine.fleet.results import Cost
 
 Deployment = Sizing | Capacity
 
@@ -47,7 +48,7 @@ def deployment_lines(deployment: Deployment, shape: str) -> Iterator[str]:
     yield from _latency_lines(deployment)
     yield from _checkpoint_lines(deployment)
     if deployment.feasible:
-        yield f"price: {_price(deployment)}"
+        yield f"price: {price_of(deployment.cost)}"
         yield f"engine args: {shlex.join(deployment.engine_args)}"
     if isinstance(deployment, Sizing) and deployment.levers:
         yield f"best lever: {_lever(deployment.levers[0], deployment)}"
@@ -62,8 +63,8 @@ def _checkpoint_lines(deployment: Deployment) -> Iterator[str]:
             yield f"checkpoint: {note.value}"
 
 
-def _price(deployment: Deployment) -> str:
-    cost = deployment.cost
+def price_of(cost: Cost | None) -> str:
+    """Return what GPUs cost an hour, and whom."""
     if cost is None:
         return "no published offer holds these GPUs"
     if cost.provider is None:

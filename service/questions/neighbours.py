@@ -58,7 +58,7 @@ CALLED: Final[Mapping[str, str]] = {
     "max_prefill_tokens batch_tokens",
     "max_num_seqs": "max_running_requests max_batch_size batch_size max_seqs max_batch batch max_num_requests",
     "block_size": "page_size tokens_per_block kv_block_size",
-    "max_loras": "num_loras lora_count loras max_loaded_loras",
+    "max_loras": "num_loras lora_count loras max_loaded_loras enable_lora lora lora_modules lora_adapters adapters",
     "max_lora_rank": "lora_rank rank lora_r",
     "num_speculative_tokens": "speculative_tokens draft_tokens num_draft_tokens spec_tokens speculative_num_steps "
     "speculative_num_draft_tokens gamma",

@@ -7,10 +7,12 @@ from service.engine.answers.results import Replicas
 from service.engine.fleet.questions import SizeQuestion
 from service.questions.answers import Answer, Row, flat
 from service.questions.asked import Asked, Question
+from service.questions.lines import price_of
 from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.gpu import OnGpu
 from service.questions.parts.load import SomeLoad, WithConfidence, WithHeadroom, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
+from service.questions.parts.prices import Priced
 from service.questions.sources import Sources
 
 
@@ -30,13 +32,14 @@ class ReplicasAnswer(Answer[Replicas]):
         return [
             f"{result.replicas} pods of {result.gpus_per_replica} x {result.gpu} for {result.model}",
             f"one pod carries {load}; binds: {result.binding_constraint}",
+            *([f"price: {price_of(result.cost)}"] if result.feasible else []),
             *(f"would fit: {sentence}" for sentence in result.would_fit),
             *(f"warning: {sentence}" for sentence in result.warnings),
         ]
 
 
 class ReplicasQuery(
-    Asked, WithSettings, InLayout, WithConfidence, WithHeadroom, WithinLimits, SomeLoad, OnGpu, NamedModel
+    Asked, Priced, WithSettings, InLayout, WithConfidence, WithHeadroom, WithinLimits, SomeLoad, OnGpu, NamedModel
 ):
     """Pods of one shape: how many of them carry the load?"""
 
@@ -52,6 +55,7 @@ class ReplicasQuery(
             EngineError: the model, or the engine's version, has no rules.
         """
         gpu, model = self.gpu_facts(sources), self.model_facts(sources)
+        prices = self.prices(sources, (gpu.id,), rented=self.rented(sources))
         return SizeQuestion(
             model=model,
             gpu=gpu,
@@ -61,7 +65,8 @@ class ReplicasQuery(
             headroom=self.headroom(),
             settings=self.settings_wish(),
             rules=self.rules_of(sources, model),
-            offers=sources.catalog.offers,
+            offers=prices.offers,
+            left_out_offers=prices.left_out,
             timers=self.slowed(sources.timers),
             confidence=self.confidence,
         )

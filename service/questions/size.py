@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Final, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from service.engine.answers.alike import may_be_alike
 from service.engine.answers.other_levers import Other, size_beside
 from service.engine.answers.results import Sizing
 from service.engine.errors import EngineError
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.questions import SizeQuestion
+from service.questions.alike import Looked
 from service.questions.alternatives import leaner_models, other_gpus, smaller_models
 from service.questions.answers import Answer, Row, flat
 from service.questions.asked import Asked, Question
@@ -24,6 +26,13 @@ from service.questions.parts.part import contradiction
 from service.questions.parts.prices import Priced
 from service.questions.refusals import RefusalError
 from service.questions.sources import Sources
+
+# Numbers of an answer that are the same whichever of equal deployments is taken.
+OF_ANY_TIME: Final = frozenset({
+    "gpus", "cost.usd_per_hour", "weights.weight_bytes", "weights.num_parameters", "weights.num_active_parameters",
+    "kv_cache.bytes_per_token",
+})  # fmt: skip
+OF_LOAD: Final = frozenset({"concurrent_requests", "input_tokens", "output_tokens"})
 
 
 class SizeAnswer(Answer[Sizing]):
@@ -85,6 +94,14 @@ class SizeQuery(
             raise contradiction("latency", sentence, f"full, or no {stated[0]}")
         return value
 
+    @model_validator(mode="after")
+    def _without_time(self) -> Self:
+        """Leave out times where only a number is read that they do not change: they tell equals apart, no more."""
+        decides = (self.request_rate_per_s, self.ttft_s, self.tpot_s, self.disaggregated, self.confidence)
+        if self.field in OF_ANY_TIME and self.levers == "settings" and not any(decides):
+            self.__dict__["latency"] = "none"  # a question is frozen once it is read
+        return self
+
     @property
     def is_of_memory_alone(self) -> bool:
         """Return whether nobody asked for times."""
@@ -92,9 +109,27 @@ class SizeQuery(
 
     def answer(self, sources: Sources) -> SizeAnswer:
         """Return the fewest GPUs of one type that carry the load."""
+        if self.is_of_memory_alone and self.levers == "settings" and self.model is not None:
+            return self._alike(sources)
         question = self.looked_up(sources)
         others = self._others(sources, question) if self.levers == "all" else ()
         return SizeAnswer(size_beside(question, others), sources.catalog.revision)
+
+    def _alike(self, sources: Sources) -> SizeAnswer:
+        """Return the same by memory alone: what was computed for another load may be the answer to this one."""
+        revision = sources.catalog.revision
+        rest = tuple((name, value) for name, value in self.stated().items() if name not in OF_LOAD)
+        looked = sources.alike.looked((type(self), revision, sources.today, repr(rest)), lambda: self._looked(sources))
+        sources.readings.extend(looked.readings)
+        load = self.load_of(self.input_tokens, self.output_tokens, self.speculative_acceptance_fraction)
+        if not may_be_alike(looked.question):
+            return SizeAnswer(size_beside(replace(looked.question, load=load), ()), revision)
+        sizing, text = sources.alike.sizing(looked, load, lambda sizing: SizeAnswer(sizing, revision).json)
+        return SizeAnswer(sizing, revision, text)
+
+    def _looked(self, sources: Sources) -> Looked:
+        aside = replace(sources, readings=[])
+        return Looked(question=self.looked_up(aside), readings=tuple(aside.readings))
 
     def _others(self, sources: Sources, question: SizeQuestion) -> tuple[Other, ...]:
         """Return the same question of other GPUs, unless the price is that of one, and of other models."""

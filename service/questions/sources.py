@@ -26,6 +26,7 @@ from service.engine.fleet.results import Assumption
 from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import Gpu, WeightFormat
 from service.engine.time.steps import StepTimers
+from service.questions.alike import AlikeAnswers
 from service.questions.refusals import Fault, RefusalError, not_in_catalog
 
 PASTED_ID = "pasted-config"
@@ -130,6 +131,7 @@ class Sources:
     corrections: Corrections | None = None  # None: stored measurements say nothing
     today: date = field(default_factory=lambda: datetime.now(UTC).date())  # the day on which prices are stale or not
     readings: list[Assumption] = field(default_factory=list)  # names that were understood other than literally
+    alike: AlikeAnswers = field(default_factory=AlikeAnswers)  # that were computed for other loads
 
     def gpu(self, name: str, *, field: str, priced: bool = False) -> Gpu:
         """Return a GPU of the catalog, whatever it is called; `priced` where an instance's own offers are taken.

@@ -65,13 +65,16 @@ def as_meant(kinds: Kinds, stated: Mapping[str, Any]) -> tuple[dict[str, Any], t
     What is neither literal nor understood stays as it is, to be refused.
     """
     meant, readings = dict(stated), []
-    for name, kind in kinds.items():
-        written = stated.get(name)
+    texts = {name for name, value in stated.items() if isinstance(value, str | list)}  # a number means itself
+    for name, kind in kinds.items() if texts else ():
+        if name not in texts:
+            continue
+        written = stated[name]
         value = _list_meant(kind, written) if kind.is_list else _meant(kind, written)
         if value is not None and value != written:
             meant[name] = value
-            said = ", ".join(value) if isinstance(value, list) else value
-            readings.append(Assumption(name=name, value=said, origin="read as", source=f"{_shown(written)!r}"))
+            value = ", ".join(value) if isinstance(value, list) else value
+            readings.append(Assumption(name=name, value=value, origin="read as", source=f"{_shown(written)!r}"))
     return meant, tuple(readings)
 
 

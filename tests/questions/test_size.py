@@ -6,7 +6,8 @@ import pytest
 
 from service.catalog.snapshot import Snapshot
 from service.questions.asked import Desk
-from service.questions.size import SIZE, SizeAnswer, SizeBody, SizeQuery
+from service.questions.formats import written
+from service.questions.size import OF_ANY_TIME, SIZE, SizeAnswer, SizeBody, SizeQuery
 from service.questions.sources import Sources
 from tests.conftest import shared_timers
 
@@ -105,3 +106,20 @@ def test_memory_alone_keeps_no_limit(stated: dict[str, float]) -> None:
 
     with pytest.raises(ValueError, match=f"latency is none, and {next(iter(stated))}"):
         SIZE.body.model_validate({**asked, **stated, "latency": "none"})
+
+
+@pytest.mark.parametrize("field", sorted(OF_ANY_TIME))
+@pytest.mark.parametrize("users", [64, 900])
+def test_a_number_that_times_do_not_change_is_told_without_them(catalog: Snapshot, field: str, users: int) -> None:
+    desk, asked = Desk(shared_timers()), {**ASKED, "concurrent_requests": users}
+    alone = SizeBody(**asked, field=field)
+
+    assert alone.is_of_memory_alone
+    told, whole = (desk.answer(SIZE, body, catalog) for body in (alone, SizeBody(**asked)))
+    assert whole.result.latency is not None
+    assert written(told, alone).text == written(whole, SizeBody(**asked, format="json", field=field)).text
+
+
+@pytest.mark.parametrize("more", [{"ttft_s": 1}, {"field": "replicas"}, {"confidence": 0.9}, {"levers": "all"}])
+def test_a_number_that_times_may_change_is_told_with_them(more: dict[str, Any]) -> None:
+    assert not SizeBody(**{**ASKED, "field": "gpus", **more}).is_of_memory_alone

@@ -10,7 +10,7 @@ from rapidfuzz import fuzz, process
 from service.catalog.entries import GpuEntry
 from service.catalog.errors import NotInCatalogError
 from service.catalog.names.instances import Instance, instance_key
-from service.catalog.names.likeness import MAKER_OF, MOST_COMPARED, likeness
+from service.catalog.names.likeness import MAKER_OF, MOST_COMPARED, likeness, misspelt
 from service.catalog.names.schemes import spelled
 from service.catalog.names.unserved import unserved
 from service.catalog.names.words import plain
@@ -220,8 +220,10 @@ class GpuNames:
             for gpu_id, names in self.spoken.items()
             if names and asked and (not makers or self.entries[gpu_id].vendor in makers)
         }
-        near = (gpu_id for gpu_id, score in scores.items() if score >= LEAST_SCORE)
-        return tuple(sorted(near, key=lambda gpu_id: -scores[gpu_id])[:MOST_NEIGHBOURS])
+        near = sorted((each for each, score in scores.items() if score >= LEAST_SCORE), key=lambda each: -scores[each])
+        typed = misspelt(key, self.exact) if near else None
+        first = () if typed is None or typed not in scores else (typed,)
+        return tuple(dict.fromkeys((*first, *near)))[:MOST_NEIGHBOURS]
 
 
 def _cleaned(key: str) -> str:

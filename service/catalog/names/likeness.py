@@ -1,9 +1,11 @@
 """How close a name that no GPU has comes to those of GPUs."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 from rapidfuzz import fuzz
+from rapidfuzz.distance import OSA, Prefix
 
 MOST_COMPARED: Final = 60  # characters of a name that no GPU has
 # Whose card it is, where the name says so: a neighbour is of the same maker.
@@ -12,6 +14,40 @@ MAKER_OF: Final[Mapping[str, str]] = {
     **dict.fromkeys(("amd", "instinct", "radeon", "rx", "ryzen"), "amd"),
     **dict.fromkeys(("intel", "arc", "gaudi"), "intel"),
 }
+
+APART: Final = re.compile(r"[^a-z0-9]+")
+MAKERS: Final = frozenset({"nvidia", "geforce", "tesla", "amd", "instinct"})
+MOST_BY_HAND: Final = 9  # letters and figures of a name that was typed, and not copied
+BY_HAND: Final = 0.7  # from which a name is another one with a slip of the finger, by letters that stand as they should
+
+
+def misspelt(key: str, names: Mapping[str, str]) -> str | None:
+    """Return what a name means that differs by a letter or two from this one; None where none is so close.
+
+    Of several as close the one as long, then the one that begins alike: 200 for 201, and not 20.
+
+    >>> misspelt("h201", {"h20": "h20-sxm", "h200": "h200-sxm"}), misspelt("h100-pice", {"h100 pcie": "h100-pcie"})
+    ('h200-sxm', 'h100-pcie')
+    """
+    asked = _letters(key)
+    if len(asked) > MOST_BY_HAND:
+        return None
+
+    def closeness(name: str) -> tuple[float, bool, int]:
+        plain = _letters(name)
+        alike = OSA.normalized_similarity(asked, plain)
+        return alike, len(plain) == len(asked), Prefix.similarity(asked, plain)
+
+    best = max(names, key=closeness, default=None)
+    return None if best is None or closeness(best)[0] < BY_HAND else names[best]
+
+
+def _letters(name: str) -> str:
+    """Return letters and figures of a name without its maker."""
+    words = (
+        word for word in APART.split(name.lower()) if word not in ("nvidia", "geforce", "tesla", "amd", "instinct")
+    )
+    return "".join(words)[:MOST_COMPARED]
 
 
 def likeness(asked: frozenset[str], words: frozenset[str]) -> float:

@@ -17,6 +17,8 @@ SAME_WORD: Final = 75.0  # from which a word is a misspelt one of a family [per 
 FOR_BOTH: Final = 25.0  # given for a second family that both names say: Nemotron of Llama
 MOST_FOR_SIZE: Final = 25.0  # taken for a size twice as large, or half
 FIGURE: Final = re.compile(r"e?(?:([0-9]+)x)?([0-9]+(?:\.[0-9]+)?)([bmt])")
+LEAST_BARE: Final = 7  # below it a last figure is a version's
+MOST_BARE: Final = 1_000
 UNITS: Final[Mapping[str, float]] = {"m": 1e-3, "b": 1.0, "t": 1e3}
 # What stands in front of a family's name without being one.
 IN_FRONT = "meta nvidia google openai microsoft ibm alibaba amd mini small llm code"
@@ -39,7 +41,7 @@ class Nearest:
         text = " ".join(sorted(words))[:MOST_COMPARED]
         letters = process.cdist([text], self.sorted_words, scorer=fuzz.ratio)[0]
         shared = process.cdist([text], self.sorted_words, scorer=fuzz.token_set_ratio)[0]
-        size = size_in_billions(words)
+        size = size_in_billions(words) or _bare_size(words)
         others = {word for word in words if word in self.families and word != family}
         scores: dict[str, float] = {}
         for (spoken, model_ids), by_letters, by_words in zip(self.spoken.items(), letters, shared, strict=True):
@@ -73,6 +75,12 @@ def size_in_billions(words: Sequence[str] | frozenset[str]) -> float | None:
     """
     sizes = [FIGURE.fullmatch(word) for word in words if SIZE.fullmatch(word) and not ACTIVE.fullmatch(word)]
     return max((int(each[1] or 1) * float(each[2]) * UNITS[each[3]] for each in sizes if each), default=None)
+
+
+def _bare_size(words: Sequence[str]) -> float | None:
+    """Return a last figure without its unit as billions, where it is none of a version: 20 of gpt-oss-20."""
+    last = words[-1] if words else ""
+    return float(last) if last.isdigit() and LEAST_BARE <= int(last) <= MOST_BARE else None
 
 
 def _taken_for_size(asked: float | None, theirs: float | None) -> float:

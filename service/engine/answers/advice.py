@@ -10,10 +10,13 @@ from service.engine.fleet.results import BindingConstraint
 from service.engine.inputs import Limits
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.replica import Replica
+from service.engine.time.results import Latency
 
 # Nobody waits so long for a token who reads along.
 LONGEST_TTFT_S: Final = 60.0
 LONGEST_TPOT_S: Final = 5.0
+# What an interactive service keeps where nobody says otherwise.
+INTERACTIVE: Final = Limits(ttft_s=5.0, tpot_s=0.1)
 
 
 def binding_constraint(chosen: Deployment, smaller: Deployment | None) -> BindingConstraint:
@@ -59,6 +62,22 @@ def doubtful_limits(limits: Limits) -> tuple[str, ...]:
         for name, (limit, longest_s) in longest.items()
         if limit is not None and limit >= longest_s
     )
+
+
+def unlimited_waits(limits: Limits, latency: Latency | None) -> tuple[str, ...]:
+    """Return how long users wait where nobody limits it, and it is longer than an interactive service lets them."""
+    if latency is None or limits.ttft_s is not None or limits.tpot_s is not None:
+        return ()
+    waits = {
+        "ttft_s": (latency.ttft_s.p95, INTERACTIVE.ttft_s, "for the first token"),
+        "tpot_s": (latency.tpot_s.p95, INTERACTIVE.tpot_s, "for each further one"),
+    }
+    long = [(name, wait, most, what) for name, (wait, most, what) in waits.items() if most is not None and wait > most]
+    if not long:
+        return ()
+    told = " and ".join(f"{wait:.3g} s {what}" for _, wait, _, what in long)
+    limited = "&".join(f"{name}={most:g}" for name, _, most, _ in long)
+    return (f"no limit on latency was stated: at the 95th percentile users wait {told}; {limited} sizes for less",)
 
 
 def looser_limits(replica: Replica, limits: Limits) -> tuple[str, ...]:

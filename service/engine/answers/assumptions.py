@@ -1,6 +1,7 @@
 """Everything an answer rests on, with origin and source: so that it can be trusted or disputed."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from service.engine.answers.noted import amount, length, load_notes, note, spread, stated_or_default
 from service.engine.answers.rests import memory_measured_here, steps_measured_here
@@ -116,13 +117,20 @@ def _shared(resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
         note("checkpoint", resolved.checkpoint.hf_id, "catalog", resolved.checkpoint.source),
         note("gpu_memory_bytes", gpu.memory_bytes, "catalog", gpu.source),
         *_rules_notes(rules),
-        *resolved.assumptions,
+        *_settings_notes(resolved.assumptions, plan.settings),
         _served_context(resolved, plan),
         *_pool(plan),
         *_adapters(plan.settings),
         *(note(name, value, "measured", rules.measured_source) for name, value in measured.items()),
         *(memory_measured_here(plan) if rules.measured else ()),
     )
+
+
+def _settings_notes(assumptions: tuple[Assumption, ...], settings: EngineSettings) -> Iterator[Assumption]:
+    """Yield what settings rest on; a share that follows from the layout is that of the layout."""
+    for assumption in assumptions:
+        is_share = assumption.name == "gpu_memory_utilization" and assumption.origin == "default"
+        yield replace(assumption, value=settings.gpu_memory_utilization) if is_share else assumption
 
 
 def _rules_notes(rules: EngineRules) -> Iterator[Assumption]:

@@ -4,6 +4,7 @@ from typing import TypedDict
 
 from service.engine.answers.advice import doubtful_limits
 from service.engine.answers.results import PerReplica, Saturation
+from service.engine.engines.device import Device
 from service.engine.fleet.aims import aim_of
 from service.engine.fleet.arguments import names_drafter, unnamed_settings
 from service.engine.fleet.command import launch
@@ -165,7 +166,7 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
     spread = "decode_context_parallel_size counts in memory; step times are those without it"
     adapters = "adapters count in memory; what their kernels add to a step is not known"
     packed = "the kernel for selected latents reads caches spread over ranks in packed form only: kv_cache_dtype=fp8"
-    settings = plan.settings
+    settings, device = plan.settings, plan.device
     is_unnamed = bool(settings.num_speculative_tokens) and not names_drafter(plan)
     unnamed = tuple(
         f"engine_args have no flag for {name}{UNNAMED.get(name, '')}" for name in unnamed_settings(plan, stated)
@@ -176,16 +177,25 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
         + (adapters,) * bool(settings.max_loras)
         + (spread,) * (plan.layout.decode_context_parallel_size > 1)
         + (packed,) * _spreads_unpacked_latents(plan)
-        + _image_warnings(plan)
+        + _image_warnings(plan, device)
+        + _wheel_warnings(device)
     )
 
 
-def _image_warnings(plan: MemoryPlan) -> tuple[str, ...]:
+def _wheel_warnings(device: Device) -> tuple[str, ...]:
+    """Return what a reader must know where published builds have no kernels for the GPU's generation."""
+    if not device.is_vllm_on_cuda or device.capability >= device.plan.first_capability:
+        return ()
+    told = f"published wheels and images of {device.engine} are built with CUDA 13 and have no kernels for compute"
+    return (f"{told} capability {device.dotted}: build it with CUDA 12, or take engine_version 0.19",)
+
+
+def _image_warnings(plan: MemoryPlan, device: Device) -> tuple[str, ...]:
     """Return what a reader must know where a stated token budget is smaller than an image that is read whole."""
-    least, budget = fewest_batched_tokens(plan.model.architecture, plan.device), plan.settings.max_num_batched_tokens
+    least, budget = fewest_batched_tokens(plan.model.architecture, device), plan.settings.max_num_batched_tokens
     if budget >= least:
         return ()
-    told = f"max_num_batched_tokens {budget} is less than the {least} tokens of an image, which {plan.device.engine}"
+    told = f"max_num_batched_tokens {budget} is less than the {least} tokens of an image, which {device.engine}"
     return (f"{told} reads whole: it starts for text alone (language_model_only=true), or with at least as many",)
 
 

@@ -125,7 +125,17 @@ def _warnings(question: RecommendQuestion, candidate: Candidate, deployment: Dep
     told = warnings_of(
         deployment.plan, deployment.replica, deployment.resolved.stated, is_timed=question.timers is not None
     )
-    return (*narrow, *told)
+    return (*narrow, *told, *_unbounded(question, candidate, deployment))
+
+
+def _unbounded(question: RecommendQuestion, candidate: Candidate, deployment: Deployment) -> tuple[str, ...]:
+    """Return that the lowest latency takes several servers, where nobody bounds what it may take."""
+    is_bounded = question.max_gpus is not None or question.max_usd_per_hour is not None
+    if question.objective != "latency" or is_bounded or deployment.gpus <= candidate.gpu.gpus_per_node:
+        return ()
+    return (
+        f"the lowest latency, whatever it takes, takes {deployment.gpus} GPUs: max_gpus or max_usd_per_hour bounds it",
+    )
 
 
 def _alternative(candidate: Candidate) -> Alternative:

@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Final
 
-from service.engine.answers.advice import doubtful_limits, looser_limits
+from service.engine.answers.advice import INTERACTIVE, doubtful_limits, looser_limits
 from service.engine.answers.assumptions import recommend_assumptions
 from service.engine.answers.options import Candidate, option_of, order
 from service.engine.answers.results import Recommendation, Rejection
@@ -24,10 +24,9 @@ from service.engine.fleet.deployments import Deployment, resolve_size
 from service.engine.fleet.questions import FREE, RecommendQuestion, SizeQuestion
 from service.engine.fleet.ranking import best
 from service.engine.fleet.shortlist import most_together, product_line, stays_in_server
-from service.engine.inputs import Gpu, Limits
+from service.engine.inputs import Gpu
 
 # Of a closed loop nobody limits: what an interactive service is expected to keep, at the 95th percentile.
-INTERACTIVE: Final = Limits(ttft_s=5.0, tpot_s=0.1)
 FLOOR_HINT: Final = "service_class=batch drops the interactive floor"
 # What no count of GPUs bounds from below: there every combination is looked at.
 UNBOUNDED: Final = "cost_per_token"

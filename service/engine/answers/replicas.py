@@ -14,6 +14,7 @@ from service.engine.answers.described import warnings_of
 from service.engine.answers.results import Pod, Replicas
 from service.engine.fleet.aims import aim_of
 from service.engine.fleet.arguments import engine_args
+from service.engine.fleet.costs import fleet_of, price_notes
 from service.engine.fleet.deployments import Deployment, resolve_size
 from service.engine.fleet.given_gpus import highest_rate, largest, resolve_capacity
 from service.engine.fleet.planned import legal_layouts
@@ -38,6 +39,7 @@ def replicas(question: SizeQuestion) -> Replicas:
     timed = pod.with_times(question.timers)
     plan, layout = pod.plan, pod.layout
     kind = kind_of(question.load)
+    cost = aim_of("cost", question.gpu, question.offers).cost(layout, count) if count else None
     return Replicas(
         feasible=count > 0,
         replicas=count,
@@ -57,10 +59,13 @@ def replicas(question: SizeQuestion) -> Replicas:
         utilization_fraction=wanted.amount / (count * of_one) if count else None,
         binding_constraint=pod.carries(kind).binds,
         would_fit=() if count else _would_fit(question, pod),
-        cost=aim_of("cost", question.gpu, question.offers).cost(layout, count) if count else None,
+        cost=cost,
         engine_args=engine_args(plan, question.settings),
         assumptions=replicas_assumptions(question, timed),
-        warnings=warnings_of(plan, timed.replica, question.settings, is_timed=question.timers is not None),
+        warnings=(
+            *warnings_of(plan, timed.replica, question.settings, is_timed=question.timers is not None),
+            *(price_notes(cost, (fleet_of(plan, count),), question) if count else ()),
+        ),
         rules_version=question.rules.rules_version,
     )
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from service.engine.answers.advice import binding_constraint, would_fit
+from service.engine.answers.advice import binding_constraint, unlimited_waits, would_fit
 from service.engine.answers.assumptions import size_assumptions
 from service.engine.answers.confidence import at, confidence_of, median_only, stated_in
 from service.engine.answers.described import Described, described
@@ -56,6 +56,8 @@ def _sized(question: SizeQuestion) -> Sizing:
 def _size_whole(question: SizeQuestion) -> Sizing:
     """Return the sizing of replicas that read and decode."""
     chosen = best(deployments(question), question)
+    if question.load.alike is not None:
+        question.load.alike.chosen(chosen.wanted_at_most(question.headroom))
     smaller = next_smaller(question, chosen)
     deployment = chosen.with_times(question.timers)
     told = figures(deployment, deployment.capacity)
@@ -73,7 +75,12 @@ def _size_whole(question: SizeQuestion) -> Sizing:
         reuse=reuse_of(deployment, told, by_price),
         assumptions=size_assumptions(question, deployment),
         **_with_warnings(
-            described(question, deployment, told), (*notches(question, chosen), *on_paid_gpus(question, chosen))
+            described(question, deployment, told),
+            (
+                *unlimited_waits(question.limits, told.latency if deployment.load.phase == "both" else None),
+                *notches(question, chosen),
+                *on_paid_gpus(question, chosen),
+            ),
         ),
     )
 

@@ -24,7 +24,10 @@ class PlanRules:
     """What a version does its own way; the values are those of the newest."""
 
     version: str = "0.33"
+    first_capability: tuple[int, int] = (7, 5)  # that published wheels have kernels for
     # Which kernels run, and the blocks they read.
+    block_size: int = 16  # that no kernel widens [tokens]
+    keeps_any_block: bool = False  # as stated, whatever kernels read
     kernels_set_blocks: bool = True  # the smallest block that all kernels accept; before, fixed ones by generation
     flashinfer_reads_fp8: bool = True  # off Hopper; before, Triton did
     flashinfer_runs_latents: bool = True  # on compute capability 10; before, CUTLASS did
@@ -75,6 +78,8 @@ VLLM: Final = (
     _before("0.24", workstations_run_sparse=False),
     _before("0.22", pads_expert_values=True),
     _before("0.20.2", counts_tokens_by_blocks=True),
+    # Wheels and images are built with CUDA 13, which has no Volta (pull request 39878).
+    _before("0.20", first_capability=(7, 0)),
     _before("0.18", kernels_set_blocks=False),
     _before("0.17", keeps_wide_routers=False, pads_expert_values=False, leaves_towers_out=False),
     _before("0.15", can_align_states=False, flashinfer_runs_latents=False),

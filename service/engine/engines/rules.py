@@ -10,6 +10,7 @@ from service.engine.engines.base import Engine, MemoryShare
 from service.engine.engines.measured_here import Measured
 from service.engine.engines.plans import NEWEST, PlanRules
 from service.engine.engines.registry import engine_named
+from service.engine.engines.static_share import Served, StaticReserve, static_share
 from service.engine.inputs import EngineName, Gpu
 
 # Where CUDA graphs count: beside the budget, or as an estimate taken out of it before the pool is sized.
@@ -25,14 +26,6 @@ class BatchDefaults:
     except_names: tuple[str, ...]
     max_num_batched_tokens: int  # [tokens]
     max_num_seqs: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UtilizationReserve:
-    """What an engine keeps free by default on GPUs with at least this memory, instead of a fixed share."""
-
-    at_least_memory_bytes: int
-    reserved_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +47,7 @@ class EngineRules:
     first_version: str  # lowest engine version the row speaks for
     rules_version: str
     default_gpu_memory_utilization: float  # [fraction]
-    utilization_reserves: tuple[UtilizationReserve, ...]  # where the default depends on the GPU; first match wins
+    static_reserve: StaticReserve | None  # where the default depends on what runs; None: one number
     graph_accounting: GraphAccounting
     peak_includes_graphs: bool  # the log's "peak activation" contains the graph estimate
     batch_defaults: tuple[BatchDefaults, ...]  # first match wins
@@ -122,20 +115,15 @@ def batch_defaults(rules: EngineRules, gpu: Gpu) -> tuple[int, int]:
     return 2_048, 256
 
 
-def default_utilization(rules: EngineRules, gpu: Gpu) -> float:
+def default_utilization(rules: EngineRules, gpu: Gpu, served: Served | None = None) -> float:
     """Return the share of memory the engine takes when nobody states it. [fraction].
 
         vLLM, TensorRT-LLM: one number per version
-        SGLang: round((memory - reserved) / memory, 3)
-
-    SGLang's reserve is 512 MiB, 1.5 MiB per token of a prefill chunk, 2 MiB per captured batch size
-    and 128 MiB per rank, since 0.5.10 also 8 MiB per captured length of a prompt; the table holds its
-    sum for one rank by version and memory tier, as SGLang picks chunk and batch by memory too.
+        SGLang: what `static_share.py` reserves, of what runs; without it of one rank of a model of text
 
     Sources:
-        vLLM 0.33 `config/cache.py` (`gpu_memory_utilization`); SGLang `server_args.py`
-        (`_handle_gpu_memory_settings`, pull request 10975; of 0.4.6 to 0.5.18), since 0.5.19
-        `arg_groups/memory_hook.py`; TensorRT-LLM `KvCacheConfig`.
+        vLLM 0.33 `config/cache.py` (`gpu_memory_utilization`); TensorRT-LLM `KvCacheConfig`; SGLang `server_args.py`
+        (`_handle_gpu_memory_settings`).
 
     vLLM's documentation of 0.19 says 0.9; by SGLang's pull request 10975 chunks of 8,192 tokens and 256 batch sizes
     leave (81559 - 13440) / 81559 MiB of an H100, and 58 captured lengths of prompts take 464 more since 0.5.10:
@@ -149,10 +137,11 @@ def default_utilization(rules: EngineRules, gpu: Gpu) -> float:
     >>> [default_utilization(rules_for(engine, version), gpu) for engine, version in asked]
     [0.9, 0.835, 0.83]
     """
-    for tier in rules.utilization_reserves:
-        if gpu.memory_bytes >= tier.at_least_memory_bytes:
-            return round(max(gpu.memory_bytes - tier.reserved_bytes, 0) / gpu.memory_bytes, 3)
-    return rules.default_gpu_memory_utilization
+    default, reserve = rules.default_gpu_memory_utilization, rules.static_reserve
+    if reserve is None:
+        return default
+    alone = served or Served(chunk_tokens=batch_defaults(rules, gpu)[0])
+    return static_share(reserve, gpu.memory_bytes, default, alone)
 
 
 def gib(value: float) -> int:

@@ -5,6 +5,7 @@ Sources:
     (`GUARANTEED_NO_EVICT`, the default).
 """
 
+from dataclasses import replace
 from typing import Final
 
 from packaging.version import Version
@@ -17,6 +18,11 @@ from service.engine.inputs import EngineName
 
 # No rule of its own is known for any version: blocks, layouts and weights are held to this one's.
 PLANNED: Final = "vLLM 0.33"
+# Blocks of engines that were built: 64 tokens up to 0.16; `KvCacheConfig.tokens_per_block` says 32 since 1.0.
+PLANS: Final = (
+    (Version("0.17"), replace(NEWEST, block_size=32, keeps_any_block=True)),
+    (Version("0"), replace(NEWEST, block_size=64, keeps_any_block=True)),
+)
 
 
 class TensorRtLlm(Engine):
@@ -45,9 +51,9 @@ class TensorRtLlm(Engine):
         """Return all of the buffers: each has its own place. [bytes]."""
         return sampler + forward + encoder
 
-    def plan(self, version: Version) -> PlanRules:  # noqa: ARG002 - of every version
-        """Return how every version plans: one set of rules is known."""
-        return NEWEST
+    def plan(self, version: Version) -> PlanRules:
+        """Return how a version plans: one set of rules is known, with blocks of its own."""
+        return next(plan for since, plan in PLANS if version >= since)
 
     def planned_as(self, version: Version) -> str | None:  # noqa: ARG002 - of every version
         """Return the engine whose rules stand in."""

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from service.engine.config_reader import ConfigReader, is_list, is_mapping, text_reader
+from service.engine.config_reader import MAX_COUNT, ConfigReader, is_list, is_mapping, text_reader
 from service.engine.errors import MissingConfigFieldError
 from service.engine.families.incomplete import all_missing
 from service.engine.families.llama import EXAMPLE_CLASS
@@ -14,7 +14,8 @@ from service.engine.families.parts.profiling import profiled
 from service.engine.families.parts.sizes import hidden_size
 from service.engine.families.registry import REGISTRY, Registry
 from service.engine.families.since import lacked_until
-from service.engine.layers import Architecture, Attention, DecoderLayer, Encoder, HeadDetails, Heads, Mlp
+from service.engine.families.vocabulary import vocabulary_adapted
+from service.engine.layers import TOWER, Architecture, Attention, DecoderLayer, Encoder, HeadDetails, Heads, Mlp
 
 __all__ = ["EXAMPLE_CLASS", "REGISTRY", "parse_architecture", "stated_quantization"]
 
@@ -104,12 +105,14 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         per_layer_embeddings=per_layer(reader) if per_layer is not None else None,
         alternating_updates=updates(reader) if updates is not None else None,
         encoder=_encoder(config, family),
+        tower_size=_tower_size(config, family),
         has_window_pool=family.has_window_pool,
         sees_images_both_ways=_sees_images_both_ways(reader, family, config),
         prefers_fp8_cache=family.prefers_fp8_cache,
         runs_in_float16=family.runs_in_float16,
         has_stages=family.has_stages,
         lacked_until=lacked_until(model.name),
+        vocabulary_adapted=vocabulary_adapted(model.name),
         last_vllm=family.last_vllm,
         measured_as=family.measured_as,
     )
@@ -130,6 +133,22 @@ def _encoder(config: Mapping[str, object], family: Family) -> Encoder | None:
     if encoder is None or family.largest_item is None:
         return encoder
     return profiled(encoder, config, family.largest_item)
+
+
+def _tower_size(config: Mapping[str, object], family: Family) -> tuple[int, int] | None:
+    """Return layers and width of a tower for images under the two names that SGLang looks for, else its defaults.
+
+    Source: SGLang `server_args.py` (`adjust_mem_fraction_for_vlm`).
+    """
+    stated = config.get("vision_config")
+    if family.tower is None or not is_mapping(stated):
+        return None
+    sizes = (stated.get("num_hidden_layers"), stated.get("hidden_size"))
+    layers, width = (
+        size if isinstance(size, int) and 0 < size <= MAX_COUNT else default
+        for size, default in zip(sizes, TOWER, strict=True)
+    )
+    return layers, width
 
 
 def _ties_embeddings(reader: ConfigReader, family: Family) -> bool:

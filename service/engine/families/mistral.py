@@ -23,9 +23,9 @@ from service.engine.families.parts.wrappers import named_inside
 
 
 def _inside(config: Mapping[str, object], _known: LanguageModels) -> str:
-    """Return Mistral 4 where the inner config says so, Ministral 3 elsewhere."""
-    is_fourth = text_reader(config).own("model_type") == "mistral4"
-    return "Mistral4ForCausalLM" if is_fourth else "Ministral3ForCausalLM"
+    """Return Mistral 4 or Large 3 where the inner config says so, Ministral 3 elsewhere."""
+    inner = {"mistral4": "Mistral4ForCausalLM", "deepseek_v3": "MistralLarge3ForCausalLM"}
+    return inner.get(str(text_reader(config).own("model_type")), "Ministral3ForCausalLM")
 
 
 FAMILIES: Final = (

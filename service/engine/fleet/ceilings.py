@@ -45,7 +45,7 @@ class Ceilings:
             return self.replicas_that_hold(layout, is_own=is_own)
         if at_most <= spares:
             return inf
-        serving = self._serving(layout, is_own=is_own)
+        serving = self.serving(layout, is_own=is_own)
         if serving is None:
             return 1 + spares
         budgets = (self.resolved.settings.max_num_batched_tokens,) if is_own else self._in_question
@@ -69,7 +69,7 @@ class Ceilings:
         question, replicas = self.question, at_most - self.question.headroom.spare_replicas
         if question.is_of_memory:
             return self._in_question
-        serving = self._serving(layout, is_own=False) if replicas >= 1 else None
+        serving = self.serving(layout, is_own=False) if replicas >= 1 else None
         if serving is None:
             return self._in_question if replicas >= 1 else ()
         share = share_of(wanted_of(question.load, question.headroom), replicas)
@@ -79,7 +79,7 @@ class Ceilings:
     def _in_question(self) -> tuple[int, ...]:
         return batched_tokens(self.resolved, budgets_for(self.question.limits, is_timed=not self.question.is_of_memory))
 
-    def _serving(self, layout: Layout, *, is_own: bool) -> Serving | None:
+    def serving(self, layout: Layout, *, is_own: bool) -> Serving | None:
         """Return how a layout serves with all the room it may have; None where only a plan tells."""
         question, resolved = self.question, self.resolved
         if question.timers is None or resolved.settings.num_speculative_tokens:  # the plan tells what drafts make of it

@@ -16,7 +16,7 @@ from typing import Final
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_for, aim_of
 from service.engine.fleet.ceilings import Ceilings
 from service.engine.fleet.deployments import Deployment, deployment_of, explained, keeps_limits, plan_for, resolve_size
-from service.engine.fleet.estimates import hoped_replicas, may_be_enough, quickly_alone_s
+from service.engine.fleet.estimates import hoped_replicas, may_be_enough, quickly_alone_s, replica_for, serving_for
 from service.engine.fleet.fastest import may_be_as_fast, rising_in_time, soonest_first
 from service.engine.fleet.in_time import budgets_in_time, needs_room
 from service.engine.fleet.planned import held_of, layouts_of
@@ -31,6 +31,7 @@ from service.engine.fleet.variants import Planner, budgets_for, roomiest, under_
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.estimate import MOST_REPLICAS
+from service.engine.time.tries import Tries
 
 # Kernels may be so many times faster than the quick estimate.
 HOPED: Final = 2.0
@@ -49,6 +50,7 @@ class _Search:
     spares: int  # replicas on top
     ceilings: Ceilings
     first: tuple[Layout, ...]  # that are looked at with the engine's own settings
+    tries: Tries = field(default_factory=Tries)
     kept: list[Deployment] = field(default_factory=list)
     hopeless: list[tuple[Resolved, MemoryPlan]] = field(default_factory=list)
 
@@ -121,11 +123,10 @@ class _Search:
             if bound >= known and not (is_told and known == NOTHING):
                 break
             budgets = self._budgets(layout, known)
-            if not budgets:
-                if is_told and known == NOTHING and self._roomy_bound(self._roomiest(layout)) < NOTHING:
-                    self.hopeless.extend(self._settings_of(layout, ()))
-                continue
-            for resolved, plan in self._settings_of(layout, budgets):
+            is_hopeless = is_told and known == NOTHING and not budgets
+            if is_hopeless and self._roomy_bound(self._roomiest(layout)) < NOTHING:
+                self.hopeless.extend(self._settings_of(layout, ()))
+            for resolved, plan in self._settings_of(layout, budgets) if budgets else ():
                 if self.bound(plan) < known:
                     known = min(known, self._tried(resolved, plan, known, is_equal_welcome=False))
         return known
@@ -142,12 +143,10 @@ class _Search:
         """Return the token budgets with which a layout may be better than what is known. [tokens]."""
         most = self.aim.most_replicas(layout, known, is_equal_welcome=False)
         hoped = self.ceilings.budgets(layout, most)
-        if not hoped:
-            return ()
-        roomiest = self._roomiest(layout)
-        if self._roomy_bound(roomiest) >= known:
-            return ()
-        return budgets_in_time(self.question, self.resolved, roomiest, most, hoped)
+        if self.question.is_of_memory:
+            return hoped if self._roomy_bound(self._roomiest(layout)) < known else ()
+        serving = self.ceilings.serving(layout, is_own=False) or serving_for(self.question, self._roomiest(layout))
+        return budgets_in_time(self.question, self.resolved, serving, most, hoped)
 
     def _others_bounds(self, known: Merit, *, is_told: bool) -> Iterator[tuple[Merit, int, Layout]]:
         """Yield layouts with what no plan of theirs is better than: those that may be better, or that are told."""
@@ -166,12 +165,15 @@ class _Search:
     def _tried(self, resolved: Resolved, plan: MemoryPlan, known: Merit, *, is_equal_welcome: bool) -> Merit:
         """Keep a plan's deployment if it is as good as what is known; return how good it is."""
         most = self.aim.most_replicas(plan.layout, known, is_equal_welcome=is_equal_welcome)
-        if self.hope <= HOPED and not may_be_enough(self.question, plan, most):
-            if most == inf:
-                self.hopeless.append((resolved, plan))
+        replica = replica_for(self.question, plan)
+        if self.hope <= HOPED and not may_be_enough(self.question, replica, most):
+            self.hopeless.extend(((resolved, plan),) if most == inf else ())
+            return NOTHING
+        if not is_equal_welcome and self.tries.tell_of(replica):
             return NOTHING
         at_most = most if self.aim.objective != "latency" else min(most, MOST_REPLICAS)  # their number is looked for
-        deployment = deployment_of(self.question, resolved, plan, at_most, is_sure=self.is_sure)
+        with self.tries.noting(replica):
+            deployment = deployment_of(self.question, resolved, plan, at_most, is_sure=self.is_sure, replica=replica)
         if deployment is None or not deployment.is_feasible:
             self.hopeless.extend(((resolved, plan),) if most == inf else ())
             return NOTHING
@@ -203,10 +205,8 @@ class _Search:
         bound_of: Callable[[MemoryPlan], Merit],
     ) -> Iterator[tuple[Merit, MemoryPlan | None]]:
         """Yield bounds on what is left, rising, as `in_turn`: by one replica, by what has room, by what is planned."""
-        least = 1 + self.spares
-        merits = ((self.aim.merit(layout, least), index) for index, layout in enumerate(layouts))
-        is_rising = self.aim.objective == "gpus" and layouts is self.space.usual
-        first = merits if is_rising else iter(sorted(merits))
+        merits = ((self.aim.merit(layout, 1 + self.spares), index) for index, layout in enumerate(layouts))
+        first = merits if self.aim.objective == "gpus" and layouts is self.space.usual else iter(sorted(merits))
         return in_turn(first, lambda at: at_best(layouts[at]), lambda at: plan_of(layouts[at]), bound_of)
 
     def best(self) -> list[Deployment]:

@@ -5,19 +5,20 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import Final
 
-from service.engine.fleet.estimates import estimated_excess
+from service.engine.fleet.estimates import estimated_excess, replica_for
 from service.engine.fleet.pacing import as_paced, may_pace, paced_replicas, without_pace
 from service.engine.fleet.planned import surely_planned
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved, longest_request, resolve
-from service.engine.inputs import Layout, Limits, Load
+from service.engine.inputs import Headroom, Layout, Limits, Load
 from service.engine.memory.plan import MemoryPlan
-from service.engine.time.carried import Carried, carried, deciding_replica, fewest_replicas, keeps
+from service.engine.time.carried import Carried, carried, fewest_replicas, keeps
 from service.engine.time.demand import Arrivals, Demand, demand_of, kind_of, wanted_of
-from service.engine.time.replica import Replica, measured_for, timed
+from service.engine.time.replica import Replica, timed
 from service.engine.time.results import LoadState
 from service.engine.time.roomy import may_be_paced, share_of
 from service.engine.time.samples import ScheduleResult
+from service.engine.time.server import measured_for
 from service.engine.time.steps import StepTimers
 
 # Of layouts that an estimate calls too slow, those looked at to say by how much.
@@ -71,6 +72,10 @@ class Deployment:
         """Return what is asked of each replica when all share the load evenly; None where nobody asked, or of none."""
         return demand_of(self.load).per_replica(self.replicas) if self.is_asked and self.replicas else None
 
+    def wanted_at_most(self, headroom: Headroom) -> int:
+        """Return the most users that memory alone lets so many replicas carry, with headroom but without spares."""
+        return (self.replicas - headroom.spare_replicas) * self.capacity.max_concurrent_requests
+
     def seen(self) -> ScheduleResult | None:
         """Return what users of one replica see when all share the load evenly; None where nobody times it."""
         if self.replica is None or not self.replicas:
@@ -110,7 +115,13 @@ def plan_for(question: SizeQuestion, resolved: Resolved, layout: Layout) -> Memo
 
 
 def deployment_of(
-    question: SizeQuestion, resolved: Resolved, plan: MemoryPlan, at_most: float = inf, *, is_sure: bool = True
+    question: SizeQuestion,
+    resolved: Resolved,
+    plan: MemoryPlan,
+    at_most: float = inf,
+    *,
+    is_sure: bool = True,
+    replica: Replica | None = None,
 ) -> Deployment | None:
     """Return the replicas of one plan that carry the load; None where it takes more than so many.
 
@@ -120,11 +131,12 @@ def deployment_of(
         plan: a replica's memory.
         at_most: the largest number of interest, spares included. [replicas]
         is_sure: its share of the load is simulated as well; else `keeps_limits` is asked later. [yes or no]
+        replica: of the plan, where it is known.
     """
     at_most -= question.headroom.spare_replicas
     if at_most < 1:
         return None
-    replica = deciding_replica(plan, question.timers, question.load, question.limits)
+    replica = replica or replica_for(question, plan)
     wanted = wanted_of(question.load, question.headroom)
     needed = fewest_replicas(plan, replica, wanted, question.limits, at_most, is_sure=is_sure)
     fewer = needed - 1 if needed else at_most

@@ -5,15 +5,27 @@ from typing import Final
 
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.memory.plan import MemoryPlan
-from service.engine.time.carried import hoped, needs_time
+from service.engine.time.batching import Serving
+from service.engine.time.carried import deciding_replica, hoped
 from service.engine.time.demand import Arrivals, Demand, Users, wanted_of
 from service.engine.time.estimate import HOPELESS, alone_s, budgets_at_best
-from service.engine.time.replica import quickly_timed, timed
+from service.engine.time.replica import Replica, quickly_timed
 from service.engine.time.roomy import share_of
 
 # An estimate with a replica's own step times is so near to what is simulated; arrivals were carried at most 1.16 times
 # as fast as estimated.
 CERTAIN: Final[dict[type[Demand], float]] = {Users: HOPELESS, Arrivals: 1.3}
+
+
+def replica_for(question: SizeQuestion, plan: MemoryPlan) -> Replica | None:
+    """Return one replica with its times, where they decide; None where memory alone does."""
+    return deciding_replica(plan, question.timers, question.load, question.limits)
+
+
+def serving_for(question: SizeQuestion, plan: MemoryPlan) -> Serving | None:
+    """Return how a plan serves the load, where its step times decide; None where memory alone does."""
+    replica = replica_for(question, plan)
+    return None if replica is None else replica.serving
 
 
 def quickly_alone_s(question: SizeQuestion, plan: MemoryPlan) -> float:
@@ -56,19 +68,16 @@ def hoped_replicas(question: SizeQuestion, plan: MemoryPlan, hope: float) -> flo
     return wanted_of(question.load, question.headroom).replicas(of_one) + spares if of_one else inf
 
 
-def may_be_enough(question: SizeQuestion, plan: MemoryPlan, at_most: float) -> bool:
-    """Return whether a plan's own step times leave hope that so many replicas carry the load, before any simulation.
+def may_be_enough(question: SizeQuestion, replica: Replica | None, at_most: float) -> bool:
+    """Return whether a replica's own step times leave hope that so many carry the load, before any simulation.
 
     Args:
         question: what to deploy.
-        plan: a replica's memory.
+        replica: with its times; None where memory alone decides.
         at_most: the most replicas of interest, spares included. [replicas]
     """
-    load, limits, replicas = question.load, question.limits, at_most - question.headroom.spare_replicas
-    if not plan.holds_one_request or not needs_time(load, limits):
-        return True
-    replica = timed(plan, question.timers, load)
     if replica is None:
         return True
-    share, budget = share_of(wanted_of(load, question.headroom), replicas), plan.settings.max_num_batched_tokens
-    return bool(budgets_at_best(replica.serving, (budget,), share, limits))
+    share = share_of(wanted_of(question.load, question.headroom), at_most - question.headroom.spare_replicas)
+    budget = replica.plan.settings.max_num_batched_tokens
+    return bool(budgets_at_best(replica.serving, (budget,), share, question.limits))

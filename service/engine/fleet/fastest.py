@@ -25,10 +25,11 @@ from service.engine.time.batching import Serving
 from service.engine.time.carried import needs_time
 from service.engine.time.demand import Demand, Users, demand_of, wanted_of
 from service.engine.time.estimate import alone_s, pace_s
-from service.engine.time.replica import MEASURED, ROUGHLY_MEASURED
 from service.engine.time.results import Violation
 from service.engine.time.roomy import BOUNDLESS, forgiving
 from service.engine.time.samples import ScheduleResult, whole
+from service.engine.time.server import MEASURED, ROUGHLY_MEASURED
+from service.engine.time.shared import Told
 from service.engine.time.simulation import Machine
 from service.engine.time.steps import StepTimers, Timing
 
@@ -81,7 +82,7 @@ class _Roomy:
 
     def most_batched_tokens(self, share: Demand) -> int:
         """Return the tokens of its fullest iteration. [tokens]."""
-        return self._seen(share, MEASURED).most_batched_tokens
+        return self._seen(share, MEASURED).reach.tokens
 
     def _seen(self, share: Demand, measured: int) -> ScheduleResult:
         simulations = self.timers.simulations
@@ -107,15 +108,14 @@ class _Roomy:
         """Return what a small sample of a share breaks."""
         simulations = self.timers.simulations
 
-        def verdict() -> Violation | None:
-            outcome = self.machine.simulated(
-                share.simulated(self.serving, simulations.sender, ROUGHLY_MEASURED), limits
-            )
+        def verdict() -> Told:
+            load = share.simulated(self.serving, simulations.sender, ROUGHLY_MEASURED)
+            outcome = self.machine.simulated(load, limits)
             if not isinstance(outcome, ScheduleResult):
                 return outcome
-            return share.broken(share.seen(outcome, self.serving), limits)
+            return Told(share.broken(share.seen(outcome, self.serving), limits), outcome.reach)
 
-        return simulations.verdicts.get_or((self.key, share, limits, ROUGHLY_MEASURED), verdict)
+        return simulations.verdicts.get_or((self.key, share, limits, ROUGHLY_MEASURED), verdict).verdict
 
 
 def _surely(limits: Limits) -> Limits:

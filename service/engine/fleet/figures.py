@@ -54,6 +54,7 @@ def figures(deployment: Deployment, of_one: Carried, rates: Rates | None = None)
         rate = at_most.requests_per_s if at_most else 0.0
     rates = rates or Rates(of_one=rate, of_all=replicas * rate)
     seen = deployment.seen() if deployment.is_asked else at_most
+    at_load = _state(deployment, at_most)
     alone = replica.alone()
     return Figures(
         of_one=of_one,
@@ -61,7 +62,7 @@ def figures(deployment: Deployment, of_one: Carried, rates: Rates | None = None)
         output_tokens_per_s=rates.of_one * (alone.output_tokens_per_s / alone.requests_per_s),
         queue_diverges_at_requests_per_s=replicas * max(replica.saturation_rate, rate),
         latency=seen.latency(replica.timing.basis, deployment.limits.percentile) if seen else None,
-        at_load=_state(deployment, at_most),
+        at_load=at_load,
     )
 
 

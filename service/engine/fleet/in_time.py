@@ -5,44 +5,46 @@ could wish for, simulated with a small sample, tells most of them from those wor
 """
 
 from collections.abc import Sequence
-from typing import Final
+from functools import partial
 
 from service.engine.fleet.estimates import CERTAIN
 from service.engine.fleet.pacing import may_pace
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved
 from service.engine.memory.plan import MemoryPlan
+from service.engine.time.batching import Serving
 from service.engine.time.carried import needs_time
 from service.engine.time.demand import kind_of, wanted_of
 from service.engine.time.estimate import hoped_users
 from service.engine.time.replica import timed
 from service.engine.time.roomy import may_carry, roomy, share_of
-
-ENDLESS_SLOTS: Final = 1 << 20
+from service.engine.time.tries import Tries
 
 
 def budgets_in_time(
-    question: SizeQuestion, resolved: Resolved, plan: MemoryPlan, at_most: float, hoped: Sequence[int]
+    question: SizeQuestion, resolved: Resolved, serving: Serving | None, at_most: float, hoped: Sequence[int]
 ) -> tuple[int, ...]:
     """Return the token budgets with which replicas of a layout may keep the limits, given any room. [tokens].
 
     Args:
         question: what to deploy.
         resolved: the engine's own settings, or those stated.
-        plan: of the layout, with the most room that settings give it.
+        serving: how one replica serves, its slots as many as any settings give it; None where nobody times it.
         at_most: the most replicas of interest, spares included. [replicas]
         hoped: the budgets in question, as `ceilings` leave them. [tokens]
     """
     load, limits, replicas = question.load, question.limits, at_most - question.headroom.spare_replicas
-    if question.timers is None or not plan.holds_one_request or not needs_time(load, limits):
+    if question.timers is None or serving is None or not needs_time(load, limits):
         return tuple(hoped)
     share, is_paced = share_of(wanted_of(load, question.headroom), replicas), may_pace(resolved, load, limits)
-    roomy_ones = ((tokens, roomy(plan, question.timers, load, tokens)) for tokens in hoped)
-    return tuple(
+    tries = Tries()  # a budget that no step fills tells of any other that none fills
+    servers = {tokens: roomy(serving, question.timers.simulations, tokens) for tokens in sorted(hoped, reverse=True)}
+    in_time = [
         tokens
-        for tokens, replica in roomy_ones
-        if replica is None or may_carry(replica, share, limits, is_paced=is_paced)
-    )
+        for tokens, server in servers.items()
+        if tries.told(server, partial(may_carry, server, share, limits, is_paced=is_paced))
+    ]
+    return tuple(sorted(in_time))
 
 
 def needs_room(question: SizeQuestion, plan: MemoryPlan) -> bool:

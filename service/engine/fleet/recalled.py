@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Final, Generic, TypeVar, cast
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_for
+from service.engine.fleet.alike import Search, found_alike, noted
 from service.engine.fleet.questions import Objective, SizeQuestion
 
 Outcome = TypeVar("Outcome")
@@ -69,6 +70,18 @@ def noted_aim(objective: Objective, question: SizeQuestion, priced: Aim | None =
     return NotedAim(objective=objective, gpu=aim.gpu, offers=aim.offers, budget=aim.budget, merits=aim.merits)
 
 
+def _found_alike(
+    question: SizeQuestion, way: Hashable, at_most: Merit, search: Callable[[Aim], Outcome], aim: Aim
+) -> Outcome:
+    """Return what a search finds, taking note of the users for whom it does; a merit alone is told of other loads."""
+    look = cast("Search", search)
+    if isinstance(way, tuple):  # of `better`, which reads no more than how good it is
+        return cast("Outcome", found_alike(question, (way, at_most), look, aim))
+    outcome = look(aim)
+    noted(question, outcome, aim)
+    return cast("Outcome", outcome)
+
+
 def recalled(
     question: SizeQuestion,
     way: Hashable,
@@ -88,14 +101,15 @@ def recalled(
         priced: an aim of the same objective, GPU and offers, whose prices are shared; None: of its own.
     """
     if objective == "latency" or question.is_of_memory:
-        return search(priced or aim_for(question, objective))
+        aim = priced or aim_for(question, objective)
+        return search(aim) if question.load.alike is None else _found_alike(question, way, at_most, search, aim)
     priceless = replace(question, offers=(), left_out_offers=(), flags=frozenset())
     kept = question.model.derived.by("searches", MOST_KEPT)
     key = (way, objective, priceless)
     before = cast("_Made[Outcome] | None", kept.get(key))
     if before is not None and before.ends_alike(aim_for(question, objective), at_most):
         return before.outcome
-    aim = noted_aim(objective, question, priced)
-    outcome = search(aim)
-    kept.put(key, _Made(outcome=outcome, at_most=at_most, noted=aim.noted))
+    noting = noted_aim(objective, question, priced)
+    outcome = search(noting)
+    kept.put(key, _Made(outcome=outcome, at_most=at_most, noted=noting.noted))
     return outcome

@@ -75,8 +75,17 @@ def resolve(
     Raises:
         InvalidQuestionError: `max_model_len` exceeds what the model accepts, or requests exceed either.
     """
+    return _resolved(model, gpu, stated, rules, served_tokens(model, stated, context_tokens, longest_tokens))
+
+
+def served_tokens(model: ModelFacts, stated: StatedSettings, context_tokens: int, longest_tokens: int) -> int:
+    """Return the context to serve, as stated or for the longest request, as of `resolve`. [tokens].
+
+    Raises:
+        InvalidQuestionError: `max_model_len` exceeds what the model accepts, or requests exceed either.
+    """
     _check_lengths(model, stated, context_tokens)
-    return _resolved(model, gpu, stated, rules, stated.max_model_len or _served_tokens(model, longest_tokens))
+    return stated.max_model_len or _served_tokens(model, longest_tokens)
 
 
 @derived(64)
@@ -141,6 +150,7 @@ def _settings(
     keeps_prefixes, prefix_notes = _prefix_caching(model, stated, rules, device_of(gpu, rules))
     settings = EngineSettings(
         gpu_memory_utilization=utilization,
+        is_share_open=stated.gpu_memory_utilization is None and rules.static_reserve is not None,
         kv_cache_dtype="auto",
         max_model_len=model.architecture.default_max_model_len,
         max_num_batched_tokens=batched_tokens,

@@ -152,9 +152,11 @@ def check_start(
         settings: the engine's settings, resolved.
         stated: the cache's dtype as the caller stated it.
     """
-    if not device.is_vllm_on_cuda:
-        return
     architecture = model.architecture
+    if not device.is_vllm_on_cuda:
+        if device.is_vllm and settings.block_size is not None and _attends_by_heads(architecture):
+            check_block_size(settings.block_size, device)
+        return
     check_loading(architecture, checkpoint.quantization, device, "gpu" if checkpoint.is_default else "weight_format")
     own = _half_dtype(architecture, checkpoint, device)
     if stated in ("bf16", "fp16") and reads_fp8_only(architecture):
@@ -175,6 +177,15 @@ def check_start(
     )
     if kernels and settings.block_size is not None:
         check_block_size(settings.block_size, device)
+
+
+def _attends_by_heads(architecture: Architecture) -> bool:
+    """Return whether keys and values are cached, by whose blocks kernels of every platform want 16 tokens or more.
+
+    Source: vLLM 0.33 `v1/attention/backends/` (`get_supported_kernel_block_sizes`): `rocm_attn.py`,
+    `rocm_aiter_fa.py`, `rocm_aiter_unified_attn.py`; `mla/rocm_aiter_mla.py` takes latents in any.
+    """
+    return any(need.kind == "grouped" for mixer in architecture.mixers for need in mixer.kernel_needs)
 
 
 def check_block_size(block_size: int, device: Device) -> None:

@@ -20,7 +20,7 @@ from service.engine.layers.compressed import CompressedAttention
 from service.engine.layers.delta_net import GatedDeltaNet
 from service.engine.layers.dense import DenseMlp
 from service.engine.layers.embeddings import PerLayerEmbeddings, vocabulary_rows
-from service.engine.layers.encoder import Encoder
+from service.engine.layers.encoder import TOWER, Encoder
 from service.engine.layers.experts import MoeMlp
 from service.engine.layers.grouped import BlockSelector, GroupedQueryAttention
 from service.engine.layers.heads import HeadDetails, Heads
@@ -41,6 +41,7 @@ Mlp = FeedForward
 __all__ = [
     "DEFAULT_BLOCK_SIZE",
     "FLOP_PER_MULTIPLICATION",
+    "TOWER",
     "AlternatingUpdates",
     "Architecture",
     "Attention",

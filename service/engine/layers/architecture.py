@@ -56,6 +56,7 @@ class Architecture:
     runs_in_float16: bool = True  # else the engine refuses to, and loads it in float32 on GPUs without bfloat16
     has_stages: bool = True  # else the engine refuses to split it by layers
     lacked_until: str = ""  # the newest version of vLLM that is known to have no class for it
+    vocabulary_adapted: tuple[str, str] | None = None  # versions of vLLM from and until which LoRA changes it
     last_vllm: str = ""  # the last version that has its class, where later ones do not
     sees_images_both_ways: bool = False  # tokens of one image attend to each other, later ones too
     prefers_fp8_cache: bool = False  # on GPUs whose sparse kernels read it plain, unless stated (GLM)
@@ -65,6 +66,7 @@ class Architecture:
     extra_parameters: int = 0  # learnt positions and the like, on every rank
     encoder: Encoder | None = None
     rotary_tables: tuple[RotaryTable, ...] = ()  # kept beside the weights
+    tower_size: tuple[int, int] | None = None  # layers and width of a tower for images, as SGLang reads them
     has_window_pool: bool = False  # SGLang keeps its windowed layers in a pool of their own
     measured_as: tuple[str, str] | None = None  # class and model type with the same matrices that kernels are known for
     mtp: "DraftHead | None" = None  # multi-token prediction modules of the checkpoint, loaded only to draft

@@ -8,9 +8,13 @@ Sources:
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from service.engine.arithmetic import ceil_div
 from service.engine.layers.base import Divisor
+
+# Layers and width of the tower that SGLang takes others for multiples of, and takes one for that states neither.
+TOWER: Final = (24, 1_024)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ Each term follows the tensors that are alive at once in vLLM's profiling run; th
 depend on the version are in `service/catalog/data/engine_rules.yaml`, each with its evidence.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from service.engine.arithmetic import KIB, MIB, ceil_div
@@ -193,6 +194,12 @@ def _encoder_bytes(architecture: Architecture, layout: Layout, settings: EngineS
 def _expanded_latent_elements(architecture: Architecture, tensor_parallel_size: int) -> int:
     """Return the elements per token of keys and values expanded from the widest dense latent. [elements]."""
     return max((mixer.live(tensor_parallel_size).expanded_per_token for mixer in architecture.mixers), default=0)
+
+
+def alike_in_memory(architecture: Architecture, settings: EngineSettings) -> EngineSettings:
+    """Return settings with the same ledger: the context served counts where latents are expanded, or keys selected."""
+    is_served_held = _expanded_latent_elements(architecture, 1) or _smallest_compress_ratio(architecture) is not None
+    return settings if is_served_held else replace(settings, max_model_len=1)
 
 
 def _context_chunk_bytes(architecture: Architecture, layout: Layout, settings: EngineSettings) -> int:

@@ -114,9 +114,10 @@ def cache_shape(
         retained_tokens=retained_tokens(ask.draft, ask.num_speculative_tokens) if device.plan.retains_for_drafts else 0,
         context_ranks=layout.decode_context_parallel_size,
     )
+    smallest = (min(kernel.blocks) for kernel in kernels)
     blocks = _Blocks(
-        chosen=block_size or common_block_size(kernels),
-        smallest=max((min(kernel.blocks) for kernel in kernels), default=DEFAULT_BLOCK_SIZE),
+        chosen=block_size or common_block_size(kernels, device.plan.block_size),
+        smallest=1 if device.plan.keeps_any_block else max(smallest, default=DEFAULT_BLOCK_SIZE),
         hybrid_alignment=hybrid_alignment(architecture, device),
     )
     rank = blocks.of(replace(whole, tensor_parallel_size=layout.tensor_parallel_size), architecture)

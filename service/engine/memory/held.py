@@ -2,17 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Final, cast
 
 from service.engine.engines.device import device_of
 from service.engine.engines.measured_here import memory_of
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, Layout
+from service.engine.kept import Kept
+from service.engine.memory.activation import alike_in_memory
 from service.engine.memory.cache_shape import CacheShape, shape_of
 from service.engine.memory.ledger import memory_per_gpu
 from service.engine.memory.plan import keeps_separate_pools, rank_weight_bytes
 from service.engine.memory.shared_pool import in_flight_tokens, requests_held
 from service.engine.patience import go_on
+
+MOST_SETTINGS: Final = 64  # of one model, but for how many may run
+MOST_POOLS: Final = 128  # by how many may run, of one layout under otherwise the same settings
 
 
 def requests_in_cache(
@@ -34,30 +40,42 @@ def requests_in_cache(
     architecture, device = model.architecture, device_of(gpu, rules)
     if settings.num_speculative_tokens or keeps_separate_pools(architecture, rules):
         return None
-    weights = rank_weight_bytes(model, checkpoint, layout, settings, device)
-    measured = memory_of(rules.measured, model.id, gpu.id, layout, checkpoint.weight_format) if rules.measured else None
     shape, in_flight = shape_of(architecture, layout, settings, device), in_flight_tokens(settings, layout, device.plan)
+    # What requests are long does not change the pools.
+    key = (checkpoint, gpu, layout, alike_in_memory(architecture, settings), rules)
+    pools = cast("Kept[int]", model.derived.by("pools", MOST_SETTINGS).get_or(key, lambda: Kept[int](MOST_POOLS)))
 
     def held(max_num_seqs: int) -> int:
         changed = replace(settings, max_num_seqs=max_num_seqs)
-        memory = memory_per_gpu(
-            architecture=architecture,
-            rank_weight_bytes=weights,
-            gpu=gpu,
-            layout=layout,
-            settings=changed,
-            rules=rules,
-            measured=measured,
-        )
+        blocks = pools.get_or(max_num_seqs, lambda: _blocks(model, checkpoint, gpu, layout, changed, rules))
         return requests_held(
             shape,
             settings=changed,
-            num_gpu_blocks=memory.kv_cache_bytes // shape.bytes_per_block if shape.bytes_per_block else 1,
+            num_gpu_blocks=blocks,
             context_tokens=max(context_tokens, 1),
             in_flight_tokens=in_flight,
         )
 
     return held
+
+
+def _blocks(
+    model: ModelFacts, checkpoint: Checkpoint, gpu: Gpu, layout: Layout, settings: EngineSettings, rules: EngineRules
+) -> int:
+    """Return the blocks of a pool; one where layers keep none. [blocks]."""
+    architecture, device = model.architecture, device_of(gpu, rules)
+    measured = memory_of(rules.measured, model.id, gpu.id, layout, checkpoint.weight_format) if rules.measured else None
+    memory = memory_per_gpu(
+        architecture=architecture,
+        rank_weight_bytes=rank_weight_bytes(model, checkpoint, layout, settings, device),
+        gpu=gpu,
+        layout=layout,
+        settings=settings,
+        rules=rules,
+        measured=measured,
+    )
+    shape = shape_of(architecture, layout, settings, device)
+    return memory.kv_cache_bytes // shape.bytes_per_block if shape.bytes_per_block else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

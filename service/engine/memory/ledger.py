@@ -15,6 +15,7 @@ from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.layers import Architecture, Mixer
 from service.engine.memory.activation import activation_bytes
 from service.engine.memory.results import MemoryPerGpu
+from service.engine.memory.share import with_own_share
 
 # The engine captures graphs for batches up to twice the sequences, at most this many.
 LARGEST_GRAPH_BATCH = 512
@@ -66,6 +67,8 @@ def memory_per_gpu(
         rules: the engine version's defaults and measured terms.
         measured: what a start-up of this model, GPU and layout was seen to take, where somebody stored it.
     """
+    if settings.is_share_open:
+        settings = with_own_share(architecture, gpu, layout, settings, rules)
     return _ledger(
         architecture, rank_weight_bytes, gpu, layout, settings, rules_of_model(architecture, rules), measured
     )

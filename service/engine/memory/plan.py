@@ -11,6 +11,7 @@ from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.layers import Architecture, DraftHead
+from service.engine.memory.activation import alike_in_memory
 from service.engine.memory.adapters import adapter_bytes
 from service.engine.memory.cache_shape import shape_of
 from service.engine.memory.drafts import draft_of
@@ -22,6 +23,7 @@ from service.engine.memory.separate_pools import (
     plan_separate_pools,
     separate_pools,
 )
+from service.engine.memory.share import with_own_share
 from service.engine.memory.shared_pool import Growing, in_flight_tokens, plan_kv_cache, requests_held
 from service.engine.memory.weights import num_active_parameters, num_parameters, rank_weights
 from service.engine.patience import go_on
@@ -118,6 +120,8 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
     """
     go_on()
     architecture, context_tokens = model.architecture, input_tokens + output_tokens
+    if settings.is_share_open:
+        settings = with_own_share(architecture, gpu, layout, settings, rules)
     memory = ledger_of(model, checkpoint, gpu, layout, settings, rules)
     pool = _Pool(
         architecture=architecture,
@@ -144,11 +148,17 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
     )
 
 
-@derived(256)
 def ledger_of(
     model: ModelFacts, checkpoint: Checkpoint, gpu: Gpu, layout: Layout, settings: EngineSettings, rules: EngineRules
 ) -> MemoryPerGpu:
-    """Return everything on one GPU that adds up to its memory; lengths do not enter."""
+    """Return everything on one GPU that adds up to its memory; lengths of requests do not enter."""
+    return _ledger_of(model, checkpoint, gpu, layout, alike_in_memory(model.architecture, settings), rules)
+
+
+@derived(256)
+def _ledger_of(
+    model: ModelFacts, checkpoint: Checkpoint, gpu: Gpu, layout: Layout, settings: EngineSettings, rules: EngineRules
+) -> MemoryPerGpu:
     return memory_per_gpu(
         architecture=model.architecture,
         rank_weight_bytes=rank_weight_bytes(model, checkpoint, layout, settings, device_of(gpu, rules)),
@@ -244,7 +254,7 @@ def rank_weight_bytes(
     loaded = _loaded_bytes(model, checkpoint, layout, device, draft_of(model.architecture, settings))
     if not settings.max_loras:
         return loaded
-    return loaded + adapter_bytes(model.architecture, layout, settings.max_loras, settings.max_lora_rank)
+    return loaded + adapter_bytes(model.architecture, layout, settings.max_loras, settings.max_lora_rank, device)
 
 
 def _loaded_bytes(

@@ -9,8 +9,9 @@ from service.engine.inputs import Limits, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.demand import Arrivals, Demand, kind_of
 from service.engine.time.estimate import fewest_at_best, hoped_users
-from service.engine.time.replica import Replica, measured_for, quickly_timed, timed
+from service.engine.time.replica import Replica, quickly_timed, timed
 from service.engine.time.results import Binding
+from service.engine.time.server import measured_for
 from service.engine.time.steps import StepTimers
 
 
@@ -201,10 +202,16 @@ def _replicas_carrying(replica: Replica, wanted: Demand, limits: Limits, at_most
         return wanted.replicas(most) if most else 0
     serving = replica.serving
     least = fewest_at_best(serving, (serving.settings.max_num_batched_tokens,), wanted, limits, at_most)
-    if least == inf or not replica.are_enough(at_most, wanted, limits):
+    if least == inf:
+        replica.simulations.shared.note(None)  # another budget may leave more hope
+        return None
+    if not replica.are_enough(at_most, wanted, limits):
         return None
     guess = max(wanted.replicas(guess) if guess else int(at_most), int(least))
-    return fewest(lambda count: replica.are_enough(count, wanted, limits), int(least), int(at_most), guess)
+    enough = fewest(lambda count: replica.are_enough(count, wanted, limits), int(least), int(at_most), guess)
+    if 1 < enough == least:
+        replica.simulations.shared.note(None)  # as above
+    return enough
 
 
 def fewest(are_enough: Callable[[int], bool], least: int, enough: int, guess: int) -> int:

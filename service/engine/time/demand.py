@@ -1,11 +1,11 @@
 """How much is asked of replicas: users who always have one request in flight, or arrivals that come on their own."""
 
-from dataclasses import dataclass
-from math import ceil
+from dataclasses import dataclass, field
+from math import ceil, floor
 from typing import ClassVar, Final
 
 from service.engine.errors import InvalidQuestionError
-from service.engine.inputs import Headroom, Limits, Load
+from service.engine.inputs import Alike, Headroom, Limits, Load
 from service.engine.time.batching import Serving
 from service.engine.time.carrier import Carrier, Demand
 from service.engine.time.estimate import SAFE, in_flight, kept_pace, read_rate, throughput
@@ -36,6 +36,7 @@ class Users(Demand):
     """
 
     concurrent_requests: int
+    alike: Alike | None = field(default=None, repr=False, compare=False)
     may_queue: ClassVar[bool] = False
 
     @classmethod
@@ -70,7 +71,19 @@ class Users(Demand):
 
     def planned(self, headroom: Headroom) -> "Users":
         """Return ceil(users x (1 + headroom)), at least 1."""
-        return Users(max(ceil(self.concurrent_requests * (1 + headroom.headroom_fraction)), 1))
+        return Users(max(ceil(self.concurrent_requests * (1 + headroom.headroom_fraction)), 1), self.alike)
+
+    def replicas(self, of_one: float) -> int:
+        """Return the replicas that carry these users, and take note of the fewest users who take as many.
+
+        >>> alike = Alike()
+        >>> Users(10, alike).replicas(4), alike.fewest
+        (3, 9)
+        """
+        needed = max(ceil(self.concurrent_requests / of_one), 1)
+        if self.alike is not None:
+            self.alike.looked_at(floor((needed - 1) * of_one) + 1)
+        return needed
 
     @classmethod
     def grid(cls, carrier: Carrier, limits: Limits) -> Grid:
@@ -263,7 +276,7 @@ def users_of(load: Load) -> Users:
         InvalidQuestionError: neither was stated.
     """
     if load.concurrent_requests is not None:
-        return Users(load.concurrent_requests)
+        return Users(load.concurrent_requests, load.alike)
     if load.request_rate_per_s is None or load.request_duration_s is None:
         raise InvalidQuestionError(
             "no load was stated",

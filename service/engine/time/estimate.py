@@ -1,13 +1,14 @@
 """What can be told of a replica without simulating it: its pace, and the loads it may hope to carry."""
 
 from collections.abc import Sequence
-from math import inf
+from math import ceil, inf
 from typing import Final
 
 from service.engine.inputs import Limits
 from service.engine.time.batching import Serving
 from service.engine.time.carrier import Demand
 from service.engine.time.records import CEILING, SHARES, Records, new_records
+from service.engine.time.shared import Reach
 
 # An estimate this many times beyond a limit, or this far below it, needs no simulation: it was 0.65 to 1.63 times
 # what is simulated, for answers of 32 to 381 tokens on eight GPUs. Of shorter answers it tells less (42 times, of two
@@ -16,6 +17,8 @@ HOPELESS, SAFE = 1.8, 0.4
 SHORTEST_TOLD_TOKENS: Final = 32
 # What a sample shows is so near to a ceiling on it.
 SLACK: Final = 1.05
+# No step holds so many times the tokens of a mean one, and a prompt.
+CROWDED: Final = 4
 MOST_REPLICAS: Final = 1 << 24
 RAREST: Final = 0.999  # of lengths
 # What comes with its cache is read at once.
@@ -34,6 +37,15 @@ def pace_s(serving: Serving, users: int) -> float:
     from service.engine.time import pace  # noqa: PLC0415 - loading the compiler takes half a second
 
     return float(pace.pace_s(*serving.estimated, users))
+
+
+def reach_of(serving: Serving, users: int) -> Reach:
+    """Return what users in flight use of an engine's bounds: hardly more than this, where an estimate tells enough."""
+    traffic, decoding = serving.traffic, ceil(users / serving.streams)
+    read = 0.0 if traffic.arrives_read else traffic.inputs.mean()
+    answered = max(traffic.outputs.mean() / serving.settings.tokens_per_step, 1.0)
+    tokens = read + CROWDED * decoding * (serving.settings.tokens_scheduled + read / answered)
+    return Reach(tokens=ceil(tokens), running=decoding, longest_tokens=ceil(read + traffic.outputs.mean()))
 
 
 def kept_pace(serving: Serving, tpot_s: float | None) -> int:

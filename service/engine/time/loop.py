@@ -67,6 +67,7 @@ def _begin(requests: Records, steps: Record, engine: Record, state: Record, runs
         run.first_token_s = -1.0
         run.reserved_blocks = 0.0
         run.is_decoding = False
+    state.longest_tokens = longest
     state.always_fit = engine.num_blocks / max(blocks_of(engine, float(longest)), 1e-9)
     state.measured_left = engine.last_measured - engine.first_measured
     state.num_users = min(engine.users, len(requests))
@@ -122,6 +123,7 @@ def _mixed_steps(steps: Record, engine: Record, state: Record, runs: Records, pl
         pairs += chunk.chunk_tokens * (runs[chunk.chunk_of].computed_tokens + 0.5 * (many * chunk.chunk_tokens))
     decoding, context = 0.0 if engine.reads_alone else float(state.num_decoding), 0.0
     state.most_tokens = max(state.most_tokens, tokens + int(decoding) * engine.tokens_scheduled)
+    state.most_running = max(state.most_running, state.num_decoding + state.num_prefilling)
     if decoding > 0:
         context = state.context_sum / decoding + 0.5 * (many - 1) * engine.tokens_per_step
     step_s = mixed_step_s(steps, float(tokens), pairs / tokens, decoding, context)

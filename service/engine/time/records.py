@@ -151,6 +151,8 @@ STATE: Final = np.dtype(
         ("always_fit", np.float64),  # so many requests fit whatever happens; below, nobody needs to count blocks
         ("most_blocks", np.float64),
         ("most_tokens", np.int64),  # of an iteration that read prompts
+        ("most_running", np.int64),  # requests of an iteration that read prompts: nobody joins in others
+        ("longest_tokens", np.int64),  # of a request
         ("running_time", np.float64),
         ("preemptions", np.int64),
         ("measured_left", np.int64),

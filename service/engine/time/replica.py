@@ -1,55 +1,22 @@
-"""One replica under load: what its users see, what breaks, and the most that it carries."""
+"""One replica: a server of a load with the plan of its memory."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from math import inf, sqrt
-from typing import Final
 
-from service.engine.inputs import Limits, Load
+from service.engine.inputs import Load
 from service.engine.memory.plan import MemoryPlan
-from service.engine.time.batching import BlockPool, Serving, block_pool, serving_of
-from service.engine.time.demand import Demand, Users
+from service.engine.time.batching import Serving, block_pool, serving_of
 from service.engine.time.drafting import with_drafts
-from service.engine.time.estimate import HOPELESS, SAFE, pace_s, tells_pace
-from service.engine.time.results import Bracket, LoadState, Violation
-from service.engine.time.samples import ScheduleResult, warm_up_length, whole
-from service.engine.time.search import search
-from service.engine.time.simulation import Machine
+from service.engine.time.server import Server
 from service.engine.time.simulations import Simulations
 from service.engine.time.steps import StepTimers, Timing, deployed
 from service.engine.time.traffic import Traffic, traffic_of
 
-# Requests that are measured: to see roughly where a limit lies; to tell of percentiles; of the tail beyond the 95th.
-ROUGHLY_MEASURED: Final = 256
-MEASURED: Final = 2_000
-MEASURED_FOR_TAILS: Final = 10_000
-MEASURED_PERCENTILE: Final = 95.0
-# The largest load keeps its limits by so many standard errors, so that another sample keeps them too.
-CHANCE: Final = 2.0
-# A run whose first so many requests tell of its beginning is begun again, longer before.
-UNSETTLED_FRACTION: Final = 0.25
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # without slots, for what is made once
-class Replica:
+class Replica(Server):
     """One replica: its memory, its times, and the requests it serves."""
 
     plan: MemoryPlan
-    serving: Serving
-    pool: BlockPool
-    simulations: Simulations
-    key: int  # what is found is kept under it: the number of all it depends on, by value
-    uncapped: "Replica | None" = None  # the same without the cap that keeps pace: arrivals are none that it cannot read
-
-    @property
-    def timing(self) -> Timing:
-        """Return its times, and where they come from."""
-        return self.serving.timing
-
-    @property
-    def slots(self) -> int:
-        """Return the requests that run at once, by cache and by `max_num_seqs`."""
-        return self.serving.slots
 
     def capped(self, plan: MemoryPlan) -> "Replica":
         """Return the same replica under a plan that runs fewer requests at once; it carries no more than this one does.
@@ -59,202 +26,6 @@ class Replica:
         """
         same = _replica(plan, serving_of(plan, self.timing, self.serving.traffic), self.simulations)
         return replace(same, uncapped=self)
-
-    @cached_property
-    def machine(self) -> Machine:
-        """Return one of its streams, ready to serve."""
-        return Machine(self.timing, self.pool, self.serving.settings)
-
-    def seen(self, demand: Demand, measured: int = MEASURED) -> ScheduleResult:
-        """Return what those who make a demand see, even beyond what is carried: those beyond its slots wait.
-
-        Args:
-            demand: users or arrivals.
-            measured: requests that are measured. [count]
-        """
-        return self.simulations.results.get_or(
-            (self.key, demand, measured), lambda: demand.seen(self._served(demand, measured), self.serving)
-        )
-
-    def together(self, asked: Demand, replicas: int, measured: int) -> LoadState:
-        """Return the state of so many equal replicas that share a demand, in parts where it does not divide evenly.
-
-        Args:
-            asked: of all of them.
-            replicas: how many there are. [count]
-            measured: requests that are measured. [count]
-        """
-        shares = asked.shares(replicas, self.serving.streams)
-        return LoadState.of_all([self.seen(share, measured).state(count) for count, share in shares])
-
-    def benchmarked(self, demand: Demand, num_prompts: int) -> ScheduleResult:
-        """Return what a benchmark prints that sends so many prompts to an idle engine: ramp and drain included.
-
-        Args:
-            demand: users who begin at once, or arrivals.
-            num_prompts: all of which are measured. [count]
-
-        Source:
-            vLLM 0.33, vllm/benchmarks/serve.py (benchmark, calculate_metrics).
-        """
-
-        def served() -> ScheduleResult:
-            load = demand.benchmark(self.serving, self.simulations.sender, num_prompts)
-            return whole(self.machine.simulated(load)).side_by_side(self.serving.streams)
-
-        return self.simulations.results.get_or((self.key, demand, "benchmark", num_prompts), served)
-
-    @property
-    def saturation_rate(self) -> float:
-        """Return the rate at which the queue grows without end: the throughput with every slot taken. [1/s]."""
-        return self.seen(Users(self.slots), ROUGHLY_MEASURED).requests_per_s if self.slots else 0.0
-
-    def alone(self) -> ScheduleResult:
-        """Return what a single user sees."""
-        return self.seen(Users(1), ROUGHLY_MEASURED)
-
-    def most(self, kind: type[Demand], limits: Limits) -> Bracket:
-        """Return the largest load within limits; of arrivals without limits, the one at which the queue diverges.
-
-        Args:
-            kind: users or arrivals.
-            limits: latency at a percentile.
-        """
-
-        def searched() -> Bracket:
-            hopeless = self._hopeless(limits)
-            if hopeless is not None:  # nobody waits less than a single user does
-                return Bracket(load=0.0, fails_at=1.0, violates=hopeless)
-            return search(
-                kind.grid(self, limits),
-                kind.guessed(self, limits),
-                lambda amount: self.breaks(kind.of(amount), limits, ROUGHLY_MEASURED),
-                lambda amount: self.is_doubtful(kind.of(amount), limits),
-            )
-
-        asked = (self.key, None if self.uncapped is None else self.uncapped.key, kind, limits)
-        return self.simulations.searches.get_or(asked, searched)
-
-    def most_with(self, asked: Demand | None, kind: type[Demand], limits: Limits) -> Bracket:
-        """Return the largest load: what is asked where that is carried, though chance breaks a little less.
-
-        Args:
-            asked: of this replica, if anything.
-            kind: users or arrivals.
-            limits: latency at a percentile.
-        """
-        bracket = self.most(kind, limits)
-        if not isinstance(asked, kind) or asked.amount <= bracket.load or not self.carries(asked, limits):
-            return bracket
-        return replace(bracket, load=asked.amount, fails_at=max(bracket.fails_at, asked.amount))
-
-    def is_doubtful(self, demand: Demand, limits: Limits) -> Violation | None:
-        """Return what a demand breaks, or may break by the chance of another sample; None where it is carried."""
-        measured = measured_for(limits)
-        return self.breaks(
-            demand, replace(limits, percentile=_percentile_by_chance(limits.percentile, measured)), measured
-        )
-
-    def are_enough(self, replicas: float, wanted: Demand, limits: Limits) -> bool:
-        """Return whether so many replicas may carry a demand, asked at the next load of the search.
-
-        Args:
-            replicas: the most there may be; infinite where any number may. [count]
-            wanted: users or arrivals.
-            limits: latency at a percentile.
-        """
-        if replicas < 1:
-            return False
-        if replicas == inf:
-            return bool(self.most(type(wanted), limits).load)
-        return self.carries(wanted.per_replica(int(replicas)), limits)
-
-    def may_be_enough(self, replicas: float, wanted: Demand, limits: Limits) -> bool:
-        """Return what `are_enough` does, and of any number of replicas only whether a single user is carried."""
-        return self._hopeless(limits) is None if replicas == inf else self.are_enough(replicas, wanted, limits)
-
-    def _hopeless(self, limits: Limits) -> Violation | None:
-        """Return the limit that a single user sees broken."""
-        return self.breaks(Users(1), limits, ROUGHLY_MEASURED)
-
-    def carries(self, demand: Demand, limits: Limits) -> bool:
-        """Return whether a demand is carried, asked at the next load that searches visit."""
-        share = demand.rounded_up(self)
-        # Users are counted; how fast arrivals may come takes as long to find as what they break.
-        if share.may_queue:
-            return self.is_doubtful(share, limits) is None and share.has_room(self)
-        return demand.has_room(self) and self.is_doubtful(share, limits) is None
-
-    def breaks(self, demand: Demand, limits: Limits, measured: int) -> Violation | None:
-        """Return what a demand breaks: told by an estimate where that is certain, else simulated until it is.
-
-        Args:
-            demand: users or arrivals.
-            limits: latency at a percentile.
-            measured: requests that are measured. [count]
-        """
-        if limits.ttft_s is None and limits.tpot_s is None:
-            return None
-        asked = (self.key, demand, limits, measured)
-        verdict = self.simulations.verdicts.get_or(asked, lambda: self._verdict(demand, limits, measured))
-        return verdict or self._beyond_uncapped(demand, limits)
-
-    def _beyond_uncapped(self, demand: Demand, limits: Limits) -> Violation | None:
-        """Return the limit on TTFT, or throughput without one, that arrivals break whatever the cap: others wait."""
-        if self.uncapped is None or not demand.may_queue:
-            return None
-        if self.uncapped.carries(demand, replace(limits, tpot_s=None)):
-            return None
-        return "throughput" if limits.ttft_s is None else "ttft"
-
-    def _verdict(self, demand: Demand, limits: Limits, measured: int) -> Violation | None:
-        """Return the limit that is broken by an estimate, or else by a simulation."""
-        if limits.tpot_s is not None and tells_pace(self.serving):
-            pace = pace_s(self.serving, demand.users_in_flight(self.serving)) / limits.tpot_s
-            if pace > HOPELESS:
-                return "tpot"
-            if pace < SAFE and limits.ttft_s is None and not demand.may_queue:
-                return None
-        return self._simulated_verdict(demand, limits, measured)
-
-    def _simulated_verdict(self, demand: Demand, limits: Limits, measured: int) -> Violation | None:
-        """Return what a simulated demand breaks; a broken limit is told before all requests are answered."""
-        asked = (self.key, demand, measured)
-        result = self.simulations.results.get(asked)
-        if result is None:
-            load = demand.simulated(self.serving, self.simulations.sender, measured)
-            outcome = self.machine.simulated(load, limits)
-            if not isinstance(outcome, ScheduleResult):
-                return outcome
-            result = demand.seen(self._settled(demand, outcome, measured), self.serving)
-            if measured > ROUGHLY_MEASURED:
-                self.simulations.results.put(asked, result)
-        return demand.broken(result, limits)
-
-    def _served(self, demand: Demand, measured: int) -> ScheduleResult:
-        load = demand.simulated(self.serving, self.simulations.sender, measured)
-        return self._settled(demand, whole(self.machine.simulated(load)), measured)
-
-    def _settled(self, demand: Demand, result: ScheduleResult, measured: int) -> ScheduleResult:
-        """Return a result of the steady state: behind a long warm-up where the short one was seen to be too short."""
-        if not demand.may_queue or not warm_up_length(result.ttft_s.values) > len(result.ttft_s) * UNSETTLED_FRACTION:
-            return result
-        load = demand.simulated(self.serving, self.simulations.sender, measured, has_settled=False)
-        return whole(self.machine.simulated(load))
-
-
-def measured_for(limits: Limits) -> int:
-    """Return how many requests a percentile needs: at the 99th, a hundred lie beyond it. [count]."""
-    return MEASURED if limits.percentile <= MEASURED_PERCENTILE else MEASURED_FOR_TAILS
-
-
-def _percentile_by_chance(percentile: float, measured: int) -> float:
-    """Return the percentile that the asked one may be by chance, by a sample of so many: two standard errors above.
-
-    p + 2 sqrt(p (1 - p) / n)
-    """
-    share = percentile / 100
-    return min(percentile + 100 * CHANCE * sqrt(share * (1 - share) / measured), 100.0)
 
 
 def replica_of(plan: MemoryPlan, timing: Timing, traffic: Traffic, simulations: Simulations) -> Replica:
@@ -270,9 +41,7 @@ def replica_of(plan: MemoryPlan, timing: Timing, traffic: Traffic, simulations: 
 
 
 def _replica(plan: MemoryPlan, serving: Serving, simulations: Simulations) -> Replica:
-    pool = block_pool(plan)
-    key = simulations.number_of((serving, pool))
-    return Replica(plan=plan, serving=serving, pool=pool, simulations=simulations, key=key)
+    return Replica(plan=plan, serving=serving, pool=block_pool(plan), simulations=simulations)
 
 
 def timed(plan: MemoryPlan, timers: StepTimers | None, load: Load) -> Replica | None:

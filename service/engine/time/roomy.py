@@ -10,16 +10,13 @@ from dataclasses import replace
 from math import ceil, inf, sqrt
 from typing import Final
 
-from service.engine.inputs import Limits, Load
-from service.engine.memory.plan import MemoryPlan
-from service.engine.time.batching import BlockPool, serving_of
+from service.engine.inputs import Limits
+from service.engine.time.batching import BlockPool, Serving
 from service.engine.time.demand import Arrivals, Demand, Users
-from service.engine.time.drafting import with_drafts
-from service.engine.time.replica import ROUGHLY_MEASURED, Replica
 from service.engine.time.results import Violation
 from service.engine.time.search import roughly_most
-from service.engine.time.steps import StepTimers, deployed
-from service.engine.time.traffic import traffic_of
+from service.engine.time.server import ROUGHLY_MEASURED, Server
+from service.engine.time.simulations import Simulations
 
 # A small sample's share beyond a limit may be off by so many standard errors, neighbours in a queue being alike.
 FORGIVEN: Final = 3.0
@@ -29,25 +26,18 @@ FASTER_THAN_ESTIMATED: Final = 1.3
 BOUNDLESS: Final = BlockPool(num_blocks=1e15, tokens=(1.0, 2.0), blocks=(1.0, 2.0))
 
 
-def roomy(plan: MemoryPlan, timers: StepTimers, load: Load, max_num_batched_tokens: int) -> Replica | None:
-    """Return a replica without bounds on its cache; None where nobody times it.
+def roomy(serving: Serving, simulations: Simulations, max_num_batched_tokens: int) -> Server:
+    """Return a server without bounds on its cache.
 
     Args:
-        plan: that holds as many requests as any settings let it.
-        timers: what times it.
-        load: users or arrivals.
-        max_num_batched_tokens: in the place of the plan's own. [tokens]
+        serving: how it serves; its slots as many as any settings give it.
+        simulations: the store of what is found about it.
+        max_num_batched_tokens: in the place of its own. [tokens]
     """
-    timing = timers.timer(deployed(plan))
-    if timing is None:
-        return None
-    serving = serving_of(plan, with_drafts(timing, plan), traffic_of(load))
     settings = replace(
         serving.settings, max_num_batched_tokens=max_num_batched_tokens, max_num_seqs=serving.slots_of_stream
     )
-    serving = replace(serving, settings=settings)
-    key = timers.simulations.number_of((serving, BOUNDLESS))
-    return Replica(plan=plan, serving=serving, pool=BOUNDLESS, simulations=timers.simulations, key=key)
+    return Server(serving=replace(serving, settings=settings), pool=BOUNDLESS, simulations=simulations)
 
 
 def forgiving(limits: Limits) -> Limits:
@@ -65,7 +55,7 @@ def forgiving(limits: Limits) -> Limits:
     )
 
 
-def may_carry(replica: Replica, demand: Demand, limits: Limits, *, is_paced: bool) -> bool:
+def may_carry(replica: Server, demand: Demand, limits: Limits, *, is_paced: bool) -> bool:
     """Return whether a demand may be carried, were there room for it.
 
     Args:
@@ -79,7 +69,7 @@ def may_carry(replica: Replica, demand: Demand, limits: Limits, *, is_paced: boo
     return is_paced and isinstance(demand, Arrivals) and may_be_paced(replica, demand, limits)
 
 
-def may_be_paced(replica: Replica, share: Arrivals, limits: Limits) -> bool:
+def may_be_paced(replica: Server, share: Arrivals, limits: Limits) -> bool:
     """Return whether a cap on running requests may let arrivals keep both limits.
 
     A cap that does keeps pace in a closed loop, carries the rate, and lets none wait too long; of all that keep pace,
@@ -96,37 +86,39 @@ def may_be_paced(replica: Replica, share: Arrivals, limits: Limits) -> bool:
     return not _breaks(capped(replica, _most_at_pace(replica, limits)), share, forgiving(without_pace))
 
 
-def _fewest_keep_pace(replica: Replica, share: Arrivals, limits: Limits) -> bool:
+def _fewest_keep_pace(replica: Server, share: Arrivals, limits: Limits) -> bool:
     """Return whether the fewest users who make a rate, by an optimistic estimate, see their tokens in time."""
     users = Arrivals(share.request_rate_per_s / FASTER_THAN_ESTIMATED).users_in_flight(replica.serving)
     return not _breaks(replica, Users(max(users, 1)), _pace_alone(limits))
 
 
-def _most_at_pace(replica: Replica, limits: Limits) -> int:
+def _most_at_pace(replica: Server, limits: Limits) -> int:
     """Return about the most users of a closed loop who see their tokens in time."""
     alone = _pace_alone(limits)
     guess = Users.guessed(replica, alone)
-    return int(roughly_most(Users.grid(replica, alone), guess, lambda users: _broken(replica, Users.of(users), alone)))
+    most = int(roughly_most(Users.grid(replica, alone), guess, lambda users: _broken(replica, Users.of(users), alone)))
+    if most >= replica.slots:
+        replica.simulations.shared.note(None)  # more slots may serve more
+    return most
 
 
 def _pace_alone(limits: Limits) -> Limits:
     return replace(forgiving(limits), ttft_s=None)
 
 
-def capped(replica: Replica, users: int) -> Replica:
+def capped(replica: Server, users: int) -> Server:
     """Return the same replica, which runs no more than so many requests at once."""
     serving = replica.serving
     seqs = min(max(ceil(users / serving.streams), 1), serving.settings.max_num_seqs)
     fewer = replace(serving, settings=replace(serving.settings, max_num_seqs=seqs), slots=min(users, serving.slots))
-    key = replica.simulations.number_of((fewer, replica.pool))
-    return replace(replica, serving=fewer, key=key)
+    return replace(replica, serving=fewer)
 
 
-def _breaks(replica: Replica, demand: Demand, limits: Limits) -> bool:
+def _breaks(replica: Server, demand: Demand, limits: Limits) -> bool:
     return _broken(replica, demand, limits) is not None
 
 
-def _broken(replica: Replica, demand: Demand, limits: Limits) -> Violation | None:
+def _broken(replica: Server, demand: Demand, limits: Limits) -> Violation | None:
     """Return the latency limit that a small sample breaks; whether a queue grows is nothing that so few tell."""
     broken = replica.breaks(demand, limits, ROUGHLY_MEASURED)
     return None if broken == "throughput" else broken

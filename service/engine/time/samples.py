@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from service.engine.inputs import Limits
 from service.engine.time.records import Record, Records
 from service.engine.time.results import Basis, Distribution, Latency, LoadState, Violation
+from service.engine.time.shared import Reach, Told
 from service.engine.time.traffic import SimulatedLoad
 
 Floats = NDArray[np.float64]
@@ -138,7 +139,7 @@ class ScheduleResult:
     max_kv_fraction: float  # most blocks in use at once / blocks
     preemptions: int
     duration_s: float
-    most_batched_tokens: int  # of one iteration: any larger budget serves the same
+    reach: Reach
 
     @property
     def itl_s(self) -> Distribution:
@@ -206,7 +207,9 @@ class ScheduleResult:
         )
 
 
-def schedule_result(load: SimulatedLoad, state: Record, runs: Records, num_blocks: float) -> ScheduleResult:
+def schedule_result(
+    load: SimulatedLoad, state: Record, runs: Records, num_blocks: float, reach: Reach
+) -> ScheduleResult:
     """Return what a simulation measured.
 
     Args:
@@ -214,6 +217,7 @@ def schedule_result(load: SimulatedLoad, state: Record, runs: Records, num_block
         state: where it ended.
         runs: its requests.
         num_blocks: the cache.
+        reach: what it used of the engine's bounds.
     """
     measured = runs[load.first_measured : load.last_measured]
     end_to_end_s = Sample(measured["end_to_end_s"].copy())
@@ -232,14 +236,14 @@ def schedule_result(load: SimulatedLoad, state: Record, runs: Records, num_block
         max_kv_fraction=min(float(state["most_blocks"]) / num_blocks, 1.0),
         preemptions=int(state["preemptions"]),
         duration_s=duration_s,
-        most_batched_tokens=int(state["most_tokens"]),
+        reach=reach,
     )
 
 
-def whole(outcome: ScheduleResult | Violation) -> ScheduleResult:
+def whole(outcome: ScheduleResult | Told) -> ScheduleResult:
     """Return what a simulation without limits measured: nothing stops it."""
     if not isinstance(outcome, ScheduleResult):
-        raise TypeError(f"a simulation without limits broke {outcome}")
+        raise TypeError(f"a simulation without limits broke {outcome.verdict}")
     return outcome
 
 

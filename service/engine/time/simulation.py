@@ -23,8 +23,8 @@ from service.engine.time.records import (
     Records,
     new_records,
 )
-from service.engine.time.results import Violation
 from service.engine.time.samples import ScheduleResult, schedule_result
+from service.engine.time.shared import Reach, Told
 from service.engine.time.steps import Timing
 from service.engine.time.traffic import SimulatedLoad
 
@@ -36,6 +36,8 @@ LONGEST_SKIP: Final = 512
 MOST_ITERATIONS: Final = 10_000_000
 # Requests of one simulation: about 40 MB.
 MOST_REQUESTS: Final = 131_072
+LAST_STEPS: Final = 2  # may round an answer up, and look for the next token's block
+FEWEST_BLOCKS: Final = 1e-9  # of a request, as the loop counts them
 
 
 class Machine:
@@ -57,7 +59,24 @@ class Machine:
         """Simulate one iteration at a time from now on: to see what taking like ones together changes."""
         self._engine["skip_fraction"], self._engine["longest_skip"] = 0.0, 1
 
-    def simulated(self, load: SimulatedLoad, limits: Limits | None = None) -> ScheduleResult | Violation:
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Return its token budget and the requests that it runs at once."""
+        return self.settings.max_num_batched_tokens, self.settings.max_num_seqs
+
+    def always_fits(self, reach: Reach) -> bool:
+        """Return whether its cache holds so many requests and one more, whatever their length."""
+        longest = reach.longest_tokens + LAST_STEPS * self.settings.tokens_per_step
+        blocks = max(self.pool.of_request(longest), FEWEST_BLOCKS)
+        return reach.running + 1 < self.pool.num_blocks / blocks
+
+    def leaves_room(self, reach: Reach) -> tuple[bool, bool]:
+        """Return whether steps would have room for more tokens, and for more requests."""
+        settings = self.settings
+        tokens = max(reach.tokens, reach.running * settings.tokens_scheduled)
+        return tokens < settings.max_num_batched_tokens, reach.running < settings.max_num_seqs
+
+    def simulated(self, load: SimulatedLoad, limits: Limits | None = None) -> ScheduleResult | Told:
         """Return what the measured requests of a load see, or a limit that they see broken, sooner.
 
         Args:
@@ -84,9 +103,11 @@ class Machine:
         ended = int(state["ended"][0])
         if ended == TOO_LONG:
             raise too_much(f"it takes more than {MOST_ITERATIONS:,} steps")
+        used = state[0]
+        reach = Reach(int(used["most_tokens"]), int(used["most_running"]), int(used["longest_tokens"]))
         if ended in (BREAKS_TTFT, BREAKS_TPOT):
-            return "ttft" if ended == BREAKS_TTFT else "tpot"
-        return schedule_result(load, state[0], runs, self.pool.num_blocks)
+            return Told("ttft" if ended == BREAKS_TTFT else "tpot", reach)
+        return schedule_result(load, used, runs, self.pool.num_blocks, reach)
 
 
 def too_much(reason: str) -> InvalidQuestionError:

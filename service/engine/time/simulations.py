@@ -5,8 +5,9 @@ from itertools import count
 from typing import Final
 
 from service.engine.kept import Kept
-from service.engine.time.results import Bracket, Violation
+from service.engine.time.results import Bracket
 from service.engine.time.samples import ScheduleResult
+from service.engine.time.shared import Reach, Shared, Told
 from service.engine.time.traffic import Sender
 
 MOST_RESULT_BYTES: Final = 16_000_000  # about 70 kB each
@@ -24,8 +25,9 @@ class Simulations:
         self._numbers: Kept[int] = Kept(MOST_NUMBERS)
         self._next_number = count(1)
         self.results: Kept[ScheduleResult] = Kept(MOST_RESULT_BYTES, lambda result: result.nbytes)
-        self.verdicts: Kept[Violation | None] = Kept(MOST_VERDICTS)
-        self.searches: Kept[Bracket] = Kept(MOST_SEARCHES)
+        self.verdicts: Kept[Told] = Kept(MOST_VERDICTS)
+        self.shared = Shared()
+        self.searches: Kept[tuple[Bracket, Reach | None]] = Kept(MOST_SEARCHES)
 
     def number_of(self, value: Hashable) -> int:
         """Return a number that stands for a value in keys: whoever is equal has the same, and no other has it ever."""

@@ -23,6 +23,7 @@ class SimulatedLoad:
     request_rate_per_s: float | None = None  # of an open loop
     first_measured: int = 0
     measured: int | None = None  # None: all of the rest
+    under_way: int = 0  # requests that had begun before
 
     @property
     def last_measured(self) -> int:
@@ -112,6 +113,7 @@ class Sender:
             concurrency=concurrency,
             first_measured=concurrency,
             measured=measured,
+            under_way=running,
         )
 
     def open_loop(
@@ -137,6 +139,7 @@ class Sender:
             request_rate_per_s=request_rate_per_s,
             first_measured=under_way + warm_up,
             measured=measured,
+            under_way=under_way,
         )
 
     def _drawn(self, traffic: Traffic, count: int) -> Records:

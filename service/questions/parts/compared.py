@@ -65,7 +65,7 @@ def line_of(row: ComparedRow) -> str:
     load = load if row.request_rate_per_s is None else f" at {row.request_rate_per_s:g} per s"
     head = f"{row.model} {row.weight_format or ''} on {row.gpu}, {row.context_tokens} tokens{load}"
     if not row.feasible:
-        return f"{head}: {row.why}"
+        return f"{head}: not on {row.gpus} GPUs; {row.why}" if row.gpus else f"{head}: {row.why}"
     speed = "" if row.tpot_p95_s is None else f", TTFT p95 {row.ttft_p95_s:.3g} s, TPOT p95 {row.tpot_p95_s:.3g} s"
     price = "no price" if row.usd_per_hour is None else f"{row.usd_per_hour:.2f} USD/h"
     return f"{head}: {row.gpus} GPUs, {row.max_concurrent_requests} at once{speed}, {price}"

@@ -97,3 +97,33 @@ def test_a_slice_is_refused_with_the_gpu_it_is_a_part_of(name: str, whole: str) 
         CATALOG.called_gpus.read(name)
 
     assert refusal.value.suggestions[0] == whole
+
+
+@pytest.mark.parametrize(
+    ("typed", "nearest"),
+    [
+        ("h10", "h100-sxm-80gb"),
+        ("h1000", "h100-sxm-80gb"),
+        ("h201", "h200-sxm-141gb"),
+        ("h20o", "h200-sxm-141gb"),
+        ("h100-pice", "h100-pcie-80gb"),
+        ("h100 swm", "h100-sxm-80gb"),
+        ("mi320x", "mi325x"),
+        ("rtx4009", "rtx-4090"),
+        ("b210", "b200-sxm-180gb"),
+        ("a6001", "rtx-a6000"),
+    ],
+)
+def test_a_slip_of_the_finger_is_told_the_gpu_that_was_meant(typed: str, nearest: str) -> None:
+    with pytest.raises(NotInCatalogError) as refusal:
+        CATALOG.called_gpus.read(typed)
+
+    assert refusal.value.suggestions[0] == nearest
+
+
+@pytest.mark.parametrize(("typed", "nearest"), [("gpt-oss-20", "gpt-oss-20b"), ("qwen3-33b", "qwen3-32b")])
+def test_a_last_figure_is_taken_for_a_size(typed: str, nearest: str) -> None:
+    with pytest.raises(NotInCatalogError) as refusal:
+        CATALOG.called_models.read(typed)
+
+    assert refusal.value.suggestions[0] == nearest

@@ -2,6 +2,7 @@
 
 from dataclasses import fields, replace
 
+from service.catalog.engine_rules import rules_for
 from service.engine.answers.capacity import capacity
 from service.engine.answers.described import NO_TIME_WARNING, Described
 from service.engine.answers.results import Capacity, Sizing
@@ -68,3 +69,14 @@ def test_a_step_smaller_than_an_image_that_is_read_whole_is_told(asked: Asked) -
     assert "image" not in warnings("gemma-4-26b-a4b-it", 2_496)
     assert "image" not in warnings("gemma-4-26b-a4b-it", 2_048, is_text_only=True)
     assert "image" not in warnings("qwen3-vl-8b-instruct", 2_048)  # reads images in pieces
+
+
+def test_published_builds_without_kernels_for_volta_are_told(asked: Asked) -> None:
+    """Wheels of vLLM are built with CUDA 13 since 0.20 (pull request 39878)."""
+
+    def told(version: str) -> bool:
+        question = replace(asked("mistral-7b-v0.1", gpu="v100", load=users(1)), rules=rules_for("vllm", version))
+        return any("CUDA 13" in warning for warning in size(question).warnings)
+
+    assert told("0.20")
+    assert not told("0.19.1")

@@ -163,3 +163,51 @@ def test_a_limit_on_the_edge_says_what_one_notch_saves(client: TestClient) -> No
 
     assert sized["gpus"] >= 64
     assert any(warning.startswith("ttft_s=0.131 takes ") for warning in sized["warnings"])
+
+
+def test_users_who_wait_long_because_nobody_limits_it_are_told_of(client: TestClient) -> None:
+    asked = {"model": "qwen3-32b", "gpu": "h100", "request_rate_per_s": 1, "input_tokens": 2000, "output_tokens": 300}
+    unlimited, limited = (answer(client, "size", **asked, **more) for more in ({}, {"ttft_s": 5}))
+    [told] = [warning for warning in unlimited["warnings"] if warning.startswith("no limit on latency")]
+
+    assert f"{unlimited['latency']['ttft_s']['p95']:.3g} s for the first token" in told
+    assert "ttft_s=5 " in told
+    assert "tpot_s" not in told  # nobody waits long for the others
+    assert limited["latency"]["ttft_s"]["p95"] <= 5 < unlimited["latency"]["ttft_s"]["p95"]
+    assert not any(warning.startswith("no limit") for warning in limited["warnings"])
+
+
+def test_the_lowest_latency_over_several_servers_says_what_bounds_it(client: TestClient) -> None:
+    asked = {
+        "model": "llama-3.1-8b",
+        "gpus": "h100",
+        "weight_formats": "bf16",
+        "objective": "latency",
+        "tensor_parallel_size": 8,
+        **load(4, 500, 50),
+    }
+    [unbounded] = answer(client, "recommend", **asked)["options"]
+    [bounded] = answer(client, "recommend", **asked, max_gpus=8)["options"]
+
+    assert unbounded["gpus"] > 8 >= bounded["gpus"]
+    assert any("max_gpus or max_usd_per_hour bounds it" in warning for warning in unbounded["warnings"])
+    assert not any("bounds it" in warning for warning in bounded["warnings"])
+
+
+def test_a_grid_names_the_gpus_that_do_not_hold_a_model(client: TestClient) -> None:
+    asked = {"models": "llama-3.3-70b", "gpus": "h200", "gpu_counts": "1,2", "context_tokens": "2048", "format": "text"}
+    first, second, *_ = client.get("/compare", params=asked).text.splitlines()
+
+    assert ": not on 1 GPUs; gpu_count=2" in first
+    assert ": 2 GPUs, " in second
+
+
+@pytest.mark.parametrize("more", [{}, {"tiers": "community"}, {"usd_per_gpu_hour": 2}, {"discount_fraction": 0.5}])
+def test_pods_cost_what_the_same_gpus_cost_in_any_other_question(client: TestClient, more: dict[str, Any]) -> None:
+    shape = {"tensor_parallel_size": 1, "pipeline_parallel_size": 1}
+    asked: dict[str, Any] = {"model": "llama-3.1-8b", "gpu": "l4", **shape}
+    sized = answer(client, "size", **asked, **load(100, 800, 200), **more, latency="none")
+    pods = answer(client, "replicas", **asked, **load(100, 800, 200), **more)
+
+    alike = ("usd_per_gpu_hour", "tier", "purchase", "is_stale", "discount_fraction", "origin")
+    assert {name: pods["cost"][name] for name in alike} == {name: sized["cost"][name] for name in alike}

@@ -6,6 +6,7 @@ import pytest
 
 from service.engine.fleet.ceilings import Ceilings
 from service.engine.fleet.deployments import deployment_of, plan_for, resolve_size
+from service.engine.fleet.estimates import serving_for
 from service.engine.fleet.in_time import budgets_in_time, needs_room
 from service.engine.fleet.planned import held_of
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
@@ -46,7 +47,7 @@ def test_whatever_carries_the_load_is_among_what_is_tried(
         carried += 1
         assert ceilings.replicas_at_best(layout, inf, is_own=False) <= deployment.replicas
         hoped = ceilings.budgets(layout, deployment.replicas)
-        budgets = budgets_in_time(question, resolved, roomy, deployment.replicas, hoped)
+        budgets = budgets_in_time(question, resolved, serving_for(question, roomy), deployment.replicas, hoped)
         assert settings.settings.max_num_batched_tokens in budgets, settings.settings
 
     assert carried
@@ -60,7 +61,7 @@ def test_half_the_replicas_that_are_needed_are_not_tried(asked: Asked) -> None:
     assert deployment is not None
 
     every = batched_tokens(resolved, budgets_for(question.limits, is_timed=True))
-    assert budgets_in_time(question, resolved, plan, deployment.replicas // 2, every) == ()
+    assert budgets_in_time(question, resolved, serving_for(question, plan), deployment.replicas // 2, every) == ()
     ceilings = ceilings_of(question, resolved)
     assert ceilings.budgets(ONE, deployment.replicas // 2) == ceilings.budgets(ONE, 0) == ()
     assert deployment.replicas // 2 < ceilings.replicas_at_best(ONE, inf, is_own=False) <= deployment.replicas
@@ -73,7 +74,7 @@ def test_without_limits_every_budget_is_tried_and_a_stated_one_alone(asked: Aske
     plan = plan_for(question, resolved, ONE)
 
     every = batched_tokens(resolved, budgets_for(Limits(), is_timed=False))
-    assert budgets_in_time(question, resolved, plan, inf, every) == every
+    assert budgets_in_time(question, resolved, serving_for(question, plan), inf, every) == every
     assert needs_room(question, plan)
     stated = resolve_size(asked(settings=StatedSettings(max_num_batched_tokens=4_096)))
     assert batched_tokens(stated, budgets_for(Limits(), is_timed=True)) == (4_096,)

@@ -5,7 +5,9 @@ import pytest
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.engines.device import device_of
-from service.engine.errors import EngineError
+from service.engine.errors import EngineError, RefusedStartError
+from service.engine.fleet.questions import StatedSettings
+from service.engine.fleet.settings import resolve
 from service.engine.fleet.starts import check_block_size, lacks_kernels
 
 
@@ -33,3 +35,14 @@ def test_vllm_reads_blocks_of_whole_multiples_of_sixteen(catalog: Snapshot, vers
     check_block_size(128, device)
     with pytest.raises(EngineError, match="no attention kernel that reads blocks of 8 tokens"):
         check_block_size(8, device)
+
+
+@pytest.mark.parametrize("gpu", ["mi300x", "gaudi3"])
+def test_no_platform_reads_blocks_of_eight_tokens_by_heads(catalog: Snapshot, gpu: str) -> None:
+    """vLLM 0.33 `v1/attention/backends/rocm_attn.py` and beside it: multiples of 16; latents on AMD in any."""
+    part, rules = catalog.gpu(gpu), rules_for("vllm")
+
+    with pytest.raises(RefusedStartError, match="blocks of 8 tokens"):
+        resolve(catalog.model("llama-3.1-8b"), part, StatedSettings(block_size=8), rules)
+
+    assert resolve(catalog.model("deepseek-v3"), part, StatedSettings(block_size=1), rules).settings.block_size == 1

@@ -1,8 +1,12 @@
 """Buffers of LoRA adapters."""
 
+from dataclasses import replace
+
 import pytest
 
+from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
+from service.engine.engines.device import device_of
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Layout
 from service.engine.memory.adapters import adapter_bytes
@@ -10,19 +14,49 @@ from service.engine.memory.adapters import adapter_bytes
 # Llama 3.1 8B: per layer, fused query-key-value 3 x 4096 + 6144, output 4096 + 4096, gate and up 2 x 4096 + 28672,
 # down 14336 + 4096; by vLLM's create_lora_weights, worked out by hand.
 SIDES = (3 * 4_096 + 6_144) + (4_096 + 4_096) + (2 * 4_096 + 28_672) + (14_336 + 4_096)
+# Of the embedding table or the head: rows of the vocabulary and the width, on every rank.
+VOCABULARY = 128_256 + 4_096
 
 
 @pytest.mark.parametrize(("max_loras", "rank"), [(1, 16), (4, 32)])
 def test_buffers_are_allocated_for_every_adapter_and_rank(catalog: Snapshot, max_loras: int, rank: int) -> None:
     taken = adapter_bytes(catalog.model("llama-3.1-8b").architecture, Layout(), max_loras, rank)
 
-    assert taken == max_loras * rank * 2 * 32 * SIDES
+    assert taken == max_loras * rank * 2 * (32 * SIDES + 2 * VOCABULARY)
 
 
 def test_stages_share_the_layers(catalog: Snapshot) -> None:
     architecture = catalog.model("llama-3.1-8b").architecture
 
-    assert adapter_bytes(architecture, Layout(pipeline_parallel_size=2), 1, 16) == 16 * 2 * 16 * SIDES
+    assert adapter_bytes(architecture, Layout(pipeline_parallel_size=2), 1, 16) == 16 * 2 * (16 * SIDES + VOCABULARY)
+
+
+@pytest.mark.parametrize(
+    ("model", "version", "is_adapted"),
+    [
+        ("qwen3-8b", "0.15.1", False),  # Qwen3ForCausalLM states `embedding_modules` since 0.16
+        ("qwen3-8b", "0.16", True),
+        ("qwen2.5-7b", "0.33", False),
+        ("mistral-7b-v0.3", "0.14.1", True),  # built on Llama's class until 0.14
+        ("mistral-7b-v0.3", "0.15", False),
+    ],
+)
+def test_adapters_change_the_vocabulary_where_the_version_s_class_says_so(
+    catalog: Snapshot, model: str, version: str, *, is_adapted: bool
+) -> None:
+    architecture = catalog.model(model).architecture
+    device = device_of(catalog.gpu("h100"), rules_for("vllm", version))
+    of_layers = adapter_bytes(replace(architecture, vocabulary_adapted=None), Layout(), 1, 16, device)
+
+    beside = adapter_bytes(architecture, Layout(), 1, 16, device) - of_layers
+
+    assert (beside > 0) == is_adapted
+
+
+def test_another_engine_adapts_layers_alone(catalog: Snapshot) -> None:
+    device = device_of(catalog.gpu("h100"), rules_for("sglang"))
+
+    assert adapter_bytes(catalog.model("llama-3.1-8b").architecture, Layout(), 1, 16, device) == 32 * 32 * SIDES
 
 
 @pytest.mark.parametrize("model", ["gpt-oss-20b", "deepseek-v3", "granite-4.0-h-tiny"])

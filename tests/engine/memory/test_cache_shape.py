@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
+from service.engine.engines.device import device_of
 from service.engine.families import parse_architecture
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout
 from service.engine.memory.cache_shape import cache_shape, hybrid_block_size, steady_bytes
@@ -152,3 +154,15 @@ def test_the_stage_with_the_largest_blocks_counts(catalog: Snapshot) -> None:
     # 32 layers over three stages are 10, 11 and 11.
     assert (len(whole.groups[0].specs), len(uneven.groups[0].specs)) == (32, 11)
     assert uneven.bytes_per_token == whole.bytes_per_token == 131_072
+
+
+@pytest.mark.parametrize(
+    ("version", "stated", "tokens"), [("1.2", None, 32), ("0.20", None, 32), ("0.15", None, 64), ("1.2", 8, 8)]
+)
+def test_blocks_of_tensorrt_llm_are_its_own(catalog: Snapshot, version: str, stated: int | None, tokens: int) -> None:
+    """`KvCacheConfig.tokens_per_block` is 32; a log of 0.20 says "32 tokens per block", engines before had 64."""
+    device = device_of(catalog.gpu("h100"), rules_for("tensorrt-llm", version))
+
+    shape = cache_shape(catalog.model("llama-3.1-8b").architecture, Layout(), "bf16", stated, device=device)
+
+    assert {spec.block_size for group in shape.groups for spec in group.specs} == {tokens}

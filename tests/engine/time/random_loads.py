@@ -119,7 +119,7 @@ def digest(seed: int) -> str:
     machine, load, limits = random_case(seed)
     outcome = machine.simulated(load, limits)
     if not isinstance(outcome, ScheduleResult):
-        return outcome
+        return str(outcome.verdict)
     samples = (outcome.ttft_s, outcome.tpot_s, outcome.end_to_end_s)
     figures = (outcome.requests_per_s, outcome.mean_running, outcome.max_kv_fraction, outcome.itl_s.p99)
     whole = b"".join(each.values.tobytes() for each in samples) + np.array(figures).tobytes()

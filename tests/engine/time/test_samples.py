@@ -6,6 +6,7 @@ import pytest
 from service.engine.inputs import Limits
 from service.engine.time.records import REQUEST, RUN, STATE, Records, new_records
 from service.engine.time.samples import Sample, ScheduleResult, gap_distribution, schedule_result, whole
+from service.engine.time.shared import NOTHING_USED
 from service.engine.time.simulation import Machine
 from service.engine.time.traffic import Sender, SimulatedLoad
 from tests.engine.time.conftest import BY_HAND, ROOMY, SETTINGS, timing, traffic
@@ -40,7 +41,7 @@ def result(runs: Records, **load: float | None) -> ScheduleResult:
     state = new_records(1, STATE)
     state["now_s"] = 1.0
     sent = SimulatedLoad(requests=new_records(len(runs), REQUEST), **{"concurrency": None, **load})  # type: ignore[arg-type]
-    return schedule_result(sent, state[0], runs, 1.0)
+    return schedule_result(sent, state[0], runs, 1.0, NOTHING_USED)
 
 
 def test_a_queue_grows_by_answers_times_the_rise_of_the_wait() -> None:

@@ -1,0 +1,69 @@
+"""The share of a GPU that an engine takes by itself, once it is known what runs there, and on how many ranks.
+
+Copies of the attention that share their experts count as SGLang counts them: within its tensor-parallel size.
+
+Source:
+    SGLang `server_args.py` (`_handle_gpu_memory_settings`).
+"""
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Final
+
+from service.engine.engines.rules import EngineRules, default_utilization
+from service.engine.engines.static_share import PromptObstacle, Served
+from service.engine.inputs import EngineSettings, Gpu, Layout
+from service.engine.layers import Architecture
+
+LATENTS: Final = frozenset({"latent", "sparse"})
+
+
+def with_own_share(
+    architecture: Architecture, gpu: Gpu, layout: Layout, settings: EngineSettings, rules: EngineRules
+) -> EngineSettings:
+    """Return settings with the engine's own share of this layout, where nobody states one."""
+    if not settings.is_share_open:
+        return settings
+    share = default_utilization(rules, gpu, served_of(architecture, gpu, layout, settings))
+    return replace(settings, gpu_memory_utilization=share, is_share_open=False)
+
+
+def served_of(architecture: Architecture, gpu: Gpu, layout: Layout, settings: EngineSettings) -> Served:
+    """Return what runs on one GPU, as far as the share asks."""
+    copies = layout.data_parallel_size if architecture.has_experts else 1
+    kinds = {need.kind for mixer in architecture.mixers for need in mixer.kernel_needs}
+    own = settings.num_speculative_tokens and settings.speculative_method != "ngram"
+    return Served(
+        chunk_tokens=settings.max_num_batched_tokens,
+        running=settings.max_num_seqs,
+        tensor_ranks=layout.tensor_parallel_size * copies,
+        stages=layout.pipeline_parallel_size,
+        attention_copies=copies,
+        drafts="own" if own else "ngram" if settings.num_speculative_tokens else "none",
+        obstacles=frozenset(_obstacles(architecture, gpu, layout, settings, kinds)),
+        is_latent=bool(kinds & LATENTS),
+        tower=architecture.tower_size,
+    )
+
+
+def _obstacles(
+    architecture: Architecture, gpu: Gpu, layout: Layout, settings: EngineSettings, kinds: AbstractSet[str]
+) -> Iterator[PromptObstacle]:
+    """Yield what may keep prompts from being captured as graphs."""
+    if settings.num_speculative_tokens:
+        yield "drafts"
+    if layout.data_parallel_size > 1 and architecture.has_experts:
+        yield "copies"
+    if layout.pipeline_parallel_size > 1:
+        yield "stages"
+    if settings.max_loras:
+        yield "adapters"
+    if architecture.tower_size is not None:
+        yield "images"
+    if "latent" in kinds:
+        yield "latents"
+    if "sparse" in kinds:
+        yield "sparse"
+    if gpu.vendor != "nvidia":
+        yield "other_vendors"
