@@ -1,5 +1,6 @@
 """`sizer`: the service's commands. Questions take the same field names as over HTTP."""
 
+import gc
 import os
 import signal
 import sys
@@ -93,6 +94,7 @@ def serve(
     for line in unknown_settings():
         typer.echo(line, err=True)
     signal.signal(signal.SIGTERM, _end)
+    gc.disable()  # until the service runs, which turns it on
     # uvloop starves connections at a hundred clients; the standard loop does not.
     uvicorn.run(
         "service.main:create_app",
