@@ -86,8 +86,8 @@ def batch_command(
 @app.command()
 def serve(
     host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="port to listen on")] = 8000,
-    workers: Annotated[int, typer.Option(help="processes")] = 1,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="port to listen on")] = 8000,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="processes")] = 1,
 ) -> None:
     """Serve the API."""
     settings = Settings()
