@@ -1,5 +1,6 @@
 """`sizer`: the service's commands. Questions take the same field names as over HTTP."""
 
+import gc
 import os
 import signal
 import sys
@@ -85,14 +86,15 @@ def batch_command(
 @app.command()
 def serve(
     host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="port to listen on")] = 8000,
-    workers: Annotated[int, typer.Option(help="processes")] = 1,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="port to listen on")] = 8000,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="processes")] = 1,
 ) -> None:
     """Serve the API."""
     settings = Settings()
     for line in unknown_settings():
         typer.echo(line, err=True)
     signal.signal(signal.SIGTERM, _end)
+    gc.disable()  # until the service runs, which turns it on
     # uvloop starves connections at a hundred clients; the standard loop does not.
     uvicorn.run(
         "service.main:create_app",

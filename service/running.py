@@ -47,6 +47,8 @@ PROVIDER_S: Final = 5.0
 async def running(app: Starlette, settings: Settings) -> AsyncIterator[None]:
     """Keep everything that answers and writes in the application's state, for as long as it runs."""
     async with AsyncExitStack() as closing:
+        gc.disable()  # until all is read: what is made by then lives on, and looking through it takes a quarter of it
+        closing.callback(gc.enable)
         timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), Builder()))
         closing.callback(timers.close)
         keeper = _open_catalog(app, settings, closing)
@@ -96,6 +98,7 @@ def _open_outward(app: Starlette, settings: Settings, closing: AsyncExitStack) -
 
 def _settle(keeper: CatalogKeeper) -> None:
     """Say what is known, and leave it out of what is looked through for garbage: 150,000 objects that live on."""
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(*LOOKED_THROUGH_AFTER)

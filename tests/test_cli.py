@@ -195,3 +195,10 @@ def test_the_ledger_is_fitted_from_a_folder_of_logs(tmp_path: Path) -> None:
     fitted = next(line.split() for line in found.output.splitlines() if line.startswith("sglang_peers"))
     assert fitted[1:5] == ["0.22", "0.22", "GiB", "1"]
     assert runner.invoke(app, ["fit-ledger", "--data", str(tmp_path / "nowhere")]).exit_code == 2
+
+
+@pytest.mark.parametrize("stated", [["--port", "99999"], ["--port", "-1"], ["--workers", "0"], ["--workers", "-2"]])
+def test_a_port_or_a_number_of_processes_that_cannot_be_is_refused_before_anything_starts(stated: list[str]) -> None:
+    result = runner.invoke(app, ["serve", *stated])
+    assert result.exit_code == 2
+    assert "is not in the range" in result.output

@@ -8,6 +8,7 @@ from service.engine import ScheduleResult, Timing, benchmarked, slower_timing
 
 # A queue that takes more than this share of arrivals never empties.
 GROWING: Final = 0.05
+MEDIAN: Final = 50.0
 CONFIDENCE: Final = 0.9
 # Submitters ask for as much as their limits allow: one tenth more would break them.
 BEYOND: Final = 1.1
@@ -23,10 +24,34 @@ def saturates(run: Run, timing: Timing) -> bool | None:
 
 
 def saturated(run: Run) -> bool:
-    """Return whether arrivals piled up as measured: as stated, else where fewer were answered than came."""
+    """Return whether arrivals piled up as measured: as stated, else by their waits, else by how many were answered."""
     if run.log.saturated is not None:
         return run.log.saturated
-    return not run.log.sent.is_steady and _answered_fraction(run) < 1 - GROWING
+    if run.log.sent.is_steady:
+        return False
+    waiting = _waiting_fraction(run)
+    return waiting > GROWING if waiting is not None else _answered_fraction(run) < 1 - GROWING - _chance(run)
+
+
+def _waiting_fraction(run: Run) -> float | None:
+    """Return by how much first tokens come later and later; None where nobody measured them.
+
+        wait of the last / time in which all arrived = 2 x median wait x rate / requests
+
+    In a queue that grows evenly the last waits twice as long as the median.
+    """
+    sent, seen = run.log.sent, [seen for seen in run.log.latencies if seen.quantity == "ttft"]
+    central = {each.percent: each.value_s for each in seen}
+    middle = central.get(MEDIAN, central.get(None))
+    if middle is None or not sent.request_rate_per_s or not sent.count:
+        return None
+    return 2 * middle * sent.request_rate_per_s / sent.count
+
+
+def _chance(run: Run) -> float:
+    """Return by how much the time of so few arrivals may be off by chance, at two standard deviations; even ones: 0."""
+    sent = run.log.sent
+    return 2 / (sent.count * sent.burstiness) ** 0.5 if sent.count else 0.0
 
 
 def _answered_fraction(run: Run) -> float:

@@ -12,6 +12,8 @@ from service.performance.roofline import Efficiencies
 from service.performance.tables import Factors
 
 ANY = "*"
+SPREAD = "-spread"  # experts dealt out whole to ranks that attend together; where nobody measured it, as split ones
+BESIDE = "roofline beside kernels"  # the basis of judged runs that measured kernels answer
 SOURCE = "fitted on published serving runs; service/performance/data/calibration.yaml"
 # Cards share a name with data centre GPUs, and neither tensor cores nor memory: NVIDIA's tuning guides for
 # compute capability 8.6 and 12.0.
@@ -64,7 +66,7 @@ class Row(_Entry):
             and self.engine in (ANY, engine)
             and (self.rules_versions == ANY or rules_version.startswith(self.rules_versions))
             and self.gpu_architecture in (ANY, gpu_architecture)
-            and self.kernels in (ANY, kernels, kernels.split("-", maxsplit=1)[0])
+            and self.kernels in (ANY, kernels, kernels.removesuffix(SPREAD), kernels.split("-", maxsplit=1)[0])
         )
 
 

@@ -14,7 +14,7 @@ from service.engine.time.results import Basis
 from service.engine.time.simulations import Simulations
 from service.engine.time.steps import Deployed, Timing
 from service.performance.between import between, neighbours, note_of
-from service.performance.fitted import SOURCE, efficiencies_for, factors_of, generation_of, row_for
+from service.performance.fitted import SOURCE, SPREAD, efficiencies_for, factors_of, generation_of, row_for
 from service.performance.kernel_tables import KernelTables, NotMeasuredError, in_process
 from service.performance.quantization_modes import quantization_modes
 from service.performance.roofline import FLOOR, roofline_tables
@@ -242,13 +242,15 @@ def hides_host(key: Deployed) -> bool:
 
 
 def kernel_class(key: Deployed) -> str:
-    """Return which kernels dominate, as in calibration.yaml: dense or experts, recurrent or not, and the format.
+    """Return which kernels dominate: dense or experts, recurrent or not, the format, and whether experts are dealt out.
 
     Iterations with prompts launch several times as many kernels for a recurrent layer, outside whole-step graphs.
+    Ranks that attend together and hold whole experts wait for the one whose experts were chosen most.
     """
     architecture = key.model.architecture
     has_experts, recurrent = architecture.has_experts, any(mixer.is_recurrent for mixer in architecture.mixers)
     scheme = key.checkpoint.quantization.scheme
     # Blocks of fp8 have kernels of their own; where they were not measured, others stand in, and are as far off.
     stored = "bf16" if scheme == "none" else scheme if scheme == "fp8-block" else scheme.split("-")[0]
-    return f"{'experts' if has_experts else 'dense'}{'-recurrent' if recurrent else ''}-{stored}"
+    dealt = SPREAD if has_experts and key.layout.expert_parallel and key.layout.data_parallel_size == 1 else ""
+    return f"{'experts' if has_experts else 'dense'}{'-recurrent' if recurrent else ''}-{stored}{dealt}"

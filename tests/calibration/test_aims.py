@@ -4,7 +4,7 @@ import pytest
 
 from service.calibration.aims import REASONS, Aim, aims_of, sources_table
 from service.calibration.lines import Line
-from service.performance.fitted import left_out
+from service.performance.fitted import BESIDE, LeftOut, left_out
 
 POOLS = Line(
     subject="logged start-ups, vLLM 0.10 and newer: kv_cache_bytes",
@@ -39,3 +39,15 @@ def test_every_left_out_source_says_what_it_leaves_open() -> None:
 
     assert [source for source in sorted(sources) if not source.startswith(tuple(REASONS))] == []
     assert len(sources_table(left_out()).splitlines()) == 2 + len(sources)
+
+
+def test_aims_rest_on_what_answers_rest_on() -> None:
+    def judged(basis: str, median: float) -> LeftOut:
+        return LeftOut(
+            basis=basis, source="GPUStack", engine="vllm", gpu="h100-sxm-80gb", quantity="tpot", figures=9,
+            median_error_fraction=median, p90_error_fraction=1.0, within_expected_fraction=1.0,
+        )  # fmt: skip
+
+    reached = {aim.name: aim.reached for aim in aims_of((), (judged("measured-kernels", 0.05), judged(BESIDE, 0.4)))}
+
+    assert reached["TPOT, left-out sources on Hopper and Blackwell: median"] == 0.05

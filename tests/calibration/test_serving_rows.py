@@ -187,3 +187,38 @@ def test_a_section_on_quantization_served_the_quantized_checkpoint() -> None:
 
     assert read_serving({**row, "notes": notes}).weight_format == "fp8"
     assert read_serving({**row, "notes": notes.replace(" && Quantization", "")}).weight_format is None
+
+
+def test_a_batch_that_only_decodes_at_an_uneven_pace_waited_for_its_host() -> None:
+    # ML.ENERGY's Qwen3-30B-A3B on B200, at a third of the GPU's power; its Nemotron Nano 12B v2 on H100.
+    row = {**ROW, "concurrency": 8, "osl": 7_972.0, "dataset": "gpqa", "energy": {"avg_power_w": 305.0}}
+    faltering = {**row, "reported": {"output_tokens_per_s": 231.1, "itl_ms": {"p50": 35.001, "p90": 49.48}}}
+    steady = {**row, "reported": {"output_tokens_per_s": 677.4, "itl_ms": {"p50": 11.661, "p90": 12.109}}}
+
+    assert read_serving(faltering).is_doubtful
+    assert not read_serving(steady).is_doubtful
+    # Where one iteration in ten reads a prompt, times between tokens spread by themselves.
+    assert not read_serving({**faltering, "osl": 75.0}).is_doubtful
+
+
+def test_answers_whose_pace_by_token_is_far_from_that_by_request_differ_in_length() -> None:
+    # vLLM's recipe of Kimi-K2-Thinking on H200: 381 ms by request, 111 ms by token.
+    figures = {"ttft_ms": {"mean": 271_196.7}, "tpot_ms": {"mean": 381.29}, "itl_ms": {"mean": 111.22}}
+    row = {**ROW, "isl": 8_000, "osl": 389.5, "request_rate_per_s": 100.0, "reported": figures}
+
+    with pytest.raises(UnstatedError, match="differ in length"):
+        read_serving(row)
+    assert read_serving({**row, "dataset": "ShareGPT"}).output_tokens == 390
+
+
+def test_drafts_that_the_remarks_tell_of_are_drafts() -> None:
+    with pytest.raises(UnstatedError, match="drafted"):
+        read_serving({**ROW, "isl": 8_000, "notes": "32 prompts at 10/s; serve command uses MTP (see file)"})
+
+
+def test_few_requests_and_minutes_are_counted_as_the_remarks_have_them() -> None:
+    row = {**ROW, "isl": 1_024, "request_rate_per_s": 16.0}
+    few = "Poisson arrivals, max concurrency 64, few requests (8-32 per run x 3 runs): short runs; median of 3."
+
+    assert read_serving({**row, "notes": few}).sent.count == 32
+    assert read_serving({**row, "notes": "Poisson, seed 42, 60 s per point"}).sent.count == 960

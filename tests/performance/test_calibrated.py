@@ -8,9 +8,9 @@ from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine import Layout, StatedSettings, deployed, plan_replica
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
-from service.performance.fitted import generation_of
+from service.performance.fitted import generation_of, row_for
 from service.performance.tables import Factors, StepTables, TabledSteps, calibrated
-from service.performance.timers import hides_host
+from service.performance.timers import MEASURED, hides_host, kernel_class
 
 HOST_S = 1e-4  # for each request
 KERNELS_S = 0.01
@@ -75,3 +75,24 @@ def test_cards_are_a_generation_of_their_own(catalog: Snapshot) -> None:
         "l40s": "ada", "h100": "hopper",
     }  # fmt: skip
     assert generation_of(replace(catalog.gpu("h100"), compute_capability=None)) == "hopper"
+
+
+def test_experts_dealt_out_to_ranks_that_attend_together_are_a_class_of_their_own(catalog: Snapshot) -> None:
+    def kernels(layout: Layout) -> str:
+        gpu, rules = catalog.gpu("h100"), rules_for("vllm", "0.15.1")
+        return kernel_class(deployed(plan_replica(catalog.model("gpt-oss-120b"), gpu, layout, StatedSettings(), rules)))
+
+    assert kernels(Layout(tensor_parallel_size=4)) == "experts-mxfp4"
+    assert kernels(Layout(tensor_parallel_size=4, expert_parallel=True)) == "experts-mxfp4-spread"
+    assert kernels(Layout(data_parallel_size=4, expert_parallel=True)) == "experts-mxfp4"
+
+
+def test_a_class_that_nobody_measured_dealt_out_is_taken_as_split() -> None:
+    split, dealt = (
+        row_for(MEASURED, "vllm", "vllm-0.33", "hopper", name) for name in ("experts-mxfp4", "experts-mxfp4-spread")
+    )
+    own = row_for(MEASURED, "vllm", "vllm-0.33", "hopper", "experts-fp8-block-spread")
+
+    assert dealt is split
+    assert own.kernels == "experts-fp8-block-spread"
+    assert row_for(MEASURED, "vllm", "vllm-0.33", "hopper", "experts-fp8-block").kernels == "experts-fp8-block"

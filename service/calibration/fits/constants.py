@@ -1,6 +1,6 @@
 """Writes `calibration.yaml`: the factors of every class, with the error of runs that their fit had not seen."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -26,6 +26,7 @@ from service.calibration.fits.serving import ANY, Case, Key, cases_of, overall, 
 from service.calibration.logs.rows import rows_at_hand, without_copies
 from service.calibration.serving import Measured, Run, resolve_run
 from service.catalog.snapshot import Snapshot
+from service.performance.fitted import BESIDE, SPREAD
 from service.performance.tables import Factors
 from service.performance.timers import MEASURED, ROOFLINE
 
@@ -62,9 +63,12 @@ def calibrate(folder: Path, catalog: Snapshot, today: date) -> Calibration:
     lines: list[str] = [f"{len(runs)} of {len(own) + len(copied)} runs can be simulated"]
     rows: list[dict[str, Any]] = []
     unseen: list[dict[str, Any]] = []
+    timed: set[str] = set()  # with measured kernels, by which they are answered
     for basis in (MEASURED, ROOFLINE):
-        outcomes = _judged(cases_of(runs, basis))
-        unseen += _left_out(basis, outcomes)
+        cases = cases_of(runs, basis)
+        outcomes = _judged(cases)
+        unseen += _left_out(basis, outcomes, timed)
+        timed |= {case.run.log.case for case in cases}
         rows += _rows(basis, outcomes, today)
         lines.append(f"{basis}: {coverage(outcomes):.0%} of figures are within what other sources let expect")
     lines += [" ".join(f"{name}={value}" for name, value in row.items()) for row in unseen]
@@ -122,22 +126,24 @@ def _judge_one(key: Key) -> Judged:
     return judged(key, own, like, factors or like)
 
 
-def _left_out(basis: str, outcomes: Sequence[Judged]) -> list[dict[str, Any]]:
-    """Return how each source's runs fared, by engine, GPU and quantity, under fits that had not seen them."""
-    groups: dict[tuple[str, str, str, str], list[tuple[float, bool]]] = {}
+def _left_out(basis: str, outcomes: Sequence[Judged], timed: Collection[str]) -> list[dict[str, Any]]:
+    """Return how each source's runs fared, by engine, GPU and quantity, under fits that had not seen them.
+
+    Those that are answered from measured kernels are told apart: they judge a roofline, and no answer.
+    """
+    groups: dict[tuple[str, str, str, str, str], list[tuple[float, bool]]] = {}
     for outcome in outcomes:
         expected = min(_errors_of(outcome)[0], MOST_ERROR)
         for pair in (*outcome.unseen, *outcome.unfit):
-            name = (pair.source, pair.engine, pair.gpu, pair.quantity)
+            name = (BESIDE if pair.case in timed else basis, pair.source, pair.engine, pair.gpu, pair.quantity)
             groups.setdefault(name, []).append((abs(pair.error_fraction), times_off(pair) <= expected))
-    return [_left_out_row(basis, name, sorted(figures)) for name, figures in sorted(groups.items())]
+    return [_left_out_row(name, sorted(figures)) for name, figures in sorted(groups.items())]
 
 
-def _left_out_row(basis: str, name: tuple[str, str, str, str], figures: Sequence[tuple[float, bool]]) -> dict[str, Any]:
+def _left_out_row(name: tuple[str, str, str, str, str], figures: Sequence[tuple[float, bool]]) -> dict[str, Any]:
     sizes = [size for size, _ in figures]
     return {
-        "basis": basis,
-        **dict(zip(("source", "engine", "gpu", "quantity"), name, strict=True)),
+        **dict(zip(("basis", "source", "engine", "gpu", "quantity"), name, strict=True)),
         "figures": len(sizes),
         "median_error_fraction": round(median(sizes), 3),
         "p90_error_fraction": round(sizes[min(int(0.9 * len(sizes)), len(sizes) - 1)], 3),
@@ -156,11 +162,15 @@ def _rows(basis: str, outcomes: Sequence[Judged], today: date) -> list[dict[str,
     for engine in sorted({key[1] for key in factors}):
         key, own = (basis, engine, ANY, ANY, ANY), [outcome for outcome in outcomes if outcome.key[1] == engine]
         rows.append(_row(key, typical(factors, engine), 0, (), _errors_of_others(own), today))
-    rows.sort(
-        key=lambda row: [row[name] == ANY for name in ("engine", "rules_versions", "gpu_architecture", "kernels")]
-    )
+    rows.sort(key=_specific_first)
     everything = (basis, ANY, ANY, ANY, ANY)
     return [*rows, _row(everything, overall(factors), 0, (), _errors_of_others(outcomes), today)]
+
+
+def _specific_first(row: Mapping[str, Any]) -> list[bool]:
+    """Return the place of a row: what matches everything comes last, and split experts after those dealt out."""
+    places = [row[name] == ANY for name in ("engine", "rules_versions", "gpu_architecture", "kernels")]
+    return [*places, not row["kernels"].endswith(SPREAD)]
 
 
 def _errors_of(outcome: Judged) -> tuple[float, float]:

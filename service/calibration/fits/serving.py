@@ -65,6 +65,7 @@ BOUNDS: Final[Mapping[str, tuple[float, float, float]]] = {
 SCALES: Final = ("decode_factor", "small_prefill_factor", "large_prefill_factor")
 # A class with fewer measured latencies keeps the engine's constants; only its kernels' speed is fitted.
 FEWEST_RUNS: Final = 3
+RUNS_OF_DOUBT: Final = 2  # that a class's speed is like the engine's others' counts as much as so many of its runs
 # Errors beyond this count linearly, not as squares: single odd runs must not decide.
 ROBUST_ERROR: Final = 0.1
 # A user notices a slow answer most by its pace: errors of TPOT count twice.
@@ -238,7 +239,10 @@ def overall(factors: Mapping[Key, Factors]) -> Factors:
 
 
 def scaled(cases: Sequence[Case], like: Factors) -> Factors:
-    """Return an engine's constants with one factor for the speed of a class's kernels."""
+    """Return an engine's constants with one factor for the speed of a class's kernels.
+
+    Of n runs it goes n / (n + 2) of the way, by its logarithm: one run tells of itself first.
+    """
 
     def distance(scale: float) -> float:
         factors = replace(like, **{name: scale * getattr(like, name) for name in SCALES})
@@ -246,4 +250,5 @@ def scaled(cases: Sequence[Case], like: Factors) -> Factors:
         return float(median(abs(float(np.log(pair.predicted / pair.measured))) for pair in pairs))
 
     scale = min((float(each) for each in np.geomspace(0.4, 2.5, 15)), key=distance)
+    scale **= len(cases) / (len(cases) + RUNS_OF_DOUBT)
     return replace(like, **{name: scale * getattr(like, name) for name in SCALES})

@@ -12,7 +12,14 @@ How = Literal["users", "full", "arrivals", "offline"]
 EVEN: Final = 1e7
 INFERENCEX_PROMPTS_PER_USER: Final = 10
 OPEN_REQUESTS: Final = 500
-PROMPTS: Final = (r"[Rr]equests (\d+)", r"(\d+) prompts", r"(\d+) requests in", r"completed (\d+)")
+PROMPTS: Final = (
+    r"[Rr]equests (\d+)",
+    r"(\d+) prompts",
+    r"(\d+) requests in",
+    r"completed (\d+)",
+    r"few requests \(\d+-(\d+)",
+)
+SECONDS: Final = r"(\d+) s per point"
 # MLPerf's harness of TensorRT-LLM names both otherwise: requests of one rank, tokens of its batch.
 SEQS: Final = r"(?:max[-_](?:num[-_]seqs|running[-_]requests)|gpu_batch_size)[ =]+(\d+)"
 BATCHED: Final = r"(?:max[-_]num[-_](?:batched[-_])?tokens|chunked[-_]prefill[-_]size)[ =]+(\d+)"
@@ -58,7 +65,8 @@ def read_sent(row: Row) -> Sent:
     if how == "users" and count is None:
         count = INFERENCEX_PROMPTS_PER_USER * (users or 1)
     if how == "arrivals" and count is None:
-        count = OPEN_REQUESTS
+        seconds = _first((SECONDS,), row)
+        count = OPEN_REQUESTS if seconds is None else round(float(rate or 0) * int(seconds))
     return Sent(
         how=how,
         users=users,

@@ -8,7 +8,8 @@ from service.calibration.logs.datasets import DataSet, data_set, mean_input_toke
 from service.calibration.logs.engines import LOGS, logs_of
 from service.calibration.logs.ranks import Ranks, decode_workers, read_ranks
 from service.calibration.logs.rows import Row, UnstatedError, remarks
-from service.calibration.logs.sent import Sent, Served, is_mlperf, read_sent, read_served, shared_tokens
+from service.calibration.logs.sent import Sent, Served, read_sent, read_served, shared_tokens
+from service.calibration.logs.unlike import is_doubtful, paced, refuse_contradiction, refuse_unlike
 from service.engine import EngineName, Length, UniformLength, WeightFormat
 
 FORMATS: Final[Mapping[str, WeightFormat]] = {
@@ -23,17 +24,8 @@ HALVES: Final = ("bf16", "fp16")
 # InferenceX: lengths uniform between 0.8 and 1.0 of nominal.
 SHORTEST_FRACTION: Final = 0.8
 MILLISECONDS_PER_S: Final = 1e3
-ASSUMED: Final = "C"  # the quality of rows whose settings are assumed in part
-# A trial by its own words; a GPU that its owner slowed is not the one of the data sheet.
-UNLIKE: Final = ("experimental", "power limit")
-# GuideLLM divides the whole latency by the tokens, the wait for the first one included (`time_per_output_token_ms`
-# in src/guidellm/schemas/request_stats.py); its time between tokens is what others call time per output token.
-WHOLE_LATENCY_TOLERANCE: Final = 0.03
 # What a document advises in the end: its further cases are run so, beside those without any of it.
 ADVISED_FP8: Final = ("performance-lab/qwen3.5-35b-a3b/h200.md", "--performance-mode=throughput")
-# Of a closed loop's users, by Little's law; answers that spread are in flight less than half of a burst's time.
-FEWEST_IN_FLIGHT: Final = 0.4
-MOST_IN_FLIGHT: Final = 1.2
 QUANTITIES: Final[Mapping[str, str]] = {"ttft_ms": "ttft", "tpot_ms": "tpot", "e2e_ms": "e2e"}
 STATISTICS: Final[Mapping[str, float | None]] = {
     "mean": None, "p50": 50.0, "median": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0,
@@ -91,10 +83,10 @@ def read_serving(row: Row) -> ServingLog:
     logs = logs_of(str(row["engine"]))
     if logs is None:
         raise UnstatedError(f"engine {row['engine']} has no profile")
-    _refuse_unlike(row)
+    refuse_unlike(row)
     reported, basis, name = row["reported"], str(row.get("length_basis")), str(row.get("dataset"))
     known = data_set(name)
-    _refuse_contradiction(row)
+    refuse_contradiction(row)
     input_tokens, output_tokens = mean_input_tokens(row.get("isl"), known, name), float(row["osl"])
     return ServingLog(
         case=str(row["id"]),
@@ -119,80 +111,12 @@ def read_serving(row: Row) -> ServingLog:
         served=read_served(row),
         limits_s=_limits(row),
         saturated=row.get("saturated"),
-        is_doubtful=str(row.get("quality_tier")) == ASSUMED or any(word in remarks(row) for word in UNLIKE),
+        is_doubtful=is_doubtful(row),
         latencies=tuple(_told(row)) or _of_full_batch(row),
         reports_latency=any(name in reported for name in QUANTITIES) or "energy" in row,
         tokens_per_s=None if decode_workers(row) else reported.get("output_tokens_per_s"),
         tokens_per_s_per_gpu=reported.get("output_tokens_per_s_per_gpu"),
     )
-
-
-def _refuse_unlike(row: Row) -> None:
-    """Refuse what is served or sent in a way that is not simulated beside measurements.
-
-    Raises:
-        UnstatedError: it is.
-    """
-    if not row.get("tp"):
-        raise UnstatedError("how many GPUs one replica takes is not stated")
-    if row.get("speculative_decoding"):
-        raise UnstatedError("how many drafted tokens were accepted is not stated")
-    if is_mlperf(row) and "v6" in str(row["source"]) and _drafts(row):
-        raise UnstatedError("MLPerf v6.0 may draft in this scenario, and how many tokens were accepted is not stated")
-    if "VisionArena" in str(row.get("dataset")):
-        raise UnstatedError("how many tokens its images take is not stated")
-
-
-def _refuse_contradiction(row: Row) -> None:
-    """Refuse users who, by the run's own figures, were not there, or were more than there were.
-
-        in flight = requests per second x end-to-end latency
-
-    Of users who all send at once and then leave, half are in flight on average; of users who send again, nearly all.
-
-    Source:
-        J. D. C. Little, A Proof for the Queuing Formula: L = lambda W (1961).
-
-    Raises:
-        UnstatedError: they contradict each other.
-    """
-    reported, users = row["reported"], row.get("concurrency")
-    e2e, ttft, tpot = ((reported.get(f"{name}_ms") or {}).get("mean") for name in ("e2e", "ttft", "tpot"))
-    if not e2e and ttft and tpot and data_set(str(row.get("dataset"))) is None:
-        e2e = ttft + tpot * (float(row["osl"]) - 1)
-    rate = reported.get("requests_per_s")
-    if not users or not e2e or not rate:
-        return
-    share = float(rate) * e2e / MILLISECONDS_PER_S / float(users)
-    if not FEWEST_IN_FLIGHT < share < MOST_IN_FLIGHT:
-        raise UnstatedError(
-            f"by its own figures {100 * share:.0f} % of its users were in flight: it was not sent as stated"
-        )
-
-
-def _drafts(row: Row) -> bool:
-    """Return whether a scenario allows drafts: DeepSeek-R1 Interactive.
-
-    Source: mlcommons.org/2026/03/mlperf-inference-gpt-oss.
-    """
-    return "deepseek-r1" in str(row.get("dataset")) and str(row["id"]).endswith("interactive")
-
-
-def _paced(row: Row) -> Row:
-    """Return the reported figures with the time per output token as others define it.
-
-    Where tokens x time per output token is the whole latency, the wait for the first token is in it, and the time
-    between tokens stands for it.
-    """
-    reported = row["reported"]
-    tpot, e2e, ttft, between = (reported.get(f"{name}_ms") or {} for name in ("tpot", "e2e", "ttft", "itl"))
-    if not (tpot.get("mean") and e2e.get("mean") and ttft.get("mean") and between.get("mean")):
-        return dict(reported)
-    whole = tpot["mean"] * float(row["osl"]) / e2e["mean"]
-    waits = ttft["mean"] / e2e["mean"]
-    if waits < 2 * WHOLE_LATENCY_TOLERANCE or abs(whole - 1) > WHOLE_LATENCY_TOLERANCE + waits / 4:
-        return dict(reported)
-    return {**reported, "tpot_ms": {"mean": between["mean"]}}
 
 
 def _version(row: Row, engine: EngineName) -> str | None:
@@ -251,7 +175,7 @@ def _limits(row: Row) -> dict[str, float]:
 
 def _told(row: Row) -> Iterator[Seen]:
     """Yield the latencies of a row; of pools, those between tokens alone: what moving caches takes is in no row."""
-    for seen in _latencies(_paced(row)):
+    for seen in _latencies(paced(row)):
         if seen.quantity == "tpot" or not decode_workers(row):
             yield seen
 

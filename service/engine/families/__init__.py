@@ -88,9 +88,12 @@ def _layers(
             has_input_biases=inputs, has_output_bias=output, norm_elements=family.head_norms(reader, heads)
         )
 
-    detailed = {layer: tuple(mixer.detailed(details) for mixer in layer) for layer in dict.fromkeys(mixers)}
+    once = {tuple(map(id, layer)): layer for layer in mixers}  # most layers share their parts, which are hashed once
+    alike = {layer: tuple(mixer.detailed(details) for mixer in layer) for layer in dict.fromkeys(once.values())}
+    detailed = {identities: alike[layer] for identities, layer in once.items()}
     return tuple(
-        DecoderLayer(index=index, mixers=detailed[layer], mlp=mlps[index]) for index, layer in enumerate(mixers)
+        DecoderLayer(index=index, mixers=detailed[tuple(map(id, layer))], mlp=mlps[index])
+        for index, layer in enumerate(mixers)
     )
 
 

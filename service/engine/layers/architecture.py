@@ -78,11 +78,13 @@ class Architecture:
 
     def __post_init__(self) -> None:
         """Collect the kinds of parts, about which most rules ask."""
-        mixers = dict.fromkeys(mixer for layer in self.layers for mixer in layer.mixers)
-        object.__setattr__(self, "mixers", tuple(mixers))
-        object.__setattr__(self, "feed_forwards", tuple(dict.fromkeys(layer.mlp for layer in self.layers)))
-        with_experts = {part for part in self.feed_forwards if part.has_experts}
-        object.__setattr__(self, "num_expert_layers", sum(layer.mlp in with_experts for layer in self.layers))
+        # Layers that are alike share their parts: what is the same object is compared once.
+        mixers = {id(mixer): mixer for layer in self.layers for mixer in layer.mixers}
+        feed_forwards = {id(layer.mlp): layer.mlp for layer in self.layers}
+        has_experts = {identity: part.has_experts for identity, part in feed_forwards.items()}
+        object.__setattr__(self, "mixers", tuple(dict.fromkeys(mixers.values())))
+        object.__setattr__(self, "feed_forwards", tuple(dict.fromkeys(feed_forwards.values())))
+        object.__setattr__(self, "num_expert_layers", sum(has_experts[id(layer.mlp)] for layer in self.layers))
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -84,6 +84,21 @@ class Serving:
         """Return the requests that one stream runs at once, at least 1."""
         return max(ceil(self.slots / self.streams), 1)
 
+    @property
+    def decoding_of_stream(self) -> int:
+        """Return the requests that decode at once in one stream, at most: as many as its steps can read meanwhile.
+
+            decoding <= steps x budget / (prompt + steps x tokens a step), where steps = output / tokens kept a step
+
+        An engine that reads in steps of its own fills its slots first.
+        """
+        if self.settings.reads_alone:
+            return self.slots_of_stream
+        _, (means,) = self.estimated
+        steps = max(float(means["output_tokens"]) / self.settings.tokens_per_step, 1.0)
+        taken = float(means["new_tokens"]) + steps * self.settings.tokens_scheduled
+        return max(min(self.slots_of_stream, ceil(steps * self.settings.max_num_batched_tokens / taken)), 1)
+
 
 def serving_of(plan: MemoryPlan, timing: Timing, traffic: Traffic) -> Serving:
     """Return how a plan serves a traffic."""

@@ -127,7 +127,7 @@ class Users(Demand):
     ) -> SimulatedLoad:
         """Return the users of the fullest stream, as far as they need simulating; each is measured once at least."""
         users = self._simulated_users(serving)
-        return sender.steady_users(serving.traffic, users, max(measured, users), serving.slots_of_stream)
+        return sender.steady_users(serving.traffic, users, max(measured, users), serving.decoding_of_stream)
 
     def benchmark(self, serving: Serving, sender: Sender, num_prompts: int) -> SimulatedLoad:
         """Return users who all begin at once, each with the next prompt as soon as the last is answered."""

@@ -63,7 +63,8 @@ def line_of(row: ComparedRow) -> str:
     """Return a row on one line."""
     load = "" if row.concurrent_requests is None else f" x {row.concurrent_requests}"
     load = load if row.request_rate_per_s is None else f" at {row.request_rate_per_s:g} per s"
-    head = f"{row.model} {row.weight_format or ''} on {row.gpu}, {row.context_tokens} tokens{load}"
+    cache = "" if row.kv_cache_dtype in (None, "bf16", row.weight_format) else f", cache {row.kv_cache_dtype},"
+    head = f"{row.model} {row.weight_format or ''}{cache} on {row.gpu}, {row.context_tokens} tokens{load}"
     if not row.feasible:
         return f"{head}: not on {row.gpus} GPUs; {row.why}" if row.gpus else f"{head}: {row.why}"
     speed = "" if row.tpot_p95_s is None else f", TTFT p95 {row.ttft_p95_s:.3g} s, TPOT p95 {row.tpot_p95_s:.3g} s"

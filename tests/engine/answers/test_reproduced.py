@@ -211,3 +211,21 @@ def test_pods_cost_what_the_same_gpus_cost_in_any_other_question(client: TestCli
 
     alike = ("usd_per_gpu_hour", "tier", "purchase", "is_stale", "discount_fraction", "origin")
     assert {name: pods["cost"][name] for name in alike} == {name: sized["cost"][name] for name in alike}
+
+
+def test_no_queue_grows_at_a_rate_that_is_carried(client: TestClient) -> None:
+    """Prompts of 100 tokens and answers of 10: slots for thousands of requests read none of them faster."""
+    for rate in (300, 400, 500):
+        asked = {"model": "llama-3.1-8b", "gpu": "h100", "input_tokens": 100, "output_tokens": 10}
+        sized = answer(client, "size", **asked, request_rate_per_s=rate)
+
+        assert sized["at_load"]["queue_growth_per_s"] <= 0.05 * rate
+        assert sized["at_load"]["requests_per_s"] == pytest.approx(rate, rel=0.05)
+
+
+def test_rows_of_a_grid_that_differ_in_the_cache_alone_read_differently(client: TestClient) -> None:
+    asked = {"models": "llama-3.1-8b", "gpus": "h100", "kv_cache_dtypes": "bf16,fp8", "format": "text"}
+    own, narrow, *_ = client.get("/compare", params={**asked, "context_tokens": "2048"}).text.splitlines()
+
+    assert own.startswith("llama-3.1-8b-instruct bf16 on h100-sxm-80gb, 2048 tokens: ")
+    assert narrow.startswith("llama-3.1-8b-instruct bf16, cache fp8, on h100-sxm-80gb, 2048 tokens: ")

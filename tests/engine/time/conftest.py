@@ -77,11 +77,13 @@ class HandTimers:
         return self._timing
 
 
-def plan_of(catalog: Snapshot, layout: Layout | None = None, **stated: Any) -> MemoryPlan:
-    """Return the memory of an 8B model on one H100: 1,000 tokens in, 101 out."""
+def plan_of(
+    catalog: Snapshot, layout: Layout | None = None, lengths: tuple[int, int] = (1_000, 101), **stated: Any
+) -> MemoryPlan:
+    """Return the memory of an 8B model on one H100: 1,000 tokens in, 101 out, or others."""
     model, gpu, rules = catalog.model("llama-3.1-8b"), catalog.gpu("h100"), rules_for("vllm")
     resolved = resolve(model, gpu, StatedSettings(**stated), rules)
-    return planned(resolved, layout or Layout(), 1_000, 101)
+    return planned(resolved, layout or Layout(), *lengths)
 
 
 def replica_on(plan: MemoryPlan, steps: StepTimer | None = None, asked: Traffic | None = None) -> Replica:

@@ -6,11 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.catalog.snapshot import Snapshot
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Headroom, Limits, Load
 from service.engine.time.demand import Arrivals, Demand, Users, demand_of, kind_of, users_of, wanted_of
 from service.engine.time.replica import Replica
+from service.engine.time.server import ROUGHLY_MEASURED
 from service.engine.time.traffic import Sender
+from tests.engine.time.conftest import plan_of, replica_on, traffic
 
 LOAD = Load(concurrent_requests=None, request_rate_per_s=None, input_tokens=1_000, output_tokens=101)
 demands = st.one_of(st.builds(Users, st.integers(1, 100_000)), st.builds(Arrivals, st.floats(0.01, 1_000)))
@@ -58,6 +61,16 @@ def test_users_beyond_twice_the_slots_are_not_simulated_but_wait(replica: Replic
     held, queued = replica.seen(Users(128)), replica.seen(Users(1_128))
     assert queued.requests_per_s == held.requests_per_s
     assert queued.ttft_s.mean - held.ttft_s.mean == pytest.approx(1_000 / held.requests_per_s)
+
+
+@pytest.mark.parametrize("users", [64, 500, 1_000, 4_000])
+def test_no_number_of_users_is_answered_faster_than_their_prompts_are_read(catalog: Snapshot, users: int) -> None:
+    """A token of a prompt takes 0.1 ms: of prompts of 100, no more than 100 a second are read, but for chance."""
+    replica = replica_on(plan_of(catalog, lengths=(100, 10), max_num_seqs=3_000), asked=traffic(100, 10))
+
+    assert replica.slots == 3_000
+    assert replica.seen(Users(users), ROUGHLY_MEASURED).requests_per_s <= 105.0
+    assert replica.saturation_rate <= 105.0
 
 
 def test_a_growing_queue_breaks_arrivals_that_keep_their_limits(replica: Replica) -> None:
