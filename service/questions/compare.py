@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from service.engine.answers.results import Capacity, Sizing
 from service.engine.errors import EngineError
-from service.engine.fleet.given_gpus import lengths_within
+from service.engine.fleet.lengths import lengths_within
 from service.engine.memory.sharing import cache_sharing
 from service.questions.answers import Answer, Row
 from service.questions.asked import Asked, Question

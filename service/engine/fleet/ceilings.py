@@ -4,8 +4,9 @@ A layout's own step times, with as many slots as its memory has room for at most
 layouts with eight settings each: those are not looked at.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 from typing import Final
 
@@ -14,11 +15,12 @@ from service.engine.fleet.rooms import Rooms
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.variants import batched_tokens, budgets_for
 from service.engine.inputs import Layout, Load
+from service.engine.memory.held import Room
 from service.engine.time.batching import SchedulerSettings, Serving, scheduler_settings
 from service.engine.time.demand import wanted_of
 from service.engine.time.estimate import budgets_at_best, fewest_at_best
 from service.engine.time.roomy import share_of
-from service.engine.time.steps import Deployed, Timing
+from service.engine.time.steps import Deployed, StepTimers, Timing
 from service.engine.time.traffic import traffic_of
 
 ENDLESS_SLOTS: Final = 1 << 20
@@ -81,15 +83,30 @@ class Ceilings:
 
     def serving(self, layout: Layout, *, is_own: bool) -> Serving | None:
         """Return how a layout serves with all the room it may have; None where only a plan tells."""
-        question, resolved = self.question, self.resolved
-        if question.timers is None or resolved.settings.num_speculative_tokens:  # the plan tells what drafts make of it
-            return None
-        timing = question.timers.timer(timed_as(resolved, layout))
-        if timing is None:
-            return None
-        room, load = self.rooms.of(layout, is_own=is_own), question.load
-        slots = ENDLESS_SLOTS if room is None else room.users(load.input_tokens + load.output_tokens)
-        return served_with(timing, resolved, layout, load, slots)
+        room_of = partial(self.rooms.of, layout, is_own=is_own)
+        return serving_at_best(self.question.timers, self.resolved, layout, self.question.load, room_of)
+
+
+def serving_at_best(
+    timers: StepTimers | None, resolved: Resolved, layout: Layout, load: Load, room_of: Callable[[], Room | None]
+) -> Serving | None:
+    """Return how a layout serves a load with all the room it may have; None where only a plan tells.
+
+    Args:
+        timers: what times it; None: nobody.
+        resolved: the engine's own settings, or those stated.
+        layout: of one replica.
+        load: users or arrivals.
+        room_of: what the layout has room for at most, where that is known.
+    """
+    if timers is None or resolved.settings.num_speculative_tokens:  # the plan tells what drafts make of it
+        return None
+    timing = timers.timer(timed_as(resolved, layout))
+    if timing is None:
+        return None
+    room = room_of()
+    slots = ENDLESS_SLOTS if room is None else room.users(load.input_tokens + load.output_tokens)
+    return served_with(timing, resolved, layout, load, slots)
 
 
 def served_with(timing: Timing, resolved: Resolved, layout: Layout, load: Load, slots: int) -> Serving:

@@ -1,27 +1,31 @@
 """The deployment that carries most on the GPUs given, over every layout and setting left open."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
 from service.engine.errors import UnsupportedLayoutError
+from service.engine.fleet.ceilings import serving_at_best
 from service.engine.fleet.choice import HOPED
 from service.engine.fleet.deployments import Deployment
+from service.engine.fleet.lengths import has_lengths, lengths_of, split_of
 from service.engine.fleet.pacing import may_pace, paced_replicas
 from service.engine.fleet.planned import by_plans, held_of, legal_layouts, planned, surely_planned, surely_served
 from service.engine.fleet.questions import CapacityQuestion
+from service.engine.fleet.rooms import rooms_of
 from service.engine.fleet.settings import Resolved, longest_request, resolve
 from service.engine.fleet.space import Space, simplicity
-from service.engine.fleet.variants import Planner, budgets_for, roomiest, under_budgets, variants
+from service.engine.fleet.variants import Planner, batched_tokens, budgets_for, roomiest, under_budgets, variants
 from service.engine.inputs import Layout, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import deciding_replica, hoped, needs_time
-from service.engine.time.demand import Arrivals, Users, kind_of
+from service.engine.time.demand import Arrivals, Demand, Users, kind_of
+from service.engine.time.estimate import budgets_at_best
 from service.engine.time.replica import Replica
+from service.engine.time.roomy import may_carry
+from service.engine.time.tries import Tries
 
-OUTPUT_SHARE: Final = 8  # of a context, where the caller states no lengths
-MOST_OUTPUT_TOKENS: Final = 512
 SHORTEST_CONTEXT: Final = 2_048  # that is worth serving, where the caller states none [tokens]
 
 Merit = tuple[bool, int, float]  # carries anything; context served where no lengths are stated; load. More is better
@@ -55,7 +59,7 @@ def largest(question: CapacityQuestion, resolved: Resolved) -> Deployment:
         )
     search = _Search(question=question, plan_of=partial(_plan, question))
     best = search.best((resolved, layout) for layout in _usual_first(space, fitting))
-    if not search.merit(best)[0] or _has_lengths(question):
+    if not search.merit(best)[0] or has_lengths(question):
         return search.better(resolved, fitting, best) or best
     return best
 
@@ -94,7 +98,7 @@ def at_context(question: CapacityQuestion, resolved: Resolved, context_tokens: i
     """
     settings = replace(resolved.settings, max_model_len=context_tokens)
     served = replace(resolved, settings=settings, shorten_to_fit=False)
-    load = replace(_split(question.load, context_tokens), concurrent_requests=None, request_rate_per_s=None)
+    load = replace(split_of(question.load, context_tokens), concurrent_requests=None, request_rate_per_s=None)
     asked = replace(question, load=load, input_tokens=load.input_tokens, output_tokens=load.output_tokens)
     search = _Search(question=asked, plan_of=lambda settings, layout: planned(settings, layout, context_tokens, 0))
     space = legal_layouts(resolved, question.layout)
@@ -109,6 +113,7 @@ class _Search:
 
     question: CapacityQuestion
     plan_of: PlanOf
+    tries: Tries = field(default_factory=Tries)
 
     def plans_of(self, layout: Layout) -> Planner:
         """Return what plans one layout under any settings."""
@@ -116,7 +121,7 @@ class _Search:
         lengths = question.input_tokens or 0, question.output_tokens or 0
 
         def held(settings: Resolved) -> Callable[[int], int]:
-            if _has_lengths(question):
+            if has_lengths(question):
                 return held_of(settings, layout, *lengths)
             return by_plans(settings, lambda other: self.plan_of(other, layout))
 
@@ -136,33 +141,78 @@ class _Search:
         for bound, resolved, plan in bounded[1:]:
             if bound <= self.merit(known):
                 break
-            tried = self._deployed(resolved, plan)
-            known = tried if self.merit(tried) > self.merit(known) else known
+            tried = self._if_better(resolved, plan, self.merit(known))
+            known = known if tried is None else tried
         return known
 
     def better(self, resolved: Resolved, layouts: Iterable[Layout], known: Deployment) -> Deployment | None:
         """Return what carries truly more than what is known, with layouts or settings that are not the usual ones."""
         least = self.merit(known)
         found: Deployment | None = None
-        for bound, layout in sorted(self._room(resolved, layouts), key=lambda entry: _descending(entry[0])):
+        hopeful = ((layout, budgets) for layout in layouts if (budgets := self._budgets(resolved, layout, least)))
+        ordered = sorted(self._room(resolved, hopeful), key=lambda entry: _descending(entry[0]))
+        for bound, layout, budgets in ordered:
             if bound <= least:
                 break
-            for settings, plan in self._settings(resolved, layout):
-                if self._bound(plan) > least:
-                    tried = self._deployed(settings, plan)
-                    found, least = (tried, self.merit(tried)) if self.merit(tried) > least else (found, least)
+            for settings, plan in self._settings(resolved, layout, budgets):
+                if self._bound(plan) > least and (tried := self._if_better(settings, plan, least)) is not None:
+                    found, least = tried, self.merit(tried)
         return found
 
-    def _room(self, resolved: Resolved, layouts: Iterable[Layout]) -> Iterator[tuple[Merit, Layout]]:
+    def _if_better(self, resolved: Resolved, plan: MemoryPlan, least: Merit) -> Deployment | None:
+        """Return a plan's replicas if they carry more than what is known; None where they do not."""
+        question, load = self.question, lengths_of(self.question, plan)
+        replica = deciding_replica(plan, question.timers, load, question.limits)
+        share = None if replica is None else self._more_than(least, plan, load)
+        budgets = (plan.settings.max_num_batched_tokens,)
+        if share and replica and not budgets_at_best(replica.serving, budgets, share, question.limits):
+            return None
+        if self.tries.tell_of(replica):
+            return None
+        with self.tries.noting(replica):
+            is_paced = may_pace(resolved, load, question.limits)
+            if share and replica and not may_carry(replica, share, question.limits, is_paced=is_paced):
+                return None
+            tried = self._deployed(resolved, plan)
+            return tried if self.merit(tried) > least else None
+
+    def _more_than(self, least: Merit, plan: MemoryPlan, load: Load) -> Demand | None:
+        """Return the least share of a replica that makes a plan better than what is known; None where any does."""
+        is_longer = not has_lengths(self.question) and plan.settings.max_model_len > least[1]
+        return None if is_longer else self._more(plan.layout, load, least)
+
+    def _more(self, layout: Layout, load: Load, least: Merit) -> Demand:
+        """Return the least share of a replica with which all carry more than what is known."""
+        return kind_of(load).above(least[2] / (self.question.gpu_count // layout.gpus_per_replica))
+
+    def _budgets(self, resolved: Resolved, layout: Layout, least: Merit) -> Sequence[int]:
+        """Return the token budgets with which a layout may carry more than what is known, by a ceiling. [tokens]."""
+        question, load = self.question, self.question.load
+        budgets = batched_tokens(resolved, self.plans_of(layout).budgets)
+        if not has_lengths(question) or not needs_time(load, question.limits):
+            return budgets
+        load = replace(load, input_tokens=question.input_tokens or 0, output_tokens=question.output_tokens or 0)
+        room_of = partial(rooms_of(resolved).of, layout, is_own=False)
+        serving = serving_at_best(question.timers, resolved, layout, load, room_of)
+        if serving is None:
+            return budgets
+        return budgets_at_best(serving, budgets, self._more(layout, load, least), question.limits)
+
+    def _room(
+        self, resolved: Resolved, layouts: Iterable[tuple[Layout, Sequence[int]]]
+    ) -> Iterator[tuple[Merit, Layout, Sequence[int]]]:
         """Yield layouts by the most that any settings let them carry."""
-        for layout in layouts:
+        for layout, budgets in layouts:
             planner = self.plans_of(layout)
             plans = under_budgets(resolved, roomiest(resolved, planner), planner)
-            yield max(map(self._bound, plans)), layout
+            yield max(map(self._bound, plans)), layout, budgets
 
-    def _settings(self, resolved: Resolved, layout: Layout) -> Iterator[tuple[Resolved, MemoryPlan]]:
-        yield resolved, self.plan_of(resolved, layout)
-        yield from variants(resolved, self.plans_of(layout))
+    def _settings(
+        self, resolved: Resolved, layout: Layout, budgets: Sequence[int]
+    ) -> Iterator[tuple[Resolved, MemoryPlan]]:
+        if resolved.settings.max_num_batched_tokens in budgets:
+            yield resolved, self.plan_of(resolved, layout)
+        yield from variants(resolved, self.plans_of(layout), budgets)
 
     def _bound(self, plan: MemoryPlan) -> Merit:
         """Return what no deployment of a plan is better than, by memory and an optimistic estimate of time."""
@@ -180,7 +230,7 @@ class _Search:
         return self._merit(deployment.plan, deployment.carries(Users).max_concurrent_requests)
 
     def _merit(self, plan: MemoryPlan, of_one: float) -> Merit:
-        context = 0 if _has_lengths(self.question) else plan.settings.max_model_len
+        context = 0 if has_lengths(self.question) else plan.settings.max_model_len
         return of_one > 0, context if of_one > 0 else 0, of_one * self._replicas(plan)
 
     def _replicas(self, plan: MemoryPlan) -> int:
@@ -222,13 +272,9 @@ def highest_rate(deployment: Deployment) -> float:
     return 0.0 if replica is None else replica.most(Arrivals, deployment.limits).load
 
 
-def _has_lengths(question: CapacityQuestion) -> bool:
-    return question.input_tokens is not None or question.output_tokens is not None
-
-
 def _plan(question: CapacityQuestion, resolved: Resolved, layout: Layout) -> MemoryPlan:
     """Return the plan for requests of the asked lengths, or of the longest context served, if it is worth serving."""
-    if _has_lengths(question):
+    if has_lengths(question):
         return surely_planned(resolved, layout, question.input_tokens or 0, question.output_tokens or 0)
     stated = resolved.settings.max_model_len
     if not resolved.shorten_to_fit:
@@ -236,26 +282,3 @@ def _plan(question: CapacityQuestion, resolved: Resolved, layout: Layout) -> Mem
     context = max(surely_served(resolved, layout), min(SHORTEST_CONTEXT, stated))
     served = replace(resolved, settings=replace(resolved.settings, max_model_len=context))
     return surely_planned(served, layout, context, 0)
-
-
-def lengths_of(question: CapacityQuestion, plan: MemoryPlan) -> Load:
-    """Return the asked load with the lengths that are timed: without any, a long prompt and a short answer."""
-    if not _has_lengths(question):
-        return _split(question.load, plan.context_tokens)
-    return replace(question.load, input_tokens=question.input_tokens or 0, output_tokens=question.output_tokens or 0)
-
-
-def _split(load: Load, context_tokens: int) -> Load:
-    """Return a load whose requests fill a context, an eighth of it or 512 tokens with output."""
-    prompt, answer = lengths_within(context_tokens)
-    return replace(load, input_tokens=prompt, output_tokens=answer)
-
-
-def lengths_within(context_tokens: int) -> tuple[int, int]:
-    """Return the prompt and the answer of a request that fills a context. [tokens].
-
-    >>> lengths_within(2_048), lengths_within(131_072)
-    ((1792, 256), (130560, 512))
-    """
-    output = max(min(context_tokens // OUTPUT_SHARE, MOST_OUTPUT_TOKENS), 1)
-    return max(context_tokens - output, 1), output

@@ -37,6 +37,11 @@ class Demand(ABC):
     def of(cls, amount: float) -> Self:
         """Return so much of it."""
 
+    @classmethod
+    @abstractmethod
+    def above(cls, amount: float) -> Self:
+        """Return the least of it that is more."""
+
     @property
     @abstractmethod
     def amount(self) -> float:

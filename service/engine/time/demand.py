@@ -1,7 +1,7 @@
 """How much is asked of replicas: users who always have one request in flight, or arrivals that come on their own."""
 
 from dataclasses import dataclass, field
-from math import ceil, floor
+from math import ceil, floor, inf, nextafter
 from typing import ClassVar, Final
 
 from service.engine.errors import InvalidQuestionError
@@ -43,6 +43,11 @@ class Users(Demand):
     def of(cls, amount: float) -> "Users":
         """Return so many users. [count]."""
         return cls(int(amount))
+
+    @classmethod
+    def above(cls, amount: float) -> "Users":
+        """Return one more user."""
+        return cls(floor(amount) + 1)
 
     @property
     def amount(self) -> float:
@@ -161,6 +166,11 @@ class Arrivals(Demand):
     def of(cls, amount: float) -> "Arrivals":
         """Return so many arrivals. [1/s]."""
         return cls(amount)
+
+    @classmethod
+    def above(cls, amount: float) -> "Arrivals":
+        """Return hardly more arrivals. [1/s]."""
+        return cls(nextafter(amount, inf))
 
     @property
     def amount(self) -> float:

@@ -100,7 +100,7 @@ def test_more_load_never_needs_fewer_gpus(question: SizeQuestion, factor: float)
 
 def test_a_limit_below_the_time_of_a_mean_prompt_is_kept_by_shorter_ones() -> None:
     # An estimate leaves no room for arrivals there, and half of the prompts are shorter than the mean.
-    question = asked("qwen3-32b", "rtx-5090", arrivals(50, 2_000), Limits(ttft_s=0.3, tpot_s=0.05, percentile=50.0))
+    question = asked("qwen3-32b", "rtx-5090", arrivals(50, 2_000), Limits(ttft_s=0.32, tpot_s=0.05, percentile=50.0))
     more = replace(question, load=scaled(question.load, 10))
 
     assert float("inf") > gpus(more) >= gpus(question)
