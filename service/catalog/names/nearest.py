@@ -35,7 +35,11 @@ WELL_KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "kimi": ("kimi-k2-instruct", "kimi-k2-thinking", "kimi-k2.6"),
     "llama": ("llama-3.3-70b-instruct", "llama-3.1-8b-instruct", "llama-4-scout-17b-16e-instruct"),
     "minimax": ("minimax-m2.5", "minimax-m2", "minimax-m3"),
-    "mistral": ("mistral-small-3.1-24b-instruct-2503", "mistral-7b-instruct-v0.3", "mistral-large-3-675b-instruct-2512"),
+    "mistral": (
+        "mistral-small-3.1-24b-instruct-2503",
+        "mistral-7b-instruct-v0.3",
+        "mistral-large-3-675b-instruct-2512",
+    ),
     "nemotron": ("nemotron-3-super-120b-a12b", "nemotron-3-nano-30b-a3b", "llama-3.3-nemotron-super-49b-v1.5"),
     "phi": ("phi-4", "phi-4-mini-instruct", "phi-3.5-moe-instruct"),
     "qwen": ("qwen3-32b", "qwen3-8b", "qwen3-235b-a22b"),
@@ -58,12 +62,12 @@ class Nearest:
         return self.well_known(words) or self._closest(words, family)
 
     def well_known(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Return the best-known models of a family that the catalog holds, where a name says no more than the family."""
+        """Return the best-known models of a family, where a name says no more than the family."""
         family = self._family(words)
-        if family not in WELL_KNOWN or len(set(words) - UNSAID) > 1:
+        if family is None or len(set(words) - UNSAID) > 1:
             return ()
         held = {model_id for model_ids in self.spoken.values() for model_id in model_ids}
-        return tuple(model_id for model_id in WELL_KNOWN[family] if model_id in held)
+        return tuple(model_id for model_id in WELL_KNOWN.get(family, ()) if model_id in held)
 
     def _closest(self, words: Sequence[str], family: str) -> tuple[str, ...]:
         """Return the models of a family whose size and name come closest."""
