@@ -117,6 +117,8 @@ class ModelNames:
         if said.contradicts:
             formats = " and ".join(said.contradicts)
             raise self._refused(name, said.rest, f"{name[:100]!r} says {formats} at once; state weight_format")
+        if self.words.nearest.well_known(said.rest):
+            raise self._refused(name, said.rest, f"{name[:100]!r} names a family of models")
         # Points first: `3`, `3` of `llama3-3` are one word of two figures, and as a set of words a single 3.
         model_ids = self._meant(with_points(said.rest)) or self._meant(said.rest) or self._joined(said.rest)
         if len(model_ids) > 1:

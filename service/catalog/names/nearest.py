@@ -23,6 +23,27 @@ UNITS: Final[Mapping[str, float]] = {"m": 1e-3, "b": 1.0, "t": 1e3}
 # What stands in front of a family's name without being one.
 IN_FRONT = "meta nvidia google openai microsoft ibm alibaba amd mini small llm code"
 NOT_FAMILIES: Final = frozenset(IN_FRONT.split())
+# Words that tell no member of a family from another.
+UNSAID: Final = NOT_FAMILIES | frozenset(("ai", "org", "model", "models", "latest", "instruct", "chat", "it", "base"))
+# What is meant most where a family alone is named, the likeliest first.
+WELL_KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
+    "deepseek": ("deepseek-v3", "deepseek-r1", "deepseek-v3.2"),
+    "gemma": ("gemma-3-27b-it", "gemma-3-12b-it", "gemma-4-31b-it"),
+    "glm": ("glm-4.6", "glm-4.5-air", "glm-5"),
+    "gpt": ("gpt-oss-120b", "gpt-oss-20b"),
+    "granite": ("granite-4.0-h-small", "granite-3.3-8b-instruct", "granite-4.0-h-tiny"),
+    "kimi": ("kimi-k2-instruct", "kimi-k2-thinking", "kimi-k2.6"),
+    "llama": ("llama-3.3-70b-instruct", "llama-3.1-8b-instruct", "llama-4-scout-17b-16e-instruct"),
+    "minimax": ("minimax-m2.5", "minimax-m2", "minimax-m3"),
+    "mistral": (
+        "mistral-small-3.1-24b-instruct-2503",
+        "mistral-7b-instruct-v0.3",
+        "mistral-large-3-675b-instruct-2512",
+    ),
+    "nemotron": ("nemotron-3-super-120b-a12b", "nemotron-3-nano-30b-a3b", "llama-3.3-nemotron-super-49b-v1.5"),
+    "phi": ("phi-4", "phi-4-mini-instruct", "phi-3.5-moe-instruct"),
+    "qwen": ("qwen3-32b", "qwen3-8b", "qwen3-235b-a22b"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +59,18 @@ class Nearest:
         family = self._family(words)
         if family is None:
             return ()
+        return self.well_known(words) or self._closest(words, family)
+
+    def well_known(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return the best-known models of a family, where a name says no more than the family."""
+        family = self._family(words)
+        if family is None or len(set(words) - UNSAID) > 1:
+            return ()
+        held = {model_id for model_ids in self.spoken.values() for model_id in model_ids}
+        return tuple(model_id for model_id in WELL_KNOWN.get(family, ()) if model_id in held)
+
+    def _closest(self, words: Sequence[str], family: str) -> tuple[str, ...]:
+        """Return the models of a family whose size and name come closest."""
         text = " ".join(sorted(words))[:MOST_COMPARED]
         letters = process.cdist([text], self.sorted_words, scorer=fuzz.ratio)[0]
         shared = process.cdist([text], self.sorted_words, scorer=fuzz.token_set_ratio)[0]

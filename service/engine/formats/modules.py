@@ -42,6 +42,7 @@ _OTHER_PARTS: Final = (
     ("mlp.experts.gate_up_proj", "mixer.experts.0.up_proj"),
     ("mlp.experts.down_proj", "mixer.experts.0.down_proj"),
     ("mlp.shared_experts", "mixer.shared_experts"),
+    ("mlp.shared_experts", "feed_forward.shared_expert"),
     ("mlp.experts.gate_up_proj", "block_sparse_moe.experts.0.w1"),
     ("mlp.experts.down_proj", "block_sparse_moe.experts.0.w2"),
 )

@@ -139,6 +139,18 @@ def test_loaded_weights_are_what_start_ups_print(
     assert weights.loaded_bytes / (1 << 30) == pytest.approx(loaded_gib, rel=0.002), printed
 
 
+def test_routed_experts_alone_are_fp8_in_maverick(catalog: Snapshot) -> None:
+    """vllm-project/vllm issue 16152: eight ranks of 0.8.3 print "Model loading took 48.8682 GiB"."""
+    facts = catalog.model("llama-4-maverick-17b-128e-instruct")
+    fp8 = next(each for each in facts.checkpoints if each.weight_format == "fp8")
+
+    device = device_of(catalog.gpu("h100"), rules_for("vllm", "0.8.5"))
+    layout = Layout(tensor_parallel_size=8)
+    weights = rank_weights(facts.architecture, layout=layout, quantization=fp8.quantization, device=device)
+
+    assert weights.loaded_bytes / (1 << 30) == pytest.approx(48.8682, rel=0.001)
+
+
 # model, TP, DP: parameters of one rank with experts dealt out over both, as vLLM 0.33 instantiates them (bytes). Shared
 # experts, and first dense layers of sparse attention, are whole where ranks take different tokens to the experts.
 DEALT_OUT = {
