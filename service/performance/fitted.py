@@ -69,6 +69,10 @@ class Row(_Entry):
             and self.kernels in (ANY, kernels, kernels.removesuffix(SPREAD), kernels.split("-", maxsplit=1)[0])
         )
 
+    def knowledge(self, kernels: str) -> float:
+        """Return the runs of a class of kernels that the row was fitted on, over their error; 0 without any."""
+        return self.fit.runs / self.expected_error_fraction if self.kernels == kernels else 0.0
+
 
 class EfficienciesEntry(_Entry):
     """The constants of `Efficiencies`, for one class of GPUs."""

@@ -1,33 +1,30 @@
 """Step timers for any model, GPU and layout: measured kernels, else the roofline, each built once."""
 
-import json
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from service.engine.derived import derived
 from service.engine.engines.measured_here import MEASURED_HERE, Deployment, MeasuredSteps, steps_of
-from service.engine.facts import ModelFacts
+from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.inputs import Gpu
 from service.engine.kept import Kept
 from service.engine.time.results import Basis
 from service.engine.time.simulations import Simulations
 from service.engine.time.steps import Deployed, Timing
 from service.performance.between import between, neighbours, note_of
-from service.performance.fitted import SOURCE, SPREAD, efficiencies_for, factors_of, generation_of, row_for
+from service.performance.fitted import SOURCE, SPREAD, Row, efficiencies_for, factors_of, generation_of, row_for
+from service.performance.formats import Rated, before, compared, in_order, in_proportion
 from service.performance.kernel_tables import KernelTables, NotMeasuredError, in_process
-from service.performance.quantization_modes import quantization_modes
+from service.performance.kernels import kernels_of, measured_step_tables
 from service.performance.roofline import FLOOR, roofline_tables
-from service.performance.stored import Kernels
-from service.performance.tables import StepTables, calibrated
+from service.performance.tables import Factors, StepTables, TabledSteps, calibrated
 from service.performance.workload import Workload, workload_of
 
 MEASURED: Final = "measured-kernels"
 ROOFLINE: Final = "roofline"
 KERNELS_SOURCE: Final = "aiconfigurator-core 0.12, kernels measured on this GPU (github.com/ai-dynamo/aiconfigurator)"
 MAX_TIMERS: Final = 2048  # about 10 kB each
-# Keys of a config that describe how it is stored; the modes say it instead.
-STORAGE_KEYS: Final = frozenset({"quantization_config", "compression_config", "hf_quant_config"})
+UNLIKE: Final = "formats are compared on one basis, and no kernels of the published {known} were measured"
+PROPORTION: Final = "times of {known} on this layout, as the bytes and multiplications of {own} are to its own"
 
 
 class KernelTimers:
@@ -69,16 +66,38 @@ def _can_time(gpu: Gpu) -> bool:
     return bool(gpu.peak_flop_per_s)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Times:
+    """Times of a deployment before its factors, and the row that has these."""
+
+    key: Deployed
+    tables: StepTables
+    row: Row
+    basis: str
+    note: str
+
+    @property
+    def knowledge(self) -> float:
+        """Return how much is known of the very class of measured kernels; 0 of anything else."""
+        return self.row.knowledge(kernel_class(self.key)) if self.basis == MEASURED else 0.0
+
+
 def build_timer(key: Deployed, tables: KernelTables) -> Timing:
     """Return new times: measured kernels where there are any, else the roofline, which says why."""
+    times, here = _nearest(key, tables), _measured_here(key)
+    return _timing(times, _ordered(times, tables, here).steps, here)
+
+
+def _own(key: Deployed, tables: KernelTables) -> _Times:
+    """Return what is known of the very format."""
     try:
         measured = measured_step_tables(key, tables)
-        return _calibrated(key, measured, MEASURED, _stand_in(key, measured))
+        return _times(key, measured, MEASURED, _stand_in(key, measured))
     except NotMeasuredError as refusal:
-        return _timer_between(key, tables) or roofline_timer(key, str(refusal))
+        return _between(key, tables) or _estimated(key, str(refusal))
 
 
-def _timer_between(key: Deployed, tables: KernelTables) -> Timing | None:
+def _between(key: Deployed, tables: KernelTables) -> _Times | None:
     """Return times between those of fewer and of more copies of the attention; None where either was not measured."""
     pair = neighbours(key.layout)
     if pair is None or key.gpu.measured_as is None:
@@ -89,7 +108,83 @@ def _timer_between(key: Deployed, tables: KernelTables) -> Timing | None:
     except NotMeasuredError:
         return None
     stand_in = _stand_in(key, measured)
-    return _calibrated(key, measured, MEASURED, "; ".join(filter(None, (note_of(key.layout, *pair), stand_in))))
+    return _times(key, measured, MEASURED, "; ".join(filter(None, (note_of(key.layout, *pair), stand_in))))
+
+
+def _estimated(key: Deployed, note: str) -> _Times:
+    return _times(key, estimated_step_tables(key), ROOFLINE, note)
+
+
+def _times(key: Deployed, tables: StepTables, basis: str, note: str) -> _Times:
+    return _Times(key=key, tables=tables, row=_row(key, basis), basis=basis, note=note)
+
+
+def _row(key: Deployed, basis: str) -> Row:
+    return row_for(basis, key.rules.engine, key.rules.rules_version, generation_of(key.gpu), kernel_class(key))
+
+
+def _nearest(key: Deployed, tables: KernelTables) -> _Times:
+    """Return what is known of a format, or of the one that the model is published in where that is better known.
+
+    A format's own kernels go with the constants of the published one where its class was not fitted: what a host does,
+    and how busy kernels keep a GPU, goes with the model and its layout. What nobody fitted is timed on the basis of
+    the published format, in proportion where it has no kernels that formats are compared by.
+    """
+    own, published = _own(key, tables), replace(key, checkpoint=own_checkpoint(key.model))
+    if not has_other_weights(key, published) or own.knowledge:
+        return own
+    known = _own(published, tables)
+    if known.basis == ROOFLINE:
+        return (
+            own if own.basis == ROOFLINE else _estimated(key, UNLIKE.format(known=published.checkpoint.weight_format))
+        )
+    if own.basis == MEASURED and not own.tables.place and key.checkpoint.weight_format in compared(key.gpu):
+        return replace(own, row=_as_unsure(known.row, own.row))
+    note = PROPORTION.format(known=published.checkpoint.weight_format, own=key.checkpoint.weight_format)
+    return replace(
+        own,
+        tables=in_proportion(known.tables, estimated_step_tables(key), estimated_step_tables(published)),
+        row=_as_unsure(known.row, own.row),
+        basis=ROOFLINE,
+        note="; ".join(filter(None, (own.note, note))),
+    )
+
+
+def _as_unsure(known: Row, own: Row) -> Row:
+    """Return a row's constants, with the larger expected errors of it and of the one in whose place it stands."""
+    row = max(known, own, key=lambda row: row.expected_error_fraction)
+    errors = {"expected_error_fraction": row.expected_error_fraction, "pace_error_fraction": row.pace_error_fraction}
+    return known.model_copy(update=errors)
+
+
+def has_other_weights(key: Deployed, other: Deployed) -> bool:
+    """Return whether two deployments' weights are stored unlike."""
+    return key.checkpoint.quantization.scheme != other.checkpoint.quantization.scheme
+
+
+def _ordered(times: _Times, tables: KernelTables, here: MeasuredSteps | None) -> Rated:
+    """Return a deployment's step times, in order beside those of the formats that are better known, the best last."""
+    steps = _calibrated(times, here)
+    for other in _better_known(times, tables):
+        steps = in_order(steps, _ordered(other, tables, here))
+    return steps
+
+
+def _better_known(times: _Times, tables: KernelTables) -> list[_Times]:
+    """Return the formats that are better known, the best last; of those known alike, the ones that come first."""
+    key, better = times.key, []
+    formats = before(key.model, key.gpu)
+    schemes = [each.quantization.scheme for each in formats]
+    scheme = key.checkpoint.quantization.scheme
+    own = times.knowledge, -(schemes.index(scheme) if scheme in schemes else len(schemes))
+    for place, checkpoint in enumerate(formats):
+        in_format = replace(key, checkpoint=checkpoint)
+        # What nobody fitted needs no tables to be known for less.
+        if schemes[place] != scheme and (_row(in_format, MEASURED).knowledge(kernel_class(in_format)), -place) > own:
+            other = _nearest(in_format, tables)
+            if (other.knowledge, -place) > own:
+                better.append((other.knowledge, -place, other))
+    return [other for *_, other in sorted(better, key=lambda each: each[:2])]
 
 
 def _stand_in(key: Deployed, measured: StepTables) -> str:
@@ -103,7 +198,8 @@ def _stand_in(key: Deployed, measured: StepTables) -> str:
 
 def roofline_timer(key: Deployed, note: str) -> Timing:
     """Return new times from data sheets, and why they are not measured."""
-    return _calibrated(key, estimated_step_tables(key), ROOFLINE, note)
+    times, here = _estimated(key, note), _measured_here(key)
+    return _timing(times, _calibrated(times, here).steps, here)
 
 
 def estimated_step_tables(key: Deployed) -> StepTables:
@@ -116,35 +212,42 @@ def workload(key: Deployed) -> Workload:
     return workload_of(key.model.architecture, key.checkpoint.quantization, key.gpu, key.layout, key.kv_cache_dtype)
 
 
-def _calibrated(key: Deployed, tables: StepTables, basis: str, note: str) -> Timing:
-    row = row_for(basis, key.rules.engine, key.rules.rules_version, generation_of(key.gpu), kernel_class(key))
-    factors = factors_of(row)
-    here = steps_of(key.rules.measured, _place(key)) if key.rules.measured else None
-    if here is not None:
-        factors = factors.scaled(here)
+def _calibrated(times: _Times, here: MeasuredSteps | None) -> Rated:
+    """Return step times under their factors, with what they are put in order by."""
+    key = times.key
+    floor = roofline_tables(workload(key), key.gpu, key.layout, FLOOR)
+    steps = calibrated(times.tables, floor, _factors(times, here), hides_host=hides_host(key))
+    return Rated(steps=steps, estimated=estimated_step_tables(key), floor=floor)
+
+
+def _factors(times: _Times, here: MeasuredSteps | None) -> Factors:
+    factors = factors_of(times.row)
+    return factors if here is None else factors.scaled(here)
+
+
+def _timing(times: _Times, steps: TabledSteps, here: MeasuredSteps | None) -> Timing:
+    is_measured = times.basis == MEASURED
+    own = Basis(
+        name=times.basis,
+        is_measured=is_measured,
+        source=KERNELS_SOURCE if is_measured else times.note,
+        note=times.note,
+        overhead_source=SOURCE,
+        expected_error_fraction=times.row.expected_error_fraction,
+        stated_pace_error_fraction=times.row.pace_error_fraction,
+    )
     return Timing(
-        steps=calibrated(
-            tables,
-            roofline_tables(workload(key), key.gpu, key.layout, FLOOR),
-            factors,
-            hides_host=hides_host(key),
-        ),
-        request_overhead=factors.request_overhead,
-        basis=Basis(
-            name=basis,
-            is_measured=basis == MEASURED,
-            source=KERNELS_SOURCE if basis == MEASURED else note,
-            note=note,
-            overhead_source=SOURCE,
-            expected_error_fraction=row.expected_error_fraction,
-            stated_pace_error_fraction=row.pace_error_fraction,
-        )
-        if here is None
-        else _measured_here(here),
+        steps=steps,
+        request_overhead=_factors(times, here).request_overhead,
+        basis=own if here is None else _basis_here(here),
     )
 
 
-def _measured_here(here: MeasuredSteps) -> Basis:
+def _measured_here(key: Deployed) -> MeasuredSteps | None:
+    return steps_of(key.rules.measured, _place(key)) if key.rules.measured else None
+
+
+def _basis_here(here: MeasuredSteps) -> Basis:
     return Basis(
         name=MEASURED_HERE,
         is_measured=True,
@@ -164,68 +267,6 @@ def _place(key: Deployed) -> Deployment:
         weight_format=key.checkpoint.weight_format,
         kv_cache_dtype=key.kv_cache_dtype,
     )
-
-
-def measured_step_tables(key: Deployed, tables: KernelTables | None = None) -> StepTables:
-    """Return measured tables for the first quantization mode that has data.
-
-    Raises:
-        NotMeasuredError: none has; the message is that of the most faithful one.
-    """
-    return (tables or in_process()).of(kernels_of(key))
-
-
-def kernels_of(key: Deployed) -> Kernels:
-    """Return which measured kernels stand for a deployment.
-
-    Raises:
-        NotMeasuredError: none can.
-    """
-    system = key.gpu.measured_as
-    if system is None:
-        raise NotMeasuredError(f"no kernels were measured on {key.gpu.id}")
-    if not key.model.config_json:
-        raise NotMeasuredError("the model's config is not known")
-    return Kernels(
-        config_json=_config_as_measured(key.model),
-        system=system,
-        layout=key.layout,
-        engine=key.rules.engine,
-        modes=tuple(
-            quantization_modes(
-                key.checkpoint.quantization,
-                key.gpu,
-                key.rules.engine,
-                key.kv_cache_dtype,
-                has_latents=_has_latents(key.model),
-            )
-        ),
-    )
-
-
-def _has_latents(model: ModelFacts) -> bool:
-    """Return whether layers keep latents, whose kernels were measured with the matrices around them."""
-    needs = (need for mixer in model.architecture.mixers for need in mixer.kernel_needs)
-    return any(need.kind in ("latent", "sparse") for need in needs)
-
-
-@derived(1)
-def _config_as_measured(model: ModelFacts) -> str:
-    """Return a config without its storage, under the name of a class with the same matrices that the library knows."""
-    config = _without_storage(json.loads(model.config_json))
-    same_matrices = model.architecture.measured_as
-    if same_matrices is not None:
-        config |= {"architectures": [same_matrices[0]], "model_type": same_matrices[1]}
-    return json.dumps(config, sort_keys=True)
-
-
-def _without_storage(config: Mapping[str, object]) -> dict[str, object]:
-    """Return the config, and the configs inside it, without their quantization."""
-    return {
-        name: _without_storage(value) if isinstance(value, dict) else value
-        for name, value in config.items()
-        if name not in STORAGE_KEYS
-    }
 
 
 def hides_host(key: Deployed) -> bool:

@@ -14,7 +14,7 @@ from service.engine.inputs import Gpu, Layout, StatedLayout
 from service.engine.time.ready import make_ready
 from service.engine.time.steps import Deployed
 from service.performance.kernel_tables import KernelTables, NotMeasuredError
-from service.performance.timers import kernels_of
+from service.performance.kernels import kernels_of
 
 PAUSE_S: Final = 0.05
 MOST_GPUS: Final = 8  # of one replica

@@ -81,7 +81,10 @@ def test_why_kernels_do_not_speak_names_no_place_on_this_machine(catalog: Snapsh
     )
 
     assert timing is not None
-    assert timing.basis.note == "no matrix kernels were measured for this weight format on this GPU"
+    assert timing.basis.note == (
+        "no matrix kernels were measured for this weight format on this GPU; "
+        "times of bf16 on this layout, as the bytes and multiplications of int4 are to its own"
+    )
     assert "/" not in timing.basis.note
 
 

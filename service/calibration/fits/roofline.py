@@ -29,9 +29,10 @@ from service.engine import (
 )
 from service.performance.fitted import generation_of
 from service.performance.kernel_tables import NotMeasuredError
+from service.performance.kernels import measured_step_tables
 from service.performance.roofline import Efficiencies, roofline_tables
 from service.performance.tables import StepTables
-from service.performance.timers import measured_step_tables, workload
+from service.performance.timers import workload
 from service.performance.workload import Workload
 
 MODELS: Final = (

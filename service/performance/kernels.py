@@ -1,0 +1,78 @@
+"""Which measured kernels stand for a deployment, and the tables of them."""
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from service.engine.derived import derived
+from service.engine.facts import ModelFacts
+from service.engine.time.steps import Deployed
+from service.performance.kernel_tables import KernelTables, NotMeasuredError, in_process
+from service.performance.quantization_modes import quantization_modes
+from service.performance.stored import Kernels
+from service.performance.tables import StepTables
+
+# Keys of a config that describe how it is stored; the modes say it instead.
+STORAGE_KEYS: Final = frozenset({"quantization_config", "compression_config", "hf_quant_config"})
+
+
+def measured_step_tables(key: Deployed, tables: KernelTables | None = None) -> StepTables:
+    """Return measured tables for the first quantization mode that has data.
+
+    Raises:
+        NotMeasuredError: none has; the message is that of the most faithful one.
+    """
+    return (tables or in_process()).of(kernels_of(key))
+
+
+def kernels_of(key: Deployed) -> Kernels:
+    """Return which measured kernels stand for a deployment.
+
+    Raises:
+        NotMeasuredError: none can.
+    """
+    system = key.gpu.measured_as
+    if system is None:
+        raise NotMeasuredError(f"no kernels were measured on {key.gpu.id}")
+    if not key.model.config_json:
+        raise NotMeasuredError("the model's config is not known")
+    return Kernels(
+        config_json=_config_as_measured(key.model),
+        system=system,
+        layout=key.layout,
+        engine=key.rules.engine,
+        modes=tuple(
+            quantization_modes(
+                key.checkpoint.quantization,
+                key.gpu,
+                key.rules.engine,
+                key.kv_cache_dtype,
+                has_latents=_has_latents(key.model),
+            )
+        ),
+    )
+
+
+def _has_latents(model: ModelFacts) -> bool:
+    """Return whether layers keep latents, whose kernels were measured with the matrices around them."""
+    needs = (need for mixer in model.architecture.mixers for need in mixer.kernel_needs)
+    return any(need.kind in ("latent", "sparse") for need in needs)
+
+
+@derived(1)
+def _config_as_measured(model: ModelFacts) -> str:
+    """Return a config without its storage, under the name of a class with the same matrices that the library knows."""
+    config = _without_storage(json.loads(model.config_json))
+    same_matrices = model.architecture.measured_as
+    if same_matrices is not None:
+        config |= {"architectures": [same_matrices[0]], "model_type": same_matrices[1]}
+    return json.dumps(config, sort_keys=True)
+
+
+def _without_storage(config: Mapping[str, object]) -> dict[str, object]:
+    """Return the config, and the configs inside it, without their quantization."""
+    return {
+        name: _without_storage(value) if isinstance(value, dict) else value
+        for name, value in config.items()
+        if name not in STORAGE_KEYS
+    }
