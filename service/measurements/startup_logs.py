@@ -108,6 +108,9 @@ ARGUMENTS: Final = re.compile(
 )
 NAMED: Final = re.compile(r"\b(\w+)(?:=|[\"']: ?)('[^']{1,200}'|\"[^\"]{1,200}\"|[\w.\-/]{1,200})")
 WITHOUT_LORA: Final = re.compile(r"\benable_lora(?:=|[\"']: ?)(?:False|None)")
+# No item of any kind in a prompt is what `language_model_only` stands for: vLLM 0.33 `config/multimodal.py`.
+LIMITS: Final = re.compile(r"limit_mm_per_prompt(?:=|[\"']: ?)\{([^{}]{1,200})\}")
+LIMIT: Final = re.compile(r": ?(\d{1,6})")
 OF_LORA: Final = ("max_loras", "max_lora_rank")  # printed with their defaults where no adapter is served
 FLAG: Final = re.compile(r"--([a-z][a-z-]{1,40})[ =]([^\s\\]{1,200})")
 FIELDS: Final[Mapping[str, str]] = {
@@ -176,6 +179,9 @@ def _stated(line: str) -> dict[str, Setting]:
             fields.setdefault(field, value)
     if WITHOUT_LORA.search(line):
         fields = {field: value for field, value in fields.items() if field not in OF_LORA}
+    limits = LIMITS.search(line)
+    if limits is not None and not any(int(limit) for limit in LIMIT.findall(limits[1])):
+        fields["language_model_only"] = True
     drafted = DRAFTED.search(line)
     if drafted is not None:
         method = "mtp" if drafted[1].endswith("mtp") else drafted[1]

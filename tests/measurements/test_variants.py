@@ -113,3 +113,13 @@ def test_blocks_of_tensorrt_llms_engine_are_read() -> None:
     assert observed.settings["block_size"] == 64
     assert observed.figures["kv_cache.num_gpu_blocks"].value == 7074
     assert observed.figures["kv_cache_bytes"].value == pytest.approx(55.27 * GIB)
+
+
+@pytest.mark.parametrize(("limits", "is_text_only"), [("{'image': 0, 'video': 0}", True), ("{'image': 2}", None)])
+def test_a_limit_of_no_image_is_serving_text_alone(limits: str, is_text_only: bool | None) -> None:  # noqa: FBT001 - a case
+    log = (
+        f"INFO non-default args: {{'model': 'Qwen/Qwen2.5-VL-7B-Instruct', 'limit_mm_per_prompt': {limits}}}\n"
+        "INFO Model loading took 14.2488 GiB and 5.1 seconds\n"
+    )
+
+    assert read_measurement(log).settings.get("language_model_only") is is_text_only
