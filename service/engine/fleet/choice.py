@@ -34,7 +34,7 @@ from service.engine.time.estimate import MOST_REPLICAS
 from service.engine.time.tries import Tries
 
 # Kernels may be so many times faster than the quick estimate.
-HOPED: Final = 2.0
+HOPED: Final = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)

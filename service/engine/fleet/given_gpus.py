@@ -179,7 +179,7 @@ class _Search:
     def _more_than(self, least: Merit, plan: MemoryPlan, load: Load) -> Demand | None:
         """Return the least share of a replica that makes a plan better than what is known; None where any does."""
         is_longer = not has_lengths(self.question) and plan.settings.max_model_len > least[1]
-        return None if is_longer else self._more(plan.layout, load, least)
+        return self._more(plan.layout, load, least) if least[0] and not is_longer else None
 
     def _more(self, layout: Layout, load: Load, least: Merit) -> Demand:
         """Return the least share of a replica with which all carry more than what is known."""
@@ -189,7 +189,7 @@ class _Search:
         """Return the token budgets with which a layout may carry more than what is known, by a ceiling. [tokens]."""
         question, load = self.question, self.question.load
         budgets = batched_tokens(resolved, self.plans_of(layout).budgets)
-        if not has_lengths(question) or not needs_time(load, question.limits):
+        if not least[0] or not has_lengths(question) or not needs_time(load, question.limits):
             return budgets
         load = replace(load, input_tokens=question.input_tokens or 0, output_tokens=question.output_tokens or 0)
         room_of = partial(rooms_of(resolved).of, layout, is_own=False)

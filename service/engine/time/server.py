@@ -236,7 +236,11 @@ class Server:
             return Told(demand.broken(result, limits), result.reach)
         load = demand.simulated(self.serving, self.simulations.sender, measured)
         asked = (self.unbound_key, demand, limits, measured, load.under_way)
-        return self.simulations.shared.told(asked, self.machine, lambda: self._told(demand, limits, measured, load))
+        told = self.simulations.shared.told(asked, self.machine, lambda: self._told(demand, limits, measured, load))
+        if told.reach is None or load.under_way >= (load.concurrency or 0):
+            return told
+        tokens, seqs = self.machine.bounds  # they decide how many users begin under way
+        return Told(told.verdict, told.reach.with_all_of(Reach(tokens, seqs, 0)))
 
     def _told(self, demand: Demand, limits: Limits, measured: int, load: SimulatedLoad) -> Told:
         """Return what a simulation tells; keep what it measured, if that is enough for percentiles."""

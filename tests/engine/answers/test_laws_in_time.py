@@ -17,6 +17,7 @@ from service.engine.errors import EngineError
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
 from service.engine.inputs import Gpu, Headroom, Limits, Load, StatedLayout
+from service.engine.time.grid import users_upto
 from tests.conftest import shared_timers
 from tests.engine.answers.chosen import chosen, gpus, told
 
@@ -161,8 +162,11 @@ def test_more_memory_or_bandwidth_never_needs_more_gpus_for_users(
     ttft_s = question.limits.ttft_s if figure == "memory_bytes" else None
     slow, fast = faster(replace(question, limits=replace(question.limits, ttft_s=ttft_s)), figure, factor)
 
+    # Shares are asked for at the next number of users that searches visit, or at all slots where those are fewer: with
+    # more memory there may be more of them, and the share that is asked for is up to one step larger.
+    share = ceil((question.load.concurrent_requests or 1) / slow.replicas)
     assert fast.is_feasible
-    assert fast.gpus <= slow.gpus
+    assert fast.gpus <= ceil(slow.replicas * users_upto(share) / share) * slow.layout.gpus_per_replica
 
 
 @PROBED
