@@ -1,9 +1,9 @@
-"""Results of benchmarks as JSON: vLLM's and SGLang's own, trtllm-bench, GuideLLM, genai-perf and AIPerf.
+"""Results of benchmarks as JSON: vLLM's and SGLang's own, trtllm-bench, GuideLLM, genai-perf, AIPerf, inference-perf.
 
 Sources:
     vLLM `benchmarks/serve.py`; SGLang `benchmark/serving.py`; TensorRT-LLM `bench/dataclasses/reporting.py`;
     GuideLLM `schemas/generative/benchmark.py`; genai-perf `export_data/json_exporter.py`;
-    AIPerf `exporters/metrics_json_exporter.py`.
+    AIPerf `exporters/metrics_json_exporter.py`; inference-perf `reportgen/base.py` (`summarize_requests`).
 """
 
 from collections.abc import Callable, Mapping
@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from service.measurements.observed import Observed, UnreadableTextError
 
+MOST_FAILED: Final = 0.01  # of all requests; above it those that were answered met another load than the stated one
 STATISTICS: Final = {"mean": "mean", "avg": "mean", "median": "p50", "p50": "p50", "p95": "p95", "p99": "p99"}
 MS: Final = 1e-3
 
@@ -27,11 +28,19 @@ def benchmark(document: Mapping[str, Any]) -> Observed:
             if observed.figures:
                 return observed
     known = (
-        "the JSON of vllm bench serve --save-result, SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf"
+        "the JSON of vllm bench serve --save-result, SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf, "
+        "inference-perf"
     )
     raise UnreadableTextError(
         1, f"JSON with {', '.join(list(document)[:5])[:100] or 'nothing'} is no result known here", known
     )
+
+
+def _check_answered(failed: float, asked: float) -> None:
+    """Raise UnreadableTextError where so many requests failed that the load was another than the stated one."""
+    if failed > MOST_FAILED * asked:
+        sentence = f"{failed:,.0f} of {asked:,.0f} requests failed: the others met less than the stated load"
+        raise UnreadableTextError(1, sentence, f"a run of which at most {MOST_FAILED:.0%} failed")
 
 
 def _put(observed: Observed, name: str, value: object, scale: float = 1.0) -> None:
@@ -47,10 +56,15 @@ def _set(observed: Observed, name: str, value: object) -> None:
 def _vllm(document: Mapping[str, Any]) -> Observed:
     observed = Observed(what="vllm bench serve", kind="benchmark")
     done = _number(document.get("completed")) or _number(document.get("num_prompts"))
+    _check_answered(_number(document.get("num_prompts")) - done, _number(document.get("num_prompts")))
+    if document.get("ramp_up_strategy"):
+        raise UnreadableTextError(1, "the rate of requests grows during the run", "a run without --ramp-up-strategy")
     _set(observed, "model", document.get("model_id"))
     if str(document.get("backend", "")).startswith("sglang"):
         _sglang(observed, _mapping(document.get("server_info")))
-    _load(observed, document.get("max_concurrency"), document.get("request_rate"))
+    # Without a rate and a limit all requests are sent at once.
+    at_once = document.get("num_prompts") if document.get("request_rate") in ("inf", 0.0) else None
+    _load(observed, document.get("max_concurrency") or at_once, document.get("request_rate"))
     _set(observed, "num_prompts", document.get("num_prompts"))
     if done:
         _set(observed, "input_tokens", round(_number(document.get("total_input_tokens")) / done))
@@ -149,7 +163,14 @@ def _guidellm(document: Mapping[str, Any]) -> Observed:
         raise UnreadableTextError(1, f"the report holds {len(runs)} benchmarks", "a report of one benchmark")
     run, metrics = runs[0], runs[0].get("metrics")
     strategy = _mapping(_inside(run, "args", "strategy"), _inside(run, "config", "strategy"))
-    _set(observed, "model", _inside(document, "args", "model") or _inside(run, "config", "model") or run.get("model"))
+    models = (("args", "model"), ("config", "model"), ("model",), ("worker", "backend_model"))
+    _set(
+        observed,
+        "model",
+        next((name for each in (document, run) for path in models if (name := _inside(each, *path))), None),
+    )
+    made = _mapping(_inside(run, "run_stats", "requests_made"), _inside(metrics, "request_totals"))
+    _check_answered(_number(made.get("errored")), _number(made.get("total")))
     _load(observed, strategy.get("streams") or strategy.get("max_concurrency"), strategy.get("rate"))
     for name, field in GUIDELLM_TIMES.items():
         stated = _mapping(_inside(metrics, name, "successful"))
@@ -176,9 +197,9 @@ GUIDELLM_TIMES: Final[Mapping[str, str]] = {
 def _perf(document: Mapping[str, Any]) -> Observed:
     observed = Observed(what="genai-perf or AIPerf export", kind="benchmark")
     config = document.get("input_config")
-    names = _inside(config, "model_names") or _inside(config, "endpoint", "model_names") or []
-    if isinstance(names, list) and names:
-        _set(observed, "model", names[0])
+    paths = (("model_names",), ("endpoint", "model_names"), ("model",))
+    names = next((names for path in paths if (names := _inside(config, *path))), None)
+    _set(observed, "model", names[0] if isinstance(names, list) else names)
     stimulus = _mapping(_inside(config, "perf_analyzer", "stimulus"), _inside(config, "loadgen"), config)
     _load(observed, stimulus.get("concurrency"), stimulus.get("request_rate"))
     _set(observed, "num_prompts", _inside(config, "loadgen", "request_count"))
@@ -200,9 +221,36 @@ PERF_TIMES: Final[Mapping[str, str]] = {
     "inter_token_latency": "tpot_s",
     "request_latency": "end_to_end_s",
 }
+
+
+def _inference_perf(document: Mapping[str, Any]) -> Observed:
+    observed = Observed(what="inference-perf report", kind="benchmark")
+    done, load = _mapping(document.get("successes")), _mapping(document.get("load_summary"))
+    failed = _number(_inside(document, "failures", "count"))
+    _check_answered(failed, failed + _number(done.get("count")))
+    _load(observed, load.get("concurrency"), load.get("requested_rate") or load.get("achieved_rate"))
+    _set(observed, "num_prompts", done.get("count"))
+    for name, field in INFERENCE_PERF_TIMES.items():
+        stated = _mapping(_inside(done, "latency", name))
+        for statistic in STATISTICS:
+            _put(observed, f"{field}.{STATISTICS[statistic]}", stated.get(statistic))
+    _put(observed, "requests_per_s", _inside(done, "throughput", "requests_per_sec"))
+    _put(observed, "output_tokens_per_s", _inside(done, "throughput", "output_tokens_per_sec"))
+    for name, field in (("prompt_len", "input_tokens"), ("output_len", "output_tokens")):
+        _set(observed, field, round(_number(_inside(done, name, "mean"))))
+    return observed
+
+
+INFERENCE_PERF_TIMES: Final[Mapping[str, str]] = {
+    "time_to_first_token": "ttft_s",
+    "time_per_output_token": "tpot_s",
+    "inter_token_latency": "itl_s",
+    "request_latency": "end_to_end_s",
+}
 READERS: Final[tuple[tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Observed]], ...]] = (
     (lambda document: isinstance(document.get("benchmarks"), list), _guidellm),
     (lambda document: isinstance(document.get("time_to_first_token"), Mapping), _perf),
+    (lambda document: "load_summary" in document and "successes" in document, _inference_perf),
     (lambda document: "world_info" in document and "performance" in document, _trtllm),
     (lambda document: "mean_ttft_ms" in document or "request_throughput" in document, _vllm),
 )

@@ -17,7 +17,8 @@ MOST: Final = 10**18
 SURELY: Final = 2  # figures of one engine's own lines that are no accident
 ACCEPTED: Final = (
     "a start-up log of vLLM, SGLang or TensorRT-LLM, what vllm bench serve or bench_serving prints, or the JSON of "
-    "vllm bench serve --save-result, SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf or AIPerf"
+    "vllm bench serve --save-result, SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf or "
+    "inference-perf"
 )
 
 

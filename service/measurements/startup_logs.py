@@ -82,8 +82,8 @@ TENSORRT_LLM: Final[Sequence[Pattern]] = (
     line_of(r"allocated during inference \(inside torch\)[\w ]{0,40}: " + MEMORY, memory="activation_bytes"),
     line_of(r"Estimated max memory in KV cache ?: " + MEMORY, memory="kv_cache_bytes"),
     line_of(r"device total memory " + MEMORY, memory="gpu_total_bytes"),
-    line_of(r"blocks in primary pool: " + NUMBER, figures=("kv_cache.num_gpu_blocks",)),
-    line_of(r"(?<!\d)(\d{1,9}+) tokens per block", settings=("block_size",)),
+    line_of(r"blocks in (?:KV cache )?primary pool: " + NUMBER, figures=("kv_cache.num_gpu_blocks",)),
+    line_of(r"(?<!\d)(\d{1,9}+) tokens per block|[Nn]umber of tokens per block: (\d{1,9})", settings=("block_size",)),
 )  # fmt: skip
 
 
@@ -103,9 +103,15 @@ READERS: Final = (
 
 # Settings as engines print their arguments: 'name': value, or name=value.
 ARGUMENTS: Final = re.compile(
-    r"non-default args|with config: |server_args=|ServerArgs\(|\bLLM\(|vllm serve |sglang\.launch_server"
+    r"non-default args|args: Namespace\(|with config: |server_args=|ServerArgs\(|\bLLM\(|vllm serve |"
+    r"sglang\.launch_server"
 )
 NAMED: Final = re.compile(r"\b(\w+)(?:=|[\"']: ?)('[^']{1,200}'|\"[^\"]{1,200}\"|[\w.\-/]{1,200})")
+WITHOUT_LORA: Final = re.compile(r"\benable_lora(?:=|[\"']: ?)(?:False|None)")
+# No item of any kind in a prompt is what `language_model_only` stands for: vLLM 0.33 `config/multimodal.py`.
+LIMITS: Final = re.compile(r"limit_mm_per_prompt(?:=|[\"']: ?)\{([^{}]{1,200})\}")
+LIMIT: Final = re.compile(r": ?(\d{1,6})")
+OF_LORA: Final = ("max_loras", "max_lora_rank")  # printed with their defaults where no adapter is served
 FLAG: Final = re.compile(r"--([a-z][a-z-]{1,40})[ =]([^\s\\]{1,200})")
 FIELDS: Final[Mapping[str, str]] = {
     "model": "model", "model_path": "model", "model_tag": "model",
@@ -171,6 +177,11 @@ def _stated(line: str) -> dict[str, Setting]:
         field, value = FIELDS.get(name), setting(text)
         if field is not None and value not in UNSAID and not (isinstance(value, int) and value < 0):
             fields.setdefault(field, value)
+    if WITHOUT_LORA.search(line):
+        fields = {field: value for field, value in fields.items() if field not in OF_LORA}
+    limits = LIMITS.search(line)
+    if limits is not None and not any(int(limit) for limit in LIMIT.findall(limits[1])):
+        fields["language_model_only"] = True
     drafted = DRAFTED.search(line)
     if drafted is not None:
         method = "mtp" if drafted[1].endswith("mtp") else drafted[1]

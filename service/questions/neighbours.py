@@ -57,6 +57,7 @@ CALLED: Final[Mapping[str, str]] = {
     "max_num_batched_tokens": "chunked_prefill_size max_num_tokens max_batched_tokens max_batch_tokens token_budget "
     "max_prefill_tokens batch_tokens",
     "max_num_seqs": "max_running_requests max_batch_size batch_size max_seqs max_batch batch max_num_requests",
+    "language_model_only": "limit_mm_per_prompt limit_per_prompt text_only disable_multimodal no_vision",
     "block_size": "page_size tokens_per_block kv_block_size",
     "max_loras": "num_loras lora_count loras max_loaded_loras enable_lora lora lora_modules lora_adapters adapters",
     "max_lora_rank": "lora_rank rank lora_r",

@@ -86,7 +86,7 @@ class Measured(BaseModel):
             min_length=1,
             max_length=MOST_CHARACTERS,
             description="a start-up log of vLLM, SGLang or TensorRT-LLM, or the JSON of vllm bench serve "
-            "--save-result, GuideLLM, genai-perf or AIPerf",
+            "--save-result, GuideLLM, genai-perf, AIPerf or inference-perf",
         ),
     ]
     question: dict[str, str | int | float | bool] = Field(
