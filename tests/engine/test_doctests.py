@@ -30,6 +30,7 @@ UNPUBLISHED = {
     "carried": "Little's law is shown at users_of",
     "seen": "Little's law is shown at users_of",
     "pace_s": "an estimate of our own simulation",
+    "decoding_of_stream": "a bound of our own simulation's beginning",
     "throughput": "an estimate of our own simulation",
     "read_rate": "the queue's law is shown at _busy_share",
     "drawn": "the definition of a distribution; its quantile is shown at longest_request",

@@ -48,13 +48,15 @@ def test_drafts_and_their_acceptance_go_together(client: TestClient, extra: dict
 
 def test_adapters_take_the_engines_buffers(client: TestClient) -> None:
     # Llama 3.1 8B: per layer, fused query-key-value 3 x 4096 + 6144, output 4096 + 4096, gate and up
-    # 2 x 4096 + 28672, down 14336 + 4096; by vLLM's create_lora_weights, worked out by hand.
+    # 2 x 4096 + 28672, down 14336 + 4096; embedding and head, once each, 128256 + 4096; by vLLM's create_lora_weights,
+    # worked out by hand.
     sides = (3 * 4096 + 6144) + (4096 + 4096) + (2 * 4096 + 28672) + (14336 + 4096)
+    vocabulary = 2 * (128256 + 4096)
     plain = answered(client)
     adapted = answered(client, max_loras=4, max_lora_rank=32)
 
     taken = adapted["memory_per_gpu"]["weight_bytes"] - plain["memory_per_gpu"]["weight_bytes"]
-    assert taken == 4 * 32 * 2 * 32 * sides
+    assert taken == 4 * 32 * 2 * (32 * sides + vocabulary)
     assert "--enable-lora" in adapted["engine_args"]
 
 
