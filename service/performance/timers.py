@@ -23,6 +23,7 @@ MEASURED: Final = "measured-kernels"
 ROOFLINE: Final = "roofline"
 KERNELS_SOURCE: Final = "aiconfigurator-core 0.12, kernels measured on this GPU (github.com/ai-dynamo/aiconfigurator)"
 MAX_TIMERS: Final = 2048  # about 10 kB each
+MAX_FORMATS: Final = 256  # about 30 kB each
 UNLIKE: Final = "formats are compared on one basis, and no kernels of the published {known} were measured"
 PROPORTION: Final = "times of {known} on this layout, as the bytes and multiplications of {own} are to its own"
 
@@ -38,6 +39,7 @@ class KernelTimers:
         """
         self.simulations = Simulations()
         self.tables = tables or in_process()
+        self._formats = Formats(self.tables)
         self._timers: Kept[Timing] = Kept(MAX_TIMERS)
         self._quick: Kept[Timing] = Kept(MAX_TIMERS // 4)
 
@@ -52,7 +54,7 @@ class KernelTimers:
         kept = self._timers.get(key.key)
         if kept is not None:
             return kept
-        return self._timers.get_or(key.key, lambda: build_timer(key, self.tables))
+        return self._timers.get_or(key.key, lambda: build_timer(key, self._formats))
 
     def quick(self, key: Deployed) -> Timing | None:
         """Return the roofline's times of a deployment: ready in milliseconds, the same whenever they are asked for."""
@@ -82,10 +84,35 @@ class _Times:
         return self.row.knowledge(kernel_class(self.key)) if self.basis == MEASURED else 0.0
 
 
-def build_timer(key: Deployed, tables: KernelTables) -> Timing:
+class Formats:
+    """What is known of a model's formats on one layout, kept: each is put in order beside several others."""
+
+    def __init__(self, tables: KernelTables) -> None:
+        """Start with nothing known but where measured kernels are found."""
+        self.tables = tables
+        self._rated: Kept[Rated] = Kept(MAX_FORMATS)
+
+    def ordered(self, times: _Times, here: MeasuredSteps | None) -> Rated:
+        """Return a deployment's step times, in order beside those of the formats that are better known, the best last.
+
+        Args:
+            times: of the deployment before its factors.
+            here: what a caller measured of a deployment whose times are asked for, in any format.
+        """
+
+        def ordered() -> Rated:
+            steps = _calibrated(times, here)
+            for other in _better_known(times, self.tables):
+                steps = in_order(steps, self.ordered(other, here))
+            return steps
+
+        return self._rated.get_or((times.key.key, here), ordered)
+
+
+def build_timer(key: Deployed, formats: Formats) -> Timing:
     """Return new times: measured kernels where there are any, else the roofline, which says why."""
-    times, here = _nearest(key, tables), _measured_here(key)
-    return _timing(times, _ordered(times, tables, here).steps, here)
+    times, here = _nearest(key, formats.tables), _measured_here(key)
+    return _timing(times, formats.ordered(times, here).steps, here)
 
 
 def _own(key: Deployed, tables: KernelTables) -> _Times:
@@ -160,14 +187,6 @@ def _as_unsure(known: Row, own: Row) -> Row:
 def has_other_weights(key: Deployed, other: Deployed) -> bool:
     """Return whether two deployments' weights are stored unlike."""
     return key.checkpoint.quantization.scheme != other.checkpoint.quantization.scheme
-
-
-def _ordered(times: _Times, tables: KernelTables, here: MeasuredSteps | None) -> Rated:
-    """Return a deployment's step times, in order beside those of the formats that are better known, the best last."""
-    steps = _calibrated(times, here)
-    for other in _better_known(times, tables):
-        steps = in_order(steps, _ordered(other, tables, here))
-    return steps
 
 
 def _better_known(times: _Times, tables: KernelTables) -> list[_Times]:

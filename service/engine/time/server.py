@@ -139,7 +139,8 @@ class Server:
                 lambda amount: self.breaks(kind.of(amount), limits, ROUGHLY_MEASURED),
                 lambda amount: self.is_doubtful(kind.of(amount), limits),
             )
-        return bracket, noted.reach if bracket.load < self.slots else None
+        is_full = not kind.may_queue and bracket.load >= self.slots  # more slots may hold more users
+        return bracket, None if is_full else noted.reach
 
     def most_with(self, asked: Demand | None, kind: type[Demand], limits: Limits) -> Bracket:
         """Return the largest load: what is asked where that is carried, though chance breaks a little less.
