@@ -9,7 +9,8 @@ from service.calibration.serving import Measured, Run, measured_pairs, resolve_r
 from service.calibration.verdicts import keeps_limits, saturated, saturates
 from service.catalog.snapshot import Snapshot
 from service.engine import Timing, deployed
-from service.performance.timers import MEASURED, KernelTimers
+from service.performance.known import MEASURED
+from service.performance.timers import KernelTimers
 
 MEDIAN_PERCENT = 50.0
 

@@ -9,8 +9,9 @@ from service.catalog.snapshot import Snapshot
 from service.engine import Layout, StatedSettings, deployed, plan_replica
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.performance.fitted import generation_of, row_for
+from service.performance.known import MEASURED, kernel_class
 from service.performance.tables import Factors, StepTables, TabledSteps, calibrated
-from service.performance.timers import MEASURED, hides_host, kernel_class
+from service.performance.timers import hides_host
 
 HOST_S = 1e-4  # for each request
 KERNELS_S = 0.01

@@ -17,9 +17,10 @@ from service.engine.inputs import EngineName, Gpu, Layout, WeightFormat
 from service.engine.time.records import CONTEXTS, REQUESTS, TOKENS
 from service.engine.time.steps import Deployed, StepTimer
 from service.performance.fitted import row_for
+from service.performance.known import estimated_step_tables
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.tables import StepTables
-from service.performance.timers import KernelTimers, estimated_step_tables
+from service.performance.timers import KernelTimers
 from service.performance.workload import workload_of
 from tests.conftest import shared_timers
 

@@ -27,8 +27,8 @@ from service.calibration.logs.rows import rows_at_hand, without_copies
 from service.calibration.serving import Measured, Run, resolve_run
 from service.catalog.snapshot import Snapshot
 from service.performance.fitted import BESIDE, SPREAD
+from service.performance.known import MEASURED, ROOFLINE
 from service.performance.tables import Factors
-from service.performance.timers import MEASURED, ROOFLINE
 
 SERVING: Final = "serving.jsonl"
 FILES: Final = (SERVING, "serving_2.jsonl")

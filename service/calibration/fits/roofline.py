@@ -30,9 +30,9 @@ from service.engine import (
 from service.performance.fitted import generation_of
 from service.performance.kernel_tables import NotMeasuredError
 from service.performance.kernels import measured_step_tables
+from service.performance.known import workload
 from service.performance.roofline import Efficiencies, roofline_tables
 from service.performance.tables import StepTables
-from service.performance.timers import workload
 from service.performance.workload import Workload
 
 MODELS: Final = (

@@ -20,9 +20,10 @@ from service.engine import Basis, Deployed, Timing, deployed
 from service.performance.fitted import generation_of
 from service.performance.kernel_tables import NotMeasuredError
 from service.performance.kernels import measured_step_tables as kernels_of
+from service.performance.known import ROOFLINE, estimated_step_tables, kernel_class, workload
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.tables import Factors, StepTables, calibrated
-from service.performance.timers import ROOFLINE, estimated_step_tables, hides_host, kernel_class, workload
+from service.performance.timers import hides_host
 
 Key = tuple[str, str, str, str, str]  # basis, engine, rules version, GPU generation, kernels
 ANY: Final = "*"

@@ -1,0 +1,160 @@
+"""What is known of a deployment's step times before its factors: its own kernels, those beside it, the roofline."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from service.engine.fleet.checkpoints import own_checkpoint
+from service.engine.time.steps import Deployed
+from service.performance.between import between, neighbours, note_of
+from service.performance.fitted import SPREAD, Row, efficiencies_for, generation_of, row_for
+from service.performance.formats import before, compared, in_proportion
+from service.performance.kernel_tables import KernelTables, NotMeasuredError
+from service.performance.kernels import kernels_of, measured_step_tables
+from service.performance.roofline import roofline_tables
+from service.performance.tables import StepTables
+from service.performance.workload import Workload, workload_of
+
+MEASURED: Final = "measured-kernels"
+ROOFLINE: Final = "roofline"
+UNLIKE: Final = "formats are compared on one basis, and no kernels of the published {known} were measured"
+PROPORTION: Final = "times of {known} on this layout, as the bytes and multiplications of {own} are to its own"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Times of a deployment before its factors, and the row that has these."""
+
+    key: Deployed
+    tables: StepTables
+    row: Row
+    basis: str
+    note: str
+
+    @property
+    def knowledge(self) -> float:
+        """Return how much is known of the very class of measured kernels; 0 of anything else."""
+        return self.row.knowledge(kernel_class(self.key)) if self.basis == MEASURED else 0.0
+
+
+def _own(key: Deployed, tables: KernelTables) -> Times:
+    """Return what is known of the very format."""
+    try:
+        measured = measured_step_tables(key, tables)
+        return _times(key, measured, MEASURED, _stand_in(key, measured))
+    except NotMeasuredError as refusal:
+        return _between(key, tables) or estimated(key, str(refusal))
+
+
+def _between(key: Deployed, tables: KernelTables) -> Times | None:
+    """Return times between those of fewer and of more copies of the attention; None where either was not measured."""
+    pair = neighbours(key.layout)
+    if pair is None or key.gpu.measured_as is None:
+        return None
+    try:
+        fewer, more = ((layout, measured_step_tables(replace(key, layout=layout), tables)) for layout in pair)
+        measured = between(key, fewer, more)
+    except NotMeasuredError:
+        return None
+    stand_in = _stand_in(key, measured)
+    return _times(key, measured, MEASURED, "; ".join(filter(None, (note_of(key.layout, *pair), stand_in))))
+
+
+def estimated(key: Deployed, note: str) -> Times:
+    """Return times from data sheets, with why they are not measured."""
+    return _times(key, estimated_step_tables(key), ROOFLINE, note)
+
+
+def _times(key: Deployed, tables: StepTables, basis: str, note: str) -> Times:
+    return Times(key=key, tables=tables, row=_row(key, basis), basis=basis, note=note)
+
+
+def _row(key: Deployed, basis: str) -> Row:
+    return row_for(basis, key.rules.engine, key.rules.rules_version, generation_of(key.gpu), kernel_class(key))
+
+
+def nearest(key: Deployed, tables: KernelTables) -> Times:
+    """Return what is known of a format, or of the one that the model is published in where that is better known.
+
+    A format's own kernels go with the constants of the published one where its class was not fitted: what a host does,
+    and how busy kernels keep a GPU, goes with the model and its layout. What nobody fitted is timed on the basis of
+    the published format, in proportion where it has no kernels that formats are compared by.
+    """
+    own, published = _own(key, tables), replace(key, checkpoint=own_checkpoint(key.model))
+    if not has_other_weights(key, published) or own.knowledge:
+        return own
+    known = _own(published, tables)
+    if known.basis == ROOFLINE:
+        return own if own.basis == ROOFLINE else estimated(key, UNLIKE.format(known=published.checkpoint.weight_format))
+    if own.basis == MEASURED and not own.tables.place and key.checkpoint.weight_format in compared(key.gpu):
+        return replace(own, row=_as_unsure(known.row, own.row))
+    note = PROPORTION.format(known=published.checkpoint.weight_format, own=key.checkpoint.weight_format)
+    return replace(
+        own,
+        tables=in_proportion(known.tables, estimated_step_tables(key), estimated_step_tables(published)),
+        row=_as_unsure(known.row, own.row),
+        basis=ROOFLINE,
+        note="; ".join(filter(None, (own.note, note))),
+    )
+
+
+def _as_unsure(known: Row, own: Row) -> Row:
+    """Return a row's constants, with the larger expected errors of it and of the one in whose place it stands."""
+    row = max(known, own, key=lambda row: row.expected_error_fraction)
+    errors = {"expected_error_fraction": row.expected_error_fraction, "pace_error_fraction": row.pace_error_fraction}
+    return known.model_copy(update=errors)
+
+
+def has_other_weights(key: Deployed, other: Deployed) -> bool:
+    """Return whether two deployments' weights are stored unlike."""
+    return key.checkpoint.quantization.scheme != other.checkpoint.quantization.scheme
+
+
+def better_known(times: Times, tables: KernelTables) -> list[Times]:
+    """Return the formats that are better known, the best last; of those known alike, the ones that come first."""
+    key, better = times.key, []
+    formats = before(key.model, key.gpu)
+    schemes = [each.quantization.scheme for each in formats]
+    scheme = key.checkpoint.quantization.scheme
+    own = times.knowledge, -(schemes.index(scheme) if scheme in schemes else len(schemes))
+    for place, checkpoint in enumerate(formats):
+        in_format = replace(key, checkpoint=checkpoint)
+        # What nobody fitted needs no tables to be known for less.
+        if schemes[place] != scheme and (_row(in_format, MEASURED).knowledge(kernel_class(in_format)), -place) > own:
+            other = nearest(in_format, tables)
+            if (other.knowledge, -place) > own:
+                better.append((other.knowledge, -place, other))
+    return [other for *_, other in sorted(better, key=lambda each: each[:2])]
+
+
+def _stand_in(key: Deployed, measured: StepTables) -> str:
+    """Return which kernels stand in for a format whose own were not measured on a GPU; nothing where they were."""
+    if not measured.place:
+        return ""
+    modes = kernels_of(key).modes[measured.place]
+    named = ", ".join(f"{name} {mode}" for name, mode in modes.items())
+    return f"{key.checkpoint.quantization.scheme} was not measured on {key.gpu.id}; kernels of {named} stand in"
+
+
+def estimated_step_tables(key: Deployed) -> StepTables:
+    """Return step times from data sheets and the efficiency of kernels, before any factor."""
+    return roofline_tables(workload(key), key.gpu, key.layout, efficiencies_for(key.gpu))
+
+
+def workload(key: Deployed) -> Workload:
+    """Return what one rank of a deployment reads and computes."""
+    return workload_of(key.model.architecture, key.checkpoint.quantization, key.gpu, key.layout, key.kv_cache_dtype)
+
+
+def kernel_class(key: Deployed) -> str:
+    """Return which kernels dominate: dense or experts, recurrent or not, the format, and whether experts are dealt out.
+
+    Iterations with prompts launch several times as many kernels for a recurrent layer, outside whole-step graphs.
+    Ranks that attend together and hold whole experts wait for the one whose experts were chosen most.
+    """
+    architecture = key.model.architecture
+    has_experts, recurrent = architecture.has_experts, any(mixer.is_recurrent for mixer in architecture.mixers)
+    scheme = key.checkpoint.quantization.scheme
+    # Blocks of fp8 have kernels of their own; where they were not measured, others stand in, and are as far off.
+    stored = "bf16" if scheme == "none" else scheme if scheme == "fp8-block" else scheme.split("-")[0]
+    dealt = SPREAD if has_experts and key.layout.expert_parallel and key.layout.data_parallel_size == 1 else ""
+    return f"{'experts' if has_experts else 'dense'}{'-recurrent' if recurrent else ''}-{stored}{dealt}"
