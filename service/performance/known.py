@@ -23,7 +23,7 @@ UNLIKE: Final = "formats are compared on one basis, and no kernels of the publis
 PROPORTION: Final = "times of {known} on this layout, as the bytes and multiplications of {own} are to its own"
 
 
-MOST_TIMES: Final = 512  # about 4 kB each
+MOST_TIMES: Final = 1024  # about 5 kB each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

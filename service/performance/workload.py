@@ -109,7 +109,7 @@ def workload_of(
     return _workload(architecture, quantization, gpu, of_whole(layout), kv_cache_dtype)
 
 
-@derived(128)
+@derived(192)
 def _workload(
     architecture: Architecture, quantization: Quantization, gpu: Gpu, layout: Layout, kv_cache_dtype: KvCacheDtype
 ) -> Workload:
@@ -157,7 +157,7 @@ class _Passed:
     layers: int
 
 
-@derived(64)
+@derived(192)
 def _passed(architecture: Architecture, quantization: Quantization, layout: Layout) -> tuple[_Passed, ...]:
     """Return the matrices of every kind of layer."""
     passed = []
@@ -177,7 +177,7 @@ def _passed(architecture: Architecture, quantization: Quantization, layout: Layo
     return tuple(passed)
 
 
-@derived(64)
+@derived(192)
 def _head_bytes(architecture: Architecture, quantization: Quantization, layout: Layout) -> int:
     """Return what stands behind the last layer. [bytes]."""
     _, last = embedding_matrices(architecture, layout)

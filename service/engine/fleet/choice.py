@@ -54,14 +54,10 @@ class _Search:
     kept: list[Deployment] = field(default_factory=list)
     hopeless: list[tuple[Resolved, MemoryPlan]] = field(default_factory=list)
 
-    def plan(self, resolved: Resolved, layout: Layout) -> MemoryPlan:
-        """Return the memory of one layout under some settings."""
-        return plan_for(self.question, resolved, layout)
-
     def _plan_of(self, layout: Layout) -> Planner:
         load, is_timed = self.question.load, not self.question.is_of_memory
         return Planner(
-            lambda resolved: self.plan(resolved, layout),
+            lambda resolved: plan_for(self.question, resolved, layout),
             lambda resolved: held_of(resolved, layout, load.input_tokens, load.output_tokens),
             budgets=budgets_for(self.question.limits, is_timed=is_timed),
             is_timed=is_timed,
@@ -80,6 +76,11 @@ class _Search:
         """Return what no deployment with as much room at most is better than, whatever its token budget."""
         return min(map(self.bound, under_budgets(self.resolved, plan, self._plan_of(plan.layout))))
 
+    def _leaves_hope(self, layout: Layout) -> bool:
+        """Return whether any settings of a layout do: with the most room, where the engine's own leave none."""
+        own = plan_for(self.question, self.resolved, layout)
+        return self.bound(own) < NOTHING or self._roomy_bound(self._roomiest(layout)) < NOTHING
+
     def at_best(self, layout: Layout, *, is_own: bool, known: Merit = NOTHING) -> Merit:
         """Return what no plan of a layout that is better than what is known is better than: told without one."""
         most = self.aim.most_replicas(layout, known, is_equal_welcome=False)
@@ -88,7 +89,7 @@ class _Search:
     def usual(self, known: Merit, *, is_equal_welcome: bool = True) -> Merit:
         """Look at usual layouts with the engine's own settings; return the best that is known then."""
         soonest_s = inf
-        at_best, plan_of = partial(self.at_best, is_own=True), partial(self.plan, self.resolved)
+        at_best, plan_of = partial(self.at_best, is_own=True), partial(plan_for, self.question, self.resolved)
         for bound, plan in self._steps(self.first, at_best, plan_of, self.bound):
             is_past = bound > known or (bound == known and not is_equal_welcome)
             if plan is None:  # not even one replica of what is left is good enough: none of it is planned
@@ -123,8 +124,7 @@ class _Search:
             if bound >= known and not (is_told and known == NOTHING):
                 break
             budgets = self._budgets(layout, known)
-            is_hopeless = is_told and known == NOTHING and not budgets
-            if is_hopeless and self._roomy_bound(self._roomiest(layout)) < NOTHING:
+            if is_told and known == NOTHING and not budgets and self._leaves_hope(layout):
                 self.hopeless.extend(self._settings_of(layout, ()))
             for resolved, plan in self._settings_of(layout, budgets) if budgets else ():
                 if self.bound(plan) < known:
@@ -158,8 +158,8 @@ class _Search:
     def _settings_of(self, layout: Layout, budgets: Sequence[int]) -> Iterator[tuple[Resolved, MemoryPlan]]:
         """Yield settings of one layout that were not looked at, of some token budgets or of all, the engine's first."""
         if layout not in self.first and (self.resolved.settings.max_num_batched_tokens in budgets or not budgets):
-            yield self.resolved, self.plan(self.resolved, layout)
-        needs_more = needs_room(self.question, self.plan(self.resolved, layout))
+            yield self.resolved, plan_for(self.question, self.resolved, layout)
+        needs_more = needs_room(self.question, plan_for(self.question, self.resolved, layout))
         yield from variants(self.resolved, self._plan_of(layout), budgets, needs_room=needs_more)
 
     def _tried(self, resolved: Resolved, plan: MemoryPlan, known: Merit, *, is_equal_welcome: bool) -> Merit:
@@ -185,7 +185,7 @@ class _Search:
     def rising(self) -> Iterator[tuple[Merit, bool]]:
         """Yield bounds that no deployment is better than, rising, and whether each is the last, with the most room."""
         if self.aim.objective == "latency":
-            is_hopeless = (self.bound(self._roomiest(layout)) == NOTHING for layout in reversed(self.first))
+            is_hopeless = (not self._leaves_hope(layout) for layout in reversed(self.first))
             yield from rising_in_time(self.question, self.resolved, self.first, self.hope, is_hopeless)
             return
 

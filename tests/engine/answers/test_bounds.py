@@ -3,6 +3,8 @@
 import random
 from dataclasses import replace
 from functools import cache
+from itertools import islice
+from math import inf
 
 import pytest
 
@@ -10,10 +12,14 @@ from benchmarks.random_questions import Question, size_questions
 from service.catalog.engine_rules import rules_for
 from service.catalog.keeper import seeded_snapshot
 from service.engine.errors import EngineError
-from service.engine.fleet.choice import deployments
+from service.engine.fleet.choice import HOPED, deployments
+from service.engine.fleet.deployments import plan_for, resolve_size
+from service.engine.fleet.estimates import hoped_replicas
+from service.engine.fleet.planned import held_of, layouts_of
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.fleet.ranking import best
-from service.engine.inputs import Headroom, Limits, Load, StatedLayout
+from service.engine.fleet.variants import Planner, budgets_for, roomiest, under_budgets
+from service.engine.inputs import Headroom, Layout, Limits, Load, StatedLayout
 from service.engine.time.demand import Users
 from service.engine.time.estimate import HOPELESS, pace_s
 from service.engine.time.replica import timed
@@ -71,6 +77,32 @@ def test_no_deployment_that_was_left_out_would_have_won(seed: int) -> None:
         everything = best(deployments(question(asked), hope=1e9), question(asked))
 
         assert chosen.gpus == everything.gpus, asked
+
+
+def hoped_with_most_room(posed: SizeQuestion, layout: Layout) -> float:
+    """Return the replicas that a layout takes at least with the most room, under any token budget."""
+    resolved, load = resolve_size(posed), posed.load
+    planner = Planner(
+        lambda other: plan_for(posed, other, layout),
+        lambda other: held_of(other, layout, load.input_tokens, load.output_tokens),
+        budgets=budgets_for(posed.limits, is_timed=True),
+        is_timed=True,
+    )
+    plans = under_budgets(resolved, roomiest(resolved, planner), planner)
+    return min(hoped_replicas(posed, plan, HOPED) for plan in plans)
+
+
+def test_a_layout_that_the_engines_own_settings_leave_hope_for_is_hoped_for_with_the_most_room() -> None:
+    draw, looked_at = random.Random(0), 0
+    for asked in islice(size_questions(400), 30):
+        posed = question(asked)
+        resolved = resolve_size(posed)
+        for layout in draw.sample(layouts_of(posed, resolved).layouts, 2):
+            if hoped_replicas(posed, plan_for(posed, resolved, layout), HOPED) < inf:
+                looked_at += 1
+                assert hoped_with_most_room(posed, layout) < inf, (asked, layout)
+
+    assert looked_at > 15
 
 
 @pytest.mark.parametrize("gpu", ["l40s", "h200"])
