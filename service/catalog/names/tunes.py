@@ -107,7 +107,7 @@ class Bases:
     def _telling(self, base: tuple[str, ...]) -> frozenset[str]:
         """Return the words by which the members of a family differ; a misspelt one makes no fine-tune."""
         words = {word for other in self.by_first[base[0]] for word in other if word.isalpha()}
-        return (words | UNSAID) - set(base)
+        return frozenset((words | UNSAID) - set(base))
 
     def _is_another(self, word: str, base: tuple[str, ...]) -> bool:
         is_size = SIZE.fullmatch(word) or ACTIVE.fullmatch(word)
