@@ -37,14 +37,16 @@ SAME_WORDS: Final[Mapping[str, str]] = {"wk": "workstation", "ws": "workstation"
 
 TIMES: Final = "\u00d7"
 LABEL: Final = re.compile(r"^(?:(?:nvidia|amd)\.com/[a-z.-]+|gres/gpu|gpu)\s*[=:]\s*(?=[a-z])")
-DRIVER: Final = re.compile("^gpu \\d+:\\s*|\\s*\\(uuid:[^)]*\\)|\\((?:r|tm|c)\\)|[\u00ae\u2122\u00a9]")
+DRIVER: Final = re.compile(
+    "^(?:a|an|the|my) (?=.)|^gpu \\d+:\\s*|\\s*\\(uuid:[^)]*\\)|\\((?:r|tm|c)\\)|[\u00ae\u2122\u00a9]"
+)
 MEMORY: Final = re.compile(r"(?<![a-z0-9.])([0-9]{1,6}) ?(gib|gb|g|mib|mb)(?![a-z0-9])")
 # As `lspci` writes it: class, maker, chip, and the card in the last brackets; with `-nn` its numbers behind them.
 BUS: Final = re.compile(
     r".*(?:controller|accelerators?|co-processor)\b.*\[(?![0-9a-f]{4}:)([^\[\]]+)\]"
     r"(?: \[[0-9a-f]{4}:[0-9a-f]{4}\])?(?: \(rev [0-9a-f]+\))?"
 )
-SLICE: Final = re.compile(r"[ _-]*(?:\bmig[ _-]*)?(?:(?<=[ _-])|\b)[1-7]g\.[0-9]{1,3}gb(?:\+me)?\b.*")
+SLICE: Final = re.compile(r"-[0-9]{1,2}[acq]$|[ _-]*(?:\bmig[ _-]*)?(?:(?<=[ _-])|\b)[1-7]g\.[0-9]{1,3}gb(?:\+me)?\b.*")
 WORD: Final = re.compile(r"[a-z0-9]+(?:\.[0-9]+)?")
 JOINED: Final = re.compile(
     r"(rtx|gtx|gddr|pro)([0-9]+)([a-z]*)|([0-9]{4})(ti|super|ada|d)|(gaudi)([0-9])|([abhpv][0-9]{2,3})(nvl|sxm[0-9]?|pcie)"
@@ -90,7 +92,7 @@ class GpuNames:
         whole = SLICE.sub("", key)
         if whole != key:
             raise NotInCatalogError(
-                "gpu", name[:100], self._wholes(whole), why=f"{name[:100]!r} is a MIG slice: {PART}"
+                "gpu", name[:100], self._wholes(whole), why=f"{name[:100]!r} is a MIG slice or a virtual GPU: {PART}"
             )
         reading = self._of_instance(name) or self._of_scheme(name) or self._counted(_cleaned(key))
         if reading is None:
