@@ -17,8 +17,10 @@ Words = Annotated[str, Field(max_length=200)]  # of a filter; empty, as a dashbo
 class Listing(Entry):
     """Which part of a list to return, and how it is written."""
 
-    page_size: Annotated[int, Field(ge=1, le=500)] = 100
-    page_token: Annotated[str, Field(max_length=128)] | None = None
+    page_size: Annotated[int, Field(ge=1, le=500, description="entries of one page [count]")] = 100
+    page_token: Annotated[str, Field(max_length=128)] | None = Field(
+        default=None, description="`next_page_token` of the page before; without it, the first page"
+    )
     search: Words | None = Field(
         default=None, description="words that an id, a name or an alias must hold, all of them"
     )

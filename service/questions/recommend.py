@@ -70,7 +70,7 @@ class RecommendQuery(
         "consumer",
         examples=[["data-centre", "consumer"]],
     )
-    max_gpus: Gpus | None = Field(default=None, description="leave out what needs more GPUs", examples=[16])
+    max_gpus: Gpus | None = Field(default=None, description="leave out what needs more GPUs [count]", examples=[16])
     max_usd_per_hour: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), NUMBER] | None = Field(
         default=None, description="leave out what costs more [USD per hour]", examples=[50]
     )
@@ -92,7 +92,7 @@ class RecommendQuery(
         examples=["batch"],
     )
     limit: Annotated[int, Field(ge=1, le=1000), WHOLE] = Field(
-        default=10, description="options to return at most", examples=[3]
+        default=10, description="options to return at most [count]", examples=[3]
     )
 
     @field_validator("weight_formats")
