@@ -51,7 +51,7 @@ class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithConfidence, Withi
     output_tokens: Tokens | None = Field(default=None, description="mean completion length [tokens]", examples=[200])
     num_prompts: Annotated[int, Field(ge=1, le=100_000), WHOLE] | None = Field(
         default=None,
-        description="latency and rates are those a benchmark of so many prompts prints, ramp and drain included [count]",
+        description="latency and rates are those a benchmark of so many prompts prints, with ramp and drain [count]",
         examples=[640],
     )
     arrival: Arrival | None = Field(
