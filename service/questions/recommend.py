@@ -36,12 +36,21 @@ class RecommendAnswer(Answer[Recommendation]):
         """Return the options, best first."""
         options, rejected = self.result.options, self.result.rejected
         head = f"{self.result.model}: {len(options)} options, {len(rejected)} left out"
-        return [head, *(_line(option) for option in options)]
+        return [head, *(_line(option) for option in options), *_warned(options)]
 
     def gauges(self) -> Iterator[tuple[str, float]]:
         """Yield the numbers of the best option, and how many there are."""
         options = self.document["options"]
         return numbers({"options_count": len(options), "best": options[0]})
+
+
+def _warned(options: Sequence[Option]) -> Iterator[str]:
+    """Yield each warning once, with the ranks of the options that it is about."""
+    ranks: dict[str, list[str]] = {}
+    for option in options:
+        for warning in option.warnings:
+            ranks.setdefault(warning, []).append(str(option.rank))
+    yield from (f"warning of {', '.join(about)}: {warning}" for warning, about in ranks.items())
 
 
 def _line(option: Option) -> str:
