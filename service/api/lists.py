@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
+from fastapi import Path
 from pydantic import Field
 from starlette.responses import Response
 
@@ -11,6 +12,7 @@ from service.engine.inputs import Tier
 from service.questions.formats import table
 
 Named = TypeVar("Named", ModelEntry, GpuEntry, OfferEntry)
+AnyName = Annotated[str, Path(max_length=200, description="its catalog id, or whatever else it is called")]
 Words = Annotated[str, Field(max_length=200)]  # of a filter; empty, as a dashboard's variable may be, it lets all pass
 
 

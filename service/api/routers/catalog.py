@@ -10,7 +10,17 @@ from starlette.responses import Response
 
 from service.api.dependencies import ImporterDep, KeyDep, ProbeDep, SnapshotDep, WriterDep, stated_once
 from service.api.etags import TaggedRoute
-from service.api.lists import GpuListing, ModelListing, OfferListing, gpu_row, model_row, offer_row, sheet, shown
+from service.api.lists import (
+    AnyName,
+    GpuListing,
+    ModelListing,
+    OfferListing,
+    gpu_row,
+    model_row,
+    offer_row,
+    sheet,
+    shown,
+)
 from service.api.problems import FieldProblem, ProblemError, problem_responses
 from service.catalog.entries import CatalogId, Entry, GpuEntry, HubId, ModelEntry, OfferEntry
 from service.catalog.errors import NotInCatalogError
@@ -30,7 +40,6 @@ WRITE_PROBLEMS = problem_responses(
     HTTPStatus.UNPROCESSABLE_ENTITY,
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
-AnyName = Annotated[str, Path(max_length=200, description="its catalog id, or whatever else it is called")]
 EntryId = Annotated[CatalogId, Path(description="catalog id", examples=["h100-sxm-80gb"])]
 
 
