@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Path
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from service.catalog.entries import Entry, GpuEntry, ModelEntry, OfferEntry
@@ -58,6 +58,33 @@ class OfferListing(Listing):
     gpu: Words | None = Field(default=None, description="id of a GPU of the catalog, or what else it is called")
     purchase: Words | None = Field(default=None, description="such as on-demand or spot")
     tier: Tier | None = Field(default=None, description="secure or community")
+
+
+class Listed(BaseModel):
+    """What every list shares."""
+
+    model_config = ConfigDict(frozen=True)
+
+    next_page_token: str | None
+    catalog_revision: int
+
+
+class ModelList(Listed):
+    """Models, in the order of their ids."""
+
+    items: tuple[ModelEntry, ...]
+
+
+class GpuList(Listed):
+    """GPUs, in the order of their ids."""
+
+    items: tuple[GpuEntry, ...]
+
+
+class OfferList(Listed):
+    """Offers, in the order of their ids."""
+
+    items: tuple[OfferEntry, ...]
 
 
 def _is(value: object, wanted: str) -> bool:

@@ -12,8 +12,11 @@ from service.api.dependencies import ImporterDep, KeyDep, ProbeDep, SnapshotDep,
 from service.api.etags import TaggedRoute
 from service.api.lists import (
     AnyName,
+    GpuList,
     GpuListing,
+    ModelList,
     ModelListing,
+    OfferList,
     OfferListing,
     gpu_row,
     model_row,
@@ -41,33 +44,6 @@ WRITE_PROBLEMS = problem_responses(
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
 EntryId = Annotated[CatalogId, Path(description="catalog id", examples=["h100-sxm-80gb"])]
-
-
-class Listed(BaseModel):
-    """What every list shares."""
-
-    model_config = ConfigDict(frozen=True)
-
-    next_page_token: str | None
-    catalog_revision: int
-
-
-class ModelList(Listed):
-    """Models, in the order of their ids."""
-
-    items: tuple[ModelEntry, ...]
-
-
-class GpuList(Listed):
-    """GPUs, in the order of their ids."""
-
-    items: tuple[GpuEntry, ...]
-
-
-class OfferList(Listed):
-    """Offers, in the order of their ids."""
-
-    items: tuple[OfferEntry, ...]
 
 
 class Written(BaseModel):
