@@ -10,7 +10,7 @@
 Copies of a dense model are replicas, which are counted outside. What is stated is kept, and is not searched.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -53,6 +53,12 @@ class Space:
         object.__setattr__(self, "layouts", (*self.usual, *self.unusual))
         object.__setattr__(self, "sizes", tuple(dict.fromkeys(layout.gpus_per_replica for layout in self.layouts)))
 
+    def of_sizes(self, sizes: Container[int]) -> Iterator[tuple[int, Layout]]:
+        """Yield the layouts of so many GPUs, each with its place among all."""
+        for index, layout in enumerate(self.layouts):
+            if layout.gpus_per_replica in sizes:
+                yield index, layout
+
     @property
     def splitting(self) -> tuple[Layout, ...]:
         """Return the usual ones that split every layer alone, if there are any, else all usual ones."""
@@ -81,7 +87,7 @@ def space_of(architecture: Architecture, quantization: Quantization, target: Tar
         []
         if stated.decode_context_parallel_size is not None or not engine_named(target.engine).spreads_caches
         else [
-            most for layout in usual if (most := _most_spread(architecture, quantization, layout, target)) is not None
+            most for layout in legal if (most := _most_spread(architecture, quantization, layout, target)) is not None
         ]
     )
     return Space(usual=_sorted(usual), unusual=_sorted([*unusual, *spread]))

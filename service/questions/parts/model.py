@@ -63,7 +63,7 @@ class PastedModel(NamedModel):
         examples=[16_060_522_496],
     )
     num_parameters: Bytes | None = Field(
-        default=None, description="parameters, where the config cannot tell", examples=[8_030_261_248]
+        default=None, description="parameters, where the config cannot tell [count]", examples=[8_030_261_248]
     )
 
     @field_validator("model")
@@ -96,4 +96,4 @@ class PastedModel(NamedModel):
         if self.model is not None:
             detail = "model and model_config were both stated"
             raise RefusalError("invalid-request", detail, Fault("model", detail, ACCEPTED))
-        return sources.pasted_models.model(self.pasted_config, self.weight_bytes, self.num_parameters)
+        return sources.pasted_model(self.pasted_config, self.weight_bytes, self.num_parameters)
