@@ -20,8 +20,9 @@ MemoryShare = Literal["total", "static", "free"]
 
 # What an engine may be told to do its own way, by the name of the field in a question.
 Switch = Literal[
-    "quantization", "enforce_eager", "enable_prefix_caching", "language_model_only", "swa_full_tokens_ratio"
-]
+    "quantization", "enforce_eager", "enable_prefix_caching", "language_model_only", "swa_full_tokens_ratio",
+    "mamba_cache_dtype", "mamba_ssm_cache_dtype",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

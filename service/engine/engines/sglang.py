@@ -27,7 +27,9 @@ class Sglang(Engine):
     title = "SGLang"
     memory_share: MemoryShare = "static"
     has_pool_per_kind = True
-    switches: frozenset[Switch] = frozenset({"quantization", "enable_prefix_caching", "swa_full_tokens_ratio"})
+    switches: frozenset[Switch] = frozenset({
+        "quantization", "enable_prefix_caching", "swa_full_tokens_ratio", "mamba_ssm_cache_dtype",
+    })  # fmt: skip
     reserves_output = False
     reads_alone = True  # `get_next_batch_to_run` prefers prompts; --enable-mixed-chunk is off
     spreads_caches = False
