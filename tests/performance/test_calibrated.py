@@ -97,3 +97,12 @@ def test_a_class_that_nobody_measured_dealt_out_is_taken_as_split() -> None:
     assert dealt is split
     assert own.kernels == "experts-fp8-block-spread"
     assert row_for(MEASURED, "vllm", "vllm-0.33", "hopper", "experts-fp8-block").kernels == "experts-fp8-block"
+
+
+def test_a_version_without_runs_of_a_class_has_the_constants_of_the_one_before_it() -> None:
+    """InferenceX of October 2025 ran TensorRT-LLM before 1.3 on Hopper; nobody published runs of 1.3 there."""
+    own, older = (
+        row_for(MEASURED, "tensorrt-llm", f"tensorrt-llm-{each}", "hopper", "dense-fp8") for each in ("1.3", "1.0")
+    )
+
+    assert own.factors == older.factors

@@ -102,6 +102,10 @@ class Engine(ABC):
     def fp8_block_kernels(self) -> str:
         """Return the published kernel times that stand for dense matrices in blocks of fp8."""
 
+    def kernels_like(self, scheme: str, gpu_architecture: str) -> EngineName:  # noqa: ARG002 - of some engines
+        """Return the engine whose measured kernels are those that run a format on a generation of GPUs."""
+        return self.name
+
     @property
     def untuned_fp8_experts(self) -> frozenset[str]:
         """Return the generations of GPUs whose experts in fp8 without blocks were measured untuned."""
