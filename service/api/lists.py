@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field
+from fastapi import Path
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from service.catalog.entries import Entry, GpuEntry, ModelEntry, OfferEntry
@@ -11,14 +12,17 @@ from service.engine.inputs import Tier
 from service.questions.formats import table
 
 Named = TypeVar("Named", ModelEntry, GpuEntry, OfferEntry)
+AnyName = Annotated[str, Path(max_length=200, description="its catalog id, or whatever else it is called")]
 Words = Annotated[str, Field(max_length=200)]  # of a filter; empty, as a dashboard's variable may be, it lets all pass
 
 
 class Listing(Entry):
     """Which part of a list to return, and how it is written."""
 
-    page_size: Annotated[int, Field(ge=1, le=500)] = 100
-    page_token: Annotated[str, Field(max_length=128)] | None = None
+    page_size: Annotated[int, Field(ge=1, le=500, description="entries of one page [count]")] = 100
+    page_token: Annotated[str, Field(max_length=128)] | None = Field(
+        default=None, description="`next_page_token` of the page before; without it, the first page"
+    )
     search: Words | None = Field(
         default=None, description="words that an id, a name or an alias must hold, all of them"
     )
@@ -54,6 +58,33 @@ class OfferListing(Listing):
     gpu: Words | None = Field(default=None, description="id of a GPU of the catalog, or what else it is called")
     purchase: Words | None = Field(default=None, description="such as on-demand or spot")
     tier: Tier | None = Field(default=None, description="secure or community")
+
+
+class Listed(BaseModel):
+    """What every list shares."""
+
+    model_config = ConfigDict(frozen=True)
+
+    next_page_token: str | None
+    catalog_revision: int
+
+
+class ModelList(Listed):
+    """Models, in the order of their ids."""
+
+    items: tuple[ModelEntry, ...]
+
+
+class GpuList(Listed):
+    """GPUs, in the order of their ids."""
+
+    items: tuple[GpuEntry, ...]
+
+
+class OfferList(Listed):
+    """Offers, in the order of their ids."""
+
+    items: tuple[OfferEntry, ...]
 
 
 def _is(value: object, wanted: str) -> bool:

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from service.access.matrix import row_of
+from service.api.meanings import shell_meaning
 from service.api.problems import FieldProblem, Problem
 from service.questions.meanings import OF_BLOCK, meaning
 
@@ -92,10 +93,11 @@ def _show_abridged(operation: dict[str, Any]) -> None:
 
 
 def _explain(block: str, component: dict[str, Any]) -> None:
-    """Say what the properties of a block of an answer mean, where they do not say so themselves."""
+    """Say what the properties of a block mean, where they do not say so themselves."""
+    tell = meaning if block in OF_BLOCK or block in ANSWER_BLOCKS else shell_meaning
     for name, shape in component.get("properties", {}).items():
-        told = meaning(block, name)
-        if told is not None and (block in OF_BLOCK or block in ANSWER_BLOCKS):
+        told = tell(block, name)
+        if told is not None:
             shape.setdefault("description", told)
 
 

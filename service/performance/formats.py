@@ -17,15 +17,18 @@ Source:
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import accumulate
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.fleet.checkpoints import STANDARD_CHECKPOINTS, own_checkpoint
 from service.engine.inputs import Gpu, WeightFormat
 from service.engine.time.records import REQUESTS
-from service.performance.tables import StepTables, TabledSteps, rising, rising_rows
+from service.performance.tables import Floats, StepTables, TabledSteps, as_row, as_rows, rising, rising_rows
+
+Flags = NDArray[np.bool_] | np.bool_
 
 PLAIN: Final[tuple[WeightFormat, ...]] = (
     "bf16",
@@ -95,65 +98,53 @@ def in_order(own: Rated, other: Rated) -> Rated:
     steps, beside = own.steps, other.steps
     hosts_s = steps.step_overhead_s - beside.step_overhead_s
     mixed_s = hosts_s + steps.mixed_overhead_s - beside.mixed_overhead_s
-    per_request_s = steps.sequence_overhead_s - beside.sequence_overhead_s
-    decode = [_decode(own, other, row, hosts_s + requests * per_request_s) for row, requests in enumerate(REQUESTS)]
-    slower = [one >= ALIKE * two for one, two in zip(own.estimated.tokens, other.estimated.tokens, strict=True)]
-    tokens = [
-        max(_bound(one + mixed_s, two, is_slower=is_slower), low)
-        for one, two, is_slower, low in zip(
-            steps.tokens.values, beside.tokens.values, slower, own.floor.tokens, strict=True
-        )
-    ]
-    lowest_tokens = [two if is_slower else 0.0 for two, is_slower in zip(beside.tokens.values, slower, strict=True)]
-    lowest = [
-        others if _is_slower(own, other, row) else (0.0,) * len(others)
-        for row, others in enumerate(beside.decode.values)
-    ]
-    attention = map(partial(_bound, is_slower=slower[-1]), steps.attention.values, beside.attention.values)
+    slower = np.array(own.estimated.tokens) >= ALIKE * np.array(other.estimated.tokens)
+    others = np.array(beside.tokens.values)
+    tokens = np.maximum(_bound(np.array(steps.tokens.values) + mixed_s, others, slower), own.floor.tokens)
+    lowest_tokens = np.where(slower, others, 0.0)
+    # Physics puts a batch's iterations behind those of the other.
+    is_slower = np.array([one[0] for one in own.estimated.decode])
+    is_slower = (is_slower >= ALIKE * np.array([one[0] for one in other.estimated.decode]))[:, None]
+    lowest = np.where(is_slower, beside.decode.values, 0.0)
+    decode = _decode(own, other, is_slower, hosts_s)
+    attention = _bound(np.array(steps.attention.values), np.array(beside.attention.values), slower[-1])
     return replace(
         own,
         steps=replace(
             beside,
-            decode=replace(beside.decode, values=_rising_rows(decode, lowest)),
-            tokens=replace(beside.tokens, values=_rising_rows([tokens], [lowest_tokens])[0]),
-            attention=replace(beside.attention, values=rising(list(attention))),
+            decode=replace(beside.decode, values=as_rows(_raised(rising_rows(decode), lowest))),
+            tokens=replace(beside.tokens, values=as_row(_raised(rising(tokens), lowest_tokens))),
+            attention=replace(beside.attention, values=as_row(rising(attention))),
         ),
     )
 
 
-def _is_slower(own: Rated, other: Rated, row: int) -> bool:
-    """Return whether physics puts a batch's iterations behind those of the other."""
-    return own.estimated.decode[row][0] >= ALIKE * other.estimated.decode[row][0]
+def _raised(values: Floats, lowest: Floats) -> Floats:
+    """Return what rises still where it is raised to the lowest that it may be."""
+    raised = np.maximum(np.maximum(values, lowest), 0.0)
+    for axis in range(raised.ndim):
+        raised = np.maximum.accumulate(raised, axis=axis)
+    return raised
 
 
-def _rising_rows(values: Sequence[Sequence[float]], lowest: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
-    """Return the values with every bump cut, and raised where a cut goes below the lowest that they may be."""
-    raised: list[tuple[float, ...]] = []
-    for row, least in zip(rising_rows(values), lowest, strict=True):
-        before = raised[-1] if raised else (0.0,) * len(row)
-        raised.append(tuple(accumulate(map(max, row, least, before), max)))
-    return tuple(raised)
-
-
-def _decode(own: Rated, other: Rated, row: int, hosts_s: float) -> list[float]:
-    """Return the seconds of one batch's iterations: of the shortest context, and what longer ones add, each in order.
+def _decode(own: Rated, other: Rated, is_slower: Flags, hosts_s: float) -> Floats:
+    """Return the seconds of iterations: of the shortest context, and what longer ones add, each in order.
 
     Args:
         own: times of the format.
         other: times of the other format.
-        row: of the batch's requests.
+        is_slower: where physics puts the format behind the other, by requests.
         hosts_s: host work of the format, less that of the other, which the tables take instead.
     """
-    ours, others = own.steps.decode.values[row], other.steps.decode.values[row]
-    is_slower = _is_slower(own, other, row)
-    state_s = REQUESTS[row] * max(own.floor.decode[0][0] - own.floor.tokens[0], 0.0)  # steps add it for each request
-    shortest = _bound(ours[0] + hosts_s, others[0], is_slower=is_slower)
-    return [
-        max(shortest + _bound(one - ours[0], two - others[0], is_slower=is_slower), low - state_s)
-        for one, two, low in zip(ours, others, own.floor.decode[row], strict=True)
-    ]
+    requests = np.array(REQUESTS)[:, None]
+    hosts = hosts_s + requests * (own.steps.sequence_overhead_s - other.steps.sequence_overhead_s)
+    ours, others = np.array(own.steps.decode.values), np.array(other.steps.decode.values)
+    state_s = requests * max(own.floor.decode[0][0] - own.floor.tokens[0], 0.0)  # steps add it for each request
+    shortest = _bound(ours[:, :1] + hosts, others[:, :1], is_slower)
+    longer = _bound(ours - ours[:, :1], others - others[:, :1], is_slower)
+    return np.maximum(shortest + longer, np.array(own.floor.decode) - state_s)
 
 
-def _bound(seconds: float, others: float, *, is_slower: bool) -> float:
+def _bound(seconds: Floats, others: Floats, is_slower: Flags) -> Floats:
     """Return the seconds, on the side of the other's where physics puts them."""
-    return max(seconds, others) if is_slower else min(seconds, others)
+    return np.where(is_slower, np.maximum(seconds, others), np.minimum(seconds, others))

@@ -3,21 +3,27 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
+from service.engine.derived import derived
 from service.engine.fleet.checkpoints import own_checkpoint
+from service.engine.inputs import Gpu
+from service.engine.kept import Kept
 from service.engine.time.steps import Deployed
 from service.performance.between import between, neighbours, note_of
 from service.performance.fitted import SPREAD, Row, efficiencies_for, generation_of, row_for
 from service.performance.formats import before, compared, in_proportion
 from service.performance.kernel_tables import KernelTables, NotMeasuredError
 from service.performance.kernels import kernels_of, measured_step_tables
-from service.performance.roofline import roofline_tables
+from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.tables import StepTables
-from service.performance.workload import Workload, workload_of
+from service.performance.workload import Workload, of_whole, workload_of
 
 MEASURED: Final = "measured-kernels"
 ROOFLINE: Final = "roofline"
 UNLIKE: Final = "formats are compared on one basis, and no kernels of the published {known} were measured"
 PROPORTION: Final = "times of {known} on this layout, as the bytes and multiplications of {own} are to its own"
+
+
+MOST_TIMES: Final = 512  # about 4 kB each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +42,49 @@ class Times:
         return self.row.knowledge(kernel_class(self.key)) if self.basis == MEASURED else 0.0
 
 
-def _own(key: Deployed, tables: KernelTables) -> Times:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimates:
+    """Step times by the roofline: at the efficiency of kernels, and at that of physics."""
+
+    estimated: StepTables
+    floor: StepTables
+
+
+class Knowledge:
+    """What is known of step times before their factors, kept: each format is looked at beside several others."""
+
+    def __init__(self, tables: KernelTables) -> None:
+        """Start with nothing known but where measured kernels are found."""
+        self.tables = tables
+        self._nearest: Kept[Times] = Kept(MOST_TIMES)
+        self._estimates: Kept[Estimates] = Kept(MOST_TIMES)
+
+    def nearest(self, key: Deployed) -> Times:
+        """Return what is known of a format, or of the one that the model is published in."""
+        return self._nearest.get_or(key.key, lambda: _nearest(key, self))
+
+    def estimates(self, key: Deployed) -> Estimates:
+        """Return step times by the roofline, which stages and what keeps their caches leave as they are."""
+        asked = (key.model.key, key.checkpoint.key, key.gpu, of_whole(key.layout), key.kv_cache_dtype)
+        return self._estimates.get_or(asked, lambda: _estimates(key))
+
+    def estimated(self, key: Deployed, note: str) -> Times:
+        """Return times from data sheets, with why they are not measured."""
+        return _times(key, self.estimates(key).estimated, ROOFLINE, note)
+
+
+def _estimates(key: Deployed) -> Estimates:
+    floor = roofline_tables(workload(key), key.gpu, key.layout, FLOOR)
+    return Estimates(estimated=estimated_step_tables(key), floor=floor)
+
+
+def _own(key: Deployed, known: Knowledge) -> Times:
     """Return what is known of the very format."""
     try:
-        measured = measured_step_tables(key, tables)
+        measured = measured_step_tables(key, known.tables)
         return _times(key, measured, MEASURED, _stand_in(key, measured))
     except NotMeasuredError as refusal:
-        return _between(key, tables) or estimated(key, str(refusal))
+        return _between(key, known.tables) or known.estimated(key, str(refusal))
 
 
 def _between(key: Deployed, tables: KernelTables) -> Times | None:
@@ -59,38 +101,41 @@ def _between(key: Deployed, tables: KernelTables) -> Times | None:
     return _times(key, measured, MEASURED, "; ".join(filter(None, (note_of(key.layout, *pair), stand_in))))
 
 
-def estimated(key: Deployed, note: str) -> Times:
-    """Return times from data sheets, with why they are not measured."""
-    return _times(key, estimated_step_tables(key), ROOFLINE, note)
-
-
 def _times(key: Deployed, tables: StepTables, basis: str, note: str) -> Times:
     return Times(key=key, tables=tables, row=_row(key, basis), basis=basis, note=note)
 
 
 def _row(key: Deployed, basis: str) -> Row:
-    return row_for(basis, key.rules.engine, key.rules.rules_version, generation_of(key.gpu), kernel_class(key))
+    return _row_on(key.gpu, basis, key.rules.engine, key.rules.rules_version, kernel_class(key))
 
 
-def nearest(key: Deployed, tables: KernelTables) -> Times:
+@derived(256)
+def _row_on(gpu: Gpu, basis: str, engine: str, rules_version: str, kernels: str) -> Row:
+    return row_for(basis, engine, rules_version, generation_of(gpu), kernels)
+
+
+def _nearest(key: Deployed, knowledge: Knowledge) -> Times:
     """Return what is known of a format, or of the one that the model is published in where that is better known.
 
     A format's own kernels go with the constants of the published one where its class was not fitted: what a host does,
     and how busy kernels keep a GPU, goes with the model and its layout. What nobody fitted is timed on the basis of
     the published format, in proportion where it has no kernels that formats are compared by.
     """
-    own, published = _own(key, tables), replace(key, checkpoint=own_checkpoint(key.model))
+    own, published = _own(key, knowledge), replace(key, checkpoint=own_checkpoint(key.model))
     if not has_other_weights(key, published) or own.knowledge:
         return own
-    known = _own(published, tables)
+    known = knowledge.nearest(published)
     if known.basis == ROOFLINE:
-        return own if own.basis == ROOFLINE else estimated(key, UNLIKE.format(known=published.checkpoint.weight_format))
+        note = UNLIKE.format(known=published.checkpoint.weight_format)
+        return own if own.basis == ROOFLINE else knowledge.estimated(key, note)
     if own.basis == MEASURED and not own.tables.place and key.checkpoint.weight_format in compared(key.gpu):
         return replace(own, row=_as_unsure(known.row, own.row))
     note = PROPORTION.format(known=published.checkpoint.weight_format, own=key.checkpoint.weight_format)
     return replace(
         own,
-        tables=in_proportion(known.tables, estimated_step_tables(key), estimated_step_tables(published)),
+        tables=in_proportion(
+            known.tables, knowledge.estimates(key).estimated, knowledge.estimates(published).estimated
+        ),
         row=_as_unsure(known.row, own.row),
         basis=ROOFLINE,
         note="; ".join(filter(None, (own.note, note))),
@@ -109,7 +154,7 @@ def has_other_weights(key: Deployed, other: Deployed) -> bool:
     return key.checkpoint.quantization.scheme != other.checkpoint.quantization.scheme
 
 
-def better_known(times: Times, tables: KernelTables) -> list[Times]:
+def better_known(times: Times, known: Knowledge) -> list[Times]:
     """Return the formats that are better known, the best last; of those known alike, the ones that come first."""
     key, better = times.key, []
     formats = before(key.model, key.gpu)
@@ -120,7 +165,7 @@ def better_known(times: Times, tables: KernelTables) -> list[Times]:
         in_format = replace(key, checkpoint=checkpoint)
         # What nobody fitted needs no tables to be known for less.
         if schemes[place] != scheme and (_row(in_format, MEASURED).knowledge(kernel_class(in_format)), -place) > own:
-            other = nearest(in_format, tables)
+            other = known.nearest(in_format)
             if (other.knowledge, -place) > own:
                 better.append((other.knowledge, -place, other))
     return [other for *_, other in sorted(better, key=lambda each: each[:2])]

@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.engine.formats.elements import HALF_BYTES
 from service.engine.inputs import Gpu, Layout
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
-from service.performance.tables import StepTables
+from service.performance.tables import Floats, StepTables, as_row, as_rows
 from service.performance.workload import Experts, Workload, peak_at
-
-Floats = NDArray[np.float64]
 
 ALL_REDUCES_PER_LAYER: Final = 2  # after attention and after the feed-forward part
 
@@ -80,9 +77,9 @@ def roofline_tables(workload: Workload, gpu: Gpu, layout: Layout, efficiencies: 
     decode = _tokens_s(workload, gpu, layout, efficiencies, requests)[:, None]
     decode = decode + _decode_attention_s(workload, gpu, efficiencies, requests, contexts)
     return StepTables(
-        decode=tuple(map(tuple, decode.tolist())),
-        tokens=tuple(_tokens_s(workload, gpu, layout, efficiencies, np.array(TOKENS)).tolist()),
-        attention=tuple(_prefill_attention_s(workload, gpu, efficiencies, np.array(ATTENDED)).tolist()),
+        decode=as_rows(decode),
+        tokens=as_row(_tokens_s(workload, gpu, layout, efficiencies, np.array(TOKENS))),
+        attention=as_row(_prefill_attention_s(workload, gpu, efficiencies, np.array(ATTENDED))),
     )
 
 

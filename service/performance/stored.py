@@ -11,7 +11,7 @@ import os
 import tempfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -46,7 +46,8 @@ class Kernels:
 
     def key(self) -> str:
         """Return the hash of everything, the library's version and the knots of the tables included."""
-        parts = [FORMAT, _library_version(), asdict(self), REQUESTS, CONTEXTS, TOKENS, ATTENDED]
+        asked = {each.name: getattr(self, each.name) for each in fields(self)} | {"layout": asdict(self.layout)}
+        parts = [FORMAT, _library_version(), asked, REQUESTS, CONTEXTS, TOKENS, ATTENDED]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=dict).encode()).hexdigest()
 
 

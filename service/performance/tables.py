@@ -1,12 +1,16 @@
 """Step times as tables: built once per model, GPU and layout, then asked millions of times."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from service.engine.engines.measured_here import MeasuredSteps
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS, Records
 from service.engine.time.steps import RequestOverhead
+
+Floats = NDArray[np.float64]
 
 # Below this, weights are streamed for the whole batch anyway; above it, time grows with every token.
 SMALL_BATCH_TOKENS = 1024.0
@@ -54,21 +58,24 @@ class Surface:
         return high + share * (low - high)
 
 
-def rising(values: Sequence[float]) -> tuple[float, ...]:
-    """Return the values with every bump cut: less work never takes longer than more of it."""
-    cut: list[float] = []
-    for value in reversed(values):
-        cut.append(min(value, cut[-1]) if cut else value)
-    return tuple(reversed(cut))
+def rising(values: Floats) -> Floats:
+    """Return the values with every bump cut along the last axis: less work never takes longer than more of it."""
+    return np.minimum.accumulate(values[..., ::-1], axis=-1)[..., ::-1]
 
 
-def rising_rows(values: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
+def rising_rows(values: Floats) -> Floats:
     """Return the values with every bump cut along rows and columns."""
-    rows: list[tuple[float, ...]] = []
-    for row in reversed(values):
-        lowered = [min(value, below) for value, below in zip(row, rows[-1], strict=True)] if rows else row
-        rows.append(rising(lowered))
-    return tuple(reversed(rows))
+    return rising(np.minimum.accumulate(values[::-1], axis=0)[::-1])
+
+
+def as_row(values: Floats) -> tuple[float, ...]:
+    """Return an array of one axis as a tuple."""
+    return tuple(values.tolist())
+
+
+def as_rows(values: Floats) -> tuple[tuple[float, ...], ...]:
+    """Return an array of two axes as a tuple of its rows."""
+    return tuple(map(tuple, values.tolist()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -173,25 +180,21 @@ def calibrated(tables: StepTables, floor: StepTables, factors: Factors, *, hides
     state_s = max(floor.decode[0][0] - floor.tokens[0], 0.0)
     hidden_s, seen_s = (factors.sequence_overhead_s, 0.0) if hides_host else (0.0, factors.sequence_overhead_s)
     decode = _decode(tables, floor, factors.decode_factor, state_s, hidden_s)
-    small = tables.tokens[TOKENS.index(SMALL_BATCH_TOKENS)]
-    tokens = [
-        factors.small_prefill_factor * min(value, small) + factors.large_prefill_factor * max(value - small, 0.0)
-        for value in tables.tokens
-    ]
-    attention = [factors.large_prefill_factor * value for value in tables.attention]
+    measured, small = np.array(tables.tokens), tables.tokens[TOKENS.index(SMALL_BATCH_TOKENS)]
+    tokens = factors.small_prefill_factor * np.minimum(measured, small)
+    tokens += factors.large_prefill_factor * np.maximum(measured - small, 0.0)
+    attention = factors.large_prefill_factor * np.array(tables.attention)
     return TabledSteps(
-        decode=Surface(rows=REQUESTS, columns=CONTEXTS, values=rising_rows(decode)),
-        tokens=Curve(knots=TOKENS, values=rising([max(*each) for each in zip(tokens, floor.tokens, strict=True)])),
-        attention=Curve(
-            knots=ATTENDED, values=rising([max(*pair) for pair in zip(attention, floor.attention, strict=True)])
-        ),
+        decode=Surface(rows=REQUESTS, columns=CONTEXTS, values=as_rows(rising_rows(decode))),
+        tokens=Curve(knots=TOKENS, values=as_row(rising(np.maximum(tokens, floor.tokens)))),
+        attention=Curve(knots=ATTENDED, values=as_row(rising(np.maximum(attention, floor.attention)))),
         step_overhead_s=factors.step_overhead_s,
         sequence_overhead_s=seen_s + state_s,
         mixed_overhead_s=factors.mixed_overhead_s,
     )
 
 
-def _decode(tables: StepTables, floor: StepTables, factor: float, state_s: float, hidden_s: float) -> list[list[float]]:
+def _decode(tables: StepTables, floor: StepTables, factor: float, state_s: float, hidden_s: float) -> Floats:
     """Return the seconds of decoding, less what each request's state takes, which every iteration adds.
 
     Attention and matrices run one after the other, and a batch multiplies with no fewer matrices than one request:
@@ -200,13 +203,9 @@ def _decode(tables: StepTables, floor: StepTables, factor: float, state_s: float
 
     Tables of models with recurrent layers were found to leave out the states.
     """
-    alone = factor * tables.decode[0][0]
-    rows = []
-    for requests, row, floor_row, matrices in zip(REQUESTS, tables.decode, floor.decode, floor.tokens, strict=False):
-        rows.append(
-            [
-                max(factor * value, least, alone + least - matrices, requests * hidden_s) - requests * state_s
-                for value, least in zip(row, floor_row, strict=True)
-            ]
-        )
-    return rows
+    alone, least = factor * tables.decode[0][0], np.array(floor.decode)
+    requests = np.array(REQUESTS)[:, None]
+    matrices = np.array(floor.tokens[: len(REQUESTS)])[:, None]  # of as many tokens: their knots begin alike
+    decode: Floats = np.maximum(factor * np.array(tables.decode), least)
+    decode = np.maximum(np.maximum(decode, alone + least - matrices), requests * hidden_s)
+    return decode - requests * state_s

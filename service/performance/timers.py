@@ -11,8 +11,7 @@ from service.engine.time.steps import Deployed, Timing
 from service.performance.fitted import SOURCE, factors_of
 from service.performance.formats import Rated, in_order
 from service.performance.kernel_tables import KernelTables, in_process
-from service.performance.known import MEASURED, Times, better_known, estimated, estimated_step_tables, nearest, workload
-from service.performance.roofline import FLOOR, roofline_tables
+from service.performance.known import MEASURED, Knowledge, Times, better_known
 from service.performance.tables import Factors, TabledSteps, calibrated
 
 KERNELS_SOURCE: Final = "aiconfigurator-core 0.12, kernels measured on this GPU (github.com/ai-dynamo/aiconfigurator)"
@@ -52,7 +51,7 @@ class KernelTimers:
         """Return the roofline's times of a deployment: ready in milliseconds, the same whenever they are asked for."""
         if not _can_time(key.gpu):
             return None
-        return self._quick.get_or(key.key, lambda: roofline_timer(key, "a quick estimate"))
+        return self._quick.get_or(key.key, lambda: roofline_timer(key, "a quick estimate", self._formats.known))
 
 
 def _can_time(gpu: Gpu) -> bool:
@@ -65,7 +64,7 @@ class Formats:
 
     def __init__(self, tables: KernelTables) -> None:
         """Start with nothing known but where measured kernels are found."""
-        self.tables = tables
+        self.known = Knowledge(tables)
         self._rated: Kept[Rated] = Kept(MAX_FORMATS)
 
     def ordered(self, times: Times, here: MeasuredSteps | None) -> Rated:
@@ -77,8 +76,8 @@ class Formats:
         """
 
         def ordered() -> Rated:
-            steps = _calibrated(times, here)
-            for other in better_known(times, self.tables):
+            steps = _calibrated(times, here, self.known)
+            for other in better_known(times, self.known):
                 steps = in_order(steps, self.ordered(other, here))
             return steps
 
@@ -87,22 +86,21 @@ class Formats:
 
 def build_timer(key: Deployed, formats: Formats) -> Timing:
     """Return new times: measured kernels where there are any, else the roofline, which says why."""
-    times, here = nearest(key, formats.tables), _measured_here(key)
+    times, here = formats.known.nearest(key), _measured_here(key)
     return _timing(times, formats.ordered(times, here).steps, here)
 
 
-def roofline_timer(key: Deployed, note: str) -> Timing:
+def roofline_timer(key: Deployed, note: str, known: Knowledge) -> Timing:
     """Return new times from data sheets, and why they are not measured."""
-    times, here = estimated(key, note), _measured_here(key)
-    return _timing(times, _calibrated(times, here).steps, here)
+    times, here = known.estimated(key, note), _measured_here(key)
+    return _timing(times, _calibrated(times, here, known).steps, here)
 
 
-def _calibrated(times: Times, here: MeasuredSteps | None) -> Rated:
+def _calibrated(times: Times, here: MeasuredSteps | None, known: Knowledge) -> Rated:
     """Return step times under their factors, with what they are put in order by."""
-    key = times.key
-    floor = roofline_tables(workload(key), key.gpu, key.layout, FLOOR)
-    steps = calibrated(times.tables, floor, _factors(times, here), hides_host=hides_host(key))
-    return Rated(steps=steps, estimated=estimated_step_tables(key), floor=floor)
+    by_roofline = known.estimates(times.key)
+    steps = calibrated(times.tables, by_roofline.floor, _factors(times, here), hides_host=hides_host(times.key))
+    return Rated(steps=steps, estimated=by_roofline.estimated, floor=by_roofline.floor)
 
 
 def _factors(times: Times, here: MeasuredSteps | None) -> Factors:

@@ -85,7 +85,11 @@ class _Sums:
         total.flop_per_token += layers * FLOP_PER_MULTIPLICATION * multiplications
 
 
-@derived(256)
+def of_whole(layout: Layout) -> Layout:
+    """Return the layout of which a rank reads and computes as much in all stages, as one token sees them."""
+    return replace(layout, pipeline_parallel_size=1, decode_context_parallel_size=1)
+
+
 def workload_of(
     architecture: Architecture,
     quantization: Quantization,
@@ -102,8 +106,15 @@ def workload_of(
         layout: how one replica is spread.
         kv_cache_dtype: element type of the cache.
     """
-    whole = replace(layout, pipeline_parallel_size=1, decode_context_parallel_size=1)
-    sums = _weights(architecture, quantization, gpu, whole)
+    return _workload(architecture, quantization, gpu, of_whole(layout), kv_cache_dtype)
+
+
+@derived(128)
+def _workload(
+    architecture: Architecture, quantization: Quantization, gpu: Gpu, layout: Layout, kv_cache_dtype: KvCacheDtype
+) -> Workload:
+    """Return the same of a layout in one stage."""
+    sums = _weights(architecture, quantization, gpu, layout)
     return Workload(
         matrices=tuple(
             Matrices(weight_bytes=amount.weight_bytes, flop_per_token=amount.flop_per_token, peak_flop_per_s=peak)
@@ -121,7 +132,7 @@ def workload_of(
         mixers=_mixers(architecture, layout.tensor_parallel_size, cache_bytes(kv_cache_dtype, HALF_BYTES)),
         num_layers=len(architecture.layers),
         hidden_size=architecture.hidden_size,
-        attention_ranks=layout.data_parallel_size if whole.gpus_per_replica > 1 else 1,
+        attention_ranks=layout.data_parallel_size if layout.gpus_per_replica > 1 else 1,
     )
 
 

@@ -44,7 +44,7 @@ class Asked(Writing, ABC):
     """A question as it was asked: its fields, and its way to an answer."""
 
     catalog_revision: Annotated[int, Field(ge=0, le=1 << 62), WHOLE] | None = Field(
-        default=None, description="answer only from this catalog revision", examples=[1]
+        default=None, description="answer only from this catalog revision [number]", examples=[1]
     )
     _readings: tuple[Assumption, ...] = PrivateAttr(default=())
     written_kinds: ClassVar[Kinds] = {}  # of its fields, found when the class is made

@@ -45,13 +45,13 @@ class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithConfidence, Withi
     """This model on these GPUs: how much load?"""
 
     gpu_count: Gpus | None = Field(
-        default=None, description="GPUs at hand; default: one replica of the layout, or 1", examples=[8]
+        default=None, description="GPUs at hand; default: one replica of the layout, or 1 [count]", examples=[8]
     )
     input_tokens: Tokens | None = Field(default=None, description="mean prompt length [tokens]", examples=[1000])
     output_tokens: Tokens | None = Field(default=None, description="mean completion length [tokens]", examples=[200])
     num_prompts: Annotated[int, Field(ge=1, le=100_000), WHOLE] | None = Field(
         default=None,
-        description="latency and rates are those a benchmark of so many prompts prints, ramp and drain included",
+        description="latency and rates are those a benchmark of so many prompts prints, with ramp and drain [count]",
         examples=[640],
     )
     arrival: Arrival | None = Field(

@@ -74,7 +74,7 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
     )
     gpu_counts: Counts | None = Field(
         default=None,
-        description="without a load: GPUs at hand; default: the fewest of 1, 2, 4, 8 and 16 that hold one",
+        description="without a load: GPUs at hand; default: the fewest of 1, 2, 4, 8 and 16 that hold one [count]",
         examples=[[1, 8]],
     )
     input_tokens: Lengths | None = Field(
@@ -84,7 +84,7 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
         default=None, description="with a load: mean completion lengths [tokens]", examples=[[200]]
     )
     concurrent_requests: Users | None = Field(
-        default=None, description="requests in flight at once: how many GPUs carry each", examples=[[8, 64]]
+        default=None, description="requests in flight at once: how many GPUs carry each [count]", examples=[[8, 64]]
     )
     request_rate_per_s: Rates | None = Field(
         default=None,

@@ -67,7 +67,7 @@ OF_BLOCK: Final[Mapping[str, Mapping[str, str]]] = {
     "Alternative": {"gpus": "GPUs of the whole deployment in this format [count]"},
     "Assumption": {
         "name": "which value, by the name it has in a question",
-        "value": "the value that was used, in the unit of its name",
+        "value": "the value that was used [in the unit of its name]",
         "origin": "who said so: request, catalog, the engine's default, a measurement, or chosen by the search",
         "source": "where the value comes from, or why it was chosen",
     },
@@ -112,14 +112,14 @@ OF_BLOCK: Final[Mapping[str, Mapping[str, str]]] = {
         "why": "what is missing, or binds",
     },
     "Confidence": {
-        "probability": "with which the count keeps the limits; 0.5: times are medians",
-        "slowdown": "times of the answer over median times: what the basis and the sample may err at that probability",
+        "probability": "with which the count keeps the limits; 0.5: times are medians [fraction]",
+        "slowdown": "times of the answer over median times: what basis and sample may err at that probability [ratio]",
         "sample_error_fraction": "one standard error of the simulated percentile; null: confidence was not stated, or "
         "nobody tells time [fraction]",
         "counts": "GPUs at 50, 80 and 95 %, and at the asked confidence; empty where none was stated",
     },
     "ConfidentCount": {
-        "probability": "with which so many GPUs keep the limits",
+        "probability": "with which so many GPUs keep the limits [fraction]",
         "gpus": "GPUs of the whole deployment; 0 where no number does [count]",
     },
     "Cost": {

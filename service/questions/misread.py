@@ -4,19 +4,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from rapidfuzz import fuzz, process
-
 from service.catalog.faults import MOST_SENTENCE_SHOWN, accepted_by, sentence_of
-from service.questions.neighbours import right_name, written_here
+from service.questions.neighbours import close_names, right_name
 from service.questions.parts.part import CONTRADICTION
 from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, RefusalError
 
-CLOSE_FIELD_SCORE: Final = 70
+THOSE_ABOVE: Final = "one of the names above"
 SOURCES: Final = frozenset({"body", "query", "path", "header"})  # of a request; the first part of a location
 
 
 def misread(errors: Iterable[Mapping[str, Any]], known: Sequence[str]) -> RefusalError:
-    """Return the refusal of fields that break their rules, in the fields' order, without repeating what was sent.
+    """Return the refusal of fields that break their rules, without repeating what was sent.
+
+    Misspelt names come first, then fields in their order, and last what is like no name there is.
 
     Args:
         errors: what Pydantic found, as `ValidationError.errors()` lists it.
@@ -25,11 +25,12 @@ def misread(errors: Iterable[Mapping[str, Any]], known: Sequence[str]) -> Refusa
     order = {name: place for place, name in enumerate(known)}
     told: list[Fault] = []
     every = ", ".join(known)
+    lists = (every, THOSE_ABOVE)
     for error in islice(errors, MOST_FAULTS):
         told.append(_fault(error, known, every))
         if told[-1].accepted == every:
-            every = "one of the names above"
-    told.sort(key=lambda fault: order.get(fault.field.split(".")[0], len(order)))
+            every = THOSE_ABOVE
+    told.sort(key=lambda fault: order.get(fault.field.split(".")[0], -1 if fault.accepted not in lists else len(order)))
     names = ", ".join(dict.fromkeys(fault.field for fault in told))
     if len(names) > MOST_SENTENCE_SHOWN:
         names = f"{names[:MOST_SENTENCE_SHOWN].rpartition(', ')[0] or names[:MOST_NAME_SHOWN]}, ..."
@@ -56,7 +57,7 @@ def unknown_field(field: str, known: Sequence[str], every: str) -> Fault:
     right = right_name(field, frozenset(known))
     if right is not None:
         return Fault(field, "unknown field", f"did you mean {right}?")
-    close = process.extract(written_here(field), known, scorer=fuzz.ratio, limit=2, score_cutoff=CLOSE_FIELD_SCORE)
+    close = close_names(field, known)
     if close:
-        return Fault(field, "unknown field", "did you mean " + " or ".join(name for name, _, _ in close) + "?")
+        return Fault(field, "unknown field", f"did you mean {' or '.join(close)}?")
     return Fault(field, "unknown field", every or None)

@@ -6,10 +6,17 @@ Sources:
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from rapidfuzz import fuzz, process
+
 CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+CLOSE_SCORE: Final = 70  # of a field
+CLOSE_OTHER_SCORE: Final = 80  # of what others call it
+AS_CLOSE: Final = 10  # behind the likest
+SHORT: Final = 4  # letters: any name is like one so short
+MOST_CLOSE: Final = 2
 UNIT: Final = re.compile(r"_(?:ms|msec|seconds|secs?|millis|milliseconds)$")
 
 CALLED: Final[Mapping[str, str]] = {
@@ -110,3 +117,20 @@ def right_name(field: str, known: frozenset[str]) -> str | None:
         if meant in known:
             return meant
     return None
+
+
+def close_names(field: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Return the fields that a misspelt name may mean, by their own names and those of other tools, the likest first.
+
+    >>> close_names("concurency", ("concurrent_requests", "input_tokens"))
+    ('concurrent_requests',)
+    """
+    name = written_here(field)
+    others = [other for other, meant in RIGHT.items() if meant in known and len(other) > SHORT]
+    scored = [
+        *process.extract(name, known, scorer=fuzz.ratio, limit=MOST_CLOSE, score_cutoff=CLOSE_SCORE),
+        *process.extract(name, others, scorer=fuzz.ratio, limit=MOST_CLOSE, score_cutoff=CLOSE_OTHER_SCORE),
+    ]
+    scored.sort(key=lambda each: -each[1])
+    near = [other for other, score, _ in scored if score > scored[0][1] - AS_CLOSE]
+    return tuple(dict.fromkeys(RIGHT.get(other, other) for other in near))[:MOST_CLOSE]

@@ -36,12 +36,21 @@ class RecommendAnswer(Answer[Recommendation]):
         """Return the options, best first."""
         options, rejected = self.result.options, self.result.rejected
         head = f"{self.result.model}: {len(options)} options, {len(rejected)} left out"
-        return [head, *(_line(option) for option in options)]
+        return [head, *(_line(option) for option in options), *_warned(options)]
 
     def gauges(self) -> Iterator[tuple[str, float]]:
         """Yield the numbers of the best option, and how many there are."""
         options = self.document["options"]
         return numbers({"options_count": len(options), "best": options[0]})
+
+
+def _warned(options: Sequence[Option]) -> Iterator[str]:
+    """Yield each warning once, with the ranks of the options that it is about."""
+    ranks: dict[str, list[str]] = {}
+    for option in options:
+        for warning in option.warnings:
+            ranks.setdefault(warning, []).append(str(option.rank))
+    yield from (f"warning of {', '.join(about)}: {warning}" for warning, about in ranks.items())
 
 
 def _line(option: Option) -> str:
@@ -70,7 +79,7 @@ class RecommendQuery(
         "consumer",
         examples=[["data-centre", "consumer"]],
     )
-    max_gpus: Gpus | None = Field(default=None, description="leave out what needs more GPUs", examples=[16])
+    max_gpus: Gpus | None = Field(default=None, description="leave out what needs more GPUs [count]", examples=[16])
     max_usd_per_hour: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), NUMBER] | None = Field(
         default=None, description="leave out what costs more [USD per hour]", examples=[50]
     )
@@ -92,7 +101,7 @@ class RecommendQuery(
         examples=["batch"],
     )
     limit: Annotated[int, Field(ge=1, le=1000), WHOLE] = Field(
-        default=10, description="options to return at most", examples=[3]
+        default=10, description="options to return at most [count]", examples=[3]
     )
 
     @field_validator("weight_formats")

@@ -63,6 +63,48 @@ def test_every_field_of_a_question_has_words_a_unit_and_an_example_that_is_read(
         assert info.examples or name == "pasted_config", name
 
 
+def shapes_of_properties(part: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every property of every schema of the document, wherever it stands, with its path."""
+    if isinstance(part, list):
+        part = dict(enumerate(part))
+    if not isinstance(part, dict):
+        return
+    properties = part.get("properties")
+    if isinstance(properties, dict):
+        yield from ((f"{path}/{name}", shape) for name, shape in properties.items())
+    for name, rest in part.items():
+        if name not in ("example", "examples", "default"):
+            yield from shapes_of_properties(rest, f"{path}/{name}")
+
+
+def is_number(shape: dict[str, Any]) -> bool:
+    """Return whether a property takes a number, or a list of numbers."""
+    ways = [shape, *shape.get("anyOf", ())]
+    ways += [way["items"] for way in ways if isinstance(way.get("items"), dict)]
+    return any(way.get("type") in ("integer", "number") for way in ways)
+
+
+def test_every_property_of_the_contract_is_described_and_every_number_has_a_unit() -> None:
+    properties = dict(shapes_of_properties(DOCUMENT))
+
+    assert len(properties) > 700
+    assert [path for path, shape in properties.items() if not shape.get("description")] == []
+    numbers = [path for path, shape in properties.items() if is_number(shape)]
+    assert len(numbers) > 200
+    assert [path for path in numbers if "[" not in properties[path]["description"]] == []
+
+
+def test_every_parameter_of_the_contract_is_described() -> None:
+    told = {
+        f"{method} {path} {parameter['name']}": parameter.get("description")
+        for method, path, operation in OPERATIONS
+        for parameter in operation.get("parameters", ())
+    }
+
+    assert len(told) > 100
+    assert [where for where, words in told.items() if not words] == []
+
+
 def test_blocks_keep_the_names_that_clients_know() -> None:
     schemas = DOCUMENT["components"]["schemas"]
 

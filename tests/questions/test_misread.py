@@ -77,6 +77,13 @@ def test_every_name_there_is_is_listed_once() -> None:
     assert told.faults[1].accepted == "one of the names above"
 
 
+def test_a_misspelt_name_stands_before_what_is_missing_for_it() -> None:
+    told = refused(model="llama-3.1-8b", gpu="h100", concurency=8, xyzzy=1).faults
+
+    assert told[0] == Fault("concurency", "unknown field", "did you mean concurrent_requests?")
+    assert [fault.field for fault in told[1:]] == ["concurrent_requests", "input_tokens", "output_tokens", "xyzzy"]
+
+
 def test_at_most_so_many_faults_are_told() -> None:
     assert len(refused(**GOOD, **{f"xyzzy{number}": 1 for number in range(1000)}).faults) == MOST_FAULTS
 

@@ -21,6 +21,11 @@ from service.questions.size import SIZE
         ("quant_method", "weight_format"),
         ("mem_fraction_static", "gpu_memory_utilization"),
         ("qps", "request_rate_per_s"),
+        ("concurency", "concurrent_requests"),
+        ("thrughput", "request_rate_per_s"),
+        ("promt_tokens", "input_tokens"),
+        ("quantizaton", "quantization"),
+        ("tensor_paralel", "tensor_parallel_size"),
     ],
 )
 def test_a_wrong_field_names_the_right_neighbour(wrong: str, right: str) -> None:

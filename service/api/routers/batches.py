@@ -29,6 +29,7 @@ DESCRIPTION = (
 # An item that is no question has an outcome of its own, as any that is not understood.
 QUESTIONS: Mapping[str, Any] = {
     "type": "array",
+    "description": "each answered as if it were alone",
     "items": {"description": "the fields of one question"},
     "minItems": 1,
     "maxItems": MOST_QUESTIONS,
@@ -41,7 +42,7 @@ class Outcome(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     index: int
-    status: int = Field(description="what the question would be answered with on its own")
+    status: int = Field(description="what the question would be answered with on its own [HTTP status]")
     answer: dict[str, Any] | None = None
     problem: Problem | None = None
 

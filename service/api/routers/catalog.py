@@ -10,7 +10,20 @@ from starlette.responses import Response
 
 from service.api.dependencies import ImporterDep, KeyDep, ProbeDep, SnapshotDep, WriterDep, stated_once
 from service.api.etags import TaggedRoute
-from service.api.lists import GpuListing, ModelListing, OfferListing, gpu_row, model_row, offer_row, sheet, shown
+from service.api.lists import (
+    AnyName,
+    GpuList,
+    GpuListing,
+    ModelList,
+    ModelListing,
+    OfferList,
+    OfferListing,
+    gpu_row,
+    model_row,
+    offer_row,
+    sheet,
+    shown,
+)
 from service.api.problems import FieldProblem, ProblemError, problem_responses
 from service.catalog.entries import CatalogId, Entry, GpuEntry, HubId, ModelEntry, OfferEntry
 from service.catalog.errors import NotInCatalogError
@@ -31,33 +44,6 @@ WRITE_PROBLEMS = problem_responses(
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
 EntryId = Annotated[CatalogId, Path(description="catalog id", examples=["h100-sxm-80gb"])]
-
-
-class Listed(BaseModel):
-    """What every list shares."""
-
-    model_config = ConfigDict(frozen=True)
-
-    next_page_token: str | None
-    catalog_revision: int
-
-
-class ModelList(Listed):
-    """Models, in the order of their ids."""
-
-    items: tuple[ModelEntry, ...]
-
-
-class GpuList(Listed):
-    """GPUs, in the order of their ids."""
-
-    items: tuple[GpuEntry, ...]
-
-
-class OfferList(Listed):
-    """Offers, in the order of their ids."""
-
-    items: tuple[OfferEntry, ...]
 
 
 class Written(BaseModel):
@@ -158,7 +144,7 @@ async def list_offers(listing: Annotated[OfferListing, Query()], snapshot: Snaps
     summary="Show a model",
     responses={**READ_PROBLEMS, **_abridged({"id": "llama-3.1-8b-instruct", "name": "Llama 3.1 8B Instruct"})},
 )
-async def get_model(name: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep, probe: ProbeDep) -> ModelEntry:
+async def get_model(name: AnyName, snapshot: SnapshotDep, probe: ProbeDep) -> ModelEntry:
     """Return one model, by id, Hugging Face id of any checkpoint, alias, or plain words."""
     return await probe.known(lambda known: known.model_entries[known.called_models.read(name).model_id], snapshot)
 
@@ -169,7 +155,7 @@ async def get_model(name: Annotated[str, Path(max_length=200)], snapshot: Snapsh
     summary="Show a GPU",
     responses={**READ_PROBLEMS, **_abridged({"id": "h100-sxm-80gb", "name": "NVIDIA H100 SXM 80GB"})},
 )
-async def get_gpu(name: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep, probe: ProbeDep) -> GpuEntry:
+async def get_gpu(name: AnyName, snapshot: SnapshotDep, probe: ProbeDep) -> GpuEntry:
     """Return one GPU, by id, alias, a driver's or its maker's name, or an instance type that has it."""
     return await probe.known(lambda known: known.gpu_entries[known.called_gpus.read(name).gpu_id], snapshot)
 
@@ -180,7 +166,7 @@ async def get_gpu(name: Annotated[str, Path(max_length=200)], snapshot: Snapshot
     summary="Show an offer",
     responses={**READ_PROBLEMS, **_abridged({"id": "aws-p5.48xlarge-us-east-1", "provider": "aws"})},
 )
-async def get_offer(name: Annotated[str, Path(max_length=200)], snapshot: SnapshotDep, probe: ProbeDep) -> OfferEntry:
+async def get_offer(name: AnyName, snapshot: SnapshotDep, probe: ProbeDep) -> OfferEntry:
     """Return one offer."""
     return await probe.known(lambda known: _offer(known, name), snapshot)
 

@@ -29,9 +29,11 @@ class Ready(BaseModel):
     gpus: int
     database_is_up: bool = Field(description="whether the database answered when it was just asked")
     catalog_origin: Origin = Field(description="where the catalog in use was read from")
-    catalog_age_s: float | None = Field(description="for how long it may have been out of date; null: never confirmed")
+    catalog_age_s: float | None = Field(
+        description="for how long it may have been out of date; null: never confirmed [s]"
+    )
     catalog_is_stale: bool = Field(description="whether that is more than five minutes")
-    refresh_failures: int = Field(description="refreshes that failed or were refused, since the start")
+    refresh_failures: int = Field(description="refreshes that failed or were refused, since the start [count]")
     last_refresh_error: str | None = Field(description="why the last refresh failed; null where it worked")
 
 

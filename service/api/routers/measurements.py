@@ -106,8 +106,10 @@ class Page(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    page_size: Annotated[int, Field(ge=1, le=500)] = 100
-    page_token: Annotated[str, Field(max_length=128)] | None = None
+    page_size: Annotated[int, Field(ge=1, le=500, description="entries of one page [count]")] = 100
+    page_token: Annotated[str, Field(max_length=128)] | None = Field(
+        default=None, description="`next_page_token` of the page before; without it, the first page"
+    )
     model: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
         default=None, description="of this model, by any of its names"
     )

@@ -55,8 +55,10 @@ READ = problem_responses(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, 
 class Part(Entry):
     """Which changes to return."""
 
-    page_size: Annotated[int, Field(ge=1, le=MOST_CHANGES)] = 100
-    before_version: Annotated[int, Field(ge=1, le=1 << 31)] | None = None
+    page_size: Annotated[int, Field(ge=1, le=MOST_CHANGES, description="changes to return at most [count]")] = 100
+    before_version: Annotated[int, Field(ge=1, le=1 << 31)] | None = Field(
+        default=None, description="only changes before that version; without it, the newest [number]"
+    )
 
 
 Name = Annotated[WorkloadName, Path(description="what the workload is called", examples=["chat"])]

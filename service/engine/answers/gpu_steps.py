@@ -12,11 +12,9 @@ from service.engine.fleet.choice import better
 from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import SizeQuestion
-from service.engine.fleet.ranking import latency_s
-from service.engine.fleet.space import is_odd, simplicity
+from service.engine.fleet.space import simplicity
 from service.engine.inputs import Layout, Limits
 
-MOST_TRIED: Final = 3
 MANY_GPUS: Final = 64
 NOTCH: Final = 1.25
 WORTH_TELLING: Final = 2 / 3  # of the GPUs, that a notch leaves at most
@@ -54,50 +52,6 @@ def one_step_more(question: SizeQuestion, chosen: Deployment) -> GpuStep | None:
         return None
     gpus = chosen.gpus + chosen.layout.gpus_per_replica
     return GpuStep(gpus=gpus, feasible=True, violates=None, usd_per_hour=_usd_per_hour(question, chosen.layout, gpus))
-
-
-def on_paid_gpus(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
-    """Return what all GPUs of the instances would do in a plainer layout, where the fewest leave some idle."""
-    if not chosen.gpus:
-        return ()
-    usd_per_hour, paid = aim_of("cost", question.gpu, question.offers).merit(chosen.layout, chosen.replicas)
-    if usd_per_hour == inf or paid == chosen.gpus:
-        return ()
-    other = _plainest_on(question, chosen, int(paid))
-    if other is None or not latency_s(chosen, question):
-        return ()
-    told = (
-        f"{_stated(other.layout)} uses all {int(paid)} GPUs that are paid for anyway: requests end within "
-        f"{latency_s(other, question):.3g} s at the 95th percentile, on the {chosen.gpus} GPUs needed at least within "
-        f"{latency_s(chosen, question):.3g} s"
-    )
-    return (told,)
-
-
-def _plainest_on(question: SizeQuestion, chosen: Deployment, gpus: int) -> Deployment | None:
-    """Return the plainest layout of all powers of two whose replicas carry the load on exactly so many GPUs."""
-    resolved = resolve_size(question)
-    whole = [
-        layout
-        for layout in legal_layouts(resolved, question.layout).usual
-        if layout.gpus_per_replica * chosen.replicas == gpus and not is_odd(layout) and layout != chosen.layout
-    ]
-    for layout in sorted(whole, key=simplicity)[:MOST_TRIED]:
-        other = deployment_of(question, resolved, plan_for(question, resolved, layout), chosen.replicas)
-        if other is not None and other.is_feasible:
-            return other
-    return None
-
-
-def _stated(layout: Layout) -> str:
-    """Return a layout by the names that a question has for it."""
-    named = {
-        "tensor_parallel_size": layout.tensor_parallel_size,
-        "pipeline_parallel_size": layout.pipeline_parallel_size,
-        "data_parallel_size": layout.data_parallel_size,
-    }
-    sizes = [f"{name}={size}" for name, size in named.items() if size > 1]
-    return " and ".join([*sizes, *(("expert_parallel=true",) if layout.expert_parallel else ())])
 
 
 def notches(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:

@@ -6,12 +6,13 @@ from math import inf
 from typing import Final
 
 from service.engine.answers.described import warnings_of
+from service.engine.answers.plainer import next_usual
 from service.engine.answers.results import Alternative, Option
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.command import launch
 from service.engine.fleet.costs import fleet_of, price_notes, usd_per_million_tokens
 from service.engine.fleet.deployments import Deployment
-from service.engine.fleet.questions import RecommendQuestion
+from service.engine.fleet.questions import RecommendQuestion, SizeQuestion
 from service.engine.fleet.results import Cost
 from service.engine.inputs import Gpu, KvCacheDtype, WeightFormat
 from service.engine.time.demand import users_of
@@ -31,6 +32,7 @@ class Candidate:
     kv_cache_dtype: KvCacheDtype
     deployment: Deployment
     cost: Cost | None
+    question: SizeQuestion  # that the deployment answers
 
     @property
     def usd_per_hour(self) -> float:
@@ -125,7 +127,8 @@ def _warnings(question: RecommendQuestion, candidate: Candidate, deployment: Dep
     told = warnings_of(
         deployment.plan, deployment.replica, deployment.resolved.stated, is_timed=question.timers is not None
     )
-    return (*narrow, *told, *_unbounded(question, candidate, deployment))
+    usual = next_usual(candidate.question, candidate.deployment, question.objective)
+    return (*narrow, *told, *usual, *_unbounded(question, candidate, deployment))
 
 
 def _unbounded(question: RecommendQuestion, candidate: Candidate, deployment: Deployment) -> tuple[str, ...]:

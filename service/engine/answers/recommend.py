@@ -153,6 +153,7 @@ def _try(question: RecommendQuestion, combination: Combination, last: Merit) -> 
         kv_cache_dtype=resolved.kv_cache_dtype,
         deployment=chosen,
         cost=aim_of("cost", gpu, asked.offers).cost(chosen.layout, chosen.replicas),
+        question=asked,
     )
 
 

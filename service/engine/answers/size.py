@@ -6,9 +6,10 @@ from service.engine.answers.advice import binding_constraint, unlimited_waits, w
 from service.engine.answers.assumptions import size_assumptions
 from service.engine.answers.confidence import at, confidence_of, median_only, stated_in
 from service.engine.answers.described import Described, described
-from service.engine.answers.gpu_steps import next_smaller, notches, on_paid_gpus, one_step_less, one_step_more
+from service.engine.answers.gpu_steps import next_smaller, notches, one_step_less, one_step_more
 from service.engine.answers.levers import levers
 from service.engine.answers.load_levers import load_levers
+from service.engine.answers.plainer import plainer
 from service.engine.answers.results import Pools, Sizing
 from service.engine.answers.reuse import reuse_of
 from service.engine.fleet.aims import aim_of
@@ -79,7 +80,7 @@ def _size_whole(question: SizeQuestion) -> Sizing:
             (
                 *unlimited_waits(question.limits, told.latency if deployment.load.phase == "both" else None),
                 *notches(question, chosen),
-                *on_paid_gpus(question, chosen),
+                *plainer(question, chosen),
             ),
         ),
     )

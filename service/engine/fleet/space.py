@@ -81,7 +81,7 @@ def space_of(architecture: Architecture, quantization: Quantization, target: Tar
         []
         if stated.decode_context_parallel_size is not None or not engine_named(target.engine).spreads_caches
         else [
-            most for layout in usual if (most := _most_spread(architecture, quantization, layout, target)) is not None
+            most for layout in legal if (most := _most_spread(architecture, quantization, layout, target)) is not None
         ]
     )
     return Space(usual=_sorted(usual), unusual=_sorted([*unusual, *spread]))

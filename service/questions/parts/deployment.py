@@ -67,15 +67,15 @@ class InLayout(OnEngine):
     """How a replica is spread over GPUs."""
 
     tensor_parallel_size: Parallel | None = Field(
-        default=None, description="GPUs that share every layer; default: as few as carry the load", examples=[2]
+        default=None, description="GPUs that share every layer; default: as few as carry the load [count]", examples=[2]
     )
     pipeline_parallel_size: Parallel | None = Field(
         default=None,
-        description="groups of GPUs that share the layers out; default: 1, more across nodes",
+        description="groups of GPUs that share the layers out; default: 1, more across nodes [count]",
         examples=[2],
     )
     data_parallel_size: Parallel | None = Field(
-        default=None, description="copies of the attention layers in one replica; default: 1", examples=[8]
+        default=None, description="copies of the attention layers in one replica; default: 1 [count]", examples=[8]
     )
     expert_parallel: bool | None = Field(
         default=None,
@@ -84,7 +84,7 @@ class InLayout(OnEngine):
     )
     decode_context_parallel_size: Parallel | None = Field(
         default=None,
-        description="tensor-parallel ranks over which vLLM spreads the tokens of one cache; default: 1",
+        description="tensor-parallel ranks over which vLLM spreads the tokens of one cache; default: 1 [count]",
         examples=[8],
     )
 
@@ -131,7 +131,7 @@ class WithSettings(WithSwitches, Precision):
     max_num_seqs: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] | None = Field(
         default=None,
         description="most requests of one step; default: the engine's own for the GPU, or fewer where arrivals need "
-        "fewer GPUs within tpot_s so",
+        "fewer GPUs within tpot_s so [count]",
         examples=[256],
     )
     block_size: BlockSize | None = Field(
@@ -140,9 +140,9 @@ class WithSettings(WithSwitches, Precision):
         examples=[16],
     )
     max_loras: Annotated[int, Field(ge=0, le=1024), WHOLE] = Field(
-        default=0, description="LoRA adapters in one batch, whose buffers take memory; 0: none", examples=[4]
+        default=0, description="LoRA adapters in one batch, whose buffers take memory; 0: none [count]", examples=[4]
     )
-    max_lora_rank: LoraRank = Field(default=16, description="highest rank of an adapter", examples=[32])
+    max_lora_rank: LoraRank = Field(default=16, description="highest rank of an adapter [count]", examples=[32])
     num_speculative_tokens: Annotated[int, Field(ge=0, le=16), WHOLE] = Field(
         default=0, description="tokens drafted per step; 0: none [tokens]", examples=[3]
     )

@@ -17,7 +17,7 @@ class AnyLoad(Part):
     concurrent_requests: Requests | None = Field(
         default=None,
         description="requests in flight at once, of users who send the next one when one is answered: the faster the "
-        "service, the more they ask of it; where demand is given, state request_rate_per_s instead",
+        "service, the more they ask of it; where demand is given, state request_rate_per_s instead [count]",
         examples=[64],
     )
     request_rate_per_s: RequestsPerS | None = Field(
@@ -46,7 +46,7 @@ class AnyLoad(Part):
     )
     burstiness: Annotated[float, Field(ge=0.05, le=1000, allow_inf_nan=False), NUMBER] = Field(
         default=1.0,
-        description="of arrivals at a rate: 1 is Poisson, below 1 bursts, above 1 is more even",
+        description="of arrivals at a rate: 1 is Poisson, below 1 bursts, above 1 is more even [ratio]",
         examples=[0.5],
     )
 
@@ -146,7 +146,7 @@ class WithHeadroom(Part):
     """What is kept free."""
 
     spare_replicas: Annotated[int, Field(ge=0, le=1000), WHOLE] = Field(
-        default=0, description="replicas on top (N+1: 1)", examples=[1]
+        default=0, description="replicas on top (N+1: 1) [count]", examples=[1]
     )
     headroom_fraction: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False), NUMBER] = Field(
         default=0.0, description="load kept free on top of the asked one [fraction]", examples=[0.2]

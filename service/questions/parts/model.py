@@ -63,7 +63,7 @@ class PastedModel(NamedModel):
         examples=[16_060_522_496],
     )
     num_parameters: Bytes | None = Field(
-        default=None, description="parameters, where the config cannot tell", examples=[8_030_261_248]
+        default=None, description="parameters, where the config cannot tell [count]", examples=[8_030_261_248]
     )
 
     @field_validator("model")

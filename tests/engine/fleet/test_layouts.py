@@ -140,3 +140,25 @@ def test_layouts_come_smallest_first_and_experts_are_cut_or_dealt_out(
     assert [layout.tensor_parallel_size for layout in layouts if layout.expert_parallel] == [2, 4, 8]
     asked = space_of(architecture, blocks, target, replace(stated, expert_parallel=True)).usual
     assert [layout.tensor_parallel_size for layout in asked] == [1, 2, 4, 8]
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu"), [("deepseek-v3", "h200"), ("qwen3-235b-a22b", "h100"), ("gpt-oss-120b", "b200")]
+)
+def test_what_is_searched_where_a_layout_is_stated_is_searched_where_none_is(
+    catalog: Snapshot, model: str, gpu: str
+) -> None:
+    """Else a question that states more would be answered with fewer GPUs."""
+    facts, target = catalog.model(model), Target(gpu=catalog.gpu(gpu), engine="vllm", device=REFERENCE)
+    architecture, quantization = facts.architecture, facts.checkpoints[0].quantization
+    everything = space_of(architecture, quantization, target, StatedLayout())
+
+    for layout in everything.layouts:
+        whole = StatedLayout(
+            tensor_parallel_size=layout.tensor_parallel_size,
+            pipeline_parallel_size=layout.pipeline_parallel_size,
+            data_parallel_size=layout.data_parallel_size,
+            expert_parallel=layout.expert_parallel,
+        )
+        for stated in (whole, replace(whole, expert_parallel=None)):
+            assert set(space_of(architecture, quantization, target, stated).layouts) <= set(everything.layouts)
