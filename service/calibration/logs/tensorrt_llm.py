@@ -6,7 +6,7 @@ from typing import Final
 from service.calibration.logs.rows import EngineLog, Row
 
 # Upload times at pypi.org/project/tensorrt-llm of versions with times of their own; MLPerf ran release candidates.
-FIRST_DAYS: Final = (("2026-01-22", "1.3"), ("2025-06-25", "1.0"))
+FIRST_DAYS: Final = (("2026-03-12", "1.2"), ("2025-06-25", "1.0"))
 FIRST_DAY_OF_0_20: Final = "2025-06-01"
 ENGINE_SIZE: Final = re.compile(r"Loaded engine size: (\d+) MiB")
 EXECUTION_CONTEXT: Final = re.compile(r"([\d.]+) MiB for execution context")
@@ -23,7 +23,7 @@ def newest_of_day(day: str) -> str | None:
     """Return the newest version of a day or a month; None before any, or of a year alone.
 
     >>> newest_of_day("2025-09"), newest_of_day("2026-04"), newest_of_day("2024")
-    ('1.0', '1.3', None)
+    ('1.0', '1.2', None)
     """
     return next((version for first, version in FIRST_DAYS if len(day) > len("2026") and day >= first), None)
 
