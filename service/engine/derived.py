@@ -27,9 +27,13 @@ class Derived:
         kept = self._by_rule.get(rule)
         return self._by_rule.setdefault(rule, Kept(most)) if kept is None else kept
 
+    def forget(self) -> None:
+        """Forget everything; who looks into it now still finds what it holds."""
+        self._by_rule = {}
+
     def __len__(self) -> int:
         """Return how many values are kept."""
-        return sum(map(len, self._by_rule.values()))
+        return sum(map(len, tuple(self._by_rule.values())))
 
 
 class Fact(Protocol):

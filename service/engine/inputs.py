@@ -79,11 +79,12 @@ class Layout:
     data_parallel_size: int = 1
     expert_parallel: bool = False
     decode_context_parallel_size: int = 1  # tensor-parallel ranks that hold the tokens of one cache in turn
+    gpus_per_replica: int = field(init=False, repr=False, compare=False)  # TP x PP x DP
 
-    @property
-    def gpus_per_replica(self) -> int:
-        """Return the GPUs of one replica: TP x PP x DP."""
-        return self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
+    def __post_init__(self) -> None:
+        """Count the GPUs once: every comparison asks for them."""
+        gpus = self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
+        object.__setattr__(self, "gpus_per_replica", gpus)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from service.questions.answers import Answer
 from service.questions.fields import names_of
 from service.questions.parts.writing import Writing
 from service.questions.refusals import MOST_FAULTS, Fault, RefusalError
+from service.questions.remembered import MOST_VALUES, Remembered
 from service.questions.sources import Corrections, PastedModels, Sources
 from service.questions.spoken import Kinds, as_meant, kinds_of
 from service.questions.values import WHOLE
@@ -165,9 +166,13 @@ class Desk:
         corrections: Corrections | None = None,
         most_answers: int = MOST_ANSWERS,
         most_bytes: int = MOST_ANSWERS_BYTES,
+        most_values: int = MOST_VALUES,
         today: Callable[[], date] = lambda: datetime.now(UTC).date(),
     ) -> None:
-        """Start without any answer; at most so many are kept, of so many bytes in all, each for its day."""
+        """Start without any answer; at most so many are kept, of so many bytes in all, each for its day.
+
+        Of models, so many values are remembered.
+        """
         share = most_bytes // most_answers
         self.kept: LRUCache[Key, Answer[Any]] = LRUCache(
             most_bytes, getsizeof=lambda answer: max(share, BYTES_PER_JSON_BYTE * len(answer.json))
@@ -175,7 +180,7 @@ class Desk:
         self.waiting = Condition()
         self._timers, self._corrections = timers, corrections
         self._today = today
-        self._pasted_models, self._alike = PastedModels(), AlikeAnswers()
+        self._pasted_models, self._alike, self._remembered = PastedModels(), AlikeAnswers(), Remembered(most_values)
         self._revision = 0
 
     def answer(self, question: Question, asked: Asked, catalog: Snapshot) -> Answer[Any]:
@@ -246,7 +251,10 @@ class Desk:
 
     def _computed(self, asked: Asked, catalog: Snapshot, today: date) -> Answer[Any]:
         sources = self.sources(catalog, today)
-        answer = asked.answer(sources)
+        try:
+            answer = asked.answer(sources)
+        finally:
+            self._remembered.note(sources.asked_about)
         told = answer.with_readings([*sources.readings, *asked.readings])
         # A pasted config may have a megabyte, and is not echoed.
         told.asked = {name: value for name, value in asked.stated().items() if not isinstance(value, dict)}

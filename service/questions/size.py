@@ -121,6 +121,7 @@ class SizeQuery(
         rest = tuple((name, value) for name, value in self.stated().items() if name not in OF_LOAD)
         looked = sources.alike.looked((type(self), revision, sources.today, repr(rest)), lambda: self._looked(sources))
         sources.readings.extend(looked.readings)
+        sources.asked_about.append(looked.question.model)
         load = self.load_of(self.input_tokens, self.output_tokens, self.speculative_acceptance_fraction)
         if not may_be_alike(looked.question):
             return SizeAnswer(size_beside(replace(looked.question, load=load), ()), revision)

@@ -132,6 +132,7 @@ class Sources:
     today: date = field(default_factory=lambda: datetime.now(UTC).date())  # the day on which prices are stale or not
     readings: list[Assumption] = field(default_factory=list)  # names that were understood other than literally
     alike: AlikeAnswers = field(default_factory=AlikeAnswers)  # that were computed for other loads
+    asked_about: list[ModelFacts] = field(default_factory=list)  # models that were looked up
 
     def gpu(self, name: str, *, field: str, priced: bool = False) -> Gpu:
         """Return a GPU of the catalog, whatever it is called; `priced` where an instance's own offers are taken.
@@ -188,7 +189,21 @@ class Sources:
             raise not_in_catalog(error, field) from error
         _check_format(reading, weight_formats, field)
         self._note(field, reading.model_id, name, reading.how)
-        return facts_as_named(self.catalog, reading)
+        return self._asked_about(facts_as_named(self.catalog, reading))
+
+    def pasted_model(
+        self, config: Mapping[str, object], weight_bytes: int | None, num_parameters: int | None
+    ) -> ModelFacts:
+        """Return a model whose config came with the question, with its weights where the config cannot tell them.
+
+        Raises:
+            EngineError: the config lacks a field, or has a layer kind without a rule.
+        """
+        return self._asked_about(self.pasted_models.model(config, weight_bytes, num_parameters))
+
+    def _asked_about(self, model: ModelFacts) -> ModelFacts:
+        self.asked_about.append(model)
+        return model
 
     def as_measured(self, rules: EngineRules, model_id: str) -> EngineRules:
         """Return an engine's rules with what callers measured of a model under them."""

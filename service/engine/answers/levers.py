@@ -81,6 +81,8 @@ def levers(question: SizeQuestion, chosen: Deployment) -> tuple[Lever, ...]:
 
 def _changed(question: SizeQuestion, change: Change, beaten: Merit, aim: Aim) -> Merit:
     """Return the GPUs and the price with a change, where they are less than so much; else that."""
+    if beaten[0] <= 1 + question.headroom.spare_replicas:
+        return beaten  # no replica takes less than one GPU
     try:
         return better(replace(question, settings=change.made(question.settings)), beaten, aim)
     except EngineError:

@@ -33,6 +33,7 @@ class Aim:
     gpu: Gpu
     offers: tuple[Offer, ...]  # of this GPU
     budget: Budget = FREE
+    least: Merit = (0.0, 0.0)  # nothing is better, as was found before
     merits: dict[tuple[int, float], Merit] = field(default_factory=dict, repr=False, compare=False)  # told so far
 
     def merit(self, layout: Layout, replicas: float) -> Merit:
@@ -63,6 +64,12 @@ class Aim:
         if self.objective == "gpus":
             return gpus, price
         return price, gpus if price == inf else paid
+
+    def sizes_better(self, sizes: Iterable[int], replicas: int, known: Merit) -> frozenset[int]:
+        """Return the sizes of a replica, in GPUs, of which so many are better than what is known, and may be had."""
+        if known <= self.least:
+            return frozenset()
+        return frozenset(gpus for gpus in sizes if self.merit_of(gpus, replicas) < known)
 
     def cost(self, layout: Layout, replicas: int) -> Cost | None:
         """Return the cheapest way to rent so many replicas; None where no offer holds them."""

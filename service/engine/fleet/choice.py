@@ -150,9 +150,9 @@ class _Search:
 
     def _others_bounds(self, known: Merit, *, is_told: bool) -> Iterator[tuple[Merit, int, Layout]]:
         """Yield layouts with what no plan of theirs is better than: those that may be better, or that are told."""
-        for index, layout in enumerate(self.space.layouts):
-            is_small = self.aim.merit(layout, 1 + self.spares) < known
-            if is_small and ((bound := self.at_best(layout, is_own=False, known=known)) < known or is_told):
+        small = self.aim.sizes_better(self.space.sizes, 1 + self.spares, known)
+        for index, layout in self.space.of_sizes(small):
+            if (bound := self.at_best(layout, is_own=False, known=known)) < known or is_told:
                 yield bound, index, layout
 
     def _settings_of(self, layout: Layout, budgets: Sequence[int]) -> Iterator[tuple[Resolved, MemoryPlan]]:

@@ -182,6 +182,8 @@ def cheapest_of(fleets: Sequence[Fleet], offers: Iterable[Offer]) -> Cost | None
 
 def with_token_prices(cost: Cost, load: Load, at_load: float | None, at_saturation: float | None) -> Cost:
     """Return a cost with what tokens cost at two rates of requests; None where nobody knows the rate. [1/s]."""
+    if not at_load and not at_saturation:
+        return cost  # which has none of its own
     return replace(
         cost,
         at_load=token_prices(cost.usd_per_hour, load, at_load),

@@ -5,7 +5,7 @@ from typing import Final
 
 from service.engine.arithmetic import GIB
 from service.engine.fleet.deployments import Deployment
-from service.engine.fleet.planned import planned
+from service.engine.fleet.planned import CERTAINLY_HELD, planned
 from service.engine.inputs import EngineSettings
 from service.engine.memory.plan import MemoryPlan, pool_error_bytes
 
@@ -24,7 +24,8 @@ class SafeSettings:
 def safe_settings(deployment: Deployment) -> SafeSettings:
     """Return the settings with which the engine starts though its pool is as small as the ledger's error allows."""
     plan, stated = deployment.plan, deployment.resolved.stated
-    smallest = _with_pool(deployment, max(plan.memory.kv_cache_bytes - pool_error_bytes(plan), 1))
+    pool_bytes = max(plan.memory.kv_cache_bytes - pool_error_bytes(plan), 1)
+    smallest = plan if _is_ample(plan, pool_bytes) else _with_pool(deployment, pool_bytes)
     longest = smallest.kv_cache.estimated_max_model_len
     settings, notes = plan.settings, []
     if longest < settings.max_model_len:
@@ -46,20 +47,33 @@ def safe_settings(deployment: Deployment) -> SafeSettings:
     return SafeSettings(settings=settings, notes=tuple(notes))
 
 
+def _is_ample(plan: MemoryPlan, pool_bytes: int) -> bool:
+    """Return whether half the pool holds the longest context with room to spare, and the smallest is no less."""
+    is_held = plan.kv_cache.max_concurrency > CERTAINLY_HELD and 2 * pool_bytes >= plan.memory.kv_cache_bytes
+    return is_held and not _has_states(plan)
+
+
+def _has_states(plan: MemoryPlan) -> bool:
+    return any(mixer.is_recurrent for mixer in plan.model.architecture.mixers)
+
+
 def _with_pool(deployment: Deployment, pool_bytes: int) -> MemoryPlan:
     """Return the plan of the same settings with a pool of this size."""
     plan = deployment.plan
-    settings = replace(deployment.resolved.settings, kv_cache_memory_bytes=pool_bytes)
-    settings = replace(settings, max_model_len=plan.settings.max_model_len, max_num_seqs=plan.settings.max_num_seqs)
+    settings = replace(
+        deployment.resolved.settings,
+        kv_cache_memory_bytes=pool_bytes,
+        max_model_len=plan.settings.max_model_len,
+        max_num_seqs=plan.settings.max_num_seqs,
+    )
     resolved = replace(deployment.resolved, settings=settings, shorten_to_fit=False)
     return planned(resolved, plan.layout, deployment.load.input_tokens, deployment.load.output_tokens)
 
 
 def _most_seqs(plan: MemoryPlan, smallest: MemoryPlan) -> int:
     """Return the largest `max_num_seqs` that the engine starts with, up to the one that was sized."""
-    has_states = any(mixer.is_recurrent for mixer in plan.model.architecture.mixers)
     most = plan.rules.serving_engine.command_line.most_sequences(
-        plan.settings.max_num_batched_tokens, smallest.kv_cache.num_gpu_blocks if has_states else None
+        plan.settings.max_num_batched_tokens, smallest.kv_cache.num_gpu_blocks if _has_states(plan) else None
     )
     return plan.settings.max_num_seqs if most is None else min(plan.settings.max_num_seqs, most)
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final, Generic, TypeVar, cast
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_for
-from service.engine.fleet.alike import Search, found_alike, noted
+from service.engine.fleet.alike import Search, found_alike, searched_alike
 from service.engine.fleet.questions import Objective, SizeQuestion
 
 Outcome = TypeVar("Outcome")
@@ -76,10 +76,8 @@ def _found_alike(
     """Return what a search finds, taking note of the users for whom it does; a merit alone is told of other loads."""
     look = cast("Search", search)
     if isinstance(way, tuple):  # of `better`, which reads no more than how good it is
-        return cast("Outcome", found_alike(question, (way, at_most), look, aim))
-    outcome = look(aim)
-    noted(question, outcome, aim)
-    return cast("Outcome", outcome)
+        return cast("Outcome", found_alike(question, way, at_most, look, aim))
+    return cast("Outcome", searched_alike(question, way, look, aim))
 
 
 def recalled(

@@ -10,7 +10,7 @@
 Copies of a dense model are replicas, which are counted outside. What is stated is kept, and is not searched.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -52,6 +52,12 @@ class Space:
         """Collect what every search asks."""
         object.__setattr__(self, "layouts", (*self.usual, *self.unusual))
         object.__setattr__(self, "sizes", tuple(dict.fromkeys(layout.gpus_per_replica for layout in self.layouts)))
+
+    def of_sizes(self, sizes: Container[int]) -> Iterator[tuple[int, Layout]]:
+        """Yield the layouts of so many GPUs, each with its place among all."""
+        for index, layout in enumerate(self.layouts):
+            if layout.gpus_per_replica in sizes:
+                yield index, layout
 
     @property
     def splitting(self) -> tuple[Layout, ...]:

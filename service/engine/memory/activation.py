@@ -196,6 +196,7 @@ def _expanded_latent_elements(architecture: Architecture, tensor_parallel_size: 
     return max((mixer.live(tensor_parallel_size).expanded_per_token for mixer in architecture.mixers), default=0)
 
 
+@derived(64)
 def alike_in_memory(architecture: Architecture, settings: EngineSettings) -> EngineSettings:
     """Return settings with the same ledger: the context served counts where latents are expanded, or keys selected."""
     is_served_held = _expanded_latent_elements(architecture, 1) or _smallest_compress_ratio(architecture) is not None

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
+from service.engine.arithmetic import fitting
 from service.engine.engines.device import device_of
 from service.engine.engines.measured_here import memory_of
 from service.engine.engines.rules import EngineRules
@@ -14,7 +15,7 @@ from service.engine.memory.activation import alike_in_memory
 from service.engine.memory.cache_shape import CacheShape, shape_of
 from service.engine.memory.ledger import memory_per_gpu
 from service.engine.memory.plan import keeps_separate_pools, rank_weight_bytes
-from service.engine.memory.shared_pool import in_flight_tokens, requests_held
+from service.engine.memory.shared_pool import in_flight_tokens, requests_held, taken
 from service.engine.patience import go_on
 
 MOST_SETTINGS: Final = 64  # of one model, but for how many may run
@@ -45,16 +46,16 @@ def requests_in_cache(
     key = (checkpoint, gpu, layout, alike_in_memory(architecture, settings), rules)
     pools = cast("Kept[int]", model.derived.by("pools", MOST_SETTINGS).get_or(key, lambda: Kept[int](MOST_POOLS)))
 
+    steady, peak = taken(shape, settings, max(context_tokens, 1), in_flight)
+
     def held(max_num_seqs: int) -> int:
-        changed = replace(settings, max_num_seqs=max_num_seqs)
-        blocks = pools.get_or(max_num_seqs, lambda: _blocks(model, checkpoint, gpu, layout, changed, rules))
-        return requests_held(
-            shape,
-            settings=changed,
-            num_gpu_blocks=blocks,
-            context_tokens=max(context_tokens, 1),
-            in_flight_tokens=in_flight,
-        )
+        if not steady:  # nothing is kept of a request: slots alone count
+            return max_num_seqs
+
+        def blocks() -> int:
+            return _blocks(model, checkpoint, gpu, layout, replace(settings, max_num_seqs=max_num_seqs), rules)
+
+        return fitting(pools.get_or(max_num_seqs, blocks) - 1, peak, steady)
 
     return held
 

@@ -13,7 +13,6 @@ from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.layers import Architecture, DraftHead
 from service.engine.memory.activation import alike_in_memory
 from service.engine.memory.adapters import adapter_bytes
-from service.engine.memory.cache_shape import shape_of
 from service.engine.memory.drafts import draft_of
 from service.engine.memory.ledger import memory_per_gpu
 from service.engine.memory.results import KvCache, MemoryPerGpu, ModelWeights
@@ -24,7 +23,7 @@ from service.engine.memory.separate_pools import (
     separate_pools,
 )
 from service.engine.memory.share import with_own_share
-from service.engine.memory.shared_pool import Growing, in_flight_tokens, plan_kv_cache, requests_held
+from service.engine.memory.shared_pool import Growing, SharedPool, in_flight_tokens, requests_held, shared_pool
 from service.engine.memory.weights import num_active_parameters, num_parameters, rank_weights
 from service.engine.patience import go_on
 
@@ -193,24 +192,21 @@ class _Pool:
                 input_tokens=input_tokens,
                 output_tokens=output_tokens,
             )
-        return plan_kv_cache(
-            self.architecture,
-            layout=self.layout,
-            settings=settings,
-            available_bytes=self.available_bytes,
-            input_tokens=input_tokens,
-            output_tokens=output_tokens,
-            device=self.device,
-        )
+        return self._shared(settings).cache(input_tokens + output_tokens)
+
+    def _shared(self, settings: EngineSettings) -> SharedPool:
+        return shared_pool(self.architecture, self.layout, settings, self.available_bytes, self.device)
 
     def growth(self, settings: EngineSettings) -> Growing:
         """Return how blocks fill as a request grows."""
         if self.is_separate:
             return separate_pools(self.architecture, self.layout, settings, self.available_bytes)
-        return shape_of(self.architecture, self.layout, settings, self.device)
+        return self._shared(settings).shape
 
     def requests_held(self, settings: EngineSettings, kv_cache: KvCache, context_tokens: int) -> int:
         """Return how many requests of this context the pool holds at once."""
+        if not self.is_separate:
+            return self._shared(settings).requests_held(context_tokens)
         return requests_held(
             self.growth(settings),
             settings=settings,

@@ -1,7 +1,10 @@
 """The cache pool of one GPU: blocks, tokens and concurrency as the engine prints them at start-up."""
 
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from service.engine.arithmetic import fitting
+from service.engine.derived import derived
 from service.engine.engines.device import REFERENCE, Device
 from service.engine.engines.plans import PlanRules
 from service.engine.inputs import EngineSettings, Layout
@@ -66,21 +69,59 @@ def plan_kv_cache(
         vLLM 0.33 `v1/core/kv_cache_planning.py`, `get_kv_cache_capacity` in `v1/core/kv_cache_utils.py`; 0.20.1
         `v1/core/kv_cache_utils.py` (`_report_kv_cache_config`).
     """
+    pool = shared_pool(architecture, layout, settings, available_bytes, device)
+    return pool.cache(input_tokens + output_tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SharedPool:
+    """A pool of blocks under an engine's settings; what its requests are long is not known yet."""
+
+    shape: CacheShape
+    whole: CacheShape  # of a replica on one GPU
+    settings: EngineSettings
+    in_flight_tokens: int
+    empty: KvCache
+
+    def cache(self, context_tokens: int) -> KvCache:
+        """Return the pool, with what a request of this context takes of it."""
+        asked = min(max(context_tokens, 1) + reserved_tokens(self.settings), self.settings.max_model_len)
+        blocks = self.shape.blocks_per_request(asked, self.in_flight_tokens)
+        of_whole = blocks if self.whole is self.shape else self.whole.blocks_per_request(asked, self.in_flight_tokens)
+        return replace(
+            self.empty,
+            bytes_per_request=of_whole * self.whole.bytes_per_block,
+            bytes_per_request_per_gpu=blocks * self.shape.bytes_per_block,
+        )
+
+    def requests_held(self, context_tokens: int) -> int:
+        """Return how many requests of this context the pool holds at once."""
+        return requests_held(
+            self.shape,
+            settings=self.settings,
+            num_gpu_blocks=self.empty.num_gpu_blocks,
+            context_tokens=context_tokens,
+            in_flight_tokens=self.in_flight_tokens,
+        )
+
+
+@derived(256)
+def shared_pool(
+    architecture: Architecture, layout: Layout, settings: EngineSettings, available_bytes: int, device: Device
+) -> SharedPool:
+    """Return the pool of one GPU, as `plan_kv_cache` does, for requests of any lengths."""
     shape = shape_of(architecture, layout, settings, device)
-    whole = shape_of(architecture, Layout(), settings, device)
     in_flight = in_flight_tokens(settings, layout, device.plan)
-    asked_tokens = min(max(input_tokens + output_tokens, 1) + reserved_tokens(settings), settings.max_model_len)
     per_longest = shape.blocks_per_request(settings.max_model_len, in_flight)
     num_blocks = available_bytes // shape.bytes_per_block if shape.bytes_per_block else 1
     concurrency = num_blocks / per_longest if per_longest else 0.0
-    asked = shape.blocks_per_request(asked_tokens, in_flight)
-    return KvCache(
+    empty = KvCache(
         bytes_per_token=shape.bytes_per_token or shape.bytes_per_token_within_windows,
         bytes_per_token_within_windows=shape.bytes_per_token_within_windows,
         bytes_per_token_per_gpu=shape.bytes_per_token_per_gpu,
         state_bytes_per_request=shape.state_bytes_per_request,
-        bytes_per_request=whole.blocks_per_request(asked_tokens, in_flight) * whole.bytes_per_block,
-        bytes_per_request_per_gpu=asked * shape.bytes_per_block,
+        bytes_per_request=0,
+        bytes_per_request_per_gpu=0,
         block_size=shape.block_size,
         bytes_per_block=shape.bytes_per_block,
         num_gpu_blocks=num_blocks,
@@ -90,6 +131,13 @@ def plan_kv_cache(
         max_concurrency=concurrency,
         estimated_max_model_len=longest_fitting(shape, settings.max_model_len, in_flight, num_blocks - 1),
         groups=tuple(_described(group, settings.max_model_len, in_flight) for group in shape.groups),
+    )
+    return SharedPool(
+        shape=shape,
+        whole=shape_of(architecture, Layout(), settings, device),
+        settings=settings,
+        in_flight_tokens=in_flight,
+        empty=empty,
     )
 
 
@@ -136,15 +184,14 @@ def requests_held(
     >>> requests_held(pools, settings=settings, num_gpu_blocks=100_000, context_tokens=1_000, in_flight_tokens=0)
     9
     """
+    steady, peak = taken(shape, settings, context_tokens, in_flight_tokens)
+    return fitting(num_gpu_blocks - 1, peak, steady) if steady else settings.max_num_seqs
+
+
+def taken(shape: Growing, settings: EngineSettings, context_tokens: int, in_flight_tokens: int) -> tuple[int, int]:
+    """Return the blocks of a request between steps, and those of the one that has all tokens in flight. [blocks]."""
     context_tokens = max(context_tokens, min(context_tokens + reserved_tokens(settings), settings.max_model_len))
-    steady = shape.blocks_per_request(context_tokens, 0)
-    if not steady:
-        return settings.max_num_seqs
-    peak = shape.blocks_per_request(context_tokens, in_flight_tokens)
-    usable = num_gpu_blocks - 1
-    if peak > usable:
-        return 0
-    return 1 + (usable - peak) // steady
+    return shape.blocks_per_request(context_tokens, 0), shape.blocks_per_request(context_tokens, in_flight_tokens)
 
 
 def longest_fitting(shape: Growing, longest: int, in_flight: int, usable_blocks: int) -> int:

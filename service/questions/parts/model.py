@@ -96,4 +96,4 @@ class PastedModel(NamedModel):
         if self.model is not None:
             detail = "model and model_config were both stated"
             raise RefusalError("invalid-request", detail, Fault("model", detail, ACCEPTED))
-        return sources.pasted_models.model(self.pasted_config, self.weight_bytes, self.num_parameters)
+        return sources.pasted_model(self.pasted_config, self.weight_bytes, self.num_parameters)

@@ -47,3 +47,14 @@ def test_a_search_that_is_refused_forgets_nothing_that_was_noted(plain: SizeQues
     with pytest.raises(EngineError):
         better(refused, (inf, inf))
     assert (alike.fewest, alike.most) == (3, 9)
+
+
+def test_what_others_enclose_is_what_a_search_would_find(plain: SizeQuestion) -> None:
+    """Users and lengths in no order: the later ones stand between earlier ones; those that take no note are searched."""
+    for number in range(60):
+        users, tokens, than = 1 + 37 * number % 120, 200 + 1_009 * number % 4_000, ((inf, inf), (4.0, 0.0))[number % 2]
+        load = replace(plain.load, concurrent_requests=users, input_tokens=tokens)
+        alike = Alike()
+        merit = better(replace(plain, load=replace(load, alike=alike)), than)
+        assert alike.fewest <= users <= alike.most
+        assert merit == better(replace(plain, load=load), than)
