@@ -213,6 +213,11 @@ def _converted(engine: EngineName, row: Complete[Values], entry: _Rules) -> Engi
     )
 
 
+def rules_versions(engine: EngineName) -> tuple[str, ...]:
+    """Return the names of an engine's rows, the oldest first."""
+    return tuple(row.name for row in tables()[engine].rows)
+
+
 def rules_for(engine: EngineName, engine_version: str | None = None) -> EngineRules:
     """Return the rules of an engine version; without one those of the row that says it speaks then.
 

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from math import inf
-from typing import Literal
+from typing import Final, Literal
 
 from service.engine.derived import Derived
 
 EngineName = Literal["vllm", "sglang", "tensorrt-llm"]
 KvCacheDtype = Literal["auto", "bf16", "fp16", "fp8"]
+StateDtype = Literal["auto", "float32", "float16", "bfloat16"]
+NAMED_STATE_DTYPES: Final[tuple[StateDtype, ...]] = ("float32", "float16", "bfloat16")
 SpeculativeMethod = Literal["mtp", "eagle", "eagle3", "ngram"]
 Phase = Literal["both", "prefill", "decode"]
 Arrival = Literal["steady", "burst", "poisson"]
@@ -108,6 +110,8 @@ class EngineSettings:
     num_speculative_tokens: int = 0  # drafted per step
     speculative_method: SpeculativeMethod | None = None  # who drafts them; None: no layer of its own
     swa_full_tokens_ratio: float | None = None  # SGLang: slots of windowed layers to those of full ones [fraction]
+    mamba_cache_dtype: StateDtype = "auto"  # of recurrent states, matrices and convolutions
+    mamba_ssm_cache_dtype: StateDtype = "auto"  # of their matrices alone
 
 
 @dataclass(slots=True)

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from threading import Lock, Timer
 from typing import IO, Any, Final
 
@@ -44,7 +43,7 @@ class Builder:
         with self._lock:
             self._stay()
             try:
-                return from_message(self._asked(asdict(kernels)))
+                return from_message(self._asked(kernels.asked()))
             except (OSError, ValueError):
                 self._end()
         return self._library.build(kernels)

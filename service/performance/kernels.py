@@ -36,16 +36,17 @@ def kernels_of(key: Deployed) -> Kernels:
         raise NotMeasuredError(f"no kernels were measured on {key.gpu.id}")
     if not key.model.config_json:
         raise NotMeasuredError("the model's config is not known")
+    engine = key.rules.serving_engine.kernels_like(key.checkpoint.quantization.scheme, key.gpu.architecture)
     return Kernels(
         config_json=_config_as_measured(key.model),
         system=system,
         layout=key.layout,
-        engine=key.rules.engine,
+        engine=engine,
         modes=tuple(
             quantization_modes(
                 key.checkpoint.quantization,
                 key.gpu,
-                key.rules.engine,
+                engine,
                 key.kv_cache_dtype,
                 has_latents=_has_latents(key.model),
             )

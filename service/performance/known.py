@@ -172,12 +172,14 @@ def better_known(times: Times, known: Knowledge) -> list[Times]:
 
 
 def _stand_in(key: Deployed, measured: StepTables) -> str:
-    """Return which kernels stand in for a format whose own were not measured on a GPU; nothing where they were."""
+    """Return which kernels stand in for the engine's, or for a format's on a GPU; nothing where they were measured."""
+    kernels, own = kernels_of(key), key.rules.engine
+    engine = "" if kernels.engine == own else f"the kernels that {own} runs here were measured with {kernels.engine}"
     if not measured.place:
-        return ""
-    modes = kernels_of(key).modes[measured.place]
-    named = ", ".join(f"{name} {mode}" for name, mode in modes.items())
-    return f"{key.checkpoint.quantization.scheme} was not measured on {key.gpu.id}; kernels of {named} stand in"
+        return engine
+    named = ", ".join(f"{name} {mode}" for name, mode in kernels.modes[measured.place].items())
+    unmeasured = f"{key.checkpoint.quantization.scheme} was not measured on {key.gpu.id}; kernels of {named} stand in"
+    return "; ".join(filter(None, (engine, unmeasured)))
 
 
 def estimated_step_tables(key: Deployed) -> StepTables:

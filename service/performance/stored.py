@@ -11,7 +11,7 @@ import os
 import tempfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -44,10 +44,14 @@ class Kernels:
     engine: EngineName
     modes: tuple[Mapping[str, str], ...]  # quantization modes of the library, the most faithful first
 
+    def asked(self) -> dict[str, Any]:
+        """Return everything as plain values, by name, without what a layout derives from its own sizes."""
+        layout = {each.name: getattr(self.layout, each.name) for each in fields(self.layout) if each.init}
+        return {each.name: getattr(self, each.name) for each in fields(self)} | {"layout": layout}
+
     def key(self) -> str:
         """Return the hash of everything, the library's version and the knots of the tables included."""
-        asked = {each.name: getattr(self, each.name) for each in fields(self)} | {"layout": asdict(self.layout)}
-        parts = [FORMAT, _library_version(), asked, REQUESTS, CONTEXTS, TOKENS, ATTENDED]
+        parts = [FORMAT, _library_version(), self.asked(), REQUESTS, CONTEXTS, TOKENS, ATTENDED]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=dict).encode()).hexdigest()
 
 

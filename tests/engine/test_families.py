@@ -167,6 +167,20 @@ def test_parameters_equal_what_the_publisher_prints(config: dict[str, Any], expe
     assert num_parameters(parse_architecture(config)) == expected, printed
 
 
+def test_step_3_vl_is_qwen_3_8b_behind_the_tower_of_step_3_7() -> None:
+    """huggingface.co/stepfun-ai/Step3-VL-10B: 10B parameters, a Perception Encoder of 1.8B and Qwen3-8B of 8.19B."""
+    text = {
+        "architectures": ["Qwen3ForCausalLM"], "hidden_size": 4096, "num_hidden_layers": 36, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 12288, "vocab_size": 151936,
+        "max_position_embeddings": 65536,
+    }  # fmt: skip
+    vision = {"width": 1536, "layers": 47, "heads": 16, "patch_size": 14, "image_size": 728}
+    model = {"architectures": ["StepVLForConditionalGeneration"], "text_config": text, "vision_config": vision}
+
+    assert num_parameters(parse_architecture(text)) / 1e9 == pytest.approx(8.19, rel=0.001)
+    assert num_parameters(parse_architecture(model)) / 1e9 == pytest.approx(10, rel=0.03)
+
+
 def test_sparse_latents_are_packed_unless_the_checkpoint_itself_is_fp8() -> None:
     # vLLM 0.33 on H100: 656 bytes with scales (fp8_ds_mla) when asked for fp8, 576 when GLM-5-NVFP4 declares it.
     config = {

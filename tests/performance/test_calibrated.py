@@ -12,6 +12,7 @@ from service.performance.fitted import generation_of, row_for
 from service.performance.known import MEASURED, kernel_class
 from service.performance.tables import Factors, StepTables, TabledSteps, calibrated
 from service.performance.timers import hides_host
+from tests.conftest import shared_timers
 
 HOST_S = 1e-4  # for each request
 KERNELS_S = 0.01
@@ -97,3 +98,24 @@ def test_a_class_that_nobody_measured_dealt_out_is_taken_as_split() -> None:
     assert dealt is split
     assert own.kernels == "experts-fp8-block-spread"
     assert row_for(MEASURED, "vllm", "vllm-0.33", "hopper", "experts-fp8-block").kernels == "experts-fp8-block"
+
+
+def test_whose_kernels_stand_in_is_said(catalog: Snapshot) -> None:
+    model, gpu = catalog.model("gpt-oss-120b"), catalog.gpu("h200-sxm-141gb")
+    notes = {}
+    for engine in ("sglang", "vllm"):
+        plan = plan_replica(model, gpu, Layout(tensor_parallel_size=2), StatedSettings(), rules_for(engine))
+        timing = shared_timers().timer(deployed(plan))
+        assert timing is not None
+        notes[engine] = timing.basis.note
+
+    assert notes == {"sglang": "the kernels that sglang runs here were measured with vllm", "vllm": ""}
+
+
+def test_a_version_without_runs_of_a_class_has_the_constants_of_the_one_before_it() -> None:
+    """InferenceX of October 2025 ran TensorRT-LLM before 1.2 on Hopper; nobody published runs of 1.2 there."""
+    own, older = (
+        row_for(MEASURED, "tensorrt-llm", f"tensorrt-llm-{each}", "hopper", "dense-fp8") for each in ("1.2", "1.0")
+    )
+
+    assert own.factors == older.factors

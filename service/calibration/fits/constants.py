@@ -23,8 +23,10 @@ from service.calibration.fits.judged import (
     times_off,
 )
 from service.calibration.fits.serving import ANY, Case, Key, cases_of, overall, teaches, typical
+from service.calibration.logs.engines import LOGS
 from service.calibration.logs.rows import rows_at_hand, without_copies
 from service.calibration.serving import Measured, Run, resolve_run
+from service.catalog.engine_rules import rules_versions
 from service.catalog.snapshot import Snapshot
 from service.performance.fitted import BESIDE, SPREAD
 from service.performance.known import MEASURED, ROOFLINE
@@ -159,12 +161,42 @@ def _rows(basis: str, outcomes: Sequence[Judged], today: date) -> list[dict[str,
         for outcome in outcomes
         if outcome.runs
     ]
+    rows += _stand_ins(rows)
     for engine in sorted({key[1] for key in factors}):
         key, own = (basis, engine, ANY, ANY, ANY), [outcome for outcome in outcomes if outcome.key[1] == engine]
         rows.append(_row(key, typical(factors, engine), 0, (), _errors_of_others(own), today))
     rows.sort(key=_specific_first)
     everything = (basis, ANY, ANY, ANY, ANY)
     return [*rows, _row(everything, overall(factors), 0, (), _errors_of_others(outcomes), today)]
+
+
+def _stand_ins(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows for classes that a version has no runs of: the constants of the newest version before it.
+
+    None cross over from engines that were built ahead, whose kernels and executor were others.
+    """
+    own = {_place(row) for row in rows}
+    added = {
+        _place(stand_in): stand_in
+        for row in rows  # older versions first
+        for stand_in in ({**row, "rules_versions": version} for version in _later_versions(row))
+    }
+    return [stand_in for place, stand_in in added.items() if place not in own]
+
+
+def _place(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(row[name] for name in ("basis", "engine", "rules_versions", "gpu_architecture", "kernels"))
+
+
+def _later_versions(row: Mapping[str, Any]) -> Sequence[str]:
+    """Return the versions after a row's, of an engine with rows by version; none after one that was built ahead."""
+    engine, version = row["engine"], row["rules_versions"]
+    if version == ANY:
+        return ()
+    names = rules_versions(engine)
+    built = LOGS[engine].last_built_version
+    place = names.index(version)
+    return () if built is not None and place <= names.index(f"{engine}-{built}") else names[place + 1 :]
 
 
 def _specific_first(row: Mapping[str, Any]) -> list[bool]:

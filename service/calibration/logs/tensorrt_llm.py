@@ -5,6 +5,8 @@ from typing import Final
 
 from service.calibration.logs.rows import EngineLog, Row
 
+# Upload times at pypi.org/project/tensorrt-llm of versions with times of their own; MLPerf ran release candidates.
+FIRST_DAYS: Final = (("2026-03-12", "1.2"), ("2025-06-25", "1.0"))
 FIRST_DAY_OF_0_20: Final = "2025-06-01"
 ENGINE_SIZE: Final = re.compile(r"Loaded engine size: (\d+) MiB")
 EXECUTION_CONTEXT: Final = re.compile(r"([\d.]+) MiB for execution context")
@@ -15,6 +17,15 @@ MIB_PER_GIB: Final = 1024
 def unstated_version(row: Row) -> str | None:
     """Return a version of the years before 0.20 where the date is of them."""
     return "0.14" if str(row.get("date")) < FIRST_DAY_OF_0_20 else None
+
+
+def newest_of_day(day: str) -> str | None:
+    """Return the newest version of a day or a month; None before any, or of a year alone.
+
+    >>> newest_of_day("2025-09"), newest_of_day("2026-04"), newest_of_day("2024")
+    ('1.0', '1.2', None)
+    """
+    return next((version for first, version in FIRST_DAYS if len(day) > len("2026") and day >= first), None)
 
 
 def engine_gib(row: Row) -> float | None:
@@ -41,6 +52,7 @@ def _quote(row: Row) -> str:
 LOG: Final = EngineLog(
     engine="tensorrt-llm",
     unstated_version=unstated_version,
+    newest_of_day=newest_of_day,
     keeps_fp8_cache=True,
     last_built_version="0.20",
     is_fitted_by_version=True,

@@ -1,7 +1,7 @@
 """Reads what somebody calls a GPU: an id, what a driver prints, a name of marketing, several of them, an instance."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -9,6 +9,7 @@ from rapidfuzz import fuzz, process
 
 from service.catalog.entries import GpuEntry
 from service.catalog.errors import NotInCatalogError
+from service.catalog.names.counts import counts, uncounted
 from service.catalog.names.instances import Instance, instance_key
 from service.catalog.names.likeness import MAKER_OF, MOST_COMPARED, likeness, misspelt
 from service.catalog.names.schemes import spelled
@@ -18,6 +19,7 @@ from service.catalog.names.words import plain
 MOST_NEIGHBOURS: Final = 3
 LIKE_A_TYPE: Final = 80.0  # from which a name is a misspelt instance type [per cent]
 LEAST_SCORE: Final = 30.0  # below it a neighbour confuses more than it helps [per cent]
+FOR_MEMORY: Final = 5.0  # given to a neighbour with the memory that was said [per cent]
 MOST_COUNTED: Final = 100_000
 PART: Final = "no engine spreads a model over slices, and what a slice leaves of its GPU is not known; size the whole"
 SAME_MEMORY: Final = 0.02  # how far a name's gigabytes may be from the driver's figure [fraction]
@@ -32,28 +34,19 @@ NOISE: Final = frozenset(MAKERS.split())
 MODULES = "sxm sxm2 sxm3 sxm4 sxm5 sxm6 nvlink oam ac vf hgx hbm3 hbm3e gddr6 gddr6x gddr7"
 FURTHER: Final = frozenset(MODULES.split())
 SAME_WORDS: Final[Mapping[str, str]] = {"wk": "workstation", "ws": "workstation", "se": "server", "maxq": "max-q"}
-NUMBERS: Final[Mapping[str, int]] = {
-    "single": 1, "one": 1, "dual": 2, "two": 2, "quad": 4, "four": 4, "eight": 8, "octa": 8,
-}  # fmt: skip
-GPUS_OF_SYSTEM: Final = 8  # of a DGX of separate GPUs, by NVIDIA's data sheets
 
 TIMES: Final = "\u00d7"
 LABEL: Final = re.compile(r"^(?:(?:nvidia|amd)\.com/[a-z.-]+|gres/gpu|gpu)\s*[=:]\s*(?=[a-z])")
-DRIVER: Final = re.compile("^gpu \\d+:\\s*|\\s*\\(uuid:[^)]*\\)|\\((?:r|tm|c)\\)|[\u00ae\u2122\u00a9]")
+DRIVER: Final = re.compile(
+    "^(?:a|an|the|my) (?=.)|^gpu \\d+:\\s*|\\s*\\(uuid:[^)]*\\)|\\((?:r|tm|c)\\)|[\u00ae\u2122\u00a9]"
+)
 MEMORY: Final = re.compile(r"(?<![a-z0-9.])([0-9]{1,6}) ?(gib|gb|g|mib|mb)(?![a-z0-9])")
 # As `lspci` writes it: class, maker, chip, and the card in the last brackets; with `-nn` its numbers behind them.
 BUS: Final = re.compile(
     r".*(?:controller|accelerators?|co-processor)\b.*\[(?![0-9a-f]{4}:)([^\[\]]+)\]"
     r"(?: \[[0-9a-f]{4}:[0-9a-f]{4}\])?(?: \(rev [0-9a-f]+\))?"
 )
-SLICE: Final = re.compile(r"[ _-]*(?:\bmig[ _-]*)?(?:(?<=[ _-])|\b)[1-7]g\.[0-9]{1,3}gb(?:\+me)?\b.*")
-BEFORE: Final = re.compile(r"(?:gpu[-_])?([0-9]{1,6})[ _-]*[x*][ _-]*(.+)")
-BEHIND: Final = re.compile(
-    r"(.+?)[ _(-]+[x*] ?([0-9]{1,6})\)?|(.+?)[ _-]+([0-9]{1,6})[ -]?(?:x|gpus?)|(.+?): ?([0-9]{1,6})"
-)
-TIGHT: Final = re.compile(r"(.+?)[x*]([0-9]{1,3})")
-SPACED: Final = re.compile(r"([0-9]{1,3}) (.+?)")
-SYSTEM: Final = re.compile(r"(?:nvidia )?dgx[ _-](.+)")
+SLICE: Final = re.compile(r"-[0-9]{1,2}[acq]$|[ _-]*(?:\bmig[ _-]*)?(?:(?<=[ _-])|\b)[1-7]g\.[0-9]{1,3}gb(?:\+me)?\b.*")
 WORD: Final = re.compile(r"[a-z0-9]+(?:\.[0-9]+)?")
 JOINED: Final = re.compile(
     r"(rtx|gtx|gddr|pro)([0-9]+)([a-z]*)|([0-9]{4})(ti|super|ada|d)|(gaudi)([0-9])|([abhpv][0-9]{2,3})(nvl|sxm[0-9]?|pcie)"
@@ -99,7 +92,7 @@ class GpuNames:
         whole = SLICE.sub("", key)
         if whole != key:
             raise NotInCatalogError(
-                "gpu", name[:100], self._wholes(whole), why=f"{name[:100]!r} is a MIG slice: {PART}"
+                "gpu", name[:100], self._wholes(whole), why=f"{name[:100]!r} is a MIG slice or a virtual GPU: {PART}"
             )
         reading = self._of_instance(name) or self._of_scheme(name) or self._counted(_cleaned(key))
         if reading is None:
@@ -151,7 +144,7 @@ class GpuNames:
         single = self._single(key)
         if single is not None:
             return single
-        for count, rest in _counts(key):
+        for count, rest in counts(key):
             known = self._single(rest) or self._of_instance(rest) or self._of_scheme(rest)
             reading = known if 1 <= count <= MOST_COUNTED else None
             if reading is not None:
@@ -204,6 +197,24 @@ class GpuNames:
         family = [name for name in self.instances if name.startswith((f"{key}.", f"{key}-"))]
         if family:
             return tuple(self.instances[name].instance_type for name in sorted(family)[:MOST_NEIGHBOURS])
+        typed = misspelt(key, self.exact)
+        types = () if typed else self._types(key)
+        if types:
+            return types
+        said = _said(uncounted(_cleaned(key)))
+        asked = said.words
+        makers = {MAKER_OF[word] for word in WORD.findall(key) if word in MAKER_OF}
+        scores = {
+            gpu_id: max(likeness(asked, name.words) + self._for_memory(gpu_id, name, said) for name in names)
+            for gpu_id, names in self.spoken.items()
+            if names and asked and (not makers or self.entries[gpu_id].vendor in makers)
+        }
+        near = sorted((each for each, score in scores.items() if score >= LEAST_SCORE), key=lambda each: -scores[each])
+        first = () if typed is None or typed not in scores else (typed,)
+        return tuple(dict.fromkeys((*first, *near)))[:MOST_NEIGHBOURS]
+
+    def _types(self, key: str) -> tuple[str, ...]:
+        """Return the instance types whose names come closest."""
         types = process.extract(
             instance_key(key)[:MOST_COMPARED],
             self.instances.keys(),
@@ -211,19 +222,11 @@ class GpuNames:
             limit=MOST_NEIGHBOURS,
             score_cutoff=LIKE_A_TYPE,
         )
-        if types:
-            return tuple(dict.fromkeys(self.instances[name].instance_type for name, _, _ in types))
-        asked = _said(_uncounted(_cleaned(key))).words
-        makers = {MAKER_OF[word] for word in WORD.findall(key) if word in MAKER_OF}
-        scores = {
-            gpu_id: max(likeness(asked, said.words) for said in names)
-            for gpu_id, names in self.spoken.items()
-            if names and asked and (not makers or self.entries[gpu_id].vendor in makers)
-        }
-        near = sorted((each for each, score in scores.items() if score >= LEAST_SCORE), key=lambda each: -scores[each])
-        typed = misspelt(key, self.exact) if near else None
-        first = () if typed is None or typed not in scores else (typed,)
-        return tuple(dict.fromkeys((*first, *near)))[:MOST_NEIGHBOURS]
+        return tuple(dict.fromkeys(self.instances[name].instance_type for name, _, _ in types))
+
+    def _for_memory(self, gpu_id: str, name: Said, said: Said) -> float:
+        """Return what is given for the memory that was said, where some was."""
+        return FOR_MEMORY if said.memory is not None and self._has_memory(gpu_id, name, said) else 0.0
 
 
 def _cleaned(key: str) -> str:
@@ -231,32 +234,6 @@ def _cleaned(key: str) -> str:
     on_bus = BUS.fullmatch(key)
     named = on_bus[1] if on_bus else key
     return LABEL.sub("", DRIVER.sub("", named.replace(TIMES, "x"))).strip()
-
-
-def _counts(key: str) -> Iterator[tuple[int, str]]:
-    """Yield how many a name may count, and of what; the plainest way of counting first."""
-    before = BEFORE.fullmatch(key)
-    if before:
-        yield int(before[1]), before[2]
-    behind = BEHIND.fullmatch(key)
-    if behind:
-        count = behind[2] or behind[4] or behind[6]
-        yield int(count), behind[1] or behind[3] or behind[5]
-    first, _, rest = key.partition(" ")
-    if first in NUMBERS:
-        yield NUMBERS[first], rest
-    system = SYSTEM.fullmatch(key)
-    if system:
-        yield GPUS_OF_SYSTEM, system[1]
-    for pattern, count_at, rest_at in ((TIGHT, 2, 1), (SPACED, 1, 2)):
-        counted = pattern.fullmatch(key)
-        if counted:
-            yield int(counted[count_at]), counted[rest_at]
-            yield int(counted[count_at]), counted[rest_at].removesuffix("s")
-
-
-def _uncounted(key: str) -> str:
-    return next((rest for _, rest in _counts(key)), key)
 
 
 def _said(text: str) -> Said:

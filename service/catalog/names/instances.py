@@ -34,7 +34,10 @@ UNPRICED: Final[tuple[Instance, ...]] = tuple(
         "h200-sxm-141gb": {
             "HOPPER_141": 1, "p5e.48xlarge": 8, "gpu-h200x1-141gb": 1, "gpu-h200x8-1128gb": 8, "gd-8xh200ib-i128": 8,
         },
-        "gb200-nvl72": {"p6e-gb200.36xlarge": 4, "a4x-highgpu-4g": 4, "Standard_ND128isr_NDR_GB200_v6": 4},
+        "gb200-nvl72": {
+            "p6e-gb200.36xlarge": 4, "u-p6e-gb200x36": 36, "u-p6e-gb200x72": 72, "a4x-highgpu-4g": 4,
+            "Standard_ND128isr_NDR_GB200_v6": 4,
+        },
         "gb300-nvl72": {"a4x-maxgpu-4g-metal": 4, "Standard_ND128isr_GB300_v6": 4},
         "b200-sxm-180gb": {"a4-highgpu-8g": 8, "BLACKWELL_180": 1},
         "rtx-4090": {"ADA_24": 1},

@@ -15,17 +15,22 @@ MAKER_OF: Final[Mapping[str, str]] = {
     **dict.fromkeys(("intel", "arc", "gaudi"), "intel"),
 }
 
+KEYS: Final = "1234567890 qwertyuiop asdfghjkl zxcvbnm"
+TWICE: Final = re.compile(r"([a-z])\1")
 APART: Final = re.compile(r"[^a-z0-9]+")
 MAKERS: Final = frozenset({"nvidia", "geforce", "tesla", "amd", "instinct"})
-MOST_BY_HAND: Final = 9  # letters and figures of a name that was typed, and not copied
+MOST_BY_HAND: Final = 11  # letters and figures of a name that was typed, and not copied
 BY_HAND: Final = 0.7  # from which a name is another one with a slip of the finger, by letters that stand as they should
 
 
 def misspelt(key: str, names: Mapping[str, str]) -> str | None:
     """Return what a name means that differs by a letter or two from this one; None where none is so close.
 
-    Of several as close the one as long, then the one that begins alike: 200 for 201, and not 20.
+    A letter that was hit twice is one. Of several as close the one as long, then the one that begins alike: 200 for
+    201, and not 20; then the one whose letter is beside the one that was hit.
 
+    >>> misspelt("bb200", {"gb200": "gb200-nvl72", "b200": "b200-sxm"}), misspelt("j100", {"a100": "a", "h100": "h"})
+    ('b200-sxm', 'h')
     >>> misspelt("h201", {"h20": "h20-sxm", "h200": "h200-sxm"}), misspelt("h100-pice", {"h100 pcie": "h100-pcie"})
     ('h200-sxm', 'h100-pcie')
     """
@@ -33,13 +38,23 @@ def misspelt(key: str, names: Mapping[str, str]) -> str | None:
     if len(asked) > MOST_BY_HAND:
         return None
 
-    def closeness(name: str) -> tuple[float, bool, int]:
+    def closeness(name: str) -> tuple[float, bool, int, bool]:
         plain = _letters(name)
+        if plain == TWICE.sub(r"\1", asked):
+            return 1.0, True, len(plain), True
         alike = OSA.normalized_similarity(asked, plain)
-        return alike, len(plain) == len(asked), Prefix.similarity(asked, plain)
+        return alike, len(plain) == len(asked), Prefix.similarity(asked, plain), _is_beside(asked, plain)
 
     best = max(names, key=closeness, default=None)
     return None if best is None or closeness(best)[0] < BY_HAND else names[best]
+
+
+def _is_beside(asked: str, plain: str) -> bool:
+    """Return whether every letter that differs is beside the one that was hit, in its row of keys."""
+    return len(asked) == len(plain) and all(
+        hit == meant or f"{hit}{meant}" in KEYS or f"{meant}{hit}" in KEYS
+        for hit, meant in zip(asked, plain, strict=True)
+    )
 
 
 def _letters(name: str) -> str:

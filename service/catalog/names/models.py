@@ -8,8 +8,10 @@ from service.catalog.entries import Checkpoint, ModelEntry
 from service.catalog.errors import NotInCatalogError
 from service.catalog.names.addresses import repository
 from service.catalog.names.formats import Stated, foreign_files, stated_format, without_own_edition
+from service.catalog.names.kinds import kind_of
 from service.catalog.names.nearest import Nearest, families_of
 from service.catalog.names.repositories import REPOSITORIES
+from service.catalog.names.tunes import Bases, bases_of
 from service.catalog.names.words import ACTIVE, EDITION, SIZE, plain, with_points, without_served, words_of
 from service.engine.derived import Derived, derived
 from service.engine.inputs import WeightFormat
@@ -21,6 +23,7 @@ PUBLISHERS: Final = frozenset(
 )
 # What it costs that a catalog's name says a word more; a word of no such kind is another model.
 COST_OF_SIZE, COST_OF_EDITION, COST_OF_UNTUNED = 100, 10, 1
+HALVES: Final = ("bf16", "fp16")
 NOT_THE_SAME: Final = 10_000
 MOST_CANDIDATES: Final = 8
 MOST_READ: Final = 1_024  # names, of which each catalog keeps what they mean
@@ -125,9 +128,12 @@ class ModelNames:
             raise NotInCatalogError(
                 "model", name[:100], model_ids[:MOST_CANDIDATES], why=f"{name[:100]!r} may be any of several models"
             )
-        if not model_ids:
-            raise self._refused(name, said.rest, None)
         how = f"by its words, {' '.join(said.rest)}"
+        if not model_ids:
+            what = kind_of(words_of(repo))
+            model_ids, how = () if what else self._tuned(said), "a fine-tune, by its words"
+            if not model_ids:
+                raise self._refused(name, said.rest, f"{name[:100]!r} is {what}" if what else None)
         return self._in_format(model_ids[0], said, f"{publisher}/{repo}" if publisher else None, how)
 
     def _in_format(self, model_id: str, said: Stated, hf_id: str | None, how: str) -> ModelReading:
@@ -157,6 +163,18 @@ class ModelNames:
                     costs[model_id] = min(cost, costs.get(model_id, NOT_THE_SAME))
         least = min(costs.values(), default=NOT_THE_SAME)
         return tuple(model_id for model_id, cost in costs.items() if cost == least < NOT_THE_SAME)
+
+    def _tuned(self, said: Stated) -> tuple[str, ...]:
+        """Return the one model of which a name says that it is a fine-tune.
+
+        A fine-tune of a model that is stored in few bits may be stored in as many, or in 16: its name has to say.
+        """
+        tune = self.words.bases.of(with_points(said.rest))
+        if tune is None:
+            return ()
+        model_ids = self._meant((*tune.base, *(word for word in said.rest if word in TUNED or word in UNTUNED)))
+        is_known = len(model_ids) == 1 and (said.weight_format or own_format(self.entries[model_ids[0]]) in HALVES)
+        return model_ids if is_known else ()
 
     def _joined(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the models whose names are the same but for where a word ends."""
@@ -227,6 +245,7 @@ class Spoken:
 
     spoken: Mapping[frozenset[str], tuple[str, ...]]  # the words of names: the models
     nearest: Nearest
+    bases: Bases
     joined: Mapping[str, tuple[str, ...]]  # names without a space: the models
 
 
@@ -236,12 +255,14 @@ def _spoken_names(names: ModelNames) -> Spoken:
     joined: dict[str, dict[str, None]] = {}
     for name, model_id in names.exact.items():
         joined.setdefault(_joined_words(words_of(name.rsplit("/", 1)[-1])), {})[model_id] = None
+    families = families_of(tuple(names.exact))
     return Spoken(
         spoken=spoken,
+        bases=bases_of(_ordered(names.entries, names.exact), families),
         nearest=Nearest(
             spoken=spoken,
             sorted_words=tuple(" ".join(sorted(words)) for words in spoken),
-            families=families_of(tuple(names.exact)),
+            families=families,
         ),
         joined={name: tuple(model_ids) for name, model_ids in joined.items()},
     )
@@ -256,6 +277,13 @@ def _spoken(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Mapp
         if rest:
             spoken.setdefault(frozenset(rest), {})[model_id] = None
     return {words: tuple(model_ids) for words, model_ids in spoken.items()}
+
+
+def _ordered(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Iterator[Sequence[str]]:
+    """Yield the words of every name in their order, without those of formats."""
+    for name, _ in _named(entries, exact):
+        publisher, _, repo = name.rpartition("/")
+        yield with_points(stated_format(words_of(repo), publisher).rest)
 
 
 def _named(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ from math import log2
 from typing import Final
 
 from rapidfuzz import fuzz, process
+from rapidfuzz.distance import OSA
 
 from service.catalog.names.words import ACTIVE, SIZE, words_of
 
@@ -97,7 +98,12 @@ class Nearest:
                 near = process.extractOne(word, alike, scorer=fuzz.ratio, score_cutoff=SAME_WORD)
                 if near is not None:
                     return str(near[0])
-        return None
+        return next((family for word in words for family in WELL_KNOWN if _is_slip(word, family)), None)
+
+
+def _is_slip(word: str, family: str) -> bool:
+    """Return whether a word is a family's with one letter hit wrongly, two that changed places, or the first lost."""
+    return word == family[1:] or (len(word) == len(family) and OSA.distance(word, family) == 1)
 
 
 def size_in_billions(words: Sequence[str] | frozenset[str]) -> float | None:

@@ -25,6 +25,9 @@ TOO_OLD: Final = "its compute capability is below 7.0, for which no engine here 
 OTHER_MAKER: Final = "only GPUs of NVIDIA, AMD and Intel and Gaudi are sized here"
 NOT_IN_ROCM: Final = "no engine here is built for this generation of AMD"
 NOT_GAUDI: Final = "the first Gaudi has no entry here"
+NO_TENSOR_CORES: Final = "it has no tensor cores, and no entry here"
+NO_ENTRY: Final = "it has no entry here, as its data sheet, or the memory that its driver shows, is not at hand"
+AN_ARCHITECTURE: Final = "it is an architecture; several GPUs have it"
 A_PART: Final = "the type holds a part of a GPU, and what a slice leaves is not known; size the whole"
 
 
@@ -38,19 +41,61 @@ UNSERVED: Final = (
     Unserved(pattern=_named(r"k[248]0m?|m40|m60|p4|p2\.(?:8|16)?xlarge"), why=TOO_OLD, nearest=("t4",)),
     Unserved(pattern=_named(r"gtx ?-?(?:9[5-8]0|10[5-8]0)(?: ?-?ti)?"), why=TOO_OLD, nearest=("rtx-2080-ti",)),
     Unserved(pattern=_named(r"titan[ -]?xp?"), why=TOO_OLD, nearest=("titan-rtx",)),
+    Unserved(
+        pattern=_named(r"(?:quadro )?p(?:1000|2000|2200|4000|5000|6000)"), why=TOO_OLD, nearest=("quadro-rtx-6000",)
+    ),
+    Unserved(
+        pattern=_named(r"gtx ?-?16[56]0(?: ?-?(?:ti|super))?|t(?:400|600|1000|1200)"),
+        why=NO_TENSOR_CORES,
+        nearest=("rtx-2060", "t4"),
+    ),
+    Unserved(pattern=_named(r"b100"), why=NO_ENTRY, nearest=("b200-sxm-180gb",)),
+    Unserved(
+        pattern=_named(r"rubin(?: cpx)?|vr[23]00|r[12]00"), why=NO_ENTRY, nearest=("gb300-nvl72", "b300-sxm-288gb")
+    ),
+    Unserved(pattern=_named(r"mi4[0-9]{2}x"), why=NO_ENTRY, nearest=("mi355x",)),
+    Unserved(pattern=_named(r"mi30[08][ah]|mi308x"), why=NO_ENTRY, nearest=("mi300x",)),
+    Unserved(pattern=_named(r"orin(?: |-)?(?:nx|nano)"), why=NO_ENTRY, nearest=("jetson-agx-orin",)),
+    Unserved(
+        pattern=_named(
+            r"(?:arc )?(?:a[357][1-8]0m?|b5[78]0)|gpu max [0-9]+|gpu flex [0-9]+|max 1[15][05]0|flex 1[47]0"
+        ),
+        why=NO_ENTRY,
+        nearest=("arc-pro-b70", "arc-pro-b60"),
+    ),
+    Unserved(pattern=_named(r"gfx942"), why=AN_ARCHITECTURE, nearest=("mi300x", "mi325x")),
+    Unserved(pattern=_named(r"gfx950"), why=AN_ARCHITECTURE, nearest=("mi355x", "mi350x")),
+    Unserved(pattern=_named(r"gfx90a"), why=AN_ARCHITECTURE, nearest=("mi250x", "mi210")),
+    Unserved(pattern=_named(r"gfx1100"), why=AN_ARCHITECTURE, nearest=("rx-7900-xtx", "radeon-pro-w7900")),
+    Unserved(pattern=_named(r"gfx120[01]"), why=AN_ARCHITECTURE, nearest=("rx-9070-xt", "r9700")),
+    Unserved(pattern=_named(r"sm_?-?80"), why=AN_ARCHITECTURE, nearest=("a100-sxm-80gb", "a30")),
+    Unserved(pattern=_named(r"sm_?-?89"), why=AN_ARCHITECTURE, nearest=("l40s", "l4", "rtx-4090")),
+    Unserved(pattern=_named(r"sm_?-?90a?"), why=AN_ARCHITECTURE, nearest=("h100-sxm-80gb", "h200-sxm-141gb")),
+    Unserved(pattern=_named(r"sm_?-?100a?"), why=AN_ARCHITECTURE, nearest=("b200-sxm-180gb", "gb200-nvl72")),
+    Unserved(pattern=_named(r"sm_?-?120a?"), why=AN_ARCHITECTURE, nearest=("rtx-pro-6000-server", "rtx-5090")),
+    Unserved(
+        pattern=_named(r"radeon vii|rx ?-?(?:5[5-7]|6[4-9]|7[67])[0-9]0(?: ?-?(?:xtx?|m|s))?|rx ?-?7800 ?-?xt|v710"),
+        why=NOT_IN_ROCM,
+        nearest=("rx-7900-xt", "radeon-pro-w7900"),
+    ),
     Unserved(pattern=_named(r"dl1\.24xlarge|gaudi-?1|hl-205"), why=NOT_GAUDI, nearest=("gaudi-2",)),
     Unserved(pattern=_named(r"mi(?:50|60|100)"), why=NOT_IN_ROCM, nearest=("mi210",)),
     Unserved(pattern=_named(r"v[56]20|g4ad\.[0-9]*xlarge"), why=NOT_IN_ROCM, nearest=("radeon-pro-w7900",)),
     Unserved(pattern=_named(r"standard_nv(?:6|12|18)ad[m]?s_a10_v5"), why=A_PART, nearest=("a10",)),
     Unserved(pattern=_named(r"g6f\.[0-9]*x?large"), why=A_PART, nearest=("l4",)),
     Unserved(
-        pattern=_named(r"tpu|trn[1-3]n?|inf[12]|dl2q|trainium[0-9]?|inferentia[0-9]?|ct[0-9]l?p?-hightpu-[0-9]+t"),
+        pattern=_named(
+            r"tpu|trn[1-3]n?|inf[12]|dl2q|trainium[0-9]?|inferentia[0-9]?|ct[0-9][a-z]*-[a-z]+-[0-9]+t|tpu[0-9].*"
+        ),
         why=OTHER_MAKER,
     ),
     Unserved(pattern=_named(r"tpu[ -]?v[0-9][a-z]?|v[2-6][ep]-[0-9]+"), why=OTHER_MAKER),
     Unserved(pattern=_named(r"apple|m[1-5] ?-?(?:max|pro|ultra)|mac ?-?(?:studio|mini|book)"), why=OTHER_MAKER),
     Unserved(
-        pattern=_named(r"ascend|910[abc]?|310p|atlas|mlu[0-9]+|kunlun|hygon|mtt|groq|cerebras|sambanova|tenstorrent"),
+        pattern=_named(
+            r"ascend|910[abc]?|310p|atlas|mlu[0-9]+|kunlun|hygon|mtt|groq|cerebras|sambanova|sn[34]0l|tenstorrent|"
+            r"maia[ -]?[0-9]+|mtia|qualcomm|cloud ai 100|ai100"
+        ),
         why=OTHER_MAKER,
     ),
 )

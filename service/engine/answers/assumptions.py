@@ -203,6 +203,8 @@ def _stated_settings(stated: StatedSettings, rules: EngineRules) -> Iterator[Ass
         "enforce_eager": stated.enforce_eager or None,
         "language_model_only": stated.language_model_only or None,
         "swa_full_tokens_ratio": stated.swa_full_tokens_ratio,
+        "mamba_cache_dtype": None if stated.mamba_cache_dtype == "auto" else stated.mamba_cache_dtype,
+        "mamba_ssm_cache_dtype": None if stated.mamba_ssm_cache_dtype == "auto" else stated.mamba_ssm_cache_dtype,
     }
     for name, value in switches.items():
         if value is not None:

@@ -20,8 +20,9 @@ MemoryShare = Literal["total", "static", "free"]
 
 # What an engine may be told to do its own way, by the name of the field in a question.
 Switch = Literal[
-    "quantization", "enforce_eager", "enable_prefix_caching", "language_model_only", "swa_full_tokens_ratio"
-]
+    "quantization", "enforce_eager", "enable_prefix_caching", "language_model_only", "swa_full_tokens_ratio",
+    "mamba_cache_dtype", "mamba_ssm_cache_dtype",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +101,10 @@ class Engine(ABC):
     @abstractmethod
     def fp8_block_kernels(self) -> str:
         """Return the published kernel times that stand for dense matrices in blocks of fp8."""
+
+    def kernels_like(self, scheme: str, gpu_architecture: str) -> EngineName:  # noqa: ARG002 - of some engines
+        """Return the engine whose measured kernels are those that run a format on a generation of GPUs."""
+        return self.name
 
     @property
     def untuned_fp8_experts(self) -> frozenset[str]:

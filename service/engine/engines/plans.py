@@ -45,6 +45,8 @@ class PlanRules:
     caches_states: bool = True  # prefix caching of models with states, unless stated
     can_align_states: bool = True  # prefix caching with two states a request, on block boundaries
     exports_states: tuple[str, ...] = ("flash_kda", "mamba2", "delta")  # kernels that keep one while prefill goes on
+    state_dtypes: tuple[str, ...] = ("float32", "float16", "bfloat16")  # that `--mamba-cache-dtype` takes
+    reads_state_dtypes: bool = True  # that configs name
     hybrid_latent_tokens: int = 128  # blocks of latents beside states are whole multiples [tokens]
     # Weights in the kernels' formats.
     refines_expert_scales: bool = True  # of fp8 blocks that a rank's part does not fill
@@ -76,15 +78,17 @@ VLLM: Final = (
     _before("0.26", has_batches_in_flight=False, expert_scale_multiple=2),
     _before("0.25", drops_expert_scales=False),
     _before("0.24", workstations_run_sparse=False),
-    _before("0.22", pads_expert_values=True),
+    # Pull requests 41680, 29978 and 22928 (`config/cache.py`: `MambaDType`).
+    _before("0.22", pads_expert_values=True, state_dtypes=("float32", "float16")),
     _before("0.20.2", counts_tokens_by_blocks=True),
     # Wheels and images are built with CUDA 13, which has no Volta (pull request 39878).
     _before("0.20", first_capability=(7, 0)),
     _before("0.18", kernels_set_blocks=False),
     _before("0.17", keeps_wide_routers=False, pads_expert_values=False, leaves_towers_out=False),
     _before("0.15", can_align_states=False, flashinfer_runs_latents=False),
-    _before("0.13", reads_images_whole=False),
+    _before("0.13", reads_images_whole=False, state_dtypes=("float32",), reads_state_dtypes=False),
     _before("0.11.1", flashinfer_reads_fp8=False),
+    _before("0.10.2", state_dtypes=()),
 )
 
 

@@ -27,13 +27,25 @@ class Sglang(Engine):
     title = "SGLang"
     memory_share: MemoryShare = "static"
     has_pool_per_kind = True
-    switches: frozenset[Switch] = frozenset({"quantization", "enable_prefix_caching", "swa_full_tokens_ratio"})
+    switches: frozenset[Switch] = frozenset({
+        "quantization", "enable_prefix_caching", "swa_full_tokens_ratio", "mamba_ssm_cache_dtype",
+    })  # fmt: skip
     reserves_output = False
     reads_alone = True  # `get_next_batch_to_run` prefers prompts; --enable-mixed-chunk is off
     spreads_caches = False
     kernel_library = "sglang"
     fp8_block_kernels = "fp8_block"
+    # Its experts in mxfp4 were measured in Triton with weights upcast to bf16: 0.67 ms a layer of gpt-oss-120b with 128
+    # requests on two H200, where the triton_kernels that it picks itself take vLLM 0.33 ms.
+    # Sources: aiconfigurator-core 0.12, systems/data/h200_sxm/moe/sglang/0.5.14/moe_perf.parquet
+    # (sglang_fused_moe_triton), vllm/0.24.0 (vllm_gptossmxfp4moe_triton_oai); SGLang 0.5.10 `server_args.py`
+    # ("Detected GPT-OSS model, enabling triton_kernels MOE kernel."), `layers/quantization/mxfp4.py`.
+    upcast_experts: Final = frozenset({"hopper"})
     command_line: CommandLine = SglangCommand()
+
+    def kernels_like(self, scheme: str, gpu_architecture: str) -> EngineName:
+        """Return vLLM for experts in mxfp4, where it runs the same kernels, and others were measured."""
+        return "vllm" if scheme == "mxfp4" and gpu_architecture in self.upcast_experts else self.name
 
     def cache_bytes(self, spent: Spent, share: float, *, counts_graphs: bool) -> int:  # noqa: ARG002 - never inside
         """Return what the share leaves for the cache. [bytes].

@@ -29,6 +29,7 @@ class Vllm(Engine):
     has_pool_per_kind = False
     switches: frozenset[Switch] = frozenset({
         "quantization", "enforce_eager", "enable_prefix_caching", "language_model_only",
+        "mamba_cache_dtype", "mamba_ssm_cache_dtype",
     })  # fmt: skip
     reserves_output = False
     reads_alone = False

@@ -17,7 +17,7 @@ from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.mtp import Draft, head_of, sliding_dense
 from service.engine.families.parts.norms import on_heads
 from service.engine.families.parts.towers import blocks, seen, tower_heads, vision_part
-from service.engine.families.parts.wrappers import always
+from service.engine.families.parts.wrappers import always, named_inside
 from service.engine.layers import Architecture, DraftHead, Encoder
 
 MAX_DIGITS: Final = 9  # of a layer's number
@@ -125,4 +125,5 @@ FAMILIES: Final = (
     Family(classes=("Step3VLForConditionalGeneration",), wraps=always("Step3TextForCausalLM"), tower=_tower),
     _FROM_3_5,
     replace(_FROM_3_5, classes=("Step3p7ForConditionalGeneration",), tower=seen(_scaled_tower)),
+    Family(classes=("StepVLForConditionalGeneration",), wraps=named_inside, tower=seen(_scaled_tower)),
 )

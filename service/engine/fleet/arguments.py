@@ -38,6 +38,8 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
             enable_prefix_caching=stated.enable_prefix_caching,
             language_model_only=stated.language_model_only,
             swa_full_tokens_ratio=stated.swa_full_tokens_ratio,
+            mamba_cache_dtype=stated.mamba_cache_dtype,
+            mamba_ssm_cache_dtype=stated.mamba_ssm_cache_dtype,
         ),
     )
 

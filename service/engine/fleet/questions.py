@@ -15,6 +15,7 @@ from service.engine.inputs import (
     LoadedFormat,
     SpeculativeMethod,
     StatedLayout,
+    StateDtype,
     Tier,
     WeightFormat,
 )
@@ -45,6 +46,8 @@ class StatedSettings:
     enable_prefix_caching: bool | None = None
     language_model_only: bool = False
     swa_full_tokens_ratio: float | None = None
+    mamba_cache_dtype: StateDtype = "auto"
+    mamba_ssm_cache_dtype: StateDtype = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

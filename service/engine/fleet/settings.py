@@ -18,6 +18,7 @@ from service.engine.fleet.starts import (
     caches_prefixes,
     check_prefix_caching,
     check_start,
+    check_state_dtypes,
     check_text_only,
     own_cache_dtype,
 )
@@ -109,6 +110,7 @@ def _of_any_length(model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: E
         is_checkpoints_cache_dtype=checkpoint.kv_cache_dtype == kv_cache_dtype,
     )
     check_start(served, checkpoint, device, settings, stated.kv_cache_dtype)
+    check_state_dtypes(served.architecture, device, settings)
     return Resolved(
         model=served,
         gpu=gpu,
@@ -164,6 +166,8 @@ def _settings(
         max_loras=stated.max_loras,
         max_lora_rank=stated.max_lora_rank,
         swa_full_tokens_ratio=stated.swa_full_tokens_ratio,
+        mamba_cache_dtype=stated.mamba_cache_dtype,
+        mamba_ssm_cache_dtype=stated.mamba_ssm_cache_dtype,
     )
     notes = (utilization_note, batched_note, seqs_note, *prefix_notes, *_switches(stated), *draft_notes)
     return settings, notes
@@ -189,6 +193,10 @@ def _switches(stated: StatedSettings) -> Iterator[Assumption]:
     for name, is_on in values.items():
         if is_on:
             yield Assumption(name=name, value=True, origin="request", source=None)
+    dtypes = {"mamba_cache_dtype": stated.mamba_cache_dtype, "mamba_ssm_cache_dtype": stated.mamba_ssm_cache_dtype}
+    for name, dtype in dtypes.items():
+        if dtype != "auto":
+            yield Assumption(name=name, value=dtype, origin="request", source=None)
 
 
 def longest_request(load: Load, context_tokens: int) -> int:

@@ -136,6 +136,35 @@ def check_text_only(device: Device) -> None:
         )
 
 
+def check_state_dtypes(architecture: Architecture, device: Device, settings: EngineSettings) -> None:
+    """Raise RefusedStartError where a version, or a kind of layer, does not take a stated dtype of states.
+
+    Source: vLLM 0.33 and before `config/cache.py` (`MambaDType`), `model_executor/layers/mamba/mamba_utils.py`
+    (`MambaStateDtypeCalculator`); 0.9.2 `engine/arg_utils.py` has neither flag.
+    """
+    if not device.is_vllm:
+        return
+    stated = {
+        "mamba_cache_dtype": (settings.mamba_cache_dtype, device.plan.state_dtypes),
+        "mamba_ssm_cache_dtype": (settings.mamba_ssm_cache_dtype, _matrix_dtypes(architecture, device)),
+    }
+    for field, (dtype, taken) in stated.items():
+        if dtype != "auto" and dtype not in taken:
+            raise RefusedStartError(
+                f"{device.engine} does not keep states of {architecture.name} in {dtype} by {field}",
+                field=field,
+                accepted=", ".join(("auto", *taken)),
+            )
+
+
+def _matrix_dtypes(architecture: Architecture, device: Device) -> list[str]:
+    """Return the dtypes that all layers with states take for matrices."""
+    recurrent = [mixer for mixer in architecture.mixers if mixer.is_recurrent]
+    return [
+        dtype for dtype in device.plan.state_dtypes if all(dtype in mixer.state_matrix_dtypes for mixer in recurrent)
+    ]
+
+
 def _has_states(architecture: Architecture) -> bool:
     return any(mixer.is_recurrent for mixer in architecture.mixers)
 

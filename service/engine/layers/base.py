@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from service.engine.formats.matrix import Matrix
-from service.engine.inputs import Layout
+from service.engine.inputs import NAMED_STATE_DTYPES, Layout, StateDtype
 from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSharing, CacheSpec, Checkpoint, Sharding
 from service.engine.layers.heads import HeadDetails, Heads
 from service.engine.layers.rotary import Rotated
@@ -216,6 +216,11 @@ class Mixer(Part):
     def keeps_every_state(self) -> bool:
         """Return whether engines that could kept a state at every block of a prefix, before they kept two in all."""
         return False
+
+    @property
+    def state_matrix_dtypes(self) -> tuple[StateDtype, ...]:
+        """Return what vLLM can be told to keep the matrices of a state in; none where it keeps to its own."""
+        return NAMED_STATE_DTYPES
 
     @property
     @abstractmethod

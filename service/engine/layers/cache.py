@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, assert_never
 
 from service.engine.arithmetic import ceil_div, round_up
+from service.engine.formats.elements import dtype_bytes
 
 SpecKind = Literal[
     "full_attention", "sliding_window", "chunked_local_attention", "mla_attention", "sliding_window_mla", "mamba"
@@ -110,6 +111,35 @@ class Sharding:
     num_speculative_tokens: int = 0  # drafted per step; each needs a state to fall back to
     retained_tokens: int = 0  # that sliding windows keep longer for drafts [tokens]
     context_ranks: int = 1  # decode-context parallelism
+    state_dtype: str = "auto"  # stated, of all of a recurrent state
+    matrix_dtype: str = "auto"  # stated, of its matrices alone
+    unnamed_matrix_dtype: str = "auto"  # the engine's, where neither the caller nor the config names one
+    reads_state_dtypes: bool = True  # what the config names counts
+
+    @property
+    def state_element_bytes(self) -> int:
+        """Return the bytes of an element of a recurrent state: the model's own unless stated."""
+        return dtype_bytes(self.state_dtype, self.model_element_bytes)
+
+    def matrix_element_bytes(self, own: str) -> int:
+        """Return the bytes of an element of a state's matrices: as stated, as the config names it, or like the rest.
+
+        Args:
+            own: the dtype that the model's config names; "auto" where it names none.
+
+        Qwen3-Next-80B-A3B, whose config names none: SGLang keeps fp32 by default (pull request 15337: "The default
+        setting is `float32`"), vLLM the model's bf16.
+
+        >>> from dataclasses import replace
+        >>> sglang = Sharding(
+        ...     tensor_parallel_size=1, cache_element_bytes=2, model_element_bytes=2, unnamed_matrix_dtype="float32")
+        >>> vllm = replace(sglang, unnamed_matrix_dtype="auto")
+        >>> sglang.matrix_element_bytes("auto"), vllm.matrix_element_bytes("auto")
+        (4, 2)
+        """
+        unnamed = dtype_bytes(self.unnamed_matrix_dtype, self.state_element_bytes)
+        named = own if self.reads_state_dtypes else "auto"
+        return dtype_bytes(self.matrix_dtype, dtype_bytes(named, unnamed))
 
 
 def heads_per_rank(num_heads: int, tensor_parallel_size: int) -> int:

@@ -13,9 +13,8 @@ Sources:
 from dataclasses import dataclass
 from typing import Final
 
-from service.engine.formats.elements import dtype_bytes
 from service.engine.formats.matrix import Matrix, single, vector
-from service.engine.inputs import Layout
+from service.engine.inputs import NAMED_STATE_DTYPES, Layout, StateDtype
 from service.engine.layers.base import Divisor, LiveElements
 from service.engine.layers.cache import Checkpoint, Sharding
 from service.engine.layers.recurrent import RecurrentMixer
@@ -65,11 +64,19 @@ class GatedDeltaNet(RecurrentMixer):
         >>> layer.state_bytes(Sharding(tensor_parallel_size=1, cache_element_bytes=2, model_element_bytes=2))
         1097728
         """
-        tp, element_bytes = sharding.tensor_parallel_size, sharding.model_element_bytes
+        tp, own = sharding.tensor_parallel_size, sharding.state_element_bytes
         inputs = self.conv_kernel_size - 1 + sharding.num_speculative_tokens
-        convolution = inputs * ((2 * self.key_width + self.value_width) // tp) * element_bytes
+        convolution = inputs * ((2 * self.key_width + self.value_width) // tp) * own
         matrix = self.num_value_heads // tp * self.value_head_dim * self.key_head_dim
-        return convolution + matrix * dtype_bytes(self.state_dtype, element_bytes)
+        return convolution + matrix * sharding.matrix_element_bytes(self.state_dtype)
+
+    @property
+    def state_matrix_dtypes(self) -> tuple[StateDtype, ...]:
+        """Return none of lightning attention, whose state is one matrix and goes by the dtype of the whole.
+
+        Source: vLLM 0.33 `model_executor/layers/mamba/mamba_utils.py` (`linear_attention_state_dtype`).
+        """
+        return () if self.has_fixed_decay else NAMED_STATE_DTYPES
 
     @property
     def checkpoint(self) -> Checkpoint | None:

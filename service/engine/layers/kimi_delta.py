@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from service.engine.arithmetic import round_up
-from service.engine.formats.elements import SINGLE_BYTES
+from service.engine.formats.elements import SINGLE_BYTES, dtype_bytes
 from service.engine.formats.matrix import Matrix, single, vector
-from service.engine.inputs import Layout
+from service.engine.inputs import Layout, StateDtype
 from service.engine.layers.base import Divisor, LiveElements
 from service.engine.layers.cache import Checkpoint, Sharding
 from service.engine.layers.recurrent import RecurrentMixer
@@ -45,7 +45,17 @@ class KimiDeltaAttention(RecurrentMixer):
         """
         width = self.num_heads // sharding.tensor_parallel_size * self.head_dim
         inputs = self.conv_kernel_size - 1 + sharding.num_speculative_tokens
-        return inputs * 3 * width * sharding.model_element_bytes + width * self.head_dim * SINGLE_BYTES
+        matrix = width * self.head_dim * dtype_bytes(sharding.matrix_dtype, SINGLE_BYTES)
+        return inputs * 3 * width * sharding.state_element_bytes + matrix
+
+    @property
+    def state_matrix_dtypes(self) -> tuple[StateDtype, ...]:
+        """Return what Kimi K3 takes; Kimi Linear keeps fp32 whatever is stated.
+
+        Source: vLLM 0.33 `model_executor/layers/mamba/mamba_utils.py` (`kda_state_dtype`: "supports only auto,
+        float32, and bfloat16"), `gdn/kimi_gdn_linear_attn.py` (`get_state_dtype`), `models/kimi_k3/nvidia/kda.py`.
+        """
+        return ("float32", "bfloat16") if self.has_full_rank_gate else ()
 
     @property
     def checkpoint(self) -> Checkpoint | None:

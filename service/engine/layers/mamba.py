@@ -14,7 +14,6 @@ Sources:
 
 from dataclasses import dataclass
 
-from service.engine.formats.elements import dtype_bytes
 from service.engine.formats.matrix import Matrix, single, vector
 from service.engine.inputs import Layout
 from service.engine.layers.base import Divisor, LiveElements
@@ -58,11 +57,11 @@ class Mamba2(RecurrentMixer):
         >>> layer.state_bytes(Sharding(tensor_parallel_size=1, cache_element_bytes=2, model_element_bytes=2))
         2158592
         """
-        tp, element_bytes = sharding.tensor_parallel_size, sharding.model_element_bytes
+        tp = sharding.tensor_parallel_size
         inputs = self.conv_kernel_size - 1 + sharding.num_speculative_tokens
         matrix = self.num_heads // tp * self.head_dim * self.state_size
-        convolution = inputs * (self.convolved(tp) // tp) * element_bytes
-        return convolution + matrix * dtype_bytes(self.state_dtype, element_bytes)
+        convolution = inputs * (self.convolved(tp) // tp) * sharding.state_element_bytes
+        return convolution + matrix * sharding.matrix_element_bytes(self.state_dtype)
 
     @property
     def keeps_every_state(self) -> bool:
@@ -126,7 +125,8 @@ class Mamba1(RecurrentMixer):
         58368
         """
         width = self.intermediate_size // sharding.tensor_parallel_size
-        return (self.conv_kernel_size - 1 + self.state_size) * width * sharding.model_element_bytes
+        inputs = (self.conv_kernel_size - 1) * sharding.state_element_bytes
+        return width * (inputs + self.state_size * sharding.matrix_element_bytes("auto"))
 
     @property
     def keeps_every_state(self) -> bool:

@@ -36,7 +36,7 @@ class ShortConvolution(RecurrentMixer):
         8192
         """
         inputs = self.conv_kernel_size - 1 + sharding.num_speculative_tokens
-        return inputs * (self.hidden_size // sharding.tensor_parallel_size) * sharding.model_element_bytes
+        return inputs * (self.hidden_size // sharding.tensor_parallel_size) * sharding.state_element_bytes
 
     @property
     def checkpoint(self) -> Checkpoint | None:

@@ -16,7 +16,7 @@ from service.engine.derived import derived
 from service.engine.engines.device import REFERENCE, Device
 from service.engine.engines.kernels import common_block_size, exports_state
 from service.engine.formats.elements import cache_bytes
-from service.engine.inputs import EngineSettings, KvCacheDtype, Layout
+from service.engine.inputs import EngineSettings, KvCacheDtype, Layout, StateDtype
 from service.engine.layers import (
     DEFAULT_BLOCK_SIZE,
     Architecture,
@@ -63,6 +63,9 @@ class CacheAsk:
     draft: DraftHead | None = None
     caches_prefixes: bool = True  # so that recurrent states are kept
     is_text_only: bool = False  # images are never sent
+    state_dtype: StateDtype = "auto"  # stated, of recurrent states
+    matrix_dtype: StateDtype = "auto"  # stated, of their matrices
+    unnamed_matrix_dtype: StateDtype = "auto"  # the engine's, where nobody names one
 
 
 def shape_of(architecture: Architecture, layout: Layout, settings: EngineSettings, device: Device) -> CacheShape:
@@ -73,6 +76,8 @@ def shape_of(architecture: Architecture, layout: Layout, settings: EngineSetting
         draft=draft_of(architecture, settings),
         caches_prefixes=settings.enable_prefix_caching,
         is_text_only=settings.is_text_only,
+        state_dtype=settings.mamba_cache_dtype,
+        matrix_dtype=settings.mamba_ssm_cache_dtype,
     )
     return cache_shape(architecture, layout, settings.kv_cache_dtype, settings.block_size, ask=ask, device=device)
 
@@ -113,6 +118,10 @@ def cache_shape(
         num_speculative_tokens=ask.num_speculative_tokens,
         retained_tokens=retained_tokens(ask.draft, ask.num_speculative_tokens) if device.plan.retains_for_drafts else 0,
         context_ranks=layout.decode_context_parallel_size,
+        state_dtype=ask.state_dtype,
+        matrix_dtype=ask.matrix_dtype,
+        unnamed_matrix_dtype=ask.unnamed_matrix_dtype,
+        reads_state_dtypes=device.plan.reads_state_dtypes,
     )
     smallest = (min(kernel.blocks) for kernel in kernels)
     blocks = _Blocks(

@@ -22,7 +22,7 @@ from typing import Final
 from service.engine.arithmetic import ceil_div
 from service.engine.derived import derived
 from service.engine.engines.plans import NEWEST
-from service.engine.inputs import EngineSettings, Layout
+from service.engine.inputs import EngineSettings, Layout, StateDtype
 from service.engine.layers import Architecture, CacheSpec
 from service.engine.memory.cache_shape import CacheAsk, CacheShape, cache_shape
 from service.engine.memory.drafts import draft_of, reserved_tokens
@@ -32,6 +32,9 @@ from service.engine.memory.shared_pool import in_flight_tokens, longest_fitting
 MAMBA_FULL_MEMORY_RATIO: Final = Fraction(9, 10)  # `--mamba-full-memory-ratio`: bytes of states to bytes of the rest
 SWA_FULL_TOKENS_RATIO: Final = Fraction(8, 10)  # `--swa-full-tokens-ratio`: tokens of windowed to full layers
 PAGE_SIZE: Final = 1  # `--page-size` [tokens]
+# Of states' matrices, where neither a flag nor the config (`mamba_ssm_dtype`) names one: `configs/mamba_utils.py`
+# (`mamba2_state_dtype`). Convolutions stay in bf16.
+STATE_DTYPE: Final[StateDtype] = "float32"
 # A running request's own state, two that the prefix cache may hold for it, and two buffers to write checkpoints
 # while the next step runs (`extra_buffer`; builds before mid-2026 default to `no_buffer`, without the last two).
 STATES_PER_REQUEST: Final = 5
@@ -259,7 +262,12 @@ def _page_size(architecture: Architecture, settings: EngineSettings) -> int:
 
 def _shape(architecture: Architecture, layout: Layout, settings: EngineSettings) -> CacheShape:
     """Return the layers' sizes; convolutions keep no inputs of drafted tokens in the state itself."""
-    ask = CacheAsk(is_checkpoints_dtype=settings.is_checkpoints_cache_dtype, draft=draft_of(architecture, settings))
+    ask = CacheAsk(
+        is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
+        draft=draft_of(architecture, settings),
+        matrix_dtype=settings.mamba_ssm_cache_dtype,
+        unnamed_matrix_dtype=STATE_DTYPE,
+    )
     return cache_shape(architecture, layout, settings.kv_cache_dtype, None, ask=ask)
 
 

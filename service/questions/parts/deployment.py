@@ -195,4 +195,6 @@ class WithSettings(WithSwitches, Precision):
             enable_prefix_caching=self.enable_prefix_caching,
             language_model_only=self.language_model_only,
             swa_full_tokens_ratio=self.swa_full_tokens_ratio,
+            mamba_cache_dtype=self.mamba_cache_dtype,
+            mamba_ssm_cache_dtype=self.mamba_ssm_cache_dtype,
         )

@@ -8,7 +8,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from service.engine.engines.base import Switch
 from service.engine.engines.registry import DEFAULT_ENGINE, ENGINES
-from service.engine.inputs import EngineName, LoadedFormat
+from service.engine.inputs import EngineName, LoadedFormat, StateDtype
 from service.questions.parts.part import Part, contradiction
 from service.questions.values import NUMBER
 
@@ -22,7 +22,7 @@ KNOWN_TO: Final[Mapping[str, tuple[EngineName, ...]]] = MappingProxyType(
 
 
 class WithSwitches(Part):
-    """Quantization while loading, CUDA graphs, kept prefixes, towers, and the share of sliding windows."""
+    """Quantization while loading, CUDA graphs, kept prefixes, towers, sliding windows and states."""
 
     quantization: LoadedFormat | None = Field(
         default=None,
@@ -42,6 +42,17 @@ class WithSwitches(Part):
         default=None,
         description="cache slots of sliding windows to those of full attention; default: 0.8 [fraction]",
         examples=[0.5],
+    )
+
+    mamba_cache_dtype: StateDtype = Field(
+        default="auto",
+        description="dtype of the states of recurrent layers, whole; default: the engine's own for the model",
+        examples=["float32"],
+    )
+    mamba_ssm_cache_dtype: StateDtype = Field(
+        default="auto",
+        description="dtype of the matrices of those states alone; default: the engine's own for the model",
+        examples=["bfloat16"],
     )
 
     @field_validator(*KNOWN_TO)

@@ -6,7 +6,7 @@ from service.catalog.errors import NotInCatalogError
 from service.catalog.snapshot import Snapshot
 
 
-@pytest.mark.parametrize("near", ["H100 96GB", "RTX 4090 48GB", "RTX 3080 12GB", "H100 HBM2e", "A100X", "RTX 6000"])
+@pytest.mark.parametrize("near", ["H100 96GB", "RTX 4090 48GB", "RTX 3080 16GB", "H100 HBM2e", "A100X", "RTX 6000"])
 def test_a_card_that_differs_in_memory_or_a_letter_is_refused(catalog: Snapshot, near: str) -> None:
     with pytest.raises(NotInCatalogError) as refusal:
         catalog.called_gpus.read(near)

@@ -31,7 +31,7 @@ def test_a_size_that_no_model_has_is_refused_and_never_rounded(catalog: Snapshot
     assert refusal.value.suggestions
 
 
-@pytest.mark.parametrize("word", ["vision", "embedding", "coder", "abliterated", "preview", "reranker", "math"])
+@pytest.mark.parametrize("word", ["vision", "embedding", "coder", "preview", "reranker", "math"])
 def test_a_word_that_makes_another_model_is_not_overheard(catalog: Snapshot, word: str) -> None:
     with pytest.raises(NotInCatalogError) as refusal:
         read(catalog, f"someone/Llama-3.3-70B-{word}")

@@ -157,3 +157,15 @@ def test_whose_rules_plan_a_version_is_said_where_they_are_not_its_own() -> None
     assert engine_named("vllm").planned_as(Version("0.34")) == "vLLM 0.33"
     assert engine_named("sglang").planned_as(Version("0.4.6")) == "SGLang 0.5.23"
     assert engine_named("tensorrt-llm").planned_as(Version("1.0")) == "vLLM 0.33"
+
+
+def test_the_kernels_of_sglang_s_experts_in_mxfp4_were_measured_with_vllm_on_hopper_alone() -> None:
+    """SGLang 0.5.10 `server_args.py` picks triton_kernels for gpt-oss, but not on Blackwell."""
+    sglang = engine_named("sglang")
+
+    assert sglang.kernels_like("mxfp4", "hopper") == "vllm"
+    assert {sglang.kernels_like(*each) for each in (("mxfp4", "blackwell"), ("fp8-block", "hopper"))} == {"sglang"}
+    assert {name: engine_named(name).kernels_like("mxfp4", "hopper") for name in ("vllm", "tensorrt-llm")} == {
+        "vllm": "vllm",
+        "tensorrt-llm": "tensorrt-llm",
+    }

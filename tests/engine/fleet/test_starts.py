@@ -1,5 +1,7 @@
 """What the engine refuses to start on a GPU."""
 
+from typing import Any
+
 import pytest
 
 from service.catalog.engine_rules import rules_for
@@ -8,7 +10,8 @@ from service.engine.engines.device import device_of
 from service.engine.errors import EngineError, RefusedStartError
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.settings import resolve
-from service.engine.fleet.starts import check_block_size, lacks_kernels
+from service.engine.fleet.starts import check_block_size, check_state_dtypes, lacks_kernels
+from service.engine.inputs import EngineSettings
 
 
 @pytest.mark.parametrize(
@@ -46,3 +49,45 @@ def test_no_platform_reads_blocks_of_eight_tokens_by_heads(catalog: Snapshot, gp
         resolve(catalog.model("llama-3.1-8b"), part, StatedSettings(block_size=8), rules)
 
     assert resolve(catalog.model("deepseek-v3"), part, StatedSettings(block_size=1), rules).settings.block_size == 1
+
+
+# vLLM's version, model, field, dtype; `config/cache.py` (`MambaDType`) of each version, and pull requests 22928, 29978
+# and 41680; 0.33 `model_executor/layers/mamba/mamba_utils.py` (`kda_state_dtype`, `linear_attention_state_dtype`)
+REFUSED_STATES = [
+    ("0.9.2", "qwen3-next-80b-a3b-instruct", "mamba_cache_dtype", "float32"),
+    ("0.12", "qwen3-next-80b-a3b-instruct", "mamba_ssm_cache_dtype", "float16"),
+    ("0.20.2", "qwen3-next-80b-a3b-instruct", "mamba_cache_dtype", "bfloat16"),
+    ("0.33", "kimi-linear-48b-a3b-instruct", "mamba_ssm_cache_dtype", "bfloat16"),
+    ("0.33", "kimi-k3", "mamba_ssm_cache_dtype", "float16"),
+]
+
+
+@pytest.mark.parametrize(("version", "model", "field", "dtype"), REFUSED_STATES)
+def test_vllm_refuses_dtypes_of_states_that_a_version_or_a_layer_does_not_take(
+    catalog: Snapshot, version: str, model: str, field: str, dtype: str
+) -> None:
+    architecture, device = catalog.model(model).architecture, device_of(catalog.gpu("h100"), rules_for("vllm", version))
+
+    with pytest.raises(RefusedStartError) as refused:
+        check_state_dtypes(architecture, device, states(**{field: dtype}))
+
+    assert refused.value.field == field
+    check_state_dtypes(architecture, device, states())
+
+
+def test_what_a_version_takes_is_taken(catalog: Snapshot) -> None:
+    architecture = catalog.model("qwen3-next-80b-a3b-instruct").architecture
+    for version, dtype in (("0.11", "float32"), ("0.13", "float16"), ("0.22", "bfloat16")):
+        device = device_of(catalog.gpu("h100"), rules_for("vllm", version))
+        check_state_dtypes(architecture, device, states(mamba_cache_dtype=dtype, mamba_ssm_cache_dtype=dtype))
+
+
+def states(**stated: Any) -> EngineSettings:
+    return EngineSettings(
+        gpu_memory_utilization=0.9,
+        kv_cache_dtype="auto",
+        max_model_len=4_096,
+        max_num_batched_tokens=2_048,
+        max_num_seqs=64,
+        **stated,
+    )

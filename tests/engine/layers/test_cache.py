@@ -3,6 +3,7 @@
 import pytest
 
 from service.engine.layers import CacheSpec, heads_per_rank
+from tests.engine.layers.ranks import rank
 
 
 def spec(**changes: object) -> CacheSpec:
@@ -37,3 +38,22 @@ def test_a_page_is_a_block_of_tokens_or_a_state_unless_padded() -> None:
 @pytest.mark.parametrize(("heads", "ranks", "each"), [(8, 1, 8), (8, 8, 1), (8, 16, 1), (4, 8, 1)])
 def test_heads_are_split_while_they_last(heads: int, ranks: int, each: int) -> None:
     assert heads_per_rank(heads, ranks) == each
+
+
+# stated for all, stated for matrices, named by the config; bytes of a convolution's and of a matrix' element: vLLM 0.33
+# `model_executor/layers/mamba/mamba_utils.py` (`_mamba_state_dtype`), `models/config.py` (configs that name one)
+STATES = {
+    "the model's own": ("auto", "auto", "auto", 2, 2),
+    "as the config names it": ("auto", "auto", "float32", 2, 4),
+    "all of it": ("float32", "auto", "auto", 4, 4),
+    "a config before a flag for all": ("float16", "auto", "float32", 2, 4),
+    "matrices alone": ("auto", "float32", "auto", 2, 4),
+    "a flag before the config": ("auto", "bfloat16", "float32", 2, 2),
+}
+
+
+@pytest.mark.parametrize(("whole", "matrices", "own", "of_inputs", "of_matrices"), STATES.values(), ids=STATES)
+def test_elements_of_a_state(whole: str, matrices: str, own: str, of_inputs: int, of_matrices: int) -> None:
+    view = rank(state_dtype=whole, matrix_dtype=matrices)
+
+    assert (view.state_element_bytes, view.matrix_element_bytes(own)) == (of_inputs, of_matrices)

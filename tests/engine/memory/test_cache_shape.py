@@ -6,10 +6,10 @@ import pytest
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
-from service.engine.engines.device import device_of
+from service.engine.engines.device import Device, device_of
 from service.engine.families import parse_architecture
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout
-from service.engine.memory.cache_shape import cache_shape, hybrid_block_size, steady_bytes
+from service.engine.memory.cache_shape import CacheAsk, cache_shape, hybrid_block_size, steady_bytes
 from service.engine.memory.results import KvCache
 from service.engine.memory.shared_pool import plan_kv_cache
 
@@ -166,3 +166,20 @@ def test_blocks_of_tensorrt_llm_are_its_own(catalog: Snapshot, version: str, sta
     shape = cache_shape(catalog.model("llama-3.1-8b").architecture, Layout(), "bf16", stated, device=device)
 
     assert {spec.block_size for group in shape.groups for spec in group.specs} == {tokens}
+
+
+def test_states_in_the_models_dtype_make_the_blocks_that_vllm_printed(catalog: Snapshot) -> None:
+    """vLLM's issue 24280 of September 2025: "672 tokens for nvidia/NVIDIA-Nemotron-Nano-9B-v2".
+
+    The 12B has the same heads and states. Configs that name fp32 were read from 0.13 on (pull request 29978); there
+    `--mamba-ssm-cache-dtype bfloat16` makes the same blocks, and fp32 twice as long ones.
+    """
+    architecture, h100 = catalog.model("nvidia-nemotron-nano-12b-v2").architecture, catalog.gpu("h100")
+    then, now = (device_of(h100, rules_for("vllm", version)) for version in ("0.10.2", "0.33"))
+    narrow = CacheAsk(caches_prefixes=False, matrix_dtype="bfloat16")
+    own = CacheAsk(caches_prefixes=False)
+
+    def block(ask: CacheAsk, device: Device) -> int:
+        return cache_shape(architecture, Layout(), "auto", None, ask=ask, device=device).block_size
+
+    assert [block(own, then), block(narrow, now), block(own, now)] == [672, 672, 1_312]

@@ -61,6 +61,19 @@ def test_states_take_nine_nineteenths(catalog: Snapshot) -> None:
     assert pools.page_size == 1
 
 
+def test_states_that_no_config_names_are_fp32(catalog: Snapshot) -> None:
+    """SGLang's pull request 15337, on Qwen3-Next: "`bfloat16` to save mamba cache size ... default is `float32`"."""
+    architecture = catalog.model("qwen3-next-80b-a3b-instruct").architecture
+    own, narrow = (
+        separate_pools(architecture, TP2, settings(**stated), 40 * GIB).state_bytes
+        for stated in ({}, {"mamba_ssm_cache_dtype": "bfloat16"})
+    )
+
+    # 36 layers: the last three inputs of 8,192 channels in bf16, and 32 matrices of 128 x 128; half on each rank.
+    assert own == 36 * (3 * 4_096 * 2 + 16 * 128 * 128 * 4)
+    assert narrow == 36 * (3 * 4_096 * 2 + 16 * 128 * 128 * 2)
+
+
 def test_states_bound_requests_whatever_their_length(catalog: Snapshot) -> None:
     plans = [sized(catalog, "qwen3.5-9b", tokens) for tokens in (16, 2_048)]
     architecture = catalog.model("qwen3.5-9b").architecture

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from service.engine.arithmetic import ceil_div
-from service.engine.inputs import EngineSettings, KvCacheDtype, Layout, SpeculativeMethod, WeightFormat
+from service.engine.inputs import EngineSettings, KvCacheDtype, Layout, SpeculativeMethod, StateDtype, WeightFormat
 
 Args = tuple[str, ...]
 HALVES: Final[tuple[WeightFormat, ...]] = ("bf16", "fp16")
@@ -28,6 +28,8 @@ class StartFlags:
     enable_prefix_caching: bool | None = None
     language_model_only: bool = False
     swa_full_tokens_ratio: float | None = None  # [fraction]
+    mamba_cache_dtype: StateDtype = "auto"
+    mamba_ssm_cache_dtype: StateDtype = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

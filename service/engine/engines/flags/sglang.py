@@ -57,6 +57,8 @@ class SglangCommand(CommandLine):
             yield "--disable-radix-cache"
         if stated.swa_full_tokens_ratio is not None:
             yield from ("--swa-full-tokens-ratio", str(stated.swa_full_tokens_ratio))
+        if stated.mamba_ssm_cache_dtype != "auto":
+            yield from ("--mamba-ssm-dtype", stated.mamba_ssm_cache_dtype)
 
 
 def _layout(start: Start) -> Args:

@@ -109,6 +109,10 @@ def _switches(start: Start) -> Iterator[str]:
         yield "--enable-prefix-caching" if stated.enable_prefix_caching else "--no-enable-prefix-caching"
     if stated.language_model_only:
         yield "--language-model-only"
+    if stated.mamba_cache_dtype != "auto":
+        yield from ("--mamba-cache-dtype", stated.mamba_cache_dtype)
+    if stated.mamba_ssm_cache_dtype != "auto":
+        yield from ("--mamba-ssm-cache-dtype", stated.mamba_ssm_cache_dtype)
 
 
 def _adapters(settings: EngineSettings) -> Args:

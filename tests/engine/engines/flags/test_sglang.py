@@ -3,7 +3,7 @@
 import shlex
 from dataclasses import replace
 
-from service.engine.engines.flags.base import Args
+from service.engine.engines.flags.base import Args, StartFlags
 from service.engine.engines.registry import engine_named
 from service.engine.inputs import Layout
 from tests.engine.engines.flags.test_base import START
@@ -35,3 +35,11 @@ def test_every_node_starts_with_its_rank() -> None:
 
     assert [row[row.index("--node-rank") + 1] for row in rows] == ["0", "1"]
     assert LINE.most_sequences(64, 1) is None
+
+
+def test_the_dtype_of_states_matrices_is_named() -> None:
+    """SGLang 0.5.23 `arg_groups/fields/exec_.py` (`mamba_ssm_dtype`)."""
+    stated = replace(START, stated=StartFlags(mamba_ssm_cache_dtype="bfloat16"))
+
+    assert value(LINE.sized(stated), "--mamba-ssm-dtype") == "bfloat16"
+    assert "--mamba-ssm-dtype" not in LINE.sized(START)

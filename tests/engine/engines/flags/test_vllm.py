@@ -44,3 +44,11 @@ def test_copies_of_the_attention_are_spread_over_nodes() -> None:
     rows = [shlex.split(row) for row in LINE.command(spread, (), frozenset()).splitlines() if row[0] != "#"]
 
     assert [row[row.index("--data-parallel-size-local") + 1] for row in rows] == ["2", "2"]
+
+
+def test_dtypes_of_states_are_named() -> None:
+    line = LINE.sized(replace(START, stated=StartFlags(mamba_cache_dtype="float32", mamba_ssm_cache_dtype="float16")))
+
+    assert line[line.index("--mamba-cache-dtype") + 1] == "float32"
+    assert line[line.index("--mamba-ssm-cache-dtype") + 1] == "float16"
+    assert not {"--mamba-cache-dtype", "--mamba-ssm-cache-dtype"} & {*LINE.sized(START)}

@@ -1,0 +1,93 @@
+"""Models that people name and nothing here sizes: what they are, by the words of their names.
+
+Only what generates text is sized: its cache grows with every token. A word is asked for only where a name means no
+model of the catalog.
+
+Sources:
+    Kinds and their words: vLLM 0.33.0, model_executor/models/registry.py (embedding, cross encoder, speech, draft and
+        previously supported models); huggingface.co's tasks, as llmfit 1.1.17 lists them by repository.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is told by any of the words, or by words that stand beside each other."""
+
+    words: re.Pattern[str]
+    what: str
+
+
+ONLY_TEXT: Final = "only models that generate text are sized here"
+
+
+def _kind(words: str, what: str) -> Kind:
+    return Kind(re.compile(rf"(?:.* )?(?:{words})(?: .*)?"), what)
+
+
+KINDS: Final = (
+    _kind(
+        r"eagle ?[0-9]?|peagle|dflash|dflare|dspark|medusa|speculator|draft|drafter|pard|domino|gemma 4.* assistant",
+        "a draft for speculative decoding: name the model it drafts for, and state the draft beside it",
+    ),
+    _kind(r"(?:q|do)?lora|adapters?|peft", "an adapter: name the model it adapts, and state the adapters beside it"),
+    _kind(r"re ?rank(?:er|ing)?|[a-z]*reranker|cross encoder|colbert|ranker", f"a reranker; {ONLY_TEXT}"),
+    _kind(
+        r"[a-z]*embed(?:ding|dings)?|bge|e 5|e5|gte|gtr|minilm|mpnet|uae|nomic|instructor|jina|sfr|retriever|sentence|"
+        r"colpali|colqwen|col qwen|stella",
+        f"a model of embeddings; {ONLY_TEXT}",
+    ),
+    _kind(r"reward|prm|[a-z]*classifier|prompt guard", f"a model that scores; {ONLY_TEXT}"),
+    _kind(
+        r"tts|asr|whisper|wav ?2 ?vec(?: 2)?|w 2 v|cosyvoice|kokoro|voxcpm|parakeet|canary|speecht|musicgen|"
+        r"bark|chattts|melotts|megatts|orpheus|moshi[a-z]*|sesame|csm|xtts|transcribe|paraformer|sensevoice|speech|seamless|music",
+        f"a model of speech or sound; {ONLY_TEXT}",
+    ),
+    _kind(
+        r"flux|sdxl|stable diffusion|diffusion|wan|ltx|cogvideox?|hunyuanvideo|qwen image|image edit|z image|sana|"
+        r"pixart|kolors|mochi|dreamshaper|kandinsky|cosmos (?:predict|transfer)|ovis image|controlnet|vae",
+        f"a model of images or video; {ONLY_TEXT}",
+    ),
+    _kind(
+        r"clip|siglip ?[0-9]?|dino ?v?[0-9]?|dinov|vit|internvit|sam ?[0-9]?|florence|yolo[a-z0-9]*|resnet|detr|trocr",
+        f"an encoder of images; {ONLY_TEXT}",
+    ),
+    _kind(
+        r"[a-z]*bert[a-z]*|electra|xlm|xlnet|(?:flan |m|um|by|ul|code)?t 5|t5|mt 0|m?bart|pegasus|marian|opus mt|nllb|"
+        r"madlad|ul 2|t5gemma|biogpt|aya 101",
+        "an encoder, or an encoder with a decoder, which no engine here serves as a model that generates",
+    ),
+    _kind(
+        r"gemini|claude|chatgpt|gpt 3\.5|gpt 4[a-z0-9.]*|gpt 5[a-z0-9.]*|o[134] (?:mini|pro|preview)|sonar|"
+        r"nova (?:pro|lite|micro|premier)|"
+        r"grok (?:2|3|4)[a-z0-9.]*",
+        "offered behind an API alone: its shape is not published",
+    ),
+    _kind(r"llada.*|dream (?:v|coder|on|org).*|sdar", "a model of text by diffusion, which keeps no cache of tokens"),
+    _kind(r"rwkv[0-9.]*|retnet|recurrentgemma", "of a kind that no engine here serves"),
+    _kind(
+        r"llama 3\.2 (?:11b|90b)?.*vision.*|mllama", "a model that vLLM served up to 0.10.2 and no engine here does now"
+    ),
+    _kind(
+        r"baichuan ?[0-9]?.*|aquila[a-z]* ?[0-9]?.*|xverse|qwen (?:7b|14b|72b|1\.8b|vl chat)|"
+        r"internlm (?:chat )?(?:7b|20b)|grok 1|persimmon|fuyu|mpt|"
+        r"chameleon|arctic|minimax (?:text 01|m 1|vl 01).*|bamba|jais (?!2)[a-z].*|plamo 2",
+        "a model that newer versions of vLLM no longer serve (up to 0.22 to 0.28, by its registry)",
+    ),
+)
+
+
+def kind_of(words: Sequence[str]) -> str | None:
+    """Return what a name's words say it is, where that is nothing to size.
+
+    >>> kind_of(("bge", "m", "3"))
+    'a model of embeddings; only models that generate text are sized here'
+    >>> kind_of(("llama", "3.1", "8b")) is None
+    True
+    """
+    said = " ".join(words)
+    return next((kind.what for kind in KINDS if kind.words.fullmatch(said)), None)

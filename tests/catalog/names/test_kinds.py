@@ -1,0 +1,34 @@
+"""What is no model that generates text is refused with what it is, and no model of the catalog is taken for it."""
+
+import pytest
+
+from service.catalog.errors import NotInCatalogError
+from service.catalog.snapshot import Snapshot
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("BAAI/bge-m3", "embeddings"),
+        ("Qwen/Qwen3-Embedding-8B", "embeddings"),
+        ("intfloat/multilingual-e5-large-instruct", "embeddings"),
+        ("BAAI/bge-reranker-v2-m3", "reranker"),
+        ("openai/whisper-large-v3", "speech"),
+        ("hexgrad/Kokoro-82M", "speech"),
+        ("black-forest-labs/FLUX.1-dev", "images"),
+        ("stabilityai/stable-diffusion-3.5-large", "images"),
+        ("google-bert/bert-base-uncased", "an encoder"),
+        ("google/flan-t5-xl", "an encoder"),
+        ("facebook/dinov2-large", "encoder of images"),
+        ("nvidia/gpt-oss-120b-Eagle3", "a draft"),
+        ("amd/PARD-Llama-3.2-1B", "a draft"),
+        ("someone/Llama-3.1-8B-Instruct-lora", "an adapter"),
+        ("google/gemini-2.5-pro", "behind an API"),
+        ("GSAI-ML/LLaDA-8B-Instruct", "diffusion"),
+        ("meta-llama/Llama-3.2-11B-Vision-Instruct", "up to 0.10.2"),
+        ("baichuan-inc/Baichuan2-13B-Chat", "no longer serve"),
+    ],
+)
+def test_a_model_that_is_not_sized_is_told_what_it_is(catalog: Snapshot, name: str, what: str) -> None:
+    with pytest.raises(NotInCatalogError, match=what):
+        catalog.called_models.read(name)
