@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.errors import UnsupportedLayoutError, UnsupportedModelError
+from service.engine.errors import EngineError, UnsupportedLayoutError, UnsupportedModelError
 from service.engine.families import parse_architecture, stated_quantization
 from service.engine.fleet.layouts import check_layout
 from service.engine.formats.quantization import parse_quantization
@@ -165,6 +165,17 @@ def test_parameters_round_to_what_the_publisher_prints(family: str) -> None:
 @pytest.mark.parametrize(("config", "expected", "printed"), EXACT.values(), ids=EXACT)
 def test_parameters_equal_what_the_publisher_prints(config: dict[str, Any], expected: int, printed: str) -> None:
     assert num_parameters(parse_architecture(config)) == expected, printed
+
+
+@pytest.mark.parametrize("name", ["GemmaForCausalLM", "LlamaForCausalLM", "Gemma3ForCausalLM"])
+def test_kinds_of_layers_that_are_no_words_are_ignored_or_refused_by_name(name: str) -> None:
+    rotary = {"full_attention": {"rope_type": "default"}}
+    config = {**QWEN_7B, "architectures": [name], "layer_types": [["full_attention"]], "rope_parameters": rotary}
+
+    try:
+        parse_architecture(config)
+    except EngineError as refusal:
+        assert "layer_types" in str(refusal)
 
 
 def test_step_3_vl_is_qwen_3_8b_behind_the_tower_of_step_3_7() -> None:

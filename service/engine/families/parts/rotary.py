@@ -86,7 +86,7 @@ def _nested(reader: ConfigReader) -> Mapping[str, Mapping[str, object]]:
     stated = reader.raw("rope_parameters")
     nested = {name: own for name, own in stated.items() if is_mapping(own)} if is_mapping(stated) else {}
     kinds = reader.raw("layer_types")
-    used = set(kinds) if isinstance(kinds, list | tuple) else set(nested)
+    used = {each for each in kinds if isinstance(each, str)} if isinstance(kinds, list | tuple) else set(nested)
     return {name: own for name, own in nested.items() if name in used}
 
 
