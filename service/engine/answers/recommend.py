@@ -24,6 +24,7 @@ from service.engine.fleet.deployments import Deployment, resolve_size
 from service.engine.fleet.questions import FREE, RecommendQuestion, SizeQuestion
 from service.engine.fleet.ranking import best
 from service.engine.fleet.shortlist import most_together, product_line, stays_in_server
+from service.engine.fleet.splitting import best_of
 from service.engine.inputs import Gpu
 
 # Of a closed loop nobody limits: what an interactive service is expected to keep, at the 95th percentile.
@@ -144,7 +145,7 @@ def _try(question: RecommendQuestion, combination: Combination, last: Merit) -> 
         return _rejection(combination, error.detail)
     if not candidates and last < NOTHING:
         return None
-    chosen = best(candidates, asked, question.objective) if candidates else None
+    chosen = best_of(asked, candidates, question.objective) if candidates else None
     if chosen is None or not chosen.is_feasible or not _is_within_budget(asked, chosen):
         return _rejection(combination, _why_none(question, asked, chosen))
     return Candidate(

@@ -18,7 +18,7 @@ from service.engine.fleet.costs import cheapest_of, fleet_of, price_notes, with_
 from service.engine.fleet.figures import figures
 from service.engine.fleet.pools import PoolPair, decode_question, pools_for
 from service.engine.fleet.questions import SizeQuestion
-from service.engine.fleet.ranking import best
+from service.engine.fleet.splitting import best_of
 from service.engine.time.confidence import MEDIAN, sample_error
 
 POOLS_WARNING = (
@@ -56,7 +56,7 @@ def _sized(question: SizeQuestion) -> Sizing:
 
 def _size_whole(question: SizeQuestion) -> Sizing:
     """Return the sizing of replicas that read and decode."""
-    chosen = best(deployments(question), question)
+    chosen = best_of(question, deployments(question))
     if question.load.alike is not None:
         question.load.alike.chosen(chosen.wanted_at_most(question.headroom))
     smaller = next_smaller(question, chosen)

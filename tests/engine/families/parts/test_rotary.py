@@ -51,3 +51,12 @@ def test_tables_in_fp32_are_twice_as_large() -> None:
 
     assert single.bytes_kept(interleaves=True) == 2 * half.bytes_kept(interleaves=True)
     assert no_tables(reader, (LAYER,)) == ()
+
+
+def test_kinds_of_layers_that_are_no_names_name_no_parameters() -> None:
+    """A config may hold anything: what is no kind of layer is left to the reader that refuses it by name."""
+    config = {"layer_types": [["full_attention"]], "rope_parameters": {"full_attention": {"rope_type": "default"}}}
+
+    (table,) = stated_tables(ConfigReader({"max_position_embeddings": 8_192, **config}), (LAYER,))
+
+    assert table.positions == 8_192
