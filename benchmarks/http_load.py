@@ -179,7 +179,7 @@ def served() -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
             "SIZER_TABLES_PATH": f"{folder}/tables",
         }
         seed_database(environment["SIZER_DATABASE_URL"])
-        code = "from service.cli import main; main()"
+        code = "from service.start import main; main()"
         port = free_port()
         with running(
             [sys.executable, "-c", code, "serve", "--port", str(port)], port, "/readyz", environment

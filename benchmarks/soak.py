@@ -34,7 +34,7 @@ KEY = "soak"
 OFFER = "aws-p5.48xlarge-us-east-1"
 # Of memory and prices: a process that has just started answers it at once.
 QUESTION = "/size?model=qwen3-32b&gpu=h100&concurrent_requests=8&input_tokens=900&output_tokens=90&latency=none"
-SERVE = "from service.cli import main; main()"
+SERVE = "from service.start import main; main()"
 
 
 class Replicas:

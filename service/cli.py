@@ -85,7 +85,7 @@ def batch_command(
 
 @app.command()
 def serve(
-    host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="address to listen on; ::, all of both kinds")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="port to listen on")] = 8000,
     workers: Annotated[int, typer.Option(min=1, max=256, help="processes")] = 1,
 ) -> None:
@@ -99,7 +99,7 @@ def serve(
     uvicorn.run(
         "service.main:create_app",
         factory=True,
-        host=host,
+        host="" if host == "::" and workers == 1 else host,  # "::" would be of IPv6 alone, and "" is every address
         port=port,
         workers=workers,
         loop="asyncio",

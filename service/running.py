@@ -99,8 +99,7 @@ def _open_outward(app: Starlette, settings: Settings, closing: AsyncExitStack) -
 def _settle(keeper: CatalogKeeper) -> None:
     """Say what is known, and leave it out of what is looked through for garbage: 150,000 objects that live on."""
     gc.enable()
-    gc.collect()
-    gc.freeze()
+    gc.freeze()  # with the little garbage of the start: to look for it takes longer than all the rest here
     gc.set_threshold(*LOOKED_THROUGH_AFTER)
     catalog = keeper.snapshot
     logging.getLogger("uvicorn.error").info(

@@ -75,7 +75,7 @@ class Listed(dict[str, Checked]):
         raise VersionTableError(f"{self.row}: no {self.what} is named {name}")
 
 
-class UniqueKeys(yaml.SafeLoader):
+class UniqueKeys(yaml.CSafeLoader):
     """A YAML loader that refuses a block which states one name twice, of which the first would be ignored."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - as the base's

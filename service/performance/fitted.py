@@ -152,4 +152,4 @@ def efficiencies_for(gpu: Gpu) -> Efficiencies:
 @lru_cache(maxsize=1)
 def _file() -> _File:
     text = files("service.performance").joinpath("data/calibration.yaml").read_text(encoding="utf-8")
-    return _File.model_validate(yaml.safe_load(text))
+    return _File.model_validate(yaml.load(text, Loader=yaml.CSafeLoader))

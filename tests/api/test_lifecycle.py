@@ -28,7 +28,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def process(folder: Path, port: int, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
+def process(folder: Path, port: int, *, host: str = "127.0.0.1", **settings: str) -> Iterator[subprocess.Popen[bytes]]:
     """Serve as `sizer serve` does."""
     environment = {
         **os.environ,
@@ -39,7 +39,7 @@ def process(folder: Path, port: int, **settings: str) -> Iterator[subprocess.Pop
         **settings,
     }
     with subprocess.Popen(
-        [sys.executable, "-c", "from service.cli import main; main()", "serve", "--port", str(port)],
+        [sys.executable, "-c", "from service.start import main; main()", "serve", "--host", host, "--port", str(port)],
         env=environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -60,6 +60,25 @@ def wait_until_ready(running: subprocess.Popen[bytes], port: int) -> None:
         except httpx2.TransportError:
             time.sleep(0.1)
     raise AssertionError("it never got ready")
+
+
+def test_all_addresses_are_those_of_both_kinds(tmp_path: Path) -> None:
+    port = free_port()
+    with process(tmp_path, port, host="::"):  # which is ready once 127.0.0.1 says so
+        asked = b"GET /livez HTTP/1.1\r\nHost: sizer\r\nConnection: close\r\n\r\n"
+        assert answered("::1" if has_ipv6() else "127.0.0.1", port, asked).startswith(b"HTTP/1.1 200 ")
+
+
+def answered(address: str, port: int, request: bytes) -> bytes:
+    with socket.create_connection((address, port), timeout=5) as connection:
+        connection.sendall(request)
+        return connection.recv(64)
+
+
+def has_ipv6() -> bool:
+    with suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
+        return True
+    return False
 
 
 def test_no_request_that_was_taken_fails_when_the_process_is_told_to_end(tmp_path: Path) -> None:
