@@ -3,7 +3,7 @@
 import gc
 import logging
 import sys
-from asyncio import create_task, sleep
+from asyncio import create_task, sleep, to_thread
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -20,6 +20,7 @@ from service.api.shelf import Shelf
 from service.api.writes import CatalogWriter
 from service.catalog.database import make_engine
 from service.catalog.keeper import CatalogKeeper
+from service.freed import give_back_freed
 from service.measurements.corrections import StoredMeasurements
 from service.outward.reader import JsonReader
 from service.performance.builder import Builder
@@ -108,11 +109,12 @@ def _settle(keeper: CatalogKeeper) -> None:
 
 
 async def _tidying(reception: Reception) -> None:
-    """Look for garbage that refers to itself, when nobody waits for an answer; where somebody always does, seldom."""
+    """Look for garbage that refers to itself, and give back what is free, when nobody waits; else, seldom."""
     for number in count(1):
         await sleep(TIDY_EVERY_S)
         if (reception.is_idle and gc.get_count()[2] > 0) or number % AT_LEAST_EACH == 0:
             gc.collect()
+            await to_thread(give_back_freed)
 
 
 def _tokens(settings: Settings) -> Any:

@@ -1,10 +1,8 @@
 """Step times from kernels that aiconfigurator-core measured."""
 
-import ctypes
 import json
 import logging
 import re
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,6 +17,7 @@ from cachetools import LRUCache
 from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName, Layout
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
+from service.freed import give_back_freed
 from service.performance.stored import Kernels, Refusal
 from service.performance.tables import StepTables
 
@@ -113,7 +112,7 @@ class KernelLibrary:
     def _hold(self, system: str, engine: EngineName, handle: Any) -> None:
         """Keep the tables of a system in memory, in place of those not asked for the longest."""
         self._held[system, engine] = self._held.get((system, engine), handle)
-        _return_freed_memory()
+        give_back_freed()
 
 
 @lru_cache(maxsize=1)
@@ -122,14 +121,6 @@ def _probe() -> Mapping[str, Any]:
     file = resources.files("service.performance").joinpath("data", "probe.yaml")
     config: Mapping[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
     return config
-
-
-def _return_freed_memory() -> None:
-    """Give back to the system what reading tables took and freed: glibc keeps it, some 10 MB for each of them."""
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries do so on their own
-        if trim is not None:
-            trim(0)
 
 
 def _tables(handle: Any) -> StepTables:
