@@ -1,6 +1,6 @@
 """What GPUs cost the caller: which published offers count, or a price of their own."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Annotated, Final
@@ -117,8 +117,7 @@ class _Wish:
         """Return the rule by which offers count."""
         providers = _known("providers", self.providers, (offer.provider for offer in listed))
         regions = _known("regions", self.regions, (offer.region for offer in listed))
-        known_purchases = (*KNOWN_PURCHASES, *(offer.purchase for offer in listed))
-        purchases = _known("purchases", self.purchases, known_purchases) or frozenset(USUAL_PURCHASES)
+        purchases = _known("purchases", self.purchases, _purchases(listed)) or frozenset(USUAL_PURCHASES)
         tiers = frozenset(self.tiers or USUAL_TIERS)
 
         def is_wanted(offer: Offer) -> bool:
@@ -130,6 +129,12 @@ class _Wish:
             )
 
         return is_wanted
+
+
+def _purchases(listed: Iterable[Offer]) -> Iterator[str]:
+    """Yield the ways to pay that offers name, and those that callers may name in any case."""
+    yield from KNOWN_PURCHASES
+    yield from (offer.purchase for offer in listed)
 
 
 def _listed(names: Sequence[str] | None) -> tuple[str, ...] | None:
