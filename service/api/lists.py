@@ -1,10 +1,11 @@
 """Which entries a list of the catalog shows, and as what: pages of JSON, or every one of them as a sheet."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.responses import Response
 
 from service.catalog.entries import Entry, GpuEntry, ModelEntry, OfferEntry
@@ -13,7 +14,17 @@ from service.questions.formats import table
 
 Named = TypeVar("Named", ModelEntry, GpuEntry, OfferEntry)
 AnyName = Annotated[str, Path(max_length=200, description="its catalog id, or whatever else it is called")]
+ANY_NAME: Final = "any_name"
 Words = Annotated[str, Field(max_length=200)]  # of a filter; empty, as a dashboard's variable may be, it lets all pass
+
+
+class _AnyName(PathConvertor):
+    """The rest of a path, whatever is in it: a `path` ends at a line break."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor(ANY_NAME, _AnyName())
 
 
 class Listing(Entry):

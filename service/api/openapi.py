@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
@@ -9,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 
 from service.access.matrix import row_of
 from service.api.meanings import shell_meaning
-from service.api.problems import FieldProblem, Problem
+from service.api.problems import FieldProblem, Problem, problem_responses
 from service.questions.meanings import OF_BLOCK, meaning
 
 UNUSED_SCHEMAS = ("HTTPValidationError", "ValidationError")
@@ -65,6 +66,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
     _lock(document, reads_need_key=app.state.settings.reads_need_key)
     for operation in _operations(document):
         _show_abridged(operation[2])
+        _may_be_cut(operation[2])
     return document
 
 
@@ -82,6 +84,13 @@ def _lock(document: dict[str, Any], *, reads_need_key: bool) -> None:
         needed = None if row is None else row[0]
         is_open = needed is None or (needed == "read" and not reads_need_key)
         operation["security"] = [] if is_open else [{"apiKey": []}, {"bearer": []}]
+
+
+def _may_be_cut(operation: dict[str, Any]) -> None:
+    """Say what any request may be told before anybody knows what it is for: it is none, or its address too long."""
+    cut = problem_responses(HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+    told = {str(status): problem for status, problem in cut.items()}
+    operation["responses"] = dict(sorted({**told, **operation["responses"]}.items()))
 
 
 def _show_abridged(operation: dict[str, Any]) -> None:

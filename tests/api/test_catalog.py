@@ -42,6 +42,11 @@ def test_reads_are_open_and_show_sources(client: TestClient) -> None:
     assert model["source"]["checked_on"]
 
 
+@pytest.mark.parametrize("listed", ["models", "gpus", "offers"])
+def test_a_name_with_a_line_break_is_not_there(client: TestClient, listed: str) -> None:
+    assert client.get(f"/catalog/{listed}/no%0Asuch").status_code == 404
+
+
 @pytest.mark.parametrize("kind", ["models", "gpus", "offers"])
 def test_lists_come_in_pages_without_gaps(client: TestClient, kind: str) -> None:
     ids: list[str] = []

@@ -18,6 +18,7 @@ from hypothesis import settings as hypothesis_settings
 from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
+from service.api.connections import Connection
 from service.api.openapi import rendered
 from service.main import create_app
 from service.questions.asked import Question
@@ -154,7 +155,9 @@ def live_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     settings = service_settings(tmp_path_factory.mktemp("live"))
     seed_database(settings.database_url)
     app = create_app(settings)
-    server = uvicorn.Server(uvicorn.Config(app, port=port, loop="asyncio", http="httptools", log_level="warning"))
+    server = uvicorn.Server(
+        uvicorn.Config(app, port=port, loop="asyncio", http=Connection, ws="none", log_level="warning")
+    )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from service.api.dependencies import ImporterDep, KeyDep, ProbeDep, SnapshotDep, WriterDep, stated_once
 from service.api.etags import TaggedRoute
 from service.api.lists import (
+    ANY_NAME,
     AnyName,
     GpuList,
     GpuListing,
@@ -139,7 +140,7 @@ async def list_offers(listing: Annotated[OfferListing, Query()], snapshot: Snaps
 
 
 @router.get(
-    "/models/{name:path}",
+    f"/models/{{name:{ANY_NAME}}}",
     operation_id="get_model",
     summary="Show a model",
     responses={**READ_PROBLEMS, **_abridged({"id": "llama-3.1-8b-instruct", "name": "Llama 3.1 8B Instruct"})},
