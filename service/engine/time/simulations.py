@@ -10,10 +10,10 @@ from service.engine.time.samples import ScheduleResult
 from service.engine.time.shared import Reach, Shared, Told
 from service.engine.time.traffic import Sender
 
-MOST_RESULT_BYTES: Final = 16_000_000  # about 70 kB each
-MOST_VERDICTS: Final = 16384
+MOST_RESULT_BYTES: Final = 8_000_000  # about 70 kB each
+MOST_VERDICTS: Final = 8192
 MOST_SEARCHES: Final = 4096
-MOST_NUMBERS: Final = 4096
+MOST_NUMBERS: Final = 1024
 
 
 class Simulations:

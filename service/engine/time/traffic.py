@@ -11,7 +11,7 @@ from service.engine.time.draws import COMPLETIONS, PROMPTS, UNDER_WAY, Draws
 from service.engine.time.lengths import FixedLength, Length, LogNormalLength, UniformLength
 from service.engine.time.records import REQUEST, Records, new_records
 
-MOST_KEPT_BYTES: Final = 16_000_000  # of requests drawn, 100 kB for a few thousand
+MOST_KEPT_BYTES: Final = 8_000_000  # of requests drawn, 100 kB for a few thousand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
