@@ -16,6 +16,7 @@ MAKER_OF: Final[Mapping[str, str]] = {
 }
 
 KEYS: Final = "1234567890 qwertyuiop asdfghjkl zxcvbnm"
+AS_FIGURES: Final = str.maketrans("oil", "011")
 TWICE: Final = re.compile(r"([a-z])\1")
 APART: Final = re.compile(r"[^a-z0-9]+")
 MAKERS: Final = frozenset({"nvidia", "geforce", "tesla", "amd", "instinct"})
@@ -26,13 +27,16 @@ BY_HAND: Final = 0.7  # from which a name is another one with a slip of the fing
 def misspelt(key: str, names: Mapping[str, str]) -> str | None:
     """Return what a name means that differs by a letter or two from this one; None where none is so close.
 
-    A letter that was hit twice is one. Of several as close the one as long, then the one that begins alike: 200 for
-    201, and not 20; then the one whose letter is beside the one that was hit.
+    A letter that was hit twice is one, and one that looks like a figure stands for it. Of several as close the one as
+    long, then the one that begins alike: 200 for 201, and not 20; then the one whose letter is beside the one that
+    was hit.
 
     >>> misspelt("bb200", {"gb200": "gb200-nvl72", "b200": "b200-sxm"}), misspelt("j100", {"a100": "a", "h100": "h"})
     ('b200-sxm', 'h')
     >>> misspelt("h201", {"h20": "h20-sxm", "h200": "h200-sxm"}), misspelt("h100-pice", {"h100 pcie": "h100-pcie"})
     ('h200-sxm', 'h100-pcie')
+    >>> misspelt("h1oo", {"h100": "h100-sxm", "h10": "h10"}), misspelt("ml300x", {"mi300x": "mi300x", "l20": "l20"})
+    ('h100-sxm', 'mi300x')
     """
     asked = _letters(key)
     if len(asked) > MOST_BY_HAND:
@@ -40,7 +44,7 @@ def misspelt(key: str, names: Mapping[str, str]) -> str | None:
 
     def closeness(name: str) -> tuple[float, bool, int, bool]:
         plain = _letters(name)
-        if plain == TWICE.sub(r"\1", asked):
+        if plain == TWICE.sub(r"\1", asked) or plain.translate(AS_FIGURES) == asked.translate(AS_FIGURES):
             return 1.0, True, len(plain), True
         alike = OSA.normalized_similarity(asked, plain)
         return alike, len(plain) == len(asked), Prefix.similarity(asked, plain), _is_beside(asked, plain)
