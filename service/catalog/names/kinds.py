@@ -37,14 +37,14 @@ KINDS: Final = (
     _kind(r"(?:q|do)?lora|adapters?|peft", "an adapter: name the model it adapts, and state the adapters beside it"),
     _kind(r"re ?rank(?:er|ing)?|[a-z]*reranker|cross encoder|colbert|ranker", f"a reranker; {ONLY_TEXT}"),
     _kind(
-        r"[a-z]*embed(?:ding|dings)?|bge|e 5|e5|gte|gtr|minilm|mpnet|uae|nomic|instructor|jina|sfr|retriever|sentence|"
-        r"colpali|colqwen|col qwen|stella",
+        r"[a-z]*embed(?:ding|dings)?|gme|bge|e 5|e5|gte|gtr|minilm|mpnet|uae|nomic|instructor|jina|sfr|retriever|"
+        r"sentence|colpali|colqwen|col qwen|stella",
         f"a model of embeddings; {ONLY_TEXT}",
     ),
     _kind(r"reward|prm|[a-z]*classifier|prompt guard", f"a model that scores; {ONLY_TEXT}"),
     _kind(
         r"tts|asr|whisper|wav ?2 ?vec(?: 2)?|w 2 v|cosyvoice|kokoro|voxcpm|parakeet|canary|speecht|musicgen|"
-        r"bark|chattts|melotts|megatts|orpheus|moshi[a-z]*|sesame|csm|xtts|transcribe|paraformer|sensevoice|speech|seamless|music",
+        r"forcedaligner|[a-z]*voice|bark|chattts|melotts|megatts|orpheus|moshi[a-z]*|sesame|csm|xtts|transcribe|paraformer|sensevoice|speech|seamless|music",
         f"a model of speech or sound; {ONLY_TEXT}",
     ),
     _kind(
@@ -73,12 +73,26 @@ KINDS: Final = (
         r"llama 3\.2 (?:11b|90b)?.*vision.*|mllama", "a model that vLLM served up to 0.10.2 and no engine here does now"
     ),
     _kind(
-        r"baichuan ?[0-9]?.*|aquila[a-z]* ?[0-9]?.*|xverse|qwen (?:7b|14b|72b|1\.8b|vl chat)|"
+        r"baichuan(?! m 2| m 3) ?[0-9]?.*|aquila[a-z]* ?[0-9]?.*|xverse|qwen (?:vl(?: chat)?|audio(?: chat)?)|"
         r"internlm (?:chat )?(?:7b|20b)|grok 1|persimmon|fuyu|mpt|"
         r"chameleon|arctic|minimax (?:text 01|m 1|vl 01).*|bamba|jais (?!2)[a-z].*|plamo 2",
         "a model that newer versions of vLLM no longer serve (up to 0.22 to 0.28, by its registry)",
     ),
 )
+
+
+# Told before words are compared, by which the next generation would be taken for it.
+NO_LONGER: Final = "a model that newer versions of vLLM no longer serve (up to 0.22 to 0.28, by its registry)"
+EARLIER: Final = re.compile(r"qwen (?:1 8b|1\.8b|7b|14b|72b)(?: .*)?")
+
+
+def earlier_kind(words: Sequence[str]) -> str | None:
+    """Return what an earlier generation of a family is that is named as a later one, but for its number.
+
+    >>> earlier_kind(("qwen", "7b", "chat")) is None, earlier_kind(("qwen", "2.5", "7b"))
+    (False, None)
+    """
+    return NO_LONGER if EARLIER.fullmatch(" ".join(words)) else None
 
 
 def kind_of(words: Sequence[str]) -> str | None:

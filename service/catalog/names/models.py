@@ -1,6 +1,6 @@
 """Reads what somebody calls a model: an id, a hub's address, a conversion's repository, or plain words."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -8,15 +8,25 @@ from service.catalog.entries import Checkpoint, ModelEntry
 from service.catalog.errors import NotInCatalogError
 from service.catalog.names.addresses import repository
 from service.catalog.names.formats import Stated, foreign_files, stated_format, without_own_edition
-from service.catalog.names.kinds import kind_of
-from service.catalog.names.nearest import Nearest, families_of
+from service.catalog.names.kinds import earlier_kind, kind_of
 from service.catalog.names.repositories import REPOSITORIES
-from service.catalog.names.tunes import Bases, bases_of
-from service.catalog.names.words import ACTIVE, EDITION, SIZE, plain, with_points, without_served, words_of
+from service.catalog.names.siblings import several_sizes
+from service.catalog.names.spoken import Spoken, spoken_names
+from service.catalog.names.words import (
+    ACTIVE,
+    EDITION,
+    SIZE,
+    TUNED,
+    joined_words,
+    plain,
+    with_points,
+    with_points_left_out,
+    without_served,
+    words_of,
+)
 from service.engine.derived import Derived, derived
 from service.engine.inputs import WeightFormat
 
-TUNED: Final = frozenset({"instruct", "it", "chat", "inst", "hf"})
 UNTUNED: Final = frozenset({"base", "pt"})
 PUBLISHERS: Final = frozenset(
     {"meta", "nvidia", "google", "openai", "mistralai", "microsoft", "ibm", "alibaba", "amd", "cohere"}
@@ -50,7 +60,7 @@ class ModelNames:
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)  # of names
 
     @property
-    def words(self) -> "Spoken":
+    def words(self) -> Spoken:
         """Return names by their words, found when a name is first read that is none of the catalog's own."""
         return _spoken_names(self)
 
@@ -84,7 +94,7 @@ class ModelNames:
         publisher, _, repo = key.rpartition("/")
         said = stated_format(words_of(repo), publisher)
         is_own = key in (model_id, (entry.hf_id or "").lower())
-        how = "" if is_own or not publisher else f"another repository of {entry.name}"
+        how = "" if is_own else f"another repository of {entry.name}" if publisher else self._assumed(said, entry)
         if is_own or said.weight_format in (None, own_format(entry)):
             return ModelReading(model_id=model_id, how=how or ("" if key == plain(name) else "by its address"))
         return self._in_format(model_id, said, key if publisher else None, how or "an alias")
@@ -122,8 +132,10 @@ class ModelNames:
             raise self._refused(name, said.rest, f"{name[:100]!r} says {formats} at once; state weight_format")
         if self.words.nearest.well_known(said.rest):
             raise self._refused(name, said.rest, f"{name[:100]!r} names a family of models")
-        # Points first: `3`, `3` of `llama3-3` are one word of two figures, and as a set of words a single 3.
-        model_ids = self._meant(with_points(said.rest)) or self._meant(said.rest) or self._joined(said.rest)
+        earlier = earlier_kind(words_of(repo))
+        if earlier:
+            raise self._refused(name, said.rest, f"{name[:100]!r} is {earlier}")
+        model_ids = self._told(said.rest)
         if len(model_ids) > 1:
             raise NotInCatalogError(
                 "model", name[:100], model_ids[:MOST_CANDIDATES], why=f"{name[:100]!r} may be any of several models"
@@ -176,9 +188,32 @@ class ModelNames:
         is_known = len(model_ids) == 1 and (said.weight_format or own_format(self.entries[model_ids[0]]) in HALVES)
         return model_ids if is_known else ()
 
-    def _joined(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Return the models whose names are the same but for where a word ends."""
-        return self.words.joined.get(_joined_words(words), ())
+    def _told(self, said: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the models that words mean, in the first of the ways in which names write figures that means one.
+
+        Points first: `3`, `3` of `llama3-3` are one word of two figures, and as a set of words a single 3.
+        """
+        pointed = with_points(said)
+        for words in (pointed, said, with_points_left_out(said)):
+            model_ids = self._meant(words)
+            if model_ids:
+                # `qwen3-8` is 3.8, or 8 billion.
+                bare = self._meant((*said[:-1], f"{said[-1]}b")) if words is pointed and len(words) < len(said) else ()
+                return tuple(dict.fromkeys((*self._of_one_size(words, model_ids), *bare)))
+        return self.words.joined.get(joined_words(said), ())  # the same but for where a word ends
+
+    def _of_one_size(self, words: Sequence[str], model_ids: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the models that a name was taken for, and those that bear it in other sizes, where it says none."""
+        asked = frozenset(words) - TUNED - UNTUNED
+        if len(model_ids) > 1 or asked in self.words.spoken:
+            return model_ids
+        return several_sizes(asked, model_ids[0], self.words.spoken, self.entries) or model_ids
+
+    def _assumed(self, said: Stated, entry: ModelEntry) -> str:
+        """Return what an alias leaves open: nothing where it says a size, or no other model bears it."""
+        asked = frozenset(said.rest) - TUNED - UNTUNED
+        others = several_sizes(asked, entry.id, self.words.spoken, self.entries)
+        return f"of several sizes that bear this name: {entry.name}" if others else ""
 
     def _refused(self, name: str, words: Sequence[str], why: str | None) -> NotInCatalogError:
         return NotInCatalogError("model", name[:100], self.neighbours(words), why=why)
@@ -191,10 +226,6 @@ class ModelNames:
 @derived(MOST_READ)
 def _read(names: ModelNames, name: str) -> ModelReading:
     return names.read_anew(name)
-
-
-def _joined_words(words: Sequence[str]) -> str:
-    return "".join(word for word in words if word not in TUNED)
 
 
 def _cost(asked: frozenset[str], spoken: frozenset[str]) -> int:
@@ -239,56 +270,6 @@ def model_names(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> 
     return ModelNames(entries=entries, exact=exact, checkpoints=checkpoints)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spoken:
-    """Names by their words."""
-
-    spoken: Mapping[frozenset[str], tuple[str, ...]]  # the words of names: the models
-    nearest: Nearest
-    bases: Bases
-    joined: Mapping[str, tuple[str, ...]]  # names without a space: the models
-
-
 @derived(1)
 def _spoken_names(names: ModelNames) -> Spoken:
-    spoken = _spoken(names.entries, names.exact)
-    joined: dict[str, dict[str, None]] = {}
-    for name, model_id in names.exact.items():
-        joined.setdefault(_joined_words(words_of(name.rsplit("/", 1)[-1])), {})[model_id] = None
-    families = families_of(tuple(names.exact))
-    return Spoken(
-        spoken=spoken,
-        bases=bases_of(_ordered(names.entries, names.exact), families),
-        nearest=Nearest(
-            spoken=spoken,
-            sorted_words=tuple(" ".join(sorted(words)) for words in spoken),
-            families=families,
-        ),
-        joined={name: tuple(model_ids) for name, model_ids in joined.items()},
-    )
-
-
-def _spoken(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Mapping[frozenset[str], tuple[str, ...]]:
-    """Return the words of every name, without those of formats."""
-    spoken: dict[frozenset[str], dict[str, None]] = {}
-    for name, model_id in _named(entries, exact):
-        publisher, _, repo = name.rpartition("/")
-        rest = stated_format(words_of(repo), publisher).rest
-        if rest:
-            spoken.setdefault(frozenset(rest), {})[model_id] = None
-    return {words: tuple(model_ids) for words, model_ids in spoken.items()}
-
-
-def _ordered(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Iterator[Sequence[str]]:
-    """Yield the words of every name in their order, without those of formats."""
-    for name, _ in _named(entries, exact):
-        publisher, _, repo = name.rpartition("/")
-        yield with_points(stated_format(words_of(repo), publisher).rest)
-
-
-def _named(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield every name with its model's id."""
-    yield from exact.items()
-    for entry in entries.values():
-        yield from ((checkpoint.hf_id.lower(), entry.id) for checkpoint in entry.checkpoints)
-        yield entry.name.lower(), entry.id
+    return spoken_names(names.entries, names.exact)

@@ -9,11 +9,13 @@ from typing import Final
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
-from service.catalog.names.words import ACTIVE, SIZE, words_of
+from service.catalog.names.words import ACTIVE, SIZE, TUNED, joined_words, words_of
 
 MOST_NEIGHBOURS: Final = 3
 MOST_COMPARED: Final = 80  # characters of a name that no model has
 LEAST_SCORE: Final = 30.0  # below it a neighbour confuses more than it helps
+FIGURES: Final = re.compile(r"[0-9]+")
+LONG: Final = 10  # characters of a name from which two slips are as likely as one in a shorter
 SAME_WORD: Final = 75.0  # from which a word is a misspelt one of a family [per cent]
 FOR_BOTH: Final = 25.0  # given for a second family that both names say: Nemotron of Llama
 MOST_FOR_SIZE: Final = 25.0  # taken for a size twice as large, or half
@@ -54,13 +56,29 @@ class Nearest:
     spoken: Mapping[frozenset[str], tuple[str, ...]]  # the words of names: the models
     sorted_words: tuple[str, ...]  # the same in one text each
     families: frozenset[str]  # words that names begin with
+    joined: Mapping[str, tuple[str, ...]]  # names without a space and the words of every tuned model: the models
 
     def to(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Return the models of the same family whose size and name come closest; none where the family is unknown."""
+        """Return the models whose names come closest: one that a slip of the finger away, then of the same family."""
+        meant = self._meant(words)
         family = self._family(words)
         if family is None:
+            return meant
+        near = self.well_known(words) or self._closest(words, family)
+        return tuple(dict.fromkeys((*meant, *near)))[:MOST_NEIGHBOURS]
+
+    def _meant(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return the model whose name has the same figures and differs by a slip or two, tuned if that is said."""
+        asked = joined_words(words)[0][:MOST_COMPARED]
+        figures = FIGURES.findall(asked)
+        if not figures:
             return ()
-        return self.well_known(words) or self._closest(words, family)
+        alike = [name for name in self.joined if FIGURES.findall(name) == figures]
+        near = process.extractOne(asked, alike, scorer=OSA.distance, score_cutoff=1 + (len(asked) >= LONG))
+        if near is None:
+            return ()
+        is_tuned = not TUNED.isdisjoint(words)
+        return tuple(sorted(self.joined[near[0]], key=lambda each: TUNED.isdisjoint(words_of(each)) is is_tuned)[:1])
 
     def well_known(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the best-known models of a family, where a name says no more than the family."""

@@ -16,11 +16,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from service.catalog.names.words import words_of
+
 FILE: Final = Path(__file__).parents[1] / "data" / "repositories.csv"
 
 
 def of_shape(rows: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """Return the model by repository, and by its bare name where all repositories of that name have one shape.
+
+    A bare name of one word is anybody's: `gpt` is none.
 
     >>> of_shape([{"repository": "A/Tune-8B", "model": "x"}, {"repository": "B/tune-8b", "model": "y"}])
     {'a/tune-8b': 'x', 'b/tune-8b': 'y'}
@@ -29,7 +33,8 @@ def of_shape(rows: Iterable[Mapping[str, str]]) -> dict[str, str]:
     bare: dict[str, set[str]] = {}
     for name, model_id in whole.items():
         bare.setdefault(name.rpartition("/")[2], set()).add(model_id)
-    return whole | {name: min(model_ids) for name, model_ids in bare.items() if len(model_ids) == 1}
+    telling = {name: ids for name, ids in bare.items() if len(ids) == 1 and len(words_of(name)) > 1}
+    return whole | {name: min(model_ids) for name, model_ids in telling.items()}
 
 
 def _read() -> Mapping[str, str]:

@@ -23,12 +23,12 @@ VERSION: Final = re.compile(r"v?[0-9]{1,2}(?:\.[0-9]+)?")
 # A fine-tune by these words alone, where a base's name says no size.
 TUNING_WORDS = (
     "abliterated abliteration uncensored heretic derestricted decensored unfiltered sft dpo orpo simpo grpo kto rlhf "
-    "finetune finetuned tuned ft norefusal obliterated amoral roleplay rp"
+    "finetune finetuned tuned ft norefusal obliterated amoral roleplay rp rl"
 )
 TUNING: Final = frozenset(TUNING_WORDS.split())
 OTHER_PARTS: Final = (
     r"v|vl|vlm|vla|visions?|visual|omni|audio|speech|voice|tts|asr|ocr|video|images?|clip|siglip|sam|blip|janus|llava|"
-    r"multimodal|mm|mol|embed.*|.*embeddings?|e5|gte|bge|sfr|retriev.*|colbert|.*rerank.*|.*reward.*|o?rm|prm|"
+    r"multimodal|mm|mol|mplug|embed.*|.*embeddings?|e5|gte|bge|sfr|retriev.*|colbert|.*rerank.*|.*reward.*|o?rm|prm|"
     r"classif.*|cross|encoder|decoder|guard|shield|scorer|judge"
 )
 OTHER_LAYERS: Final = (
@@ -44,7 +44,7 @@ NO_MODEL: Final = (
 OTHER_FORMATS: Final = (
     r"[0-9](?:\.[0-9]+)?bits?|bits?|bpw|.*quant.*|.*fp4.*|.*int[248].*|fp[0-9].*|mxfp[0-9].*|w[0-9]+(?:a[0-9]+)?.*|q[0-9].*|oq|oq[0-9].*|tq[0-9].*|jang.*|"
     r"crack|escha|parol?|tq|nvfp.*|mixfp.*|qtensor|mtplx.*|hqq|aqlm|quip.*|vptq|hqt|eetq|bitnet|ternary|1\.58.*|swq|wmix|kronq|quark|torchao|ao|"
-    r"gptneox|compressed|packed|s?mix(?:ed)?|marlin|squeeze.*|spqr|efficientqat|bitblas|npu.*|neuron|trt.*|tensorrt|"
+    r"gptneox|mobile|compressed|packed|s?mix(?:ed)?|marlin|squeeze.*|spqr|efficientqat|bitblas|npu.*|neuron|trt.*|tensorrt|"
     r"qnn|rkllm|rk[0-9]+|ov|ggjt|awq.*|gptq.*|bnb.*"
 )
 LONGER: Final = r"[0-9]+[km]|long.*|.*long|.*context|yarn|rope|[0-9]{4,}"
@@ -60,6 +60,7 @@ OTHER_SHAPE: Final = re.compile(
 )
 
 
+SHORT: Final = 2
 LEAST_TYPED: Final = 4  # letters of a word from which one that differs by a letter is the same, misspelt
 
 
@@ -123,8 +124,14 @@ class Bases:
 
 
 def _is_nearly(word: str, telling: Iterable[str]) -> bool:
-    """Return whether a word is another one but for one letter."""
-    return len(word) >= LEAST_TYPED and any(OSA.distance(word, each, score_cutoff=1) == 1 for each in telling)
+    """Return whether a word is another one but for one letter: of two letters one as long, as `vy` for `vl`."""
+    if len(word) < LEAST_TYPED and (word in TUNING or not word.isalpha()):
+        return False
+    return any(
+        OSA.distance(word, each, score_cutoff=1) == 1
+        for each in telling
+        if len(word) >= LEAST_TYPED or (len(word) == len(each) == SHORT and each not in UNSAID)
+    )
 
 
 def _told(base: tuple[str, ...], asked: tuple[str, ...], place: int) -> Tune | None:

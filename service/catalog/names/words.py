@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
 NUMBER_UNDERSCORE: Final = re.compile(r"(?<=[0-9])_(?=[0-9](?![0-9.]*[bmt]))")  # `3_1` of `llama3_1_8b`, not `2_2b`
@@ -13,7 +14,9 @@ VERSION_OF_TWO_DIGITS: Final = re.compile(r"v0[1-9]")  # `v03` of hosts that tak
 POINT_AS_LETTER: Final = re.compile(r"([a-z]?)([0-9])p([0-9])")  # `v3p1` of hosts that take no point
 DOTTED_EDITION: Final = re.compile(r"v[1-9]\.[0-9]")
 PLUS: Final = re.compile(r"(?<=[a-z0-9])\+")  # `command r+`
+TUNED: Final = frozenset({"instruct", "it", "chat", "inst", "hf"})  # said of models and of what they were tuned to
 SERVED: Final = frozenset({"versatile", "instant", "turbo", "maas", "latest", "free"})
+TWO_DIGITS: Final = re.compile(r"[1-9][0-9]")  # `25` of `qwen25`, whose point was left out
 ONE_DIGIT: Final = re.compile(r"[0-9]")
 KEPT_WHOLE: Final = re.compile(
     r"(?:bf|fp|mxfp|nvfp|int|nf|uint|float|bfloat|exl)[0-9].*|[0-9]+bits?|sxm[0-9]|[0-9]+gi?b"
@@ -83,3 +86,24 @@ def with_points(words: tuple[str, ...]) -> tuple[str, ...]:
         else:
             joined.append(word)
     return tuple(joined)
+
+
+def with_points_left_out(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return words with a point between two figures that stand behind a family's name.
+
+    >>> with_points_left_out(("qwen", "25", "7b")), with_points_left_out(("llama", "31", "8b"))
+    (('qwen', '2.5', '7b'), ('llama', '3.1', '8b'))
+    """
+    behind = (word.isalpha() and len(word) > 1 for word in ("", *words))
+    pairs = zip(words, behind, strict=False)
+    return tuple(f"{word[0]}.{word[1]}" if named and TWO_DIGITS.fullmatch(word) else word for word, named in pairs)
+
+
+def joined_words(words: Sequence[str]) -> tuple[str, ...]:
+    """Return words as one, without those of every tuned model, and the sizes among them: 57b is no 7b behind a 5.
+
+    >>> joined_words(("gptoss", "20b")), joined_words(("qwen", "2", "57b", "instruct"))
+    (('gptoss20b', '20b'), ('qwen257b', '57b'))
+    """
+    said = [word for word in words if word not in TUNED]
+    return ("".join(said), *sorted(word for word in said if SIZE.fullmatch(word)))

@@ -127,3 +127,44 @@ def test_a_last_figure_is_taken_for_a_size(typed: str, nearest: str) -> None:
         CATALOG.called_models.read(typed)
 
     assert refusal.value.suggestions[0] == nearest
+
+
+@pytest.mark.parametrize(
+    ("name", "model_id"), [("Qwen25-7B-Instruct", "qwen2.5-7b-instruct"), ("llama31-8b", "llama-3.1-8b-instruct")]
+)
+def test_a_point_that_was_left_out_stands_between_two_figures_of_a_version(name: str, model_id: str) -> None:
+    assert CATALOG.called_models.read(name).model_id == model_id
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Qwen/Qwen3-ForcedAligner-0.6B",  # aligns speech
+        "Alibaba-NLP/gme-Qwen2-VL-2B-Instruct",  # embeds
+        "MAGAer13/mplug-owl2-llama2-7b",  # sees
+        "google/gemma-4-E2B-it-qat-mobile-ct",  # in another format than the name of one
+        "Qwen/Qwen-72B-Chat",  # QWenLMHeadModel, which vLLM 0.33 does not name
+        "qwen2.5-vy-7b-instruct",  # vl, misspelt
+    ],
+)
+def test_what_a_base_s_name_stands_beside_is_not_the_base(name: str) -> None:
+    with pytest.raises(NotInCatalogError):
+        CATALOG.called_models.read(name)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("deepseek-vv3", "deepseek-v3"),
+        ("midtral-8x7b-v0.1", "mixtral-8x7b-v0.1"),
+        ("gt-oss-20b", "gpt-oss-20b"),
+        ("wqq-32b", "qwq-32b"),
+        ("tep3", "step3"),
+        ("qwwen2.5-7b-instruct", "qwen2.5-7b-instruct"),
+    ],
+)
+def test_a_slip_of_the_finger_has_what_was_meant_first(typed: str, meant: str) -> None:
+    with pytest.raises(NotInCatalogError) as refusal:
+        CATALOG.called_models.read(typed)
+
+    assert refusal.value.suggestions[0] == meant

@@ -34,10 +34,14 @@ def test_a_repository_of_a_known_shape_is_that_model_in_the_format_its_name_says
 
 
 def test_a_bare_name_of_two_shapes_is_none() -> None:
-    rows = [{"repository": "a/tune", "model": "x"}, {"repository": "b/tune", "model": "y"}]
+    rows = [{"repository": "a/my-tune", "model": "x"}, {"repository": "b/my-tune", "model": "y"}]
 
-    assert "tune" not in of_shape(rows)
-    assert of_shape(rows[:1])["tune"] == "x"
+    assert "my-tune" not in of_shape(rows)
+    assert of_shape(rows[:1])["my-tune"] == "x"
+
+
+def test_a_bare_name_of_one_word_is_none() -> None:
+    assert "gpt" not in of_shape([{"repository": "someone/gpt", "model": "x"}])
 
 
 def test_a_repository_of_another_shape_stays_refused() -> None:

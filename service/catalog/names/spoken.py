@@ -1,0 +1,72 @@
+"""The names of a catalog by their words, ready to compare with what somebody wrote."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from service.catalog.entries import ModelEntry
+from service.catalog.names.formats import stated_format
+from service.catalog.names.nearest import Nearest, families_of
+from service.catalog.names.tunes import Bases, bases_of
+from service.catalog.names.words import joined_words, with_points, words_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """Names by their words."""
+
+    spoken: Mapping[frozenset[str], tuple[str, ...]]  # the words of names: the models
+    nearest: Nearest
+    bases: Bases
+    joined: Mapping[tuple[str, ...], tuple[str, ...]]  # names without a space, and their sizes: the models
+
+
+def spoken_names(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Spoken:
+    """Return the names of a catalog's models by their words.
+
+    Args:
+        entries: models by id.
+        exact: ids, hub ids and aliases in lower case, with their models.
+    """
+    spoken = _spoken(entries, exact)
+    joined: dict[tuple[str, ...], dict[str, None]] = {}
+    for name, model_id in exact.items():
+        joined.setdefault(joined_words(words_of(name.rsplit("/", 1)[-1])), {})[model_id] = None
+    whole = {words: tuple(model_ids) for words, model_ids in joined.items()}
+    families = families_of(tuple(exact))
+    return Spoken(
+        spoken=spoken,
+        bases=bases_of(_ordered(entries, exact), families),
+        nearest=Nearest(
+            spoken=spoken,
+            sorted_words=tuple(" ".join(sorted(words)) for words in spoken),
+            families=families,
+            joined={words[0]: model_ids for words, model_ids in whole.items()},
+        ),
+        joined=whole,
+    )
+
+
+def _spoken(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Mapping[frozenset[str], tuple[str, ...]]:
+    """Return the words of every name, without those of formats."""
+    spoken: dict[frozenset[str], dict[str, None]] = {}
+    for name, model_id in _named(entries, exact):
+        publisher, _, repo = name.rpartition("/")
+        rest = stated_format(words_of(repo), publisher).rest
+        if rest:
+            spoken.setdefault(frozenset(rest), {})[model_id] = None
+    return {words: tuple(model_ids) for words, model_ids in spoken.items()}
+
+
+def _ordered(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Iterator[Sequence[str]]:
+    """Yield the words of every name in their order, without those of formats."""
+    for name, _ in _named(entries, exact):
+        publisher, _, repo = name.rpartition("/")
+        yield with_points(stated_format(words_of(repo), publisher).rest)
+
+
+def _named(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield every name with its model's id."""
+    yield from exact.items()
+    for entry in entries.values():
+        yield from ((checkpoint.hf_id.lower(), entry.id) for checkpoint in entry.checkpoints)
+        yield entry.name.lower(), entry.id
