@@ -8,9 +8,10 @@ from typing import Final, TypeVar
 from service.engine.arithmetic import round_up
 from service.engine.derived import derived
 from service.engine.engines.device import Device, device_of
-from service.engine.engines.rules import EngineRules, batch_defaults, default_utilization
+from service.engine.engines.rules import EngineRules, default_utilization
 from service.engine.errors import InvalidQuestionError
 from service.engine.facts import Checkpoint, ModelFacts, text_only
+from service.engine.fleet.batches import settled_batches
 from service.engine.fleet.checkpoints import loaded_checkpoint
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.results import Assumption, Origin
@@ -23,7 +24,6 @@ from service.engine.fleet.starts import (
     own_cache_dtype,
 )
 from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, Load, SpeculativeMethod
-from service.engine.memory.activation import fewest_batched_tokens
 from service.engine.memory.drafts import check_drafts, default_method
 
 Number = TypeVar("Number", int, float)
@@ -139,15 +139,7 @@ def _settings(
     utilization, utilization_note = _settled(
         "gpu_memory_utilization", stated.gpu_memory_utilization, lambda: default_utilization(rules, gpu), rules
     )
-    # The engine raises its own number to that of an image (vLLM 0.33 `_get_min_mm_batched_tokens`).
-    image = fewest_batched_tokens(model.architecture, device_of(gpu, rules))
-    batched_tokens, batched_note = _settled(
-        "max_num_batched_tokens",
-        stated.max_num_batched_tokens,
-        lambda: max(batch_defaults(rules, gpu)[0], image),
-        rules,
-    )
-    seqs, seqs_note = _settled("max_num_seqs", stated.max_num_seqs, lambda: batch_defaults(rules, gpu)[1], rules)
+    batched_tokens, seqs, batch_notes = settled_batches(model, gpu, stated, rules)
     method, draft_notes = resolved_drafts(model, stated)
     keeps_prefixes, prefix_notes = _prefix_caching(model, stated, rules, device_of(gpu, rules))
     settings = EngineSettings(
@@ -169,7 +161,7 @@ def _settings(
         mamba_cache_dtype=stated.mamba_cache_dtype,
         mamba_ssm_cache_dtype=stated.mamba_ssm_cache_dtype,
     )
-    notes = (utilization_note, batched_note, seqs_note, *prefix_notes, *_switches(stated), *draft_notes)
+    notes = (utilization_note, *batch_notes, *prefix_notes, *_switches(stated), *draft_notes)
     return settings, notes
 
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from service.engine.engines.device import device_of
+from service.engine.engines.rules import EngineRules
+from service.engine.fleet.batches import CUT_WHY, running_beside
 from service.engine.fleet.results import Assumption
 from service.engine.fleet.settings import Resolved
-from service.engine.inputs import Limits
+from service.engine.inputs import EngineSettings, Limits
 from service.engine.memory.activation import fewest_batched_tokens
 from service.engine.memory.plan import MemoryPlan
 
@@ -191,10 +193,20 @@ def with_chosen(resolved: Resolved, name: Chosen, value: int, why: str) -> Resol
         case "max_num_seqs":
             own, changed = settings.max_num_seqs, replace(settings, max_num_seqs=value)
         case "max_num_batched_tokens":
-            own, changed = settings.max_num_batched_tokens, replace(settings, max_num_batched_tokens=value)
-    note = Assumption(name=name, value=value, origin="chosen", source=why.format(own=own))
+            own, changed = settings.max_num_batched_tokens, _with_tokens(settings, value, resolved.rules)
+    chosen = Assumption(name=name, value=value, origin="chosen", source=why.format(own=own))
+    notes: dict[str, Assumption] = {name: chosen}
+    if name != "max_num_seqs" and changed.max_num_seqs < settings.max_num_seqs:
+        cut = CUT_WHY.format(own=settings.max_num_seqs)
+        notes["max_num_seqs"] = Assumption(name="max_num_seqs", value=changed.max_num_seqs, origin="chosen", source=cut)
     return replace(
         resolved,
         settings=changed,
-        assumptions=tuple(note if other.name == name else other for other in resolved.assumptions),
+        assumptions=tuple(notes.get(other.name, other) for other in resolved.assumptions),
     )
+
+
+def _with_tokens(settings: EngineSettings, tokens: int, rules: EngineRules) -> EngineSettings:
+    """Return settings with another token budget, and no more requests than the engine lets run beside it."""
+    seqs = running_beside(tokens, settings.max_num_seqs, rules)
+    return replace(settings, max_num_batched_tokens=tokens, max_num_seqs=seqs)

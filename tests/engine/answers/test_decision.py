@@ -21,7 +21,8 @@ def load(count: int, input_tokens: int, output_tokens: int) -> dict[str, int]:
 # model, GPU, load, most GPUs: a layout or setting that was stated by hand carries the load on so many
 STATED_BY_HAND: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "copies of the attention": ("deepseek-v3", "h200", load(1024, 2000, 500), 8),
-    "copies whose caches are spread": ("deepseek-v3", "h200", load(2000, 2000, 500), 8),
+    # The caches of one server hold them beside steps of 256 tokens, and no more than 256 run beside those.
+    "more than one server runs": ("deepseek-v3", "h200", load(2000, 2000, 500), 16),
     "of two nodes": ("deepseek-v3", "h200", load(2500, 2000, 500), 16),
     "long prompts": ("deepseek-v3", "h200", load(64, 30_000, 1000), 8),
     "fewer sequences": ("gpt-oss-120b", "h100", load(16, 2000, 500), 1),

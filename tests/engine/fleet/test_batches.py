@@ -1,0 +1,60 @@
+"""No more requests run than a step has tokens, where the engine asks for that."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from service.catalog.engine_rules import rules_for
+from service.catalog.snapshot import Snapshot
+from service.engine.answers.size import size
+from service.engine.errors import InvalidQuestionError
+from service.engine.fleet.batches import settled_batches
+from service.engine.fleet.questions import StatedSettings
+from service.engine.inputs import EngineName
+from tests.engine.conftest import Asked, users
+
+
+def batches(catalog: Snapshot, engine: EngineName = "vllm", **stated: Any) -> tuple[int, int, dict[str, str]]:
+    model, gpu = catalog.model("llama-3.1-8b"), catalog.gpu("h100")
+    tokens, seqs, notes = settled_batches(model, gpu, StatedSettings(**stated), rules_for(engine))
+    return tokens, seqs, {note.name: note.origin for note in notes}
+
+
+def test_requests_are_cut_down_to_stated_tokens(catalog: Snapshot) -> None:
+    """vLLM 0.33 `arg_utils.py`: `min(max_num_seqs, max_num_batched_tokens)` where nobody states the former."""
+    tokens, seqs, origins = batches(catalog, max_num_batched_tokens=256)
+
+    assert (tokens, seqs) == (256, 256)
+    assert origins == {"max_num_batched_tokens": "request", "max_num_seqs": "chosen"}
+
+
+def test_tokens_are_raised_to_stated_requests(catalog: Snapshot) -> None:
+    tokens, seqs, origins = batches(catalog, max_num_seqs=16_384)
+
+    assert (tokens, seqs) == (16_384, 16_384)
+    assert origins["max_num_batched_tokens"] == "chosen"
+
+
+def test_more_requests_than_tokens_do_not_start(catalog: Snapshot) -> None:
+    """vLLM `SchedulerConfig`: "max_num_batched_tokens (512) must be greater than or equal to max_num_seqs (1024)"."""
+    with pytest.raises(InvalidQuestionError, match="does not start") as refused:
+        batches(catalog, max_num_batched_tokens=512, max_num_seqs=1_024)
+
+    assert refused.value.field == "max_num_seqs"
+
+
+def test_an_engine_without_that_rule_keeps_its_requests(catalog: Snapshot) -> None:
+    tokens, seqs, _ = batches(catalog, "sglang", max_num_batched_tokens=256)
+
+    assert tokens == 256 < seqs
+
+
+@pytest.mark.parametrize("count", [1_500, 2_000, 3_000])
+def test_what_a_size_says_to_carry_is_what_its_command_lets_run(asked: Asked, count: int) -> None:
+    sized = size(replace(asked("deepseek-v3", "h200", load=users(count, 2_000, 500)), timers=None))
+    args = sized.engine_args
+    seqs, tokens = (int(args[args.index(flag) + 1]) for flag in ("--max-num-seqs", "--max-num-batched-tokens"))
+
+    assert seqs <= tokens
+    assert sized.replicas * sized.layout.data_parallel_size * seqs >= count
