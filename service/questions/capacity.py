@@ -13,7 +13,7 @@ from service.engine.inputs import Arrival, Gpu, StatedLayout
 from service.questions.answers import Answer, Row, flat
 from service.questions.asked import Asked, Question
 from service.questions.examples import MEMORY_PER_GPU
-from service.questions.lines import deployment_lines, shape_of
+from service.questions.lines import checkpoint_of, deployment_lines, shape_of
 from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.gpu import OnGpu
 from service.questions.parts.load import AnyLoad, WithConfidence, WithinLimits
@@ -32,9 +32,13 @@ class CapacityAnswer(Answer[Capacity]):
 
     def rows(self) -> Sequence[Row]:
         """Return one row for each context length."""
-        document = self.document
+        document, result = self.document, self.result
         shared = {name: document[name] for name in IN_EVERY_ROW}
-        return [{**shared, **dict(flat(row))} for row in document["table"]]
+        told = {
+            "usd_per_hour": result.cost.usd_per_hour if result.cost else None,
+            "checkpoint": checkpoint_of(result.assumptions),
+        }
+        return [{**shared, **dict(flat(row)), **told} for row in document["table"]]
 
     def lines(self) -> Sequence[str]:
         """Return the deployment."""

@@ -1,12 +1,12 @@
 """How the answers that describe one deployment read as lines."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from service.engine.answers.results import Capacity, Lever, Sizing
 from service.engine.arithmetic import GIB
-from service.engine.fleet.results import Cost
+from service.engine.fleet.results import Assumption, Cost, Scalar
 
 Deployment = Sizing | Capacity
 
@@ -46,21 +46,35 @@ def deployment_lines(deployment: Deployment, shape: str) -> Iterator[str]:
     requests = deployment.per_replica.max_concurrent_requests
     yield f"requests at once: {requests} per replica; cache: {deployment.kv_cache.tokens} tokens"
     yield from _latency_lines(deployment)
-    yield from _checkpoint_lines(deployment)
+    yield from checkpoint_lines(deployment.assumptions)
     if deployment.feasible:
         yield f"price: {price_of(deployment.cost)}"
-        yield f"engine args: {shlex.join(deployment.engine_args)}"
+        yield from start_lines(deployment.command, deployment.engine_args)
     if isinstance(deployment, Sizing) and deployment.levers:
-        yield f"best lever: {_lever(deployment.levers[0], deployment)}"
+        yield f"best lever: {best_lever(deployment)}"
     yield from (f"would fit: {sentence}" for sentence in deployment.would_fit)
     yield from (f"warning: {sentence}" for sentence in deployment.warnings)
 
 
-def _checkpoint_lines(deployment: Deployment) -> Iterator[str]:
+def start_lines(command: str | None, engine_args: Sequence[str]) -> Iterator[str]:
+    """Yield the command to copy, of several nodes one below the other; the flags alone where no command starts it."""
+    if command is None:
+        yield f"engine args: {shlex.join(engine_args)}"
+    elif "\n" in command:
+        yield from ("command:", *command.splitlines())
+    else:
+        yield f"command: {command}"
+
+
+def checkpoint_lines(assumptions: Sequence[Assumption]) -> Iterator[str]:
     """Yield what is loaded, where the catalog knows its id."""
-    for note in deployment.assumptions:
-        if note.name == "checkpoint" and note.value is not None:
-            yield f"checkpoint: {note.value}"
+    if (loaded := checkpoint_of(assumptions)) is not None:
+        yield f"checkpoint: {loaded}"
+
+
+def checkpoint_of(assumptions: Sequence[Assumption]) -> Scalar | None:
+    """Return the id of what is loaded, where the catalog knows it."""
+    return next((note.value for note in assumptions if note.name == "checkpoint"), None)
 
 
 def price_of(cost: Cost | None) -> str:
@@ -70,6 +84,11 @@ def price_of(cost: Cost | None) -> str:
     if cost.provider is None:
         return f"{cost.usd_per_hour:.2f} USD/h at the caller's own price"
     return f"{cost.usd_per_hour:.2f} USD/h, {cost.instances} x {cost.provider} {cost.instance_type}, {cost.as_of}"
+
+
+def best_lever(answer: Sizing) -> str | None:
+    """Return what saves most; None where nothing does."""
+    return _lever(answer.levers[0], answer) if answer.levers else None
 
 
 def _lever(lever: Lever, answer: Sizing) -> str:

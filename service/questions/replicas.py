@@ -7,7 +7,7 @@ from service.engine.answers.results import Replicas
 from service.engine.fleet.questions import SizeQuestion
 from service.questions.answers import Answer, Row, flat
 from service.questions.asked import Asked, Question
-from service.questions.lines import price_of
+from service.questions.lines import checkpoint_lines, checkpoint_of, layout_of, price_of, start_lines
 from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.gpu import OnGpu
 from service.questions.parts.load import SomeLoad, WithConfidence, WithHeadroom, WithinLimits
@@ -21,7 +21,7 @@ class ReplicasAnswer(Answer[Replicas]):
 
     def rows(self) -> Sequence[Row]:
         """Return the one answer, flat."""
-        return [dict(flat(self.document))]
+        return [dict(flat(self.document)) | {"checkpoint": checkpoint_of(self.result.assumptions)}]
 
     def lines(self) -> Sequence[str]:
         """Return the pods, and what one of them carries."""
@@ -31,8 +31,11 @@ class ReplicasAnswer(Answer[Replicas]):
             load = f"{pod.max_requests_per_s:.3g} requests per s"
         return [
             f"{result.replicas} pods of {result.gpus_per_replica} x {result.gpu} for {result.model}",
+            f"layout: {layout_of(result.layout)}, {result.weight_format}, cache {result.kv_cache_dtype}",
             f"one pod carries {load}; binds: {result.binding_constraint}",
+            *checkpoint_lines(result.assumptions),
             *([f"price: {price_of(result.cost)}"] if result.feasible else []),
+            *([*start_lines(result.command, result.engine_args)] if result.feasible else []),
             *(f"would fit: {sentence}" for sentence in result.would_fit),
             *(f"warning: {sentence}" for sentence in result.warnings),
         ]
@@ -65,6 +68,7 @@ class ReplicasQuery(
             headroom=self.headroom(),
             settings=self.settings_wish(),
             rules=self.rules_of(sources, model),
+            flags=self.flags(),
             offers=prices.offers,
             left_out_offers=prices.left_out,
             timers=self.slowed(sources.timers),
@@ -81,7 +85,8 @@ REPLICAS = Question(
     summary="How many pods of this shape?",
     description="Return how many pods of one layout carry the load, for autoscalers: the shape of a pod does not "
     "depend on the load, and more load never takes fewer pods. State the layout that your pods have; what is left "
-    "open is that of the smallest layout that carries a single request. per_pod is the threshold to scale on.",
+    "open is chosen, the smallest shape that carries at least half as much per GPU as the densest. per_pod is the "
+    "threshold to scale on.",
     query=ReplicasQuery,
     body=ReplicasBody,
     answer=ReplicasAnswer,

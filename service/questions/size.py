@@ -17,7 +17,7 @@ from service.questions.alternatives import leaner_models, other_gpus, smaller_mo
 from service.questions.answers import Answer, Row, flat
 from service.questions.asked import Asked, Question
 from service.questions.examples import LLAMA_CONFIG, MEMORY_PER_GPU
-from service.questions.lines import deployment_lines, shape_of
+from service.questions.lines import best_lever, checkpoint_of, deployment_lines, shape_of
 from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.gpu import OnGpu
 from service.questions.parts.load import SomeLoad, WithConfidence, WithHeadroom, WithinLimits
@@ -40,7 +40,8 @@ class SizeAnswer(Answer[Sizing]):
 
     def rows(self) -> Sequence[Row]:
         """Return the one sizing, flat."""
-        return [dict(flat(self.document))]
+        told = {"checkpoint": checkpoint_of(self.result.assumptions), "best_lever": best_lever(self.result)}
+        return [dict(flat(self.document)) | told]
 
     def lines(self) -> Sequence[str]:
         """Return the deployment, with its prefill replicas where they have GPUs of their own."""

@@ -134,7 +134,7 @@ def test_csv_yaml_text_and_gauges(client: TestClient) -> None:
     assert rows[0]["gpus"] == str(as_json["gpus"])
     assert document == as_json
     assert f"{as_json['gpus']} x h100-sxm-80gb" in lines
-    assert f"engine args: {' '.join(as_json['engine_args'])}\n" in lines
+    assert f"command: {as_json['command']}\n" in lines
     assert gauges.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert gauges.text.endswith("\n")
     read = {family.name: family.samples[0] for family in text_string_to_metric_families(gauges.text)}

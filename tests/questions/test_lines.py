@@ -25,11 +25,21 @@ def lines(sizing: Sizing, **change: Any) -> list[str]:
 
 
 def test_what_fits_is_told_with_its_flags(sizing: Sizing) -> None:
-    told = lines(sizing, engine_args=("--served-model-name", "two words"))
+    told = lines(sizing, command=None, engine_args=("--served-model-name", "two words"))
+    started = lines(sizing)
 
     assert told[1] == f"layout: 1 replicas of TP1 PP1; binds: {sizing.binding_constraint}"
     assert told[2].startswith("per GPU [GiB]: weights 14.99, cache ")
     assert "engine args: --served-model-name 'two words'" in told
+    assert f"command: {sizing.command}" in started
+    assert not any(line.startswith("engine args") for line in started)
+
+
+def test_a_command_of_several_nodes_stands_on_lines_of_its_own(sizing: Sizing) -> None:
+    told = lines(sizing, command="# on node 0 of 2\nfirst\n# on node 1 of 2\nsecond")
+    at = told.index("command:")
+
+    assert told[at + 1 : at + 5] == ["# on node 0 of 2", "first", "# on node 1 of 2", "second"]
 
 
 def test_a_price_of_the_callers_own_names_no_provider(sources: Sources) -> None:
@@ -57,7 +67,7 @@ def test_what_is_not_feasible_is_told_with_what_would_be(sizing: Sizing, short: 
 
     assert told[0] == head
     assert told[-2:] == ["would fit: a larger GPU", "warning: careful"]
-    assert not any(line.startswith("engine args") for line in told)
+    assert not any(line.startswith(("engine args", "command")) for line in told)
 
 
 def test_latency_is_told_where_it_is_known(sizing: Sizing) -> None:

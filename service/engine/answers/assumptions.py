@@ -26,7 +26,10 @@ POOLS_SOURCE = "SGLang server_args.py: how pools of separate kinds of layers sha
 STATES_SOURCE = "SGLang kv_cache_configurator.py: 1, 2 more for prefixes, 2 more with extra_buffer (since mid-2026)"
 PLAN_SOURCE = "no such rules are known for the stated version: the cache's blocks, layouts and weights follow this one"
 FLOOR_SOURCE = "no limits are stated: somebody is taken to read along; service_class=batch drops these limits"
-SHAPE_SOURCE = "tensor_parallel_size of the smallest layout that carries a single request, whatever the load"
+SHAPE_SOURCE = (
+    "the smallest pod that fills a server without a rest and carries at least half as much per GPU as the densest, "
+    "whatever the load"
+)
 SHORTENED_SOURCE = "shortened to what the pool holds"
 ASKED_LENGTHS_SOURCE = (
     "the longest request of the asked lengths and a quarter more, in steps of 256 tokens: a context that the pool is "

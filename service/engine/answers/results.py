@@ -150,6 +150,7 @@ class Replicas:
     binding_constraint: BindingConstraint
     would_fit: tuple[str, ...]
     cost: Cost | None
+    command: str | None  # starts one pod, a line a node; None: nothing does, and warnings say why
     engine_args: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
     warnings: tuple[str, ...]

@@ -64,6 +64,11 @@ def largest(question: CapacityQuestion, resolved: Resolved) -> Deployment:
     return best
 
 
+def as_started(question: CapacityQuestion, resolved: Resolved, layout: Layout) -> Deployment:
+    """Return one layout on the given GPUs with the engine's own settings, whatever others would carry."""
+    return _Search(question=question, plan_of=partial(_plan, question)).best([(resolved, layout)])
+
+
 def _usual_first(space: Space, fitting: Sequence[Layout]) -> Sequence[Layout]:
     """Return the usual ones of some layouts; all of them where none is usual."""
     return [layout for layout in fitting if layout in space.usual] or fitting

@@ -1,0 +1,73 @@
+"""The shape of a pod: it does not depend on the load, and it does not waste GPUs."""
+
+from dataclasses import replace
+
+import pytest
+
+from service.engine.answers.replicas import replicas
+from service.engine.answers.size import size
+from service.engine.fleet.pods import DENSE_ENOUGH, carried, pod_of
+from service.engine.fleet.questions import SizeQuestion
+from service.engine.inputs import Layout, Limits, StatedLayout, WeightFormat
+from tests.engine.conftest import Asked, arrivals, users
+
+
+def pinned(question: SizeQuestion, layout: Layout) -> SizeQuestion:
+    return replace(
+        question,
+        layout=StatedLayout(
+            tensor_parallel_size=layout.tensor_parallel_size,
+            pipeline_parallel_size=layout.pipeline_parallel_size,
+            data_parallel_size=layout.data_parallel_size,
+            expert_parallel=layout.expert_parallel,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "weights", "gpus"),
+    [
+        ("llama-3.3-70b", "h100", "fp8", 2),  # "what everybody deploys", of TP2; on one GPU a handful of requests fit
+        ("llama-3.3-70b", "h100", None, 4),  # 141 GB in 16 bits: two of 80 GB hold a handful as well
+        ("llama-3.1-8b", "h100", None, 1),
+        ("deepseek-v3", "h200", None, 8),  # vLLM's recipe: one server of eight
+        ("llama-3.1-405b", "h100", None, 16),  # 810 GB in 16 bits: two servers, as its model card says
+    ],
+)
+def test_pods_are_those_that_operators_start(
+    asked: Asked, model: str, gpu: str, weights: WeightFormat | None, gpus: int
+) -> None:
+    question = asked(model, gpu, load=users(64, 2_000, 500), timers=None)
+    pod = pod_of(replace(question, settings=replace(question.settings, weight_format=weights)))
+
+    assert pod.layout.gpus_per_replica == gpus
+
+
+@pytest.mark.parametrize("model", ["deepseek-v3", "gpt-oss-120b", "llama-3.3-70b", "kimi-k2"])
+def test_pods_take_no_more_than_about_twice_the_gpus_of_a_size(asked: Asked, model: str) -> None:
+    question = asked(model, "h200", load=users(8_000, 2_000, 500), timers=None)
+
+    assert replicas(question).gpus <= size(question).gpus / DENSE_ENOUGH + 8
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(ttft_s=2.0, tpot_s=0.05)])
+def test_the_shape_is_the_same_whatever_the_load(asked: Asked, limits: Limits) -> None:
+    question = asked("llama-3.1-8b", limits=limits)
+    shapes = {replicas(replace(question, load=arrivals(rate))).layout for rate in (0.1, 3.0, 70.0, 900.0)}
+
+    assert len(shapes) == 1
+
+
+def test_no_smaller_pod_is_half_as_dense(asked: Asked) -> None:
+    question = asked("llama-3.3-70b", load=users(64, 2_000, 500), timers=None)
+    chosen = pod_of(question)
+    half = pod_of(pinned(question, replace(chosen.layout, tensor_parallel_size=2)))
+
+    assert chosen.layout.tensor_parallel_size == 4
+    assert 0 < carried(half) / 2 < DENSE_ENOUGH * carried(chosen) / 4
+
+
+def test_settings_are_the_engines_own_where_those_do(asked: Asked) -> None:
+    told = replicas(asked("deepseek-v3", "h200", load=users(1_024, 2_000, 500), timers=None))
+
+    assert told.engine_args[told.engine_args.index("--max-num-batched-tokens") + 1] == "8192"
