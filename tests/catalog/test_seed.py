@@ -162,6 +162,7 @@ TOTALS = {
 # What the hub counts beyond what the engine holds, of totals that entries quote to the parameter. Negative: the engine
 # holds more, the values of layers whose checkpoint shares them with the keys.
 UNHELD = {
+    "aria": 2_304,  # the tower's last norm
     "gemma-4-12b-it": 48 - 8 * 512 * 3840,  # scalars; values of the full layers
     "gemma-4-e2b-it": 18_880_547,  # as in TOTALS
     "gemma-4-e4b-it": 55_055_658,
@@ -169,6 +170,11 @@ UNHELD = {
     "kimi-k2-thinking": 7_808,  # rotary frequencies
     "kimi-vl-a3b-instruct": 1_728,
     "llava-1.5-7b": 12_596_224 + 2_048,  # the tower's last layer and norm, which are not read
+    "llava-onevision-qwen2-72b-ov": 2_304,  # the tower's last norm
+    "ovis2-8b": 1_536,
+    # of packed images' 32,768 positions; SigLIP's pooling head: a probe, attention, a norm and two matrices
+    "paddleocr-vl": 32_768 * 1_152 + 15_238_352,
+    "solar-open-100b": -48 * 128,  # corrections of scores, which the total leaves out
     "step-3.7-flash": 2_428_171_008,  # three draft layers
 }
 # Billions as the publisher prints them.

@@ -67,6 +67,14 @@ KINDS: Final = (
         r"grok (?:2|3|4)[a-z0-9.]*",
         "offered behind an API alone: its shape is not published",
     ),
+    _kind(r"tiny random|random|dummy|untrained", "a model of random weights, for tests"),
+    _kind(r"aqlm|quip|vptq|hqq|eetq|spqr|bitblas", "stored in a format that no rule here reads"),
+    _kind(r"sparse|pruned ?[0-9.]*|2of4", "a model whose weights were thinned out, which no rule here stores"),
+    _kind(
+        r"data ?sets?|open platypus|codealpaca|alpaca cot|skypile|slimpajama|openorca chinese|sharegpt|ultrachat|"
+        r"ultrafeedback|longalpaca|magpie .*[0-9]+k|data [0-9]+k|gsm ?8k|mmlu",
+        "a set of data, not a model",
+    ),
     _kind(r"llada.*|dream (?:v|coder|on|org).*|sdar", "a model of text by diffusion, which keeps no cache of tokens"),
     _kind(r"rwkv[0-9.]*|retnet|recurrentgemma", "of a kind that no engine here serves"),
     _kind(

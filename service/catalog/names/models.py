@@ -12,6 +12,7 @@ from service.catalog.names.kinds import earlier_kind, kind_of
 from service.catalog.names.repositories import REPOSITORIES
 from service.catalog.names.siblings import several_sizes
 from service.catalog.names.spoken import Spoken, spoken_names
+from service.catalog.names.unread import unread
 from service.catalog.names.words import (
     ACTIVE,
     EDITION,
@@ -142,10 +143,11 @@ class ModelNames:
             )
         how = f"by its words, {' '.join(said.rest)}"
         if not model_ids:
-            what = kind_of(words_of(repo))
+            what = kind_of(words_of(repo)) or unread(words_of(repo))
             model_ids, how = () if what else self._tuned(said), "a fine-tune, by its words"
             if not model_ids:
-                raise self._refused(name, said.rest, f"{name[:100]!r} is {what}" if what else None)
+                why = f"{name[:100]!r} is {what}" if what else self._apart(name, said)
+                raise self._refused(name, said.rest, why)
         return self._in_format(model_ids[0], said, f"{publisher}/{repo}" if publisher else None, how)
 
     def _in_format(self, model_id: str, said: Stated, hf_id: str | None, how: str) -> ModelReading:
@@ -187,6 +189,15 @@ class ModelNames:
         model_ids = self._meant((*tune.base, *(word for word in said.rest if word in TUNED or word in UNTUNED)))
         is_known = len(model_ids) == 1 and (said.weight_format or own_format(self.entries[model_ids[0]]) in HALVES)
         return model_ids if is_known else ()
+
+    def _apart(self, name: str, said: Stated) -> str | None:
+        """Return by which word a name that tells a base tells that it has another shape."""
+        found = self.words.bases.apart(with_points(said.rest))
+        if found is None:
+            return None
+        base, word = found
+        why = "which publishers say of another shape, context or format: it is not read as that base"
+        return f"{name[:100]!r} tells {' '.join(base)}, and {word!r}, {why}"
 
     def _told(self, said: tuple[str, ...]) -> tuple[str, ...]:
         """Return the models that words mean, in the first of the ways in which names write figures that means one.

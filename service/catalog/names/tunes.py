@@ -81,6 +81,21 @@ class Bases:
 
     def of(self, words: Sequence[str]) -> Tune | None:
         """Return the one base that a name tells in full, if nothing it says besides is of another shape."""
+        tune = self._told_in_full(words)
+        return tune if tune is not None and self._is_same_shape(tune) else None
+
+    def apart(self, words: Sequence[str]) -> tuple[tuple[str, ...], str] | None:
+        """Return a base that a name tells in full, and the word beside it that is said of another shape."""
+        tune = self._told_in_full(words)
+        if tune is None or not _is_sized(tune.base):
+            return None
+        other = next(
+            (word for word in tune.left if word not in self.families and self._is_another(word, tune.base)), None
+        )
+        return (tune.base, other) if other is not None else None
+
+    def _told_in_full(self, words: Sequence[str]) -> Tune | None:
+        """Return the one base that a name tells in full, the longest that it tells."""
         asked = tuple(word for word in words if word not in UNSAID)
         told = [
             tune
@@ -90,8 +105,7 @@ class Bases:
         ]
         longest = max((len(tune.base) for tune in told), default=0)
         most = {tune.base: tune for tune in told if len(tune.base) == longest}
-        tune = next(iter(most.values())) if len(most) == 1 else None
-        return tune if tune is not None and self._is_same_shape(tune) else None
+        return next(iter(most.values())) if len(most) == 1 else None
 
     def _is_same_shape(self, tune: Tune) -> bool:
         if all(VERSION.fullmatch(word) for word in tune.left):

@@ -31,10 +31,10 @@ def test_a_conversion_s_edition_and_a_host_s_words_name_no_other_model(
 @pytest.mark.parametrize(
     ("name", "nearest"),
     [
-        ("Qwen/Qwen2.5-Omni-7B", "qwen2.5-"),  # shares no shape with either
+        ("Qwen/Qwen2.5-Omni-3B", "qwen2.5-"),  # shares no shape with any
         ("Qwen/Qwen3-Embedding-8B", "qwen3-8b"),
         ("nvidia/gpt-oss-120b-Eagle3", "gpt-oss-120b"),
-        ("01-ai/Yi-Coder-1.5B", "yi-coder-9b-chat"),
+        ("01-ai/Yi-Coder-14B", "yi-coder-9b-chat"),
         ("facebook/opt-25b", "opt-30b"),
         ("LGAI-EXAONE/EXAONE-4.5-33B", "exaone-4.0-32b"),
         ("paligemma2-28b-pt-1344", "paligemma2-28b-pt-"),

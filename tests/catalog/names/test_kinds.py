@@ -27,6 +27,14 @@ from service.catalog.snapshot import Snapshot
         ("GSAI-ML/LLaDA-8B-Instruct", "diffusion"),
         ("meta-llama/Llama-3.2-11B-Vision-Instruct", "up to 0.10.2"),
         ("baichuan-inc/Baichuan2-13B-Chat", "no longer serve"),
+        ("garage-bAInd/Open-Platypus", "a set of data"),
+        ("llamafactory/tiny-random-Llama-4", "random weights"),
+        ("ISTA-DASLab/Llama-2-7b-AQLM-2Bit-1x16-hf", "in a format that no rule"),
+        ("nm-testing/Llama-2-7b-pruned2.4-Marlin_24", "thinned out"),
+        ("allenai/Molmo2-8B", "a class that no rule here reads"),
+        ("deepseek-ai/Janus-Pro-7B", "a class that no rule here reads"),
+        ("hfl/llama-3-chinese-8b", "tells llama 3 8b, and 'chinese'"),
+        ("zai-org/glm-4-9b-chat-1m", "tells glm 4 9b, and '1m'"),
     ],
 )
 def test_a_model_that_is_not_sized_is_told_what_it_is(catalog: Snapshot, name: str, what: str) -> None:

@@ -1,0 +1,42 @@
+"""Models that people name and whose class no rule here reads.
+
+Sources:
+    Classes: the registries of vLLM 0.33 (`model_executor/models/registry.py`) and transformers 5.23 (`models/auto`),
+    and the configs' `model_type` as llmfit 1.1.17 lists it by repository.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+NO_RULE: Final = "of a class that no rule here reads, so it is refused rather than approximated"
+
+# By what a name begins with, the class or `model_type` behind it.
+WITHOUT_A_RULE = r"""
+    molmo[eo2]?|molmoact|cogvlm|cogagent|idefics|janus|mplug|[a-z]*xcomposer|internomni|sensenova|sail vl|yi vl|
+    deepseek vl (?!2)|deepseek ocr 2|unlimited ocr|got ocr|hunyuanocr|nvidia nemotron parse|nemotron parse|
+    llava onevision 1\.5|llava interleave|video llava|videollama|moondream|fuyu|kosmos|blip|instructblip|emu 3|
+    kanana 1\.5 v|granite vision (?!3)|granite 4\.[01] [0-9]b vision|granite 4\.0 3b vision|youtu|
+    hyperclovax seed (?:vision|omni)|ultravox|voxtral|granite speech|megrez|bagel|chameleon|llama [0-9.]+ [0-9]+b omni|
+    phi 3 small|openelm|gpt neo|chatglm 6b|codegeex|decilm|smallthinker|openmoe|bluelm|yuan|skywork 13b|lingowhale|
+    telechat (?:7b|12b|52b)|minicpm (?:moe|sala|llama)|minicpm v 2$|minimax (?:m 1|text|vl)|zaya|ouro|bitnet|falcon rw|
+    ling 3|inkling|diffusiongemma|deepseek v4\.1|k 2 horizon|a\.?x k 2|apertus v1\.5|intern s 2|hy 4|hunyuan 3d|
+    nanbeige 4\.2|qwen 4|spark x|xing|mamba 3|hrm|recurrent|polylm|galactica|glm 10b|cosmos 3|nextstep|glm image
+"""
+
+
+def _begins(words: str) -> re.Pattern[str]:
+    joined = "|".join(part.strip() for part in " ".join(words.split()).replace("| ", "|").split("|"))
+    return re.compile(rf"(?:{joined})(?![a-z]).*")
+
+
+UNREAD: Final = _begins(WITHOUT_A_RULE)
+
+
+def unread(words: Sequence[str]) -> str | None:
+    """Return why a model that is known by its name is not sized.
+
+    >>> unread(("molmo", "7b", "d", "0924")) == NO_RULE, unread(("storyteller", "8b")) is None
+    (True, True)
+    """
+    return NO_RULE if UNREAD.match(" ".join(words)) else None
