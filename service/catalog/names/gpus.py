@@ -31,14 +31,15 @@ MAKERS = (
 )
 NOISE: Final = frozenset(MAKERS.split())
 # What is said of a card whose name is complete without it.
-MODULES = "sxm sxm2 sxm3 sxm4 sxm5 sxm6 nvlink oam ac vf hgx hbm3 hbm3e gddr6 gddr6x gddr7"
+MODULES = "sxm sxm2 sxm3 sxm4 sxm5 sxm6 nvlink nvl8 oam ac vf hgx hbm3 hbm3e gddr6 gddr6x gddr7"
 FURTHER: Final = frozenset(MODULES.split())
 SAME_WORDS: Final[Mapping[str, str]] = {"wk": "workstation", "ws": "workstation", "se": "server", "maxq": "max-q"}
 
 TIMES: Final = "\u00d7"
 LABEL: Final = re.compile(r"^(?:(?:nvidia|amd)\.com/[a-z.-]+|gres/gpu|gpu)\s*[=:]\s*(?=[a-z])")
 DRIVER: Final = re.compile(
-    "^(?:a|an|the|my) (?=.)|^gpu \\d+:\\s*|\\s*\\(uuid:[^)]*\\)|\\((?:r|tm|c)\\)|[\u00ae\u2122\u00a9]"
+    "^(?:a|an|the|my) (?=.)|^(?:nvidia|amd(?: instinct)?) (?=[0-9]+ ?x ?[a-z])|^gpu \\d+:\\s*|"
+    "\\s*\\((?:uuid:[^)]*|gfx[0-9a-f]+)\\)|\\s+[0-9]+xcpus?$|\\((?:r|tm|c)\\)|[\u00ae\u2122\u00a9]"
 )
 MEMORY: Final = re.compile(r"(?<![a-z0-9.])([0-9]{1,6}) ?(gib|gb|g|mib|mb)(?![a-z0-9])")
 # As `lspci` writes it: class, maker, chip, and the card in the last brackets; with `-nn` its numbers behind them.
@@ -46,7 +47,9 @@ BUS: Final = re.compile(
     r".*(?:controller|accelerators?|co-processor)\b.*\[(?![0-9a-f]{4}:)([^\[\]]+)\]"
     r"(?: \[[0-9a-f]{4}:[0-9a-f]{4}\])?(?: \(rev [0-9a-f]+\))?"
 )
-SLICE: Final = re.compile(r"-[0-9]{1,2}[acq]$|[ _-]*(?:\bmig[ _-]*)?(?:(?<=[ _-])|\b)[1-7]g\.[0-9]{1,3}gb(?:\+me)?\b.*")
+SLICE: Final = re.compile(
+    r"-[0-9]{1,2}[acq]$|[ _-]shared$|[ _-]*(?:\bmig[ _-]*)?(?:(?<=[ _-])|\b)[1-7]g\.[0-9]{1,3}gb(?:\+me)?\b.*"
+)
 WORD: Final = re.compile(r"[a-z0-9]+(?:\.[0-9]+)?")
 JOINED: Final = re.compile(
     r"(rtx|gtx|gddr|pro)([0-9]+)([a-z]*)|([0-9]{4})(ti|super|ada|d)|(gaudi)([0-9])|([abhpv][0-9]{2,3})(nvl|sxm[0-9]?|pcie)"
@@ -92,7 +95,10 @@ class GpuNames:
         whole = SLICE.sub("", key)
         if whole != key:
             raise NotInCatalogError(
-                "gpu", name[:100], self._wholes(whole), why=f"{name[:100]!r} is a MIG slice or a virtual GPU: {PART}"
+                "gpu",
+                name[:100],
+                self._wholes(whole),
+                why=f"{name[:100]!r} is a MIG slice, a virtual GPU or a share of one: {PART}",
             )
         reading = self._of_instance(name) or self._of_scheme(name) or self._counted(_cleaned(key))
         if reading is None:
@@ -103,9 +109,22 @@ class GpuNames:
         """Return why a name is not understood: nothing runs on what it means, or nothing here has it."""
         known = unserved(key)
         if known is None:
-            return NotInCatalogError("gpu", name[:100], self.neighbours(key))
+            return NotInCatalogError("gpu", name[:100], self.neighbours(key), why=self._of_other_memory(name, key))
         nearest = tuple(gpu_id for gpu_id in known.nearest if gpu_id in self.entries)
         return NotInCatalogError("gpu", name[:100], nearest, why=f"{name[:100]!r} is known, but {known.why}")
+
+    def _of_other_memory(self, name: str, key: str) -> str | None:
+        """Return that a GPU is known, and none of it with the memory that its name states."""
+        said = _said(uncounted(_cleaned(key)))
+        bare = replace(said, memory=None, words=said.words - FURTHER)
+        if (
+            said.memory is None
+            or not bare.words
+            or not (self._having(bare) or self._having(replace(said, memory=None)))
+        ):
+            return None
+        figure, unit = said.memory
+        return f"{name[:100]!r} states {figure} {unit.upper()}B, which no entry of that GPU has"
 
     def _of_scheme(self, name: str) -> GpuReading | None:
         """Return what an instance type means by the way its provider composes names."""

@@ -28,6 +28,7 @@ NOT_GAUDI: Final = "the first Gaudi has no entry here"
 NO_TENSOR_CORES: Final = "it has no tensor cores, and no entry here"
 NO_ENTRY: Final = "it has no entry here, as its data sheet, or the memory that its driver shows, is not at hand"
 AN_ARCHITECTURE: Final = "it is an architecture; several GPUs have it"
+NO_CARD: Final = "it is what drivers and schedulers call any card"
 A_PART: Final = "the type holds a part of a GPU, and what a slice leaves is not known; size the whole"
 
 
@@ -48,6 +49,15 @@ UNSERVED: Final = (
         pattern=_named(r"gtx ?-?16[56]0(?: ?-?(?:ti|super))?|t(?:400|600|1000|1200)"),
         why=NO_TENSOR_CORES,
         nearest=("rtx-2060", "t4"),
+    ),
+    Unserved(pattern=_named(r"l2"), why=NO_ENTRY, nearest=("l4", "l20")),
+    Unserved(pattern=_named(r"arc ?(?:\(tm\) )?pro b50"), why=NO_ENTRY, nearest=("arc-pro-b60",)),
+    Unserved(pattern=_named(r"cmp [0-9]+hx"), why=NO_ENTRY, nearest=("a100-pcie-40gb",)),
+    Unserved(
+        pattern=_named(
+            r"nvidia[ -]graphics[ -]device|amd radeon(?:\(tm\))? graphics|dgx display|(?:nvidia|amd)\.com/gpu"
+        ),
+        why=NO_CARD,
     ),
     Unserved(pattern=_named(r"b100"), why=NO_ENTRY, nearest=("b200-sxm-180gb",)),
     Unserved(

@@ -35,3 +35,9 @@ def test_a_misspelt_instance_type_is_refused_with_the_right_one(catalog: Snapsho
 def test_a_count_that_nobody_has_is_refused(catalog: Snapshot, count: str) -> None:
     with pytest.raises(NotInCatalogError):
         catalog.called_gpus.read(f"{count}h100")
+
+
+def test_a_gpu_with_a_memory_that_none_of_it_has_is_told_so(catalog: Snapshot) -> None:
+    # of Leonardo's boosters (leonardo-supercomputer.cineca.eu), which are in no list of cards
+    with pytest.raises(NotInCatalogError, match="states 64 GB, which no entry of that GPU has"):
+        catalog.called_gpus.read("NVIDIA A100-SXM-64GB")
