@@ -136,6 +136,8 @@ LIFE: Final = (
     catalog("a killed import leaves all of it or nothing", "offer_import", "a_process_killed_in_the_middle_of_an_import_leaves_all_of_it_or_nothing"),
     api("fifty writers succeed or are told when to come again", "writes", "fifty_writers_succeed_or_are_told_when_to_come_again"),
     api("writers of one entry do not contradict themselves", "writes", "simultaneous_writers_of_one_gpu_do_not_contradict_themselves"),
+    api("a write that names the entry it saw overwrites no other", "conditions", "an_entry_is_written_by_who_saw_it"),
+    api("of racing writers who saw the same entry one wins", "conditions", "of_racing_writers_who_saw_the_same_one_wins"),
     catalog("migrations run beside the version before", "migrations", "the_version_before_goes_on_writing_beside_this_one"),
     catalog("migrations run up, down and up again", "migrations", "up_down_and_up_again"),
     benchmark("a minute of kills of three processes on one PostgreSQL: no wrong, torn or mixed answer, no lost write [kills, writes]", "soak", "soak.json:kills:kills", "soak.json:kills:writes"),

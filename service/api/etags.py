@@ -25,7 +25,7 @@ class TaggedRoute(JsonRoute):
             response = await handler(request)
             if not is_tagged or response.status_code != 200 or "cache-control" in response.headers:
                 return response
-            response.headers.setdefault("ETag", _tag(bytes(response.body)))
+            response.headers.setdefault("ETag", tag_of(bytes(response.body)))
             response.headers["Cache-Control"] = CACHE_CONTROL
             return _unless_known(request, response)
 
@@ -35,11 +35,12 @@ class TaggedRoute(JsonRoute):
 def tagged(request: Request, text: str, media_type: str) -> Response:
     """Return a text with its tag, or 304 to whoever names the tag."""
     content = text.encode()
-    headers = {"ETag": _tag(content), "Cache-Control": CACHE_CONTROL}
+    headers = {"ETag": tag_of(content), "Cache-Control": CACHE_CONTROL}
     return _unless_known(request, Response(content, media_type=media_type, headers=headers))
 
 
-def _tag(content: bytes) -> str:
+def tag_of(content: bytes) -> str:
+    """Return the tag of an answer's bytes."""
     return f'"{sha256(content).hexdigest()[:32]}"'
 
 

@@ -38,7 +38,7 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kind(Generic[Kept]):
+class EntryKind(Generic[Kept]):
     """Where entries of one kind lie."""
 
     name: str
@@ -49,7 +49,7 @@ class _Kind(Generic[Kept]):
 
 
 TABLES: Final = metadata.tables
-MODELS: Final = _Kind(
+MODELS: Final = EntryKind(
     name="model",
     row=ModelRow,
     entry=ModelEntry,
@@ -60,7 +60,7 @@ MODELS: Final = _Kind(
     ),
     loaded=(ModelRow.checkpoint_rows, ModelRow.alias_rows),
 )
-GPUS: Final = _Kind(
+GPUS: Final = EntryKind(
     name="gpu",
     row=GpuRow,
     entry=GpuEntry,
@@ -70,8 +70,10 @@ GPUS: Final = _Kind(
     ),
     loaded=(GpuRow.alias_rows,),
 )
-OFFERS: Final = _Kind(name="offer", row=OfferRow, entry=OfferEntry, parts=(_Part(table=TABLES["offers"], owner="id"),))
-MEASUREMENTS: Final = _Kind(
+OFFERS: Final = EntryKind(
+    name="offer", row=OfferRow, entry=OfferEntry, parts=(_Part(table=TABLES["offers"], owner="id"),)
+)
+MEASUREMENTS: Final = EntryKind(
     name="measurement",
     row=MeasurementRow,
     entry=MeasurementEntry,
@@ -113,7 +115,7 @@ def read_catalog(session: Session, before: Reading | None = None) -> Reading:
     return Reading(version=version, entries=entries, models=models, gpus=gpus, offers=offers, measurements=measured)
 
 
-def _marks(session: Session, kind: _Kind[Any]) -> Marks:
+def _marks(session: Session, kind: EntryKind[Any]) -> Marks:
     """Return what tells whether an entry changed, from the rows as they are stored, whoever wrote them."""
     gathered: dict[str, list[int]] = {}
     for position, part in enumerate(kind.parts):
@@ -134,7 +136,7 @@ def _as_stored(part: _Part) -> Select[Any]:
 
 
 def _entries(
-    session: Session, kind: _Kind[Kept], marks: Marks, kept: Sequence[Kept], before: Marks
+    session: Session, kind: EntryKind[Kept], marks: Marks, kept: Sequence[Kept], before: Marks
 ) -> tuple[Kept, ...]:
     """Return the entries in the order of ids, as Python orders text: databases differ."""
     entries = {entry.id: entry for entry in kept if entry.id in marks and before.get(entry.id) == marks[entry.id]}
@@ -144,7 +146,16 @@ def _entries(
     return tuple(entries[entry_id] for entry_id in sorted(marks))
 
 
-def _validated(session: Session, kind: _Kind[Kept], ids: Sequence[str]) -> dict[str, Kept]:
+def read_entry(session: Session, kind: EntryKind[Kept], entry_id: str) -> Kept | None:
+    """Return one entry as the database has it now; None where there is none.
+
+    Raises:
+        InvalidCatalogError: its row makes no sense.
+    """
+    return _validated(session, kind, (entry_id,)).get(entry_id)
+
+
+def _validated(session: Session, kind: EntryKind[Kept], ids: Sequence[str]) -> dict[str, Kept]:
     try:
         return {row.id: kind.entry.model_validate(row) for row in _rows(session, kind, ids)}
     except SQLAlchemyError:
@@ -158,7 +169,7 @@ def _validated(session: Session, kind: _Kind[Kept], ids: Sequence[str]) -> dict[
         ) from error
 
 
-def _rows(session: Session, kind: _Kind[Any], ids: Sequence[str]) -> Sequence[Any]:
+def _rows(session: Session, kind: EntryKind[Any], ids: Sequence[str]) -> Sequence[Any]:
     statement = select(kind.row).where(col(kind.row.id).in_(ids))
     return session.exec(statement.options(*(selectinload(part) for part in kind.loaded))).all()
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from service.api.conditions import ConditionDep, SeenDep
 from service.api.dependencies import ImporterDep, KeyDep, ProbeDep, SnapshotDep, WriterDep, stated_once
 from service.api.etags import TaggedRoute
 from service.api.lists import (
@@ -28,6 +29,7 @@ from service.api.lists import (
 from service.api.problems import FieldProblem, ProblemError, problem_responses
 from service.catalog.entries import CatalogId, Entry, GpuEntry, HubId, ModelEntry, OfferEntry
 from service.catalog.errors import NotInCatalogError
+from service.catalog.reading import GPUS, MODELS, OFFERS
 from service.catalog.snapshot import Snapshot
 from service.catalog.store import delete_gpu, delete_model, delete_offer, put_gpu, put_model, put_offer
 
@@ -44,6 +46,7 @@ WRITE_PROBLEMS = problem_responses(
     HTTPStatus.UNPROCESSABLE_ENTITY,
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
+CONDITIONAL = {**WRITE_PROBLEMS, **problem_responses(HTTPStatus.PRECONDITION_FAILED)}
 EntryId = Annotated[CatalogId, Path(description="catalog id", examples=["h100-sxm-80gb"])]
 
 
@@ -189,12 +192,12 @@ def _same_id(entry: ModelEntry | GpuEntry | OfferEntry, path_id: str) -> None:
     operation_id="put_gpu",
     summary="Add or replace a GPU",
     dependencies=[KeyDep],
-    responses={**WRITE_PROBLEMS, **WRITTEN},
+    responses={**CONDITIONAL, **WRITTEN},
 )
-async def write_gpu(name: EntryId, entry: GpuEntry, writer: WriterDep) -> Written:
+async def write_gpu(name: EntryId, entry: GpuEntry, writer: WriterDep, seen: ConditionDep) -> Written:
     """Write a GPU; every figure names its source and the day it was looked at."""
     _same_id(entry, name)
-    _, revision = await writer.make(lambda session: put_gpu(session, entry))
+    _, revision = await writer.make(seen.held(GPUS, name, lambda session: put_gpu(session, entry)))
     return Written(id=entry.id, catalog_revision=revision)
 
 
@@ -203,12 +206,13 @@ async def write_gpu(name: EntryId, entry: GpuEntry, writer: WriterDep) -> Writte
     operation_id="put_model",
     summary="Add or replace a model",
     dependencies=[KeyDep],
-    responses={**WRITE_PROBLEMS, **WRITTEN},
+    responses={**CONDITIONAL, **WRITTEN},
 )
-async def write_model(name: EntryId, entry: ModelEntry, writer: WriterDep) -> Written:
+async def write_model(name: EntryId, entry: ModelEntry, writer: WriterDep, seen: ConditionDep) -> Written:
     """Write a model; its config must be one that can be sized."""
     _same_id(entry, name)
-    _, revision = await writer.make(lambda session: put_model(session, entry), lambda result: result.model(entry.id))
+    change = seen.held(MODELS, name, lambda session: put_model(session, entry))
+    _, revision = await writer.make(change, lambda result: result.model(entry.id))
     return Written(id=entry.id, catalog_revision=revision)
 
 
@@ -217,12 +221,12 @@ async def write_model(name: EntryId, entry: ModelEntry, writer: WriterDep) -> Wr
     operation_id="put_offer",
     summary="Add or replace an offer",
     dependencies=[KeyDep],
-    responses={**WRITE_PROBLEMS, **WRITTEN},
+    responses={**CONDITIONAL, **WRITTEN},
 )
-async def write_offer(name: EntryId, entry: OfferEntry, writer: WriterDep) -> Written:
+async def write_offer(name: EntryId, entry: OfferEntry, writer: WriterDep, seen: ConditionDep) -> Written:
     """Write a list price with its date."""
     _same_id(entry, name)
-    _, revision = await writer.make(lambda session: put_offer(session, entry))
+    _, revision = await writer.make(seen.held(OFFERS, name, lambda session: put_offer(session, entry)))
     return Written(id=entry.id, catalog_revision=revision)
 
 
@@ -231,11 +235,11 @@ async def write_offer(name: EntryId, entry: OfferEntry, writer: WriterDep) -> Wr
     operation_id="delete_gpu",
     summary="Delete a GPU and its offers",
     dependencies=[KeyDep],
-    responses={**WRITE_PROBLEMS, **WRITTEN},
+    responses={**CONDITIONAL, **WRITTEN},
 )
-async def remove_gpu(name: EntryId, writer: WriterDep) -> Written:
+async def remove_gpu(name: EntryId, writer: WriterDep, seen: SeenDep) -> Written:
     """Delete a GPU; its offers go with it."""
-    _, revision = await writer.make(lambda session: delete_gpu(session, name))
+    _, revision = await writer.make(seen.held(GPUS, name, lambda session: delete_gpu(session, name)))
     return Written(id=name, catalog_revision=revision)
 
 
@@ -244,11 +248,11 @@ async def remove_gpu(name: EntryId, writer: WriterDep) -> Written:
     operation_id="delete_model",
     summary="Delete a model",
     dependencies=[KeyDep],
-    responses={**WRITE_PROBLEMS, **WRITTEN},
+    responses={**CONDITIONAL, **WRITTEN},
 )
-async def remove_model(name: EntryId, writer: WriterDep) -> Written:
+async def remove_model(name: EntryId, writer: WriterDep, seen: SeenDep) -> Written:
     """Delete a model with its checkpoints."""
-    _, revision = await writer.make(lambda session: delete_model(session, name))
+    _, revision = await writer.make(seen.held(MODELS, name, lambda session: delete_model(session, name)))
     return Written(id=name, catalog_revision=revision)
 
 
@@ -257,11 +261,11 @@ async def remove_model(name: EntryId, writer: WriterDep) -> Written:
     operation_id="delete_offer",
     summary="Delete an offer",
     dependencies=[KeyDep],
-    responses={**WRITE_PROBLEMS, **WRITTEN},
+    responses={**CONDITIONAL, **WRITTEN},
 )
-async def remove_offer(name: EntryId, writer: WriterDep) -> Written:
+async def remove_offer(name: EntryId, writer: WriterDep, seen: SeenDep) -> Written:
     """Delete an offer."""
-    _, revision = await writer.make(lambda session: delete_offer(session, name))
+    _, revision = await writer.make(seen.held(OFFERS, name, lambda session: delete_offer(session, name)))
     return Written(id=name, catalog_revision=revision)
 
 
