@@ -9,7 +9,13 @@ from service.engine.patience import go_on
 from service.measurements.observed import Observed, Setting
 
 GIB: Final = 1 << 30
-UNITS: Final[Mapping[str, int]] = {"MIB": 1 << 20, "MB": 1 << 20, "GIB": GIB, "GB": GIB}  # "GB" of engines is GiB
+UNITS: Final[Mapping[str, int]] = {
+    "BYTES": 1,
+    "MIB": 1 << 20,
+    "MB": 1 << 20,
+    "GIB": GIB,
+    "GB": GIB,
+}  # "GB" of engines is GiB
 # Begins where a number begins and is never taken back: a line of digits costs one look at each of them.
 NUMBER: Final = r"(?<![\d,])(\d[\d,]{0,24}+(?:\.\d{1,12}+)?)"
 MEMORY: Final = NUMBER + r" ?(GiB|GB|MiB|MB)"

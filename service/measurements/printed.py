@@ -9,9 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from service.measurements.observed import Observed, UnreadableTextError
-from service.measurements.patterns import number
+from service.measurements.patterns import MOST_CHARACTERS, number
 
 TITLE: Final = "Serving Benchmark Result"
+# The command above it, or its arguments as Python prints them.
+COMMAND: Final = re.compile(
+    r"(?:bench serve|bench_serving|benchmark_serving\.py)\b.{0,400}?--model(?:-path)?[ =]([^\s\\]{1,200})|"
+    r"Namespace\(.{0,4000}?\bmodel='([^']{1,200})'"
+)
 LINE: Final = re.compile(
     r"^\s*(?P<label>[A-Z][\w .()/-]{3,60}):\s+(?P<value>\d[\d,]{0,18}(?:\.\d{1,9})?|[a-z][\w-]{0,30})\s*$"
 )
@@ -42,6 +47,7 @@ def printed(lines: Sequence[tuple[int, str]]) -> Observed | None:
         raise UnreadableTextError(titles[1], "a second result begins here", "the result of one run")
     observed = Observed(what="vllm bench serve", kind="benchmark")
     values: dict[str, tuple[str, int]] = {}
+    _model(observed, lines)
     for place, line in lines:
         match = LINE.match(line[:200]) if place > titles[0] else None
         if match is not None:
@@ -49,6 +55,15 @@ def printed(lines: Sequence[tuple[int, str]]) -> Observed | None:
             _see(observed, match["label"], match["value"], place)
     _load(observed, values)
     return observed
+
+
+def _model(observed: Observed, lines: Sequence[tuple[int, str]]) -> None:
+    """Keep the model that the command names."""
+    for place, line in lines:
+        command = COMMAND.search(line[:MOST_CHARACTERS])
+        if command is not None:
+            observed.state("model", command[1] or command[2], place)
+            return
 
 
 def _see(observed: Observed, label: str, value: str, place: int) -> None:

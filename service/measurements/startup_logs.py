@@ -9,7 +9,7 @@ Sources:
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,6 +35,12 @@ VLLM: Final[Sequence[Pattern]] = (
     line_of(MEMORY + r" for CUDAGraph", memory="cuda_graph_bytes"),
     line_of(r"CUDA graph pool memory: " + MEMORY + r" \(actual\)", memory="cuda_graph_bytes"),
     line_of(r"reserved for KV Cache is " + MEMORY, memory="kv_cache_bytes"),
+    line_of(r"reserved " + MEMORY + r" memory for KV Cache", memory="kv_cache_bytes"),
+    line_of(r"total_gpu_memory=" + MEMORY, memory="gpu_total_bytes"),
+    line_of(r"non_torch_memory=" + MEMORY, memory="non_torch_bytes"),
+    line_of(r"kv_cache_size=" + MEMORY, memory="kv_cache_bytes"),
+    line_of(r"kv_cache_size=.{0,40}gpu_memory_utilization=(0?\.\d+|1\.0)", settings=("gpu_memory_utilization",)),
+    line_of(r"The current --gpu-memory-utilization=(0?\.\d+|1\.0)", settings=("gpu_memory_utilization",)),
     line_of(r"[Aa]vailable KV cache memory[:=] ?" + MEMORY, memory="kv_cache_bytes"),
     line_of(r"[Cc]urrent kv cache memory in use is " + MEMORY, memory="kv_cache_bytes"),
     line_of(r"weights memory: " + MEMORY, memory="weight_bytes"),
@@ -73,10 +79,12 @@ SGLANG: Final[Sequence[Pattern]] = (
 )
 POOLS: Final = ("keys_bytes", "values_bytes", "convolutions_bytes", "states_bytes")
 TENSORRT_LLM: Final[Sequence[Pattern]] = (
-    line_of(r"TensorRT-LLM(?: version)?:? v?(\d+\.\d[\w.]*)", settings=("engine_version",)),
+    line_of(r"TensorRT[- ]LLM(?: version)?:? v?(\d+\.\d[\w.]*)", settings=("engine_version",)),
     line_of(r"Loaded engine size: " + MEMORY, memory="weight_bytes"),
     line_of(r"Allocated " + MEMORY + r" for max tokens in paged KV cache \(" + NUMBER, memory="kv_cache_bytes",
             figures=("kv_cache.tokens",)),
+    line_of(r"Allocate " + NUMBER + r" (bytes) for k/v cache", memory="kv_cache_bytes"),
+    line_of(r"Using " + NUMBER + r" tokens in paged KV cache", figures=("kv_cache.tokens",)),
     line_of(r"after loading model weights \(inside torch\)[\w ]{0,40}: " + MEMORY, memory="weight_bytes",
             is_largest=True),
     line_of(r"allocated during inference \(inside torch\)[\w ]{0,40}: " + MEMORY, memory="activation_bytes"),
@@ -111,8 +119,10 @@ WITHOUT_LORA: Final = re.compile(r"\benable_lora(?:=|[\"']: ?)(?:False|None)")
 # No item of any kind in a prompt is what `language_model_only` stands for: vLLM 0.33 `config/multimodal.py`.
 LIMITS: Final = re.compile(r"limit_mm_per_prompt(?:=|[\"']: ?)\{([^{}]{1,200})\}")
 LIMIT: Final = re.compile(r": ?(\d{1,6})")
+MOST_PARTS: Final = 60  # lines of one command
 OF_LORA: Final = ("max_loras", "max_lora_rank")  # printed with their defaults where no adapter is served
-FLAG: Final = re.compile(r"--([a-z][a-z-]{1,40})[ =]([^\s\\]{1,200})")
+FLAG: Final = re.compile(r"--([a-z][a-z-]{1,40})[ =](?!--)([^\s\\]{1,200})")  # a switch has no value
+SERVED: Final = re.compile(r"vllm serve (?!-)([^\s\\]{1,200})")
 FIELDS: Final[Mapping[str, str]] = {
     "model": "model", "model_path": "model", "model_tag": "model",
     "tensor_parallel_size": "tensor_parallel_size", "tp_size": "tensor_parallel_size", "tp": "tensor_parallel_size",
@@ -126,6 +136,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "max_model_len": "max_model_len", "max_seq_len": "max_model_len", "context_length": "max_model_len",
     "gpu_memory_utilization": "gpu_memory_utilization", "mem_fraction_static": "gpu_memory_utilization",
     "max_num_batched_tokens": "max_num_batched_tokens", "chunked_prefill_size": "max_num_batched_tokens",
+    "kv_cache_memory_bytes": "kv_cache_memory_bytes",
     "max_num_seqs": "max_num_seqs", "max_running_requests": "max_num_seqs",
     "kv_cache_dtype": "kv_cache_dtype", "quantization": "weight_format", "block_size": "block_size",
 }  # fmt: skip
@@ -144,12 +155,25 @@ def startup_log(reader: LogReader, lines: Sequence[tuple[int, str]]) -> Observed
     observed = Observed(what=f"{engine_named(reader.engine).title} start-up log", kind="start-up log")
     read_lines(observed, reader.patterns, lines)
     before: dict[tuple[str, str], tuple[Setting, int]] = {}
-    for place, line in lines:
+    for place, line in _commands(lines):
         kind = ARGUMENTS.search(line[:2000])
         if kind is not None:
             _arguments(observed, line[:MOST_CHARACTERS], place, kind[0], before)
     _settle(observed)
     return observed
+
+
+def _commands(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield lines, those that a shell reads as one as one, where they begin."""
+    begun, parts = 0, list[str]()
+    for place, line in lines:
+        begun = begun if parts else place
+        parts.append(line.rstrip().removesuffix("\\"))
+        if not line.rstrip().endswith("\\") or len(parts) == MOST_PARTS:
+            yield begun, " ".join(parts)
+            parts = []
+    if parts:
+        yield begun, " ".join(parts)
 
 
 def _arguments(
@@ -171,7 +195,8 @@ def _arguments(
 
 def _stated(line: str) -> dict[str, Setting]:
     """Return the fields that a line states; nothing, or less than nothing, leaves it to the engine."""
-    pairs = [*NAMED.findall(line), *((name.replace("-", "_"), value) for name, value in FLAG.findall(line))]
+    served = [("model", name) for name in SERVED.findall(line)]
+    pairs = [*NAMED.findall(line), *served, *((name.replace("-", "_"), value) for name, value in FLAG.findall(line))]
     fields: dict[str, Setting] = {}
     for name, text in pairs:
         field, value = FIELDS.get(name), setting(text)
@@ -191,6 +216,8 @@ def _stated(line: str) -> dict[str, Setting]:
 
 def _settle(observed: Observed) -> None:
     """Bring what engines print into the terms that answers have."""
+    if not isinstance(observed.settings.get("kv_cache_memory_bytes"), int):
+        observed.settings.pop("kv_cache_memory_bytes", None)  # `4GiB`, which its tool reads
     served = observed.settings.get("served_tokens")
     if served is not None:
         _renamed(observed, "served_tokens", "max_model_len", int(str(served).replace(",", "")))

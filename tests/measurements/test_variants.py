@@ -123,3 +123,101 @@ def test_a_limit_of_no_image_is_serving_text_alone(limits: str, is_text_only: bo
     )
 
     assert read_measurement(log).settings.get("language_model_only") is is_text_only
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "figures"),
+    [
+        # vllm-project/vllm issue 10517, 2 December 2024
+        (
+            (
+                "Loading model weights took 14.9888 GB\n"
+                "Memory profiling results: total_gpu_memory=23.58GiB initial_memory_usage=15.34GiB"
+                " peak_torch_memory=17.06GiB memory_usage_post_profile=15.35GiB non_torch_memory=0.35GiB"
+                " kv_cache_size=3.81GiB gpu_memory_utilization=0.90\n# GPU blocks: 1952, # CPU blocks: 2048"
+            ),
+            {"gpu_memory_utilization": 0.9},
+            {"kv_cache_bytes": 3.81 * GIB, "non_torch_bytes": 0.35 * GIB, "gpu_total_bytes": 23.58 * GIB},
+        ),
+        # SergiioB/intel-arc-pro-b70-inference-cookbook issue 4, 21 August 2026
+        (
+            (
+                "[gpu_worker.py:492] Initial free memory 31.16 GiB, reserved 4.25 GiB memory for KV Cache as specified by"
+                " kv_cache_memory_bytes config and skipped memory profiling."
+            ),
+            {},
+            {"kv_cache_bytes": 4.25 * GIB},
+        ),
+        (
+            (
+                "non-default args: {'model': 'Qwen/Qwen3-8B', 'kv_cache_memory_bytes': 4563402752}\n"
+                "GPU KV cache size: 30,944 tokens"
+            ),
+            {"kv_cache_memory_bytes": 4_563_402_752},
+            {"kv_cache.tokens": 30_944},
+        ),
+        # noonghunna/club-3090 issue 127, 14 May 2026
+        (
+            (
+                "The current --gpu-memory-utilization=0.9200 is equivalent to --gpu-memory-utilization=0.9129 without\n"
+                "(Worker_TP0 pid=147) INFO 05-14 00:04:17 [gpu_worker.py:460] Available KV cache memory: 15.72 GiB"
+            ),
+            {"gpu_memory_utilization": 0.92},
+            {"kv_cache_bytes": 15.72 * GIB},
+        ),
+        # sgl-project/sglang pull request 18039, 31 January 2026; a switch before a flag is none of its value
+        (
+            (
+                "python3 -m sglang.launch_server --model-path XiaomiMiMo/MiMo-V2-Flash --tp-size 4 --trust-remote-code"
+                " --mem-fraction-static 0.7\n[2026-01-31 13:50:39 TP0] max_total_num_tokens=375360"
+            ),
+            {"gpu_memory_utilization": 0.7, "tensor_parallel_size": 4, "model": "XiaomiMiMo/MiMo-V2-Flash"},
+            {"kv_cache.tokens": 375_360},
+        ),
+        # vllm-project/vllm issue 21348, 22 July 2025: a command of several lines, the model without a flag
+        (
+            (
+                "CUDA_VISIBLE_DEVICES=0,1,2,3 \\\nvllm serve /path/to/Qwen3-235B-A22B-FP8 \\\n  --tensor-parallel-size 4 \\\n"
+                "  --trust-remote-code\nAvailable KV cache memory: 8.11 GiB\nGPU KV cache size: 178,880 tokens"
+            ),
+            {"model": "/path/to/Qwen3-235B-A22B-FP8", "tensor_parallel_size": 4},
+            {"kv_cache_bytes": 8.11 * GIB, "kv_cache.tokens": 178_880},
+        ),
+        # NVIDIA/TensorRT-LLM issue 1400, 4 April 2024
+        (
+            (
+                "[TensorRT-LLM][INFO] Allocate 69524783104 bytes for k/v cache.\n"
+                "[TensorRT-LLM][INFO] Using 132608 tokens in paged KV cache."
+            ),
+            {},
+            {"kv_cache_bytes": 69_524_783_104, "kv_cache.tokens": 132_608},
+        ),
+        # triton-inference-server/tutorials pull request 150
+        (
+            (
+                "[TensorRT-LLM] TensorRT LLM version: 1.2.0\n[TensorRT-LLM][INFO] Number of tokens per block: 32.\n"
+                "[TensorRT-LLM][INFO] [MemUsageChange] Allocated 78.30 GiB for max tokens in paged KV cache (3731744)."
+            ),
+            {"engine_version": "1.2.0", "block_size": 32},
+            {"kv_cache_bytes": 78.3 * GIB, "kv_cache.tokens": 3_731_744},
+        ),
+        # vllm-project/vllm pull request 33743
+        (
+            (
+                "vllm bench serve --model google/gemma-3-27b-it --dataset-name random --num-prompts 16\n"
+                "============ Serving Benchmark Result ============\nSuccessful requests:                     16\n"
+                "Total input tokens:                      16368\nTotal generated tokens:                  5600\n"
+                "Request throughput (req/s):              0.77\nMean TPOT (ms):                          51.78"
+            ),
+            {"model": "google/gemma-3-27b-it", "input_tokens": 1_023, "output_tokens": 350},
+            {"requests_per_s": 0.77, "tpot_s.mean": 0.05178},
+        ),
+    ],
+)
+def test_a_text_that_people_published_says_what_it_prints(
+    text: str, said: dict[str, object], figures: dict[str, float]
+) -> None:
+    observed = read_measurement(text)
+
+    assert said.items() <= observed.settings.items()
+    assert {name: observed.figures[name].value for name in figures} == pytest.approx(figures)
