@@ -15,9 +15,10 @@ from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_for, aim_of
 from service.engine.fleet.ceilings import Ceilings
-from service.engine.fleet.deployments import Deployment, deployment_of, explained, keeps_limits, plan_for, resolve_size
+from service.engine.fleet.deployments import Deployment, deployment_of, keeps_limits, plan_for, resolve_size
 from service.engine.fleet.estimates import hoped_replicas, may_be_enough, quickly_alone_s, replica_for, serving_for
 from service.engine.fleet.fastest import may_be_as_fast, rising_in_time, soonest_first
+from service.engine.fleet.hopeless import Hopeless
 from service.engine.fleet.in_time import budgets_in_time, needs_room
 from service.engine.fleet.planned import held_of, layouts_of
 from service.engine.fleet.questions import Objective, SizeQuestion
@@ -50,9 +51,9 @@ class _Search:
     spares: int  # replicas on top
     ceilings: Ceilings
     first: tuple[Layout, ...]  # that are looked at with the engine's own settings
+    hopeless: Hopeless
     tries: Tries = field(default_factory=Tries)
     kept: list[Deployment] = field(default_factory=list)
-    hopeless: list[tuple[Resolved, MemoryPlan]] = field(default_factory=list)
 
     def _plan_of(self, layout: Layout) -> Planner:
         load, is_timed = self.question.load, not self.question.is_of_memory
@@ -96,7 +97,7 @@ class _Search:
                 if is_past and (self.kept or not is_equal_welcome):
                     break
             elif bound == NOTHING:
-                self.hopeless.append((self.resolved, plan))
+                self.hopeless.add(self.resolved, plan)
             elif is_past:
                 break
             elif soonest_s == inf or may_be_as_fast(self.question, self.resolved, plan.layout, soonest_s):
@@ -124,8 +125,8 @@ class _Search:
             if bound >= known and not (is_told and known == NOTHING):
                 break
             budgets = self._budgets(layout, known)
-            if is_told and known == NOTHING and not budgets and self._leaves_hope(layout):
-                self.hopeless.extend(self._settings_of(layout, ()))
+            if is_told and known == NOTHING and not budgets:
+                self.hopeless.leave(layout)
             for resolved, plan in self._settings_of(layout, budgets) if budgets else ():
                 if self.bound(plan) < known:
                     known = min(known, self._tried(resolved, plan, known, is_equal_welcome=False))
@@ -155,7 +156,7 @@ class _Search:
             if (bound := self.at_best(layout, is_own=False, known=known)) < known or is_told:
                 yield bound, index, layout
 
-    def _settings_of(self, layout: Layout, budgets: Sequence[int]) -> Iterator[tuple[Resolved, MemoryPlan]]:
+    def _settings_of(self, layout: Layout, budgets: Sequence[int] = ()) -> Iterator[tuple[Resolved, MemoryPlan]]:
         """Yield settings of one layout that were not looked at, of some token budgets or of all, the engine's first."""
         if layout not in self.first and (self.resolved.settings.max_num_batched_tokens in budgets or not budgets):
             yield self.resolved, plan_for(self.question, self.resolved, layout)
@@ -167,16 +168,14 @@ class _Search:
         most = self.aim.most_replicas(plan.layout, known, is_equal_welcome=is_equal_welcome)
         replica = replica_for(self.question, plan)
         if self.hope <= HOPED and not may_be_enough(self.question, replica, most):
-            self.hopeless.extend(((resolved, plan),) if most == inf else ())
-            return NOTHING
+            return self.hopeless.nothing(resolved, plan, most)
         if not is_equal_welcome and self.tries.tell_of(replica):
             return NOTHING
         at_most = most if self.aim.objective != "latency" else min(most, MOST_REPLICAS)  # their number is looked for
         with self.tries.noting(replica):
             deployment = deployment_of(self.question, resolved, plan, at_most, is_sure=self.is_sure, replica=replica)
         if deployment is None or not deployment.is_feasible:
-            self.hopeless.extend(((resolved, plan),) if most == inf else ())
-            return NOTHING
+            return self.hopeless.nothing(resolved, plan, most)
         self.kept.append(deployment)
         if self.aim.objective == "latency":
             return latency_s(deployment, self.question), 0.0
@@ -218,9 +217,7 @@ class _Search:
 
     def found(self) -> tuple[Deployment, ...]:
         """Return what was kept; where nothing carries the load, what misses least."""
-        # What takes too much does carry the load: nothing was found to be impossible.
-        is_impossible = not self.kept and len(self.hopeless) >= len(self.space.usual)
-        return explained(self.question, self.hopeless) if is_impossible else tuple(self.kept)
+        return tuple(self.kept) or self.hopeless.explained(self._leaves_hope, self._settings_of)
 
 
 def _search(question: SizeQuestion, aim: Aim, hope: float, *, is_sure: bool = False) -> _Search:
@@ -230,6 +227,7 @@ def _search(question: SizeQuestion, aim: Aim, hope: float, *, is_sure: bool = Fa
         question=question,
         resolved=resolved,
         space=space,
+        hopeless=Hopeless(question, resolved, usual=len(space.usual)),
         first=space.splitting if aim.objective == "latency" else space.usual,
         aim=aim,
         hope=hope,

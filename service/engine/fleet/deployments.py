@@ -1,11 +1,9 @@
 """Replicas that carry a load: so many of one plan."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf
-from typing import Final
 
-from service.engine.fleet.estimates import estimated_excess, replica_for
+from service.engine.fleet.estimates import replica_for
 from service.engine.fleet.pacing import as_paced, may_pace, paced_replicas, without_pace
 from service.engine.fleet.planned import surely_planned
 from service.engine.fleet.questions import SizeQuestion
@@ -20,9 +18,6 @@ from service.engine.time.roomy import may_be_paced, share_of
 from service.engine.time.samples import ScheduleResult
 from service.engine.time.server import measured_for
 from service.engine.time.steps import StepTimers
-
-# Of layouts that an estimate calls too slow, those looked at to say by how much.
-MOST_EXPLAINED: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,13 +200,3 @@ def excess(deployment: Deployment, limits: Limits) -> float:
     ttft = alone.ttft_s.percentile(limits.percentile) / limits.ttft_s if limits.ttft_s else 0.0
     tpot = alone.tpot_s.percentile(limits.percentile) / limits.tpot_s if limits.tpot_s else 0.0
     return max(ttft, tpot)
-
-
-def explained(question: SizeQuestion, hopeless: Sequence[tuple[Resolved, MemoryPlan]]) -> tuple[Deployment, ...]:
-    """Return deployments that carry nothing: those that miss least by memory, then by an estimate of time."""
-    ordered = sorted(
-        enumerate(hopeless),
-        key=lambda entry: (entry[1][1].shortfall_bytes, estimated_excess(question, entry[1][1]), entry[0]),
-    )
-    tried = [deployment_of(question, *shape) for _, shape in ordered[:MOST_EXPLAINED]]
-    return tuple(deployment for deployment in tried if deployment is not None)

@@ -11,6 +11,7 @@ from service.engine.time.demand import Arrivals, Demand, Users, wanted_of
 from service.engine.time.estimate import HOPELESS, alone_s, budgets_at_best
 from service.engine.time.replica import Replica, quickly_timed
 from service.engine.time.roomy import share_of
+from service.engine.time.steps import Deployed, deployed
 
 # An estimate with a replica's own step times is so near to what is simulated; arrivals were carried at most 1.16 times
 # as fast as estimated.
@@ -35,14 +36,17 @@ def quickly_alone_s(question: SizeQuestion, plan: MemoryPlan) -> float:
 
 
 def estimated_excess(question: SizeQuestion, plan: MemoryPlan) -> float:
-    """Return how many times one request takes what the tighter limit allows."""
+    """Return how many times one request takes what the tighter limit allows; 0 where it finds no room."""
+    return excess_of(question, deployed(plan)) if plan.holds_one_request else 0.0
+
+
+def excess_of(question: SizeQuestion, key: Deployed) -> float:
+    """Return the same of what step times depend on, where there is room."""
     limits, load = question.limits, question.load
-    if question.timers is None or not plan.holds_one_request:
+    timing = None if question.timers is None else question.timers.quick(key)
+    if timing is None:
         return 0.0
-    serving = quickly_timed(plan, question.timers, load)
-    if serving is None:
-        return 0.0
-    steps, prompt = serving.timing.steps, float(load.input_tokens)
+    steps, prompt = timing.steps, float(load.input_tokens)
     ttft = steps.mixed_s(prompt, prompt / 2, 0.0, 0.0) / limits.ttft_s if limits.ttft_s else 0.0
     tpot = steps.decode_s(1.0, prompt + load.output_tokens / 2) / limits.tpot_s if limits.tpot_s else 0.0
     return max(ttft, tpot)
