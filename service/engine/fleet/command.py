@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from service.engine.engines.flags.base import Args
+from service.engine.engines.flags.base import Args, CommandLine, Start
 from service.engine.fleet.arguments import start_of
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.margin import safe_settings
@@ -29,13 +29,18 @@ def launch(deployment: Deployment, flags: frozenset[str]) -> Launch:
     start, line = start_of(plan, deployment.resolved.stated), engine.command_line
     args, missing = _known((*line.arguments(start), *line.further(start)), flags)
     lacking = tuple(f"this version of {engine.name} has no {flag}: it may start otherwise" for flag in missing)
-    if line.loading(start) is None:
-        unpublished = (
-            f"no command: nobody published {plan.model.id} in {start.weight_format}, and no flag of the engine makes "
-            "it so"
-        )
-        return Launch(command=None, engine_args=args, notes=(*safe.notes, *lacking, unpublished))
+    if (refused := _refusal(plan.model.id, start, line)) is not None:
+        return Launch(command=None, engine_args=args, notes=(*safe.notes, *lacking, f"no command: {refused}"))
     return Launch(command=line.command(start, args, flags), engine_args=args, notes=(*safe.notes, *lacking))
+
+
+def _refusal(model: str, start: Start, line: CommandLine) -> str | None:
+    """Return why no command starts what was sized; None where one does."""
+    if line.loading(start) is None:
+        return f"nobody published {model} in {start.weight_format}, and no flag of the engine makes it so"
+    if "data_parallel_size" in line.unnamed(start):
+        return f"no flag of the engine starts copies of the attention; a file of its own names {line.copies_in_file}"
+    return None
 
 
 def _known(args: Args, flags: frozenset[str]) -> tuple[Args, tuple[str, ...]]:

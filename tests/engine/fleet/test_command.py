@@ -160,3 +160,12 @@ def test_a_given_pool_has_no_error(asked: Asked) -> None:
 
     assert pool_error_bytes(plan) == 0
     assert pool_error_bytes(replace(plan, settings=replace(plan.settings, kv_cache_memory_bytes=None))) > 0
+
+
+def test_copies_without_a_flag_have_no_command(asked: Asked) -> None:
+    """TensorRT-LLM 1.3 starts copies of the attention by `enable_attention_dp` of its `--config` file alone."""
+    layout = StatedLayout(tensor_parallel_size=1, data_parallel_size=8, expert_parallel=True)
+    told = started(asked, "deepseek-v3", "h200", "tensorrt-llm", layout=layout)
+
+    assert told.command is None
+    assert any("enable_attention_dp" in note for note in told.notes)

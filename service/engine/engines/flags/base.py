@@ -98,6 +98,11 @@ class CommandLine(ABC):
     def named_drafters(self) -> frozenset[SpeculativeMethod]:
         """Return the drafters that the arguments name: those that need no other checkpoint."""
 
+    @property
+    def copies_in_file(self) -> str:
+        """Return what a file of settings says for copies of the attention, where no flag does."""
+        return "data_parallel_size"
+
     @abstractmethod
     def sized(self, start: Start) -> Args:
         """Return the flags that reproduce what was sized, but for the format of the weights."""

@@ -25,14 +25,22 @@ class SglangCommand(CommandLine):
     named_drafters: frozenset[SpeculativeMethod] = frozenset()
 
     def sized(self, start: Start) -> Args:
-        """Return layout, context, pool, batch, switches and adapters."""
+        """Return layout, context, pool, batch, switches and adapters.
+
+        Requests and tokens of a step are counted over all copies of the attention that share experts.
+
+        Source:
+            SGLang `tp_worker.py` (`max_running_requests // dp_size`), `server_args.py` (`_handle_data_parallelism`:
+            "The chunked prefill size is adjusted").
+        """
         settings = start.settings
+        copies = start.layout.data_parallel_size if _shares_experts(start) else 1
         return (
             *_layout(start),
             *("--context-length", str(settings.max_model_len)),
             *("--mem-fraction-static", str(settings.gpu_memory_utilization)),
-            *("--max-running-requests", str(settings.max_num_seqs)),
-            *("--chunked-prefill-size", str(settings.max_num_batched_tokens)),
+            *("--max-running-requests", str(copies * settings.max_num_seqs)),
+            *("--chunked-prefill-size", str(copies * settings.max_num_batched_tokens)),
             *self._cache(start),
             *_adapters(settings),
         )
@@ -61,13 +69,17 @@ class SglangCommand(CommandLine):
             yield from ("--mamba-ssm-dtype", stated.mamba_ssm_cache_dtype)
 
 
+def _shares_experts(start: Start) -> bool:
+    return start.layout.data_parallel_size > 1 and start.has_experts
+
+
 def _layout(start: Start) -> Args:
     """Return the layout's flags.
 
     Copies of the attention alone share the experts: there SGLang counts them within its tensor-parallel size.
     """
     layout = start.layout
-    shares_experts = layout.data_parallel_size > 1 and start.has_experts
+    shares_experts = _shares_experts(start)
     ranks = layout.tensor_parallel_size * (layout.data_parallel_size if shares_experts else 1)
     return (
         *("--tp-size", str(ranks)),

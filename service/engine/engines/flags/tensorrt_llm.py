@@ -43,6 +43,11 @@ class TensorRtLlmCommand(CommandLine):
             ),
         )
 
+    @property
+    def copies_in_file(self) -> str:
+        """Return what a file of `--config` says for copies of the attention."""
+        return "enable_attention_dp, on tensor_parallel_size ranks"
+
     def over_nodes(self, start: Start, words: Args, flags: frozenset[str]) -> str:  # noqa: ARG002 - of every version
         """Return one command, which MPI runs on every node."""
         ranks = ("mpirun", "-n", str(start.layout.gpus_per_replica), "trtllm-llmapi-launch")

@@ -23,6 +23,16 @@ def test_copies_of_the_attention_count_within_the_tensor_parallel_size() -> None
     assert "--enable-dp-attention" in args
 
 
+def test_requests_and_tokens_are_of_all_copies_of_the_attention() -> None:
+    """SGLang: "DP attention is enabled. The chunked prefill size is adjusted to", `max_running_requests // dp_size`."""
+    args = LINE.sized(replace(START, layout=Layout(data_parallel_size=8, expert_parallel=True)))
+    copied = LINE.sized(replace(START, has_experts=False, layout=Layout(data_parallel_size=8)))
+
+    assert value(args, "--max-running-requests") == str(8 * START.settings.max_num_seqs)
+    assert value(args, "--chunked-prefill-size") == str(8 * START.settings.max_num_batched_tokens)
+    assert value(copied, "--max-running-requests") == str(START.settings.max_num_seqs)
+
+
 def test_a_dense_model_is_copied_whole() -> None:
     args = LINE.sized(replace(START, has_experts=False, layout=Layout(data_parallel_size=8)))
 
