@@ -7,6 +7,7 @@ from service.engine.config_reader import MAX_COUNT, ConfigReader, is_list, is_ma
 from service.engine.errors import MissingConfigFieldError
 from service.engine.families.incomplete import all_missing
 from service.engine.families.llama import EXAMPLE_CLASS
+from service.engine.families.own_code import brings_code
 from service.engine.families.parts.biases import stated_biases
 from service.engine.families.parts.context import context_lengths
 from service.engine.families.parts.family import Family
@@ -115,6 +116,7 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         runs_in_float16=family.runs_in_float16,
         has_stages=family.has_stages,
         lacked_until=lacked_until(model.name),
+        brings_code=brings_code(model.name),
         vocabulary_adapted=vocabulary_adapted(model.name),
         last_vllm=family.last_vllm,
         measured_as=family.measured_as,

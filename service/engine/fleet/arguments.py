@@ -47,7 +47,7 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
 @derived(1)
 def _has_own_code(model: ModelFacts) -> bool:
     """Return whether the model's repository carries code that the engine must be allowed to run."""
-    return "auto_map" in json.loads(model.config_json or "{}")
+    return model.architecture.brings_code or "auto_map" in json.loads(model.config_json or "{}")
 
 
 def engine_args(plan: MemoryPlan, stated: StatedSettings) -> Args:
