@@ -50,6 +50,8 @@ def deployment_lines(deployment: Deployment, shape: str) -> Iterator[str]:
     if deployment.feasible:
         yield f"price: {price_of(deployment.cost)}"
         yield from start_lines(deployment.command, deployment.engine_args)
+    if isinstance(deployment, Sizing) and (counts := confident_counts(deployment)):
+        yield f"GPUs at a confidence of: {', '.join(f'{name} {gpus}' for name, gpus in counts.items())}"
     if isinstance(deployment, Sizing) and deployment.levers:
         yield f"best lever: {best_lever(deployment)}"
     yield from (f"would fit: {sentence}" for sentence in deployment.would_fit)
@@ -84,6 +86,17 @@ def price_of(cost: Cost | None) -> str:
     if cost.provider is None:
         return f"{cost.usd_per_hour:.2f} USD/h at the caller's own price"
     return f"{cost.usd_per_hour:.2f} USD/h, {cost.instances} x {cost.provider} {cost.instance_type}, {cost.as_of}"
+
+
+def confident_counts(answer: Sizing) -> dict[str, int]:
+    """Return the GPUs at each confidence that was told, by its percentage; nothing where nobody asked."""
+    return {f"{100 * each.probability:g}%": each.gpus for each in answer.confidence.counts}
+
+
+def confident_columns(answer: Sizing) -> dict[str, int]:
+    """Return the same by the names that columns and gauges have for them."""
+    counts = confident_counts(answer).items()
+    return {f"confidence.gpus_at_{name.rstrip('%').replace('.', '_')}_percent": gpus for name, gpus in counts}
 
 
 def best_lever(answer: Sizing) -> str | None:

@@ -103,6 +103,7 @@ OF_BLOCK: Final[Mapping[str, Mapping[str, str]]] = {
         "kv_bytes_per_token": "cache of one token while windows fill; whole model [bytes]",
         "kv_bytes_per_request": "cache of a request of the whole context; whole model [bytes]",
         "kv_bytes_of_load": "cache of all requests at once; whole model; null at a rate [bytes]",
+        "checkpoint": "id of what is loaded; null where the catalog knows none",
         "kv_gpu_fraction": "the same of the memory of all GPUs used; null at a rate [fraction]",
         "weight_bytes": "all weights in the loaded format; whole model [bytes]",
         "ttft_p95_s": "time to first token of 95 of 100 requests [s]",

@@ -1,6 +1,6 @@
 """`/size`: this model, this load, this GPU type; how many?"""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final, Literal, Self
 
@@ -17,7 +17,7 @@ from service.questions.alternatives import leaner_models, other_gpus, smaller_mo
 from service.questions.answers import Answer, Row, flat
 from service.questions.asked import Asked, Question
 from service.questions.examples import LLAMA_CONFIG, MEMORY_PER_GPU
-from service.questions.lines import best_lever, checkpoint_of, deployment_lines, shape_of
+from service.questions.lines import best_lever, checkpoint_of, confident_columns, deployment_lines, shape_of
 from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.gpu import OnGpu
 from service.questions.parts.load import SomeLoad, WithConfidence, WithHeadroom, WithinLimits
@@ -41,7 +41,12 @@ class SizeAnswer(Answer[Sizing]):
     def rows(self) -> Sequence[Row]:
         """Return the one sizing, flat."""
         told = {"checkpoint": checkpoint_of(self.result.assumptions), "best_lever": best_lever(self.result)}
-        return [dict(flat(self.document)) | told]
+        return [dict(flat(self.document)) | told | confident_columns(self.result)]
+
+    def gauges(self) -> Iterator[tuple[str, float]]:
+        """Yield every number, and the GPUs at each confidence."""
+        yield from super().gauges()
+        yield from ((name, float(gpus)) for name, gpus in confident_columns(self.result).items())
 
     def lines(self) -> Sequence[str]:
         """Return the deployment, with its prefill replicas where they have GPUs of their own."""

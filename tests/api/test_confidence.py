@@ -1,5 +1,7 @@
 """A count that keeps limits with a stated probability, over HTTP."""
 
+import csv
+import io
 from typing import Any
 
 import pytest
@@ -81,3 +83,19 @@ def test_rows_side_by_side_are_sized_at_the_confidence(client: TestClient) -> No
     rows = client.post("/compare", json={**lists, **lengths, "confidence": 0.9}).json()["rows"]
 
     assert [row["gpus"] for row in rows] == [sized(client, confidence=0.9)["gpus"]]
+
+
+def test_counts_are_told_in_every_format(client: TestClient) -> None:
+    asked = {**ASKED, "confidence": 0.8}
+    counts = {each["probability"]: each["gpus"] for each in sized(client, confidence=0.8)["confidence"]["counts"]}
+    text, table, gauges = (
+        client.post("/size", json={**asked, "format": name}).text for name in ("text", "csv", "prometheus")
+    )
+    [row] = csv.DictReader(io.StringIO(table))
+
+    assert set(counts) == {0.5, 0.8, 0.95}
+    for probability, gpus in counts.items():
+        percent = f"{100 * probability:g}"
+        assert f"{percent}% {gpus}" in next(line for line in text.splitlines() if line.startswith("GPUs at"))
+        assert row[f"confidence.gpus_at_{percent}_percent"] == str(gpus)
+        assert f"sizer_confidence_gpus_at_{percent}_percent{{" in gauges

@@ -22,7 +22,7 @@ LENGTHS = (
 )  # fmt: skip
 # Rotary scalings that have grown the length before it is written down.
 ALREADY_LONG = ("su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling", "mrope", "default")
-SWITCHES = ("--enable-expert-parallel", "--headless")
+SWITCHES = ("--enable-expert-parallel", "--headless", "--trust-remote-code")
 
 
 def text_config(config: Mapping[str, Any]) -> dict[str, Any]:

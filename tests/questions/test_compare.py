@@ -144,3 +144,21 @@ def test_too_many_combinations_and_unknown_names_are_refused(sources: Sources) -
         with pytest.raises(RefusalError) as refused:
             compared(sources, **asked)
         assert refused.value.faults[0].field == field
+
+
+def test_a_row_names_what_is_loaded_and_how_it_is_spread(sources: Sources) -> None:
+    told = compared(
+        sources,
+        models="deepseek-v3",
+        gpus="h200",
+        data_parallel_size=8,
+        expert_parallel=True,
+        concurrent_requests=64,
+        input_tokens=2000,
+        output_tokens=500,
+    )
+    [row], [line] = told.result.rows, told.lines()
+
+    assert (row.data_parallel_size, row.expert_parallel, row.decode_context_parallel_size) == (8, True, 1)
+    assert row.checkpoint == "deepseek-ai/DeepSeek-V3"
+    assert " 1 x TP1 PP1 DP8 EP, " in line

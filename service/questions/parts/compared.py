@@ -7,6 +7,7 @@ from typing import Any
 from service.engine.answers.results import Capacity, Sizing
 from service.engine.inputs import KvCacheDtype, WeightFormat
 from service.engine.layers.cache import CacheSharing
+from service.questions.lines import checkpoint_of
 
 Cell = Mapping[str, Any]
 
@@ -30,6 +31,9 @@ class ComparedRow:
     tensor_parallel_size: int | None
     pipeline_parallel_size: int | None
     data_parallel_size: int | None
+    expert_parallel: bool | None
+    decode_context_parallel_size: int | None
+    checkpoint: str | None  # what is loaded, where the catalog knows its id
     query_heads: int | None
     key_value_heads: int | None  # 1 where all heads share one latent
     kv_saved_fraction: float | None  # against a key and a value for every query head
@@ -69,7 +73,10 @@ def line_of(row: ComparedRow) -> str:
         return f"{head}: not on {row.gpus} GPUs; {row.why}" if row.gpus else f"{head}: {row.why}"
     speed = "" if row.tpot_p95_s is None else f", TTFT p95 {row.ttft_p95_s:.3g} s, TPOT p95 {row.tpot_p95_s:.3g} s"
     price = "no price" if row.usd_per_hour is None else f"{row.usd_per_hour:.2f} USD/h"
-    return f"{head}: {row.gpus} GPUs, {row.max_concurrent_requests} at once{speed}, {price}"
+    layout = f"{row.replicas} x TP{row.tensor_parallel_size} PP{row.pipeline_parallel_size}"
+    layout += f" DP{row.data_parallel_size}" if (row.data_parallel_size or 1) > 1 else ""
+    layout += " EP" if row.expert_parallel else ""
+    return f"{head}: {row.gpus} GPUs, {layout}, {row.max_concurrent_requests} at once{speed}, {price}"
 
 
 def _asked(cell: Cell) -> dict[str, Any]:
@@ -96,6 +103,7 @@ def answered(cell: Cell, told: Sizing | Capacity, sharing: CacheSharing | None) 
     tokens = cost.at_load.usd_per_million_output_tokens if cost and cost.at_load else None
     per_request = cache.bytes_per_request
     users = cell.get("concurrent_requests")
+    loaded = checkpoint_of(told.assumptions)
     missing = [warning for warning in told.warnings if warning.startswith("no price")]
     return ComparedRow(
         **_asked(cell),
@@ -109,6 +117,9 @@ def answered(cell: Cell, told: Sizing | Capacity, sharing: CacheSharing | None) 
         tensor_parallel_size=layout.tensor_parallel_size,
         pipeline_parallel_size=layout.pipeline_parallel_size,
         data_parallel_size=layout.data_parallel_size,
+        expert_parallel=layout.expert_parallel,
+        decode_context_parallel_size=layout.decode_context_parallel_size,
+        checkpoint=None if loaded is None else str(loaded),
         query_heads=sharing.query_heads if sharing else None,
         key_value_heads=sharing.key_value_heads if sharing else None,
         kv_saved_fraction=sharing.saved_fraction if sharing else None,
