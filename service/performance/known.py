@@ -14,6 +14,7 @@ from service.performance.formats import before, compared, in_proportion
 from service.performance.kernel_tables import KernelTables, NotMeasuredError
 from service.performance.kernels import kernels_of, measured_step_tables
 from service.performance.roofline import FLOOR, roofline_tables
+from service.performance.siblings import CARRIED, CARRIED_ERROR, carried_over, sibling_of
 from service.performance.tables import StepTables
 from service.performance.workload import Workload, of_whole, workload_of
 
@@ -35,6 +36,7 @@ class Times:
     row: Row
     basis: str
     note: str
+    is_carried: bool = False  # from another GPU of the generation
 
     @property
     def knowledge(self) -> float:
@@ -61,7 +63,7 @@ class Knowledge:
 
     def nearest(self, key: Deployed) -> Times:
         """Return what is known of a format, or of the one that the model is published in."""
-        return self._nearest.get_or(key.key, lambda: _nearest(key, self))
+        return self._nearest.get_or(key.key, lambda: _carried(key, self) or _nearest(key, self))
 
     def estimates(self, key: Deployed) -> Estimates:
         """Return step times by the roofline, which stages and what keeps their caches leave as they are."""
@@ -76,6 +78,40 @@ class Knowledge:
 def _estimates(key: Deployed) -> Estimates:
     floor = roofline_tables(workload(key), key.gpu, key.layout, FLOOR)
     return Estimates(estimated=estimated_step_tables(key), floor=floor)
+
+
+def _carried(key: Deployed, known: Knowledge) -> Times | None:
+    """Return the times of a sibling GPU in proportion; None where there is none, or nobody measured that one either."""
+    sibling = sibling_of(key.gpu)
+    if sibling is None:
+        return None
+    there = replace(key, gpu=sibling)
+    times, estimated_there = known.nearest(there), known.estimates(there).estimated
+    if times.tables is estimated_there:
+        return None
+    note = CARRIED.format(gpu=key.gpu.id, sibling=sibling.id)
+    return replace(
+        times,
+        key=key,
+        tables=carried_over(times.tables, known.estimates(key).estimated, estimated_there),
+        row=_less_sure(times.row),
+        note="; ".join(filter(None, (note, times.note))),
+        is_carried=True,
+    )
+
+
+def _less_sure(row: Row) -> Row:
+    """Return a row's constants, with the errors of times that are carried over on top of its own."""
+
+    def less_sure(fraction: float) -> float:
+        return round((1 + fraction) * (1 + CARRIED_ERROR) - 1, 3)
+
+    pace = row.pace_error_fraction
+    errors = {
+        "expected_error_fraction": less_sure(row.expected_error_fraction),
+        "pace_error_fraction": None if pace is None else less_sure(pace),
+    }
+    return row.model_copy(update=errors)
 
 
 def _own(key: Deployed, known: Knowledge) -> Times:

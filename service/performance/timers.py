@@ -11,7 +11,7 @@ from service.engine.time.steps import Deployed, Timing
 from service.performance.fitted import SOURCE, factors_of
 from service.performance.formats import Rated, in_order
 from service.performance.kernel_tables import KernelTables, in_process
-from service.performance.known import MEASURED, Knowledge, Times, better_known
+from service.performance.known import MEASURED, ROOFLINE, Knowledge, Times, better_known
 from service.performance.tables import Factors, TabledSteps, calibrated
 
 KERNELS_SOURCE: Final = "aiconfigurator-core 0.12, kernels measured on this GPU (github.com/ai-dynamo/aiconfigurator)"
@@ -109,9 +109,9 @@ def _factors(times: Times, here: MeasuredSteps | None) -> Factors:
 
 
 def _timing(times: Times, steps: TabledSteps, here: MeasuredSteps | None) -> Timing:
-    is_measured = times.basis == MEASURED
+    is_measured = times.basis == MEASURED and not times.is_carried
     own = Basis(
-        name=times.basis,
+        name=ROOFLINE if times.is_carried else times.basis,
         is_measured=is_measured,
         source=KERNELS_SOURCE if is_measured else times.note,
         note=times.note,

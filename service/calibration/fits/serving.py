@@ -22,6 +22,7 @@ from service.performance.kernel_tables import NotMeasuredError
 from service.performance.kernels import measured_step_tables as kernels_of
 from service.performance.known import ROOFLINE, estimated_step_tables, kernel_class, workload
 from service.performance.roofline import FLOOR, roofline_tables
+from service.performance.siblings import carried_over, sibling_of
 from service.performance.tables import Factors, StepTables, calibrated
 from service.performance.timers import hides_host
 
@@ -132,9 +133,22 @@ def _tables(key: Deployed, basis: str) -> tuple[StepTables, StepTables] | None:
     if basis == ROOFLINE:
         return estimated_step_tables(key), floor
     try:
-        return kernels_of(key), floor
+        return _measured_or_carried(key), floor
     except NotMeasuredError:
         return None
+
+
+def _measured_or_carried(key: Deployed) -> StepTables:
+    """Return the times of measured kernels, of a sibling's in proportion where it has them.
+
+    Raises:
+        NotMeasuredError: neither has any.
+    """
+    sibling = sibling_of(key.gpu)
+    if sibling is None:
+        return kernels_of(key)
+    there = replace(key, gpu=sibling)
+    return carried_over(kernels_of(there), estimated_step_tables(key), estimated_step_tables(there))
 
 
 def teaches(case: Case) -> bool:
