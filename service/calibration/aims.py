@@ -18,21 +18,26 @@ NEWER: Final = ("h100", "h200", "h20-", "gh200", "b200", "b300", "gb200", "gb300
 # What a source leaves open, by its beginning: as its own files say, or do not say.
 REASONS: Final[dict[str, str]] = {
     "MLPerf": "its logs state no input lengths and seldom the engine's version, batch or layout; servers run at the "
-    "edge of what holds, where a few per cent of a step decide whether a queue grows",
+    "edge of what holds, where a few per cent of a step decide whether a queue grows; prompts of DeepSeek-R1 wait "
+    "up to nine iterations until ranks read together (`adp_balancing_timeout_iters`)",
     "aiconfigurator": "token budgets and memory shares are not stated; its TensorRT-LLM runs on B200 and ML.ENERGY's "
     "runs of that GPU contradict each other by 45 %, so that no constants meet both",
     "InferenceX experimental": "no engine version; the source calls the work experimental",
     "TensorRT-LLM perf-overview": "token budgets and batches are not stated, and were tuned for each row",
-    "GPUStack": "all prompts are sent at once, so that TTFT is a place in one queue; one or two rows of each setting",
+    "GPUStack": "all prompts are sent at once, so that TTFT is a place in one queue; one or two rows of each setting; "
+    "servers were cold: at 4 requests a second first tokens of Qwen3.5-35B-A3B have a mean of 126 ms beside a median "
+    "of 42, as one stall of 6 s makes",
     "CloudRift": "several servers stand behind one address, whose balance is not stated",
-    "dstack TGI": "settings partly assumed: neither rate nor layout stands in its file",
+    "dstack TGI": "settings partly assumed: neither rate nor layout stands in its file; its vLLM 0.6.3, built on "
+    "ROCm 6.1, reads 782 tokens a second, which is 6 % of what the GPUs can compute",
     "dstack prefill": "how GPUs were split between prefill and decode is stated for one layout alone",
     "inference-sim/training": "an overloaded run, most of it timed out: only its verdict is a measurement",
     "inference-sim/sim": "rates and lengths are second-hand, and prefixes are shared",
     "LottoLotto": "power limits slow its cards by an amount that is not stated",
     "vllm-project/recipes": "no engine version, and few runs of each model",
     "pegainfer": "short runs on one card, whose host is not stated",
-    "Argonne": "neither engine version, weight format nor form factor stands in its file",
+    "Argonne": "neither engine version, weight format nor form factor stands in its file; 64 requests to Llama 3 70B "
+    "take 143 s on four MI300X and 86 s on four MI250, which have less of everything",
     "ML.ENERGY": "neither lengths nor engine versions stand in its file; contradicts InferenceX on B200, where the "
     "pace of its small models varies by half at a third of the GPU's power: they waited for their hosts",
 }

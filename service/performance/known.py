@@ -231,13 +231,16 @@ def workload(key: Deployed) -> Workload:
 def kernel_class(key: Deployed) -> str:
     """Return which kernels dominate: dense or experts, recurrent or not, the format, and whether experts are dealt out.
 
-    Iterations with prompts launch several times as many kernels for a recurrent layer, outside whole-step graphs.
+    Iterations with prompts launch several times as many kernels for a recurrent layer, outside whole-step graphs; those
+    of delta nets and of Mamba have nothing in common.
     Ranks that attend together and hold whole experts wait for the one whose experts were chosen most.
     """
     architecture = key.model.architecture
-    has_experts, recurrent = architecture.has_experts, any(mixer.is_recurrent for mixer in architecture.mixers)
+    has_experts = architecture.has_experts
+    recurrent = "-delta" if any(mixer.chunks_states for mixer in architecture.mixers) else "-recurrent"
+    recurrent = recurrent if any(mixer.is_recurrent for mixer in architecture.mixers) else ""
     scheme = key.checkpoint.quantization.scheme
     # Blocks of fp8 have kernels of their own; where they were not measured, others stand in, and are as far off.
     stored = "bf16" if scheme == "none" else scheme if scheme == "fp8-block" else scheme.split("-")[0]
     dealt = SPREAD if has_experts and key.layout.expert_parallel and key.layout.data_parallel_size == 1 else ""
-    return f"{'experts' if has_experts else 'dense'}{'-recurrent' if recurrent else ''}-{stored}{dealt}"
+    return f"{'experts' if has_experts else 'dense'}{recurrent}-{stored}{dealt}"

@@ -99,7 +99,13 @@ def roofline_timer(key: Deployed, note: str, known: Knowledge) -> Timing:
 def _calibrated(times: Times, here: MeasuredSteps | None, known: Knowledge) -> Rated:
     """Return step times under their factors, with what they are put in order by."""
     by_roofline = known.estimates(times.key)
-    steps = calibrated(times.tables, by_roofline.floor, _factors(times, here), hides_host=hides_host(times.key))
+    steps = calibrated(
+        times.tables,
+        by_roofline.floor,
+        _factors(times, here),
+        hides_host=hides_host(times.key),
+        chunks_states=chunks_states(times.key),
+    )
     return Rated(steps=steps, estimated=by_roofline.estimated, floor=by_roofline.floor)
 
 
@@ -163,3 +169,14 @@ def hides_host(key: Deployed) -> bool:
     """
     is_recurrent = any(mixer.is_recurrent for mixer in key.model.architecture.mixers)
     return key.rules.steps_planned_ahead > 0 and not is_recurrent
+
+
+def chunks_states(key: Deployed) -> bool:
+    """Return whether states of requests that decode beside prompts go through the kernel that reads prompts.
+
+    One prompt in the batch, and that kernel took every request, each as a chunk of 64 tokens.
+
+    Source:
+        vLLM pull request 44700, of June 2026 (`model_executor/layers/mamba/gdn/`, `_forward_core`).
+    """
+    return key.rules.plan.chunks_states and any(mixer.chunks_states for mixer in key.model.architecture.mixers)

@@ -24,7 +24,7 @@ from service.performance.known import ROOFLINE, estimated_step_tables, kernel_cl
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.siblings import carried_over, sibling_of
 from service.performance.tables import Factors, StepTables, calibrated
-from service.performance.timers import hides_host
+from service.performance.timers import chunks_states, hides_host
 
 Key = tuple[str, str, str, str, str]  # basis, engine, rules version, GPU generation, kernels
 ANY: Final = "*"
@@ -87,11 +87,18 @@ class Case:
     tables: StepTables
     floor: StepTables
     hides_host: bool
+    chunks_states: bool
 
     def timing(self, factors: Factors) -> Timing:
         """Return the run's times under factors."""
         return Timing(
-            steps=calibrated(self.tables, self.floor, factors, hides_host=self.hides_host),
+            steps=calibrated(
+                self.tables,
+                self.floor,
+                factors,
+                hides_host=self.hides_host,
+                chunks_states=self.chunks_states,
+            ),
             request_overhead=factors.request_overhead,
             basis=Basis(
                 name=self.key[0],
@@ -114,8 +121,16 @@ def cases_of(runs: Iterable[Run], basis: str) -> list[Case]:
             tables[key] = _tables(key, basis)
         known = tables[key]
         if known is not None:
-            name, hides = _class_of(key, basis), hides_host(key)
-            cases.append(Case(run=run, key=name, tables=known[0], floor=known[1], hides_host=hides))
+            cases.append(
+                Case(
+                    run=run,
+                    key=_class_of(key, basis),
+                    tables=known[0],
+                    floor=known[1],
+                    hides_host=hides_host(key),
+                    chunks_states=chunks_states(key),
+                )
+            )
     return cases
 
 

@@ -242,6 +242,11 @@ class Mixer(Part):
         return self.role == "recurrent"
 
     @property
+    def chunks_states(self) -> bool:
+        """Return whether kernels that read prompts in chunks take those that decode beside them as well."""
+        return False
+
+    @property
     def is_empty(self) -> bool:
         """Return whether the layer neither attends nor carries a state."""
         return self.role == "none"

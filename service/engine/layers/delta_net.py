@@ -51,6 +51,11 @@ class GatedDeltaNet(RecurrentMixer):
         """Return the elements of all values of one token."""
         return self.num_value_heads * self.value_head_dim
 
+    @property
+    def chunks_states(self) -> bool:
+        """Return that the kernel of prompts takes who decodes beside them, each as a chunk of its own."""
+        return True
+
     def state_bytes(self, sharding: Sharding) -> int:
         """Return the convolution's last inputs, and one matrix for each value head. [bytes].
 

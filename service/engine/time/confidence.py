@@ -22,6 +22,7 @@ MEDIAN: Final = 0.5
 COVERED_FRACTION: Final = 0.8
 SECONDS: Final = (
     "decode_s", "tokens_s", "attention_s", "step_overhead_s", "sequence_overhead_s", "mixed_overhead_s",
+    "mixed_sequence_overhead_s",
 )  # fmt: skip
 
 

@@ -73,7 +73,8 @@ def _read_s(
     seconds += prefill_tokens * curve_at(steps.attended, steps.attention_s, attended_tokens)
     if requests > 0:
         decode = _surface_at(steps, requests, context_tokens)
-        seconds += steps.sequence_overhead_s * requests + decode - _surface_at(steps, requests, 0.0)
+        seconds += (steps.sequence_overhead_s + steps.mixed_sequence_overhead_s) * requests
+        seconds += decode - _surface_at(steps, requests, 0.0)
         # An iteration with prompts does everything that one without them does.
         seconds = max(seconds, steps.step_overhead_s + steps.sequence_overhead_s * requests + decode)
     return float(seconds)

@@ -42,6 +42,7 @@ STEPS: Final = np.dtype(
         ("step_overhead_s", np.float64),
         ("sequence_overhead_s", np.float64),  # of each running request
         ("mixed_overhead_s", np.float64),  # more in iterations with prompts
+        ("mixed_sequence_overhead_s", np.float64),  # the same for each request that decodes beside them
         ("request_overhead_s", np.float64),  # before the scheduler knows a request
         ("tokenizer_s_per_token", np.float64),
         ("drafter_fraction", np.float64),  # of the model's layers
