@@ -44,6 +44,7 @@ MOST_OFFLINE_REQUESTS: Final = 3_000
 # Long runs are measured in their steady state, over so many requests.
 STEADY_REQUESTS: Final = 2_000
 WARM_UP_REQUESTS: Final = 500
+FILLS: Final = 3  # of all that is under way at once, until the mix of old and new requests changes no more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +219,9 @@ def _load(log: ServingLog, plan: MemoryPlan, traffic: Traffic) -> SimulatedLoad:
     if sent.request_rate_per_s is not None:
         rate = sent.request_rate_per_s / streams
         if sent.is_steady:
-            return sender.open_loop(traffic, rate, WARM_UP_REQUESTS, STEADY_REQUESTS)
+            more = _under_way(log, rate)  # come until the last measured ones are answered
+            load = sender.open_loop(traffic, rate, max(WARM_UP_REQUESTS, FILLS * more), STEADY_REQUESTS + more)
+            return replace(load, measured=STEADY_REQUESTS)
         return sender.burst(traffic, rate, max((sent.count or 0) // streams, 1))
     if sent.users is not None:
         users = max(sent.users // streams, 1)
@@ -228,22 +231,33 @@ def _load(log: ServingLog, plan: MemoryPlan, traffic: Traffic) -> SimulatedLoad:
     return sender.steady_users(traffic, WAITING * at_once, min(WAITING * at_once, MOST_OFFLINE_REQUESTS), at_once)
 
 
+def _under_way(log: ServingLog, rate_per_s: float) -> int:
+    """Return the requests of one stream that were under way at once by a run's own figures: rate x mean latency."""
+    seconds = (each.value_s for each in log.latencies if each.quantity == "e2e" and each.percent is None)
+    return round(rate_per_s * next(seconds, 0.0))
+
+
 def compare_run(run: Run, timers: StepTimers) -> list[Measured]:
     """Return every figure of a published run beside ours."""
     timing = timers.timer(deployed(run.plan))
     return [] if timing is None else measured_pairs(run, timing)
 
 
-def at_the_door(run: Run, timing: Timing) -> Timing:
-    """Return times with what requests of a run wait outside iterations: nothing where the engine is a library."""
-    if not run.log.sent.is_in_process:
-        return timing
-    return replace(timing, request_overhead=RequestOverhead(base_s=0.0, s_per_prompt_token=0.0))
+def simulated(run: Run, timing: Timing, load: SimulatedLoad) -> ScheduleResult:
+    """Return what the users of a load see.
+
+    An engine that is called as a library lets nobody wait outside iterations, and fills its cache: configs of
+    TensorRT-LLM in MLPerf's results have `batch_scheduler_policy: max_util`.
+    """
+    is_inside = run.log.sent.is_in_process
+    if is_inside:
+        timing = replace(timing, request_overhead=RequestOverhead(base_s=0.0, s_per_prompt_token=0.0))
+    return benchmarked(run.plan, timing, run.traffic, load, evicts=is_inside)
 
 
 def measured_pairs(run: Run, timing: Timing) -> list[Measured]:
     """Return every figure of a published run beside the one that step times give."""
-    seen = benchmarked(run.plan, at_the_door(run, timing), run.traffic, run.load)
+    seen = simulated(run, timing, run.load)
     return [
         Measured(
             case=run.log.case,

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Final
 
-from service.calibration.serving import Run, at_the_door
-from service.engine import ScheduleResult, Timing, benchmarked, slower_timing
+from service.calibration.serving import Run, simulated
+from service.engine import ScheduleResult, Timing, slower_timing
 
 # A queue that takes more than this share of arrivals never empties.
 GROWING: Final = 0.05
@@ -20,7 +20,7 @@ def saturates(run: Run, timing: Timing) -> bool | None:
     rate = run.load.request_rate_per_s
     if rate is None:
         return None
-    return benchmarked(run.plan, at_the_door(run, timing), run.traffic, run.load).queue_growth_per_s > GROWING * rate
+    return simulated(run, timing, run.load).queue_growth_per_s > GROWING * rate
 
 
 def saturated(run: Run) -> bool:
@@ -73,7 +73,7 @@ def keeps_limits(run: Run, timing: Timing) -> bool | None:
     if rate is None or not run.log.limits_s:
         return None
     load = replace(run.load, request_rate_per_s=BEYOND * rate)
-    seen = benchmarked(run.plan, slower_timing(at_the_door(run, timing), CONFIDENCE, 0.0), run.traffic, load)
+    seen = simulated(run, slower_timing(timing, CONFIDENCE, 0.0), load)
     return not _within(run, seen)
 
 

@@ -1,5 +1,7 @@
 """A benchmark on one stream of a planned replica, served to its end: what published runs are compared with."""
 
+from dataclasses import replace
+
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.batching import block_pool, scheduler_settings
 from service.engine.time.samples import ScheduleResult, whole
@@ -13,7 +15,9 @@ def streams_of(plan: MemoryPlan) -> int:
     return plan.layout.data_parallel_size * plan.layout.pipeline_parallel_size
 
 
-def benchmarked(plan: MemoryPlan, timing: Timing, traffic: Traffic, load: SimulatedLoad) -> ScheduleResult:
+def benchmarked(
+    plan: MemoryPlan, timing: Timing, traffic: Traffic, load: SimulatedLoad, *, evicts: bool = False
+) -> ScheduleResult:
     """Return what the users of a load on one stream see, to its last request.
 
     Args:
@@ -21,6 +25,8 @@ def benchmarked(plan: MemoryPlan, timing: Timing, traffic: Traffic, load: Simula
         timing: seconds of its iterations, and of what a request waits outside them.
         traffic: the requests as they are announced; nothing is shared between them where it says so.
         load: the requests as they are sent.
+        evicts: requests join as soon as there is room for their prompts, also where the engine reserves by default.
     """
     settings = scheduler_settings(plan.settings, plan.layout, plan.rules, traffic)
+    settings = replace(settings, reserves_output=settings.reserves_output and not evicts)
     return whole(Machine(timing, block_pool(plan), settings).simulated(load))
