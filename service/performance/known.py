@@ -237,10 +237,10 @@ def kernel_class(key: Deployed) -> str:
     """
     architecture = key.model.architecture
     has_experts = architecture.has_experts
-    recurrent = "-delta" if any(mixer.chunks_states for mixer in architecture.mixers) else "-recurrent"
-    recurrent = recurrent if any(mixer.is_recurrent for mixer in architecture.mixers) else ""
+    recurrent = [mixer for mixer in architecture.mixers if mixer.is_recurrent]
+    carried = "-delta" if any(mixer.chunks_states for mixer in recurrent) else "-recurrent" if recurrent else ""
     scheme = key.checkpoint.quantization.scheme
     # Blocks of fp8 have kernels of their own; where they were not measured, others stand in, and are as far off.
     stored = "bf16" if scheme == "none" else scheme if scheme == "fp8-block" else scheme.split("-")[0]
     dealt = SPREAD if has_experts and key.layout.expert_parallel and key.layout.data_parallel_size == 1 else ""
-    return f"{'experts' if has_experts else 'dense'}{recurrent}-{stored}{dealt}"
+    return f"{'experts' if has_experts else 'dense'}{carried}-{stored}{dealt}"
