@@ -45,7 +45,7 @@ class Ceilings:
         question, spares = self.question, self.question.headroom.spare_replicas
         if question.is_of_memory:
             return self.replicas_that_hold(layout, is_own=is_own)
-        if at_most <= spares:
+        if at_most <= spares or not self.rooms.may_hold(question.load, layout, is_own=is_own):
             return inf
         serving = self.serving(layout, is_own=is_own)
         if serving is None:
@@ -71,9 +71,11 @@ class Ceilings:
         question, replicas = self.question, at_most - self.question.headroom.spare_replicas
         if question.is_of_memory:
             return self._in_question
-        serving = self.serving(layout, is_own=False) if replicas >= 1 else None
+        if replicas < 1 or not self.rooms.may_hold(question.load, layout, is_own=False):
+            return ()
+        serving = self.serving(layout, is_own=False)
         if serving is None:
-            return self._in_question if replicas >= 1 else ()
+            return self._in_question
         share = share_of(wanted_of(question.load, question.headroom), replicas)
         return budgets_at_best(serving, self._in_question, share, question.limits)
 

@@ -144,8 +144,8 @@ class _Search:
         """Return the token budgets with which a layout may be better than what is known. [tokens]."""
         most = self.aim.most_replicas(layout, known, is_equal_welcome=False)
         hoped = self.ceilings.budgets(layout, most)
-        if self.question.is_of_memory:
-            return hoped if self._roomy_bound(self._roomiest(layout)) < known else ()
+        if self.question.is_of_memory or not hoped:
+            return hoped if hoped and self._roomy_bound(self._roomiest(layout)) < known else ()
         serving = self.ceilings.serving(layout, is_own=False) or serving_for(self.question, self._roomiest(layout))
         return budgets_in_time(self.question, self.resolved, serving, most, hoped)
 

@@ -15,7 +15,7 @@ from service.engine.errors import EngineError
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.variants import ROOMY_BATCHED_TOKENS, batched_tokens
-from service.engine.inputs import EngineSettings, Layout
+from service.engine.inputs import EngineSettings, Layout, Load
 from service.engine.memory.cache_shape import shape_of
 from service.engine.memory.held import Room
 from service.engine.memory.plan import keeps_separate_pools, ledger_of
@@ -39,6 +39,11 @@ class Rooms:
         if key not in self._by_layout:
             self._by_layout[key] = _room(self._resolved, layout, is_own=is_own)
         return self._by_layout[key]
+
+    def may_hold(self, load: Load, layout: Layout, *, is_own: bool) -> bool:
+        """Return whether a layout may hold one request of a load; what only a plan tells may be."""
+        room = self.of(layout, is_own=is_own)
+        return room is None or room.users(load.input_tokens + load.output_tokens) > 0
 
     def replicas_at_best(self, question: SizeQuestion, layout: Layout, *, is_own: bool) -> float:
         """Return the replicas of a layout that carry a load at least; infinite where it holds no request of it."""
