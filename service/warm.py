@@ -1,4 +1,4 @@
-"""Which step times are built before anybody asks: of popular models, or of the whole catalog."""
+"""What is made ready before anybody asks: words of names, step times of popular models, or of the whole catalog."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -40,8 +40,9 @@ POPULAR_MODELS: Final = (
 
 
 def asked_most(snapshot: Snapshot) -> Iterator[Deployed]:
-    """Yield the deployments of popular models on common GPUs, as far as a catalog has both."""
-    return deployments_of(_models(snapshot, POPULAR_MODELS), _gpus(snapshot), rules_for(DEFAULT_ENGINE))
+    """Yield the deployments of popular models on common GPUs, as far as a catalog has both; names are read first."""
+    snapshot.called_models.make_ready()
+    yield from deployments_of(_models(snapshot, POPULAR_MODELS), _gpus(snapshot), rules_for(DEFAULT_ENGINE))
 
 
 def whole_catalog(snapshot: Snapshot) -> Iterator[Deployed]:

@@ -65,6 +65,10 @@ class ModelNames:
         """Return names by their words, found when a name is first read that is none of the catalog's own."""
         return _spoken_names(self)
 
+    def make_ready(self) -> None:
+        """Find the words of names, a quarter of a second, before anybody asks for one that is not the catalog's."""
+        _spoken_names(self)
+
     def read(self, name: str) -> ModelReading:
         """Return which model a name means: what was read once is kept with the names."""
         return _read(self, name)
