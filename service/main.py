@@ -16,7 +16,7 @@ from service.api.kept import KeptReplies
 from service.api.media import JsonBodies
 from service.api.openapi import install_openapi
 from service.api.replies import Replies
-from service.api.routers import catalog, health, measurements, outside, workloads
+from service.api.routers import catalog, catalog_changes, health, measurements, outside, workloads
 from service.api.routers.batches import batches_router
 from service.api.routers.questions import questions_router
 from service.api.telemetry import Seen, Sight
@@ -107,6 +107,7 @@ def _include(app: FastAPI, settings: Settings, questions: Sequence[Question]) ->
         measurements.router,
         workloads.router,
         outside.router,
+        catalog_changes.router,
         catalog.router,
         health.router,
     ):

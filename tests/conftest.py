@@ -196,6 +196,18 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         yield client
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def on_each(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A client, with a key, of a seeded service on each kind of database, for writes that leave it as it was."""
+    folder = tmp_path_factory.mktemp("service")
+    url = f"sqlite:///{folder}/catalog.sqlite3"
+    if request.param == "postgresql":
+        url = emptied(request.getfixturevalue("postgres_url"))
+    with seeded_service(service_settings(folder, database_url=url)) as client:
+        client.headers["X-API-Key"] = API_KEY
+        yield client
+
+
 @pytest.fixture
 def writable(tmp_path: Path) -> Iterator[TestClient]:
     """A client of a seeded service of its own, for writes."""

@@ -16,6 +16,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("GET", r"/measurements/[^/]+/changes", "admin"),
     ("GET", r"/measurements(/[^/]+)?", "read"),
     ("DELETE", r"/measurements/[^/]+", "write"),
+    ("GET", r"/catalog/changes", "admin"),
     ("GET", r"/catalog/.*", "read"),
     ("PUT", r"/catalog/(models|gpus|offers)/[^/]+", "write"),
     ("DELETE", r"/catalog/(models|gpus|offers)/[^/]+", "admin"),

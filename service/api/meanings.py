@@ -28,6 +28,15 @@ OF_MEASUREMENT: Final[Mapping[str, str]] = {
     "stored_at": "when it was stored [ISO 8601 time, UTC]",
 }
 OF_SHELL: Final[Mapping[str, Mapping[str, str]]] = {
+    "CatalogChange": {
+        "number": "place among all changes, counted from 1 [number]",
+        "catalog_revision": "the revision of the catalog that the write made [number]",
+        "kind": "what the entry is: model, gpu or offer",
+        "id": "its catalog id",
+        "before": "the entry before; null: it was not there",
+        "after": "the entry after; null: it was deleted",
+    },
+    "CatalogChanges": {"items": "changes, the newest first"},
     "Change": {
         "version": "the workload's version that this write made [number]",
         "before": "the fields of its question before; null: the name was free",

@@ -160,8 +160,8 @@ class CatalogKeeper:
         held = self._held
         with writing(self.engine) as session:
             row = lock_revision(session)
-            result = change(session)
             row.revision += 1
+            result = change(session)
             session.flush()
             session.expire_all()
             found = read_catalog(session, held.reading)

@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import JSON, BigInteger, CheckConstraint, DateTime, MetaData
+from sqlalchemy import JSON, BigInteger, CheckConstraint, DateTime, Index, MetaData
 from sqlmodel import Field, Relationship, SQLModel
 
 NAMING_CONVENTION = {
@@ -178,6 +178,25 @@ class SeededRow(SQLModel, table=True):
     kind: str = Field(primary_key=True, max_length=8)
     entry_id: str = Field(primary_key=True, max_length=ID_LENGTH)
     content_hash: str = Field(max_length=64)
+
+
+class CatalogChangeRow(SQLModel, table=True):
+    """One entry that a write changed: who, when, what stood there before and after. Rows are added, never changed."""
+
+    __tablename__: ClassVar[str] = "catalog_changes"
+    __table_args__ = (
+        CheckConstraint("kind IN ('model', 'gpu', 'offer')", name="kind_known"),
+        Index(None, "kind", "entry_id"),
+    )
+
+    number: int | None = Field(default=None, primary_key=True)
+    revision: int = Field(sa_type=BigInteger)  # that has the change
+    kind: str = Field(max_length=8)
+    entry_id: str = Field(max_length=ID_LENGTH)  # no foreign key: it outlives the entry
+    changed_at: datetime = Field(sa_type=DateTime(timezone=True))
+    changed_by: str = Field(max_length=200)
+    before: Json | None = Field(default=None, sa_type=JSON(none_as_null=True))
+    after: Json | None = Field(default=None, sa_type=JSON(none_as_null=True))
 
 
 class MeasurementRow(SQLModel, table=True):

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +10,13 @@ from starlette.testclient import TestClient
 
 from service.main import create_app
 from tests.catalog.samples import GPU, MODEL, OFFER, with_figure
-from tests.conftest import API_KEY, emptied, seeded_service, service_settings
+from tests.conftest import seeded_service, service_settings
 
 
 def held(client: TestClient) -> tuple[Any, ...]:
     """Return what a service holds, to compare."""
     ready = client.get("/readyz").json()
     return tuple(ready[name] for name in ("catalog_revision", "models", "gpus"))
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def on_each(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """A client of a service on each kind of database, for writes that are refused."""
-    folder = tmp_path_factory.mktemp("service")
-    url = f"sqlite:///{folder}/catalog.sqlite3"
-    if request.param == "postgresql":
-        url = emptied(request.getfixturevalue("postgres_url"))
-    with seeded_service(service_settings(folder, database_url=url)) as client:
-        client.headers["X-API-Key"] = API_KEY
-        yield client
 
 
 def test_reads_are_open_and_show_sources(client: TestClient) -> None:

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from service.api.conditions import ConditionDep, SeenDep
-from service.api.dependencies import ImporterDep, KeyDep, ProbeDep, SnapshotDep, WriterDep, stated_once
+from service.api.dependencies import ImporterDep, KeyDep, ProbeDep, SnapshotDep, stated_once
+from service.api.entry_writes import EntryDeleterDep, EntryImporterDep, EntryWriterDep
 from service.api.etags import TaggedRoute
 from service.api.lists import (
     ANY_NAME,
@@ -31,7 +31,7 @@ from service.catalog.entries import CatalogId, Entry, GpuEntry, HubId, ModelEntr
 from service.catalog.errors import NotInCatalogError
 from service.catalog.reading import GPUS, MODELS, OFFERS
 from service.catalog.snapshot import Snapshot
-from service.catalog.store import delete_gpu, delete_model, delete_offer, put_gpu, put_model, put_offer
+from service.catalog.store import delete_model, delete_offer, put_gpu, put_offer
 
 router = APIRouter(prefix="/catalog", tags=["catalog"], dependencies=[Depends(stated_once)], route_class=TaggedRoute)
 READ_PROBLEMS = problem_responses(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
@@ -194,10 +194,10 @@ def _same_id(entry: ModelEntry | GpuEntry | OfferEntry, path_id: str) -> None:
     dependencies=[KeyDep],
     responses={**CONDITIONAL, **WRITTEN},
 )
-async def write_gpu(name: EntryId, entry: GpuEntry, writer: WriterDep, seen: ConditionDep) -> Written:
+async def write_gpu(name: EntryId, entry: GpuEntry, writer: EntryWriterDep) -> Written:
     """Write a GPU; every figure names its source and the day it was looked at."""
     _same_id(entry, name)
-    _, revision = await writer.make(seen.held(GPUS, name, lambda session: put_gpu(session, entry)))
+    revision = await writer.make(GPUS, name, lambda session: put_gpu(session, entry))
     return Written(id=entry.id, catalog_revision=revision)
 
 
@@ -208,12 +208,10 @@ async def write_gpu(name: EntryId, entry: GpuEntry, writer: WriterDep, seen: Con
     dependencies=[KeyDep],
     responses={**CONDITIONAL, **WRITTEN},
 )
-async def write_model(name: EntryId, entry: ModelEntry, writer: WriterDep, seen: ConditionDep) -> Written:
+async def write_model(name: EntryId, entry: ModelEntry, writer: EntryWriterDep) -> Written:
     """Write a model; its config must be one that can be sized."""
     _same_id(entry, name)
-    change = seen.held(MODELS, name, lambda session: put_model(session, entry))
-    _, revision = await writer.make(change, lambda result: result.model(entry.id))
-    return Written(id=entry.id, catalog_revision=revision)
+    return Written(id=entry.id, catalog_revision=await writer.put_model(entry))
 
 
 @router.put(
@@ -223,10 +221,10 @@ async def write_model(name: EntryId, entry: ModelEntry, writer: WriterDep, seen:
     dependencies=[KeyDep],
     responses={**CONDITIONAL, **WRITTEN},
 )
-async def write_offer(name: EntryId, entry: OfferEntry, writer: WriterDep, seen: ConditionDep) -> Written:
+async def write_offer(name: EntryId, entry: OfferEntry, writer: EntryWriterDep) -> Written:
     """Write a list price with its date."""
     _same_id(entry, name)
-    _, revision = await writer.make(seen.held(OFFERS, name, lambda session: put_offer(session, entry)))
+    revision = await writer.make(OFFERS, name, lambda session: put_offer(session, entry))
     return Written(id=entry.id, catalog_revision=revision)
 
 
@@ -237,9 +235,9 @@ async def write_offer(name: EntryId, entry: OfferEntry, writer: WriterDep, seen:
     dependencies=[KeyDep],
     responses={**CONDITIONAL, **WRITTEN},
 )
-async def remove_gpu(name: EntryId, writer: WriterDep, seen: SeenDep) -> Written:
+async def remove_gpu(name: EntryId, writer: EntryDeleterDep) -> Written:
     """Delete a GPU; its offers go with it."""
-    _, revision = await writer.make(seen.held(GPUS, name, lambda session: delete_gpu(session, name)))
+    revision = await writer.delete_gpu(name)
     return Written(id=name, catalog_revision=revision)
 
 
@@ -250,9 +248,9 @@ async def remove_gpu(name: EntryId, writer: WriterDep, seen: SeenDep) -> Written
     dependencies=[KeyDep],
     responses={**CONDITIONAL, **WRITTEN},
 )
-async def remove_model(name: EntryId, writer: WriterDep, seen: SeenDep) -> Written:
+async def remove_model(name: EntryId, writer: EntryDeleterDep) -> Written:
     """Delete a model with its checkpoints."""
-    _, revision = await writer.make(seen.held(MODELS, name, lambda session: delete_model(session, name)))
+    revision = await writer.make(MODELS, name, lambda session: delete_model(session, name))
     return Written(id=name, catalog_revision=revision)
 
 
@@ -263,9 +261,9 @@ async def remove_model(name: EntryId, writer: WriterDep, seen: SeenDep) -> Writt
     dependencies=[KeyDep],
     responses={**CONDITIONAL, **WRITTEN},
 )
-async def remove_offer(name: EntryId, writer: WriterDep, seen: SeenDep) -> Written:
+async def remove_offer(name: EntryId, writer: EntryDeleterDep) -> Written:
     """Delete an offer."""
-    _, revision = await writer.make(seen.held(OFFERS, name, lambda session: delete_offer(session, name)))
+    revision = await writer.make(OFFERS, name, lambda session: delete_offer(session, name))
     return Written(id=name, catalog_revision=revision)
 
 
@@ -281,11 +279,10 @@ async def remove_offer(name: EntryId, writer: WriterDep, seen: SeenDep) -> Writt
     },
 )
 async def import_model(
-    wanted: ImportRequest, importer: ImporterDep, snapshot: SnapshotDep, writer: WriterDep
+    wanted: ImportRequest, importer: ImporterDep, snapshot: SnapshotDep, writer: EntryImporterDep
 ) -> Imported:
     """Fetch a model's config and counts, and keep them; nothing downloaded is executed."""
     today = datetime.now(UTC).date()
     imported = await importer.imported(wanted.hf_id, snapshot.entries.models, wanted.id, today)
-    entry = imported.entry
-    _, revision = await writer.make(lambda session: put_model(session, entry), lambda result: result.model(entry.id))
-    return Imported(entry=entry, warnings=imported.warnings, catalog_revision=revision)
+    revision = await writer.put_model(imported.entry)
+    return Imported(entry=imported.entry, warnings=imported.warnings, catalog_revision=revision)
