@@ -114,7 +114,7 @@ def shell(port: int, process: Process, echo_port: int, echoing: Process, etag: s
     rows: list[dict[str, Any]] = []
     for name, requests in ways.items():
         clients = 16 if name.startswith(("repeated", "unchanged")) else 2
-        seen, took_s, cpu_us = busy(echo_port, echoing, bare, 16)
+        seen, took_s, cpu_us = busy(echo_port, echoing, bare, clients)
         if not rows:
             rows.append(row("bare route", seen, took_s) | {"cpu_us": cpu_us})
         bare_us = cpu_us

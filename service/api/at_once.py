@@ -20,7 +20,7 @@ from service.catalog.snapshot import Snapshot
 from service.engine.errors import EngineError
 from service.engine.patience import GivenUpError, working_for
 from service.questions.answers import Answer
-from service.questions.asked import Asked, Desk, Question
+from service.questions.asked import Asked, Desk, Question, check_revision
 from service.questions.fields import lists_of
 from service.questions.formats import written
 from service.questions.reading import read_json
@@ -104,13 +104,18 @@ class AtOnce:
             RefusalError: another revision is pinned, or the question is not answered.
             EngineError: the engine refuses it.
         """
+        check_revision(asked, catalog)
+        key = self._desk.key(question, asked, catalog)
+        kept = self._desk.kept_answer(key, catalog)
+        if kept is not None:
+            return kept
         kind = kind_of(question, asked)
         if kind is None or self._share.is_spent or not self.quick.has(kind):
             return None
         began_at, began_s = monotonic(), thread_time()
         try:
             with working_for(lambda: thread_time() > began_s + SLICE_S):
-                return self._desk.answer_alone(question, asked, catalog)
+                return self._desk.new_answer(key, asked, catalog)
         except GivenUpError:
             return None
         finally:

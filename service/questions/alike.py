@@ -6,6 +6,7 @@ alike (`engine/answers/alike.py`). Only what names the load is written anew.
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from pydantic import TypeAdapter
@@ -44,12 +45,12 @@ class Written:
     before: str
     after: str
 
-    def told(self, load: Load) -> tuple[Sizing, str]:
-        """Return the sizing of another load, and its JSON."""
+    def told(self, load: Load) -> tuple[Callable[[], Sizing], str]:
+        """Return what makes the sizing of another load, and its JSON."""
         notes, before = load_notes(load), self.before
         if self.sized.halved is not None:
             before = before.replace(_halved(self.sized.load), _halved(load))
-        return self.sized.told(load, notes), f"{before}{_as_listed(notes)}{self.after}"
+        return partial(self.sized.told, load, notes), f"{before}{_as_listed(notes)}{self.after}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,7 @@ class Looked:
 
     question: SizeQuestion
     readings: tuple[Assumption, ...]
+    may_be_alike: bool  # to the same of another load
     key: object = field(default_factory=object)
 
 
@@ -73,28 +75,38 @@ class AlikeAnswers:
         """Return a question as it was looked up before, or is now."""
         return self._looked.get_or(rest, look)
 
+    def told(self, looked: Looked, load: Load) -> tuple[Callable[[], Sizing], str] | None:
+        """Return what makes the sizing of a load, and its JSON; None where it must be computed.
+
+        Raises:
+            EngineError: its requests are longer than what is served.
+        """
+        for written in self._beside(looked, load):
+            if written.sized.is_of(looked.question, load):
+                return written.told(load)
+        return None
+
+    def _beside(self, looked: Looked, load: Load) -> tuple[Written, ...]:
+        return self._written.get((looked.key, lengths_of(looked.question, load))) or ()
+
     def sizing(self, looked: Looked, load: Load, write: Callable[[Sizing], str]) -> tuple[Sizing, str]:
-        """Return the sizing of a load, and its JSON.
+        """Return the sizing of a load, computed, and its JSON.
 
         Args:
             looked: the question.
             load: that is asked now.
-            write: what writes a sizing that is new.
+            write: what writes a sizing.
 
         Raises:
             EngineError: the question contradicts itself or names something without a rule.
         """
-        key = looked.key, lengths_of(looked.question, load)
-        beside = self._written.get(key) or ()
-        for written in beside:
-            if written.sized.is_of(looked.question, load):
-                return written.told(load)
         sizing, alike = sized(replace(looked.question, load=load))
         text = write(sizing)
         before, notes, after = text.partition(_as_listed(load_notes(load)))
         if alike is not None and notes:
             new = Written(sized=alike, before=before, after=after)
-            self._written.put(key, (new, *beside[: MOST_BESIDE - 1]))
+            key = looked.key, lengths_of(looked.question, load)
+            self._written.put(key, (new, *self._beside(looked, load)[: MOST_BESIDE - 1]))
         return sizing, text
 
 

@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from hashlib import sha256
@@ -44,11 +44,24 @@ class Answer(ABC, Generic[ResultT]):
 
     def __init__(self, result: ResultT, catalog_revision: int, json: str | None = None) -> None:
         """Keep the result, and its JSON where somebody has written it."""
-        self.result = result
+        self._make: Callable[[], ResultT] = lambda: result
         self.catalog_revision = catalog_revision
         if json is not None:
             self.__dict__["json"] = json
         self.asked: Mapping[str, Any] = {}
+
+    @classmethod
+    def written(cls, make: Callable[[], ResultT], json: str, catalog_revision: int) -> Self:
+        """Return an answer whose JSON is written, and whose result is made when somebody looks into it."""
+        answer = cls.__new__(cls)
+        answer._make, answer.catalog_revision, answer.asked = make, catalog_revision, {}
+        answer.__dict__["json"] = json
+        return answer
+
+    @cached_property
+    def result(self) -> ResultT:
+        """Return what the engine found."""
+        return self._make()
 
     @cached_property
     def json(self) -> str:

@@ -14,7 +14,7 @@ from threading import Condition
 from typing import Annotated, Any, ClassVar, Final, Self
 
 from cachetools import LRUCache, cachedmethod
-from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
+from pydantic import Field, ModelWrapValidatorHandler, model_validator
 
 from service.catalog.snapshot import Snapshot
 from service.engine.fleet.results import Assumption
@@ -47,7 +47,7 @@ class Asked(Writing, ABC):
     catalog_revision: Annotated[int, Field(ge=0, le=1 << 62), WHOLE] | None = Field(
         default=None, description="answer only from this catalog revision [number]", examples=[1]
     )
-    _readings: tuple[Assumption, ...] = PrivateAttr(default=())
+    readings: ClassVar[tuple[Assumption, ...]] = ()  # of one that has values understood other than literally, its own
     written_kinds: ClassVar[Kinds] = {}  # of its fields, found when the class is made
 
     @classmethod
@@ -74,13 +74,8 @@ class Asked(Writing, ABC):
         meant, readings = as_meant(cls.written_kinds, data)
         asked = handler(meant)
         if readings:
-            asked._readings = readings  # noqa: SLF001 - its own
+            asked.__dict__["readings"] = readings  # a question is frozen once it is read
         return asked
-
-    @property
-    def readings(self) -> tuple[Assumption, ...]:
-        """Return the values that were understood other than literally."""
-        return self._readings
 
     @abstractmethod
     def answer(self, sources: Sources) -> Answer[Any]:
@@ -194,20 +189,14 @@ class Desk:
         self._forget_what_was_taken_back(catalog.revision)
         return self._answer(question, asked, catalog, self._today())
 
-    def answer_alone(self, question: Question, asked: Asked, catalog: Snapshot) -> Answer[Any]:
-        """Return the answer as `answer` does, waiting for nobody who may be computing the same.
+    def new_answer(self, key: Key, asked: Asked, catalog: Snapshot) -> Answer[Any]:
+        """Return the answer that is to be kept under a key, waiting for nobody who may be computing the same.
 
         Raises:
-            RefusalError: another revision is pinned, or the question is not answered.
+            RefusalError: the question is not answered.
             EngineError: the engine refuses it.
         """
-        check_revision(asked, catalog)
-        today = self._today()
-        key = key_of(question, asked, catalog, today)
-        kept = self.kept_answer(key, catalog)
-        if kept is not None:
-            return kept
-        answer = self._computed(asked, catalog, today)
+        answer = self._computed(asked, catalog, key[-1])
         with self.waiting, suppress(ValueError):  # it is larger than all that is kept
             self.kept[key] = answer
         return answer

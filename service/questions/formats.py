@@ -36,7 +36,7 @@ def written(answer: Answer[Any], how: Writing) -> Written:
         RefusalError: one number was asked for and the question has no feasible answer, because a
             machine that reads 0 scales to zero; or the answer has no such number.
     """
-    if not answer.is_feasible and (how.field is not None or how.format in NUMBERS_ONLY):
+    if (how.field is not None or how.format in NUMBERS_ONLY) and not answer.is_feasible:
         detail = (
             "the question has no feasible answer, so there is no number to read; ask with format=json for the reason"
         )

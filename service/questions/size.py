@@ -127,16 +127,19 @@ class SizeQuery(
         rest = tuple((name, value) for name, value in self.stated().items() if name not in OF_LOAD)
         looked = sources.alike.looked((type(self), revision, sources.today, repr(rest)), lambda: self._looked(sources))
         sources.readings.extend(looked.readings)
-        sources.asked_about.append(looked.question.model)
         load = self.load_of(self.input_tokens, self.output_tokens, self.speculative_acceptance_fraction)
-        if not may_be_alike(looked.question):
+        if looked.may_be_alike and (told := sources.alike.told(looked, load)):
+            return SizeAnswer.written(*told, revision)
+        sources.asked_about.append(looked.question.model)
+        if not looked.may_be_alike:
             return SizeAnswer(size_beside(replace(looked.question, load=load), ()), revision)
         sizing, text = sources.alike.sizing(looked, load, lambda sizing: SizeAnswer(sizing, revision).json)
         return SizeAnswer(sizing, revision, text)
 
     def _looked(self, sources: Sources) -> Looked:
         aside = replace(sources, readings=[])
-        return Looked(question=self.looked_up(aside), readings=tuple(aside.readings))
+        question = self.looked_up(aside)
+        return Looked(question=question, readings=tuple(aside.readings), may_be_alike=may_be_alike(question))
 
     def _others(self, sources: Sources, question: SizeQuestion) -> tuple[Other, ...]:
         """Return the same question of other GPUs, unless the price is that of one, and of other models."""

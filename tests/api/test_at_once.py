@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
-from service.api.at_once import BURST_S, QUICK_S, Quick, Share
+from service.api.at_once import BURST_S, QUICK_S, AtOnce, Quick, Share
 from service.api.connections import Connection
+from service.catalog.snapshot import Snapshot
+from service.questions.asked import Desk
+from service.questions.refusals import RefusalError
+from service.questions.size import SIZE, SizeBody
 from tests.api.served import Served, served
 from tests.api.test_front import LONG_WAY, counted, get, parts
 
@@ -120,3 +124,15 @@ def test_the_event_loop_has_time_for_others() -> None:
     share.spend(2 * BURST_S)
 
     assert share.is_spent
+
+
+def test_what_is_kept_is_told_at_once_though_it_took_times_or_was_spelled_otherwise(catalog: Snapshot) -> None:
+    desk = Desk(timers=None)
+    at_once, timed = AtOnce(desk), {**ASKED, "latency": "full"}
+    assert at_once.answer(SIZE, SizeBody(**timed), catalog) is None
+
+    answer = desk.answer(SIZE, SizeBody(**timed), catalog)
+
+    assert at_once.answer(SIZE, SizeBody(**{**timed, "gpu": " h100 "}), catalog) is answer
+    with pytest.raises(RefusalError):
+        at_once.answer(SIZE, SizeBody(**timed, catalog_revision=99), catalog)
