@@ -52,14 +52,16 @@ def _side_by_side(reader: ConfigReader) -> Mixers:
     return repeated(reader, base_attention(reader), mamba)
 
 
+_FALCON: Final = Family(
+    classes=("FalconForCausalLM",),
+    attention=_attention,
+    feed_forward=FeedForward(is_gated=False),
+    norms_per_layer=_norms,
+    has_norm_biases=True,
+    ties_embeddings=True,
+)
 FAMILIES: Final = (
-    Family(
-        classes=("FalconForCausalLM",),
-        attention=_attention,
-        feed_forward=FeedForward(is_gated=False),
-        norms_per_layer=_norms,
-        has_norm_biases=True,
-        ties_embeddings=True,
-    ),
+    _FALCON,
+    replace(_FALCON, classes=("RWForCausalLM",), last_vllm="0.28"),
     Family(classes=("FalconH1ForCausalLM",), attention=_side_by_side),
 )

@@ -1,8 +1,8 @@
 """Models of the years before Llama: biases in every matrix, norms with biases, learnt positions.
 
 Sources:
-    vLLM 0.33 `model_executor/models/`: gpt2.py, gpt_j.py, bloom.py, opt.py; the others run through the engine's
-    generic backend, `model_executor/models/transformers`.
+    vLLM 0.33 `model_executor/models/`: gpt2.py, gpt_j.py, bloom.py, opt.py; of 0.22 jais.py; the others
+    run through the engine's generic backend, `model_executor/models/transformers`.
 """
 
 from dataclasses import replace
@@ -21,7 +21,7 @@ from service.engine.families.parts.dense import Dense
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.rotary import no_tables
-from service.engine.families.parts.sizes import hidden_size
+from service.engine.families.parts.sizes import hidden_size, nothing
 
 OPT_ROWS_AHEAD: Final = 2  # of the first position
 
@@ -48,6 +48,14 @@ def _positions(reader: ConfigReader) -> int:
 
 def _opt_positions(reader: ConfigReader) -> int:
     return _positions(reader) + OPT_ROWS_AHEAD * hidden_size(reader)
+
+
+def _sloped_and_gated(reader: ConfigReader) -> Mixers:
+    """Return full attention of JAIS, whose networks are gated and positions told apart by slopes (ALiBi)."""
+    for name, usual in (("activation_function", "swiglu"), ("position_embedding_type", "alibi")):
+        if reader.text(name) != usual:
+            raise unknown_kind(name, reader.raw(name), usual)
+    return full_only(reader)
 
 
 def _embedding_norm(reader: ConfigReader) -> int:
@@ -83,6 +91,14 @@ FAMILIES: Final = (
         extra_parameters=_opt_positions,
     ),
     replace(_GPT2, classes=("BloomForCausalLM",), extra_parameters=_embedding_norm),
+    replace(
+        _GPT2,
+        classes=("JAISLMHeadModel",),
+        attention=_sloped_and_gated,
+        feed_forward=FeedForward(dense=Dense(biased_unless="enable_bias")),
+        extra_parameters=nothing,
+        last_vllm="0.22",
+    ),
     Family(
         classes=("GPTNeoXForCausalLM",),
         attention=full_only,

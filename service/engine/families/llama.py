@@ -38,6 +38,8 @@ FAMILIES: Final = (
         model_types=("llama",),
         attention=windowed_as_stated,
     ),
+    Family(classes=("XverseForCausalLM",), attention=windowed_as_stated, last_vllm="0.23"),
+    Family(classes=("AquilaModel", "AquilaForCausalLM"), attention=windowed_as_stated, last_vllm="0.24"),
     Family(
         classes=("SmolLM3ForCausalLM",),
         model_types=("smollm3",),

@@ -1,15 +1,16 @@
-"""Qwen 2 and 3, dense and with experts.
+"""Qwen 1 to 3, dense and with experts.
 
 Sources:
-    vLLM 0.33 `model_executor/models/`: qwen2.py, qwen3.py, qwen2_moe.py, qwen3_moe.py.
+    vLLM 0.33 `model_executor/models/`: qwen2.py, qwen3.py, qwen2_moe.py, qwen3_moe.py; of 0.23 qwen.py (Qwen 1).
 """
 
 from dataclasses import replace
 from typing import Final
 
-from service.engine.config_reader import ConfigReader
-from service.engine.families.parts.attention import Mixers, base_attention, repeated, windowed_where_asked
+from service.engine.config_reader import ConfigReader, unknown_kind
+from service.engine.families.parts.attention import Mixers, base_attention, full_only, repeated, windowed_where_asked
 from service.engine.families.parts.biases import inputs_only
+from service.engine.families.parts.dense import Dense
 from service.engine.families.parts.experts import Experts, none_shared
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
@@ -26,7 +27,33 @@ def _all_or_none(reader: ConfigReader) -> Mixers:
     return repeated(reader, replace(attention, sliding_window=window) if window else attention)
 
 
+def _first(reader: ConfigReader) -> Mixers:
+    """Return full attention of Qwen 1.
+
+    Raises:
+        UnsupportedModelError: a tower for images or sound, or the biases that no published one has.
+    """
+    for name in ("visual", "audio"):
+        if reader.raw(name) is not None:
+            raise unknown_kind(name, "a tower", "none: the language model alone")
+    if not reader.flag("no_bias", default=True):
+        raise unknown_kind("no_bias", False, "true")
+    return full_only(reader)
+
+
+def _half(reader: ConfigReader, _stated: int) -> int:
+    """Return the width of one of two matrices, which Qwen 1 states together."""
+    return reader.positive("intermediate_size") // 2
+
+
 FAMILIES: Final = (
+    Family(
+        classes=("QWenLMHeadModel",),
+        attention=_first,
+        feed_forward=FeedForward(dense=Dense(width=_half)),
+        biases=inputs_only("attention_bias"),
+        last_vllm="0.23",
+    ),
     Family(
         classes=("Qwen2ForCausalLM",),
         model_types=("qwen2",),
