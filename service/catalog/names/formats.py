@@ -28,7 +28,7 @@ METHODS: Final[Mapping[str, WeightFormat]] = {
 # What stands beside a format without changing what is stored of most weights.
 OF_RECIPES = (
     "quantized dynamic block static tensor channel per quark ct compressed tensors modelopt qat g32 g64 g128 gs128 "
-    "sym asym unsloth fast kv lmhead marlin calib nvidia ptq quant auto round"
+    "sym asym unsloth fast kv lmhead marlin calib nvidia ptq quant auto round mtp floatmtp quarot rot mindie"
 )
 BESIDE: Final = frozenset(OF_RECIPES.split())
 # Files that other programs read.
@@ -42,6 +42,8 @@ FOREIGN: Final[Mapping[str, str]] = {
     "openvino": "OpenVINO, which OpenVINO reads",
     "litert": "LiteRT, which phones read",
     "coreml": "Core ML, which Apple's machines read",
+    "uqff": "UQFF, which mistral.rs reads",
+    "mlc": "MLC's own format, which MLC LLM reads",
 }
 LLAMA_CPP: Final = re.compile(
     r"(?:^|[^a-z0-9])(?:ud[-_])?i?q[2-8](?:_(?:[01]|k|k_[slm]|k_xl|xs|xxs|nl|s|m))(?=$|[^a-z0-9])"

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from service.catalog.names.unread import NO_RULE
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -30,6 +32,7 @@ def _kind(words: str, what: str) -> Kind:
 
 
 KINDS: Final = (
+    _kind(r"eagle 2(?:\.5)? [0-9]+b|mantis|tarsier.*|midashenglm|audio flamingo.*|kimi audio", NO_RULE),
     _kind(
         r"eagle ?[0-9]?|peagle|dflash|dflare|dspark|medusa|speculator|draft|drafter|pard|domino|gemma 4.* assistant",
         "a draft for speculative decoding: name the model it drafts for, and state the draft beside it",
@@ -62,13 +65,22 @@ KINDS: Final = (
         "an encoder, or an encoder with a decoder, which no engine here serves as a model that generates",
     ),
     _kind(
-        r"gemini|claude|chatgpt|gpt 3\.5|gpt 4[a-z0-9.]*|gpt 5[a-z0-9.]*|o[134] (?:mini|pro|preview)|sonar|"
-        r"nova (?:pro|lite|micro|premier)|"
-        r"grok (?:2|3|4)[a-z0-9.]*",
+        r"gemini|claude|chatgpt|gpt 3\.5|gpt 4(?!all)[a-z0-9.]*|gpt 5[a-z0-9.]*|o[134] (?:mini|pro|preview)|sonar|"
+        r"nova (?:pro|lite|micro|premier)|grok (?:2 (?:mini|[0-9]{4})|3|4)[a-z0-9.]*|bard|palm 2|pplx|"
+        r"mistral (?:medium(?: latest| [0-9]{4})?$|next|large 2402)|qwen (?:max|plus|turbo|long)|"
+        r"glm 4 (?:plus|0116|0520|flash|airx?|long)|yi (?:large|lightning|vision|medium|spark)|"
+        r"reka (?:core|edge|flash (?:online|preview|2024)).*|doubao|ernie (?:bot|4\.0|3\.5|speed|x 1)",
         "offered behind an API alone: its shape is not published",
     ),
     _kind(r"tiny random|random|dummy|untrained", "a model of random weights, for tests"),
-    _kind(r"aqlm|quip|vptq|hqq|eetq|spqr|bitblas", "stored in a format that no rule here reads"),
+    _kind(
+        r"aqlm|quip|vptq|hqq|eetq|spqr|bitblas|qqq|mxfp8[a-z0-9]*|w[24]a[48][a-z0-9]*|w8a8s?c[a-z0-9]*",
+        "stored in a format that no rule here reads",
+    ),
+    _kind(
+        r"text ?only",
+        "the text part of a model that sees or hears: name the whole, and state language_model_only",
+    ),
     _kind(r"sparse|pruned ?[0-9.]*|2of4", "a model whose weights were thinned out, which no rule here stores"),
     _kind(
         r"data ?sets?|open platypus|codealpaca|alpaca cot|skypile|slimpajama|openorca chinese|sharegpt|ultrachat|"

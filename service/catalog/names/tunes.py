@@ -29,7 +29,7 @@ TUNING: Final = frozenset(TUNING_WORDS.split())
 OTHER_PARTS: Final = (
     r"v|vl|vlm|vla|visions?|visual|omni|audio|speech|voice|tts|asr|ocr|video|images?|clip|siglip|sam|blip|janus|llava|"
     r"multimodal|mm|mol|mplug|embed.*|.*embeddings?|e5|gte|bge|sfr|retriev.*|colbert|.*rerank.*|.*reward.*|o?rm|prm|"
-    r"classif.*|cross|encoder|decoder|guard|shield|scorer|judge"
+    r"classif.*|cross|encoder|decoder|guard|shield|scorer|judge|[gqu]rm"
 )
 OTHER_LAYERS: Final = (
     r"prun.*|minitron|reap|puzzle|.*moe|[0-9]+x|x[0-9]+|slerp|frank.*|merge[dr]?|stack.*|upscal.*|expan.*|ext|depth|"
@@ -45,7 +45,7 @@ OTHER_FORMATS: Final = (
     r"[0-9](?:\.[0-9]+)?bits?|bits?|bpw|.*quant.*|.*fp4.*|.*int[248].*|fp[0-9].*|mxfp[0-9].*|w[0-9]+(?:a[0-9]+)?.*|q[0-9].*|oq|oq[0-9].*|tq[0-9].*|jang.*|"
     r"crack|escha|parol?|tq|nvfp.*|mixfp.*|qtensor|mtplx.*|hqq|aqlm|quip.*|vptq|hqt|eetq|bitnet|ternary|1\.58.*|swq|wmix|kronq|quark|torchao|ao|"
     r"gptneox|mobile|compressed|packed|s?mix(?:ed)?|marlin|squeeze.*|spqr|efficientqat|bitblas|npu.*|neuron|trt.*|tensorrt|"
-    r"qnn|rkllm|rk[0-9]+|ov|ggjt|awq.*|gptq.*|bnb.*"
+    r"qqq|uqff|w[0-9]g[0-9]+|g(?:s|roup)?(?:32|64|128)|qnn|rkllm|rk[0-9]+|ov|ggjt|awq.*|gptq.*|bnb.*"
 )
 LONGER: Final = r"[0-9]+[km]|long.*|.*long|.*context|yarn|rope|[0-9]{4,}"
 LANGUAGES: Final = (

@@ -21,6 +21,8 @@ WITHOUT_A_RULE = r"""
     phi 3 small|openelm|gpt neo|chatglm 6b|codegeex|decilm|smallthinker|openmoe|bluelm|yuan|skywork 13b|lingowhale|
     telechat (?:7b|12b|52b)|minicpm (?:moe|sala|llama)|minicpm v 2$|minimax (?:m 1|text|vl)|zaya|ouro|bitnet|falcon rw|
     ling 3|inkling|diffusiongemma|deepseek v4\.1|k 2 horizon|a\.?x k 2|apertus v1\.5|intern s 2|hy 4|hunyuan 3d|
+    zamba 7b|hymba|stripedhyena|codegen|xgen mm|ovis 1|mono internvl|isaac|jet nemotron|phi 4 mini flash|rnj|motif|
+    ming (?:lite|flash|omni)|ring (?:flash|mini) linear|grok 2|intern s 1 pro|ilama|higgs|chatts|cheers|
     nanbeige 4\.2|qwen 4|spark x|xing|mamba 3|hrm|recurrent|polylm|galactica|glm 10b|cosmos 3|nextstep|glm image
 """
 

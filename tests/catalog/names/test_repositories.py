@@ -45,8 +45,8 @@ def test_a_bare_name_of_one_word_is_none() -> None:
 
 
 def test_a_repository_of_another_shape_stays_refused() -> None:
-    # 304,180,418,494 parameters, where DeepSeek V4 Flash has 290,944,616,402 (huggingface.co)
+    # 28,239,147,648 parameters, where Qwen3.6 35B A3B has as many experts as 256 instead of 205 (huggingface.co)
     with pytest.raises(NotInCatalogError) as refusal:
-        CATALOG.called_models.read("deepseek-ai/DeepSeek-V4-Flash-0731")
+        CATALOG.called_models.read("0xSero/Qwen3.6-28B-REAP")
 
-    assert refusal.value.suggestions[0] == "deepseek-v4-flash"
+    assert refusal.value.suggestions[0].startswith("qwen3.6-")
