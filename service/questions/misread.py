@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any, Final
 
 from service.catalog.faults import MOST_SENTENCE_SHOWN, accepted_by, sentence_of
-from service.questions.neighbours import close_names, right_name
+from service.questions.neighbours import close_names, right_name, taken_elsewhere
 from service.questions.parts.part import CONTRADICTION
 from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, RefusalError
 
@@ -57,6 +57,9 @@ def unknown_field(field: str, known: Sequence[str], every: str) -> Fault:
     right = right_name(field, frozenset(known))
     if right is not None:
         return Fault(field, "unknown field", f"did you mean {right}?")
+    elsewhere = taken_elsewhere(field)
+    if elsewhere is not None:
+        return Fault(field, "unknown field", f"did you mean {elsewhere}?")
     close = close_names(field, known)
     if close:
         return Fault(field, "unknown field", f"did you mean {' or '.join(close)}?")

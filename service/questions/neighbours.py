@@ -34,7 +34,7 @@ CALLED: Final[Mapping[str, str]] = {
     "concurrent_requests": "concurrency users concurrent_users num_users max_concurrency parallel_requests "
     "num_concurrent concurrent simultaneous_requests request_concurrency streams virtual_users vus clients sessions",
     "request_rate_per_s": "rps qps request_rate rate requests_per_second requests_per_s req_per_s throughput "
-    "arrival_rate target_rps requests_per_sec rate_per_s requests",
+    "arrival_rate target_rps requests_per_sec rate_per_s requests tps tokens_per_second tokens_per_s tok_s output_tps",
     "request_duration_s": "duration request_duration duration_s session_length_s",
     "input_tokens": "isl input_len input_length prompt_tokens prompt_len prompt_length random_input_len "
     "num_prompt_tokens avg_input_tokens mean_input_tokens synthetic_input_tokens_mean input_sequence_length tokens_in "
@@ -70,7 +70,8 @@ CALLED: Final[Mapping[str, str]] = {
     "max_lora_rank": "lora_rank rank lora_r",
     "num_speculative_tokens": "speculative_tokens draft_tokens num_draft_tokens spec_tokens speculative_num_steps "
     "speculative_num_draft_tokens gamma",
-    "speculative_method": "speculative_algorithm spec_method draft_method speculative",
+    "speculative_method": "speculative_algorithm spec_method draft_method speculative spec_decode spec_decoding "
+    "speculative_decoding speculative_config draft_model speculative_model",
     "speculative_acceptance_fraction": "acceptance_rate acceptance spec_acceptance draft_acceptance_rate accept_rate",
     "prefix_cache_hit_fraction": "prefix_cache_hit_rate cache_hit_rate prefix_hit_rate cache_hit prefix_cache hit_rate",
     "length_distribution": "distribution len_distribution token_distribution",
@@ -83,6 +84,7 @@ CALLED: Final[Mapping[str, str]] = {
     "disaggregated": "disagg pd_disaggregation prefill_decode disaggregation pd",
     "max_usd_per_hour": "budget max_price price_limit budget_per_hour max_cost max_usd max_cost_per_hour usd_per_hour "
     "budget_usd_per_hour",
+    "usd_per_gpu_hour": "price price_per_hour gpu_price hourly_price price_per_gpu_hour cost_per_hour",
     "providers": "provider cloud clouds vendor vendors",
     "regions": "region location zone zones locations",
     "objective": "optimize optimise goal optimize_for minimize sort_by",
@@ -92,6 +94,11 @@ CALLED: Final[Mapping[str, str]] = {
     "weight_bytes": "model_bytes weights_bytes model_size_bytes model_size",
     "num_parameters": "parameters params n_params param_count num_params model_params",
     "catalog_revision": "revision catalog_version",
+}
+# What one question takes and another answers: who else takes it.
+TAKEN_BY: Final[Mapping[str, str]] = {
+    "gpu_count": "/capacity",
+    **dict.fromkeys(("gpus", "exclude_gpus", "max_gpus", "max_usd_per_hour", "objective", "limit"), "/recommend"),
 }
 RIGHT: Final[Mapping[str, str]] = {name: field for field, names in CALLED.items() for name in names.split()}
 
@@ -117,6 +124,17 @@ def right_name(field: str, known: frozenset[str]) -> str | None:
         if meant in known:
             return meant
     return None
+
+
+def taken_elsewhere(field: str) -> str | None:
+    """Return the field that is meant by a name, and the question that takes it; None where none is known.
+
+    >>> taken_elsewhere("numGpus")
+    'gpu_count, which /capacity takes'
+    """
+    name = written_here(field)
+    meant = name if name in TAKEN_BY else RIGHT.get(name, "")
+    return f"{meant}, which {TAKEN_BY[meant]} takes" if meant in TAKEN_BY else None
 
 
 def close_names(field: str, known: Sequence[str]) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ SYNONYMS: Final[Mapping[str, Mapping[str, str]]] = {
         "fp8e4m3": "fp8", "fp8e5m2": "fp8", "e4m3": "fp8", "e5m2": "fp8", "float8": "fp8", "bfloat16": "bf16",
         "float16": "fp16", "half": "fp16",
     },
-    "weight_format": {"half": "fp16", "float8": "fp8", "modeloptfp4": "nvfp4"},
+    "weight_format": {"half": "fp16", "float8": "fp8", "modeloptfp4": "nvfp4", "4bit": "int4", "8bit": "int8"},
     "speculative_method": {"deepseekmtp": "mtp", "promptlookup": "ngram"},
     "objective": {"price": "cost", "cheapest": "cost", "fewest": "gpus", "fastest": "latency"},
     "length_distribution": {"constant": "fixed"},

@@ -26,6 +26,11 @@ from service.questions.size import SIZE
         ("promt_tokens", "input_tokens"),
         ("quantizaton", "quantization"),
         ("tensor_paralel", "tensor_parallel_size"),
+        ("tokens_per_second", "request_rate_per_s"),
+        ("draft_model", "speculative_method"),
+        ("price_per_hour", "usd_per_gpu_hour"),
+        ("num_gpus", "gpu_count, which /capacity takes"),
+        ("max_gpus", "max_gpus, which /recommend takes"),
     ],
 )
 def test_a_wrong_field_names_the_right_neighbour(wrong: str, right: str) -> None:
@@ -39,5 +44,7 @@ def test_every_right_name_is_a_field_and_no_wrong_one_is() -> None:
     assert not fields & set(RIGHT)
 
 
-def test_a_field_of_another_question_is_not_suggested() -> None:
-    assert "max_usd_per_hour" not in str(unknown_field("budget", SIZE.fields, "").accepted)
+def test_a_field_of_another_question_is_told_with_that_question() -> None:
+    accepted = unknown_field("budget", SIZE.fields, "").accepted
+
+    assert accepted == "did you mean max_usd_per_hour, which /recommend takes?"

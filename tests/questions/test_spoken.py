@@ -25,6 +25,7 @@ LOAD: dict[str, Any] = {
         ("max_model_len", "25.6k", 25_600),
         ("weight_format", "FP8", "fp8"),
         ("weight_format", "awq", "int4"),
+        ("weight_format", "4-bit", "int4"),
         ("weight_format", "w8a8", "int8"),
         ("weight_format", "bfloat16", "bf16"),
         ("kv_cache_dtype", "fp8_e4m3", "fp8"),
