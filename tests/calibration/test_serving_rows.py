@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from service.calibration.logs.datasets import data_set
 from service.calibration.logs.rows import UnstatedError, without_copies
 from service.calibration.logs.serving import read_serving
 
@@ -209,6 +210,17 @@ def test_answers_whose_pace_by_token_is_far_from_that_by_request_differ_in_lengt
     with pytest.raises(UnstatedError, match="differ in length"):
         read_serving(row)
     assert read_serving({**row, "dataset": "ShareGPT"}).output_tokens == 390
+
+
+def test_a_comment_in_a_script_names_no_data_set() -> None:
+    # GPUStack's Qwen3-14B-FP8 on H100 with another attention kernel: 252 ms by request, 77 ms by token.
+    figures = {"ttft_ms": {"mean": 7_320.6}, "tpot_ms": {"mean": 251.7}, "itl_ms": {"mean": 77.1}}
+    row = {**ROW, "isl": 217.4, "osl": 201.8, "concurrency": 1_000.0, "reported": figures}
+
+    assert data_set({**row, "dataset": "# --attention-backend=triton"}) == data_set({**row, "dataset": "ShareGPT"})
+    assert data_set({**row, "dataset": "# random 128 input"}) is None
+    # Its DeepSeek-V3.2 on H200: 45.8 ms at p50 and 47.4 at p99 of 100 answers.
+    assert data_set({**row, "isl": 1_000.0, "osl": 2_000.0, "dataset": "ShareGPT"}) is None
 
 
 def test_drafts_that_the_remarks_tell_of_are_drafts() -> None:

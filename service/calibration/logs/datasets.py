@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from service.calibration.logs.rows import UnstatedError
+from service.calibration.logs.rows import Row, UnstatedError
 from service.engine import EmpiricalLength, FixedLength, Length, LogNormalLength
 
 
@@ -34,6 +34,7 @@ class DataSet:
 # 0.89 : 2.6 : 3.0 of their mean, as a triangle has that falls from nothing to three times the mean.
 FALLING: Final = -1.0
 FALLING_STEPS: Final = 100
+DRAWN_TOKENS: Final = 100  # a benchmark draws lengths around a multiple of it
 
 # Spread of answers: exp(sigma) from p90 / p50 of the published end-to-end latencies at an even pace. That of the
 # prompts of Llama 3.1 405B is of first tokens, which wait for little else: p50 : p90 : p99 = 988 : 1,635 : 2,511 ms
@@ -51,9 +52,17 @@ DATA_SETS: Final[Mapping[str, DataSet]] = {
 }
 
 
-def data_set(name: str) -> DataSet | None:
-    """Return what is known of a data set by a source's words for it; None for drawn or unknown lengths."""
-    words = name.lower()
+def data_set(row: Row) -> DataSet | None:
+    """Return what is known of a run's data set by its source's words; None for drawn or unknown lengths.
+
+    A comment in a script is no data set: GPUStack's pages measure ShareGPT unless a comment says that lengths were
+    drawn. Conversations have no mean in whole hundreds of tokens: a page's example of 1,000 and 2,000 is drawn too.
+    """
+    words = str(row.get("dataset")).lower()
+    if words.startswith("#") and "random" not in words:
+        words = "sharegpt"
+    if "sharegpt" in words and not any(float(row.get(side) or 1) % DRAWN_TOKENS for side in ("isl", "osl")):
+        return None
     return next((known for part, known in DATA_SETS.items() if part in words), None)
 
 

@@ -85,7 +85,7 @@ def read_serving(row: Row) -> ServingLog:
         raise UnstatedError(f"engine {row['engine']} has no profile")
     refuse_unlike(row)
     reported, basis, name = row["reported"], str(row.get("length_basis")), str(row.get("dataset"))
-    known = data_set(name)
+    known = data_set(row)
     refuse_contradiction(row)
     input_tokens, output_tokens = mean_input_tokens(row.get("isl"), known, name), float(row["osl"])
     return ServingLog(

@@ -86,7 +86,7 @@ def refuse_contradiction(row: Row) -> None:
     _refuse_uneven(row)
     reported, users = row["reported"], row.get("concurrency")
     e2e, ttft, tpot = ((reported.get(f"{name}_ms") or {}).get("mean") for name in ("e2e", "ttft", "tpot"))
-    if not e2e and ttft and tpot and data_set(str(row.get("dataset"))) is None:
+    if not e2e and ttft and tpot and data_set(row) is None:
         e2e = ttft + tpot * (float(row["osl"]) - 1)
     rate = reported.get("requests_per_s")
     if not users or not e2e or not rate:
@@ -105,7 +105,7 @@ def _refuse_uneven(row: Row) -> None:
         UnstatedError: their lengths spread, and nobody says how.
     """
     by_request, by_token = ((paced(row).get(name) or {}).get("mean") for name in ("tpot_ms", "itl_ms"))
-    is_alike = data_set(str(row.get("dataset"))) is None
+    is_alike = data_set(row) is None
     if is_alike and by_request and by_token and by_token < LEAST_EVEN_PACE * by_request:
         raise UnstatedError("by its own figures its answers differ in length, and how is not stated")
 
