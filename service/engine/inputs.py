@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from math import inf
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from service.engine.derived import Derived
 
@@ -171,7 +171,18 @@ class StatedLayout:
     pipeline_parallel_size: int | None = None
     data_parallel_size: int | None = None
     expert_parallel: bool | None = None
-    decode_context_parallel_size: int | None = None  # None: off; never searched
+    decode_context_parallel_size: int | None = None  # None: spread only where that is better
+
+    @classmethod
+    def of(cls, layout: Layout, *, is_spread_open: bool = False) -> Self:
+        """Return what states exactly this layout, or leaves open over how many ranks its caches are spread."""
+        return cls(
+            tensor_parallel_size=layout.tensor_parallel_size,
+            pipeline_parallel_size=layout.pipeline_parallel_size,
+            data_parallel_size=layout.data_parallel_size,
+            expert_parallel=layout.expert_parallel,
+            decode_context_parallel_size=None if is_spread_open else layout.decode_context_parallel_size,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -132,12 +132,6 @@ def _usual_layouts(question: SizeQuestion, chosen: Deployment, aim: Aim) -> list
 
 def _pinned(question: SizeQuestion, layout: Layout, objective: Objective, known: Merit) -> Deployment | None:
     """Return the best deployment of one layout; None where none is as good as what is known."""
-    fixed = StatedLayout(
-        tensor_parallel_size=layout.tensor_parallel_size,
-        pipeline_parallel_size=layout.pipeline_parallel_size,
-        data_parallel_size=layout.data_parallel_size,
-        expert_parallel=layout.expert_parallel,
-    )
-    one = replace(question, layout=fixed)
+    one = replace(question, layout=StatedLayout.of(layout, is_spread_open=True))
     candidates = [each for each in deployments(one, objective, known) if each.is_feasible]
     return best(candidates, one, objective) if candidates else None

@@ -36,13 +36,8 @@ def _rivals(
         is_as_good = not rest and aim.merit(layout, replicas) == merit
         if layout in known or not _splits_alone(layout) or not is_as_good:
             continue
-        fixed = StatedLayout(
-            tensor_parallel_size=layout.tensor_parallel_size,
-            pipeline_parallel_size=1,
-            data_parallel_size=1,
-            expert_parallel=layout.expert_parallel,
-        )
-        others = deployments(replace(question, layout=fixed), objective, merit)
+        pinned = replace(question, layout=StatedLayout.of(layout, is_spread_open=True))
+        others = deployments(pinned, objective, merit)
         yield from (each for each in others if each.is_feasible and each.gpus == chosen.gpus)
 
 
