@@ -64,6 +64,14 @@ def largest(question: CapacityQuestion, resolved: Resolved) -> Deployment:
     return best
 
 
+def carries_more(question: CapacityQuestion, than: float) -> bool:
+    """Return whether any settings let the given GPUs carry more than so much, without a search for the most."""
+    resolved = resolve_capacity(question)
+    search = _Search(question=question, plan_of=partial(_plan, question))
+    layouts = legal_layouts(resolved, question.layout).layouts
+    return any(True for _ in search.improving(resolved, layouts, (True, 0, than)))
+
+
 def as_started(question: CapacityQuestion, resolved: Resolved, layout: Layout) -> Deployment:
     """Return one layout on the given GPUs with the engine's own settings, whatever others would carry."""
     return _Search(question=question, plan_of=partial(_plan, question)).best([(resolved, layout)])
@@ -152,8 +160,10 @@ class _Search:
 
     def better(self, resolved: Resolved, layouts: Iterable[Layout], known: Deployment) -> Deployment | None:
         """Return what carries truly more than what is known, with layouts or settings that are not the usual ones."""
-        least = self.merit(known)
-        found: Deployment | None = None
+        return max(self.improving(resolved, layouts, self.merit(known)), key=self.merit, default=None)
+
+    def improving(self, resolved: Resolved, layouts: Iterable[Layout], least: Merit) -> Iterator[Deployment]:
+        """Yield what is truly better than what is known, each better than the one before."""
         hopeful = ((layout, budgets) for layout in layouts if (budgets := self._budgets(resolved, layout, least)))
         ordered = sorted(self._room(resolved, hopeful), key=lambda entry: _descending(entry[0]))
         for bound, layout, budgets in ordered:
@@ -161,8 +171,8 @@ class _Search:
                 break
             for settings, plan in self._settings(resolved, layout, budgets):
                 if self._bound(plan) > least and (tried := self._if_better(settings, plan, least)) is not None:
-                    found, least = tried, self.merit(tried)
-        return found
+                    least = self.merit(tried)
+                    yield tried
 
     def _if_better(self, resolved: Resolved, plan: MemoryPlan, least: Merit) -> Deployment | None:
         """Return a plan's replicas if they carry more than what is known; None where they do not."""

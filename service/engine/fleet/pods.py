@@ -1,27 +1,28 @@
 """The shape of a pod where nobody states it: small, and not wasteful, whatever the load of the moment.
 
-    density(layout)  = load of one pod within limits / its GPUs, half of that over two servers
+    density(layout)  = load of one pod within limits / its GPUs; half of that over two servers, where nobody limits time
     shape            = the smallest layout with density >= half of the densest
 
-of layouts that fill a server without a rest, or two where copies of the attention share experts. A layout on which the
-weights leave room for a handful of requests carries them at several times the GPUs of the next larger one; one that is
-denser by a tenth and twice as large scales in steps twice as coarse. The load does not enter, so that more of it never
-asks for other pods.
+of layouts that fill a server without a rest, or two by stages of a server each or by copies of the attention that share
+experts. A layout on which the weights leave room for a handful of requests carries them at several times the GPUs of
+the next larger one; one that is denser by a tenth and twice as large scales in steps twice as coarse. The load does not
+enter, so that more of it never asks for other pods. Whether a larger layout is twice as dense is asked without a search
+for the most that it carries.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final, cast
 
 from service.engine.fleet.deployments import Deployment, resolve_size
-from service.engine.fleet.given_gpus import as_started, highest_rate, largest, resolve_capacity
+from service.engine.fleet.given_gpus import as_started, carries_more, highest_rate, largest, resolve_capacity
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import CapacityQuestion, SizeQuestion
 from service.engine.inputs import Headroom, Layout, Load, StatedLayout
 from service.engine.time.demand import Arrivals, Users, kind_of
 
 DENSE_ENOUGH: Final = 0.5  # of the densest
-ACROSS_SERVERS: Final = 0.5  # what a pod of two servers counts: it fails with either, and waits for both
+ACROSS_SERVERS: Final = 0.5  # what users count whom two servers hold: a larger cache serves nobody sooner
 MOST_SHAPES: Final = 64  # of one model that are kept
 
 
@@ -54,41 +55,51 @@ def _of_any_amount(load: Load) -> Load:
 
 
 def _shape(question: SizeQuestion) -> Deployment:
-    """Return a pod of the smallest layout that is dense enough."""
+    """Return a pod of the smallest layout that is dense enough; of several servers, or with a rest, where none is."""
     layouts = list(_layouts(question))
     filling = [layout for layout in layouts if _fills_servers(layout, question.gpu.gpus_per_node)]
-    pods = [_pod(question, layout) for layout in filling]
-    dense = [_density(pod) for pod in pods]
-    if any(dense):
-        return next(pod for pod, each in zip(pods, dense, strict=True) if each >= DENSE_ENOUGH * max(dense))
-    tried = list(pods)
-    for layout in layouts:  # of several servers, or with a rest
+    tried: list[Deployment] = []
+    for place, layout in enumerate(filling):
+        tried.append(pod := _pod(question, layout))
+        if carried(pod) and not _is_wasteful(question, pod, filling[place + 1 :]):
+            return pod
+    for layout in layouts:
         if layout not in filling:
-            pod = _pod(question, layout)
-            if carried(pod) > 0:
+            tried.append(pod := _pod(question, layout))
+            if carried(pod):
                 return pod
-            tried.append(pod)
     return min(tried, key=lambda pod: (pod.plan.shortfall_bytes, -pod.layout.gpus_per_replica))
 
 
 def _fills_servers(layout: Layout, gpus_per_node: int) -> bool:
-    """Return whether a server is filled without a rest, or two by copies of the attention, which cross it at ease."""
+    """Return whether a server is filled without a rest, or two by what crosses them at ease: stages, or copies."""
     ranks = layout.gpus_per_replica
-    return gpus_per_node % ranks == 0 or layout.data_parallel_size == ranks == 2 * gpus_per_node
+    if ranks == 2 * gpus_per_node:
+        return layout.data_parallel_size == ranks or layout.tensor_parallel_size == gpus_per_node
+    return gpus_per_node % ranks == 0
 
 
-def _density(pod: Deployment) -> float:
-    """Return what a GPU of a pod carries, less where the pod needs a second server."""
-    gpus = pod.layout.gpus_per_replica
-    return carried(pod) / gpus * (ACROSS_SERVERS if gpus > pod.plan.gpu.gpus_per_node else 1.0)
+def _is_wasteful(question: SizeQuestion, pod: Deployment, others: Sequence[Layout]) -> bool:
+    """Return whether GPUs of another layout carry so much more than those of a pod that it is not dense enough."""
+    enough = carried(pod) / pod.layout.gpus_per_replica / DENSE_ENOUGH
+    return any(_carries_more(question, layout, enough * layout.gpus_per_replica) for layout in others)
+
+
+def _carries_more(question: SizeQuestion, layout: Layout, than: float) -> bool:
+    if question.is_of_memory:
+        counted = ACROSS_SERVERS if layout.gpus_per_replica > question.gpu.gpus_per_node else 1.0
+        return counted * carried(_pod(question, layout)) > than
+    return carries_more(_capacity_question(question, layout), than)
 
 
 def _layouts(question: SizeQuestion) -> Iterator[Layout]:
-    """Yield the layouts in question, smallest first: of each size the plainest, and copies of the attention alone."""
-    seen: set[tuple[int, bool]] = set()
+    """Yield the layouts in question, smallest first: of each size and kind the plainest."""
+    seen: set[tuple[int, bool, bool | None]] = set()
     for layout in legal_layouts(resolve_size(question), question.layout).usual:
-        is_copied = layout.data_parallel_size == layout.gpus_per_replica > 1
-        if (kind := (layout.gpus_per_replica, is_copied)) not in seen:
+        gpus, copies = layout.gpus_per_replica, layout.data_parallel_size
+        in_stages = copies == 1 and gpus > question.gpu.gpus_per_node
+        kind = gpus, copies == gpus > 1, layout.expert_parallel if in_stages else None
+        if kind not in seen:
             seen.add(kind)
             yield layout
 
@@ -117,13 +128,7 @@ def _capacity_question(question: SizeQuestion, layout: Layout) -> CapacityQuesti
         input_tokens=question.load.input_tokens,
         output_tokens=question.load.output_tokens,
         limits=question.limits,
-        layout=StatedLayout(
-            tensor_parallel_size=layout.tensor_parallel_size,
-            pipeline_parallel_size=layout.pipeline_parallel_size,
-            data_parallel_size=layout.data_parallel_size,
-            expert_parallel=layout.expert_parallel,
-            decode_context_parallel_size=layout.decode_context_parallel_size,
-        ),
+        layout=StatedLayout.of(layout),
         settings=question.settings,
         rules=question.rules,
         timers=question.timers,

@@ -13,15 +13,7 @@ from tests.engine.conftest import Asked, arrivals, users
 
 
 def pinned(question: SizeQuestion, layout: Layout) -> SizeQuestion:
-    return replace(
-        question,
-        layout=StatedLayout(
-            tensor_parallel_size=layout.tensor_parallel_size,
-            pipeline_parallel_size=layout.pipeline_parallel_size,
-            data_parallel_size=layout.data_parallel_size,
-            expert_parallel=layout.expert_parallel,
-        ),
-    )
+    return replace(question, layout=StatedLayout.of(layout))
 
 
 @pytest.mark.parametrize(
@@ -65,6 +57,23 @@ def test_no_smaller_pod_is_half_as_dense(asked: Asked) -> None:
 
     assert chosen.layout.tensor_parallel_size == 4
     assert 0 < carried(half) / 2 < DENSE_ENOUGH * carried(chosen) / 4
+
+
+def test_stages_over_two_servers_are_a_pod_where_one_server_holds_a_handful(asked: Asked) -> None:
+    # 671 GB of weights leave 3 GB of 80 on each of eight: vLLM's docs run it as TP8 PP2 on two servers of H100.
+    question = asked("deepseek-v3", "h100", load=arrivals(20.0), limits=Limits(ttft_s=2.0, tpot_s=0.05))
+    told = replicas(replace(question, load=replace(question.load, input_tokens=2_000, output_tokens=300)))
+
+    assert (told.layout.tensor_parallel_size, told.layout.pipeline_parallel_size) == (8, 2)
+
+
+def test_what_is_twice_as_dense_is_found_without_a_search_for_its_most(asked: Asked) -> None:
+    question = asked("qwen3-30b-a3b", load=arrivals(20.0), limits=Limits(ttft_s=2.0, tpot_s=0.05))
+    pod = pod_of(question)
+    larger = pod_of(pinned(question, replace(pod.layout, tensor_parallel_size=4)))
+
+    assert pod.layout.gpus_per_replica == 1
+    assert 0 < carried(larger) <= 4 * carried(pod) / DENSE_ENOUGH
 
 
 def test_settings_are_the_engines_own_where_those_do(asked: Asked) -> None:
