@@ -169,6 +169,7 @@ UNHELD = {
     "granite-vision-3.2-2b": 15_240_656,  # the tower's pooling head and last norm
     "kimi-k2-thinking": 7_808,  # rotary frequencies
     "kimi-vl-a3b-instruct": 1_728,
+    "ling-3.0-flash": 3_072_194_048,  # its draft layer
     "llava-1.5-7b": 12_596_224 + 2_048,  # the tower's last layer and norm, which are not read
     "llava-onevision-qwen2-72b-ov": 2_304,  # the tower's last norm
     "ovis2-8b": 1_536,

@@ -33,6 +33,7 @@ class KimiDeltaAttention(RecurrentMixer):
     head_dim: int
     conv_kernel_size: int
     has_full_rank_gate: bool = False  # output gate of full width (Kimi K3), not of one head's
+    has_full_rank_decay: bool = False  # decay and output gate of full width, in projections of their own (Ling 3)
 
     def state_bytes(self, sharding: Sharding) -> int:
         """Return the convolutions' last inputs of query, key and value, and one fp32 matrix for each head. [bytes].
@@ -68,15 +69,15 @@ class KimiDeltaAttention(RecurrentMixer):
         """Return one fused projection; decay and low-rank gate have one narrow projection, whole on every rank."""
         prefix, heads = prefix + "self_attn.", self.num_heads // layout.tensor_parallel_size
         width = heads * self.head_dim
+        if self.has_full_rank_decay:
+            return [*self._wide_projections(hidden_size, width, heads, prefix), *self._around(width, heads, prefix)]
         rows = (4 if self.has_full_rank_gate else 3) * width + self.head_dim + heads
         if self.has_full_rank_gate:
             rows = round_up(rows, ROW_ALIGNMENT)
         matrices = [
             Matrix(module=prefix + "in_proj_qkvgfab", rows=rows, columns=hidden_size, parts=6),
             Matrix(module=prefix + "f_b_proj", rows=width, columns=self.head_dim),
-            single(prefix + "conv1d", 3 * width * self.conv_kernel_size),
-            single(prefix + "dt_bias_and_decay", width + heads),
-            vector(prefix + "o_norm", self.head_dim),
+            *self._around(width, heads, prefix),
             Matrix(module=prefix + "o_proj", rows=hidden_size, columns=width),
         ]
         if not self.has_full_rank_gate:
@@ -85,6 +86,27 @@ class KimiDeltaAttention(RecurrentMixer):
                 Matrix(module=prefix + "g_b_proj", rows=width, columns=self.head_dim),
             ]
         return matrices
+
+    @staticmethod
+    def _wide_projections(hidden_size: int, width: int, heads: int, prefix: str) -> list[Matrix]:
+        """Return queries, keys, values and step sizes fused; decay, output gate and output, each of full width.
+
+        Source: vLLM 0.33 `model_executor/models/bailing_moe_v3.py` (`BailingMoeV3KimiDeltaAttention`).
+        """
+        return [
+            Matrix(module=prefix + "qkvb_proj", rows=3 * width + heads, columns=hidden_size, parts=4),
+            Matrix(module=prefix + "f_proj", rows=width, columns=hidden_size),
+            Matrix(module=prefix + "g_proj", rows=width, columns=hidden_size),
+            Matrix(module=prefix + "o_proj", rows=hidden_size, columns=width),
+        ]
+
+    def _around(self, width: int, heads: int, prefix: str) -> list[Matrix]:
+        """Return convolutions, what steers the decay, and the output's norm."""
+        return [
+            single(prefix + "conv1d", 3 * width * self.conv_kernel_size),
+            single(prefix + "dt_bias_and_decay", width + heads),
+            vector(prefix + "o_norm", self.head_dim),
+        ]
 
     @property
     def divisors(self) -> tuple[Divisor, ...]:
@@ -100,5 +122,6 @@ class KimiDeltaAttention(RecurrentMixer):
             vLLM 0.33 `model_executor/layers/mamba/gdn/kimi_gdn_linear_attn.py` (`forward`, `_forward` without
             metadata), `models/kimi_k3/nvidia/kda.py`.
         """
-        gates = self.num_heads + self.head_dim * tensor_parallel_size  # the narrow decay is whole on every rank
+        narrow = self.head_dim * tensor_parallel_size  # the narrow decay is whole on every rank
+        gates = self.num_heads + (self.num_heads * self.head_dim if self.has_full_rank_decay else narrow)
         return LiveElements(per_token=6 * self.num_heads * self.head_dim + gates)

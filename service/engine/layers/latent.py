@@ -91,6 +91,7 @@ class LatentAttention(Mixer):
     qk_rope_head_dim: int
     v_head_dim: int
     has_output_gate: bool = False  # one gate per value element
+    has_head_gate: bool = False  # one gate per head
     has_sinks: bool = False  # one learnt fp32 logit per head
     keeps_heads: bool = False  # keeps every head's key and value, not the latent (MiniCPM3)
     is_sparse: bool = False  # attends to selected tokens only
@@ -203,8 +204,9 @@ class LatentAttention(Mixer):
             cache_scales(prefix, LATENT_CACHE_SCALES),
             *self._queries(hidden_size, heads * self.key_width, prefix),
         ]
-        if self.has_output_gate:
-            matrices.append(Matrix(module=prefix + "g_proj", rows=values, columns=hidden_size))
+        if self.has_output_gate or self.has_head_gate:
+            gates = values if self.has_output_gate else heads
+            matrices.append(Matrix(module=prefix + "g_proj", rows=gates, columns=hidden_size))
         if self.has_sinks:
             matrices.append(single(prefix + "sinks", heads))
         return matrices if self.indexer is None else [*matrices, *self.indexer.matrices(hidden_size, prefix)]
