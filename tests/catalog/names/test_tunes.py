@@ -10,7 +10,7 @@ from service.catalog.snapshot import Snapshot
 @pytest.mark.parametrize(
     ("name", "model_id"),
     [
-        ("someone/Llama-3.3-70B-Instruct-abliterated", "llama-3.3-70b-instruct"),
+        ("someone/Llama-3.3-70B-Instruct-abliterated-v9", "llama-3.3-70b-instruct"),
         ("someone/Night-Owl-3-Llama-3.1-70B", "llama-3.1-70b-instruct"),  # the 3 is the owl's
         ("someone/qwen2.5-7b-instruct-storyteller-v2", "qwen2.5-7b-instruct"),
         ("someone/phi-4-uncensored", "phi-4"),
