@@ -186,13 +186,21 @@ def test_recommend_keeps_to_lists_and_budgets(client: TestClient) -> None:
     assert all(option["usd_per_hour"] <= 30 for option in answer["options"])
 
 
-@pytest.mark.parametrize("objective", ["gpus", "latency"])
-def test_other_objectives_order_otherwise(client: TestClient, objective: str) -> None:
-    answer = client.get("/recommend", params={**RECOMMEND, "objective": objective}).json()
+def test_the_objective_gpus_puts_the_fewest_first(client: TestClient) -> None:
+    options = client.get("/recommend", params={**RECOMMEND, "objective": "gpus"}).json()["options"]
 
-    assert answer["options"]
-    if objective == "gpus":
-        assert answer["options"][0]["gpus"] == min(option["gpus"] for option in answer["options"])
+    assert options[0]["gpus"] == min(option["gpus"] for option in options)
+
+
+def test_the_objective_latency_puts_the_fastest_first(client: TestClient) -> None:
+    asked = {**RECOMMEND, "gpus": "h100,l40s", "weight_formats": "bf16", "objective": "latency"}
+
+    options = client.get("/recommend", params=asked).json()["options"]
+
+    whole_s = [option["ttft_p95_s"] + (RECOMMEND["output_tokens"] - 1) * option["tpot_p95_s"] for option in options]
+    assert len(options) == 2
+    assert whole_s[0] < whole_s[1]
+    assert options[0]["gpu"] == "h100-sxm-80gb"
 
 
 @pytest.mark.parametrize(
