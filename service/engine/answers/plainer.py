@@ -2,6 +2,9 @@
 
 Odd is a size that is no power of two, as six GPUs in stages of two: truly the fewest, and started by few. Usual are
 powers of two, with stages over whole servers alone.
+
+More GPUs cost less where they fill what is rented, or fit smaller instances. No deployment takes fewer than the fewest,
+so that none costs less than those at the least that anybody asks for a GPU.
 """
 
 from dataclasses import replace
@@ -10,7 +13,7 @@ from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
 from service.engine.fleet.ceilings import Ceilings
-from service.engine.fleet.choice import deployments
+from service.engine.fleet.choice import better, deployments
 from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import Objective, SizeQuestion
@@ -20,12 +23,16 @@ from service.engine.fleet.space import is_odd, simplicity
 from service.engine.inputs import Gpu, Layout, StatedLayout
 
 MOST_TRIED: Final = 3
+WORTH: Final = 0.01  # of the price
 MOST_SIZED: Final = 8  # layouts; where the next usual one is not among them, nothing is told
 
 
 def plainer(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
-    """Return what a plainer layout does, where the one with the fewest GPUs leaves paid ones idle, or is odd."""
-    return on_paid_gpus(question, chosen) or next_usual(question, chosen)
+    """Return what a plainer layout does, where the one with the fewest GPUs leaves paid ones idle, or is odd.
+
+    Beside it what costs less.
+    """
+    return (*(on_paid_gpus(question, chosen) or next_usual(question, chosen)), *cheaper(question, chosen))
 
 
 def on_paid_gpus(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
@@ -59,6 +66,25 @@ def next_usual(question: SizeQuestion, chosen: Deployment, objective: Objective 
     told = (
         f"{stated(chosen.layout)} is odd, and few run it: the next usual layout takes {other.gpus} GPUs, as "
         f"{copies}{stated(other.layout)}{price}"
+    )
+    return (told,)
+
+
+def cheaper(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
+    """Return the layout that costs least, where that is not the one with the fewest GPUs."""
+    aim = aim_of("cost", question.gpu, question.offers)
+    usd_per_hour, _ = aim.merit(chosen.layout, chosen.replicas) if chosen.is_feasible else (inf, 0)
+    worth = (1 - WORTH) * usd_per_hour
+    if usd_per_hour == inf or worth <= chosen.gpus * _least_usd_per_gpu(aim):
+        return ()
+    least = better(question, (worth, 0.0), aim)
+    if least[0] >= worth:
+        return ()
+    other = best(deployments(question, "cost", least), question, "cost")
+    copies = f"{other.replicas} replicas of " if other.replicas > 1 else ""
+    told = (
+        f"more GPUs cost less: {other.gpus} as {copies}{stated(other.layout)} take {least[0]:.2f} USD/h, "
+        f"{usd_per_hour - least[0]:.2f} less than these {chosen.gpus}"
     )
     return (told,)
 
@@ -135,3 +161,8 @@ def _pinned(question: SizeQuestion, layout: Layout, objective: Objective, known:
     one = replace(question, layout=StatedLayout.of(layout, is_spread_open=True))
     candidates = [each for each in deployments(one, objective, known) if each.is_feasible]
     return best(candidates, one, objective) if candidates else None
+
+
+def _least_usd_per_gpu(aim: Aim) -> float:
+    """Return the least that anybody asks for one GPU. [USD/h]."""
+    return min(offer.usd_per_hour / offer.gpu_count for offer in aim.offers)
