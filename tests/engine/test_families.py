@@ -192,6 +192,15 @@ def test_step_3_vl_is_qwen_3_8b_behind_the_tower_of_step_3_7() -> None:
     assert num_parameters(parse_architecture(model)) / 1e9 == pytest.approx(10, rel=0.03)
 
 
+def test_pixtral_in_its_publishers_format_adds_up_like_the_converted_one() -> None:
+    # vLLM 0.33 on H100: 25,365,479,424 bytes in the converted format (`llava-pixtral`)
+    converted = FAMILIES["llava-pixtral"]["config"]
+    vision = converted["vision_config"] | {"adapter_bias": True}
+    own = converted | {"architectures": ["PixtralForConditionalGeneration"], "vision_config": vision}
+
+    assert num_parameters(parse_architecture(own)) == FAMILIES["llava-pixtral"]["rows"][0]["param_bytes"] // 2
+
+
 def test_sparse_latents_are_packed_unless_the_checkpoint_itself_is_fp8() -> None:
     # vLLM 0.33 on H100: 656 bytes with scales (fp8_ds_mla) when asked for fp8, 576 when GLM-5-NVFP4 declares it.
     config = {

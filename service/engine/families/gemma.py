@@ -1,14 +1,22 @@
-"""Gemma 1 to 3: tied embeddings, and from the second on windows in most layers.
+"""Gemma 1 to 3, and Rnj 1, which took after the third: tied embeddings, and from the second on windows in most layers.
 
 Sources:
-    vLLM 0.33 `model_executor/models/`: gemma.py, gemma2.py, gemma3.py, gemma3_mm.py.
+    vLLM 0.33 `model_executor/models/`: gemma.py, gemma2.py, gemma3.py, gemma3_mm.py, rnj1.py.
 """
 
 from dataclasses import replace
 from typing import Final
 
 from service.engine.config_reader import ConfigReader
-from service.engine.families.parts.attention import full_only, patterned
+from service.engine.families.parts.attention import (
+    Mixers,
+    alone,
+    base_attention,
+    by_layer_types,
+    full_only,
+    not_stated,
+    patterned,
+)
 from service.engine.families.parts.family import Family, whatever_stated
 from service.engine.families.parts.norms import on_heads
 from service.engine.families.parts.profiling import Item
@@ -25,6 +33,16 @@ def _tower(vision: ConfigReader, text: ConfigReader) -> Encoder:
     hidden = vision.positive("hidden_size", default=1152)
     projection = hidden * text.positive("hidden_size") + hidden
     return Encoder(split_parameters=split, whole_parameters=whole + projection)
+
+
+def _in_chunks(reader: ConfigReader) -> Mixers:
+    """Return a window in the layers that look back one chunk, full attention in the others."""
+    kinds = reader.strings("layer_types")
+    if kinds is None:
+        raise not_stated("layer_types", "full_attention or chunked_attention per layer", every_layer=False)
+    named = tuple("sliding_attention" if kind == "chunked_attention" else kind for kind in kinds)
+    window = reader.positive("sliding_window") if "sliding_attention" in named else 0
+    return alone(by_layer_types(reader, base_attention(reader), named, window))
 
 
 _GEMMA3: Final = Family(
@@ -50,6 +68,13 @@ FAMILIES: Final = (
     ),
     Family(classes=("VaultGemmaForCausalLM",), attention=patterned(2, 4096), ties_embeddings=True),
     _GEMMA3,
+    Family(
+        classes=("Rnj1ForCausalLM",),
+        attention=_in_chunks,
+        head_norms=on_heads,
+        norms_per_layer=4,
+        ties_embeddings=True,
+    ),
     replace(
         _GEMMA3,
         classes=("Gemma3ForConditionalGeneration",),

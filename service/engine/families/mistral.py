@@ -8,24 +8,40 @@ Sources:
 from collections.abc import Mapping
 from typing import Final
 
-from service.engine.config_reader import text_reader
+from service.engine.config_reader import ConfigReader, text_reader
 from service.engine.families.llama import MEASURED_AS
 from service.engine.families.parts.attention import windowed_as_stated, windowed_by_default
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family, LanguageModels
 from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.latent import latent
-from service.engine.families.parts.pixtral import pixtral
+from service.engine.families.parts.pixtral import gated_layers, pixtral
 from service.engine.families.parts.profiling import Item
 from service.engine.families.parts.sparsity import first_dense
-from service.engine.families.parts.towers import divided
+from service.engine.families.parts.towers import divided, tower_heads, vision_part
 from service.engine.families.parts.wrappers import named_inside
+from service.engine.layers import Encoder
 
 
 def _inside(config: Mapping[str, object], _known: LanguageModels) -> str:
     """Return Mistral 4 or Large 3 where the inner config says so, Ministral 3 elsewhere."""
     inner = {"mistral4": "Mistral4ForCausalLM", "deepseek_v3": "MistralLarge3ForCausalLM"}
     return inner.get(str(text_reader(config).own("model_type")), "Ministral3ForCausalLM")
+
+
+def _own_tower(outer: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return Pixtral's tower in the publisher's own format: a projector that no rank splits, perhaps a patch merger."""
+    vision, out = vision_part(outer), text.positive("hidden_size")
+    split, whole = gated_layers(vision, vision.positive("num_hidden_layers"))
+    hidden = vision.positive("hidden_size")
+    merges = vision.raw("mm_projector_id") == "patch_merge"
+    merger = vision.positive("spatial_merge_size", default=1) ** 2 * hidden * hidden if merges else 0
+    norm = hidden if vision.flag("add_pre_mm_projector_layer_norm") else 0
+    biases = 2 * out if vision.flag("adapter_bias", default=True) else 0
+    projector = hidden * out + out * out + biases
+    return Encoder(
+        split_parameters=split, whole_parameters=whole + merger + norm + projector, num_heads=tower_heads(vision)
+    )
 
 
 FAMILIES: Final = (
@@ -55,5 +71,6 @@ FAMILIES: Final = (
         tower=divided(pixtral),
         largest_item=Item(tokens=3_025, patches_per_token=4),
     ),
+    Family(classes=("PixtralForConditionalGeneration",), wraps=named_inside, tower=_own_tower),
     Family(classes=("LightOnOCRForConditionalGeneration",), wraps=named_inside, tower=divided(pixtral)),
 )

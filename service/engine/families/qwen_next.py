@@ -1,7 +1,7 @@
 """Qwen3-Next, and Qwen 3.5 and its successors: gated delta nets, with softmax attention in every fourth layer.
 
 Sources:
-    vLLM 0.33 `model_executor/models/`: qwen3_next.py, qwen3_5.py, qwen3_next_mtp.py.
+    vLLM 0.33 `model_executor/models/`: qwen3_next.py, qwen3_5.py, qwen3_next_mtp.py, interns2_preview.py.
 """
 
 from dataclasses import replace
@@ -69,7 +69,8 @@ FAMILIES: Final = (
     ),
     replace(
         _MOE,
-        classes=("Qwen3_5MoeForConditionalGeneration",),
+        # Another publisher's, whose tower for series of numbers the engine leaves out.
+        classes=("Qwen3_5MoeForConditionalGeneration", "InternS2PreviewForConditionalGeneration"),
         model_types=(),
         tower=divided(stacked_merging),
         largest_item=_IMAGE,

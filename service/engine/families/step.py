@@ -1,7 +1,7 @@
-"""Step 3 to 3.7.
+"""Step 1, and 3 to 3.7.
 
 Sources:
-    vLLM 0.33 `model_executor/models/`: step3_text.py, step3_vl.py, step3p5.py (`_get_num_attention_heads`),
+    vLLM 0.33 `model_executor/models/`: step1.py, step3_text.py, step3_vl.py, step3p5.py (`_get_num_attention_heads`),
     step3p5_mtp.py, step3p7.py, step_vl.py.
 """
 
@@ -16,6 +16,7 @@ from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.mtp import Draft, head_of, sliding_dense
 from service.engine.families.parts.norms import on_heads
+from service.engine.families.parts.rotary import no_tables
 from service.engine.families.parts.towers import blocks, seen, tower_heads, vision_part
 from service.engine.families.parts.wrappers import always, named_inside
 from service.engine.layers import Architecture, DraftHead, Encoder
@@ -37,6 +38,12 @@ def _windowed(reader: ConfigReader) -> Mixers:
     sliding = replace(full, num_attention_heads=stated or full.num_attention_heads, sliding_window=window)
     attentions = by_layer_types(reader, full, layer_types, window)
     return alone(full if attention == full else sliding for attention in attentions)
+
+
+def _grouped(reader: ConfigReader) -> Mixers:
+    """Return full attention with as many key-value heads as groups, one where neither is stated (Step 1)."""
+    heads = reader.positive("num_attention_groups", "num_key_value_heads", default=1)
+    return repeated(reader, replace(base_attention(reader), num_key_value_heads=heads))
 
 
 def _narrow_queries(reader: ConfigReader) -> Mixers:
@@ -117,6 +124,7 @@ _FROM_3_5: Final = Family(
     has_window_pool=True,
 )
 FAMILIES: Final = (
+    Family(classes=("Step1ForCausalLM",), attention=_grouped, ties_embeddings=True, rotary=no_tables),
     Family(
         classes=("Step3TextForCausalLM",),
         attention=_narrow_queries,

@@ -1,9 +1,14 @@
-"""Classes that the engine serves and that have no rule here: what of them is not known.
+"""Classes that the engine serves, or served, and that have no rule here: what of them is not known, or not asked for.
 
 Sources:
     vLLM 0.33 `models/glm5next/common/attention.py` (`Glm5NextIndexerCache`, `Glm5NextTailCache`),
     `models/qwen4_exp/common/qsa_cache.py` (`QSAKeyStateCache`, `QSACompressedKeyCache`),
-    `models/qwen4_exp/common/ngram_embedding.py`, `v1/core/kv_cache_planning.py` (`_get_packed_kv_cache_groups`).
+    `models/qwen4_exp/common/ngram_embedding.py`, `models/deepseek_v41/common/engram.py`,
+    `models/step5/nvidia/csa_tail_ring.py`, `models/inkling/nvidia/short_conv.py`,
+    `models/dots3_note/nvidia/attention.py`,
+    `model_executor/models/`: hrm_text.py, iquest_loopcoder.py, dory.py, k2_horizon.py, longcat_flash_ngram.py,
+    openpangu.py (`OpenPanguSinkAttention`), alice_ai.py; `v1/core/kv_cache_planning.py`
+    (`_get_packed_kv_cache_groups`); `model_executor/models/registry.py` (`_PREVIOUSLY_SUPPORTED_MODELS`).
 """
 
 from collections.abc import Mapping
@@ -13,9 +18,70 @@ from typing import Final
 _STATES: Final = "a ring of raw keys for each request, beside linear attention"
 _INDEXER: Final = f"it keeps an indexer with one key for several tokens and {_STATES}"
 _PLAN: Final = "how these share the pool's blocks is shown by no published plan"
-UNKNOWN: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "Glm5NextForConditionalGeneration": f"{_INDEXER}; {_PLAN}",
-        "Qwen4ExpForConditionalGeneration": f"{_INDEXER}, and n-grams' embeddings that may lie in the host; {_PLAN}",
-    }
-)
+_QWEN: Final = f"{_INDEXER}, and n-grams' embeddings that may lie in the host; {_PLAN}"
+_STEP: Final = f"it keeps summaries of selected regions and a ring of raw keys for each request; {_PLAN}"
+_ENGRAM: Final = f"its tables of n-grams may lie in the host, beside latents with a compressed past; {_PLAN}"
+_CONVOLVED: Final = f"it keeps inputs of convolutions over keys and values beside windows; {_PLAN}"
+
+# What stands in the way of a rule, and the classes.
+_REASONS: Final[Mapping[str, str]] = MappingProxyType({
+    f"{_INDEXER}; {_PLAN}": "Glm5NextForCausalLM Glm5NextForConditionalGeneration",
+    _QWEN: "Qwen4ExpForCausalLM Qwen4ExpForConditionalGeneration",
+    _STEP: "Step5ForCausalLM Step5ForConditionalGeneration",
+    _ENGRAM: "DeepseekV41ForCausalLM",
+    _CONVOLVED: "InklingForCausalLM InklingForConditionalGeneration",
+    "its layers run several times for a token, each time with a cache of its own":
+        "DoryForCausalLM HrmTextForCausalLM IQuestLoopCoderForCausalLM OuroForCausalLM",
+    "it looks n-grams up in tables beside that of tokens": "LongcatFlashNgramForCausalLM",
+    "its values come from experts of their own": "K2HorizonForCausalLM",
+    "it keeps learnt keys and values in front of every context": "PanguProMoEV2ForCausalLM",
+    "it keeps windows of latents, which no other model has": "Dots3NoteForCausalLM",
+    "its parts attend over the outputs of earlier layers, beside delta attention with softmax heads":
+        "AliceAIForCausalLM",
+    "its tables of rotary positions are learnt, one for every head": "InternS1ProForConditionalGeneration",
+    "it transcribes speech, and what is asked of it is no prompt and no answer": """
+        CohereAsrForConditionalGeneration FireRedASR2ForConditionalGeneration FunASRForConditionalGeneration
+        GlmAsrForConditionalGeneration MossTranscribeDiarizeForConditionalGeneration
+        Qwen3ASRForConditionalGeneration Qwen3ASRRealtimeGeneration VibeVoiceAsrForConditionalGeneration
+        VoxtralRealtimeGeneration WhisperForConditionalGeneration
+    """,
+    "it answers with pictures or by diffusion, not a token at a time": """
+        BagelForConditionalGeneration Cosmos3EdgeForConditionalGeneration Cosmos3ForConditionalGeneration
+        DiffusionGemmaForBlockDiffusion
+    """,
+    "it answers with the movements of a robot or a car": "Alpamayo2Super OpenVLAForActionPrediction",
+    "it reads documents with cross-attention to an encoder": """
+        NemotronParseForConditionalGeneration RadioMBartPrefixForCausalLM
+    """,
+})  # fmt: skip
+# Classes by the last version of vLLM that had them, and none of which is read here.
+_GONE: Final[Mapping[str, str]] = MappingProxyType({
+    "0.9.2": "Phi3SmallForCausalLM",
+    "0.10.2": """
+        DonutForConditionalGeneration MllamaForConditionalGeneration MotifForCausalLM Phi4FlashForCausalLM
+    """,
+    "0.12.0": "Phi4MultimodalForCausalLM",
+    "0.23.0": """
+        InternLM2VEForCausalLM MiniMaxVL01ForConditionalGeneration QwenVLForConditionalGeneration
+        Tarsier2ForConditionalGeneration
+    """,
+    "0.24.0": """
+        AyaVisionForConditionalGeneration MantisForConditionalGeneration MusicFlamingoForConditionalGeneration
+        TarsierForConditionalGeneration
+    """,
+    "0.26.0": "Plamo2ForCausalLM",
+    "0.28.0": """
+        ChameleonForConditionalGeneration Cheers CheersForConditionalGeneration FireRedLIDForConditionalGeneration
+        HCXVisionForCausalLM
+    """,
+})  # fmt: skip
+
+
+def _reasons() -> dict[str, str]:
+    """Return the reason of each class."""
+    reasons = {name: reason for reason, names in _REASONS.items() for name in names.split()}
+    gone = {name: f"vLLM had it until {last}" for last, names in _GONE.items() for name in names.split()}
+    return reasons | gone
+
+
+UNKNOWN: Final[Mapping[str, str]] = MappingProxyType(_reasons())
