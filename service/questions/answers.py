@@ -135,6 +135,10 @@ class Answer(ABC, Generic[ResultT]):
         """Yield every number with its path, as a monitor reads it."""
         return numbers(self.document)
 
+    def groups(self) -> Iterator[tuple[Mapping[str, str], Iterator[tuple[str, float]]]]:
+        """Yield the numbers in groups, each with what a monitor tells it from the answer's others by."""
+        yield {}, self.gauges()
+
     def labels(self) -> dict[str, str]:
         """Return what a monitor tells the answers apart by."""
         document = self.document

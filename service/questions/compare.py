@@ -1,6 +1,6 @@
 """`/compare`: models, GPUs, formats, contexts and loads side by side, as flat rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import Annotated, Any, Final
@@ -11,7 +11,7 @@ from service.engine.answers.results import Capacity, Sizing
 from service.engine.errors import EngineError
 from service.engine.fleet.lengths import lengths_within
 from service.engine.memory.sharing import cache_sharing
-from service.questions.answers import Answer, Row
+from service.questions.answers import Answer, Row, numbers
 from service.questions.asked import Asked, Question
 from service.questions.capacity import CapacityQuery
 from service.questions.parts.compared import Cell, ComparedRow, Comparison, answered, line_of, refused
@@ -29,6 +29,10 @@ LENGTHS: Final = ("input_tokens", "output_tokens")
 USUAL_COUNTS: Final = (1, 2, 4, 8, 16)
 CONTEXTS: Final = (2_048, 8_192, 32_768, 131_072)
 BESIDE_ITS_LISTS: Final = frozenset({"format", "field", "catalog_revision"})
+COMBINED: Final = (
+    "model", "gpu", "weight_format", "kv_cache_dtype", "context_tokens", "input_tokens", "output_tokens",
+    "concurrent_requests", "request_rate_per_s",
+)  # fmt: skip
 Listed = tuple[str, Sequence[Any]]  # a field of the row's question, and its values
 
 
@@ -43,12 +47,12 @@ class CompareAnswer(Answer[Comparison]):
         """Return one line for each combination."""
         return [line_of(row) for row in self.result.rows]
 
-    def gauges(self) -> Iterator[tuple[str, float]]:
-        """Yield the numbers of each row, by its place."""
+    def groups(self) -> Iterator[tuple[Mapping[str, str], Iterator[tuple[str, float]]]]:
+        """Yield the numbers of each row, with its place and what it is the combination of."""
         for index, row in enumerate(self.document["rows"]):
-            for name, value in row.items():
-                if isinstance(value, int | float):
-                    yield f"row_{index}.{name}", float(value)
+            told_by = {name: "" if row[name] is None else str(row[name]) for name in COMBINED}
+            rest = {name: value for name, value in row.items() if name not in COMBINED}
+            yield {"row": str(index), **told_by}, numbers(rest)
 
 
 Counts = Annotated[list[Gpus], Field(min_length=1, max_length=50), BeforeValidator(several)]

@@ -67,8 +67,15 @@ def _text(answer: Answer[Any]) -> Written:
 
 def _prometheus(answer: Answer[Any], workload: str | None = None) -> Written:
     """Return gauges that name the question, so that two of them never collide."""
-    labels = {"workload": workload or answer.digest, **answer.labels()}
-    text = generate_latest(_Gauges(answer.gauges(), labels)).decode()
+    shared = {"workload": workload or answer.digest, **answer.labels()}
+    gauges: dict[str, GaugeMetricFamily] = {}
+    for told_by, numbers in answer.groups():
+        labels = {**shared, **told_by}
+        for path, value in numbers:
+            name = "sizer_" + path.replace(".", "_")
+            gauge = gauges.setdefault(name, GaugeMetricFamily(name, f"{path} of the answer", labels=tuple(labels)))
+            gauge.add_metric(tuple(labels.values()), value)
+    text = generate_latest(_Gauges(gauges.values())).decode()
     return Written(text, "text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -120,14 +127,9 @@ def _no_such_field(path: str, node: object) -> RefusalError:
 class _Gauges(Collector):
     """The numbers of one answer, as prometheus-client collects them."""
 
-    def __init__(self, numbers: Iterable[tuple[str, float]], labels: Mapping[str, str]) -> None:
-        self._numbers = tuple(numbers)
-        self._labels = labels
+    def __init__(self, gauges: Iterable[GaugeMetricFamily]) -> None:
+        self._gauges = tuple(gauges)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield one gauge for each number."""
-        for path, value in self._numbers:
-            name = "sizer_" + path.replace(".", "_")
-            gauge = GaugeMetricFamily(name, f"{path} of the answer", labels=tuple(self._labels))
-            gauge.add_metric(tuple(self._labels.values()), value)
-            yield gauge
+        """Yield one gauge for each name, of every group that has it."""
+        yield from self._gauges

@@ -3,10 +3,12 @@
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from pydantic import ValidationError
 
 from service.questions.compare import MOST_ROWS, CompareAnswer, CompareQuery
-from service.questions.formats import table
+from service.questions.formats import table, written
+from service.questions.parts.writing import Writing
 from service.questions.refusals import RefusalError
 from service.questions.size import SizeQuery
 from service.questions.sources import Sources
@@ -97,7 +99,18 @@ def test_rows_are_flat_and_lines_are_one_a_row(sources: Sources) -> None:
 
     assert len(csv) == 1 + len(answer.lines()) == 9
     assert not any(isinstance(value, dict | list) for row in answer.rows() for value in row.values())
-    assert dict(answer.gauges())["row_0.gpus"] == answer.result.rows[0].gpus
+
+
+def test_a_monitor_tells_rows_apart_by_what_was_combined(sources: Sources) -> None:
+    answer = compared(sources, **LOADED)
+    families = text_string_to_metric_families(written(answer, Writing(format="prometheus")).text)
+    [gpus] = [family for family in families if family.name == "sizer_gpus"]
+    apart = {
+        (each.labels["gpu"], each.labels["weight_format"], each.labels["concurrent_requests"]) for each in gpus.samples
+    }
+
+    assert [each.value for each in gpus.samples] == [row.gpus for row in answer.result.rows]
+    assert len(apart) == len(answer.result.rows)
 
 
 def test_without_a_count_the_fewest_gpus_that_hold_a_request_are_told(sources: Sources) -> None:
