@@ -1,5 +1,6 @@
 """The command that starts one replica as it was sized: the whole of it, for each of its nodes."""
 
+import shlex
 from dataclasses import dataclass, replace
 
 from service.engine.engines.flags.base import Args, CommandLine, Start
@@ -31,7 +32,18 @@ def launch(deployment: Deployment, flags: frozenset[str]) -> Launch:
     lacking = tuple(f"this version of {engine.name} has no {flag}: it may start otherwise" for flag in missing)
     if (refused := _refusal(plan.model.id, start, line)) is not None:
         return Launch(command=None, engine_args=args, notes=(*safe.notes, *lacking, f"no command: {refused}"))
-    return Launch(command=line.command(start, args, flags), engine_args=args, notes=(*safe.notes, *lacking))
+    command = line.command(start, args, flags)
+    if unknown := _unknown(command, flags):
+        needed = f"no command: {start.num_nodes} servers need {', '.join(unknown)}, which this version has not"
+        return Launch(command=None, engine_args=args, notes=(*safe.notes, *lacking, needed))
+    return Launch(command=command, engine_args=args, notes=(*safe.notes, *lacking))
+
+
+def _unknown(command: str, flags: frozenset[str]) -> tuple[str, ...]:
+    """Return the flags of a command that the engine has not: those that join servers, as its arguments were read."""
+    lines = (line for line in command.splitlines() if not line.startswith("#"))
+    words = (word for line in lines for word in shlex.split(line) if word.startswith("--")) if flags else ()
+    return tuple(dict.fromkeys(word for word in words if not {word, word.replace("--no-", "--", 1)} & flags))
 
 
 def _refusal(model: str, start: Start, line: CommandLine) -> str | None:

@@ -169,3 +169,15 @@ def test_copies_without_a_flag_have_no_command(asked: Asked) -> None:
 
     assert told.command is None
     assert any("enable_attention_dp" in note for note in told.notes)
+
+
+@pytest.mark.parametrize(("version", "is_started"), [("0.8.5", False), ("0.33", True)])
+def test_copies_over_servers_have_a_command_where_flags_join_them(
+    asked: Asked, version: str, *, is_started: bool
+) -> None:
+    # vLLM 0.8.5 `arg_utils.py` has --data-parallel-size alone; --data-parallel-address and others came with 0.9.
+    copies = StatedLayout(tensor_parallel_size=1, data_parallel_size=16, expert_parallel=True)
+    told = started(asked, "deepseek-v3", "h100", "vllm", version, layout=copies)
+
+    assert (told.command is not None) is is_started
+    assert any("2 servers need --data-parallel-size-local" in note for note in told.notes) is not is_started
