@@ -13,16 +13,18 @@ from typing import Final
 from service.engine.inputs import Limits
 from service.engine.time.batching import BlockPool, Serving
 from service.engine.time.demand import Arrivals, Demand, Users
+from service.engine.time.estimate import throughput
 from service.engine.time.results import Violation
 from service.engine.time.search import roughly_most
-from service.engine.time.server import ROUGHLY_MEASURED, Server
+from service.engine.time.server import MEASURED, ROUGHLY_MEASURED, Server
 from service.engine.time.simulations import Simulations
 
 # A small sample's share beyond a limit may be off by so many standard errors, neighbours in a queue being alike.
 FORGIVEN: Final = 3.0
 LONGER: Final = 1.05  # a small sample of arrivals was up to 1.04 times as slow as a large one
-# Arrivals were carried at most 1.16 times as fast as their own step times let an estimate say.
-FASTER_THAN_ESTIMATED: Final = 1.3
+# A rate is carried where so many users as have slots are answered as often; of fewer, hardly fewer are.
+ANSWERED: Final = 1.03
+MOST_LOOKS: Final = 6  # for users who answer a rate
 BOUNDLESS: Final = BlockPool(num_blocks=1e15, tokens=(1.0, 2.0), blocks=(1.0, 2.0))
 
 
@@ -81,15 +83,43 @@ def may_be_paced(replica: Server, share: Arrivals, limits: Limits) -> bool:
         limits: latency at a percentile, the time per output token among them.
     """
     without_pace = replace(limits, tpot_s=None)
-    if not _fewest_keep_pace(replica, share, limits) or _breaks(replica, share, forgiving(without_pace)):
+    if not _may_answer_in_pace(replica, share, limits):
+        return False
+    if limits.ttft_s is None:  # they may wait as long as they do
+        return True
+    if _breaks(replica, share, forgiving(without_pace)):
         return False
     return not _breaks(capped(replica, _most_at_pace(replica, limits)), share, forgiving(without_pace))
 
 
-def _fewest_keep_pace(replica: Server, share: Arrivals, limits: Limits) -> bool:
-    """Return whether the fewest users who make a rate, by an optimistic estimate, see their tokens in time."""
-    users = Arrivals(share.request_rate_per_s / FASTER_THAN_ESTIMATED).users_in_flight(replica.serving)
-    return not _breaks(replica, Users(max(users, 1)), _pace_alone(limits))
+def _may_answer_in_pace(replica: Server, share: Arrivals, limits: Limits) -> bool:
+    """Return whether users of a closed loop may answer a rate and see their tokens in time.
+
+    More users are answered more, and each of them later: where so many are answered less than the rate, and see their
+    tokens too late, no cap on running requests answers it in time. A small sample tells of most; a large one of users
+    who are hardly answered as often, and hardly in time.
+    """
+    rate, pace = share.request_rate_per_s / ANSWERED, replace(limits, ttft_s=None)
+    likely, too_few, enough = rate, 0, inf
+    for _ in range(MOST_LOOKS):
+        fewest = max(Arrivals(likely).users_in_flight(replica.serving), too_few + 1)
+        users = int(min(fewest, enough - 1, replica.slots))
+        if users <= too_few:
+            break
+        seen = replica.seen(Users(users), ROUGHLY_MEASURED)
+        if seen.requests_per_s >= rate:
+            if seen.violates(pace) is None:
+                return True
+            enough = users
+        elif seen.violates(forgiving(pace)) is not None:
+            return False
+        else:
+            too_few = users
+        likely = rate * throughput(replica.serving, users) / seen.requests_per_s
+    if too_few >= replica.slots:
+        replica.simulations.shared.note(None)  # more slots may serve more
+        return False
+    return replica.breaks(Users(too_few + 1), pace, MEASURED) is None
 
 
 def _most_at_pace(replica: Server, limits: Limits) -> int:

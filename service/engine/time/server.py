@@ -193,7 +193,9 @@ class Server:
                 return False
             self.simulations.shared.note(reach_of(self.serving, share.users_in_flight(self.serving)))
             return self.is_doubtful(share, limits) is None
-        # Users are counted; how fast arrivals may come takes as long to find as what they break.
+        # With few slots it is soon seen how fast arrivals may come; else that takes as long as what they break.
+        if self.uncapped is not None:
+            return share.has_room(self) and self.is_doubtful(share, limits) is None
         return self.is_doubtful(share, limits) is None and share.has_room(self)
 
     def breaks(self, demand: Demand, limits: Limits, measured: int) -> Violation | None:

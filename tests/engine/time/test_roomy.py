@@ -1,5 +1,7 @@
 """A replica with endless room, asked with a small sample: it forgives, and tells what no room would help."""
 
+from dataclasses import replace
+
 import pytest
 
 from service.engine.inputs import Limits
@@ -37,3 +39,23 @@ def test_a_small_sample_forgives_three_standard_errors() -> None:
 def test_of_any_number_of_replicas_one_user_is_asked() -> None:
     assert share_of(Arrivals(12.0), 4.0) == Arrivals(3.0)
     assert share_of(Arrivals(12.0), float("inf")) == share_of(Users(9), 0.0) == Users(1)
+
+
+@pytest.mark.parametrize("ttft_s", [None, 2.0])
+@pytest.mark.parametrize("tpot_s", [0.009, 0.012, 0.02])
+def test_what_a_capped_replica_carries_may_be_paced(replica: Replica, tpot_s: float, ttft_s: float | None) -> None:
+    limits = Limits(ttft_s=ttft_s, tpot_s=tpot_s)
+    users = int(replica.most(Users, Limits(tpot_s=tpot_s)).load)
+    for share in (1.0, 0.8):
+        paced = replace(capped(replica, max(int(share * users), 1)), uncapped=replica)
+        most = paced.most(Arrivals, limits).load
+        assert most == 0 or may_be_paced(replica, Arrivals(most), limits)
+
+
+def test_no_cap_answers_more_than_those_who_keep_pace(replica: Replica) -> None:
+    limits = Limits(tpot_s=0.012)
+    users = int(replica.most(Users, limits).load)
+    answered = replica.seen(Users(users)).requests_per_s
+
+    assert may_be_paced(replica, Arrivals(answered), limits)
+    assert not may_be_paced(replica, Arrivals(1.25 * answered), limits)
