@@ -112,7 +112,7 @@ READERS: Final = (
 # Settings as engines print their arguments: 'name': value, or name=value.
 ARGUMENTS: Final = re.compile(
     r"non-default args|args: Namespace\(|with config: |server_args=|ServerArgs\(|\bLLM\(|vllm serve |"
-    r"sglang\.launch_server"
+    r"sglang\.launch_server|sglang serve |trtllm-serve "
 )
 NAMED: Final = re.compile(r"\b(\w+)(?:=|[\"']: ?)('[^']{1,200}'|\"[^\"]{1,200}\"|[\w.\-/]{1,200})")
 WITHOUT_LORA: Final = re.compile(r"\benable_lora(?:=|[\"']: ?)(?:False|None)")
@@ -121,8 +121,8 @@ LIMITS: Final = re.compile(r"limit_mm_per_prompt(?:=|[\"']: ?)\{([^{}]{1,200})\}
 LIMIT: Final = re.compile(r": ?(\d{1,6})")
 MOST_PARTS: Final = 60  # lines of one command
 OF_LORA: Final = ("max_loras", "max_lora_rank")  # printed with their defaults where no adapter is served
-FLAG: Final = re.compile(r"--([a-z][a-z-]{1,40})[ =](?!--)([^\s\\]{1,200})")  # a switch has no value
-SERVED: Final = re.compile(r"vllm serve (?!-)([^\s\\]{1,200})")
+FLAG: Final = re.compile(r"--([a-z][a-z_-]{1,40})[ =](?!--)([^\s\\]{1,200})")  # a switch has no value
+SERVED: Final = re.compile(r"(?:vllm serve|sglang serve|trtllm-serve(?: serve)?) (?!-|serve )([^\s\\]{1,200})")
 FIELDS: Final[Mapping[str, str]] = {
     "model": "model", "model_path": "model", "model_tag": "model",
     "tensor_parallel_size": "tensor_parallel_size", "tp_size": "tensor_parallel_size", "tp": "tensor_parallel_size",

@@ -183,6 +183,25 @@ def test_a_limit_of_no_image_is_serving_text_alone(limits: str, is_text_only: bo
             {"model": "/path/to/Qwen3-235B-A22B-FP8", "tensor_parallel_size": 4},
             {"kv_cache_bytes": 8.11 * GIB, "kv_cache.tokens": 178_880},
         ),
+        # sgl-project/sglang pull request 18263, 15 July 2026: the command of newer versions
+        (
+            (
+                "sglang serve --model-path Qwen/Qwen3-30B-A3B-Instruct-2507 --tp 1\n"
+                "[2026-07-15 13:14:54] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 1669816, K size: 76.44 GB,"
+                " V size: 76.44 GB"
+            ),
+            {"model": "Qwen/Qwen3-30B-A3B-Instruct-2507", "tensor_parallel_size": 1},
+            {"kv_cache.tokens": 1_669_816},
+        ),
+        # vllm-project/vllm issue 13061, 11 February 2025: flags with underscores
+        (
+            (
+                "vllm serve --trust-remote-code --tensor_parallel_size 2 --gpu_memory_utilization=0.98 /root/r1-14b\n"
+                "INFO 02-11 07:40:45 model_runner.py:1115] Loading model weights took 13.9476 GB"
+            ),
+            {"tensor_parallel_size": 2, "gpu_memory_utilization": 0.98},
+            {"weight_bytes": 13.9476 * GIB},
+        ),
         # NVIDIA/TensorRT-LLM issue 1400, 4 April 2024
         (
             (

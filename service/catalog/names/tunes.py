@@ -32,7 +32,7 @@ OTHER_PARTS: Final = (
     r"classif.*|cross|encoder|decoder|guard|shield|scorer|judge|[gqu]rm"
 )
 OTHER_LAYERS: Final = (
-    r"prun.*|minitron|reap|puzzle|.*moe|[0-9]+x|x[0-9]+|slerp|frank.*|merge[dr]?|stack.*|upscal.*|expan.*|ext|depth|"
+    r"2of4|prun.*|minitron|reap|puzzle|.*moe|[0-9]+x|x[0-9]+|slerp|frank.*|merge[dr]?|stack.*|upscal.*|expan.*|ext|depth|"
     r"width|layers?|half|hybrid|.*mamba.*|.*diffusion.*|sparse|sculpt|lite|tiny|mini|small|large|medium|nano|micro|air|"
     r"flash|pro|max|plus|turbo|loop.*|recurrent|linear|sala|[0-9]+l|ream|svd|va|[sml]|a[0-9]+"
 )
