@@ -14,6 +14,7 @@ from service.performance.tables import Factors
 ANY = "*"
 SPREAD = "-spread"  # experts dealt out whole to ranks that attend together; where nobody measured it, as split ones
 BESIDE = "roofline beside kernels"  # the basis of judged runs that measured kernels answer
+MOST_ERROR = 4.0  # beyond this nothing is known but an order of magnitude
 SOURCE = "fitted on published serving runs; service/performance/data/calibration.yaml"
 # Cards share a name with data centre GPUs, and neither tensor cores nor memory: NVIDIA's tuning guides for
 # compute capability 8.6 and 12.0.

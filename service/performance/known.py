@@ -9,7 +9,7 @@ from service.engine.inputs import Gpu
 from service.engine.kept import Kept
 from service.engine.time.steps import Deployed
 from service.performance.between import between, neighbours, note_of
-from service.performance.fitted import SPREAD, Row, efficiencies_for, generation_of, row_for
+from service.performance.fitted import MOST_ERROR, SPREAD, Row, efficiencies_for, generation_of, row_for
 from service.performance.formats import before, compared, in_proportion
 from service.performance.kernel_tables import KernelTables, NotMeasuredError
 from service.performance.kernels import kernels_of, measured_step_tables
@@ -104,7 +104,7 @@ def _less_sure(row: Row) -> Row:
     """Return a row's constants, with the errors of times that are carried over on top of its own."""
 
     def less_sure(fraction: float) -> float:
-        return round((1 + fraction) * (1 + CARRIED_ERROR) - 1, 3)
+        return min(round((1 + fraction) * (1 + CARRIED_ERROR) - 1, 3), MOST_ERROR)
 
     pace = row.pace_error_fraction
     errors = {
@@ -238,9 +238,9 @@ def kernel_class(key: Deployed) -> str:
     architecture = key.model.architecture
     has_experts = architecture.has_experts
     recurrent = [mixer for mixer in architecture.mixers if mixer.is_recurrent]
-    carried = "-delta" if any(mixer.chunks_states for mixer in recurrent) else "-recurrent" if recurrent else ""
+    states = "-delta" if any(mixer.chunks_states for mixer in recurrent) else "-recurrent" if recurrent else ""
     scheme = key.checkpoint.quantization.scheme
     # Blocks of fp8 have kernels of their own; where they were not measured, others stand in, and are as far off.
     stored = "bf16" if scheme == "none" else scheme if scheme == "fp8-block" else scheme.split("-")[0]
     dealt = SPREAD if has_experts and key.layout.expert_parallel and key.layout.data_parallel_size == 1 else ""
-    return f"{'experts' if has_experts else 'dense'}{carried}-{stored}{dealt}"
+    return f"{'experts' if has_experts else 'dense'}{states}-{stored}{dealt}"

@@ -10,6 +10,7 @@ from service.catalog.snapshot import Snapshot
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.inputs import Gpu, Layout
 from service.engine.time.steps import Deployed
+from service.performance.fitted import MOST_ERROR
 from service.performance.kernels import measured_step_tables
 from service.performance.known import estimated_step_tables
 from service.performance.siblings import CARRIED_ERROR, carried_over, measured_gpus, sibling_of
@@ -114,6 +115,15 @@ def test_what_is_carried_says_from_where_and_is_less_sure(catalog: Snapshot) -> 
     assert (here.basis.name, here.basis.is_measured) == ("roofline", False)
     assert "times of h100-sxm-80gb" in here.basis.note
     assert here.basis.expected_error_fraction > there.basis.expected_error_fraction
+
+
+@pytest.mark.parametrize("model", ["qwen3-next-80b-a3b", "nemotron-3-super-120b-a12b", "gpt-oss-120b"])
+def test_no_error_is_told_beyond_the_most_that_is_told(catalog: Snapshot, model: str) -> None:
+    timing = shared_timers().timer(deployed(catalog, model, "h100-nvl", 2))
+
+    assert timing is not None
+    assert timing.basis.expected_error_fraction <= MOST_ERROR
+    assert timing.basis.pace_error_fraction <= MOST_ERROR
 
 
 def test_a_gpu_of_a_callers_own_has_a_sibling_too(catalog: Snapshot) -> None:

@@ -28,15 +28,13 @@ from service.calibration.logs.rows import rows_at_hand, without_copies
 from service.calibration.serving import Measured, Run, resolve_run
 from service.catalog.engine_rules import rules_versions
 from service.catalog.snapshot import Snapshot
-from service.performance.fitted import BESIDE, SPREAD
+from service.performance.fitted import BESIDE, MOST_ERROR, SPREAD
 from service.performance.known import MEASURED, ROOFLINE
 from service.performance.tables import Factors
 
 SERVING: Final = "serving.jsonl"
 FILES: Final = (SERVING, "serving_2.jsonl")
 SIGNIFICANT_DIGITS: Final = 4
-# Beyond this nothing is known but an order of magnitude.
-MOST_ERROR: Final = 4.0
 PROCESSES: Final = 2
 ROUNDS: Final = 2
 Result = TypeVar("Result")
