@@ -8,6 +8,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.engine.inputs import Gpu
+from service.performance.links import published_pcie
 from service.performance.roofline import Efficiencies
 from service.performance.tables import Factors
 
@@ -85,6 +86,7 @@ class EfficienciesEntry(_Entry):
     interconnect_fraction: Annotated[float, Field(gt=0, le=1)]
     layer_latency_s: Amount
     all_reduce_latency_s: Amount
+    is_over_pcie: bool = False  # both, as its GPUs have no fabric, and messages go another library's way
     samples: int
     median_error_fraction: Amount
 
@@ -146,6 +148,7 @@ def efficiencies_for(gpu: Gpu) -> Efficiencies:
         interconnect_fraction=row.interconnect_fraction,
         layer_latency_s=row.layer_latency_s,
         all_reduce_latency_s=row.all_reduce_latency_s,
+        pcie=None if row.is_over_pcie else published_pcie(),
         experts_spread=True,
     )
 

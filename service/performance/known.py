@@ -9,14 +9,15 @@ from service.engine.inputs import Gpu
 from service.engine.kept import Kept
 from service.engine.time.steps import Deployed
 from service.performance.between import between, neighbours, note_of
-from service.performance.fitted import MOST_ERROR, SPREAD, Row, efficiencies_for, generation_of, row_for
+from service.performance.estimated import estimated_step_tables, kernels_over_sound_link, note_of_link, workload
+from service.performance.fitted import MOST_ERROR, SPREAD, Row, generation_of, row_for
 from service.performance.formats import before, compared, in_proportion
 from service.performance.kernel_tables import KernelTables, NotMeasuredError
-from service.performance.kernels import kernels_of, measured_step_tables
+from service.performance.kernels import kernels_of
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.siblings import CARRIED, CARRIED_ERROR, carried_over, sibling_of
 from service.performance.tables import StepTables
-from service.performance.workload import Workload, of_whole, workload_of
+from service.performance.workload import of_whole
 
 MEASURED: Final = "measured-kernels"
 ROOFLINE: Final = "roofline"
@@ -117,7 +118,7 @@ def _less_sure(row: Row) -> Row:
 def _own(key: Deployed, known: Knowledge) -> Times:
     """Return what is known of the very format."""
     try:
-        measured = measured_step_tables(key, known.tables)
+        measured = kernels_over_sound_link(key, known.tables)
         return _times(key, measured, MEASURED, _stand_in(key, measured))
     except NotMeasuredError as refusal:
         return _between(key, known.tables) or known.estimated(key, str(refusal))
@@ -129,7 +130,7 @@ def _between(key: Deployed, tables: KernelTables) -> Times | None:
     if pair is None or key.gpu.measured_as is None:
         return None
     try:
-        fewer, more = ((layout, measured_step_tables(replace(key, layout=layout), tables)) for layout in pair)
+        fewer, more = ((layout, kernels_over_sound_link(replace(key, layout=layout), tables)) for layout in pair)
         measured = between(key, fewer, more)
     except NotMeasuredError:
         return None
@@ -211,21 +212,13 @@ def _stand_in(key: Deployed, measured: StepTables) -> str:
     """Return which kernels stand in for the engine's, or for a format's on a GPU; nothing where they were measured."""
     kernels, own = kernels_of(key), key.rules.engine
     engine = "" if kernels.engine == own else f"the kernels that {own} runs here were measured with {kernels.engine}"
-    if not measured.place:
-        return engine
-    named = ", ".join(f"{name} {mode}" for name, mode in kernels.modes[measured.place].items())
-    unmeasured = f"{key.checkpoint.quantization.scheme} was not measured on {key.gpu.id}; kernels of {named} stand in"
-    return "; ".join(filter(None, (engine, unmeasured)))
-
-
-def estimated_step_tables(key: Deployed) -> StepTables:
-    """Return step times from data sheets and the efficiency of kernels, before any factor."""
-    return roofline_tables(workload(key), key.gpu, key.layout, efficiencies_for(key.gpu))
-
-
-def workload(key: Deployed) -> Workload:
-    """Return what one rank of a deployment reads and computes."""
-    return workload_of(key.model.architecture, key.checkpoint.quantization, key.gpu, key.layout, key.kv_cache_dtype)
+    unmeasured = ""
+    if measured.place:
+        named = ", ".join(f"{name} {mode}" for name, mode in kernels.modes[measured.place].items())
+        unmeasured = (
+            f"{key.checkpoint.quantization.scheme} was not measured on {key.gpu.id}; kernels of {named} stand in"
+        )
+    return "; ".join(filter(None, (engine, note_of_link(key), unmeasured)))
 
 
 def kernel_class(key: Deployed) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from service.engine.formats.elements import HALF_BYTES
 from service.engine.inputs import Gpu, Layout
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
+from service.performance.links import Pcie, joined_by_pcie, slowest_link
 from service.performance.tables import Floats, StepTables, as_row, as_rows
 from service.performance.workload import Experts, Workload, peak_at
 
@@ -29,6 +30,7 @@ class Efficiencies:
     interconnect_fraction: float
     layer_latency_s: float  # launches and synchronisation of one layer
     all_reduce_latency_s: float  # of the smallest message
+    pcie: Pcie | None  # what is reached where PCIe alone joins ranks; None: as much as of a fabric
     experts_spread: bool  # tokens choose experts evenly; else they all choose the same
 
 
@@ -39,6 +41,7 @@ FLOOR: Final = Efficiencies(
     interconnect_fraction=1.0,
     layer_latency_s=0.0,
     all_reduce_latency_s=0.0,
+    pcie=None,
     experts_spread=False,
 )
 
@@ -48,7 +51,7 @@ def roofline_tables(workload: Workload, gpu: Gpu, layout: Layout, efficiencies: 
 
         matrices  = sum max(bytes / (bandwidth x e_b), flop / (peak x e_c))
         attention = max(cache bytes / (bandwidth x e_b), flop / (peak x e_a))
-        all-reduce = 2 x layers x (latency + 2 (tp - 1) / tp x tokens x hidden x 2 / (interconnect x e_i))
+        all-reduce = 2 x layers x (latency + 2 (tp - 1) / tp x tokens x hidden x 2 / (interconnect x e_i)); see `links`
 
     Databricks, "LLM Inference Performance Engineering: Best Practices": a model of 7B in 16 bits whose token takes 14
     ms moves 1 TB/s, half of the 2 TB/s of an A100, which takes 7 ms:
@@ -110,14 +113,12 @@ def _all_reduce_s(workload: Workload, gpu: Gpu, layout: Layout, reached: Efficie
     if ranks == 1:
         return np.zeros_like(tokens)
     sent = tokens * (2 * (ranks - 1) / ranks * workload.hidden_size * HALF_BYTES)
-    rate = gpu.scale_up_bytes_per_s if ranks <= gpu.scale_up_domain_gpus else _slowest_link(gpu, ranks)
-    once = reached.all_reduce_latency_s + sent / (rate * reached.interconnect_fraction)
+    rate = slowest_link(gpu, ranks)
+    if reached.pcie is not None and joined_by_pcie(gpu, ranks):
+        once = reached.pcie.seconds(sent, rate, ranks)
+    else:
+        once = reached.all_reduce_latency_s + sent / (rate * reached.interconnect_fraction)
     return ALL_REDUCES_PER_LAYER * workload.num_layers * once
-
-
-def _slowest_link(gpu: Gpu, ranks: int) -> float:
-    """Return the rate between ranks that no fast fabric joins: PCIe within a node, the network beyond it."""
-    return gpu.scale_up_bytes_per_s if ranks <= gpu.gpus_per_node else gpu.scale_out_bytes_per_s
 
 
 def _decode_attention_s(

@@ -16,8 +16,8 @@ from service.engine.formats.quantization import UNQUANTIZED, Quantization, parse
 from service.engine.inputs import EngineName, Gpu, Layout, WeightFormat
 from service.engine.time.records import CONTEXTS, REQUESTS, TOKENS
 from service.engine.time.steps import Deployed, StepTimer
+from service.performance.estimated import estimated_step_tables
 from service.performance.fitted import row_for
-from service.performance.known import estimated_step_tables
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.tables import StepTables
 from service.performance.timers import KernelTimers

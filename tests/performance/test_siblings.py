@@ -10,9 +10,9 @@ from service.catalog.snapshot import Snapshot
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.inputs import Gpu, Layout
 from service.engine.time.steps import Deployed
+from service.performance.estimated import estimated_step_tables
 from service.performance.fitted import MOST_ERROR
 from service.performance.kernels import measured_step_tables
-from service.performance.known import estimated_step_tables
 from service.performance.siblings import CARRIED_ERROR, carried_over, measured_gpus, sibling_of
 from service.performance.tables import Floats
 from tests.conftest import shared_tables, shared_timers

@@ -11,7 +11,7 @@ from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.inputs import Layout
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.engine.time.steps import Deployed
-from service.performance.known import workload
+from service.performance.estimated import workload
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.timers import KernelTimers
 from tests.conftest import shared_timers

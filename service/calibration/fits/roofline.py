@@ -27,10 +27,11 @@ from service.engine import (
     deployed,
     plan_replica,
 )
+from service.performance.estimated import workload
 from service.performance.fitted import generation_of
 from service.performance.kernel_tables import NotMeasuredError
 from service.performance.kernels import measured_step_tables
-from service.performance.known import workload
+from service.performance.links import published_pcie, sound_ranks
 from service.performance.roofline import Efficiencies, roofline_tables
 from service.performance.tables import StepTables
 from service.performance.workload import Workload
@@ -78,6 +79,8 @@ def fit_roofline(catalog: Snapshot) -> list[dict[str, Any]]:
 def _samples(catalog: Snapshot) -> Iterator[Kernels]:
     gpus = [gpu for gpu in catalog.gpus.values() if gpu.measured_as]
     for gpu, model_id, engine, weight_format, ranks in product(gpus, MODELS, ENGINES, FORMATS, RANKS):
+        if ranks > (sound_ranks(gpu) or ranks):
+            continue
         layout = Layout(tensor_parallel_size=ranks)
         sample = _measured(catalog, gpu, model_id, layout, rules_for(engine), weight_format)
         if sample is not None:
@@ -106,7 +109,7 @@ def _row(generation: str, samples: Sequence[Kernels]) -> dict[str, Any]:
     measured = [_logs(sample.tables) for sample in chosen]
 
     def residuals(point: NDArray[np.float64]) -> NDArray[np.float64]:
-        efficiencies = _efficiencies(point * scales)
+        efficiencies = _efficiencies(point * scales, chosen[0].gpu.vendor)
         return np.concatenate(
             [
                 _weighted(_logs(roofline_tables(sample.workload, sample.gpu, sample.layout, efficiencies)) - logs)
@@ -130,8 +133,10 @@ def _row(generation: str, samples: Sequence[Kernels]) -> dict[str, Any]:
     return {"gpu_architecture": generation, **values, "samples": len(chosen), "median_error_fraction": round(error, 3)}
 
 
-def _efficiencies(values: NDArray[np.float64]) -> Efficiencies:
-    return Efficiencies(**dict(zip(BOUNDS, values.tolist(), strict=True)), experts_spread=True)
+def _efficiencies(values: NDArray[np.float64], vendor: str) -> Efficiencies:
+    """Return efficiencies; what others than NVIDIA's GPUs reach over PCIe is fitted as if it were a fabric."""
+    pcie = published_pcie() if vendor == "nvidia" else None
+    return Efficiencies(**dict(zip(BOUNDS, values.tolist(), strict=True)), pcie=pcie, experts_spread=True)
 
 
 def _logs(tables: StepTables) -> NDArray[np.float64]:

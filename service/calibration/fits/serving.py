@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from service.calibration.logs.engines import LOGS
 from service.calibration.serving import Measured, Run, measured_pairs
 from service.engine import Basis, Deployed, Timing, deployed
+from service.performance.estimated import estimated_step_tables, kernels_over_sound_link, workload
 from service.performance.fitted import generation_of
 from service.performance.kernel_tables import NotMeasuredError
-from service.performance.kernels import measured_step_tables as kernels_of
-from service.performance.known import ROOFLINE, estimated_step_tables, kernel_class, workload
+from service.performance.known import ROOFLINE, kernel_class
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.siblings import carried_over, sibling_of
 from service.performance.tables import Factors, StepTables, calibrated
@@ -161,9 +161,9 @@ def _measured_or_carried(key: Deployed) -> StepTables:
     """
     sibling = sibling_of(key.gpu)
     if sibling is None:
-        return kernels_of(key)
+        return kernels_over_sound_link(key)
     there = replace(key, gpu=sibling)
-    return carried_over(kernels_of(there), estimated_step_tables(key), estimated_step_tables(there))
+    return carried_over(kernels_over_sound_link(there), estimated_step_tables(key), estimated_step_tables(there))
 
 
 def teaches(case: Case) -> bool:

@@ -1,0 +1,57 @@
+"""Step times from data sheets, at the efficiency of kernels; measured ones of more ranks, where their link was slow."""
+
+from dataclasses import replace
+from typing import Final
+
+from service.engine.time.steps import Deployed
+from service.performance.fitted import efficiencies_for
+from service.performance.kernel_tables import KernelTables
+from service.performance.kernels import measured_step_tables
+from service.performance.links import sound_ranks
+from service.performance.roofline import roofline_tables
+from service.performance.siblings import carried_over
+from service.performance.tables import StepTables
+from service.performance.workload import Workload, workload_of
+
+SLOW_LINK: Final = (
+    "{ranks} ranks of {gpu} were measured over a slow link; times of {sound}, as the roofline of the one is to that of "
+    "the other"
+)
+
+
+def estimated_step_tables(key: Deployed) -> StepTables:
+    """Return step times from data sheets and the efficiency of kernels, before any factor."""
+    return roofline_tables(workload(key), key.gpu, key.layout, efficiencies_for(key.gpu))
+
+
+def workload(key: Deployed) -> Workload:
+    """Return what one rank of a deployment reads and computes."""
+    return workload_of(key.model.architecture, key.checkpoint.quantization, key.gpu, key.layout, key.kv_cache_dtype)
+
+
+def over_sound_link(key: Deployed) -> Deployed:
+    """Return a deployment, or the same over as many ranks as were measured over a link as fast as its kind."""
+    ranks = sound_ranks(key.gpu)
+    if ranks is None or key.layout.tensor_parallel_size <= ranks:
+        return key
+    return replace(key, layout=replace(key.layout, tensor_parallel_size=ranks))
+
+
+def kernels_over_sound_link(key: Deployed, tables: KernelTables | None = None) -> StepTables:
+    """Return the times of measured kernels; over a slow link, those of fewer ranks in proportion of their rooflines.
+
+    Raises:
+        NotMeasuredError: neither were measured.
+    """
+    there = over_sound_link(key)
+    measured = measured_step_tables(there, tables)
+    if there is key:
+        return measured
+    return carried_over(measured, estimated_step_tables(key), estimated_step_tables(there))
+
+
+def note_of_link(key: Deployed) -> str:
+    """Return what is said of such times; nothing of others."""
+    there = over_sound_link(key).layout.tensor_parallel_size
+    ranks = key.layout.tensor_parallel_size
+    return "" if there == ranks else SLOW_LINK.format(ranks=ranks, gpu=key.gpu.id, sound=there)
