@@ -15,6 +15,7 @@ import yaml
 from service.calibration.fits.judged import (
     Judged,
     by_class,
+    cold_errors,
     coverage,
     expected_error,
     fit,
@@ -162,10 +163,10 @@ def _rows(basis: str, outcomes: Sequence[Judged], today: date) -> list[dict[str,
     rows += _stand_ins(rows)
     for engine in sorted({key[1] for key in factors}):
         key, own = (basis, engine, ANY, ANY, ANY), [outcome for outcome in outcomes if outcome.key[1] == engine]
-        rows.append(_row(key, typical(factors, engine), 0, (), _errors_of_others(own), today))
+        rows.append(_row(key, typical(factors, engine), 0, (), cold_errors(own), today))
     rows.sort(key=_specific_first)
     everything = (basis, ANY, ANY, ANY, ANY)
-    return [*rows, _row(everything, overall(factors), 0, (), _errors_of_others(outcomes), today)]
+    return [*rows, _row(everything, overall(factors), 0, (), cold_errors(outcomes), today)]
 
 
 def _stand_ins(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -206,14 +207,6 @@ def _specific_first(row: Mapping[str, Any]) -> list[bool]:
 def _errors_of(outcome: Judged) -> tuple[float, float]:
     """Return how far latencies, and pace alone, may be off; what nobody judged may be off by anything."""
     return expected_error(outcome.unseen) or MOST_ERROR, pace_error(outcome.unseen) or MOST_ERROR
-
-
-def _errors_of_others(outcomes: Sequence[Judged]) -> tuple[float, float]:
-    """Return both errors of a class that nobody measured: larger than those of four classes in five."""
-    judged_ones = [outcome for outcome in outcomes if outcome.unseen]
-    latencies, paces = zip(*(_errors_of(outcome) for outcome in judged_ones), strict=True)
-    place = min(int(0.8 * len(judged_ones)), len(judged_ones) - 1)
-    return sorted(latencies)[place], sorted(paces)[place]
 
 
 def _row(

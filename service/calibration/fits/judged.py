@@ -20,7 +20,7 @@ from service.calibration.serving import Measured
 from service.performance.tables import Factors
 
 LATENCIES: Final = ("ttft", "tpot", "e2e")
-FOLD_EVALUATIONS: Final = 6
+FOLD_EVALUATIONS: Final = 10
 FOLD_RUNS: Final = 24
 JUDGED_RUNS: Final = 80
 COVERED_FRACTION: Final = 0.8  # of paces, as `engine/time/confidence.py` takes them
@@ -37,6 +37,7 @@ class Judged:
     runs: int  # that the fit may look at
     sources: tuple[str, ...]
     unseen: tuple[Measured, ...]
+    cold: tuple[Measured, ...]  # its runs under the constants of other classes alone, as one that nobody measured
     unfit: tuple[Measured, ...]  # of runs that teach nothing of an engine: told, and no part of any expected error
     is_by_source: bool  # left out by source, not by group
 
@@ -63,6 +64,7 @@ def judged(key: Key, cases: Sequence[Case], like: Factors, factors: Factors) -> 
         runs=len(own),
         sources=tuple(sorted({case.run.log.source for case in own})),
         unseen=tuple(unseen),
+        cold=tuple(_errors(own, like)),
         unfit=tuple(_errors(others, factors)),
         is_by_source=is_by_source,
     )
@@ -99,6 +101,22 @@ def _folds(cases: Sequence[Case]) -> tuple[list[list[Case]], bool]:
 def _errors(cases: Sequence[Case], factors: Factors) -> list[Measured]:
     chosen = sampled(cases, JUDGED_RUNS)
     return [pair for pair in errors_of(chosen, {case.key: factors for case in chosen}) if is_central(pair)]
+
+
+def cold_errors(outcomes: Sequence[Judged]) -> tuple[float, float]:
+    """Return how far latencies, and pace alone, are off of a class that nobody measured.
+
+    Each class was predicted by the constants of others. Of the errors that its figures stay within, those that two
+    classes in three are within: of one more class, about four figures in five are.
+    """
+    cold = [each.cold for each in outcomes if each.cold]
+    latencies = [expected_error(pairs) or 0.0 for pairs in cold]
+    paces = [pace_error(pairs) or 0.0 for pairs in cold]
+    return _two_in_three(latencies), _two_in_three(paces)
+
+
+def _two_in_three(errors: Sequence[float]) -> float:
+    return sorted(errors)[2 * len(errors) // 3]
 
 
 def times_off(pair: Measured) -> float:

@@ -53,9 +53,9 @@ EASE: Final[Mapping[str, float]] = {
 }
 # name: scale of one step of the search, lowest, highest
 BOUNDS: Final[Mapping[str, tuple[float, float, float]]] = {
-    "decode_factor": (1.0, 0.4, 1.8),  # kernels were measured once, and engines choose others since
-    "small_prefill_factor": (1.0, 0.5, 3.0),
-    "large_prefill_factor": (1.0, 0.5, 4.0),
+    "decode_factor": (1.0, 0.5, 1.8),  # kernels were measured once, and engines choose others since
+    "small_prefill_factor": (1.0, 0.6, 2.0),
+    "large_prefill_factor": (1.0, 0.6, 2.0),
     "step_overhead_s": (0.003, 0.0, 0.01),
     "sequence_overhead_s": (0.00005, 0.0, 0.0002),
     # A step outside whole-step graphs launches some 15 kernels a layer at 5 us each: 6 ms for 80 layers.
@@ -72,6 +72,8 @@ RUNS_OF_DOUBT: Final = 2  # that a class's speed is like the engine's others' co
 ROBUST_ERROR: Final = 0.1
 # A user notices a slow answer most by its pace: errors of TPOT count twice.
 TPOT_WEIGHT: Final = 2.0
+# How firmly constants are held to their centre where runs are many; the fewer there are, the firmer.
+HELD: Final = 0.5
 MOST_RUNS: Final = 32  # of a class that a fit looks at
 MOST_RATIO: Final = 10.0  # a queue that grows without end is no more wrong than this
 SEARCH_STEP: Final = 0.02
@@ -204,6 +206,17 @@ def errors_of(cases: Sequence[Case], factors: Mapping[Key, Factors]) -> list[Mea
     return pairs
 
 
+def _away(factors: Factors, centre: Factors, name: str) -> float:
+    """Return how far a constant is from its centre, in units of its ease; factors by their logarithm."""
+    one, other = getattr(factors, name), getattr(centre, name)
+    return float(np.log(one / other) if name in SCALES else one - other) / EASE[name]
+
+
+def _robust(errors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what has the square 2 e^2 (sqrt(1 + (error / e)^2) - 1), of which large errors are no more than linear."""
+    return ROBUST_ERROR * np.sqrt(2.0 * (np.sqrt(1.0 + (errors / ROBUST_ERROR) ** 2) - 1.0))
+
+
 def _residual(pair: Measured) -> float:
     ratio = min(max(pair.predicted / pair.measured, 1 / MOST_RATIO), MOST_RATIO)
     return (TPOT_WEIGHT if pair.quantity == "tpot" else 1.0) * float(np.log(ratio))
@@ -219,8 +232,10 @@ def fitted(
 ) -> Factors:
     """Return the factors under which predictions come closest.
 
-    Minimises the sum of rho(log(predicted / measured)) with rho quadratic up to about 10 %, and of the distance
-    from a centre, so that no constant takes what another should have, and few runs move little.
+        sum of rho(log(predicted / measured)) + sum of (distance from the centre / ease)^2
+
+    rho is quadratic up to about 10 % and linear beyond, as single runs may be odd; the distance is quadratic however
+    far, so that no constant takes what another should have, and few runs move little.
     """
     from scipy.optimize import least_squares  # noqa: PLC0415 - 40 MB that no server needs
 
@@ -230,6 +245,7 @@ def fitted(
     high = np.array([BOUNDS[name][2] for name in names]) / scales
     begin = np.array([getattr(start, name) for name in names]) / scales
     timed = {case.run.log.case for case in cases if not case.run.is_throughput}
+    firmness = HELD * max(MOST_RUNS / len(cases), 1.0) ** 0.5
 
     def factors_at(point: NDArray[np.float64]) -> Factors:
         return replace(start, **dict(zip(names, (point * scales).tolist(), strict=True)))
@@ -237,15 +253,14 @@ def fitted(
     def residuals(point: NDArray[np.float64]) -> NDArray[np.float64]:
         factors = factors_at(point)
         pairs = errors_of(cases, {case.key: factors for case in cases})
-        held = [ROBUST_ERROR * (getattr(factors, name) - getattr(centre, name)) / EASE[name] for name in names]
-        return np.array([*(_residual(pair) for pair in pairs if _teaches(pair, timed)), *held])
+        errors = np.array([_residual(pair) for pair in pairs if _teaches(pair, timed)])
+        held = [firmness * ROBUST_ERROR * _away(factors, centre, name) for name in names]
+        return np.concatenate([_robust(errors), held])
 
     optimum = least_squares(
         residuals,
         np.clip(begin, low + 1e-3, high - 1e-3),
         bounds=(low, high),
-        loss="soft_l1",
-        f_scale=ROBUST_ERROR,
         diff_step=SEARCH_STEP,
         max_nfev=evaluations,
     )
