@@ -7,15 +7,22 @@ Sources:
 from dataclasses import replace
 from typing import Final
 
+from service.engine.config_reader import ConfigReader
 from service.engine.families.parts.attention import full_only
-from service.engine.families.parts.biases import inputs_only
+from service.engine.families.parts.biases import Biases
 from service.engine.families.parts.family import Family
+
+
+def _where_stated(reader: ConfigReader, _stated: Biases) -> Biases:
+    """Return biases of queries, keys and values where `use_qkv_bias` says so."""
+    return reader.flag("use_qkv_bias"), False
+
 
 _STABLELM: Final = Family(
     classes=("StableLmForCausalLM", "OrionForCausalLM"),
     attention=full_only,
     has_norm_biases=True,
-    biases=inputs_only("use_qkv_bias"),
+    biases=_where_stated,
 )
 FAMILIES: Final = (
     _STABLELM,
