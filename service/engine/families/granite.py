@@ -1,13 +1,15 @@
-"""Granite 3 and 4, and Bamba, whose state-space layers Granite's hybrids took over.
+"""Granite 3 and 4, alone and behind a tower, and Bamba, whose state-space layers Granite's hybrids took over.
 
 Sources:
-    vLLM 0.33 `model_executor/models/`: granite.py, granitemoe.py, granitemoeshared.py, granitemoehybrid.py.
+    vLLM 0.33 `model_executor/models/`: granite.py, granitemoe.py, granitemoeshared.py, granitemoehybrid.py,
+    granite4_vision.py with blip2.py (`Blip2QFormerModel`).
 """
 
+import re
 from dataclasses import replace
 from typing import Final
 
-from service.engine.config_reader import ConfigReader
+from service.engine.config_reader import ConfigReader, is_list, unknown_kind
 from service.engine.families.parts.attention import (
     Mixers,
     alone,
@@ -21,8 +23,14 @@ from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.recurrent import by_kind
+from service.engine.families.parts.siglip import siglip_tower
 from service.engine.families.parts.sizes import hidden_size, num_hidden_layers
-from service.engine.layers import Mamba2
+from service.engine.families.parts.towers import divided, perceptron, vision_part, with_whole
+from service.engine.families.parts.wrappers import always
+from service.engine.layers import Encoder, Mamba2
+
+READER_COLUMNS: Final = 3072  # of a reader's network
+READER_OFFSETS: Final = 4  # at which windows are read once more
 
 
 def _shared_width(reader: ConfigReader, stated: int) -> int:
@@ -70,6 +78,29 @@ def _bamba(reader: ConfigReader) -> Mixers:
     return _hybrid(ConfigReader({**reader.values(), "layer_types": list(kinds)}))
 
 
+def _tower(vision: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return SigLIP without its last norm, and the learnt end of a line."""
+    return with_whole(siglip_tower(vision, has_last_norm=False), text.positive("hidden_size"))
+
+
+def _with_readers(outer: ConfigReader, text: ConfigReader) -> Encoder | None:
+    """Return the tower with a reader of windows for each deep stack and for each of four offsets, whole on every rank.
+
+    reader = 2 attentions + network + norms + (queries + positions) x w + projection
+    """
+    tower = divided(_tower)(outer, text)
+    stacks, rate = outer.raw("deepstack_layer_map"), re.fullmatch(r"(\d{1,3})/(\d{1,3})", outer.text("downsample_rate"))
+    if rate is None:
+        raise unknown_kind("downsample_rate", outer.raw("downsample_rate"), "a fraction such as 4/8")
+    width, out = vision_part(outer).positive("hidden_size"), text.positive("hidden_size")
+    attention, norm = 4 * (width * width + width), 2 * width
+    network = sum(perceptron(width, READER_COLUMNS, width))
+    learnt = sum(int(side) ** 2 for side in rate.groups()) * width
+    reader = 2 * (attention + norm) + network + norm + 2 * norm + learnt + (width + 1) * out
+    count = READER_OFFSETS + (len(stacks) if is_list(stacks) else 0)
+    return tower if tower is None else with_whole(tower, count * reader)
+
+
 _SHARED: Final = FeedForward(dense=Dense(width=_shared_width), experts=Experts(shared=_shared))
 
 FAMILIES: Final = (
@@ -83,6 +114,9 @@ FAMILIES: Final = (
         model_types=("granitemoehybrid",),
         attention=_hybrid,
         feed_forward=_SHARED,
+    ),
+    Family(
+        classes=("Granite4VisionForConditionalGeneration",), wraps=always("GraniteForCausalLM"), tower=_with_readers
     ),
     Family(classes=("BambaForCausalLM",), attention=_bamba, last_vllm="0.23"),
 )
