@@ -51,7 +51,7 @@ def test_another_model_is_refused_with_the_nearest_first(name: str, nearest: str
 
 
 @pytest.mark.parametrize(
-    "name", ["baichuan-inc/Baichuan2-13B-Chat", "allenai/Molmo2-8B", "hpcai-tech/grok-1", "lmms-lab/Florence-2-base"]
+    "name", ["adept/persimmon-8b-chat", "allenai/Molmo-7B-D-0924", "xverse/XVERSE-7B-Chat", "lmms-lab/Florence-2-base"]
 )
 def test_a_family_without_an_entry_has_no_neighbour(name: str) -> None:
     with pytest.raises(NotInCatalogError) as refusal:
@@ -143,7 +143,7 @@ def test_a_point_that_was_left_out_stands_between_two_figures_of_a_version(name:
         "Alibaba-NLP/gme-Qwen2-VL-2B-Instruct",  # embeds
         "MAGAer13/mplug-owl2-llama2-7b",  # sees
         "google/gemma-4-E2B-it-qat-mobile-ct",  # in another format than the name of one
-        "Qwen/Qwen-72B-Chat",  # QWenLMHeadModel, which vLLM 0.33 does not name
+        "Qwen/Qwen-VL-Chat",  # QwenVLForConditionalGeneration, which vLLM 0.33 does not name
         "qwen2.5-vy-7b-instruct",  # vl, misspelt
     ],
 )
