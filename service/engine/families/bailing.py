@@ -120,7 +120,6 @@ _FEED_FORWARD: Final = FeedForward(experts=Experts(router_dtype_name="router_dty
 
 _THIRD: Final = Family(
     classes=("BailingMoeV3ForCausalLM",),
-    model_types=("bailing_hybrid",),
     attention=_delta,
     feed_forward=FeedForward(
         experts=Experts(
@@ -139,9 +138,7 @@ FAMILIES: Final = (
     ),
     Family(classes=("BailingMoeV2_5ForCausalLM",), attention=_lightning, feed_forward=_FEED_FORWARD),
     _THIRD,
-    replace(
-        _THIRD, classes=("BailingMoeV3VLForConditionalGeneration",), model_types=(), tower=divided(_tower, supplied={})
-    ),
+    replace(_THIRD, classes=("BailingMoeV3VLForConditionalGeneration",), tower=divided(_tower, supplied={})),
     Family(
         classes=("SarvamMoEForCausalLM",),
         attention=full_only,

@@ -4,12 +4,12 @@ Sources:
     vLLM 0.33 `model_executor/models/nemotron_h.py`, `nemotron_h_mtp.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from service.engine.config_reader import MAX_LAYERS, ConfigReader, unknown_kind
-from service.engine.families.parts.attention import Mixers, alone, base_attention
+from service.engine.config_reader import MAX_LAYERS, ConfigReader, is_list, is_mapping, unknown_kind
+from service.engine.families.parts.attention import Mixers, alone, base_attention, check_length
 from service.engine.families.parts.dense import Dense
 from service.engine.families.parts.experts import COUNT_NAMES, Experts
 from service.engine.families.parts.family import Family
@@ -142,14 +142,51 @@ def _last_of(architecture: Architecture, kind: str) -> DecoderLayer:
     raise unknown_kind("mtp_hybrid_override_pattern", kind, "* (attention) and E (experts)")
 
 
+def _blocks(reader: ConfigReader) -> tuple[Mapping[str, object], ...]:
+    """Return what `block_configs` states of each layer on its own, in which its kind stands too (Puzzle)."""
+    blocks = reader.raw("block_configs")
+    stated = tuple(block for block in blocks if is_mapping(block)) if is_list(blocks) else ()
+    kinds = _kinds(reader)
+    check_length("block_configs", len(stated), len(kinds), "what differs from the model, for every layer")
+    return stated[: len(kinds)]
+
+
+def _feed_forwards_of_their_own(reader: ConfigReader, _num_layers: int) -> tuple[Mlp, ...]:
+    """Return the same, with experts that differ from layer to layer."""
+    kinds, blocks = _kinds(reader), _blocks(reader)
+    if "mlp" in kinds:
+        raise unknown_kind("layers_block_type", "mlp", "mamba, attention, moe")
+    for kind, block in zip(kinds, blocks, strict=True):
+        if NAMES.get(str(block.get("block_type")), block.get("block_type")) != kind:
+            raise unknown_kind("block_configs", block.get("block_type"), f"{kind}, as in layers_block_type")
+        if kind != "moe" and set(block) - {"block_type"}:
+            raise unknown_kind("block_configs", sorted(set(block) - {"block_type"}), f"block_type alone for {kind}")
+    return tuple(
+        _own_experts(reader, block) if kind == "moe" else NoMlp() for kind, block in zip(kinds, blocks, strict=True)
+    )
+
+
+def _own_experts(reader: ConfigReader, block: Mapping[str, object]) -> Mlp:
+    own = reader.restated(block)
+    return EXPERTS.read(own, own.positive(*COUNT_NAMES), is_gated=False)
+
+
+_HYBRID: Final = Family(
+    classes=("NemotronHForCausalLM",),
+    rotary=no_tables,
+    model_types=("nemotron_h",),
+    attention=_attention,
+    feed_forward=_feed_forward,
+    norms_per_layer=1,
+    draft=Draft(build=_modules),
+)
 FAMILIES: Final = (
-    Family(
-        classes=("NemotronHForCausalLM",),
-        rotary=no_tables,
-        model_types=("nemotron_h",),
-        attention=_attention,
-        feed_forward=_feed_forward,
-        norms_per_layer=1,
-        draft=Draft(build=_modules),
+    _HYBRID,
+    replace(
+        _HYBRID,
+        classes=("NemotronHPuzzleForCausalLM",),
+        model_types=("nemotron_h_puzzle",),
+        feed_forward=_feed_forwards_of_their_own,
+        draft=None,  # of modules with experts of their own no published config is known
     ),
 )
