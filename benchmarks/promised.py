@@ -138,6 +138,7 @@ LIFE: Final = (
     api("writers of one entry do not contradict themselves", "writes", "simultaneous_writers_of_one_gpu_do_not_contradict_themselves"),
     api("a write that names the entry it saw overwrites no other", "conditions", "an_entry_is_written_by_who_saw_it"),
     api("of racing writers who saw the same entry one wins", "conditions", "of_racing_writers_who_saw_the_same_one_wins"),
+    api("every write of an entry is kept with who made it, and what stood there", "conditions", "who_wrote_an_entry_is_kept_with_what_stood_there"),
     catalog("migrations run beside the version before", "migrations", "the_version_before_goes_on_writing_beside_this_one"),
     catalog("migrations run up, down and up again", "migrations", "up_down_and_up_again"),
     benchmark("a minute of kills of three processes on one PostgreSQL: no wrong, torn or mixed answer, no lost write [kills, writes]", "soak", "soak.json:kills:kills", "soak.json:kills:writes"),
