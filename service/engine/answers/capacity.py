@@ -1,12 +1,13 @@
 """`capacity`: this model on these GPUs; how much load?"""
 
-from service.engine.answers.advice import looser_limits, missing_memory
+from service.engine.answers.advice import looser_limits, missing_memory, unlimited_waits
 from service.engine.answers.assumptions import capacity_assumptions
-from service.engine.answers.described import described
+from service.engine.answers.described import Described, described
 from service.engine.answers.results import Capacity, CapacityRow, CurvePoint
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.figures import Rates, figures
 from service.engine.fleet.given_gpus import at_context, largest, longest_context, resolve_capacity, smallest_that_holds
+from service.engine.fleet.lengths import has_lengths
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.demand import Arrivals, Users
@@ -33,8 +34,10 @@ def capacity(question: CapacityQuestion) -> Capacity:
     plan, replica, replicas = deployment.plan, deployment.replica, deployment.replicas
     told = figures(deployment, deployment.carries(Users), _rates(deployment))
     shared = described(question, deployment, told)
+    waits = unlimited_waits(question.limits, told.latency) if has_lengths(question) else ()
+    warned: Described = {**shared, "warnings": (*shared["warnings"], *waits)}
     return Capacity(
-        **shared,
+        **warned,
         max_concurrent_requests=replicas * told.of_one.max_concurrent_requests,
         requests_per_s=told.rates.of_all if told.rates else None,
         kv_read_s_per_token=_kv_read_s(replica, plan),

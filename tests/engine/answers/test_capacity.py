@@ -37,6 +37,16 @@ def test_latency_is_told_beyond_what_is_carried(asked: Asked) -> None:
     assert answer.max_concurrent_requests < 1_000
 
 
+def test_waits_that_nobody_limits_are_told_of_requests_of_stated_lengths(asked: Asked) -> None:
+    # The most requests at once in a full cache: steps of few tokens leave it the memory, and read prompts in many.
+    question = capacity_of(asked("gpt-oss-120b", load=users(None, 4_000, 500)), 1)
+    told = [capacity(each) for each in (question, replace(question, limits=Limits(ttft_s=5.0, tpot_s=0.1)))]
+
+    assert told[0].latency is not None
+    assert told[0].latency.ttft_s.p95 > 5
+    assert [any("no limit on latency was stated" in each for each in it.warnings) for it in told] == [True, False]
+
+
 def test_limits_that_nobody_keeps_say_what_one_request_takes(asked: Asked) -> None:
     answer = capacity(capacity_of(asked(limits=Limits(ttft_s=1e-4)), 1))
 
