@@ -14,8 +14,8 @@ from service.engine.families.parts.attention import (
     Mixers,
     alone,
     base_attention,
+    by_layer_types,
     not_stated,
-    windowed,
     windowed_as_stated,
 )
 from service.engine.families.parts.dense import Dense
@@ -43,7 +43,17 @@ def _shared(reader: ConfigReader, _size: int, _stated: int) -> int:
 
 
 def _with_sinks(reader: ConfigReader) -> Mixers:
-    return alone(windowed(reader, replace(base_attention(reader), has_sinks=True)))
+    """Return windows of 128 tokens with sinks, and full attention in every fourth layer from the first, unless stated.
+
+    Source: transformers 5.20 `models/granite_swa/configuration_granite_swa.py`, as vLLM 0.33 loads it.
+    """
+    kinds = reader.strings("layer_types") or tuple(
+        "sliding_attention" if index % 4 else "full_attention" for index in range(num_hidden_layers(reader))
+    )
+    if reader.states("sliding_window") and not reader.own("sliding_window"):
+        kinds = ("full_attention",) * num_hidden_layers(reader)
+    window = reader.positive("sliding_window", default=128)
+    return alone(by_layer_types(reader, replace(base_attention(reader), has_sinks=True), kinds, window))
 
 
 def _hybrid(reader: ConfigReader) -> Mixers:
