@@ -7,7 +7,7 @@ Sources:
 from dataclasses import replace
 from typing import Final
 
-from service.engine.config_reader import ConfigReader
+from service.engine.config_reader import ConfigReader, is_list
 from service.engine.families.parts.attention import Mixers, base_attention
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
@@ -18,7 +18,26 @@ from service.engine.families.parts.patch_mergers import stacked_merging
 from service.engine.families.parts.profiling import Item
 from service.engine.families.parts.recurrent import delta_net, in_groups_of_four
 from service.engine.families.parts.towers import divided
-from service.engine.layers import Architecture, DraftHead
+from service.engine.layers import Architecture, DraftHead, GatedDeltaNet
+
+# Outermost classes whose config's `mamba_ssm_dtype` the engine follows; any other keeps states in its model's dtype.
+# Source: vLLM 0.33 `model_executor/models/config.py` (`MODELS_CONFIG_MAP`, `Qwen3_5ForConditionalGenerationConfig`).
+_STATING: Final = frozenset(
+    [
+        "Qwen3_5ForCausalLM",
+        "Qwen3_5ForConditionalGeneration",
+        "Qwen3_5MoeForCausalLM",
+        "Qwen3_5MoeForConditionalGeneration",
+    ]
+)
+
+
+def _states(reader: ConfigReader) -> GatedDeltaNet:
+    """Return the gated delta net, whose states have the stated dtype where the outermost class reads it."""
+    net, outermost = delta_net(reader), reader.outer("architectures") or reader.own("architectures")
+    if is_list(outermost) and not _STATING.intersection(map(str, outermost)):
+        return replace(net, state_dtype="auto")
+    return net
 
 
 def _attention(reader: ConfigReader) -> Mixers:
@@ -27,7 +46,7 @@ def _attention(reader: ConfigReader) -> Mixers:
         base_attention(reader),
         has_output_gate=reader.flag("attn_output_gate", default=True),
     )
-    return in_groups_of_four(reader, delta_net(reader), attention)
+    return in_groups_of_four(reader, _states(reader), attention)
 
 
 def _modules(_reader: ConfigReader, architecture: Architecture, modules: int) -> DraftHead:
