@@ -42,8 +42,8 @@ def _tower(vision: ConfigReader, _text: ConfigReader) -> Encoder:
     )
 
 
-def _ocr(outer: ConfigReader, _text: ConfigReader) -> Encoder:
-    """Return the gated tower with biases and head norms, and its gated merger."""
+def _ocr(outer: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return the gated tower with biases and head norms, and its gated merger, as wide as the text's networks."""
     vision = vision_part(outer)
     hidden, out = vision.positive("hidden_size"), vision.positive("out_hidden_size")
     inner, depth, heads = vision.positive("intermediate_size"), vision.positive("depth"), tower_heads(vision)
@@ -51,7 +51,7 @@ def _ocr(outer: ConfigReader, _text: ConfigReader) -> Encoder:
     split, whole = blocks(hidden, inner, is_gated=True, has_biases=has_biases)
     layers = depth * (whole + 2 * hidden + 2 * (hidden // heads))
     return Encoder(
-        split_parameters=depth * split + out * out + 3 * out * inner,
+        split_parameters=depth * split + out * out + 3 * out * text.positive("intermediate_size"),
         whole_parameters=layers + _around(vision) + hidden + 2 * out,
         num_heads=heads,
     )
