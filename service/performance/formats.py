@@ -7,6 +7,7 @@ where nobody measured the format's kernels; and whoever measured them, at each k
     time(format) >= time(other)   where the roofline of the format is no lower than that of the other
     time(format) <= time(other)   where it is lower
 
+A format that nobody measured moves with the one that its times are in proportion to, where that one is put in order.
 What a host does between kernels is the same work in every format.
 
 Source:
@@ -20,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.fleet.checkpoints import STANDARD_CHECKPOINTS, own_checkpoint
@@ -117,6 +118,32 @@ def in_order(own: Rated, other: Rated) -> Rated:
             attention=replace(beside.attention, values=as_row(rising(attention))),
         ),
     )
+
+
+def moved(own: Rated, known: Rated, ordered: Rated) -> Rated:
+    """Return the times of a format in proportion to another, as many times as long as that one became in order.
+
+    Args:
+        own: times of the format under its factors.
+        known: the same of the other.
+        ordered: of the other, in order beside those that are better known.
+    """
+    was, now, steps = known.steps, ordered.steps, own.steps
+    decode = _as_many_times(np.array(steps.decode.values), was.decode.values, now.decode.values)
+    tokens = _as_many_times(np.array(steps.tokens.values), was.tokens.values, now.tokens.values)
+    return replace(
+        own,
+        steps=replace(
+            steps,
+            decode=replace(steps.decode, values=as_rows(rising_rows(decode))),
+            tokens=replace(steps.tokens, values=as_row(rising(tokens))),
+        ),
+    )
+
+
+def _as_many_times(values: Floats, was: ArrayLike, now: ArrayLike) -> Floats:
+    before = np.array(was, dtype=np.float64)
+    return values * np.divide(now, before, out=np.ones_like(before), where=before > 0)
 
 
 def _raised(values: Floats, lowest: Floats) -> Floats:

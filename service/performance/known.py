@@ -38,6 +38,7 @@ class Times:
     basis: str
     note: str
     is_carried: bool = False  # from another GPU of the generation
+    is_in_proportion: bool = False  # to times of the published format, whose constants these have too
 
     @property
     def knowledge(self) -> float:
@@ -176,6 +177,7 @@ def _nearest(key: Deployed, knowledge: Knowledge) -> Times:
         row=_as_unsure(known.row, own.row),
         basis=ROOFLINE,
         note="; ".join(filter(None, (own.note, note))),
+        is_in_proportion=True,
     )
 
 

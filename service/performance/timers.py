@@ -1,15 +1,17 @@
 """Step timers for any model, GPU and layout: measured kernels, else the roofline, each built once."""
 
+from dataclasses import replace
 from typing import Final
 
 from service.engine.engines.measured_here import MEASURED_HERE, Deployment, MeasuredSteps, steps_of
+from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.inputs import Gpu
 from service.engine.kept import Kept
 from service.engine.time.results import Basis
 from service.engine.time.simulations import Simulations
 from service.engine.time.steps import Deployed, Timing
 from service.performance.fitted import SOURCE, factors_of
-from service.performance.formats import Rated, in_order
+from service.performance.formats import Rated, in_order, moved
 from service.performance.kernel_tables import KernelTables, in_process
 from service.performance.known import MEASURED, ROOFLINE, Knowledge, Times, better_known
 from service.performance.tables import Factors, TabledSteps, calibrated
@@ -76,12 +78,20 @@ class Formats:
         """
 
         def ordered() -> Rated:
-            steps = _calibrated(times, here, self.known)
+            steps = self._in_proportion(times, here)
             for other in better_known(times, self.known):
                 steps = in_order(steps, self.ordered(other, here))
             return steps
 
         return self._rated.get_or((times.key.key, here), ordered)
+
+    def _in_proportion(self, times: Times, here: MeasuredSteps | None) -> Rated:
+        """Return step times under their factors, moved with those of the published format where they rest on these."""
+        own = _calibrated(times, here, self.known)
+        if not times.is_in_proportion:
+            return own
+        published = self.known.nearest(replace(times.key, checkpoint=own_checkpoint(times.key.model)))
+        return moved(own, _calibrated(published, here, self.known), self.ordered(published, here))
 
 
 def build_timer(key: Deployed, formats: Formats) -> Timing:
