@@ -1,7 +1,8 @@
 """dots.llm1, and dots.ocr in front of Qwen 2.
 
 Sources:
-    vLLM 0.33 `model_executor/models/dots_ocr.py`.
+    vLLM 0.33 `model_executor/models/dots_ocr.py`; dots.llm1 has had no file of its own since 0.24, and runs through the
+    engine's generic backend, `model_executor/models/transformers`.
 """
 
 from typing import Final
@@ -40,7 +41,6 @@ FAMILIES: Final = (
     Family(
         classes=("Dots1ForCausalLM",),
         attention=full_only,
-        last_vllm="0.23",
         feed_forward=FeedForward(experts=Experts(sparsity=first_dense)),
     ),
     Family(classes=("DotsOCRForCausalLM",), wraps=always("Qwen2ForCausalLM"), tower=_tower),
