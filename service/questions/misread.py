@@ -10,6 +10,7 @@ from service.questions.parts.part import CONTRADICTION
 from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, RefusalError
 
 THOSE_ABOVE: Final = "one of the names above"
+OF_A_QUESTION: Final = "input_tokens"  # every question takes it, and no list of entries
 SOURCES: Final = frozenset({"body", "query", "path", "header"})  # of a request; the first part of a location
 
 
@@ -57,7 +58,7 @@ def unknown_field(field: str, known: Sequence[str], every: str) -> Fault:
     right = right_name(field, frozenset(known))
     if right is not None:
         return Fault(field, "unknown field", f"did you mean {right}?")
-    elsewhere = taken_elsewhere(field)
+    elsewhere = taken_elsewhere(field) if OF_A_QUESTION in known else None
     if elsewhere is not None:
         return Fault(field, "unknown field", f"did you mean {elsewhere}?")
     close = close_names(field, known)

@@ -21,6 +21,7 @@ FORMULA = re.compile(r"\S\s=\s.*(\sx\s|/|\+|\^|min\(|max\(|ceil|floor|sqrt)|^\s+
 # Formulas for which nobody printed a figure, or whose figure stands with the part that was published.
 UNPUBLISHED = {
     "_kv_read_s": "a slope of our own step times",
+    "_with_readers": "the hub prints totals of whole models, to which they belong",
     "size": "its count of replicas is shown at Demand.replicas, its memory at plan_replica",
     "profiled": "no log prints what a tower's layer holds",
     "workspace_elements": "no log prints it: it is inside the peak shown at activation_bytes",
