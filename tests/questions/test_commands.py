@@ -96,11 +96,11 @@ def test_a_pool_that_the_ledgers_error_may_leave_empty_is_no_deployment(sources:
 
 def test_a_class_that_the_version_no_longer_has_is_refused(sources: Sources) -> None:
     with pytest.raises(EngineError) as refused:
-        sized(sources, "dots.llm1.inst", "h100")
+        sized(sources, "baichuan-7b", "h100")
     assert refused.value.accepted == "0.23, or older"
 
     asked = SizeQuery(
-        model="dots.llm1.inst", gpu="h100", concurrent_requests=8, input_tokens=800, output_tokens=200,
+        model="baichuan-7b", gpu="h100", concurrent_requests=8, input_tokens=800, output_tokens=200,
         engine_version="0.23",
     )  # fmt: skip
     assert asked.answer(sources).result.feasible

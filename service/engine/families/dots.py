@@ -12,6 +12,7 @@ from service.engine.families.parts.attention import full_only
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
+from service.engine.families.parts.norms import on_heads
 from service.engine.families.parts.sparsity import first_dense
 from service.engine.families.parts.towers import blocks, perceptron, tower_heads, vision_part
 from service.engine.families.parts.wrappers import always
@@ -41,6 +42,7 @@ FAMILIES: Final = (
     Family(
         classes=("Dots1ForCausalLM",),
         attention=full_only,
+        head_norms=on_heads,
         feed_forward=FeedForward(experts=Experts(sparsity=first_dense)),
     ),
     Family(classes=("DotsOCRForCausalLM",), wraps=always("Qwen2ForCausalLM"), tower=_tower),
