@@ -16,10 +16,11 @@ from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.latent import latent, latent_attention
 from service.engine.families.parts.mtp import Draft, like_the_last
+from service.engine.families.parts.recurrent import lightning
 from service.engine.families.parts.sizes import hidden_size, num_hidden_layers
 from service.engine.families.parts.sparsity import first_dense
 from service.engine.families.parts.towers import blocks, divided, perceptron, tower_heads
-from service.engine.layers import Architecture, DraftHead, Encoder, GatedDeltaNet, Heads, KimiDeltaAttention
+from service.engine.layers import Architecture, DraftHead, Encoder, Heads, KimiDeltaAttention
 
 
 def _lightning(reader: ConfigReader) -> Mixers:
@@ -28,16 +29,9 @@ def _lightning(reader: ConfigReader) -> Mixers:
     head_dim = reader.positive("head_dim", default=max(hidden_size(reader) // heads, 1))
     if reader.flag("use_bias") or reader.flag("use_qkv_bias"):
         raise unknown_kind("use_qkv_bias", True, "false: lightning attention is sized without biases")
-    linear = GatedDeltaNet(
-        num_key_heads=heads,
-        num_value_heads=heads,
-        key_head_dim=head_dim,
-        value_head_dim=head_dim,
-        conv_kernel_size=1,
-        state_dtype="auto",
-        has_fixed_decay=True,
+    linear = replace(
+        lightning(heads, head_dim),
         has_head_norms=reader.flag("use_qk_norm"),
-        exports_states=False,
         num_norm_groups=reader.positive("group_norm_size", default=1),
     )
     every = reader.positive("layer_group_size", default=1)

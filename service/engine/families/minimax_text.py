@@ -12,8 +12,8 @@ from service.engine.families.parts.attention import Mixers, alone, base_attentio
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
+from service.engine.families.parts.recurrent import lightning
 from service.engine.families.parts.sizes import num_hidden_layers
-from service.engine.layers import GatedDeltaNet
 
 KINDS: Final = {0: "linear_attention", 1: "full_attention"}
 
@@ -21,17 +21,7 @@ KINDS: Final = {0: "linear_attention", 1: "full_attention"}
 def _attention(reader: ConfigReader) -> Mixers:
     """Return each layer's mixer, by `layer_types` or the numbers of `attn_type_list`."""
     full = base_attention(reader)
-    heads, head_dim = full.num_attention_heads, full.head_dim
-    linear = GatedDeltaNet(
-        num_key_heads=heads,
-        num_value_heads=heads,
-        key_head_dim=head_dim,
-        value_head_dim=head_dim,
-        conv_kernel_size=1,
-        state_dtype="auto",
-        has_fixed_decay=True,
-        exports_states=False,
-    )
+    linear = lightning(full.num_attention_heads, full.head_dim)
     return alone(full if kind == KINDS[1] else linear for kind in _kinds(reader))
 
 

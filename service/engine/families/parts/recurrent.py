@@ -42,6 +42,24 @@ def delta_net(reader: ConfigReader) -> GatedDeltaNet:
     )
 
 
+def lightning(num_heads: int, head_dim: int) -> GatedDeltaNet:
+    """Return lightning attention: a state of head_dim x head_dim for each head, which fades at a fixed rate.
+
+    Source:
+        vLLM 0.33 `model_executor/models/bailing_moe_linear.py`, 0.23 `model_executor/layers/mamba/linear_attn.py`.
+    """
+    return GatedDeltaNet(
+        num_key_heads=num_heads,
+        num_value_heads=num_heads,
+        key_head_dim=head_dim,
+        value_head_dim=head_dim,
+        conv_kernel_size=1,
+        state_dtype="auto",
+        has_fixed_decay=True,
+        exports_states=False,
+    )
+
+
 def in_groups_of_four(reader: ConfigReader, linear: GatedDeltaNet, attention: Attention) -> Mixers:
     """Return attention in every fourth layer, unless the config says otherwise."""
     interval = reader.positive("full_attention_interval", default=4)
