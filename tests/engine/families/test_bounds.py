@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -111,12 +111,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("config", "field"), REFUSED.values(), ids=REFUSED)
 def test_what_no_model_has_is_refused_by_name_and_at_once(config: dict[str, Any], field: str) -> None:
-    start = perf_counter()
+    start = thread_time()
 
     with pytest.raises(EngineError) as refusal:
         parse_architecture(config)
 
-    assert perf_counter() - start < SLOWEST_S
+    assert thread_time() - start < SLOWEST_S
     assert refusal.value.field == f"model_config.{field}"
     assert len(refusal.value.detail) < 300
 
@@ -153,9 +153,9 @@ SLOWEST: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("config", SLOWEST.values(), ids=SLOWEST)
 def test_the_deepest_config_is_read_at_once(config: dict[str, Any]) -> None:
     def seconds(read: Callable[[dict[str, Any]], object]) -> float:
-        start = perf_counter()
+        start = thread_time()
         read(config)
-        return perf_counter() - start
+        return thread_time() - start
 
     assert len(parse_architecture(config).layers) == MAX_LAYERS
     assert min(seconds(parse_architecture) for _ in range(3)) < SLOWEST_S

@@ -1,6 +1,6 @@
 """Patterns over module names: what they match, and that none of them can be made to run away."""
 
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -75,12 +75,12 @@ def test_patterns_hold_side_by_side() -> None:
 
 @pytest.mark.parametrize("patterns", UNUSABLE.values(), ids=UNUSABLE)
 def test_a_pattern_that_cannot_run_within_bounds_is_refused(patterns: list[str]) -> None:
-    start = perf_counter()
+    start = thread_time()
 
     with pytest.raises(UnsupportedModelError) as refusal:
         parse_quantization(fp8(*patterns))
 
-    assert perf_counter() - start < 0.3
+    assert thread_time() - start < 0.3
     assert refusal.value.field == "model_config.quantization_config.ignored_layers"
     assert len(refusal.value.detail) < 300
 
@@ -90,11 +90,11 @@ def test_a_pattern_that_cannot_run_within_bounds_is_refused(patterns: list[str])
 )
 def test_what_explodes_by_backtracking_is_matched_in_linear_time(pattern: str) -> None:
     quantization = parse_quantization(fp8(pattern))
-    start = perf_counter()
+    start = thread_time()
 
     assert not any(quantization.keeps(f"model.layers.{layer}.mlp.gate_up_proj") for layer in range(100))
 
-    assert perf_counter() - start < 1
+    assert thread_time() - start < 1
 
 
 @pytest.mark.parametrize("block", [[0], [-1, 5], [128, 0], [128, -128]])
