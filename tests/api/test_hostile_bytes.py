@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import httpx2
 import pytest
@@ -12,6 +13,8 @@ from service.api.seldom import OF_STRANGERS, Seldom
 from tests.api.hostile_bytes import ASKED, BYTES, COMPOSED
 from tests.api.served import Served, served
 from tests.conftest import API_KEY
+
+Answer = TypeVar("Answer")
 
 MOST_S = 0.25  # of the processor, here shared with who asks
 
@@ -25,7 +28,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-def timed[Answer](ask: Callable[[], Answer]) -> tuple[Answer, float]:
+def timed(ask: Callable[[], Answer]) -> tuple[Answer, float]:
     """An answer, and the processor time of it: the least of three where the first was slow, as others share it."""
     times_s: list[float] = []
     while True:
