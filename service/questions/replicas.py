@@ -4,15 +4,11 @@ from collections.abc import Sequence
 
 from service.engine.answers.replicas import replicas
 from service.engine.answers.results import Replicas
-from service.engine.fleet.questions import SizeQuestion
 from service.questions.answers import Answer, Row, flat
-from service.questions.asked import Asked, Question
+from service.questions.asked import Question
 from service.questions.lines import checkpoint_lines, checkpoint_of, layout_of, price_of, start_lines
-from service.questions.parts.deployment import InLayout, WithSettings
-from service.questions.parts.gpu import OnGpu
-from service.questions.parts.load import SomeLoad, WithConfidence, WithHeadroom, WithinLimits
-from service.questions.parts.model import NamedModel, PastedModel
-from service.questions.parts.prices import Priced
+from service.questions.one_gpu import OfOneGpu
+from service.questions.parts.model import PastedModel
 from service.questions.sources import Sources
 
 
@@ -41,39 +37,13 @@ class ReplicasAnswer(Answer[Replicas]):
         ]
 
 
-class ReplicasQuery(
-    Asked, Priced, WithSettings, InLayout, WithConfidence, WithHeadroom, WithinLimits, SomeLoad, OnGpu, NamedModel
-):
+class ReplicasQuery(OfOneGpu):
     """Pods of one shape: how many of them carry the load?"""
 
     def answer(self, sources: Sources) -> ReplicasAnswer:
         """Return the pods that carry the load, and the load that one of them carries."""
-        return ReplicasAnswer(replicas(self.looked_up(sources)), sources.catalog.revision)
-
-    def looked_up(self, sources: Sources) -> SizeQuestion:
-        """Return the engine's question.
-
-        Raises:
-            RefusalError: the catalog lacks what was named.
-            EngineError: the model, or the engine's version, has no rules.
-        """
-        gpu, model = self.gpu_facts(sources), self.model_facts(sources)
-        prices = self.prices(sources, (gpu.id,), rented=self.rented(sources))
-        return SizeQuestion(
-            model=model,
-            gpu=gpu,
-            load=self.load_of(self.input_tokens, self.output_tokens, self.speculative_acceptance_fraction),
-            limits=self.limits(),
-            layout=self.layout_wish(),
-            headroom=self.headroom(),
-            settings=self.settings_wish(),
-            rules=self.rules_of(sources, model),
-            flags=self.flags(),
-            offers=prices.offers,
-            left_out_offers=prices.left_out,
-            timers=self.slowed(sources.timers),
-            confidence=self.confidence,
-        )
+        question = self.sized(sources, self.slowed(sources.timers))
+        return ReplicasAnswer(replicas(question), sources.catalog.revision)
 
 
 class ReplicasBody(PastedModel, ReplicasQuery):

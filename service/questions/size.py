@@ -15,15 +15,12 @@ from service.engine.fleet.questions import SizeQuestion
 from service.questions.alike import Looked
 from service.questions.alternatives import leaner_models, other_gpus, smaller_models
 from service.questions.answers import Answer, Row, flat
-from service.questions.asked import Asked, Question
+from service.questions.asked import Question
 from service.questions.examples import LLAMA_CONFIG, MEMORY_PER_GPU
 from service.questions.lines import best_lever, checkpoint_of, confident_columns, deployment_lines, shape_of
-from service.questions.parts.deployment import InLayout, WithSettings
-from service.questions.parts.gpu import OnGpu
-from service.questions.parts.load import SomeLoad, WithConfidence, WithHeadroom, WithinLimits
-from service.questions.parts.model import NamedModel, PastedModel
+from service.questions.one_gpu import OfOneGpu
+from service.questions.parts.model import PastedModel
 from service.questions.parts.part import contradiction
-from service.questions.parts.prices import Priced
 from service.questions.refusals import RefusalError
 from service.questions.sources import Sources
 
@@ -57,9 +54,7 @@ class SizeAnswer(Answer[Sizing]):
         return [*deployment_lines(self.result, shape)]
 
 
-class SizeQuery(
-    Asked, Priced, WithSettings, InLayout, WithConfidence, WithHeadroom, WithinLimits, SomeLoad, OnGpu, NamedModel
-):
+class SizeQuery(OfOneGpu):
     """This model, this load, this GPU type: how many?"""
 
     disaggregated: bool = Field(
@@ -174,24 +169,8 @@ class SizeQuery(
             RefusalError: the catalog lacks what was named.
             EngineError: the model, or the engine's version, has no rules.
         """
-        gpu, model = self.gpu_facts(sources), self.model_facts(sources)
-        prices = self.prices(sources, (gpu.id,), rented=self.rented(sources))
-        return SizeQuestion(
-            model=model,
-            gpu=gpu,
-            load=self.load_of(self.input_tokens, self.output_tokens, self.speculative_acceptance_fraction),
-            limits=self.limits(),
-            layout=self.layout_wish(),
-            headroom=self.headroom(),
-            settings=self.settings_wish(),
-            rules=self.rules_of(sources, model),
-            flags=self.flags(),
-            offers=prices.offers,
-            left_out_offers=prices.left_out,
-            timers=None if self.latency == "none" else sources.timers,
-            disaggregated=self.disaggregated,
-            confidence=self.confidence,
-        )
+        timers = None if self.latency == "none" else sources.timers
+        return replace(self.sized(sources, timers), disaggregated=self.disaggregated)
 
 
 class SizeBody(PastedModel, SizeQuery):

@@ -88,23 +88,29 @@ FREE: Final = Budget()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SizeQuestion:
-    """This model, this load, this GPU type: how many?"""
+class AnyQuestion:
+    """What every question holds."""
 
     model: ModelFacts
-    gpu: Gpu
     load: Load
     limits: Limits
     layout: StatedLayout
-    headroom: Headroom
     settings: StatedSettings
     rules: EngineRules
     flags: frozenset[str] = frozenset()  # of the engine's version; empty where nobody knows
     offers: tuple[Offer, ...] = ()  # in question
     left_out_offers: tuple[Offer, ...] = ()  # that the caller did not ask for: they tell why there is no price
     timers: StepTimers | None = None  # None: memory alone
-    disaggregated: bool = False  # prefill and decode on GPUs of their own
     confidence: float | None = None  # with which limits are kept; None: times are medians
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeQuestion(AnyQuestion):
+    """This model, this load, this GPU type: how many?"""
+
+    gpu: Gpu
+    headroom: Headroom
+    disaggregated: bool = False  # prefill and decode on GPUs of their own
     stays_in_server: bool = False  # no replica is spread over several servers
     budget: Budget = FREE
 
@@ -117,41 +123,21 @@ class SizeQuestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CapacityQuestion:
-    """This model on these GPUs: how much load?"""
+class CapacityQuestion(AnyQuestion):
+    """This model on these GPUs: how much load? Latency at its concurrency or rate, even beyond saturation."""
 
-    model: ModelFacts
     gpu: Gpu
     gpu_count: int
-    load: Load  # latency at its concurrency or rate, even beyond saturation; its lengths are those below
-    input_tokens: int | None  # both None: requests of the longest context served
+    input_tokens: int | None  # as in the load; both None: requests of the longest context served
     output_tokens: int | None
-    limits: Limits
-    layout: StatedLayout
-    settings: StatedSettings
-    rules: EngineRules
-    flags: frozenset[str] = frozenset()  # of the engine's version; empty where nobody knows
-    offers: tuple[Offer, ...] = ()  # in question
-    left_out_offers: tuple[Offer, ...] = ()  # that the caller did not ask for: they tell why there is no price
-    timers: StepTimers | None = None  # None: memory alone
-    confidence: float | None = None  # with which its times hold; None: they are medians
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecommendQuestion:
+class RecommendQuestion(AnyQuestion):
     """This model, this load: which GPU, layout and precision?"""
 
-    model: ModelFacts
     gpus: tuple[Gpu, ...]  # after allow and deny lists
-    load: Load
-    limits: Limits
     headroom: Headroom
-    settings: StatedSettings
-    layout: StatedLayout
-    rules: EngineRules
-    offers: tuple[Offer, ...]  # in question
-    flags: frozenset[str] = frozenset()  # of the engine's version; empty where nobody knows
-    left_out_offers: tuple[Offer, ...] = ()  # that the caller did not ask for: they tell why there is no price
     weight_formats: tuple[WeightFormat, ...] = ()  # empty: the model's own checkpoint formats
     kv_cache_dtypes: tuple[KvCacheDtype, ...] = ()  # empty: auto
     is_shortlist: bool = False  # no GPUs are named: those of data centres, as they are run there
@@ -163,5 +149,3 @@ class RecommendQuestion:
     service_class: ServiceClass = "interactive"
     is_floor_assumed: bool = False  # the limits are those of the service class
     limit: int = 10
-    timers: StepTimers | None = None  # None: memory alone
-    confidence: float | None = None  # with which its times hold; None: they are medians
