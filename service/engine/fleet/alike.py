@@ -48,7 +48,7 @@ def found_alike(question: SizeQuestion, way: Hashable, than: Merit, search: Sear
         search: what looks.
         aim: what is looked for, at today's prices.
     """
-    others = _Others(question, way)
+    others = _Others(question, way, aim)
     between = others.between(than)
     if between is None:
         return _noting(question, lambda _: others.ended(noted(question, search(aim), aim), aim, than))
@@ -59,7 +59,7 @@ def found_alike(question: SizeQuestion, way: Hashable, than: Merit, search: Sear
 
 def searched_alike(question: SizeQuestion, way: Hashable, search: Search, aim: Aim) -> Deployments:
     """Return what a search finds, which looks for nothing better than others found; take note as `found_alike` does."""
-    others = _Others(question, way)
+    others = _Others(question, way, aim)
     low = others.low()
 
     def searched(alike: Alike) -> Deployments:
@@ -85,12 +85,12 @@ def _noting(question: SizeQuestion, search: Callable[[Alike], Deployments]) -> D
 
 
 class _Others:
-    """What searches of the same question came to, of other users and lengths."""
+    """What searches of the same question for the same aim came to, of other users and lengths."""
 
-    def __init__(self, question: SizeQuestion, way: Hashable) -> None:
+    def __init__(self, question: SizeQuestion, way: Hashable, aim: Aim) -> None:
         bare = replace(question.load, concurrent_requests=None, input_tokens=0, output_tokens=0)
         self._question = question
-        self._key = (way, replace(question, load=bare))
+        self._key = (way, aim.objective, replace(question, load=bare))
         self._kept = question.model.derived.by("alike", MOST_KEPT)
         self._ended = cast("tuple[_Ended, ...]", self._kept.get(self._key) or ())
         self._lengths = lengths_of(question, question.load)

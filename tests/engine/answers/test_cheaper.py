@@ -33,3 +33,14 @@ def test_what_costs_less_is_told_and_holds_when_it_is_stated(client: TestClient)
 
 def test_nothing_is_cheaper_than_the_fewest_gpus_at_a_price_of_ones_own(client: TestClient) -> None:
     assert not told(answer(client, "size", **FIVE, usd_per_gpu_hour=1.0))
+
+
+def test_what_was_found_for_one_aim_is_not_told_of_another(client: TestClient) -> None:
+    """Three pairs of L4 cost less than the five that are fewest: a search for GPUs says nothing of prices."""
+    dear = answer(client, "size", model="gpt-oss-20b", gpu="l4", latency="none", **load(1_000, 2_000, 500))
+    [match] = told(dear)
+    stated = answer(
+        client, "size", model="gpt-oss-20b", gpu="l4", latency="none", **load(1_000, 2_000, 500), **pinned(match[2])
+    )
+    assert stated["gpus"] == int(match[1]) > dear["gpus"]
+    assert stated["cost"]["usd_per_hour"] < dear["cost"]["usd_per_hour"]
