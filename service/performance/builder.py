@@ -12,8 +12,6 @@ from contextlib import suppress
 from threading import Lock, Timer
 from typing import IO, Any, Final
 
-import yaml
-
 from service.engine.inputs import Layout
 from service.performance.measured import KernelLibrary
 from service.performance.stored import Kernels, Refusal, as_message, from_message
@@ -94,7 +92,6 @@ class Builder:
 
 def main() -> None:
     """Answer questions, one a line, until there are no more."""
-    vars(yaml).update(SafeLoader=yaml.CSafeLoader)  # the library reads its own settings anew for each table
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what the library prints is no answer
     answer_all(sys.stdin, answers)

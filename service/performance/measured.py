@@ -84,15 +84,11 @@ class KernelLibrary:
     def _tried(
         self, config: Mapping[str, Any], kernels: Kernels, layout: Layout, modes: Mapping[str, str]
     ) -> StepTables | Refusal:
-        # The library prints which tables it falls back to, at every load.
-        logging.getLogger("aiconfigurator_core").setLevel(logging.CRITICAL)
-        from aiconfigurator_core.sdk.engine import EngineHandle  # noqa: PLC0415 - 0.2 s that start-up need not wait for
-
         experts = layout.tensor_parallel_size * layout.data_parallel_size
         try:
             with tempfile.TemporaryDirectory() as folder:
                 Path(folder, "config.json").write_text(json.dumps(config), encoding="utf-8")
-                handle = EngineHandle.compile(
+                handle = _engine_handle().compile(
                     folder,
                     kernels.system,
                     engine_named(kernels.engine).kernel_library,
@@ -113,6 +109,18 @@ class KernelLibrary:
         """Keep the tables of a system in memory, in place of those not asked for the longest."""
         self._held[system, engine] = self._held.get((system, engine), handle)
         give_back_freed()
+
+
+@lru_cache(maxsize=1)
+def _engine_handle() -> Any:
+    """Return the library's engine, loaded the first time: 0.2 s that start-up need not wait for."""
+    # It reads ten files of its own settings anew for each table, which plain Python takes longer for than the table.
+    vars(yaml).update(SafeLoader=yaml.CSafeLoader)
+    # It prints which tables it falls back to, at every load.
+    logging.getLogger("aiconfigurator_core").setLevel(logging.CRITICAL)
+    from aiconfigurator_core.sdk.engine import EngineHandle  # noqa: PLC0415
+
+    return EngineHandle
 
 
 @lru_cache(maxsize=1)
