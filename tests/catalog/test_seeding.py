@@ -7,7 +7,7 @@ from sqlalchemy import Engine, text
 from sqlmodel import col, delete
 from typer.testing import CliRunner
 
-from service.catalog.database import make_engine, migrate, reading, writing
+from service.catalog.database import make_engine, reading, writing
 from service.catalog.entries import GpuEntry
 from service.catalog.reading import read_catalog
 from service.catalog.seed import Seeded, content_hash, seed_catalog
@@ -16,6 +16,7 @@ from service.catalog.store import current_version, delete_gpu, put_gpu, put_offe
 from service.catalog.tables import SeededRow
 from service.cli import app
 from tests.catalog.samples import gpu
+from tests.conftest import seeded_sqlite
 
 
 def seed(engine: Engine, *, force: bool = False) -> Seeded:
@@ -28,19 +29,9 @@ def gpus_of(engine: Engine) -> dict[str, GpuEntry]:
         return {it.id: it for it in read_catalog(session).entries.gpus}
 
 
-@pytest.fixture(scope="module")
-def seeded_file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A seeded SQLite, to copy."""
-    path = tmp_path_factory.mktemp("seeded") / "catalog.sqlite3"
-    engine = make_engine(f"sqlite:///{path}")
-    migrate(engine)
-    seed(engine)
-    return path.read_bytes()
-
-
 @pytest.fixture
-def seeded(seeded_file: bytes, tmp_path: Path) -> Engine:
-    (tmp_path / "catalog.sqlite3").write_bytes(seeded_file)
+def seeded(tmp_path: Path) -> Engine:
+    (tmp_path / "catalog.sqlite3").write_bytes(seeded_sqlite())
     return make_engine(f"sqlite:///{tmp_path}/catalog.sqlite3")
 
 

@@ -6,17 +6,17 @@ import shlex
 import pytest
 
 from service.catalog.engine_flags import flags_of
-from service.catalog.keeper import seeded_snapshot
 from service.engine.answers.results import Sizing
 from service.engine.arithmetic import GIB
 from service.engine.errors import EngineError
 from service.engine.inputs import EngineName
 from service.questions.size import SizeQuery
 from service.questions.sources import Sources
+from tests.conftest import shared_catalog
 from tests.questions.launches import faults
 
 GPUS = ("h100", "h200", "b200", "a100", "l40s", "t4")
-SEEDED = seeded_snapshot()
+SEEDED = shared_catalog()
 MOST_OF_A_CLASS = 8
 
 

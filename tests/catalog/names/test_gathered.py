@@ -3,9 +3,9 @@
 import pytest
 
 from service.catalog.errors import NotInCatalogError
-from service.catalog.keeper import seeded_snapshot
+from tests.conftest import shared_catalog
 
-CATALOG = seeded_snapshot()
+CATALOG = shared_catalog()
 
 
 @pytest.mark.parametrize(

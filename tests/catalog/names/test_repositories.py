@@ -3,10 +3,10 @@
 import pytest
 
 from service.catalog.errors import NotInCatalogError
-from service.catalog.keeper import seeded_snapshot
 from service.catalog.names.repositories import REPOSITORIES, of_shape
+from tests.conftest import shared_catalog
 
-CATALOG = seeded_snapshot()
+CATALOG = shared_catalog()
 
 
 def test_every_repository_leads_to_a_model_of_the_catalog() -> None:

@@ -1,16 +1,16 @@
 """An answer names the stored measurements that it rests on, and says how near to them it comes."""
 
 from service.catalog.engine_rules import rules_for
-from service.catalog.keeper import seeded_snapshot
 from service.engine import Layout, StatedSettings, plan_replica
 from service.engine.answers.rests import memory_measured_here, steps_measured_here
 from service.engine.engines.measured_here import MEASURED_HERE, Deployment, MeasuredMemory
 from service.engine.engines.rules import as_measured
 from service.engine.time.results import Basis
+from tests.conftest import shared_catalog
 
 
 def test_a_ledger_names_the_start_up_it_rests_on() -> None:
-    catalog, rules = seeded_snapshot(), rules_for("vllm")
+    catalog, rules = shared_catalog(), rules_for("vllm")
     model, gpu = catalog.model("llama-3.1-8b"), catalog.gpu("h100")
     of = Deployment(model=model.id, gpu=gpu.id, layout=Layout(), weight_format="bf16", kv_cache_dtype="bf16")
     here = MeasuredMemory(id="a1", source="a log", of=of, error_fraction=0.01, non_torch_bytes=1 << 20)

@@ -8,13 +8,13 @@ import pytest
 import yaml
 from packaging.version import Version
 
-from service.catalog.keeper import seeded_snapshot
 from service.engine import parse_quantization
 from service.engine.engines.device import Device
 from service.engine.engines.methods import LOADED, check_method, lines_of, scheme_of
 from service.engine.engines.plans import plan_of
 from service.engine.errors import RefusedStartError
 from service.engine.formats.quantization import standard_quantization
+from tests.conftest import shared_catalog
 
 ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("refused_methods.yaml").read_text("utf-8"))
 READ = [
@@ -45,7 +45,7 @@ READ = [
     "0.32.0",
     "0.33.0",
 ]
-DENSE, MIXTURE = (seeded_snapshot().model(name).architecture for name in ("qwen3-8b", "qwen3-30b-a3b"))
+DENSE, MIXTURE = (shared_catalog().model(name).architecture for name in ("qwen3-8b", "qwen3-30b-a3b"))
 CAPABILITIES = (70, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)
 
 

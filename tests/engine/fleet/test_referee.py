@@ -14,7 +14,6 @@ import pytest
 from benchmarks.decision.enumerated import better_than
 from benchmarks.decision.referee import judged, of_memory, recommended, sized, sources_of
 from service.catalog.engine_rules import rules_for
-from service.catalog.keeper import seeded_snapshot
 from service.engine.errors import EngineError
 from service.engine.fleet.aims import NOTHING, Merit, aim_of
 from service.engine.fleet.choice import deployments
@@ -24,10 +23,10 @@ from service.engine.fleet.questions import Objective, SizeQuestion, StatedSettin
 from service.engine.fleet.ranking import best
 from service.engine.inputs import Headroom, Limits, Load, StatedLayout
 from service.questions.size import SizeQuery
-from tests.conftest import shared_timers
+from tests.conftest import shared_catalog, shared_timers
 from tests.engine.conftest import capacity_of
 
-CATALOG = seeded_snapshot()
+CATALOG = shared_catalog()
 MODELS = (
     "llama-3.1-8b", "llama-3.3-70b", "qwen3-32b", "qwen3-30b-a3b", "gpt-oss-120b", "gpt-oss-20b", "deepseek-v3",
     "kimi-k2", "qwen3-235b-a22b", "mixtral-8x7b-v0.1", "gemma-3-27b-it", "phi-4", "qwen3.6-27b", "glm-4.5-air",
