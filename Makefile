@@ -87,8 +87,9 @@ decision: $(VENV)/.dev ## Every stated deployment against what is chosen, GPUs t
 image-rehearsal: $(VENV)/.dev ## The Dockerfile's own lines without a container: locked install, compiled loop, a start that is not root's (2 minutes)
 	$(BIN)/python -m benchmarks.image
 
-soak: $(VENV)/.dev ## Kills under load, then ten minutes at half of capacity
+soak: $(VENV)/.dev ## Kills under load, then ten minutes at half of capacity, then the tests by random examples with five times as many
 	$(BIN)/python -m benchmarks.soak
+	TEST_TIMES=5 $(BIN)/pytest tests/engine/time/test_loop.py tests/engine/answers/test_bounds.py tests/engine/answers/test_laws.py tests/engine/answers/test_laws_in_time.py
 
 seen: $(VENV)/.dev ## What failed on a9aece5, asked of this checkout or another: make seen [CHECKOUT=DIR] (a quarter of an hour)
 	SEEN_CHECKOUT=$(CHECKOUT) $(BIN)/pytest benchmarks/seen

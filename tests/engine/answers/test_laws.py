@@ -8,7 +8,6 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from service.catalog.engine_rules import rules_for
-from service.catalog.keeper import seeded_snapshot
 from service.engine.answers.capacity import capacity
 from service.engine.answers.size import size
 from service.engine.errors import EngineError, RefusedStartError
@@ -20,14 +19,15 @@ from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import Headroom, Layout, Limits, Load, StatedLayout
 from service.engine.memory.cache_shape import cache_shape
 from service.engine.memory.results import MemoryPerGpu
+from tests.conftest import TIMES, shared_catalog
 from tests.engine.answers.chosen import chosen, gpus
 
-CATALOG = seeded_snapshot()
+CATALOG = shared_catalog()
 SIZABLE = sorted(entry.id for entry in CATALOG.entries.models if CATALOG.refusal(entry.id) is None)
 GPUS = ["h100-sxm-80gb", "h200-sxm-141gb", "a100-sxm-80gb", "l40s", "l4", "b200-sxm-180gb"]
 KNOWN_GPUS = [gpu for gpu in GPUS if gpu in CATALOG.gpus] or sorted(CATALOG.gpus)[:6]
 RULES = rules_for("vllm")
-QUICK = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=60 * TIMES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def question(model: str, gpu: str, requests: int, input_tokens: int, **wish: Any) -> SizeQuestion:
@@ -209,7 +209,7 @@ field_names = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200 * TIMES, deadline=None)
 @given(
     st.sampled_from(sorted(REGISTRY.families)),
     st.dictionaries(field_names, json_values | st.integers(0, 64), max_size=12),
@@ -222,7 +222,7 @@ def test_a_junk_config_is_refused_and_never_breaks(name: str, config: dict[str, 
         assert refusal.field
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100 * TIMES, deadline=None)
 @given(st.dictionaries(st.sampled_from(["quant_method", "quant_algo", "bits", "config_groups", "ignore"]), json_values))
 def test_a_junk_quantization_is_refused_and_never_breaks(config: dict[str, Any]) -> None:
     try:

@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from service.catalog.engine_rules import rules_for
-from service.catalog.keeper import seeded_snapshot
 from service.engine.answers.capacity import capacity
 from service.engine.answers.size import size
 from service.engine.errors import EngineError
@@ -18,10 +17,10 @@ from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
 from service.engine.inputs import Gpu, Headroom, Limits, Load, StatedLayout
 from service.engine.time.grid import users_upto
-from tests.conftest import shared_timers
+from tests.conftest import TIMES, shared_catalog, shared_timers
 from tests.engine.answers.chosen import chosen, gpus, told
 
-CATALOG = seeded_snapshot()
+CATALOG = shared_catalog()
 TIMERS = shared_timers()
 RULES = rules_for("vllm")
 MODELS = [
@@ -34,7 +33,7 @@ MODELS = [
 ]
 GPUS = ["h100-sxm-80gb", "l40s", "a10g", "mi300x", "l4", "rtx-5090"]
 PROBED = settings(
-    max_examples=40,
+    max_examples=20 * TIMES,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.generate],
@@ -190,7 +189,7 @@ def test_more_memory_or_bandwidth_never_needs_more_gpus_for_arrivals(
     assert fast.replicas <= ceil(slow.replicas / NOISE)
 
 
-@settings(PROBED, max_examples=20)  # each asks for every layout of so many GPUs
+@settings(PROBED, max_examples=10 * TIMES)  # each asks for every layout of so many GPUs
 @given(questions)
 def test_capacity_carries_what_size_returned_and_one_replica_less_does_not(question: SizeQuestion) -> None:
     found = chosen(question)

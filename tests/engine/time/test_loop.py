@@ -11,11 +11,12 @@ import pytest
 
 from service.engine.time.records import BINS
 from service.engine.time.samples import ScheduleResult
+from tests.conftest import TIMES
 from tests.engine.time.random_loads import digests, random_case
 
 ROOT = Path(__file__).resolve().parents[3]
-LOADS = 2_000
-SHARE = 500
+LOADS = 600 * TIMES
+SHARE = 300
 
 
 @pytest.mark.parametrize("first", range(0, LOADS, SHARE))
