@@ -79,7 +79,9 @@ def shape_of(architecture: Architecture, layout: Layout, settings: EngineSetting
         state_dtype=settings.mamba_cache_dtype,
         matrix_dtype=settings.mamba_ssm_cache_dtype,
     )
-    return cache_shape(architecture, layout, settings.kv_cache_dtype, settings.block_size, ask=ask, device=device)
+    # Copies of the attention keep caches of their own.
+    own = replace(layout, data_parallel_size=1, expert_parallel=False)
+    return cache_shape(architecture, own, settings.kv_cache_dtype, settings.block_size, ask=ask, device=device)
 
 
 @derived(256)

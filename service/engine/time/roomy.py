@@ -82,14 +82,17 @@ def may_be_paced(replica: Server, share: Arrivals, limits: Limits) -> bool:
         share: its arrivals.
         limits: latency at a percentile, the time per output token among them.
     """
-    without_pace = replace(limits, tpot_s=None)
-    if not _may_answer_in_pace(replica, share, limits):
-        return False
+    return _may_wait_in_time(replica, share, limits) and _may_answer_in_pace(replica, share, limits)
+
+
+def _may_wait_in_time(replica: Server, share: Arrivals, limits: Limits) -> bool:
+    """Return whether arrivals may keep the limit on TTFT without a cap, and with the largest that keeps pace."""
     if limits.ttft_s is None:  # they may wait as long as they do
         return True
-    if _breaks(replica, share, forgiving(without_pace)):
+    waiting = forgiving(replace(limits, tpot_s=None))
+    if _breaks(replica, share, waiting):
         return False
-    return not _breaks(capped(replica, _most_at_pace(replica, limits)), share, forgiving(without_pace))
+    return not _breaks(capped(replica, _most_at_pace(replica, limits)), share, waiting)
 
 
 def _may_answer_in_pace(replica: Server, share: Arrivals, limits: Limits) -> bool:
