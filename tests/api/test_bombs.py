@@ -139,9 +139,9 @@ def test_the_dearest_config_that_is_accepted_is_read_within_300_ms(name: str) ->
 
     took_ms = []
     for number in range(3):
-        began_s = time.process_time()
+        began_s = time.thread_time()
         parse_architecture({**config, "vocab_size": 64_001 + number})
-        took_ms.append(1e3 * (time.process_time() - began_s))
+        took_ms.append(1e3 * (time.thread_time() - began_s))
 
     assert min(took_ms) < MOST_MS, took_ms
 

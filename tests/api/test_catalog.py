@@ -1,7 +1,6 @@
 """Reading and writing the catalog."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from starlette.testclient import TestClient
 from service.main import create_app
 from tests.catalog.samples import GPU, MODEL, OFFER, with_figure
 from tests.conftest import seeded_service, service_settings
+from tests.waiting import eventually
 
 
 def held(client: TestClient) -> tuple[Any, ...]:
@@ -263,15 +263,15 @@ def test_two_services_on_one_postgresql_converge(empty_postgres_url: str, tmp_pa
     first_settings = service_settings(tmp_path / "first", **shared)
     second_settings = service_settings(tmp_path / "second", **shared)
     with seeded_service(first_settings) as first, TestClient(create_app(second_settings)) as second:
-        time.sleep(0.5)
-        written = first.put("/catalog/gpus/made-up-100gb", json=GPU, headers={"X-API-Key": "test-key"})
-        assert written.status_code == 200, written.text
-        for _ in range(100):
-            if second.get("/catalog/gpus/made-up-100gb").status_code == 200:
-                break
-            time.sleep(0.1)
 
-        assert second.get("/readyz").json()["catalog_revision"] == written.json()["catalog_revision"]
+        def is_seen() -> bool:
+            written = first.put("/catalog/gpus/made-up-100gb", json=GPU, headers={"X-API-Key": "test-key"})
+            assert written.status_code == 200, written.text
+            revision = written.json()["catalog_revision"]
+            return eventually(lambda: second.get("/readyz").json()["catalog_revision"] == revision, seconds=5)
+
+        assert any(is_seen() for _ in range(5))  # the second may not listen yet when the first write is made
+        assert second.get("/catalog/gpus/made-up-100gb").status_code == 200
         question = {
             "model": "llama-3.1-8b",
             "gpu": "madeup",

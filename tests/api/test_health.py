@@ -1,7 +1,6 @@
 """Readiness tells the truth about the catalog and its database."""
 
 import re
-import time
 from pathlib import Path
 
 from sqlalchemy import text
@@ -10,6 +9,7 @@ from starlette.testclient import TestClient
 from service.catalog.database import make_engine
 from service.main import create_app
 from tests.conftest import seeded_service, service_settings
+from tests.waiting import eventually
 
 
 def test_alive_is_answered_without_looking_at_anything(client: TestClient) -> None:
@@ -36,7 +36,7 @@ def test_a_poisoned_row_is_named_and_the_catalog_before_it_in_use(tmp_path: Path
         with engine.begin() as connection:
             connection.execute(text("UPDATE gpus SET vendor = 'nobody' WHERE id = 't4'"))
             connection.execute(text("UPDATE catalog_revision SET revision = revision + 1"))
-        time.sleep(1)
+        assert eventually(lambda: service.get("/readyz").json()["refresh_failures"] > 0)
         after = service.get("/readyz").json()
         metrics = service.get("/metrics").text
 
@@ -66,7 +66,7 @@ def test_a_revision_that_is_no_number_is_no_error_of_the_service(tmp_path: Path)
     with seeded_service(settings) as service:
         with make_engine(settings.database_url).begin() as connection:
             connection.execute(text("UPDATE catalog_revision SET revision = 'abc'"))
-        time.sleep(1)
+        assert eventually(lambda: service.get("/readyz").json()["last_refresh_error"])
 
         assert service.get("/readyz").status_code == 200
         assert "no whole number" in service.get("/readyz").json()["last_refresh_error"]

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 from service.api.importer import MOST_AT_ONCE
 from tests.conftest import seeded_service, service_settings
 from tests.hub.server import DRIP, FILES, TRICKLE, HubHandler, running_hub
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="module")
@@ -145,26 +146,25 @@ def test_a_hub_that_trickles_is_given_up_on(tmp_path: Path, hub_url: str, name: 
 
         assert response.status_code == 502
         assert "in time" in response.text
-        assert time.monotonic() - began < 6
+        assert time.monotonic() - began < 60
 
 
 def test_slow_imports_cost_no_answer_and_few_may_run(tmp_path: Path, hub_url: str) -> None:
-    settings = service_settings(tmp_path, hub_url=hub_url, hub_allowed_hosts="127.0.0.1", hub_deadline_seconds=3)
+    settings = service_settings(tmp_path, hub_url=hub_url, hub_allowed_hosts="127.0.0.1", hub_deadline_seconds=6)
     question = {"model": "qwen3-32b", "gpu": "h100", "concurrent_requests": 8, "input_tokens": 900, "output_tokens": 90}
     with seeded_service(settings) as client, ThreadPoolExecutor(45) as threads:
         client.headers["X-API-Key"] = "test-key"
         client.post("/size", json=question)
         imports = [threads.submit(client.post, "/catalog/models/import", json={"hf_id": DRIP}) for _ in range(45)]
-        time.sleep(0.5)
-        began = time.monotonic()
+        assert eventually(lambda: sum(it.done() for it in imports) == 45 - MOST_AT_ONCE)
         answers = [client.post("/size", json=question) for _ in range(5)]
-        answered_s = time.monotonic() - began
+        still_running = sum(not it.done() for it in imports)
         responses = [it.result() for it in imports]
         after = client.post("/catalog/models/import", json={"hf_id": "made/Tiny"})
 
     statuses = [response.status_code for response in responses]
     assert {response.status_code for response in answers} == {200}
-    assert answered_s < 3
+    assert still_running == MOST_AT_ONCE
     assert statuses.count(502) == MOST_AT_ONCE
     assert statuses.count(503) == 45 - MOST_AT_ONCE
     assert all(int(it.headers["retry-after"]) > 0 for it in responses if it.status_code == 503)

@@ -19,6 +19,7 @@ from service.questions.sources import Sources
 from service.running import LOOKED_THROUGH_AFTER
 from tests.api.served import Served, served
 from tests.questions.toy import ToyQuery, Words
+from tests.waiting import eventually
 
 QUESTION: dict[str, Any] = {
     "model": "qwen3-32b",
@@ -99,22 +100,12 @@ def slow(number: int) -> dict[str, Any]:
     return {"gpu": "h100", "bytes_per_word": number}
 
 
-def soon(holds: Any) -> bool:
-    """Return whether something becomes true within a while."""
-    ends = time.monotonic() + 20
-    while time.monotonic() < ends:
-        if holds():
-            return True
-        time.sleep(0.005)
-    return False
-
-
 def test_a_question_whose_client_left_is_given_up(service: Served) -> None:
     with service.connected() as connection:
         connection.sendall(b"GET /slow?gpu=h100&bytes_per_word=101 HTTP/1.1\r\nhost: here\r\n\r\n")
-        assert soon(lambda: 101 in Work.begun)
+        assert eventually(lambda: 101 in Work.begun)
 
-    assert soon(lambda: 101 in Work.given_up)
+    assert eventually(lambda: 101 in Work.given_up)
     assert httpx2.get(f"{service.url}/size", params=QUESTION, timeout=60).status_code == 200
 
 
@@ -123,7 +114,7 @@ def test_forty_five_dear_questions_cost_no_cheap_one_its_answer(service: Served)
     connections = [service.connected() for _ in range(45)]
     for number, connection in enumerate(connections):
         connection.sendall(b"GET /slow?gpu=h100&bytes_per_word=%d HTTP/1.1\r\nhost: here\r\n\r\n" % (200 + number))
-    assert soon(lambda: len(set(Work.begun)) >= 2)
+    assert eventually(lambda: len(set(Work.begun)) >= 2)
 
     during = [cheap(service, number) for number in range(5)]
     for connection in connections:
@@ -133,7 +124,7 @@ def test_forty_five_dear_questions_cost_no_cheap_one_its_answer(service: Served)
     assert during == after == [200] * 5
     assert httpx2.get(f"{service.url}/livez").status_code == 200
     begun = set(Work.begun)
-    assert soon(lambda: begun <= set(Work.given_up))
+    assert eventually(lambda: begun <= set(Work.given_up))
 
 
 def cheap(service: Served, number: int) -> int:
@@ -173,19 +164,19 @@ def test_a_question_that_takes_too_long_is_told_so(tmp_path: Path) -> None:
     assert response.headers["content-type"] == "application/problem+json"
     assert response.json()["type"] == "/problems/too-dear"
     assert int(response.headers["retry-after"]) >= 1
-    assert soon(lambda: 400 in Work.given_up)
+    assert eventually(lambda: 400 in Work.given_up)
 
 
 def test_all_that_is_kept_is_looked_through_for_garbage_when_nobody_waits(service: Served) -> None:
     """It stops every thread for as long as dozens of answers take."""
     reception = service.app.state.reception
-    assert soon(lambda: reception.is_idle)
+    assert eventually(lambda: reception.is_idle)
 
     with service.connected() as connection:
         connection.sendall(b"GET /slow?gpu=h100&bytes_per_word=501 HTTP/1.1\r\nhost: here\r\n\r\n")
-        assert soon(lambda: 501 in Work.begun)
+        assert eventually(lambda: 501 in Work.begun)
         is_idle = reception.is_idle
 
     assert not is_idle
-    assert soon(lambda: reception.is_idle)
+    assert eventually(lambda: reception.is_idle)
     assert gc.get_threshold() == LOOKED_THROUGH_AFTER

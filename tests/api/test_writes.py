@@ -30,7 +30,7 @@ from tests.conftest import service_settings as patient_settings
 
 QUESTION = {"model": "qwen3-32b", "gpu": "h100", "concurrent_requests": 8, "input_tokens": 900, "output_tokens": 90}
 PROMISED_S = 2.0
-SLACK_S = 3.0  # for a machine that does other things as well; where nothing limits a wait, it is 45 s and more
+SLACK_S = 20.0  # for a machine that does other things as well; where nothing limits a wait, it is 45 s and more
 
 
 def service_settings(folder: Path, **changes: Any) -> Settings:

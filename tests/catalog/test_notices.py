@@ -25,19 +25,27 @@ def heard(postgres: Engine) -> Iterator[threading.Event]:
     event = threading.Event()
     listener = Listener(postgres, event, pause_seconds=0.1)
     listener.start()
-    time.sleep(0.5)
     yield event
     listener.close()
 
 
-def test_a_commit_is_heard_of(postgres: Engine, heard: threading.Event) -> None:
-    with writing(postgres) as session, session.begin():
-        announce(session)
+def is_heard_of(postgres: Engine, heard: threading.Event) -> bool:
+    """Return whether a commit is, of a few: the first may be made before anybody listens."""
+    for _ in range(10):
+        with writing(postgres) as session, session.begin():
+            announce(session)
+        if heard.wait(2):
+            return True
+    return False
 
-    assert heard.wait(5)
+
+def test_a_commit_is_heard_of(postgres: Engine, heard: threading.Event) -> None:
+    assert is_heard_of(postgres, heard)
 
 
 def test_what_is_rolled_back_is_not(postgres: Engine, heard: threading.Event) -> None:
+    assert is_heard_of(postgres, heard)  # from here on somebody listens
+    heard.clear()
     with writing(postgres) as session:
         announce(session)
         session.rollback()
@@ -54,7 +62,7 @@ def test_a_database_that_is_away_is_asked_again_in_peace() -> None:
     began = time.monotonic()
     listener.close()
 
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5  # as long as it would wait for a listener that goes on
 
 
 def test_a_write_to_a_sqlite_file_and_another_file_in_its_place_are_noticed(tmp_path: Path) -> None:
@@ -67,13 +75,13 @@ def test_a_write_to_a_sqlite_file_and_another_file_in_its_place_are_noticed(tmp_
     quiet = not heard.is_set()
 
     fill(engine)
-    was_heard = heard.wait(5)
+    was_heard = heard.wait(30)
     heard.clear()
     (tmp_path / "catalog.sqlite3").unlink()
-    was_missed = heard.wait(5)
+    was_missed = heard.wait(30)
     heard.clear()
     migrate(engine)
-    was_found = heard.wait(5)
+    was_found = heard.wait(30)
     listener.close()
 
     assert (quiet, was_heard, was_missed, was_found) == (True, True, True, True)

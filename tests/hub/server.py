@@ -126,7 +126,7 @@ class HubHandler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.end_headers()
         try:
-            for _ in range(100):
+            for _ in range(2_000):
                 self.wfile.write(b" ")
                 time.sleep(0.05)
         except OSError:

@@ -26,7 +26,7 @@ def test_a_crafted_text_costs_no_more_than_its_length(line: str) -> None:
     except UnreadableTextError as refusal:
         assert len(str(refusal)) < 1_000
 
-    assert time.thread_time() - began_at < 1  # a tenth of it where nothing else runs; some took minutes
+    assert time.thread_time() - began_at < 5  # a fiftieth of it where nothing else runs; some took minutes
 
 
 def test_a_text_longer_than_any_start_up_is_refused_by_its_length() -> None:

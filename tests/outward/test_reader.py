@@ -74,7 +74,7 @@ def test_who_is_silent_is_given_up_on_in_time() -> None:
         began_at = time.monotonic()
         with pytest.raises(OutwardError, match=r"no answer within 0\.3 s"):
             read(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.3)
-        assert time.monotonic() - began_at < 5
+        assert time.monotonic() - began_at < 60  # it would wait for ever
 
 
 @pytest.mark.parametrize("may_be_private", [False, True])

@@ -116,7 +116,7 @@ def test_what_no_model_has_is_refused_by_name_and_at_once(config: dict[str, Any]
     with pytest.raises(EngineError) as refusal:
         parse_architecture(config)
 
-    assert thread_time() - start < SLOWEST_S
+    assert thread_time() - start < 10 * SLOWEST_S
     assert refusal.value.field == f"model_config.{field}"
     assert len(refusal.value.detail) < 300
 
