@@ -8,7 +8,7 @@ from typing import Final
 from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
 from service.engine.errors import EngineError, UnsupportedModelError
 from service.engine.facts import Checkpoint, ModelFacts
-from service.engine.families import parse_architecture
+from service.engine.families import as_loaded, parse_architecture
 from service.engine.fleet.questions import Offer
 from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import Gpu
@@ -53,13 +53,14 @@ def model_facts(entry: ModelEntry) -> ModelFacts | EngineError:
 def _checkpoint(entry: ModelEntry, index: int) -> Checkpoint | None:
     stated = entry.checkpoints[index]
     try:
-        quantization = parse_quantization(stated.quantization_config)
+        config = stated.quantization_config
+        quantization = parse_quantization(as_loaded(entry.config, config) if config else None)
     except EngineError:
         if stated.is_default:
             raise
         return None
     if stated.weight_format == "fp8" and quantization.scheme == "fp8-block":
-        quantization = replace(quantization, has_experts_alike=True)
+        quantization = replace(quantization, expert_scheme="fp8-block")
     return Checkpoint(
         weight_format=stated.weight_format,
         quantization=quantization,

@@ -50,7 +50,9 @@ def grouped_kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Kerne
 def _uneven(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel | None:
     """Return the kernel for values of another width than keys."""
     if device.generation in (9, 10) and flash_attn_version(need, asked, device) > 2:
-        return Kernel(name="FLASH_ATTN_DIFFKV")
+        as_even = replace(need, value_dim=need.key_dim)  # as which the kernel asks whether fp8 can be read
+        reads_fp8 = device.generation == 9 or flash_attn_version(as_even, asked, device) > 2
+        return Kernel(name="FLASH_ATTN_DIFFKV", refuses_fp8=not reads_fp8)
     return None if asked.spreads_context else Kernel(name="TRITON_ATTN_DIFFKV", is_triton=True)
 
 

@@ -38,6 +38,7 @@ class Kernel:
     blocks: tuple[int, ...] = (DEFAULT_BLOCK_SIZE,)
     is_packed: bool = False  # reads sparse latents packed: fp8 values, scales, and 16-bit rotary values
     is_triton: bool = False
+    refuses_fp8: bool = False  # is picked all the same, and raises
 
     def reads(self, block_size: int | None) -> bool:
         """Return whether the kernel reads stated blocks; any of its own where none are stated."""

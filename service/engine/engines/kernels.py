@@ -30,7 +30,8 @@ def kernel_of(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel | N
 def _kernel(device: Device, need: KernelNeed, asked: AskedCache) -> Kernel | None:
     match need.kind:
         case "own":
-            return Kernel(name="OWN", blocks=(need.block_size,))
+            kernel = Kernel(name="OWN", blocks=(need.block_size,))
+            return kernel if kernel.reads(asked.block_size) or not device.plan.kernels_set_blocks else None
         case "grouped":
             return grouped_kernel(need, asked, device)
         case "latent":
@@ -40,13 +41,14 @@ def _kernel(device: Device, need: KernelNeed, asked: AskedCache) -> Kernel | Non
 
 
 def raises_on_fp8(kernel: Kernel, asked: AskedCache, device: Device) -> bool:
-    """Return whether a kernel that is picked then refuses an fp8 cache: Triton's, before Ada.
+    """Return whether a kernel that is picked then refuses an fp8 cache: Triton's before Ada, and uneven wide heads.
 
     Sources:
-        vLLM 0.33 `v1/attention/backends/triton_attn.py`, `v1/attention/backends/mla/triton_mla.py`; before 0.24 and
-        0.26 the kernel did not compile (`fp8e4nv not supported in this architecture`).
+        vLLM 0.33 `v1/attention/backends/triton_attn.py`, `v1/attention/backends/mla/triton_mla.py`,
+        `v1/attention/backends/flash_attn.py` (`FlashAttentionImpl`, which takes values for as wide as keys); before
+        0.24 and 0.26 the kernel did not compile (`fp8e4nv not supported in this architecture`).
     """
-    return kernel.is_triton and asked.is_fp8 and device.capability < NATIVE_FP8
+    return asked.is_fp8 and (kernel.refuses_fp8 or (kernel.is_triton and device.capability < NATIVE_FP8))
 
 
 def common_block_size(kernels: Iterable[Kernel], default: int = DEFAULT_BLOCK_SIZE) -> int:

@@ -187,7 +187,7 @@ def stated_quantization(config: Mapping[str, object]) -> Mapping[str, object] | 
     if stated is None:
         places = (reader.mapping("compression_config"), *(inside.mapping(name) for name in QUANTIZATION_NAMES))
         stated = next((place for place in places if place is not None), None)
-    return _as_loaded(config, stated) if stated is not None and _has_method(stated) else None
+    return as_loaded(config, stated) if stated is not None and _has_method(stated) else None
 
 
 def _has_method(stated: Mapping[str, object]) -> bool:
@@ -201,7 +201,7 @@ def _has_method(stated: Mapping[str, object]) -> bool:
     return (is_modelopt and own.get("quant_algo") is not None) or "modelopt_quant_config" in own
 
 
-def _as_loaded(config: Mapping[str, object], stated: Mapping[str, object]) -> Mapping[str, object]:
+def as_loaded(config: Mapping[str, object], stated: Mapping[str, object]) -> Mapping[str, object]:
     """Return a quantization as the loader of the config's class takes it."""
     names = config.get("architectures")
     for name in names if is_list(names) else ():

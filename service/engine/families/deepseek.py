@@ -4,6 +4,7 @@ Sources:
     vLLM 0.33 `model_executor/models/deepseek_v2.py`, `models/deepseek_v32/nvidia/model.py`.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from service.engine.families.parts.attention import full_only
@@ -26,13 +27,13 @@ FAMILIES: Final = (
     Family(
         classes=("DeepseekForCausalLM",),
         attention=full_only,
-        feed_forward=FeedForward(experts=Experts(sparsity=first_dense)),
+        feed_forward=FeedForward(experts=Experts(renormalizes=False, sparsity=first_dense)),
     ),
     Family(
         classes=("DeepseekV2ForCausalLM",),
         model_types=("deepseek_v2",),
         attention=latent_if_stated,
-        feed_forward=SPLIT_TOKENS,
+        feed_forward=FeedForward(experts=replace(SPLIT_TOKENS.experts, renormalizes=False)),
     ),
     Family(
         classes=("DeepseekV3ForCausalLM",),

@@ -72,10 +72,7 @@ def _compressed(reader: ConfigReader, ratio: int) -> CompressedAttention:
 
 def _scheme(reader: ConfigReader) -> str:
     """Return how quantized checkpoints store experts: four bits beside fp8 for the rest."""
-    if reader.raw("expert_dtype") not in (None, "fp4"):
-        return ""
-    stated = ConfigReader(reader.mapping("quantization_config") or {})
-    return "nvfp4" if stated.raw("moe_quant_algo") == "NVFP4" else "mxfp4"
+    return "mxfp4" if reader.raw("expert_dtype") in (None, "fp4") else ""
 
 
 def _scheme_of_modules(reader: ConfigReader) -> str:

@@ -8,17 +8,27 @@ from dataclasses import replace
 from typing import Final
 
 from service.engine.config_reader import ConfigReader
-from service.engine.families.parts.attention import full_only, windowed_as_stated
+from service.engine.families.parts.attention import (
+    Mixers,
+    alone,
+    base_attention,
+    full_only,
+    windowed_as_stated,
+)
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.mtp import Draft, under_mtp
 from service.engine.families.parts.norms import on_heads
 from service.engine.families.parts.patch_mergers import gated_merging_tower
+from service.engine.families.parts.sizes import num_hidden_layers
 from service.engine.families.parts.sparsity import first_dense
 from service.engine.families.parts.towers import tower_heads, vision_part
 from service.engine.families.parts.wrappers import always
 from service.engine.layers import Architecture, DraftHead, Encoder
+
+DEFAULT_WINDOW: Final = 4_096  # where a config states none [tokens]
+PERIOD: Final = 4  # layers from one with the whole context to the next
 
 
 def _modules(_reader: ConfigReader, architecture: Architecture, modules: int) -> DraftHead:
@@ -35,9 +45,23 @@ def _tower(outer: ConfigReader, text: ConfigReader) -> Encoder:
     return replace(tower, split_parameters=tower.split_parameters - saved)
 
 
+def _windowed(reader: ConfigReader) -> Mixers:
+    """Return heads with the windows that are stated, else those of the config class: in three layers of four.
+
+    Source: transformers 5 `models/exaone4/configuration_exaone4.py`.
+    """
+    full = base_attention(reader)
+    window = reader.integer("sliding_window", default=0 if reader.states("sliding_window") else DEFAULT_WINDOW)
+    if not window or reader.raw("layer_types") is not None:
+        return windowed_as_stated(reader)
+    local, period = replace(full, sliding_window=window), reader.positive("sliding_window_pattern", default=PERIOD)
+    layers = range(1, num_hidden_layers(reader) + 1)
+    return alone(local if index % period else full for index in layers)
+
+
 FAMILIES: Final = (
     Family(classes=("ExaoneForCausalLM",), attention=full_only),
-    Family(classes=("Exaone4ForCausalLM",), attention=windowed_as_stated, head_norms=on_heads),
+    Family(classes=("Exaone4ForCausalLM",), attention=_windowed, head_norms=on_heads),
     Family(
         classes=("ExaoneMoeForCausalLM", "ExaoneMoEForCausalLM"),
         attention=windowed_as_stated,

@@ -143,6 +143,11 @@ def _sees_both_ways(text: ConfigReader) -> bool:
     return text.raw("use_bidirectional_attention") == "vision"
 
 
+def _sees_both_ways_by_default(text: ConfigReader) -> bool:
+    """Return the same of the config class that says so where nothing is stated."""
+    return _sees_both_ways(text) if text.states("use_bidirectional_attention") else True
+
+
 _GEMMA4: Final = Family(
     classes=("Gemma4ForCausalLM",),
     attention=_attention,
@@ -170,7 +175,7 @@ FAMILIES: Final = (
         classes=("Gemma4UnifiedForConditionalGeneration",),
         wraps=always("Gemma4ForCausalLM"),
         tower=_embedded_patches,
-        sees_images_both_ways=_sees_both_ways,
+        sees_images_both_ways=_sees_both_ways_by_default,
         has_window_pool=True,
     ),
 )

@@ -7,7 +7,7 @@ Sources:
 from typing import Final
 
 from service.engine.config_reader import ConfigReader
-from service.engine.families.parts.family import Family
+from service.engine.families.parts.family import Family, whatever_stated
 from service.engine.families.parts.siglip import siglip_tower
 from service.engine.families.parts.towers import seen, with_whole
 from service.engine.families.parts.wrappers import named_inside
@@ -34,5 +34,10 @@ FAMILIES: Final = (
         tower=seen(_merged),
         has_stages=False,
     ),
-    Family(classes=("PaliGemmaForConditionalGeneration",), wraps=named_inside, tower=seen(_projected)),
+    Family(
+        classes=("PaliGemmaForConditionalGeneration",),
+        wraps=named_inside,
+        tower=seen(_projected),
+        sees_images_both_ways=whatever_stated,
+    ),
 )

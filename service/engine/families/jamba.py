@@ -42,7 +42,7 @@ FAMILIES: Final = (
         rotary=no_tables,
         attention=_attention,
         feed_forward=FeedForward(
-            experts=Experts(sparsity=periodic("expert_layer_period", 2, "expert_layer_offset", 1))
+            experts=Experts(sparsity=periodic("expert_layer_period", 2, "expert_layer_offset", 1), renormalizes=False)
         ),
     ),
 )

@@ -9,7 +9,7 @@ from typing import Final
 from service.engine.config_reader import ConfigReader, unknown_kind
 from service.engine.families.parts.attention import full_only
 from service.engine.families.parts.biases import inputs_only
-from service.engine.families.parts.family import Family
+from service.engine.families.parts.family import Family, whatever_stated
 from service.engine.families.parts.norms import on_heads, over_all_heads
 from service.engine.families.parts.towers import blocks, tower_heads
 from service.engine.layers import Encoder, Heads
@@ -60,5 +60,6 @@ FAMILIES: Final = (
         biases=inputs_only("qkv_bias"),
         head_norms=_head_norms,
         tower=_tower,
+        sees_images_both_ways=whatever_stated,
     ),
 )

@@ -12,6 +12,7 @@ from service.engine.families.parts.attention import full_only, windowed_as_state
 from service.engine.families.parts.biases import everywhere_unless
 from service.engine.families.parts.clip import LARGE_HEADS, LARGE_HIDDEN, LARGE_PATCH, clip_large
 from service.engine.families.parts.dense import Dense
+from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.siglip import siglip_tower
@@ -102,7 +103,12 @@ FAMILIES: Final = (
         has_head_bias=True,  # registered when a checkpoint is loaded (`transformers/causal.py`, `load_weights`)
     ),
     Family(classes=("Phi3ForCausalLM",), model_types=("phi3",), attention=windowed_as_stated),
-    Family(classes=("PhiMoEForCausalLM",), attention=windowed_as_stated, has_norm_biases=True),
+    Family(
+        classes=("PhiMoEForCausalLM",),
+        attention=windowed_as_stated,
+        feed_forward=FeedForward(experts=Experts(has_own_routing=True)),
+        has_norm_biases=True,
+    ),
     Family(classes=("Phi3VForCausalLM",), wraps=always("LlamaForCausalLM"), tower=_third_tower),
     Family(classes=("Phi4MMForCausalLM",), wraps=always("Phi3ForCausalLM"), tower=_fourth_towers, has_stages=False),
 )

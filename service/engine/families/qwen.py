@@ -17,7 +17,7 @@ from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.norms import on_heads
 
 # Their configs state a shared expert that the model code does not build.
-UNSHARED: Final = FeedForward(experts=Experts(shared=none_shared))
+UNSHARED: Final = FeedForward(experts=Experts(shared=none_shared, renormalizes=False))
 
 
 def _all_or_none(reader: ConfigReader) -> Mixers:
@@ -64,7 +64,7 @@ FAMILIES: Final = (
         classes=("Qwen2MoeForCausalLM",),
         model_types=("qwen2_moe",),
         attention=_all_or_none,
-        feed_forward=FeedForward(experts=Experts(has_shared_gate=True)),
+        feed_forward=FeedForward(experts=Experts(has_shared_gate=True, renormalizes=False)),
         biases=inputs_only("qkv_bias", "attention_bias"),
     ),
     Family(

@@ -60,14 +60,13 @@ def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
 def _fp8(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
     block = block_length(reader, "weight_block_size")
     if block:
-        is_alike = reader.raw("expert_dtype") == "fp8"  # DeepSeek V4.1 states it here, V4 beside it
         return Quantization(
             scheme="fp8-block",
             method="fp8",
             block=block,
             ignored=ignored,
             weight_format="fp8",
-            has_experts_alike=is_alike,
+            expert_scheme=_expert_scheme(reader),
         )
     return Quantization(
         scheme="fp8-tensor",
@@ -76,6 +75,16 @@ def _fp8(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
         ignored=ignored,
         weight_format="fp8",
     )
+
+
+def _expert_scheme(reader: ConfigReader) -> Scheme | None:
+    """Return how experts are stored beside blocks of fp8, where a checkpoint says so: DeepSeek V4's conversions.
+
+    Source: vLLM 0.33 `models/deepseek_v4/quant_config.py` (`moe_quant_algo`).
+    """
+    if reader.raw("moe_quant_algo") == "NVFP4":
+        return "nvfp4"
+    return "fp8-block" if reader.raw("expert_dtype") == "fp8" else None  # DeepSeek V4.1; V4 states it beside
 
 
 def _int4(reader: ConfigReader, method: str, ignored: tuple[str, ...]) -> Quantization:

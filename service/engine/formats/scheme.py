@@ -60,7 +60,7 @@ class Quantization:
     is_static: bool = False  # activations have a stored scale as well
     ignored: tuple[str, ...] = ()
     experts_only: bool = False
-    has_experts_alike: bool = False  # stored as the rest, where the model's own checkpoint has them otherwise
+    expert_scheme: Scheme | None = None  # of experts, where the model's own checkpoint has them otherwise
     is_modelopt: bool = False  # brings scales for the cache
     is_compressed_tensors: bool = False  # same, except for latent attention
     kv_cache_dtype: KvCacheDtype | None = None

@@ -49,9 +49,9 @@ def matrix_bytes(
 
 def _as_stored(matrix: Matrix, quantization: Quantization) -> Quantization:
     """Return the matrix's own scheme, in checkpoints that are quantized at all, and not all of it alike."""
-    if not matrix.scheme or quantization.scheme != "fp8-block" or quantization.has_experts_alike:
+    if not matrix.scheme or quantization.scheme != "fp8-block" or quantization.expert_scheme == "fp8-block":
         return quantization
-    nvfp4 = matrix.scheme == "nvfp4"
+    nvfp4 = quantization.expert_scheme == "nvfp4"
     return replace(quantization, scheme="nvfp4" if nvfp4 else "mxfp4", block=16 if nvfp4 else 32, ignored=())
 
 

@@ -43,8 +43,8 @@ class MoeMlp(FeedForward):
     has_router_bias: bool = False
     has_wide_router: bool = False  # router kept in fp32
     computes_router_wide: bool = False  # in fp32, for which it is kept so where no kernel mixes types
-    has_plain_activation: bool = True  # SiLU or a squared ReLU, which every kernel knows
-    expert_scheme: str = ""  # how quantized checkpoints store experts, where not as the rest: mxfp4, nvfp4
+    is_plain: bool = True  # activation and routing that every kernel knows
+    expert_scheme: str = ""  # how quantized checkpoints store experts, where not as the rest: mxfp4
     hash_table_rows: int = 0  # tokens with fixed experts, as 32-bit numbers (DeepSeek V4's first layers)
     has_score_correction: bool = False  # one fp32 bias per expert, for balance
     splits_tokens: bool = False  # between ranks that hold whole experts and share attention: shared experts are whole
@@ -124,7 +124,7 @@ class MoeMlp(FeedForward):
             is_routed=True,
             inner_side="rows",
             own_multiple=self.own_multiple,
-            pads_plain=self.has_plain_activation,
+            pads_plain=self.is_plain,
         )
         out_of = Matrix(
             module=prefix + "experts.down_proj",
@@ -136,7 +136,7 @@ class MoeMlp(FeedForward):
             is_routed=True,
             inner_side="columns",
             own_multiple=self.own_multiple,
-            pads_plain=self.has_plain_activation,
+            pads_plain=self.is_plain,
         )
         return [into, out_of]
 

@@ -8,7 +8,7 @@ Sources:
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import accumulate, chain
 from math import lcm
 
 from service.engine.arithmetic import ceil_div
@@ -27,7 +27,15 @@ from service.engine.layers import (
     Sharding,
 )
 from service.engine.memory.drafts import draft_of, retained_tokens
-from service.engine.memory.groups import CacheGroup, cache_groups, columned_bytes, counted, numbered, packed_bytes
+from service.engine.memory.groups import (
+    CacheGroup,
+    cache_groups,
+    columned_bytes,
+    counted,
+    numbered,
+    on_stage,
+    packed_bytes,
+)
 from service.engine.memory.kernels import asked_cache, hybrid_alignment, kernels_of
 from service.engine.memory.stages import pipeline_stages
 
@@ -167,13 +175,16 @@ def _shape(
 def _stage_groups(
     architecture: Architecture, drafts: tuple[DecoderLayer, ...], layout: Layout, rank: Sharding
 ) -> list[tuple[CacheGroup, ...]]:
-    """Return the groups of each pipeline stage."""
+    """Return what each pipeline stage holds of the model's groups: all stages share their block tables."""
     num_layers = len(architecture.layers)
     by_layer, of_drafts = _by_layer(architecture.layers, rank), _specs(drafts, rank)
-    return [
-        cache_groups([*chain(*by_layer[start:end]), *(of_drafts if end == num_layers else ())])
-        for start, end in pipeline_stages(num_layers, layout.pipeline_parallel_size)
-    ]
+    groups = cache_groups([*chain(*by_layer), *of_drafts])
+    if layout.pipeline_parallel_size == 1:
+        return [groups]
+    starts = [*accumulate(map(len, by_layer), initial=0)]
+    starts[-1] += len(of_drafts)
+    stages = pipeline_stages(num_layers, layout.pipeline_parallel_size)
+    return [on_stage(groups, starts[start], starts[end]) for start, end in stages]
 
 
 def _token_bytes(specs: list[CacheSpec], *, windows: bool) -> int:

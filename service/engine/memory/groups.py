@@ -22,6 +22,7 @@ class CacheGroup:
 
     specs: tuple[CacheSpec, ...]  # one per layer
     kinds: tuple[CacheSpec, ...]  # one spec for each rule of how blocks grow
+    layers: tuple[int, ...]  # where each spec stands among those of the model
 
     @property
     def bytes_per_block(self) -> int:
@@ -42,10 +43,25 @@ def numbered(specs: Iterable[CacheSpec]) -> list[tuple[CacheSpec, int]]:
     return [(once[identity], number) for identity, number in Counter(map(id, specs)).items()]
 
 
-def group_of(specs: tuple[CacheSpec, ...]) -> CacheGroup:
-    """Return the group of these layers."""
+def group_of(specs: tuple[CacheSpec, ...], layers: Iterable[int]) -> CacheGroup:
+    """Return the group of these layers, which stand at these places of the model."""
     by_rule = {_growth(spec): spec for spec, _ in numbered(specs)}
-    return CacheGroup(specs=specs, kinds=tuple(by_rule.values()))
+    return CacheGroup(specs=specs, kinds=tuple(by_rule.values()), layers=tuple(layers))
+
+
+def on_stage(groups: Iterable[CacheGroup], start: int, end: int) -> tuple[CacheGroup, ...]:
+    """Return what one pipeline stage holds of a model's groups: its own layers of each, and block tables of all.
+
+    Source: vLLM 0.33 `v1/core/kv_cache_planning.py` (`_project_kv_cache_groups_to_worker`).
+    """
+    return tuple(_between(group, start, end) for group in groups)
+
+
+def _between(group: CacheGroup, start: int, end: int) -> CacheGroup:
+    held = [(spec, layer) for spec, layer in zip(group.specs, group.layers, strict=True) if start <= layer < end]
+    if not held:
+        return replace(group, specs=(), layers=())
+    return group_of(tuple(spec for spec, _ in held), (layer for _, layer in held))
 
 
 def _growth(spec: CacheSpec) -> tuple[object, ...]:
@@ -90,7 +106,7 @@ def cache_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
         return ()
     once = [spec for spec, _ in numbered(specs)]
     if len(set(once)) == 1 or _need_the_same_slots(once):
-        return (group_of(tuple(specs)),)
+        return (group_of(tuple(specs), range(len(specs))),)
     if any(spec.kind == "sliding_window_mla" for spec in once):
         return _packed_groups(specs)
     return _groups_of_equal_size(_with_one_page_size(specs))
@@ -118,34 +134,44 @@ def _packed_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
     Layers that need the same slots form a bucket. A bucket with as many layers of every page size
     repeats a pattern, and is cut into groups of as many repeats as waste least.
     """
-    buckets: list[list[CacheSpec]] = []
-    for spec in specs:
-        for bucket in buckets:
-            if bucket[-1] is spec or _need_the_same_slots([bucket[0], spec]):
-                bucket.append(spec)
-                break
-        else:
-            buckets.append([spec])
-    sizes = [Counter(spec.page_size_bytes for spec in bucket) for bucket in buckets]
+    buckets = _slot_buckets(specs)
+    sizes = [Counter(specs[layer].page_size_bytes for layer in bucket) for bucket in buckets]
     balanced = [len(set(counts.values())) == 1 for counts in sizes]
     repeats = [max(counts.values()) for counts in sizes]
     floor = max(
         (n for n, even, counts in zip(repeats, balanced, sizes, strict=True) if even and len(counts) > 1), default=0
     )
     if floor == 0:
-        return tuple(group_of(tuple(bucket)) for bucket in buckets)
+        return tuple(_picked(specs, bucket) for bucket in buckets)
     per_group = _least_padding([n for n, even in zip(repeats, balanced, strict=True) if even], floor)
     groups: list[CacheGroup] = []
     for bucket, even, count in zip(buckets, balanced, repeats, strict=True):
         num_groups = ceil_div(count, per_group) if even else 1
-        by_size: dict[int, list[CacheSpec]] = {}
-        for spec in bucket:
-            by_size.setdefault(spec.page_size_bytes, []).append(spec)
+        by_size: dict[int, list[int]] = {}
+        for layer in bucket:
+            by_size.setdefault(specs[layer].page_size_bytes, []).append(layer)
         groups += [
-            group_of(tuple(spec for layers in by_size.values() for spec in layers[index::num_groups]))
+            _picked(specs, [layer for layers in by_size.values() for layer in layers[index::num_groups]])
             for index in range(num_groups)
         ]
     return tuple(groups)
+
+
+def _slot_buckets(specs: Sequence[CacheSpec]) -> list[list[int]]:
+    """Return the places of layers that need the same slots, bucket by bucket."""
+    buckets: list[list[int]] = []
+    for layer, spec in enumerate(specs):
+        for bucket in buckets:
+            if specs[bucket[-1]] is spec or _need_the_same_slots([specs[bucket[0]], spec]):
+                bucket.append(layer)
+                break
+        else:
+            buckets.append([layer])
+    return buckets
+
+
+def _picked(specs: Sequence[CacheSpec], layers: Sequence[int]) -> CacheGroup:
+    return group_of(tuple(specs[layer] for layer in layers), layers)
 
 
 def _least_padding(counts: Sequence[int], floor: int) -> int:
@@ -183,14 +209,24 @@ def _with_page_size(spec: CacheSpec, largest: int) -> CacheSpec:
 
 def _groups_of_equal_size(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
     """Return groups with as many layers each as the rarest kind has (or the commonest, when they are close)."""
-    buckets: dict[CacheSpec, int] = {}
-    for spec, number in numbered(specs):
-        buckets[spec] = buckets.get(spec, 0) + number
-    fewest, most = min(buckets.values()), max(buckets.values())
+    buckets = _places(specs)
+    fewest, most = min(map(len, buckets.values())), max(map(len, buckets.values()))
     group_size = most if most < fewest * PADDING_RATIO else fewest
     groups: list[CacheGroup] = []
     for spec, layers in buckets.items():
-        num_groups = ceil_div(layers, group_size)
+        num_groups = ceil_div(len(layers), group_size)
         # Layers are dealt out in turn, so that pipeline stages get even shares.
-        groups += [group_of((spec,) * len(range(index, layers, num_groups))) for index in range(num_groups)]
+        dealt = (layers[index::num_groups] for index in range(num_groups))
+        groups += [group_of((spec,) * len(part), part) for part in dealt]
     return tuple(groups)
+
+
+def _places(specs: Sequence[CacheSpec]) -> dict[CacheSpec, list[int]]:
+    """Return where each spec stands; those that are one object are compared once."""
+    by_object: dict[int, list[int]] = {}
+    for layer, spec in enumerate(specs):
+        by_object.setdefault(id(spec), []).append(layer)
+    places: dict[CacheSpec, list[int]] = {}
+    for layers in by_object.values():
+        places.setdefault(specs[layers[0]], []).extend(layers)
+    return {spec: sorted(layers) for spec, layers in places.items()}

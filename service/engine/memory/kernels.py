@@ -73,11 +73,12 @@ def _kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel:
     if kernel is None:
         raise _without_kernel(need, asked, device)
     if raises_on_fp8(kernel, asked, device) and not need.keeps_model_dtype:
+        newer = "" if kernel.refuses_fp8 else ", or a GPU of compute capability 8.9 or newer"
         raise RefusedStartError(
-            f"{device.engine} runs this attention with {kernel.name} on compute capability {device.dotted}; "
-            "an fp8 cache needs 8.9 there",
+            f"{device.engine} runs this attention with {kernel.name} on compute capability {device.dotted}, "
+            "which reads no fp8 cache there",
             field="kv_cache_dtype",
-            accepted="auto, or a GPU of compute capability 8.9 or newer",
+            accepted=f"auto{newer}",
         )
     return kernel
 
@@ -87,9 +88,12 @@ def _without_kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Refu
     what = NAMES.get(need.kind, f"attention with heads of {need.key_dim}")
     selected = f" of {need.top_k} tokens" if device.generation == 12 and need.top_k else ""
     refused = f"{device.engine} has no kernel for {what}{selected} on compute capability {device.dotted}"
-    if kernel_of(need, replace(asked, block_size=None), device) is not None:
+    unstated = kernel_of(need, replace(asked, block_size=None), device)
+    if unstated is not None:
         return RefusedStartError(
-            f"{refused} that reads blocks of {asked.block_size} tokens", field="block_size", accepted="64, or unstated"
+            f"{refused} that reads blocks of {asked.block_size} tokens",
+            field="block_size",
+            accepted=f"{max(unstated.blocks)}, or unstated",
         )
     if kernel_of(need, replace(asked, context_ranks=1), device) is not None:
         field = "decode_context_parallel_size"

@@ -209,7 +209,7 @@ def longest_fitting(shape: Growing, longest: int, in_flight: int, usable_blocks:
 
 
 def _described(group: CacheGroup, max_model_len: int, in_flight: int) -> KvCacheGroup:
-    first = group.specs[0]
+    first = group.kinds[0]
     return KvCacheGroup(
         kind=first.kind,
         num_layers=len(group.specs),

@@ -54,6 +54,8 @@ class Experts:
     router_dtype_name: str = ""  # the field that says whether the router is in fp32
     own_multiple: int = 1
     has_plain_activation: bool = True
+    renormalizes: bool = True  # the chosen experts' shares, where `norm_topk_prob` is not stated
+    has_own_routing: bool = False  # a function that the model brings
     computes_router_wide: bool = False
     min_rank_columns: int = 0
     dense_beside: SizeRule = nothing
@@ -78,7 +80,7 @@ class Experts:
             has_shared_gate=shared > 0 and self.has_shared_gate,
             has_wide_router=self._has_wide_router(reader),
             own_multiple=self.own_multiple,
-            has_plain_activation=self.has_plain_activation,
+            is_plain=self.has_plain_activation and not self.has_own_routing and self._is_common_routing(reader),
             computes_router_wide=self.computes_router_wide,
             min_rank_columns=self.min_rank_columns,
             latent_size=reader.integer("moe_latent_size", "routed_expert_hidden_size", default=0),
@@ -102,6 +104,22 @@ class Experts:
         shared = reader.integer(*SHARED_SIZE_NAMES, default=shared)
         size = self.size(reader) if self.size is not None else stated
         return size, self.shared(reader, size, shared)
+
+    def _is_common_routing(self, reader: ConfigReader) -> bool:
+        """Return whether fused kernels know how experts are chosen: their shares add up to 1, or are sigmoids alone.
+
+        Sources:
+            vLLM 0.33 `fused_moe/config.py` (`get_routing_method_type`), `fused_moe/experts/trtllm_bf16_moe.py`
+            (`_supports_routing_method`).
+        """
+        scoring = str(reader.raw("scoring_func") or "")
+        if scoring == "sqrtsoftplus":
+            return False
+        is_corrected = _states_correction(reader) or self.has_score_correction
+        is_sigmoid = scoring == "sigmoid" or (not scoring and is_corrected)
+        if reader.flag("norm_topk_prob", default=self.renormalizes):
+            return is_sigmoid or not is_corrected
+        return is_sigmoid and not is_corrected
 
     def _has_wide_router(self, reader: ConfigReader) -> bool:
         if self.router_dtype_name:
