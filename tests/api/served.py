@@ -15,7 +15,7 @@ from service.api.connections import Connection
 from service.main import create_app
 from service.questions.asked import Question
 from service.questions.registry import QUESTIONS
-from tests.conftest import seeded_service, service_settings
+from tests.conftest import seed_database, service_settings
 
 
 class Served:
@@ -59,7 +59,7 @@ def served(
 ) -> Iterator[Served]:
     """Serve a seeded catalog on a free port."""
     wanted = service_settings(folder, **settings)
-    seeded_service(wanted)
+    seed_database(wanted.database_url)
     app = create_app(wanted, questions)
     config = uvicorn.Config(app, port=0, http=http, ws="none", loop="asyncio", log_config=None, timeout_keep_alive=2)
     server = uvicorn.Server(config)

@@ -27,6 +27,15 @@ def importing(tmp_path: Path, hub_url: str) -> Iterator[TestClient]:
         yield client
 
 
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory: pytest.TempPathFactory, hub_url: str) -> Iterator[TestClient]:
+    """A service for imports that leave it as it was."""
+    settings = service_settings(tmp_path_factory.mktemp("refusing"), hub_url=hub_url, hub_allowed_hosts="127.0.0.1")
+    with seeded_service(settings) as client:
+        client.headers["X-API-Key"] = "test-key"
+        yield client
+
+
 @pytest.mark.parametrize("name", ["made/Tiny", "made/Sharded", "made/Moved"])
 def test_a_model_is_imported_and_can_be_sized(importing: TestClient, name: str) -> None:
     response = importing.post("/catalog/models/import", json={"hf_id": name})
@@ -72,14 +81,14 @@ def test_tensors_are_never_fetched(importing: TestClient) -> None:
         ("made/Tiny?x=1", 422, "hf_id"),
     ],
 )
-def test_what_cannot_be_imported_says_why(importing: TestClient, name: str, status: int, words: str) -> None:
-    before = importing.get("/readyz").json()["catalog_revision"]
+def test_what_cannot_be_imported_says_why(refusing: TestClient, name: str, status: int, words: str) -> None:
+    before = refusing.get("/readyz").json()["catalog_revision"]
 
-    response = importing.post("/catalog/models/import", json={"hf_id": name})
+    response = refusing.post("/catalog/models/import", json={"hf_id": name})
 
     assert response.status_code == status, response.text
     assert words in response.text
-    assert importing.get("/readyz").json()["catalog_revision"] == before
+    assert refusing.get("/readyz").json()["catalog_revision"] == before
 
 
 def test_counts_may_come_from_what_the_hub_has_counted(importing: TestClient) -> None:

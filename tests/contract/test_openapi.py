@@ -1,30 +1,25 @@
 """The committed contract is what is served, and generated requests get only declared answers."""
 
 import json
-import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 import schemathesis
-import uvicorn
 from hypothesis import Phase
 from hypothesis import settings as hypothesis_settings
 from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
-from service.api.connections import Connection
 from service.api.openapi import rendered
 from service.main import create_app
 from service.questions.asked import Question
 from service.questions.registry import QUESTIONS
 from service.settings import Settings
-from tests.conftest import seed_database, service_settings
+from tests.api.served import served
 
 ANSWERED_WITHIN_S = 60  # the first question of a GPU waits for its step times, twice as long beside other tests
 ROOT = Path(__file__).resolve().parents[2]
@@ -150,22 +145,8 @@ def test_examples_of_questions_are_answered(client: TestClient, path: str) -> No
 @pytest.fixture(scope="module")
 def live_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real server on a real port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    settings = service_settings(tmp_path_factory.mktemp("live"))
-    seed_database(settings.database_url)
-    app = create_app(settings)
-    server = uvicorn.Server(
-        uvicorn.Config(app, port=port, loop="asyncio", http=Connection, ws="none", log_level="warning")
-    )
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.05)
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join(timeout=10)
+    with served(tmp_path_factory.mktemp("live")) as running:
+        yield running.url
 
 
 def test_a_generated_client_can_ask(live_url: str, tmp_path: Path) -> None:
