@@ -85,18 +85,21 @@ def _stages(
     """Return what one rank of each pipeline stage holds; layers that are alike are added up once."""
     alike = _alike(architecture, quantization)
     unstaged = replace(layout, pipeline_parallel_size=1, decode_context_parallel_size=1)
-    first, last = (
-        _summed(matrices, quantization, architecture.element_bytes, kernels)
-        for matrices in embedding_matrices(architecture, layout)
+    before, after = embedding_matrices(architecture, layout)
+    first, table, last = (
+        _summed(matrices, quantization, architecture.element_bytes, kernels) for matrices in (before, before[:1], after)
     )
+    repeats_both = architecture.repeats_ends and not architecture.ties_embeddings
     stages = []
     for start, end in pipeline_stages(len(architecture.layers), layout.pipeline_parallel_size):
         stage = _Sum()
         if start == 0:
             stage.add(first)
+        elif repeats_both:
+            stage.add(table)
         for index, layers in Counter(alike[start:end]).items():
             stage.add(_layer_sum(architecture, index, quantization, unstaged, kernels), layers)
-        if end == len(architecture.layers):
+        if end == len(architecture.layers) or (architecture.repeats_ends and (start or repeats_both)):
             stage.add(last)
         stages.append(stage)
     return stages
