@@ -34,8 +34,7 @@ from service.engine.memory.plan import MemoryPlan
 from service.engine.time.estimate import MOST_REPLICAS
 from service.engine.time.tries import Tries
 
-# Kernels may be so many times faster than the quick estimate.
-HOPED: Final = 4.0
+HOPED: Final = 4.0  # times that kernels may be faster than the quick estimate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +47,6 @@ class _Search:
     aim: Aim
     hope: float
     is_sure: bool  # what is kept was simulated with exactly its share of the load
-    spares: int  # replicas on top
     ceilings: Ceilings
     first: tuple[Layout, ...]  # that are looked at with the engine's own settings
     hopeless: Hopeless
@@ -79,6 +77,8 @@ class _Search:
 
     def _leaves_hope(self, layout: Layout) -> bool:
         """Return whether any settings of a layout do: with the most room, where the engine's own leave none."""
+        if self.question.is_of_memory and self.at_best(layout, is_own=False) == NOTHING:
+            return False
         own = plan_for(self.question, self.resolved, layout)
         return self.bound(own) < NOTHING or self._roomy_bound(self._roomiest(layout)) < NOTHING
 
@@ -151,7 +151,7 @@ class _Search:
 
     def _others_bounds(self, known: Merit, *, is_told: bool) -> Iterator[tuple[Merit, int, Layout]]:
         """Yield layouts with what no plan of theirs is better than: those that may be better, or that are told."""
-        small = self.aim.sizes_better(self.space.sizes, 1 + self.spares, known)
+        small = self.aim.sizes_better(self.space.sizes, 1 + self.question.headroom.spare_replicas, known)
         for index, layout in self.space.of_sizes(small):
             if (bound := self.at_best(layout, is_own=False, known=known)) < known or is_told:
                 yield bound, index, layout
@@ -204,7 +204,10 @@ class _Search:
         bound_of: Callable[[MemoryPlan], Merit],
     ) -> Iterator[tuple[Merit, MemoryPlan | None]]:
         """Yield bounds on what is left, rising, as `in_turn`: by one replica, by what has room, by what is planned."""
-        merits = ((self.aim.merit(layout, 1 + self.spares), index) for index, layout in enumerate(layouts))
+        merits = (
+            (self.aim.merit(layout, 1 + self.question.headroom.spare_replicas), index)
+            for index, layout in enumerate(layouts)
+        )
         first = merits if self.aim.objective == "gpus" and layouts is self.space.usual else iter(sorted(merits))
         return in_turn(first, lambda at: at_best(layouts[at]), lambda at: plan_of(layouts[at]), bound_of)
 
@@ -232,7 +235,6 @@ def _search(question: SizeQuestion, aim: Aim, hope: float, *, is_sure: bool = Fa
         aim=aim,
         hope=hope,
         is_sure=is_sure,
-        spares=question.headroom.spare_replicas,
         ceilings=Ceilings(question=question, resolved=resolved, rooms=rooms_of(resolved)),
     )
 

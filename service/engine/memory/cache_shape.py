@@ -139,12 +139,35 @@ def cache_shape(
         smallest=1 if device.plan.keeps_any_block else max(smallest, default=DEFAULT_BLOCK_SIZE),
         hybrid_alignment=hybrid_alignment(architecture, device),
     )
-    rank = blocks.of(replace(whole, tensor_parallel_size=layout.tensor_parallel_size), architecture)
-    drafts = ask.draft.body.layers if ask.draft is not None else ()
-    unsharded = _specs((*architecture.layers, *drafts), blocks.of(whole, architecture))
-    of_block = packed_bytes if device.plan.packs_pages else columned_bytes
-    groups = max(_stage_groups(architecture, drafts, layout, rank), key=of_block)
-    return _shape(groups, of_block(groups), unsharded, rank)
+    ranks, stages = layout.tensor_parallel_size, layout.pipeline_parallel_size
+    return _shape_of_rank(architecture, ranks, stages, whole, blocks, ask.draft, device.plan.packs_pages)
+
+
+@derived(256)
+def _shape_of_rank(
+    architecture: Architecture,
+    ranks: int,
+    stages: int,
+    whole: Sharding,
+    blocks: "_Blocks",
+    draft: DraftHead | None,
+    packs_pages: bool,  # noqa: FBT001 - part of a key
+) -> CacheShape:
+    """Return the shape under the kernels of a GPU, which are those of many; copies that share experts add nothing."""
+    rank = blocks.of(replace(whole, tensor_parallel_size=ranks), architecture)
+    drafts = draft.body.layers if draft is not None else ()
+    of_block = packed_bytes if packs_pages else columned_bytes
+    groups = max(_stage_groups(architecture, drafts, stages, rank), key=of_block)
+    return _shape(groups, of_block(groups), _unsharded(architecture, whole, blocks, draft), rank)
+
+
+@derived(16)
+def _unsharded(
+    architecture: Architecture, whole: Sharding, blocks: "_Blocks", draft: DraftHead | None
+) -> list[CacheSpec]:
+    """Return what all layers keep of the whole model."""
+    drafts = draft.body.layers if draft is not None else ()
+    return _specs((*architecture.layers, *drafts), blocks.of(whole, architecture))
 
 
 def _exporting(architecture: Architecture, device: Device) -> frozenset[Checkpoint]:
@@ -173,18 +196,17 @@ def _shape(
 
 
 def _stage_groups(
-    architecture: Architecture, drafts: tuple[DecoderLayer, ...], layout: Layout, rank: Sharding
+    architecture: Architecture, drafts: tuple[DecoderLayer, ...], stages: int, rank: Sharding
 ) -> list[tuple[CacheGroup, ...]]:
     """Return what each pipeline stage holds of the model's groups: all stages share their block tables."""
     num_layers = len(architecture.layers)
     by_layer, of_drafts = _by_layer(architecture.layers, rank), _specs(drafts, rank)
     groups = cache_groups([*chain(*by_layer), *of_drafts])
-    if layout.pipeline_parallel_size == 1:
+    if stages == 1:
         return [groups]
     starts = [*accumulate(map(len, by_layer), initial=0)]
     starts[-1] += len(of_drafts)
-    stages = pipeline_stages(num_layers, layout.pipeline_parallel_size)
-    return [on_stage(groups, starts[start], starts[end]) for start, end in stages]
+    return [on_stage(groups, starts[start], starts[end]) for start, end in pipeline_stages(num_layers, stages)]
 
 
 def _token_bytes(specs: list[CacheSpec], *, windows: bool) -> int:

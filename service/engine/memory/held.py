@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, cast
 
 from service.engine.arithmetic import fitting
 from service.engine.engines.device import device_of
-from service.engine.engines.measured_here import memory_of
+from service.engine.engines.measured_here import MeasuredMemory, memory_of
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, Layout
@@ -47,36 +48,58 @@ def requests_in_cache(
     pools = cast("Kept[int]", model.derived.by("pools", MOST_SETTINGS).get_or(key, lambda: Kept[int](MOST_POOLS)))
 
     steady, peak = taken(shape, settings, max(context_tokens, 1), in_flight)
+    of_layout = _Pools(
+        model=model, checkpoint=checkpoint, gpu=gpu, layout=layout, rules=rules, settings=settings, shape=shape
+    )
 
     def held(max_num_seqs: int) -> int:
         if not steady:  # nothing is kept of a request: slots alone count
             return max_num_seqs
 
-        def blocks() -> int:
-            return _blocks(model, checkpoint, gpu, layout, replace(settings, max_num_seqs=max_num_seqs), rules)
-
-        return fitting(pools.get_or(max_num_seqs, blocks) - 1, peak, steady)
+        blocks = pools.get_or(max_num_seqs, lambda: of_layout.blocks(max_num_seqs))
+        return fitting(blocks - 1, peak, steady)
 
     return held
 
 
-def _blocks(
-    model: ModelFacts, checkpoint: Checkpoint, gpu: Gpu, layout: Layout, settings: EngineSettings, rules: EngineRules
-) -> int:
-    """Return the blocks of a pool; one where layers keep none. [blocks]."""
-    architecture, device = model.architecture, device_of(gpu, rules)
-    measured = memory_of(rules.measured, model.id, gpu.id, layout, checkpoint.weight_format) if rules.measured else None
-    memory = memory_per_gpu(
-        architecture=architecture,
-        rank_weight_bytes=rank_weight_bytes(model, checkpoint, layout, settings, device),
-        gpu=gpu,
-        layout=layout,
-        settings=settings,
-        rules=rules,
-        measured=measured,
-    )
-    shape = shape_of(architecture, layout, settings, device)
-    return memory.kv_cache_bytes // shape.bytes_per_block if shape.bytes_per_block else 1
+@dataclass(frozen=True, kw_only=True)  # without slots, for what is looked up once
+class _Pools:
+    """The pools of one layout: what does not depend on how many may run is looked up once."""
+
+    model: ModelFacts
+    checkpoint: Checkpoint
+    gpu: Gpu
+    layout: Layout
+    rules: EngineRules
+    settings: EngineSettings
+    shape: CacheShape
+
+    @cached_property
+    def _weight_bytes(self) -> int:
+        device = device_of(self.gpu, self.rules)
+        return rank_weight_bytes(self.model, self.checkpoint, self.layout, self.settings, device)
+
+    @cached_property
+    def _measured(self) -> MeasuredMemory | None:
+        measured = self.rules.measured
+        if not measured:
+            return None
+        return memory_of(measured, self.model.id, self.gpu.id, self.layout, self.checkpoint.weight_format)
+
+    def blocks(self, max_num_seqs: int) -> int:
+        """Return the blocks of a pool beside which so many may run; one where layers keep none. [blocks]."""
+        if not self.shape.bytes_per_block:
+            return 1
+        memory = memory_per_gpu(
+            architecture=self.model.architecture,
+            rank_weight_bytes=self._weight_bytes,
+            gpu=self.gpu,
+            layout=self.layout,
+            settings=replace(self.settings, max_num_seqs=max_num_seqs),
+            rules=self.rules,
+            measured=self._measured,
+        )
+        return memory.kv_cache_bytes // self.shape.bytes_per_block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

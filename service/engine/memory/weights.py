@@ -63,7 +63,23 @@ def rank_weights(
         draft: layers that draft tokens, on the last pipeline stage.
         device: the GPU's generation and the engine's version, by which kernels are picked.
     """
-    kernels = expert_kernels(device)
+    shared = replace(layout, decode_context_parallel_size=1)
+    if not architecture.has_experts and not layout.expert_parallel and draft is None:
+        shared = replace(shared, data_parallel_size=1)  # copies share experts alone
+    interleaves = device.plan.interleaves_rotary
+    return _rank_weights(architecture, shared, quantization, draft, expert_kernels(device), interleaves)
+
+
+@derived(256)
+def _rank_weights(
+    architecture: Architecture,
+    layout: Layout,
+    quantization: Quantization,
+    draft: DraftHead | None,
+    kernels: ExpertKernels,
+    interleaves_rotary: bool,  # noqa: FBT001 - part of a key
+) -> RankWeights:
+    """Return the same under the kernels of a GPU, which are those of many."""
     stages = _stages(architecture, quantization, layout, kernels)
     if draft is not None:
         stored = quantization if draft.is_quantized else UNQUANTIZED
@@ -71,7 +87,7 @@ def rank_weights(
             _summed(draft_matrices(draft, layout), stored, architecture.element_bytes, kernels, component="draft")
         )
     fullest = max(stages, key=lambda rank: rank.loaded)
-    tables = sum(table.bytes_kept(interleaves=device.plan.interleaves_rotary) for table in architecture.rotary_tables)
+    tables = sum(table.bytes_kept(interleaves=interleaves_rotary) for table in architecture.rotary_tables)
     return RankWeights(
         param_bytes=fullest.instantiated,
         loaded_bytes=fullest.loaded + fullest.rests + tables,
@@ -84,12 +100,13 @@ def _stages(
 ) -> list["_Sum"]:
     """Return what one rank of each pipeline stage holds; layers that are alike are added up once."""
     alike = _alike(architecture, quantization)
-    unstaged = replace(layout, pipeline_parallel_size=1, decode_context_parallel_size=1)
+    unstaged = replace(layout, pipeline_parallel_size=1)
     before, after = embedding_matrices(architecture, layout)
     first, table, last = (
         _summed(matrices, quantization, architecture.element_bytes, kernels) for matrices in (before, before[:1], after)
     )
     repeats_both = architecture.repeats_ends and not architecture.ties_embeddings
+    of_layer = {index: _layer_sum(architecture, index, quantization, unstaged, kernels) for index in set(alike)}
     stages = []
     for start, end in pipeline_stages(len(architecture.layers), layout.pipeline_parallel_size):
         stage = _Sum()
@@ -98,7 +115,7 @@ def _stages(
         elif repeats_both:
             stage.add(table)
         for index, layers in Counter(alike[start:end]).items():
-            stage.add(_layer_sum(architecture, index, quantization, unstaged, kernels), layers)
+            stage.add(of_layer[index], layers)
         if end == len(architecture.layers) or (architecture.repeats_ends and (start or repeats_both)):
             stage.add(last)
         stages.append(stage)
