@@ -1,11 +1,15 @@
 """Who changed which entry of the catalog: a row for each, written with the change or not at all."""
 
-from collections.abc import Callable
+import getpass
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from json import JSONDecodeError
 from typing import Any
 
+from pydantic import BaseModel
 from sqlmodel import Session, col, select
 
 from service.catalog.errors import InvalidCatalogError
@@ -14,6 +18,43 @@ from service.catalog.store import current_version, delete_gpu, delete_offer
 from service.catalog.tables import CatalogChangeRow, OfferRow
 
 Change = Callable[[Session], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """One entry that was written among many."""
+
+    kind: str
+    entry_id: str
+    before: BaseModel | None
+    after: BaseModel
+
+
+def note_written(session: Session, who: str, written: Iterable[Written]) -> None:
+    """Keep who wrote many entries at once, under the revision that has them all."""
+    revision, now = current_version(session)[1], datetime.now(UTC)
+    session.add_all(
+        CatalogChangeRow(
+            revision=revision,
+            kind=each.kind,
+            entry_id=each.entry_id,
+            changed_at=now,
+            changed_by=who[:200],
+            before=None if each.before is None else each.before.model_dump(mode="json"),
+            after=each.after.model_dump(mode="json"),
+        )
+        for each in written
+    )
+    session.flush()
+
+
+def of_command_line() -> str:
+    """Return who types the commands: by name, by number where the machine knows no name."""
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError):
+        name = f"user {os.getuid()}"
+    return f"command line of {name}"
 
 
 def recorded(kind: EntryKind[Any], entry_id: str, who: str, change: Change) -> Change:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sqlmodel import Session
 
+from service.catalog.changes import Written, note_written
 from service.catalog.entries import OfferEntry
 from service.catalog.reading import read_catalog
 from service.catalog.store import lock_revision, put_offer, raise_revision
@@ -48,8 +49,13 @@ def _content(offer: OfferEntry) -> dict[str, object]:
     return offer.model_dump(exclude={"source": {"checked_on"}})
 
 
-def take_offers(session: Session, offers: Iterable[OfferEntry]) -> Differences:
+def take_offers(session: Session, offers: Iterable[OfferEntry], who: str = "price list") -> Differences:
     """Put offers into the catalog, in a transaction of the caller's; nothing is written where nothing differs.
+
+    Args:
+        session: the transaction.
+        offers: what is asked.
+        who: takes them, as the changes of the catalog name it.
 
     Raises:
         ConflictError: the catalog lost one of the GPUs meanwhile.
@@ -57,8 +63,11 @@ def take_offers(session: Session, offers: Iterable[OfferEntry]) -> Differences:
     lock_revision(session)
     present = {offer.id: offer for offer in read_catalog(session).entries.offers}
     found = differences(present, offers)
-    for offer in (*found.added, *(after for _, after in found.changed)):
+    changes = (*((None, offer) for offer in found.added), *found.changed)
+    for _, offer in changes:
         put_offer(session, offer)
-    if found.added or found.changed:
+    if changes:
         raise_revision(session)
+        written = (Written(kind="offer", entry_id=offer.id, before=was, after=offer) for was, offer in changes)
+        note_written(session, who, written)
     return found

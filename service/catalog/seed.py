@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 
 from sqlmodel import Session, select
 
+from service.catalog.changes import Written, note_written
 from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
 from service.catalog.errors import ConflictError
 from service.catalog.reading import read_catalog
@@ -38,7 +39,7 @@ class Seeded:
         return "\n".join(lines)
 
 
-def seed_catalog(session: Session, *, force: bool = False) -> Seeded:
+def seed_catalog(session: Session, *, force: bool = False, who: str = "seed files") -> Seeded:
     """Insert what is missing and replace what differs, in so far as nobody else wrote it since it was last seeded.
 
     Entries that are not in the seed files stay. A second run changes nothing and keeps the revision.
@@ -46,6 +47,7 @@ def seed_catalog(session: Session, *, force: bool = False) -> Seeded:
     Args:
         session: a transaction of its own.
         force: replace what somebody else wrote, and bring back what somebody deleted.
+        who: seeds, as the changes of the catalog name it.
     """
     models, gpus, offers = seed_entries()
     lock_revision(session)
@@ -56,6 +58,7 @@ def seed_catalog(session: Session, *, force: bool = False) -> Seeded:
     seeding.take("offer", offers, now.offers, put_offer)
     if seeding.done.changed:
         raise_revision(session)
+        note_written(session, who, seeding.written)
     return seeding.done
 
 
@@ -64,6 +67,7 @@ class _Seeding:
 
     def __init__(self, session: Session, *, force: bool) -> None:
         self.done = Seeded()
+        self.written: list[Written] = []
         self._session = session
         self._force = force
         self._seeded = {(row.kind, row.entry_id): row for row in session.exec(select(SeededRow))}
@@ -72,7 +76,8 @@ class _Seeding:
         self, kind: Kind, seeds: Iterable[Seed], now: Iterable[Seed], put: Callable[[Session, Seed], None]
     ) -> None:
         """Put the seeds of one kind."""
-        present = {entry.id: content_hash(entry) for entry in now}
+        before = {entry.id: entry for entry in now}
+        present = {entry_id: content_hash(entry) for entry_id, entry in before.items()}
         for seed in seeds:
             wanted = content_hash(seed)
             if present.get(seed.id) != wanted:
@@ -80,6 +85,7 @@ class _Seeding:
                     self.done.left_alone.append(f"{kind} {seed.id}")
                     continue
                 self.done.changed += 1
+                self.written.append(Written(kind=kind, entry_id=seed.id, before=before.get(seed.id), after=seed))
             self._note(kind, seed.id, wanted)
         self._session.flush()
 

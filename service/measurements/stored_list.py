@@ -1,10 +1,10 @@
 """`sizer measurements`: what answers rest on beside the catalog's own figures, listed and removed."""
 
-import getpass
 from typing import Annotated
 
 import typer
 
+from service.catalog.changes import of_command_line
 from service.catalog.database import make_engine
 from service.catalog.errors import NotInCatalogError
 from service.catalog.keeper import CatalogKeeper
@@ -19,10 +19,6 @@ from service.settings import Settings
 measurements = typer.Typer(no_args_is_help=True, help="What was measured here: stored by `check --store`.")
 
 
-def _who() -> str:
-    return f"command line of {getpass.getuser()}"
-
-
 def _keeper() -> CatalogKeeper:
     settings = Settings()
     return CatalogKeeper(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
@@ -33,7 +29,7 @@ def store(checked: Checked, keeper: CatalogKeeper, desk: Desk, corrections: Stor
     entry = entry_of(checked)
     told = stored_as(entry, desk.sources(keeper.snapshot), corrections)
     if told.id is not None and entry.id not in {one.id for one in keeper.snapshot.entries.measurements}:
-        keeper.write(lambda session: put_measurement(session, entry, _who()))
+        keeper.write(lambda session: put_measurement(session, entry, of_command_line()))
     return told
 
 
@@ -48,7 +44,7 @@ def list_measurements() -> None:
 def remove(measurement_id: Annotated[str, typer.Argument(help="id of a measurement, as listed")]) -> None:
     """Delete a measurement: answers are what they were without it."""
     try:
-        _keeper().write(lambda session: delete_measurement(session, measurement_id, _who()))
+        _keeper().write(lambda session: delete_measurement(session, measurement_id, of_command_line()))
     except NotInCatalogError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from error

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import Engine, text
 from typer.testing import CliRunner
 
+from service.catalog.changes import read_changes
 from service.catalog.database import make_engine, migrate, reading, writing
 from service.catalog.offer_import import differences, take_offers
 from service.catalog.reading import read_catalog
@@ -46,6 +47,10 @@ def test_what_changes_nothing_keeps_the_revision(database: Engine) -> None:
 
     assert (before.revision, after.revision) == (1, 2)
     assert {each.id: each.usd_per_hour for each in after.offers} == {"made-up-offer": 9.0, "other-offer": 10.0}
+    with reading(database) as session:
+        [change] = read_changes(session, None, None, 10, None)
+    assert (change.revision, change.entry_id, change.changed_by) == (2, "made-up-offer", "price list")
+    assert [None if told is None else told["usd_per_hour"] for told in (change.before, change.after)] == [10.0, 9.0]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from sqlalchemy import Engine, text
 from sqlmodel import col, delete
 from typer.testing import CliRunner
 
+from service.catalog.changes import read_changes
 from service.catalog.database import make_engine, reading, writing
 from service.catalog.entries import GpuEntry
 from service.catalog.reading import read_catalog
@@ -33,6 +34,23 @@ def gpus_of(engine: Engine) -> dict[str, GpuEntry]:
 def seeded(tmp_path: Path) -> Engine:
     (tmp_path / "catalog.sqlite3").write_bytes(seeded_sqlite())
     return make_engine(f"sqlite:///{tmp_path}/catalog.sqlite3")
+
+
+def test_who_seeded_is_kept_with_what_stood_there(seeded: Engine) -> None:
+    """An entry as it was seeded, edited by hand, and taken back by force."""
+    edited = seed_entries()[2][0].model_copy(update={"usd_per_hour": 12345.0})
+    with writing(seeded) as session, session.begin():
+        put_offer(session, edited)
+    with writing(seeded) as session, session.begin():
+        seed_catalog(session, force=True, who="command line of somebody")
+
+    with reading(seeded) as session:
+        taken_back, first = read_changes(session, "offer", edited.id, 10, None)
+        revision = current_version(session)[1]
+    assert (taken_back.changed_by, taken_back.revision) == ("command line of somebody", revision)
+    assert taken_back.before is not None
+    assert (taken_back.before["usd_per_hour"], taken_back.after) == (12345.0, first.after)
+    assert (first.before, first.revision) == (None, 1)
 
 
 def test_a_price_written_over_the_api_stays_and_is_named(seeded: Engine) -> None:
