@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
@@ -12,6 +12,7 @@ from typer.core import TyperCommand
 
 from service.catalog.database import make_engine
 from service.catalog.keeper import CatalogKeeper
+from service.cli_words import INFEASIBLE, USAGE_ERROR, commands, refuse, said
 from service.engine.errors import EngineError
 from service.measurements.corrections import StoredMeasurements
 from service.performance.kernel_tables import InProcess, KernelTables
@@ -23,6 +24,7 @@ from service.questions.formats import written
 from service.questions.misread import misread, unknown_field
 from service.questions.reading import read_json
 from service.questions.refusals import Fault, RefusalError, stated_twice
+from service.questions.registry import QUESTIONS
 from service.settings import Settings
 
 QUESTION_SETTINGS = {
@@ -30,8 +32,9 @@ QUESTION_SETTINGS = {
     "ignore_unknown_options": True,
     "token_normalize_func": lambda name: name.replace("_", "-"),
 }
-USAGE_ERROR = 2
-INFEASIBLE = 3
+
+
+app = commands()
 
 
 class QuestionCommand(TyperCommand):
@@ -136,14 +139,5 @@ def _answer(question: Question, fields: Mapping[str, Any]) -> None:
         refuse(*told, code=INFEASIBLE if error.kind == "infeasible" else USAGE_ERROR)
 
 
-def said(fault: Fault) -> str:
-    """Return a fault on one line."""
-    accepted = "" if fault.accepted is None or "accepted: " in fault.detail else f"; accepted: {fault.accepted}"
-    return f"{fault.field}: {fault.detail}{accepted}"
-
-
-def refuse(*lines: str, code: int = USAGE_ERROR) -> NoReturn:
-    """Print why there is no answer to standard error, and leave."""
-    for line in lines:
-        typer.echo(line, err=True)
-    raise typer.Exit(code)
+for asked_for in QUESTIONS:
+    add_question(app, asked_for)

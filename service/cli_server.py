@@ -8,16 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
 import httpx2
 import typer
 
-from service.cli_questions import INFEASIBLE, USAGE_ERROR, refuse, said
+from service.cli_words import INFEASIBLE, USAGE_ERROR, commands, refuse, said
 from service.client import Asks, Client, RefusedError
 from service.questions.outcomes import outcome_row, sheet_of
 from service.questions.refusals import Fault
 
+app = commands()
 BESIDE: Final = "asked."
 MOST_COLUMNS: Final = 12
 BatchFormat = Literal["csv", "json"]
@@ -111,3 +112,16 @@ def questions_of(path: Path) -> Sequence[Mapping[str, Any]]:
         refuse(f"{path}: not a readable file of questions")
     rows = csv.DictReader(io.StringIO(text))
     return [{name: value for name, value in row.items() if name and value} for row in rows]
+
+
+@app.command("batch")
+def batch_command(
+    context: typer.Context,
+    question: Annotated[Asks, typer.Argument(help="which question")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="CSV under the names of fields, or JSON")],
+    written: Annotated[BatchFormat, typer.Option("--format", help="how the answers are written")] = "csv",
+) -> None:
+    """Ask a running service up to a thousand questions of a file: sizer --server URL batch size FILE."""
+    if context.obj is None:
+        refuse("batch needs a running service: sizer --server URL batch ...")
+    context.obj.batch(question, questions_of(path), written)

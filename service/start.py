@@ -5,8 +5,6 @@ from importlib import import_module
 
 
 def main() -> None:
-    """Import the commands, and run the one that was asked for."""
+    """Run the command that was asked for; garbage is looked for once its module is loaded."""
     gc.disable()
-    commands = import_module("service.cli")
-    gc.enable()
-    commands.main()
+    import_module("service.cli").main()

@@ -1,6 +1,8 @@
 """The command line: the same engine, the same field names."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from service.cli import app
+from service.cli import COMMANDS, app
 from service.questions.asked import Question
 from service.questions.examples import LLAMA_CONFIG
 from service.questions.registry import QUESTIONS
@@ -202,3 +204,14 @@ def test_a_port_or_a_number_of_processes_that_cannot_be_is_refused_before_anythi
     result = runner.invoke(app, ["serve", *stated])
     assert result.exit_code == 2
     assert "is not in the range" in result.output
+
+
+def test_the_list_of_commands_needs_no_service_and_says_what_each_says() -> None:
+    """Of each command, the words of the list begin its own; those of modules are imported only now."""
+    listed = "from service.cli import main, sys\ntry: main()\nfinally: print('service.engine' in sys.modules, file=sys.stderr)"
+    told = subprocess.run([sys.executable, "-c", listed, "--help"], capture_output=True, text=True, check=True)
+    assert told.stderr.strip() == "False"
+    assert all(f"  {name} " in told.stdout for name in COMMANDS)
+    for name, command in COMMANDS.items():
+        own = " ".join(runner.invoke(app, [name, "--help"]).output.split())
+        assert command.help.rstrip(".") in own

@@ -6,9 +6,12 @@ import typer
 
 from service.access.keys import Scope, create_key, read_keys, revoke_key
 from service.catalog.database import make_engine, reading, writing
+from service.cli_words import commands
 from service.settings import Settings
 
+app = commands()
 keys = typer.Typer(no_args_is_help=True, help="API keys: created and shown once, listed, revoked.")
+app.add_typer(keys, name="keys")
 
 
 @keys.command("create")
