@@ -4,7 +4,7 @@ A layout's own step times, with as many slots as its memory has room for at most
 layouts with eight settings each: those are not looked at.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import inf
@@ -47,12 +47,31 @@ class Ceilings:
             return self.replicas_that_hold(layout, is_own=is_own)
         if at_most <= spares or not self.rooms.may_hold(question.load, layout, is_own=is_own):
             return inf
-        serving = self.serving(layout, is_own=is_own)
-        if serving is None:
-            return 1 + spares
         budgets = (self.resolved.settings.max_num_batched_tokens,) if is_own else self._in_question
-        wanted = wanted_of(question.load, question.headroom)
-        return fewest_at_best(serving, budgets, wanted, question.limits, at_most - spares) + spares
+        fewest = 1.0
+        for serving in self._servings(layout, is_own=is_own):
+            wanted = wanted_of(question.load, question.headroom)
+            fewest = fewest_at_best(serving, budgets, wanted, question.limits, at_most - spares)
+            if fewest == inf:
+                break
+        return fewest + spares
+
+    def _servings(self, layout: Layout, *, is_own: bool) -> Iterator[Serving]:
+        """Yield how a layout would serve whose stages passed nothing on and had endless room, then how it does at best.
+
+        Stages together read and compute what one does: its step times, which other stages share, tell of most layouts.
+        None where only a plan tells.
+        """
+        timers, resolved = self.question.timers, self.resolved
+        # What a caller measured is of one layout; what drafts make of a step is for the plan to tell.
+        is_alone = resolved.rules.measured or resolved.settings.num_speculative_tokens
+        if timers is not None and layout.pipeline_parallel_size > 1 and not is_alone:
+            timing = timers.timer(timed_as(resolved, replace(layout, pipeline_parallel_size=1)))
+            if timing is not None:
+                yield served_with(timing, resolved, layout, self.question.load, ENDLESS_SLOTS)
+        serving = self.serving(layout, is_own=is_own)
+        if serving is not None:
+            yield serving
 
     def replicas_that_hold(self, layout: Layout, *, is_own: bool = False) -> float:
         """Return the same by memory alone: one, where time decides."""

@@ -1,13 +1,17 @@
 """Ceilings of layouts, before anything is planned: by memory, by time, and where only a plan tells."""
 
 from dataclasses import replace
+from itertools import product
 from math import inf
 
-from service.engine.fleet.ceilings import Ceilings
+from service.catalog.engine_rules import rules_for
+from service.catalog.keeper import seeded_snapshot
+from service.engine.fleet.ceilings import Ceilings, timed_as
 from service.engine.fleet.deployments import deployment_of, plan_for, resolve_size
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.fleet.rooms import rooms_of
-from service.engine.inputs import Headroom, Layout, Limits
+from service.engine.inputs import Headroom, Layout, Limits, StatedLayout
+from tests.conftest import shared_timers
 from tests.engine.conftest import Asked, arrivals, users
 
 LIMITS = Limits(ttft_s=0.5, tpot_s=0.05)
@@ -49,3 +53,24 @@ def test_what_drafts_make_of_a_step_is_for_the_plan_to_tell(asked: Asked) -> Non
     assert ceilings_of(drafting).replicas_at_best(Layout(), inf, is_own=False) == 1
     assert ceilings_of(drafting).budgets(Layout(), 1) != ()
     assert ceilings_of(replace(drafting, timers=None)).budgets(Layout(), 1) != ()
+
+
+def test_no_step_over_stages_is_shorter_than_that_of_one_so_that_its_times_tell_of_all() -> None:
+    catalog, timers = seeded_snapshot(), shared_timers()
+    model, gpu = catalog.model("llama-3.1-8b"), catalog.gpu("h200")
+    question = SizeQuestion(
+        model=model, gpu=gpu, load=arrivals(5.0), limits=LIMITS, rules=rules_for("vllm"), layout=StatedLayout(),
+        headroom=Headroom(), settings=StatedSettings(), timers=timers,
+    )  # fmt: skip
+    resolved = resolve_size(question)
+    whole, staged = (
+        timers.timer(timed_as(resolved, Layout(tensor_parallel_size=2, pipeline_parallel_size=stages)))
+        for stages in (1, 4)
+    )
+    assert whole is not None
+    assert staged is not None
+    for requests, context in product((1.0, 32.0, 200.0), (100.0, 20_000.0)):
+        assert staged.steps.decode_s(requests, context) >= 0.999 * whole.steps.decode_s(requests, context)
+        for tokens in (64.0, 4_096.0):
+            beside = (tokens, tokens / 2, requests, context)
+            assert staged.steps.mixed_s(*beside) >= 0.999 * whole.steps.mixed_s(*beside)
