@@ -9,10 +9,18 @@ HOSTED = (
     "huggingface.co hf.co hf-mirror.com modelscope.cn modelscope.ai ollama.com registry.ollama.ai build.nvidia.com "
     "openrouter.ai wisemodel.cn gitee.com"
 )
-NAMED_APART: Final = frozenset({"meta", "mistral", "qwen", "openai", "google", "nvidia"})  # publishers, not families
+# Publishers, not families.
+NAMED_APART: Final = frozenset(
+    {"meta", "mistral", "qwen", "openai", "google", "nvidia", "zai", "moonshotai", "moonshot"}
+)
 HOSTS: Final = frozenset(HOSTED.split())
 # What Bedrock calls a model: region, publisher, name, version and revision.
 BEDROCK: Final = re.compile(r"(?:(?:us|eu|apac|jp|au|ca|global)\.)?([a-z][a-z0-9]*)\.([a-z].*?)(?:-v?([0-9]))?:([0-9])")
+# The same without a revision, of publishers that are known: a point elsewhere is a version's.
+RENTED = (
+    "meta|mistral|mistralai|zai|moonshotai|moonshot|qwen|cohere|amazon|stability|writer|deepseek|nvidia|openai|google"
+)
+RENTED_BARE: Final = re.compile(rf"(?:(?:us|eu|apac|jp|au|ca|global)\.)?({RENTED})\.([a-z][^/:]*?)(?:-v1)?")
 PREFIX: Final = re.compile(
     r"(?:[a-z0-9+]+://|git@|@[ch]f/|hf:|huggingface:|modelscope:|ms:|ollama:|hosted_vllm/|docker\.io/)"
 )
@@ -21,7 +29,9 @@ AFTER_THE_NAME: Final = frozenset(SHOWN.split())
 BEFORE_THE_NAME: Final = frozenset({"models", "library", "model", "api"})
 CACHED: Final = re.compile(r"models--(.+?)--(.+)")
 HASH: Final = re.compile(r"[0-9a-f]{20,64}|snapshots|refs|blobs")
-TAG: Final = re.compile(r":(?:latest|free)$")
+TAG: Final = re.compile(r"(?::|(?<=[0-9]b)-)(?:latest|free|cloud|exacto|batch|extended|thinking|nitro|floor|online)$")
+FORMAT_BEHIND: Final = re.compile(r"/(fp|bf)-?(8|16)$")  # of hosts that write it apart
+NEWEST: Final = re.compile(r"~(?=[a-z0-9-]+/)(.+?)(?:-latest)?$")  # OpenRouter's newest of a line
 REVISION: Final = re.compile(r"@[a-z0-9][a-z0-9._/-]*$")
 PATH: Final = re.compile(r"(?:/|\./|\.\./|~|[a-z]:[\\/])")
 
@@ -42,6 +52,10 @@ def repository(text: str) -> tuple[str, str]:
         edition = f"-v0.{rented[4]}" if rented[3] == "0" else ""
         name = rented[2] if rented[1] in NAMED_APART else f"{rented[1]}-{rented[2]}"
         return rented[1], f"{name}{edition}"
+    bare = RENTED_BARE.fullmatch(address)
+    if bare:
+        return bare[1], bare[2] if bare[1] in NAMED_APART or bare[1] == "mistralai" else f"{bare[1]}-{bare[2]}"
+    address = FORMAT_BEHIND.sub(r"-\1\2", NEWEST.sub(r"\1", address))
     is_path = PATH.match(address) is not None
     address = re.split(r"[?#]", address)[0].replace("\\", "/")
     address = PREFIX.sub("", address, count=1) if PREFIX.match(address) else address

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from service.catalog.names.closed import closed
 from service.catalog.names.unread import NO_RULE
 
 
@@ -44,15 +45,21 @@ KINDS: Final = (
         r"sentence|colpali|colqwen|col qwen|stella",
         f"a model of embeddings; {ONLY_TEXT}",
     ),
-    _kind(r"reward|prm|[a-z]*classifier|prompt guard", f"a model that scores; {ONLY_TEXT}"),
+    _kind(r"reward|prm|[a-z]*classifier|prompt guard|moderation|pairrm", f"a model that scores; {ONLY_TEXT}"),
     _kind(
         r"tts|asr|whisper|wav ?2 ?vec(?: 2)?|w 2 v|cosyvoice|kokoro|voxcpm|parakeet|canary|speecht|musicgen|"
-        r"forcedaligner|[a-z]*voice|bark|chattts|melotts|megatts|orpheus|moshi[a-z]*|sesame|csm|xtts|transcribe|paraformer|sensevoice|speech|seamless|music",
+        r"forcedaligner|[a-z]*voice|bark|chattts|melotts|megatts|orpheus|moshi[a-z]*|sesame|csm|xtts|transcribe|paraformer|sensevoice|speech|seamless|music|sonic|zonos|chatterbox|"
+        r"chirp|styletts.*|voicecraft|lyria|whisperx|seamless.*|higgs audio.*|higgsaudiov.*|dia",
         f"a model of speech or sound; {ONLY_TEXT}",
     ),
     _kind(
         r"flux|sdxl|stable diffusion|diffusion|wan|ltx|cogvideox?|hunyuanvideo|qwen image|image edit|z image|sana|"
-        r"pixart|kolors|mochi|dreamshaper|kandinsky|cosmos (?:predict|transfer)|ovis image|controlnet|vae",
+        r"pixart|kolors|mochi|dreamshaper|kandinsky|cosmos (?:predict|transfer)|ovis image|controlnet|vae|"
+        r"dall e|imagen|imagegeneration|veo|sora|ideogram|recraft|seedream|seedance|seededit|hidream.*|cogview|bria|"
+        r"fibo|kling|kwaivgi|hailuo|pixverse|vidu|ray v ?2|photon|nova (?:canvas|reel)|titan image|gpt image.*|"
+        r"stable (?:image|conservative|creative|fast|outpaint|style).*|sd ?3.*|ssd 1b|playground v.*|proteus|p image|"
+        r"realistic vision|realvisxl|open dalle|latent consistency|mai image|lucid origin|grok (?:2 image|imagine).*|"
+        r"nano banana.*|comfyui|sticker maker",
         f"a model of images or video; {ONLY_TEXT}",
     ),
     _kind(
@@ -61,16 +68,8 @@ KINDS: Final = (
     ),
     _kind(
         r"[a-z]*bert[a-z]*|electra|xlm|xlnet|(?:flan |m|um|by|ul|code)?t 5|t5|mt 0|m?bart|pegasus|marian|opus mt|nllb|"
-        r"madlad|ul 2|t5gemma|biogpt|aya 101",
+        r"madlad|m 2 m 100|m2m.*|indictrans.*|ul 2|t5gemma|biogpt|aya 101",
         "an encoder, or an encoder with a decoder, which no engine here serves as a model that generates",
-    ),
-    _kind(
-        r"gemini|claude|chatgpt|gpt 3\.5|gpt 4(?!all)[a-z0-9.]*|gpt 5[a-z0-9.]*|o[134] (?:mini|pro|preview)|sonar|"
-        r"nova (?:pro|lite|micro|premier)|grok (?:2 (?:mini|[0-9]{4})|3|4)[a-z0-9.]*|bard|palm 2|pplx|"
-        r"mistral (?:medium(?: latest| [0-9]{4})?$|next|large 2402)|qwen (?:max|plus|turbo|long)|"
-        r"glm 4 (?:plus|0116|0520|flash|airx?|long)|yi (?:large|lightning|vision|medium|spark)|"
-        r"reka (?:core|edge|flash (?:online|preview|2024)).*|doubao|ernie (?:bot|4\.0|3\.5|speed|x 1)",
-        "offered behind an API alone: its shape is not published",
     ),
     _kind(r"tiny random|random|dummy|untrained", "a model of random weights, for tests"),
     _kind(
@@ -90,7 +89,8 @@ KINDS: Final = (
     _kind(r"llada.*|dream (?:v|coder|on|org).*|sdar", "a model of text by diffusion, which keeps no cache of tokens"),
     _kind(r"rwkv[0-9.]*|retnet|recurrentgemma", "of a kind that no engine here serves"),
     _kind(
-        r"llama 3\.2 (?:11b|90b)?.*vision.*|mllama", "a model that vLLM served up to 0.10.2 and no engine here does now"
+        r"llama (?:3\.2|3 2|v 3\.2|v3\.2) (?:(?:11b|90b).*|.*vision.*)|llama vision free|mllama",
+        "a model that vLLM served up to 0.10.2 and no engine here does now",
     ),
     _kind(
         r"baichuan(?! m 2| m 3) ?[0-9]?.*|aquila[a-z]* ?[0-9]?.*|xverse|qwen (?:vl(?: chat)?|audio(?: chat)?)|"
@@ -124,4 +124,4 @@ def kind_of(words: Sequence[str]) -> str | None:
     True
     """
     said = " ".join(words)
-    return next((kind.what for kind in KINDS if kind.words.fullmatch(said)), None)
+    return next((kind.what for kind in KINDS if kind.words.fullmatch(said)), None) or closed(words)

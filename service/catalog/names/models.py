@@ -22,6 +22,7 @@ from service.catalog.names.words import (
     plain,
     with_points,
     with_points_left_out,
+    without_edition_letter,
     without_served,
     words_of,
 )
@@ -29,9 +30,8 @@ from service.engine.derived import Derived, derived
 from service.engine.inputs import WeightFormat
 
 UNTUNED: Final = frozenset({"base", "pt"})
-PUBLISHERS: Final = frozenset(
-    {"meta", "nvidia", "google", "openai", "mistralai", "microsoft", "ibm", "alibaba", "amd", "cohere"}
-)
+SAID_FIRST = "meta nvidia google openai mistralai microsoft ibm alibaba amd cohere zai moonshot moonshotai thudm"
+PUBLISHERS: Final = frozenset(SAID_FIRST.split())
 # What it costs that a catalog's name says a word more; a word of no such kind is another model.
 COST_OF_SIZE, COST_OF_EDITION, COST_OF_UNTUNED = 100, 10, 1
 HALVES: Final = ("bf16", "fp16")
@@ -213,7 +213,7 @@ class ModelNames:
         Points first: `3`, `3` of `llama3-3` are one word of two figures, and as a set of words a single 3.
         """
         pointed = with_points(said)
-        for words in (pointed, said, with_points_left_out(said)):
+        for words in (pointed, said, with_points_left_out(said), without_edition_letter(said)):
             model_ids = self._meant(words)
             if model_ids:
                 # `qwen3-8` is 3.8, or 8 billion.

@@ -7,7 +7,8 @@ stored twice aside); or, where it states no more, the same class and total to th
 format holds as for any other name.
 
 Source:
-    llmfit 1.1.17 (MIT licence, October 2026), which lists configs and totals of the hub's repositories.
+    llmfit 1.1.17 (MIT licence, October 2026), which lists configs and totals of the hub's repositories; of fine-tunes
+        that OpenRouter and Together sell, the base that the card of each on huggingface.co names.
 """
 
 import csv

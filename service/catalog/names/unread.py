@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+NO_ENTRY: Final = "of a class that is read here, and without an entry: import its config, or add one"
 NO_RULE: Final = "of a class that no rule here reads, so it is refused rather than approximated"
 
 # By what a name begins with, the class or `model_type` behind it.
@@ -23,7 +24,9 @@ WITHOUT_A_RULE = r"""
     inkling|diffusiongemma|deepseek v4\.1|k 2 horizon|a\.?x k 2|apertus v1\.5|hy 4|hunyuan 3d|
     zamba 7b|hymba|stripedhyena|codegen|xgen mm|ovis 1|mono internvl|jet nemotron|phi 4 mini flash|motif|
     ming (?:lite|flash|omni)|ring (?:flash|mini) linear|intern s 1 pro|ilama|higgs|chatts|cheers|
-    nanbeige 4\.2|qwen 4|spark x|xing|mamba 3|hrm|recurrent|polylm|galactica|glm 10b|cosmos 3|nextstep|glm image
+    nanbeige 4\.2|aya vision|c 4 ai aya vision|longcat 2|reka flash 3|reka edge|
+    flint|domyn|beam|muse spark|mimo v ?2 omni|
+    qwen 4|spark x|xing|mamba 3|hrm|recurrent|polylm|galactica|glm 10b|cosmos 3|nextstep|glm image
 """
 
 
@@ -32,13 +35,21 @@ def _begins(words: str) -> re.Pattern[str]:
     return re.compile(rf"(?:{joined})(?![a-z]).*")
 
 
+# Classes that `engine/families` reads: their config is not at hand.
+WITHOUT_AN_ENTRY = r"""
+    rnj|isaac|intern s 2|granite (?:vision )?4(?:\.[0-9])? .*vision|granite vision 4|apriel 1\.[56]|
+    llama 3\.1 nemotron ultra|mimo v ?2\.5|cogito (?:v ?2\.1|2\.1|671b|v 2 preview deepseek)|lfm 2 24b|pixtral large
+"""
+
 UNREAD: Final = _begins(WITHOUT_A_RULE)
+UNENTERED: Final = _begins(WITHOUT_AN_ENTRY)
 
 
 def unread(words: Sequence[str]) -> str | None:
-    """Return why a model that is known by its name is not sized.
+    """Return why a model that is known by its name is not sized: no rule reads its class, or it has no entry.
 
     >>> unread(("molmo", "7b", "d", "0924")) == NO_RULE, unread(("storyteller", "8b")) is None
     (True, True)
     """
-    return NO_RULE if UNREAD.match(" ".join(words)) else None
+    said = " ".join(words)
+    return NO_RULE if UNREAD.match(said) else NO_ENTRY if UNENTERED.match(said) else None

@@ -13,9 +13,13 @@ SIZE_THEN_ACTIVE: Final = re.compile(r"([0-9][0-9.]*b)(a[0-9][0-9.]*b)")
 VERSION_OF_TWO_DIGITS: Final = re.compile(r"v0[1-9]")  # `v03` of hosts that take no point
 POINT_AS_LETTER: Final = re.compile(r"([a-z]?)([0-9])p([0-9])")  # `v3p1` of hosts that take no point
 DOTTED_EDITION: Final = re.compile(r"v[1-9]\.[0-9]")
+WHOLE_EDITION: Final = re.compile(r"v[1-9]")
 PLUS: Final = re.compile(r"(?<=[a-z0-9])\+")  # `command r+`
 TUNED: Final = frozenset({"instruct", "it", "chat", "inst", "hf"})  # said of models and of what they were tuned to
-SERVED: Final = frozenset({"versatile", "instant", "turbo", "maas", "latest", "free"})
+SERVED: Final = frozenset({"versatile", "instant", "turbo", "latest", "reference"})
+ALWAYS_SERVED: Final = frozenset(
+    {"maas", "free", "tput", "highspeed", "cloud", "exacto", "batch", "extended", "fast", "basic"}
+)
 TWO_DIGITS: Final = re.compile(r"[1-9][0-9]")  # `25` of `qwen25`, whose point was left out
 ONE_DIGIT: Final = re.compile(r"[0-9]")
 KEPT_WHOLE: Final = re.compile(
@@ -62,14 +66,29 @@ def _split(piece: str) -> tuple[str, ...]:
 
 
 def without_served(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return words without those by which providers tell how they serve a model of a stated size.
+    """Return words without those by which providers tell how they serve a model, or how they serve a stated size.
 
     >>> without_served(("llama", "3.3", "70b", "versatile")), without_served(("qwen", "turbo"))
     (('llama', '3.3', '70b'), ('qwen', 'turbo'))
+    >>> without_served(("glm", "5", "maas"))
+    ('glm', '5')
     """
+    while words[1:] and words[-1] in ALWAYS_SERVED:
+        words = words[:-1]
     if not any(SIZE.fullmatch(word) for word in words):
         return words
     return tuple(word for word in words if word not in SERVED)
+
+
+def without_edition_letter(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return words with the version behind a family's name as a figure alone, as hosts without points write it.
+
+    >>> without_edition_letter(("llama", "v3", "70b")), without_edition_letter(("mistral", "7b", "v3"))
+    (('llama', '3', '70b'), ('mistral', '7b', 'v3'))
+    """
+    if len(words) > 1 and WHOLE_EDITION.fullmatch(words[1]):
+        return (words[0], words[1][1:], *words[2:])
+    return words
 
 
 def with_points(words: tuple[str, ...]) -> tuple[str, ...]:

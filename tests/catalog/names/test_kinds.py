@@ -3,6 +3,8 @@
 import pytest
 
 from service.catalog.errors import NotInCatalogError
+from service.catalog.names.closed import closed
+from service.catalog.names.words import words_of
 from service.catalog.snapshot import Snapshot
 
 
@@ -38,6 +40,15 @@ from service.catalog.snapshot import Snapshot
         ("mistralrs-community/gemma-4-E4B-it-UQFF", "UQFF"),
         ("Aratako/Ministral-3-3B-Instruct-2512-TextOnly", "language_model_only"),
         ("qwen-max-0919", "behind an API"),
+        ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "behind an API"),
+        ("openrouter/openai/o3", "behind an API"),
+        ("mistral-medium-2508", "behind an API"),
+        ("seed-1-6-flash-250715", "behind an API"),
+        ("z-ai/glm-5-turbo", "behind an API"),
+        ("openrouter/auto", "a route of a service"),
+        ("imagen-4.0-ultra-generate-001", "images"),
+        ("us.meta.llama3-2-90b-instruct-v1:0", "up to 0.10.2"),
+        ("EssentialAI/rnj-1-instruct", "without an entry"),
         ("hfl/llama-3-chinese-8b", "tells llama 3 8b, and 'chinese'"),
         ("zai-org/glm-4-9b-chat-1m", "tells glm 4 9b, and '1m'"),
     ],
@@ -45,3 +56,12 @@ from service.catalog.snapshot import Snapshot
 def test_a_model_that_is_not_sized_is_told_what_it_is(catalog: Snapshot, name: str, what: str) -> None:
     with pytest.raises(NotInCatalogError, match=what):
         catalog.called_models.read(name)
+
+
+@pytest.mark.parametrize(
+    "repo",
+    ["KAT-Coder-V2.5-Dev", "GLM-4.7-Flash-REAP-23B-A3B", "Qwen3.5-4B-Claude-distill", "reka-edge-2603", "gpt4all-j"],
+)
+def test_what_a_hub_holds_is_not_told_to_be_sold_alone(repo: str) -> None:
+    # huggingface.co holds the weights of each; they are named like what services sell, or for a teacher
+    assert closed(words_of(repo)) is None
