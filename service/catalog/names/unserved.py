@@ -28,6 +28,8 @@ NOT_GAUDI: Final = "the first Gaudi has no entry here"
 NO_TENSOR_CORES: Final = "it has no tensor cores, and no entry here"
 NO_ENTRY: Final = "it has no entry here, as its data sheet, or the memory that its driver shows, is not at hand"
 AN_ARCHITECTURE: Final = "it is an architecture; several GPUs have it"
+A_SERIES: Final = "several GPUs bear the name, with other memories"
+A_BOARD: Final = "it is what a driver calls a board of several memories"
 NO_CARD: Final = "it is what drivers and schedulers call any card"
 A_PART: Final = "the type holds a part of a GPU, and what a slice leaves is not known; size the whole"
 
@@ -59,6 +61,10 @@ UNSERVED: Final = (
         ),
         why=NO_CARD,
     ),
+    Unserved(pattern=_named(r"a(?:30|100)x"), why=NO_ENTRY, nearest=("a100-pcie-80gb", "a30")),
+    Unserved(pattern=_named(r"mi300"), why=A_SERIES, nearest=("mi300x", "mi325x")),
+    Unserved(pattern=_named(r"pg506-[0-9]+"), why=NO_ENTRY, nearest=("a100-pcie-40gb", "a30")),
+    Unserved(pattern=_named(r"orin \(nvgpu\)"), why=A_BOARD, nearest=("jetson-agx-orin",)),
     Unserved(pattern=_named(r"b100"), why=NO_ENTRY, nearest=("b200-sxm-180gb",)),
     Unserved(
         pattern=_named(r"rubin(?: cpx)?|vr[23]00|r[12]00"), why=NO_ENTRY, nearest=("gb300-nvl72", "b300-sxm-288gb")

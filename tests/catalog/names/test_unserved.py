@@ -19,7 +19,14 @@ def test_every_neighbour_is_an_entry(catalog: Snapshot) -> None:
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("Tesla P40", "compute capability"), ("tpu-v5e-8", "only GPUs of"), ("Standard_NV6ads_A10_v5", "a part of a GPU")],
+    [
+        ("mi300", "several GPUs"),
+        ("A100X", "no entry"),
+        ("Orin (nvgpu)", "several memories"),
+        ("Tesla P40", "compute capability"),
+        ("tpu-v5e-8", "only GPUs of"),
+        ("Standard_NV6ads_A10_v5", "a part of a GPU"),
+    ],
 )
 def test_the_refusal_says_why(catalog: Snapshot, name: str, why: str) -> None:
     with pytest.raises(NotInCatalogError, match=why):
