@@ -67,7 +67,7 @@ class Row(_Entry):
             self.basis in (ANY, basis)
             and self.engine in (ANY, engine)
             and (self.rules_versions == ANY or rules_version.startswith(self.rules_versions))
-            and self.gpu_architecture in (ANY, gpu_architecture)
+            and self.gpu_architecture in (ANY, gpu_architecture, family_of(gpu_architecture))
             and self.kernels in (ANY, kernels, kernels.removesuffix(SPREAD), kernels.split("-", maxsplit=1)[0])
         )
 
@@ -115,6 +115,20 @@ class _File(_Entry):
 def generation_of(gpu: Gpu) -> str:
     """Return the generation of a GPU's cores; those with a card's tensor cores and GDDR memory are one of their own."""
     return f"{gpu.architecture}{CARDS.get(gpu.compute_capability or '', '')}"
+
+
+def family_of(generation: str) -> str:
+    """Return the family of a generation: its name without its number.
+
+    >>> family_of("cdna3"), family_of("hopper")
+    ('cdna', 'hopper')
+    """
+    return generation.rstrip("0123456789.")
+
+
+def has_own_efficiencies(generation: str) -> bool:
+    """Return whether efficiencies were fitted on kernels of a generation, and not of any GPU."""
+    return any(row.gpu_architecture == generation for row in _file().efficiencies)
 
 
 def row_for(basis: str, engine: str, rules_version: str, gpu_architecture: str, kernels: str) -> Row:

@@ -23,6 +23,7 @@ from service.calibration.fits.judged import (
     pace_error,
     times_off,
 )
+from service.calibration.fits.kinds import by_kind
 from service.calibration.fits.serving import ANY, Case, Key, cases_of, overall, teaches, typical
 from service.calibration.logs.engines import LOGS
 from service.calibration.logs.rows import rows_at_hand, without_copies
@@ -161,9 +162,13 @@ def _rows(basis: str, outcomes: Sequence[Judged], today: date) -> list[dict[str,
         if outcome.runs
     ]
     rows += _stand_ins(rows)
-    for engine in sorted({key[1] for key in factors}):
-        key, own = (basis, engine, ANY, ANY, ANY), [outcome for outcome in outcomes if outcome.key[1] == engine]
-        rows.append(_row(key, typical(factors, engine), 0, (), cold_errors(own), today))
+    unseen = {
+        (basis, engine, ANY, ANY, ANY): typical(factors, engine) for engine in sorted({key[1] for key in factors})
+    }
+    unseen |= by_kind(factors) if basis == ROOFLINE else {}
+    for key, like in unseen.items():
+        own = [outcome for outcome in outcomes if outcome.key[1] == key[1]]
+        rows.append(_row(key, like, 0, (), cold_errors(own), today))
     rows.sort(key=_specific_first)
     everything = (basis, ANY, ANY, ANY, ANY)
     return [*rows, _row(everything, overall(factors), 0, (), cold_errors(outcomes), today)]

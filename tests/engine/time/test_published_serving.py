@@ -27,6 +27,16 @@ PACE = {
     (8, 1_024, 8_192, 32): 0.0129,
     (8, 8_192, 1_024, 64): 0.0345,
 }
+# gpt-oss-120b on AMD, vLLM 0.17, 1,024 in and out: medians. No run of experts on an AMD GPU is fitted.
+# https://github.com/SemiAnalysisAI/InferenceX/pull/1061 (one MI300X)
+# https://inferencex.semianalysis.com/compare/gptoss-120b-b200-vs-mi325x (four MI325X; tokens per second of one user)
+# GPU, tensor parallelism, users: TPOT [s]
+EXPERTS_PACE = {
+    ("mi300x", 1, 64): 0.0314,
+    ("mi300x", 1, 128): 0.0413,
+    ("mi325x", 4, 17): 1 / 100,
+    ("mi325x", 4, 60): 1 / 72,
+}
 # Llama-3.3-70B in 16 bits, vLLM of early 2025 on 8 x A100 40 GB (Azure ND96asr_v4), ShareGPT prompts that come at
 # random; 213 tokens in and 213 out on average. TTFT was measured on prompts already cached, so pace alone compares:
 # https://github.com/surajssd/llm-k8s/blob/58b61c59450e06073120a8ad166c1e9c333851a7/results_serving_meta-llama-Llama-3.3-70B-Instruct/01_tp8_pp1/benchmark_results.md
@@ -69,6 +79,20 @@ def test_the_published_pace(client: TestClient, run: tuple[int, int, int, int], 
 
     assert answer["latency"]["basis"] == "measured-kernels"
     assert answer["latency"]["tpot_s"]["mean"] == pytest.approx(tpot_s, rel=0.15)
+
+
+@pytest.mark.parametrize(("run", "tpot_s"), EXPERTS_PACE.items())
+def test_the_published_pace_of_experts_on_a_family_without_measured_kernels(
+    client: TestClient, run: tuple[str, int, int], tpot_s: float
+) -> None:
+    gpu, ranks, users = run
+    answer = client.get(
+        f"/capacity?model=gpt-oss-120b&gpu={gpu}&gpu_count={ranks}&tensor_parallel_size={ranks}&engine_version=0.17.0"
+        f"&input_tokens=922&output_tokens=922&concurrent_requests={users}"  # drawn between 0.8 and 1.0 of nominal
+    ).json()
+
+    assert answer["latency"]["basis"] == "roofline"
+    assert answer["latency"]["tpot_s"]["mean"] == pytest.approx(tpot_s, rel=0.20)
 
 
 @pytest.mark.parametrize(("request_rate_per_s", "tpot_s"), OPEN_PACE.items())
