@@ -1,7 +1,7 @@
 """Loads the seed files into the database: a command, never run at start-up. What somebody else wrote is left alone."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal, TypeVar
@@ -13,7 +13,7 @@ from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
 from service.catalog.errors import ConflictError
 from service.catalog.reading import read_catalog
 from service.catalog.seed_files import seed_entries
-from service.catalog.store import lock_revision, put_gpu, put_model, put_offer, raise_revision
+from service.catalog.store import fill, lock_revision, put_gpu, put_model, put_offer, raise_revision
 from service.catalog.tables import SeededRow
 
 Kind = Literal["model", "gpu", "offer"]
@@ -75,8 +75,11 @@ class _Seeding:
     def take(
         self, kind: Kind, seeds: Iterable[Seed], now: Iterable[Seed], put: Callable[[Session, Seed], None]
     ) -> None:
-        """Put the seeds of one kind."""
+        """Put the seeds of one kind. What fills an empty catalog changes nothing that anybody had written."""
         before = {entry.id: entry for entry in now}
+        if not before and not any(seeded_kind == kind for seeded_kind, _ in self._seeded):
+            self._fill(kind, list(seeds))
+            return
         present = {entry_id: content_hash(entry) for entry_id, entry in before.items()}
         for seed in seeds:
             wanted = content_hash(seed)
@@ -87,6 +90,13 @@ class _Seeding:
                 self.done.changed += 1
                 self.written.append(Written(kind=kind, entry_id=seed.id, before=before.get(seed.id), after=seed))
             self._note(kind, seed.id, wanted)
+        self._session.flush()
+
+    def _fill(self, kind: Kind, seeds: Sequence[Seed]) -> None:
+        fill(self._session, seeds)
+        self.done.changed += len(seeds)
+        for seed in seeds:
+            self._note(kind, seed.id, content_hash(seed))
         self._session.flush()
 
     def _note(self, kind: Kind, entry_id: str, wanted: str) -> None:

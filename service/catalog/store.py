@@ -53,12 +53,8 @@ def put_model(session: Session, entry: ModelEntry) -> None:
     Raises:
         ConflictError: another model already has one of its names.
     """
-    _replace_aliases(session, "model", entry.id, _names(entry.id, entry.hf_id, entry.aliases))
-    checkpoints = [
-        CheckpointRow(model_id=entry.id, position=position, **_columns(checkpoint))
-        for position, checkpoint in enumerate(entry.checkpoints)
-    ]
-    session.merge(ModelRow(**_columns(entry, "aliases", "checkpoints"), checkpoint_rows=checkpoints))
+    _replace_aliases(session, "model", entry.id, _names(entry))
+    session.merge(_model_row(entry))
     session.flush()
 
 
@@ -68,15 +64,8 @@ def put_gpu(session: Session, entry: GpuEntry) -> None:
     Raises:
         ConflictError: another GPU already has one of its names.
     """
-    _replace_aliases(session, "gpu", entry.id, _names(entry.id, None, entry.aliases))
-    session.merge(
-        GpuRow(
-            **entry.model_dump(exclude={"aliases", "figures"}),
-            memory_bytes=int(entry.figures["memory_bytes"].value),
-            memory_bandwidth_bytes_per_s=int(entry.figures["memory_bandwidth_bytes_per_s"].value),
-            figures={name: figure.model_dump(mode="json") for name, figure in entry.figures.items()},
-        )
-    )
+    _replace_aliases(session, "gpu", entry.id, _names(entry))
+    session.merge(_gpu_row(entry))
     session.flush()
 
 
@@ -88,8 +77,41 @@ def put_offer(session: Session, entry: OfferEntry) -> None:
     """
     if session.get(GpuRow, entry.gpu) is None:
         raise ConflictError(f"the catalog has no GPU {entry.gpu!r}; add it first")
-    session.merge(OfferRow(**_columns(entry, "gpu"), gpu_id=entry.gpu))
+    session.merge(_offer_row(entry))
     session.flush()
+
+
+def fill(session: Session, entries: Iterable[ModelEntry | GpuEntry | OfferEntry]) -> None:
+    """Insert entries of a kind that the catalog has none of: no other can have their names, so nothing is looked up."""
+    for entry in entries:
+        if isinstance(entry, ModelEntry):
+            session.add_all([_model_row(entry), *_alias_rows("model", entry.id, _names(entry))])
+        elif isinstance(entry, GpuEntry):
+            session.add_all([_gpu_row(entry), *_alias_rows("gpu", entry.id, _names(entry))])
+        else:
+            session.add(_offer_row(entry))
+    session.flush()
+
+
+def _model_row(entry: ModelEntry) -> ModelRow:
+    checkpoints = [
+        CheckpointRow(model_id=entry.id, position=position, **_columns(checkpoint))
+        for position, checkpoint in enumerate(entry.checkpoints)
+    ]
+    return ModelRow(**_columns(entry, "aliases", "checkpoints"), checkpoint_rows=checkpoints)
+
+
+def _gpu_row(entry: GpuEntry) -> GpuRow:
+    return GpuRow(
+        **entry.model_dump(exclude={"aliases", "figures"}),
+        memory_bytes=int(entry.figures["memory_bytes"].value),
+        memory_bandwidth_bytes_per_s=int(entry.figures["memory_bandwidth_bytes_per_s"].value),
+        figures={name: figure.model_dump(mode="json") for name, figure in entry.figures.items()},
+    )
+
+
+def _offer_row(entry: OfferEntry) -> OfferRow:
+    return OfferRow(**_columns(entry, "gpu"), gpu_id=entry.gpu)
 
 
 def _columns(entry: ModelEntry | Checkpoint | OfferEntry, *others: str) -> dict[str, Any]:
@@ -133,10 +155,15 @@ def _delete(session: Session, kind: str, row: object | None, entry_id: str) -> N
     session.flush()
 
 
-def _names(own_id: str, hf_id: str | None, aliases: Iterable[str]) -> Mapping[str, str]:
+def _names(entry: ModelEntry | GpuEntry) -> Mapping[str, str]:
     """Return every further name in lower case, with the spelling it was given in."""
-    spelled = [*([hf_id] if hf_id else []), *aliases]
-    return {name.lower(): name for name in spelled if name.lower() != own_id}
+    hf_id = entry.hf_id if isinstance(entry, ModelEntry) else None
+    spelled = [*([hf_id] if hf_id else []), *entry.aliases]
+    return {name.lower(): name for name in spelled if name.lower() != entry.id}
+
+
+def _alias_rows(kind: str, target_id: str, names: Iterable[str]) -> list[AliasRow]:
+    return [AliasRow(kind=kind, alias=name, target_id=target_id) for name in names]
 
 
 def _replace_aliases(session: Session, kind: str, target_id: str, names: Mapping[str, str]) -> None:
@@ -155,5 +182,5 @@ def _replace_aliases(session: Session, kind: str, target_id: str, names: Mapping
     if clash is not None:
         raise ConflictError(f"the alias {clash!r} is already the id of another {kind}")
     session.exec(delete(AliasRow).where(col(AliasRow.kind) == kind, own))
-    session.add_all([AliasRow(kind=kind, alias=name, target_id=target_id) for name in names])
+    session.add_all(_alias_rows(kind, target_id, names))
     session.flush()
