@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from service.engine.config_reader import MAX_COUNT, ConfigReader, is_list, is_mapping, text_reader
 from service.engine.errors import MissingConfigFieldError
-from service.engine.families.ends import repeats_ends
+from service.engine.families.ends import repeats_embeddings, repeats_ends
 from service.engine.families.incomplete import all_missing
 from service.engine.families.llama import EXAMPLE_CLASS
 from service.engine.families.own_code import brings_code
@@ -118,6 +118,7 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         has_stages=family.has_stages,
         lacked_until=lacked_until(model.name),
         brings_code=brings_code(model.name),
+        repeats_embeddings=repeats_embeddings(model.name),
         repeats_ends=repeats_ends(model.name),
         vocabulary_adapted=vocabulary_adapted(model.name),
         last_vllm=family.last_vllm,

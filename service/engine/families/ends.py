@@ -1,4 +1,4 @@
-"""Classes that instantiate embeddings and output head on every pipeline stage, used there or not.
+"""Classes that instantiate embeddings, or these and the output head, on every pipeline stage, used there or not.
 
 Source:
     vLLM 0.33 `model_executor/models/` (each class's constructor asks neither `is_first_rank` nor `is_last_rank`).
@@ -12,9 +12,13 @@ NAMES: Final = """
     GraniteMoeSharedForCausalLM HYV3ForCausalLM InternLM2ForCausalLM JambaForCausalLM MixtralForCausalLM
     MuseGlimmerForCausalLM MuseGlimmerForConditionalGeneration NemotronHForCausalLM OlmoHybridForCausalLM
     OlmoeForCausalLM OrionForCausalLM PhiMoEForCausalLM Plamo3ForCausalLM Qwen2MoeForCausalLM Qwen3MoeForCausalLM
-    Qwen3NextForCausalLM StableLmForCausalLM
+    Qwen3NextForCausalLM Qwen3OmniMoeForConditionalGeneration Qwen3VLMoeForConditionalGeneration StableLmForCausalLM
 """
 REPEAT_ENDS: Final = frozenset(NAMES.split())
+EMBEDDINGS_ALONE: Final = """
+    Qwen3_5ForCausalLM Qwen3_5ForConditionalGeneration Qwen3_5MoeForCausalLM Qwen3_5MoeForConditionalGeneration
+"""
+REPEAT_EMBEDDINGS: Final = REPEAT_ENDS | frozenset(EMBEDDINGS_ALONE.split())
 
 
 def repeats_ends(name: str) -> bool:
@@ -24,3 +28,12 @@ def repeats_ends(name: str) -> bool:
     (False, True)
     """
     return name in REPEAT_ENDS
+
+
+def repeats_embeddings(name: str) -> bool:
+    """Return whether every stage of a class holds embeddings, whatever it does of its head.
+
+    >>> repeats_embeddings("LlamaForCausalLM"), repeats_embeddings("Qwen3_5MoeForConditionalGeneration")
+    (False, True)
+    """
+    return name in REPEAT_EMBEDDINGS

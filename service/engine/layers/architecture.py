@@ -55,6 +55,7 @@ class Architecture:
     mixes_streams: bool = True  # into each other as well, not only in and out of a layer's parts
     runs_in_float16: bool = True  # else the engine refuses to, and loads it in float32 on GPUs without bfloat16
     has_stages: bool = True  # else the engine refuses to split it by layers
+    repeats_embeddings: bool = False  # every pipeline stage holds embeddings
     repeats_ends: bool = False  # every pipeline stage holds embeddings and output head
     brings_code: bool = False  # its checkpoints carry code that the engine runs only when told to
     lacked_until: str = ""  # the newest version of vLLM that is known to have no class for it

@@ -112,7 +112,7 @@ def _stages(
         stage = _Sum()
         if start == 0:
             stage.add(first)
-        elif repeats_both:
+        elif architecture.repeats_embeddings and not architecture.ties_embeddings:
             stage.add(table)
         for index, layers in Counter(alike[start:end]).items():
             stage.add(of_layer[index], layers)
