@@ -16,6 +16,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from service.access.commands import keys
 from service.cli import app as commands
 from service.settings import Settings
 from tests.api.served import Served, served
@@ -237,9 +238,7 @@ def test_commands_make_list_and_revoke_a_key(service: Served) -> None:
     assert own_id in sizer(revoke.replace("0123456789ab", own_id), **environment)
     assert re.search(rf"^{own_id}  read   revoked ", sizer(listed, **environment), re.MULTILINE)
     named = {tuple(line.split()[1:3]) for line in block("keys").lines}
-    groups = {group.name: group.typer_instance for group in commands.registered_groups}
-    assert groups["keys"] is not None
-    assert named == {("keys", command.name) for command in groups["keys"].registered_commands}
+    assert named == {("keys", command.name) for command in keys.registered_commands}
 
 
 @pytest.mark.parametrize("line", [*block("traces").lines, *block("tokens").lines])
