@@ -36,11 +36,11 @@ def benchmark(document: Mapping[str, Any]) -> Observed:
     )
 
 
-def _check_answered(failed: float, asked: float) -> None:
+def check_answered(failed: float, asked: float, line: int = 1) -> None:
     """Raise UnreadableTextError where so many requests failed that the load was another than the stated one."""
     if failed > MOST_FAILED * asked:
         sentence = f"{failed:,.0f} of {asked:,.0f} requests failed: the others met less than the stated load"
-        raise UnreadableTextError(1, sentence, f"a run of which at most {MOST_FAILED:.0%} failed")
+        raise UnreadableTextError(line, sentence, f"a run of which at most {MOST_FAILED:.0%} failed")
 
 
 def _put(observed: Observed, name: str, value: object, scale: float = 1.0) -> None:
@@ -56,7 +56,7 @@ def _set(observed: Observed, name: str, value: object) -> None:
 def _vllm(document: Mapping[str, Any]) -> Observed:
     observed = Observed(what="vllm bench serve", kind="benchmark")
     done = _number(document.get("completed")) or _number(document.get("num_prompts"))
-    _check_answered(_number(document.get("num_prompts")) - done, _number(document.get("num_prompts")))
+    check_answered(_number(document.get("num_prompts")) - done, _number(document.get("num_prompts")))
     if document.get("ramp_up_strategy"):
         raise UnreadableTextError(1, "the rate of requests grows during the run", "a run without --ramp-up-strategy")
     _set(observed, "model", document.get("model_id"))
@@ -170,7 +170,7 @@ def _guidellm(document: Mapping[str, Any]) -> Observed:
         next((name for each in (document, run) for path in models if (name := _inside(each, *path))), None),
     )
     made = _mapping(_inside(run, "run_stats", "requests_made"), _inside(metrics, "request_totals"))
-    _check_answered(_number(made.get("errored")), _number(made.get("total")))
+    check_answered(_number(made.get("errored")), _number(made.get("total")))
     _load(observed, strategy.get("streams") or strategy.get("max_concurrency"), strategy.get("rate"))
     for name, field in GUIDELLM_TIMES.items():
         stated = _mapping(_inside(metrics, name, "successful"))
@@ -205,7 +205,7 @@ def _perf(document: Mapping[str, Any]) -> Observed:
     _set(observed, "num_prompts", _inside(config, "loadgen", "request_count"))
     for name, field in PERF_TIMES.items():
         stated = _mapping(_inside(document, name))
-        scale = 1.0 if stated.get("unit") in ("s", "sec", "seconds") else MS
+        scale = _seconds(name, stated.get("unit", "ms"))
         for statistic in ("avg", "p50", "p95", "p99"):
             _put(observed, f"{field}.{STATISTICS[statistic]}", stated.get(statistic), scale)
     _put(observed, "requests_per_s", _inside(document, "request_throughput", "avg"))
@@ -215,6 +215,24 @@ def _perf(document: Mapping[str, Any]) -> Observed:
     return observed
 
 
+def _seconds(name: str, unit: object) -> float:
+    """Return how many seconds a unit is: genai-perf of Triton 24.06 told nanoseconds.
+
+    Source:
+        https://github.com/triton-inference-server/perf_analyzer/issues/437.
+
+    Raises:
+        UnreadableTextError: it is no unit of time that is known here.
+    """
+    scale = UNITS.get(str(unit))
+    if scale is None:
+        raise UnreadableTextError(1, f"{name} is in {str(unit)[:40]!r}", f"one of {', '.join(UNITS)}")
+    return scale
+
+
+UNITS: Final[Mapping[str, float]] = {
+    "ns": 1e-9, "us": 1e-6, "ms": MS, "s": 1.0, "sec": 1.0, "seconds": 1.0,
+}  # fmt: skip
 # Both call the mean time between tokens of a request "inter token latency": it is TPOT by vLLM's definition.
 PERF_TIMES: Final[Mapping[str, str]] = {
     "time_to_first_token": "ttft_s",
@@ -227,7 +245,7 @@ def _inference_perf(document: Mapping[str, Any]) -> Observed:
     observed = Observed(what="inference-perf report", kind="benchmark")
     done, load = _mapping(document.get("successes")), _mapping(document.get("load_summary"))
     failed = _number(_inside(document, "failures", "count"))
-    _check_answered(failed, failed + _number(done.get("count")))
+    check_answered(failed, failed + _number(done.get("count")))
     _load(observed, load.get("concurrency"), load.get("requested_rate") or load.get("achieved_rate"))
     _set(observed, "num_prompts", done.get("count"))
     for name, field in INFERENCE_PERF_TIMES.items():

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from service.measurements.benchmarks import check_answered
 from service.measurements.observed import Observed, UnreadableTextError
 from service.measurements.patterns import MOST_CHARACTERS, number
 
@@ -18,7 +19,12 @@ COMMAND: Final = re.compile(
     r"Namespace\(.{0,4000}?\bmodel='([^']{1,200})'"
 )
 LINE: Final = re.compile(
-    r"^\s*(?P<label>[A-Z][\w .()/-]{3,60}):\s+(?P<value>\d[\d,]{0,18}(?:\.\d{1,9})?|[a-z][\w-]{0,30})\s*$"
+    r"^\s*(?P<label>[A-Z][\w .()/-]{3,60}):\s+(?P<value>\d[\d,]{0,18}(?:\.\d{1,9})?|[a-z][\w-]{0,30})\s*(?:<.*)?$"
+)
+# What containers and quotations write before a line: a name or a time of the runtime, and marks.
+BEFORE: Final = re.compile(
+    r"^(?:[\w.-]{1,60} *\| ?|(?:\[[\w/.-]{1,80}\] ?)?\d{4}-\d\d-\d\dT[\d:.,]{8,20}(?:Z|[+-][\d:]{4,5}) "
+    r"(?:std(?:out|err) F )?|[>#│|] ?)"
 )
 LATENCY: Final = re.compile(r"(Mean|Median|P95|P99) (TTFT|TPOT|ITL|E2EL|E2E Latency) \(ms\)")
 STATISTICS: Final[Mapping[str, str]] = {"Mean": "mean", "Median": "p50", "P95": "p95", "P99": "p99"}
@@ -31,14 +37,15 @@ RATES: Final[Mapping[str, str]] = {
 }
 CONCURRENCY: Final = ("Maximum request concurrency", "Max request concurrency")
 ARRIVALS: Final = ("Request rate configured (RPS)", "Traffic request rate")
-DONE, PROMPTS, COMPLETIONS = "Successful requests", "Total input tokens", "Total generated tokens"
+DONE, FAILED = "Successful requests", "Failed requests"
+PROMPTS, COMPLETIONS = "Total input tokens", "Total generated tokens"
 
 
 def printed(lines: Sequence[tuple[int, str]]) -> Observed | None:
     """Return what a printed result says; None where there is none.
 
     Raises:
-        UnreadableTextError: there are two.
+        UnreadableTextError: there are two, or too many of its requests failed.
     """
     titles = [place for place, line in lines if TITLE in line]
     if not titles:
@@ -49,7 +56,7 @@ def printed(lines: Sequence[tuple[int, str]]) -> Observed | None:
     values: dict[str, tuple[str, int]] = {}
     _model(observed, lines)
     for place, line in lines:
-        match = LINE.match(line[:200]) if place > titles[0] else None
+        match = LINE.match(BEFORE.sub("", line[:300], count=1)) if place > titles[0] else None
         if match is not None:
             values.setdefault(match["label"], (match["value"], place))
             _see(observed, match["label"], match["value"], place)
@@ -81,7 +88,9 @@ def _load(observed: Observed, values: Mapping[str, tuple[str, int]]) -> None:
     if backend.startswith("sglang"):
         observed.what = "SGLang bench_serving"
         observed.state("engine", "sglang", place)
-    done = _counted(values, (DONE,))
+    done, failed = _counted(values, (DONE,)), _counted(values, (FAILED,))
+    if failed:
+        check_answered(failed[0], failed[0] + (done[0] if done else 0.0), failed[1])
     for label, field in ((PROMPTS, "input_tokens"), (COMPLETIONS, "output_tokens")):
         total = _counted(values, (label,))
         if done and total:

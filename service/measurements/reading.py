@@ -1,12 +1,13 @@
 """Reads a pasted text: whose it is, and what it says; a text that is no measurement is refused by its line."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Final
 
 from service.measurements.benchmarks import benchmark
 from service.measurements.observed import MOST_SHOWN, Observed, UnreadableTextError
-from service.measurements.patterns import COLOUR
+from service.measurements.patterns import COLOUR, MOST_CHARACTERS
 from service.measurements.printed import printed
 from service.measurements.prose import told
 from service.measurements.startup_logs import READERS, startup_log
@@ -14,7 +15,11 @@ from service.measurements.startup_logs import READERS, startup_log
 MOST_TEXT: Final = 400_000  # characters; an engine's start-up has some ten thousand, at the head of its log
 MOST_LINES: Final = 20_000  # of which it has some hundreds
 MOST: Final = 10**18
+MARK: Final = "\ufeff"  # what some editors write before a text
 SURELY: Final = 2  # figures of one engine's own lines that are no accident
+FAILED: Final = re.compile(
+    r"No available memory for the cache blocks|CUDA out of memory|OutOfMemoryError|Not enough memory"
+)
 ACCEPTED: Final = (
     "a start-up log of vLLM, SGLang or TensorRT-LLM, what vllm bench serve or bench_serving prints, or the JSON of "
     "vllm bench serve --save-result, SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf or "
@@ -28,6 +33,7 @@ def read_measurement(text: str) -> Observed:
     Raises:
         UnreadableTextError: it says nothing that is known here, or contradicts itself.
     """
+    text = text.removeprefix(MARK)
     if text.lstrip()[:1] in ("{", "["):
         document = _document(text)
         if document is not None:
@@ -106,6 +112,10 @@ def _log(lines: Sequence[tuple[int, str]]) -> Observed:
 
 def _measures_nothing(lines: Sequence[tuple[int, str]], read: Sequence[Observed]) -> UnreadableTextError:
     """Return why lines are no measurement: a start-up that ended too early, or something else altogether."""
+    for place, line in lines:
+        if FAILED.search(line[:MOST_CHARACTERS]):
+            sentence = f"the start-up fails here: {line.strip()[-MOST_SHOWN:]!r}, and says nothing of what it took"
+            return UnreadableTextError(place, sentence, f"its lines of weights or cache too; {ACCEPTED}")
     started = max((max(each.setting_lines.values(), default=0) for each in read), default=0)
     if started:
         sentence = f"the start-up is told from line {started} on, and ends before it says what it took"

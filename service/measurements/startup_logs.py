@@ -57,9 +57,12 @@ VLLM: Final[Sequence[Pattern]] = (
     ),
     line_of(r"Maximum concurrency for (\d{1,9}(?:,\d{3}){0,4}) tokens", settings=("served_tokens",)),
     line_of(r"gpu_memory_utilization \((0?\.\d+|1\.0)\)", settings=("gpu_memory_utilization",)),
-    line_of(r"Desired (?:GPU memory utilization is )?\((0?\.\d+|1\.0),", settings=("gpu_memory_utilization",)),
+    line_of(r"[Dd]esired (?:GPU memory utilization (?:is )?)?\((0?\.\d+|1\.0),", settings=("gpu_memory_utilization",)),
     line_of(r"[Ff]ree memory on device \([\d.]+/" + MEMORY, memory="gpu_total_bytes"),
     line_of(r"total_gpu_memory \(" + MEMORY, memory="gpu_total_bytes"),
+    # A start that failed: what it had, and what it was asked to hold.
+    line_of(r"stored in KV cache \(" + NUMBER + r"\)", figures=("kv_cache.tokens",)),
+    line_of(r"max seq len \((\d{1,9})\)", settings=("max_model_len",)),
     line_of(r"enabled with max_num_batched_tokens=(\d+)", settings=("max_num_batched_tokens",)),
 )
 # Lines that say of something else what it took; where weights were loaded is said by all others.

@@ -407,7 +407,7 @@ def test_the_fullest_stage_says_what_weights_take() -> None:
             6,
             "a SGLang start-up log begins here, and a vLLM start-up log on line 2",
         ),
-        (CONFIG + "\ntorch.OutOfMemoryError: CUDA out of memory", 2, "ends before it says what it took"),
+        (CONFIG + "\ntorch.OutOfMemoryError: CUDA out of memory", 2, "the start-up fails here: .*out of memory"),
     ],
 )
 def test_two_servers_and_a_start_up_that_failed_are_refused_by_line(text: str, line: int, sentence: str) -> None:

@@ -240,3 +240,87 @@ def test_a_text_that_people_published_says_what_it_prints(
 
     assert said.items() <= observed.settings.items()
     assert {name: observed.figures[name].value for name in figures} == pytest.approx(figures)
+
+
+# https://github.com/vllm-project/vllm/pull/33743 and 31826 (the mark beside a median).
+PRINTED = """============ Serving Benchmark Result ============
+Successful requests:                     16
+Failed requests:                         0
+Benchmark duration (s):                  20.87
+Total input tokens:                      16368
+Request throughput (req/s):              0.77
+Mean TTFT (ms):                          2633.55
+Median TTFT (ms):                        2648.65             <========
+Mean TPOT (ms):                          51.78"""
+
+
+@pytest.mark.parametrize(
+    "before", ["", "bench-1  | ", "2025-11-24T11:44:17.123456789Z ", "2025-11-24T11:44:17.12Z stdout F ", "> ", "# "]
+)
+def test_what_a_runtime_writes_before_lines_hides_no_result(before: str) -> None:
+    observed = read_measurement("\n".join(before + line for line in PRINTED.splitlines()))
+
+    assert {name: each.value for name, each in observed.figures.items()} == pytest.approx(
+        {"ttft_s.mean": 2.63355, "ttft_s.p50": 2.64865, "tpot_s.mean": 0.05178, "requests_per_s": 0.77}
+    )
+    assert observed.settings == {"input_tokens": 1023, "num_prompts": 16}
+
+
+def test_failed_requests_of_a_printed_result_are_no_steady_load() -> None:
+    text = PRINTED.replace("Failed requests:                         0", "Failed requests:                         9")
+
+    with pytest.raises(UnreadableTextError, match="9 of 25 requests failed") as refusal:
+        read_measurement(text)
+
+    assert refusal.value.line == 3
+
+
+def test_older_genai_perf_told_nanoseconds() -> None:
+    """As https://github.com/triton-inference-server/perf_analyzer/issues/437 prints them; the first token made up."""
+    latency = {"unit": "ns", "avg": 4_110_623_430, "p99": 5_217_352_175}
+    document = {"request_latency": latency, "time_to_first_token": latency, "input_config": {"model_names": ["m"]}}
+    figures = read_measurement("\ufeff" + json.dumps(document)).figures
+
+    assert figures["end_to_end_s.mean"].value == pytest.approx(4.11062343)
+    assert figures["ttft_s.p99"].value == pytest.approx(5.217352175)
+    latency["unit"] = "ticks"
+    with pytest.raises(UnreadableTextError, match="'ticks'"):
+        read_measurement(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "figures"),
+    [
+        (  # https://github.com/eugr/spark-vllm-docker/issues/396
+            (
+                "ValueError: To serve at least one request with the model's max seq len (196608), 23.25 GiB KV cache is "
+                "needed, which is larger than the available KV cache memory (22.5 GiB)."
+            ),
+            {"engine": "vllm", "max_model_len": 196_608},
+            {"kv_cache_bytes": 22.5 * GIB},
+        ),
+        (  # https://github.com/vllm-project/vllm/issues/5248 (its blocks), vLLM 0.6 `worker/worker.py` (its sentence)
+            (
+                "INFO 06-12 08:12:23 distributed_gpu_executor.py:45] # GPU blocks: 507, # CPU blocks: 1024\nValueError: "
+                "The model's max seq len (16384) is larger than the maximum number of tokens that can be stored in KV "
+                "cache (8112)."
+            ),
+            {"engine": "vllm", "max_model_len": 16_384},
+            {"kv_cache.num_gpu_blocks": 507, "kv_cache.tokens": 507 * 16},
+        ),
+        (  # https://github.com/ovg-project/kvcached/issues/29
+            (
+                "ValueError: Free memory on device (59.32/79.15 GiB) on startup is less than desired GPU memory "
+                "utilization (0.9, 71.24 GiB)."
+            ),
+            {"engine": "vllm", "gpu_memory_utilization": 0.9},
+            {"gpu_total_bytes": 79.15 * GIB},
+        ),
+    ],
+    ids=["longer than the cache", "longer than the tokens", "too little free"],
+)
+def test_a_start_that_failed_says_what_it_had(text: str, settings: dict[str, Any], figures: dict[str, float]) -> None:
+    observed = read_measurement(text)
+
+    assert observed.settings == settings
+    assert {name: each.value for name, each in observed.figures.items()} == pytest.approx(figures)
