@@ -33,15 +33,22 @@ class RecommendAnswer(Answer[Recommendation]):
         return [dict(flat(option)) for option in self.document["options"]]
 
     def lines(self) -> Sequence[str]:
-        """Return the options, best first."""
+        """Return the options, best first, and what starts the first."""
         options, rejected = self.result.options, self.result.rejected
         head = f"{self.result.model}: {len(options)} options, {len(rejected)} left out"
-        return [head, *(_line(option) for option in options), *_warned(options)]
+        return [head, *(_line(option) for option in options), *_started(options[:1]), *_warned(options)]
 
     def gauges(self) -> Iterator[tuple[str, float]]:
         """Yield the numbers of the best option, and how many there are."""
         options = self.document["options"]
         return numbers({"options_count": len(options), "best": options[0]})
+
+
+def _started(options: Sequence[Option]) -> Iterator[str]:
+    """Yield the commands, each below the rank of its option; nothing of those that no command starts."""
+    for option in options:
+        if option.command is not None:
+            yield from (f"command of {option.rank}:", *option.command.splitlines())
 
 
 def _warned(options: Sequence[Option]) -> Iterator[str]:

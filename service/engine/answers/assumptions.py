@@ -7,6 +7,8 @@ from service.engine.answers.noted import amount, length, load_notes, note, sprea
 from service.engine.answers.rests import memory_measured_here, steps_measured_here
 from service.engine.engines.measured_here import MEASURED_HERE
 from service.engine.engines.rules import EngineRules
+from service.engine.fleet.arguments import made_from
+from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import CapacityQuestion, RecommendQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.results import Assumption, Origin, Scalar
@@ -117,7 +119,7 @@ def _shared(resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
     }
     return (
         note("model_config", model.id, "catalog", model.source),
-        note("checkpoint", resolved.checkpoint.hf_id, "catalog", resolved.checkpoint.source),
+        _checkpoint(resolved, plan),
         note("gpu_memory_bytes", gpu.memory_bytes, "catalog", gpu.source),
         *_rules_notes(rules),
         *_settings_notes(resolved.assumptions, plan.settings),
@@ -127,6 +129,15 @@ def _shared(resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
         *(note(name, value, "measured", rules.measured_source) for name, value in measured.items()),
         *(memory_measured_here(plan) if rules.measured else ()),
     )
+
+
+def _checkpoint(resolved: Resolved, plan: MemoryPlan) -> Assumption:
+    """Return what is loaded: a published checkpoint, or the model's own that the engine converts meanwhile."""
+    loaded = resolved.checkpoint
+    if loaded in resolved.model.checkpoints or (own := made_from(plan, resolved.stated)) is None:
+        return note("checkpoint", loaded.hf_id, "catalog", loaded.source)
+    made = f"the engine makes {loaded.weight_format} of it while it loads"
+    return note("checkpoint", own, "catalog", f"{made}; {own_checkpoint(resolved.model).source or 'as stated'}")
 
 
 def _settings_notes(assumptions: tuple[Assumption, ...], settings: EngineSettings) -> Iterator[Assumption]:

@@ -72,3 +72,10 @@ def needs_half(gpu: Gpu) -> bool:
         vLLM 0.33 `platforms/cuda.py` (`check_if_supports_dtype`): compute capability 8.0.
     """
     return gpu.compute_capability is not None and float(gpu.compute_capability) < HALF_FROM_CAPABILITY
+
+
+def made_from(plan: MemoryPlan, stated: StatedSettings) -> str | None:
+    """Return the id of the checkpoint that the engine converts while it loads; None where it loads one as it is."""
+    start, line = start_of(plan, stated), plan.rules.serving_engine.command_line
+    is_made = not start.is_published and line.loading(start) is not None
+    return own_checkpoint(plan.model).hf_id if is_made else None

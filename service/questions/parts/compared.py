@@ -68,7 +68,8 @@ def line_of(row: ComparedRow) -> str:
     load = "" if row.concurrent_requests is None else f" x {row.concurrent_requests}"
     load = load if row.request_rate_per_s is None else f" at {row.request_rate_per_s:g} per s"
     cache = "" if row.kv_cache_dtype in (None, "bf16", row.weight_format) else f", cache {row.kv_cache_dtype},"
-    head = f"{row.model} {row.weight_format or ''}{cache} on {row.gpu}, {row.context_tokens} tokens{load}"
+    own = "" if row.weight_format is None else f" {row.weight_format}"
+    head = f"{row.model}{own}{cache} on {row.gpu}, {row.context_tokens} tokens{load}"
     if not row.feasible:
         return f"{head}: not on {row.gpus} GPUs; {row.why}" if row.gpus else f"{head}: {row.why}"
     speed = "" if row.tpot_p95_s is None else f", TTFT p95 {row.ttft_p95_s:.3g} s, TPOT p95 {row.tpot_p95_s:.3g} s"
@@ -76,7 +77,8 @@ def line_of(row: ComparedRow) -> str:
     layout = f"{row.replicas} x TP{row.tensor_parallel_size} PP{row.pipeline_parallel_size}"
     layout += f" DP{row.data_parallel_size}" if (row.data_parallel_size or 1) > 1 else ""
     layout += " EP" if row.expert_parallel else ""
-    return f"{head}: {row.gpus} GPUs, {layout}, {row.max_concurrent_requests} at once{speed}, {price}"
+    loaded = "" if row.checkpoint is None else f", {row.checkpoint}"
+    return f"{head}: {row.gpus} GPUs, {layout}, {row.max_concurrent_requests} at once{speed}, {price}{loaded}"
 
 
 def _asked(cell: Cell) -> dict[str, Any]:

@@ -36,6 +36,40 @@ def test_the_command_names_the_checkpoint_that_was_sized(client: TestClient) -> 
     assert sized["command"].startswith("vllm serve nvidia/Llama-3.3-70B-Instruct-FP8 ")
 
 
+@pytest.mark.parametrize(
+    ("asked", "loaded"),
+    [
+        ({"gpu": "t4"}, "microsoft/phi-4"),  # no bfloat16: the engine makes float16 of it
+        ({"gpu": "h100", "quantization": "fp8"}, "microsoft/phi-4"),  # made while it loads
+    ],
+)
+def test_every_text_names_the_checkpoint_that_its_command_loads(
+    client: TestClient, asked: dict[str, str], loaded: str
+) -> None:
+    params: dict[str, Any] = {"model": "phi-4", **asked, **load(2, 500, 100), "format": "text"}
+    for path in ("/size", "/replicas"):
+        lines = client.get(path, params=params).text.splitlines()
+        assert f"checkpoint: {loaded}" in lines
+        assert any(line.startswith(f"command: vllm serve {loaded} ") for line in lines)
+
+
+def test_a_list_and_a_grid_as_text_name_checkpoints(client: TestClient) -> None:
+    text: dict[str, Any] = {"model": "phi-4", "gpus": "t4", **load(2, 500, 100), "format": "text"}
+    listed = client.get("/recommend", params=text).text.splitlines()
+    lists: dict[str, Any] = {
+        "models": "phi-4,qwen3-14b",
+        "gpus": "t4",
+        "context_tokens": 32768,
+        "gpu_counts": 4,
+        "format": "text",
+    }
+    too_long, held, *_ = client.get("/compare", params=lists).text.splitlines()
+
+    assert " microsoft/phi-4 " in listed[listed.index("command of 1:") + 1]
+    assert too_long.startswith("phi-4 on t4, 32768 tokens: ")
+    assert held.endswith(", Qwen/Qwen3-14B")
+
+
 def test_gpus_paid_and_idle_are_told(client: TestClient) -> None:
     sized = answer(client, "size", model="llama-3.3-70b", gpu="h100", providers="lambda", **load(8, 2000, 500))
     cost = sized["cost"]
