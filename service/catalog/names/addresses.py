@@ -22,7 +22,12 @@ RENTED = (
 )
 RENTED_BARE: Final = re.compile(rf"(?:(?:us|eu|apac|jp|au|ca|global)\.)?({RENTED})\.([a-z][^/:]*?)(?:-v1)?")
 PREFIX: Final = re.compile(
-    r"(?:[a-z0-9+]+://|git@|@[ch]f/|hf:|huggingface:|modelscope:|ms:|ollama:|hosted_vllm/|docker\.io/)"
+    r"(?:[a-z0-9+]+://|git@|(?:workers-ai/)?@[ch]f/|hf:|huggingface:|modelscope:|ms:|ollama:|hosted_vllm/|docker\.io/)"
+)
+# What services write before the names of others' models; Arctic is Snowflake's own, and Dolly and DBRX Databricks's.
+SELLER: Final = re.compile(
+    r"(?:databricks-(?!dolly|dbrx)|snowflake-(?=llama|claude|mistral)|z-?ai-(?:org-)?(?=glm)|duo-chat-|alicloud-|"
+    r"umans-(?=glm|kimi)|arcee-(?=trinity)|(?:coding-)?xiaomi-(?=mimo)|coding-(?=glm|minimax|kimi))"
 )
 SHOWN = "tree blob resolve raw summary files discussions commits main"
 AFTER_THE_NAME: Final = frozenset(SHOWN.split())
@@ -45,6 +50,8 @@ def repository(text: str) -> tuple[str, str]:
     ('qwen', 'qwen3-8b')
     >>> repository("us.meta.llama3-3-70b-instruct-v1:0")
     ('meta', 'llama3-3-70b-instruct')
+    >>> repository("workers-ai/@cf/meta/llama-2-7b-chat-fp16"), repository("databricks-gpt-oss-20b")
+    (('meta', 'llama-2-7b-chat-fp16'), ('', 'gpt-oss-20b'))
     """
     address = plain(text)
     rented = BEDROCK.fullmatch(address)
@@ -59,6 +66,7 @@ def repository(text: str) -> tuple[str, str]:
     is_path = PATH.match(address) is not None
     address = re.split(r"[?#]", address)[0].replace("\\", "/")
     address = PREFIX.sub("", address, count=1) if PREFIX.match(address) else address
+    address = SELLER.sub("", address, count=1) if SELLER.match(address) else address
     address = TAG.sub("", REVISION.sub("", address)).rstrip("/").removesuffix(".git")
     parts = [part for part in re.split(r"/|(?<=\.co):", address) if part and not HASH.fullmatch(part)]
     for part in parts:

@@ -6,7 +6,8 @@ by its kind.
 Sources:
     Prices by name: Portkey-AI/models and pydantic/genai-prices (both MIT licence, August 2026), which list what OpenAI,
     Google, AWS Bedrock, Azure, Mistral, Cohere, xAI, Z.ai, Moonshot, MiniMax, Alibaba, ByteDance, AI21, Reka, Upstage,
-    Writer, Arcee, Perplexity and OpenRouter sell; that they publish no weights: their hub pages, which hold none.
+    Writer, Arcee, Perplexity and OpenRouter sell, and models.dev (MIT licence), which lists resellers; that they
+    publish no weights: their hub pages, which hold none.
 """
 
 import re
@@ -24,7 +25,7 @@ OF_OPENAI = r"""
     babbage|curie|davinci|cushman)(?: [0-9v]+)*$|(?:omni|text) moderation
 """
 OF_GOOGLE = r"gemini|bard|palm 2|learnlm|nano banana|deep research|(?:chat|text|code) ?bison|flash image"
-OF_ANTHROPIC = r"claude(?! oss|.* [0-9.]+[bm]$)"
+OF_ANTHROPIC = r"claude(?! oss|.* [0-9.]+[bm]$)|(?:opus|sonnet|haiku) [0-9.]+"
 OF_AMAZON = r"nova (?:[0-9] )?(?:pro|lite|micro|premier|sonic)|titan (?:text|tg)|amazon titan"
 OF_XAI = r"""
     grok (?:2 (?:mini|vision|latest|[0-9]{4})|3|4|beta|build|code|vision|latest|imagine)[a-z0-9.]*|grok (?:mini|
@@ -32,8 +33,8 @@ OF_XAI = r"""
 """
 OF_MISTRAL = r"""
     mistral medium(?: latest| [0-9]{4}| 3| 3\.1)?$|mistral (?:next|large 2402|small 2402|tiny|saba|small creative|
-    vibe|document ai)|codestral (?:2|25[0-9]{2}|latest)|devstral medium|magistral medium|pixtral large(?: latest)?$|
-    ministral 3b 2410|mistral ocr
+    vibe|document ai|code|nemotron$)|codestral (?:2|25[0-9]{2}|latest)|devstral medium|magistral medium|
+    pixtral large(?: latest)?$|ministral 3b 2410|mistral ocr
 """
 OF_ALIBABA = r"""
     (?:qwen|qvq|qwq) ?[0-9.]*(?: (?:vl|omni|coder|math|mt|livetranslate))? (?:max|plus|turbo|long|lite|
@@ -42,19 +43,21 @@ OF_ALIBABA = r"""
 OF_ZHIPU = r"""
     glm (?!4\.7 flash(?: |$)|4\.6 v flash|4\.6v flash)(?:4|4\.[1567]v?|5|z 1)(?: thinking)? (?:v )?(?:plus|0116|
     0520|air(?:x| 250414)|flashx?|x|long|alltools|assistant|turbo|code)(?: .*)?|glm (?:4|5) ?v (?:flash|plus|turbo)|
-    cogchatx?|autoglm web
+    glm 4\.6 ?v flashx|cogchatx?|autoglm web
 """
 OF_OTHERS = r"""
     (?:llama 3(?:\.1)? )?sonar|pplx|yi (?:large|lightning|vision|medium|spark)|reka (?:core|edge(?! 26)|spark|
-    flash(?! 3)).*|doubao|ernie (?:bot|4\.0|3\.5|speed|x 1)|seed (?:1\.[68]|2\.[0-9])|moonshot v 1|moonshot v1|
-    minimax (?:m 2 her|her)|m 2 her|abab ?[0-9]|mercury|palmyra(?! small| base| large)|inflection|
+    flash(?! 3)).*|doubao|ernie (?:bot|4\.0|5\.0|3\.5|speed|x ?1|5\.1|4\.5 (?:turbo|8k))|
+    seed (?:1\.[68]|2\.[0-9])|moonshot v 1|moonshot v1|kimi (?:thinking preview|latest)|minimax (?:m 2 her|her)|
+    m 2 her|abab ?[0-9]|mercury|palmyra(?! small| base| large)|inflection|
     command(?: (?:light|nightly|text|light nightly|light text).*)?$|j ?2|jurassic|solar (?:mini|pro ?[0-9])|
     kat coder(?! v? ?2\.5)|morph|relace|caller|coder large|maestro|virtuoso large|kling|hailuo|
     aion (?:labs )?[0-9].*|jamba (?:instruct|mini 2)|mimo v ?2 pro|lfm (?:3|7|40)b|sakana|fugu|
-    weaver|chat latest|hunyuan (?:turbos?|lite|standard|large longcontext|t ?1)|step [12]|spark (?:max|ultra)
+    weaver|chat latest|hunyuan (?:2\.0|turbos?|lite|standard|large longcontext|t ?1)|step [12]|spark (?:max|ultra)
 """
 ROUTES = r"""
-    (?:auto|fusion|bodybuilder|pareto code|free)(?: beta)?$|model router|router|compound(?: (?:beta|mini))*$|
+    (?:(?:kilo )?auto(?: model| balanced| frontier)?|(?:nanogpt )?coding router.*|fusion|
+    bodybuilder|pareto code|free)(?: beta)?$|model router|router|compound(?: (?:beta|mini))*$|
     (?:horizon|quasar|optimus|aurora|elephant|healer|hunter|owl) alpha
 """
 

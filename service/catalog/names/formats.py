@@ -50,6 +50,7 @@ LLAMA_CPP: Final = re.compile(
 )
 # A conversion's own edition, behind its format: `-NVFP4-v2`, `-MXFP4-Preview`, `-AWQ-FP16Mix`.
 OWN_EDITION: Final = re.compile(r"v[1-9]|preview|(?:bf|fp|int)[0-9]{1,2}mix")
+MIXED: Final = re.compile(r"int8mix")  # how many of the weights have these bits no name tells
 FOUR_BIT_FLOATS: Final = "fp4"  # nvidia's own repositories mean NVFP4 by it, others do not say
 
 
@@ -82,13 +83,14 @@ def stated_format(words: tuple[str, ...], publisher: str = "") -> Stated:
     floats: tuple[WeightFormat, ...] = ("nvfp4",) if named and FOUR_BIT_FLOATS in words else ()
     methods = tuple(dict.fromkeys(METHODS[word] for word in words if word in METHODS))
     said = bits or floats or methods
-    known = {*STATED, *METHODS, *named, *FOREIGN} | (BESIDE if said or foreign else set())
+    mixed = tuple(word for word in words if MIXED.fullmatch(word)) if said else ()
+    known = {*mixed, *STATED, *METHODS, *named, *FOREIGN} | (BESIDE if said or foreign else set())
     return Stated(
         rest=tuple(word for word in words if word not in known),
-        weight_format=said[0] if len(said) == 1 else None,
+        weight_format=said[0] if len(said) == 1 and not mixed else None,
         is_bitsandbytes=bool({"bnb", "bitsandbytes"} & set(words)),
         foreign=foreign,
-        contradicts=said if len(said) > 1 else (),
+        contradicts=(*said, *mixed) if len(said) + len(mixed) > 1 else (),
     )
 
 

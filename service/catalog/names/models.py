@@ -1,5 +1,6 @@
 """Reads what somebody calls a model: an id, a hub's address, a conversion's repository, or plain words."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,6 +21,7 @@ from service.catalog.names.words import (
     TUNED,
     joined_words,
     plain,
+    with_pointed_edition,
     with_points,
     with_points_left_out,
     without_edition_letter,
@@ -34,6 +36,7 @@ SAID_FIRST = "meta nvidia google openai mistralai microsoft ibm alibaba amd cohe
 PUBLISHERS: Final = frozenset(SAID_FIRST.split())
 # What it costs that a catalog's name says a word more; a word of no such kind is another model.
 COST_OF_SIZE, COST_OF_EDITION, COST_OF_UNTUNED = 100, 10, 1
+CONVERTED: Final = re.compile(r"(?:-unsloth)?-bnb-4bit$")  # behind the name of what was converted
 HALVES: Final = ("bf16", "fp16")
 NOT_THE_SAME: Final = 10_000
 MOST_CANDIDATES: Final = 8
@@ -117,7 +120,9 @@ class ModelNames:
         """
         key = f"{publisher}/{repo}" if publisher else repo
         is_sized = any(SIZE.fullmatch(word) for word in words_of(repo))
-        entry = self.entries.get(REPOSITORIES.get(key) or (REPOSITORIES.get(repo, "") if is_sized else ""))
+        bare = CONVERTED.sub("", repo) if is_sized else repo
+        known = REPOSITORIES.get(repo) or REPOSITORIES.get(bare, "") if is_sized else ""
+        entry = self.entries.get(REPOSITORIES.get(key) or known)
         if entry is None:
             return None
         said = stated_format(words_of(repo), publisher)
@@ -213,7 +218,8 @@ class ModelNames:
         Points first: `3`, `3` of `llama3-3` are one word of two figures, and as a set of words a single 3.
         """
         pointed = with_points(said)
-        for words in (pointed, said, with_points_left_out(said), without_edition_letter(said)):
+        others = (with_pointed_edition(said), with_points_left_out(said), without_edition_letter(said))
+        for words in (pointed, said, *others):
             model_ids = self._meant(words)
             if model_ids:
                 # `qwen3-8` is 3.8, or 8 billion.

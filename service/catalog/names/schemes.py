@@ -34,7 +34,7 @@ PCIE: Final = {"a100": "a100-pcie-80gb", "h100": "h100-pcie-80gb", "v100": "v100
 SCHEMES: Final = (
     Scheme(pattern=re.compile(r"(?P<gpu>[a-z][a-z0-9]+-[0-9]+gb(?:-sxm|-pcie)?)(?:-(?:ib|roce))?\.(?P<n>[0-9]{1,2})x")),
     Scheme(
-        pattern=re.compile(r"(?P<gpu>[a-z]+[0-9]+s?(?:-sxm)?)-(?P<n>[0-9])-(?P<memory>[0-9]{2,3}g)"),
+        pattern=re.compile(r"(?P<gpu>[a-z]+[0-9]+s?(?:-sxm5?)?)-(?P<n>[0-9])-(?P<memory>[0-9]{2,3}g)"),
         parts={"h100": "h100-pcie-80gb"},
     ),
     Scheme(pattern=re.compile(r"n[0-9]-(?P<gpu>[a-z][a-z0-9-]*?)x(?P<n>[0-9]{1,2})(?:-nvlink|-k)*"), parts=PCIE),

@@ -18,7 +18,25 @@ PLUS: Final = re.compile(r"(?<=[a-z0-9])\+")  # `command r+`
 TUNED: Final = frozenset({"instruct", "it", "chat", "inst", "hf"})  # said of models and of what they were tuned to
 SERVED: Final = frozenset({"versatile", "instant", "turbo", "latest", "reference"})
 ALWAYS_SERVED: Final = frozenset(
-    {"maas", "free", "tput", "highspeed", "cloud", "exacto", "batch", "extended", "fast", "basic"}
+    {
+        "maas",
+        "free",
+        "tput",
+        "highspeed",
+        "cloud",
+        "exacto",
+        "batch",
+        "extended",
+        "fast",
+        "basic",
+        "tee",
+        "flex",
+        "lightning",
+        "cheaper",
+        "original",
+        "fw",
+        "cs",
+    }
 )
 TWO_DIGITS: Final = re.compile(r"[1-9][0-9]")  # `25` of `qwen25`, whose point was left out
 ONE_DIGIT: Final = re.compile(r"[0-9]")
@@ -101,6 +119,21 @@ def with_points(words: tuple[str, ...]) -> tuple[str, ...]:
     for said in words:
         word = said[1:] if DOTTED_EDITION.fullmatch(said) else said
         if joined and ONE_DIGIT.fullmatch(word) and ONE_DIGIT.fullmatch(joined[-1]):
+            joined[-1] += f".{word}"
+        else:
+            joined.append(word)
+    return tuple(joined)
+
+
+def with_pointed_edition(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return words with the point of an edition that hosts write apart.
+
+    >>> with_pointed_edition(("deepseek", "v3", "1"))
+    ('deepseek', 'v3.1')
+    """
+    joined: list[str] = []
+    for word in words:
+        if joined and ONE_DIGIT.fullmatch(word) and WHOLE_EDITION.fullmatch(joined[-1]):
             joined[-1] += f".{word}"
         else:
             joined.append(word)

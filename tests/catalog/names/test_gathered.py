@@ -18,6 +18,13 @@ CATALOG = shared_catalog()
         ("llama-3.3-70b-versatile", "llama-3.3-70b-instruct", None),
         ("deepseek-ai/DeepSeek-R1-Zero", "deepseek-r1", None),
         ("openai/gpt-oss-safeguard-20b", "gpt-oss-20b", None),
+        # As resellers write them: https://models.dev.
+        ("workers-ai/@cf/meta/llama-3.1-8b-instruct-awq", "llama-3.1-8b-instruct", "int4"),
+        ("databricks-gpt-oss-20b", "gpt-oss-20b", None),
+        ("zai-org-glm-5-2", "glm-5.2", None),
+        ("moonshotai/Kimi-K2.6-TEE", "kimi-k2.6", None),
+        ("deepseek-ai/DeepSeek-V3-1", "deepseek-v3.1", None),
+        ("unsloth/gemma-1.1-7b-it-bnb-4bit", "gemma-7b", "int4"),
     ],
 )
 def test_a_conversion_s_edition_and_a_host_s_words_name_no_other_model(
@@ -48,6 +55,24 @@ def test_another_model_is_refused_with_the_nearest_first(name: str, nearest: str
         CATALOG.called_models.read(name)
 
     assert refusal.value.suggestions[0].startswith(nearest)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("databricks-claude-haiku-4-5", "behind an API alone"),
+        ("duo-chat-sonnet-4-5", "behind an API alone"),
+        ("z-ai-glm-5-turbo", "behind an API alone"),
+        ("QuantTrio/GLM-4.6-GPTQ-Int4-Int8Mix", "int4 and int8mix at once"),  # no word says which have 8 bits
+    ],
+)
+def test_what_nobody_can_size_by_its_name_is_refused_with_the_reason(name: str, why: str) -> None:
+    with pytest.raises(NotInCatalogError, match=why):
+        CATALOG.called_models.read(name)
+
+
+def test_databricks_s_own_models_keep_their_name() -> None:
+    assert CATALOG.called_models.read("databricks/dbrx-instruct").model_id == "dbrx-instruct"
 
 
 @pytest.mark.parametrize("name", ["adept/persimmon-8b-chat", "xverse/XVERSE-7B-Chat", "lmms-lab/Florence-2-base"])
