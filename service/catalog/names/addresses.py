@@ -24,6 +24,7 @@ RENTED_BARE: Final = re.compile(rf"(?:(?:us|eu|apac|jp|au|ca|global)\.)?({RENTED
 PREFIX: Final = re.compile(
     r"(?:[a-z0-9+]+://|git@|(?:workers-ai/)?@[ch]f/|hf:|huggingface:|modelscope:|ms:|ollama:|hosted_vllm/|docker\.io/)"
 )
+POINT_IN_A_FOLDER: Final = "___"  # as ModelScope's cache writes it
 # What services write before the names of others' models; Arctic is Snowflake's own, and Dolly and DBRX Databricks's.
 SELLER: Final = re.compile(
     r"(?:databricks-(?!dolly|dbrx)|snowflake-(?=llama|claude|mistral)|z-?ai-(?:org-)?(?=glm)|duo-chat-|alicloud-|"
@@ -53,7 +54,7 @@ def repository(text: str) -> tuple[str, str]:
     >>> repository("workers-ai/@cf/meta/llama-2-7b-chat-fp16"), repository("databricks-gpt-oss-20b")
     (('meta', 'llama-2-7b-chat-fp16'), ('', 'gpt-oss-20b'))
     """
-    address = plain(text)
+    address = plain(text).replace(POINT_IN_A_FOLDER, ".")
     rented = BEDROCK.fullmatch(address)
     if rented:
         edition = f"-v0.{rented[4]}" if rented[3] == "0" else ""

@@ -24,6 +24,7 @@ CATALOG = shared_catalog()
         ("zai-org-glm-5-2", "glm-5.2", None),
         ("moonshotai/Kimi-K2.6-TEE", "kimi-k2.6", None),
         ("deepseek-ai/DeepSeek-V3-1", "deepseek-v3.1", None),
+        ("/root/.cache/modelscope/hub/Qwen/Qwen2___5-7B-Instruct", "qwen2.5-7b-instruct", None),
         ("unsloth/gemma-1.1-7b-it-bnb-4bit", "gemma-7b", "int4"),
     ],
 )
@@ -62,6 +63,7 @@ def test_another_model_is_refused_with_the_nearest_first(name: str, nearest: str
     [
         ("databricks-claude-haiku-4-5", "behind an API alone"),
         ("duo-chat-sonnet-4-5", "behind an API alone"),
+        ("internlm/internlm-xcomposer2d5-7b", "of a class that no rule here reads"),
         ("z-ai-glm-5-turbo", "behind an API alone"),
         ("QuantTrio/GLM-4.6-GPTQ-Int4-Int8Mix", "int4 and int8mix at once"),  # no word says which have 8 bits
     ],
