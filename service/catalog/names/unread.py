@@ -14,7 +14,8 @@ NO_RULE: Final = "of a class that no rule here reads, so it is refused rather th
 
 # By what a name begins with, the class or `model_type` behind it.
 WITHOUT_A_RULE = r"""
-    internlm xcomposer|molmo[eo]?(?! 2)|molmoact|cogvlm|cogagent|idefics|janus|mplug|[a-z]*xcomposer|internomni|sensenova|sail vl|yi vl|
+    internlm xcomposer|
+    molmo[eo]?(?! 2)|molmoact|cogvlm|cogagent|idefics|janus|mplug|[a-z]*xcomposer|internomni|sensenova|sail vl|yi vl|
     deepseek vl (?!2)|unlimited ocr|got ocr|hunyuanocr|nvidia nemotron parse|nemotron parse|
     llava onevision 1\.5|llava interleave|video llava|videollama|moondream|kosmos|blip|instructblip|emu 3|
     kanana 1\.5 v|youtu|
