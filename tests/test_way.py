@@ -12,8 +12,9 @@ ROOT = Path(__file__).resolve().parents[1]
 MOST_CLIMBS = 15
 # There were 87 before the engine had rooms. What a layout may hold is asked before it is timed, and it is planned when
 # that is its turn, so memory and time take turns; what the engine would refuse to start is asked while settings are
-# resolved; fleets are priced as they are met; what costs less than the fewest GPUs is looked for when those are known.
-MOST_RETURNS = 76
+# resolved; fleets are priced as they are met; what costs less than the fewest GPUs is looked for when those are known;
+# whether latency is limited is asked of the limits.
+MOST_RETURNS = 77
 
 
 GUIDE = ROOT / "service" / "README.md"

@@ -162,6 +162,11 @@ class Limits:
     tpot_s: float | None = None
     percentile: float = 95.0
 
+    @property
+    def are_stated(self) -> bool:
+        """Return whether anybody limits latency."""
+        return self.ttft_s is not None or self.tpot_s is not None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedLayout:

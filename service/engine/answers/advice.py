@@ -66,7 +66,7 @@ def doubtful_limits(limits: Limits) -> tuple[str, ...]:
 
 def unlimited_waits(limits: Limits, latency: Latency | None) -> tuple[str, ...]:
     """Return how long users wait where nobody limits it, and it is longer than an interactive service lets them."""
-    if latency is None or limits.ttft_s is not None or limits.tpot_s is not None:
+    if latency is None or limits.are_stated:
         return ()
     waits = {
         "ttft_s": (latency.ttft_s.p95, INTERACTIVE.ttft_s, "for the first token"),

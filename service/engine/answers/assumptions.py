@@ -248,7 +248,7 @@ def _adapters(settings: EngineSettings | StatedSettings) -> tuple[Assumption, ..
 
 
 def _limits(limits: Limits) -> tuple[Assumption, ...]:
-    if limits.ttft_s is None and limits.tpot_s is None:
+    if not limits.are_stated:
         return ()
     stated = (("ttft_s", limits.ttft_s), ("tpot_s", limits.tpot_s))
     return (

@@ -4,6 +4,7 @@ from service.engine.answers.advice import looser_limits, missing_memory, unlimit
 from service.engine.answers.assumptions import capacity_assumptions
 from service.engine.answers.described import Described, described
 from service.engine.answers.results import Capacity, CapacityRow, CurvePoint
+from service.engine.answers.sooner import sooner
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.figures import Rates, figures
 from service.engine.fleet.given_gpus import at_context, largest, longest_context, resolve_capacity, smallest_that_holds
@@ -35,7 +36,7 @@ def capacity(question: CapacityQuestion) -> Capacity:
     told = figures(deployment, deployment.carries(Users), _rates(deployment))
     shared = described(question, deployment, told)
     waits = unlimited_waits(question.limits, told.latency) if has_lengths(question) else ()
-    warned: Described = {**shared, "warnings": (*shared["warnings"], *waits)}
+    warned: Described = {**shared, "warnings": (*shared["warnings"], *waits, *sooner(question, resolved, deployment))}
     return Capacity(
         **warned,
         max_concurrent_requests=replicas * told.of_one.max_concurrent_requests,

@@ -65,7 +65,7 @@ def recommend(question: RecommendQuestion) -> Recommendation:
 def with_floor(question: RecommendQuestion) -> RecommendQuestion:
     """Return the question with the limits of an interactive service, where none are stated and it is not a batch."""
     limits = question.limits
-    if question.service_class == "batch" or limits.ttft_s is not None or limits.tpot_s is not None:
+    if question.service_class == "batch" or limits.are_stated:
         return question
     floor = replace(INTERACTIVE, percentile=limits.percentile)
     return replace(question, limits=floor, is_floor_assumed=True)

@@ -119,7 +119,7 @@ class SizeQuestion(AnyQuestion):
         """Return whether memory alone decides, and nothing is simulated: users, or arrivals that stay a stated time."""
         load, limits = self.load, self.limits
         comes_and_stays = load.request_rate_per_s is None or load.request_duration_s is not None
-        return comes_and_stays and limits.ttft_s is None and limits.tpot_s is None
+        return comes_and_stays and not limits.are_stated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,14 +76,14 @@ def _users_of_rate(replica: Replica, request_rate_per_s: float, limits: Limits, 
     """Return the requests in flight at the highest rate; without limits, all that memory holds."""
     if not request_rate_per_s:
         return 0
-    if limits.ttft_s is None and limits.tpot_s is None:
+    if not limits.are_stated:
         return memory.max_concurrent_requests
     return max(ceil(request_rate_per_s * replica.seen(Arrivals(request_rate_per_s)).end_to_end_s.mean), 1)
 
 
 def needs_time(load: Load, limits: Limits) -> bool:
     """Return whether the count of replicas depends on time, and not on memory alone."""
-    return kind_of(load) is Arrivals or limits.ttft_s is not None or limits.tpot_s is not None
+    return kind_of(load) is Arrivals or limits.are_stated
 
 
 def hoped(plan: MemoryPlan, timers: StepTimers | None, load: Load, limits: Limits, hope: float) -> float | None:

@@ -93,7 +93,7 @@ class Users(Demand):
     @classmethod
     def grid(cls, carrier: Carrier, limits: Limits) -> Grid:
         """Return numbers of users; without limits the slots decide."""
-        return user_grid(carrier.serving.slots, is_limited=limits.ttft_s is not None or limits.tpot_s is not None)
+        return user_grid(carrier.serving.slots, is_limited=limits.are_stated)
 
     @classmethod
     def guessed(cls, carrier: Carrier, limits: Limits) -> float:

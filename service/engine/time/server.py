@@ -206,7 +206,7 @@ class Server:
             limits: latency at a percentile.
             measured: requests that are measured. [count]
         """
-        if limits.ttft_s is None and limits.tpot_s is None:
+        if not limits.are_stated:
             return None
         asked = (self.key, demand, limits, measured)
         told = self.simulations.verdicts.get_or(asked, lambda: self._verdict(demand, limits, measured))

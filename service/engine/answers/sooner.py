@@ -1,0 +1,73 @@
+"""What ends requests sooner than the layout that holds most of them, and holds nearly as many.
+
+Where nobody limits latency, the layout with the most room is the answer to how much fits. It may be slower by far than
+one with a little less: weights cut thin over many ranks or stages leave the largest cache, and every token crosses them
+all. Operators start copies within servers as long as weights fit there.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from service.engine.answers.plainer import is_usual, stated
+from service.engine.fleet.deployments import Deployment
+from service.engine.fleet.given_gpus import as_started
+from service.engine.fleet.planned import legal_layouts
+from service.engine.fleet.questions import CapacityQuestion
+from service.engine.fleet.settings import Resolved
+from service.engine.time.demand import Users
+from service.engine.time.samples import ScheduleResult
+
+NEARLY: Final = 0.75  # of the most requests
+SOONER: Final = 0.9  # of the time to the last token
+
+
+def sooner(question: CapacityQuestion, resolved: Resolved, chosen: Deployment) -> tuple[str, ...]:
+    """Return what ends requests sooner on the same GPUs and holds nearly as many; nothing where latency is limited."""
+    seen = None if question.limits.are_stated else _seen(chosen, question)
+    if seen is None:
+        return ()
+    ended = _ends_s(seen)
+    others = ((_ends_s(other), deployment, other) for deployment, other in _nearly_as_many(question, resolved, chosen))
+    ends_s, other, instead = min(others, key=lambda each: each[0], default=(ended, chosen, seen))
+    if ends_s > SOONER * ended:
+        return ()
+    rate, rate_instead = chosen.replicas * seen.requests_per_s, other.replicas * instead.requests_per_s
+    told = (
+        f"most requests run at once, {_held(chosen)}, on {_named(chosen)}; on {_named(other)} with the engine's own "
+        f"settings {_held(other)} do, and end within {ends_s:.3g} s at the 95th percentile instead of {ended:.3g} s, "
+        f"{rate_instead:.3g} of them per s instead of {rate:.3g}"
+    )
+    return (told,)
+
+
+def _nearly_as_many(
+    question: CapacityQuestion, resolved: Resolved, chosen: Deployment
+) -> Iterator[tuple[Deployment, ScheduleResult]]:
+    """Yield usual layouts within a server that hold nearly as many requests of the same context, with their times."""
+    for layout in legal_layouts(resolved, question.layout).usual:
+        is_within = layout.gpus_per_replica <= min(question.gpu_count, question.gpu.gpus_per_node)
+        if not is_within or not is_usual(layout, question.gpu) or layout == chosen.layout:
+            continue
+        other = as_started(question, resolved, layout)
+        is_as_long = other.plan.settings.max_model_len >= chosen.plan.settings.max_model_len
+        if is_as_long and _held(other) >= NEARLY * _held(chosen) and (seen := _seen(other, question)) is not None:
+            yield other, seen
+
+
+def _named(deployment: Deployment) -> str:
+    copies = f"{deployment.replicas} replicas of " if deployment.replicas > 1 else ""
+    return f"{copies}{stated(deployment.layout)}"
+
+
+def _held(deployment: Deployment) -> int:
+    return deployment.replicas * deployment.carries(Users).max_concurrent_requests
+
+
+def _ends_s(seen: ScheduleResult) -> float:
+    return seen.end_to_end_s.percentile(95.0)
+
+
+def _seen(deployment: Deployment, question: CapacityQuestion) -> ScheduleResult | None:
+    """Return the times of as many users as one replica carries; None where it carries none, or nobody tells time."""
+    replica, users = deployment.with_times(question.timers).replica, deployment.carries(Users).max_concurrent_requests
+    return replica.seen(Users(users)) if replica is not None and users else None

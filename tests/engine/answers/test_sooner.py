@@ -1,0 +1,27 @@
+"""What ends requests sooner on the given GPUs and holds nearly as many. Referee: the named layout, pinned."""
+
+from dataclasses import replace
+
+from service.engine.answers.capacity import capacity
+from service.engine.inputs import Limits, StatedLayout
+from tests.engine.conftest import Asked, capacity_of, users
+
+
+def test_a_layout_that_holds_nearly_as_many_and_ends_sooner_is_told_by_its_own_figures(asked: Asked) -> None:
+    question = capacity_of(asked("llama-3.1-8b", load=users(None, 2_000, 500)), 8)
+    own = replace(question.settings, max_num_batched_tokens=8_192, max_num_seqs=1_024)  # as vLLM has it on an H100
+    pinned = replace(question, layout=StatedLayout(tensor_parallel_size=1, pipeline_parallel_size=1), settings=own)
+    most, copies = capacity(question), capacity(pinned)
+
+    assert most.max_concurrent_requests > copies.max_concurrent_requests
+    assert copies.at_load is not None
+    (told,) = (each for each in most.warnings if "most requests run at once" in each)
+    assert "on 8 replicas of tensor_parallel_size=1 with the engine's own settings" in told
+    assert f" {copies.max_concurrent_requests} do" in told
+    assert f"{copies.at_load.requests_per_s:.3g} of them per s" in told
+
+
+def test_nothing_sooner_is_told_where_latency_is_limited(asked: Asked) -> None:
+    question = capacity_of(asked("llama-3.1-8b", load=users(None, 2_000, 500), limits=Limits(tpot_s=0.1)), 8)
+
+    assert not any("most requests run at once" in each for each in capacity(question).warnings)
