@@ -6,6 +6,7 @@ Sources:
     0.5.23 `mem_cache/kv_cache_configurator.py`, `model_executor/pool_configurator.py`.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from packaging.version import Version
@@ -18,6 +19,7 @@ from service.engine.inputs import EngineName
 
 # The pools of `memory/separate_pools.py` are this version's.
 PLANNED: Final = "0.5.23"
+PLAN: Final = replace(NEWEST, joins_copies=True)
 
 
 class Sglang(Engine):
@@ -72,8 +74,12 @@ class Sglang(Engine):
         return max(sampler, forward, encoder)
 
     def plan(self, version: Version) -> PlanRules:  # noqa: ARG002 - of every version
-        """Return how every version plans: one set of rules is known."""
-        return NEWEST
+        """Return how every version plans: one set of rules is known.
+
+        Source: SGLang 0.5.14 `models/deepseek_v2.py`: `lm_head` without `enable_dp_lm_head`, dense parts without
+        `moe_dense_tp_size`, and shared experts without DeepEP are split over all ranks; `embed_tokens` is not.
+        """
+        return PLAN
 
     def planned_as(self, version: Version) -> str | None:
         """Return the version whose pools stand in for another's."""

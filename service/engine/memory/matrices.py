@@ -4,7 +4,8 @@ Sources:
     vLLM 0.33 model files and `model_executor/layers/{linear,vocab_parallel_embedding}.py`.
 """
 
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from service.engine.formats.matrix import Matrix, vector
 from service.engine.inputs import Layout
@@ -18,12 +19,35 @@ TOWER: Final = "visual"
 RESIDUAL_VECTORS: Final = 2
 
 
-def layer_matrices(architecture: Architecture, layer: DecoderLayer, layout: Layout) -> list[Matrix]:
-    """Return what one rank holds of one decoder layer."""
+class Spread(NamedTuple):
+    """Over which ranks attention and embeddings are split, and over which all else is."""
+
+    attention: Layout
+    rest: Layout
+
+
+def joined(layout: Layout) -> Layout:
+    """Return a layout whose copies of the attention are ranks like any other."""
+    ranks = layout.tensor_parallel_size * layout.data_parallel_size
+    return replace(layout, tensor_parallel_size=ranks, data_parallel_size=1)
+
+
+def layer_matrices(
+    architecture: Architecture, layer: DecoderLayer, layout: Layout, rest: Layout | None = None
+) -> list[Matrix]:
+    """Return what one rank holds of one decoder layer.
+
+    Args:
+        architecture: the model.
+        layer: one of its layers.
+        layout: how one replica is spread.
+        rest: where all but attention is split otherwise; what stands beside whole experts never is.
+    """
     go_on()
     prefix = f"model.layers.{layer.index}."
-    hidden = architecture.hidden_size
-    matrices = [matrix for part in layer.parts for matrix in part.matrices(hidden, layout, prefix)]
+    hidden, is_whole = architecture.hidden_size, layout.expert_parallel and layer.mlp.routing is not None
+    matrices = [matrix for part in layer.mixers for matrix in part.matrices(hidden, layout, prefix)]
+    matrices += layer.mlp.matrices(hidden, layout if rest is None or is_whole else rest, prefix)
     if (embedding := architecture.per_layer_embeddings) is not None:
         matrices += embedding.layer_matrices(hidden, prefix)
     if (updates := architecture.alternating_updates) is not None:
@@ -44,7 +68,9 @@ def _norm_elements(architecture: Architecture, layer: DecoderLayer) -> int:
     return elements + (parts * RESIDUAL_VECTORS * hidden if architecture.has_attention_residuals else 0)
 
 
-def embedding_matrices(architecture: Architecture, layout: Layout) -> tuple[list[Matrix], list[Matrix]]:
+def embedding_matrices(
+    architecture: Architecture, layout: Layout, rest: Layout | None = None
+) -> tuple[list[Matrix], list[Matrix]]:
     """Return what the first and the last pipeline stage hold besides layers."""
     rows = vocabulary_rows(architecture.vocab_size, layout.tensor_parallel_size)
     hidden = architecture.hidden_size
@@ -53,6 +79,7 @@ def embedding_matrices(architecture: Architecture, layout: Layout) -> tuple[list
     final_norm = vector("model.norm", hidden * _final_vectors(architecture))
     if architecture.ties_embeddings:
         return first, [final_norm] if layout.pipeline_parallel_size == 1 else [final_norm, table]
+    rows = vocabulary_rows(architecture.vocab_size, (rest or layout).tensor_parallel_size)
     head = Matrix(module=HEAD, rows=rows, columns=hidden, biases=rows if architecture.has_head_bias else 0)
     return first, [final_norm, stream_joiner(architecture.residual_streams, hidden, "model.hc_head"), head]
 

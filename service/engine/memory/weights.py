@@ -19,7 +19,7 @@ from service.engine.inputs import Layout
 from service.engine.layers import Architecture, DecoderLayer, DraftHead
 from service.engine.memory.allocator import allocated_bytes
 from service.engine.memory.draft_weights import draft_matrices
-from service.engine.memory.matrices import EMBEDDINGS, HEAD, TOWER, embedding_matrices, layer_matrices
+from service.engine.memory.matrices import EMBEDDINGS, HEAD, TOWER, Spread, embedding_matrices, joined, layer_matrices
 from service.engine.memory.stages import pipeline_stages
 
 
@@ -67,24 +67,27 @@ def rank_weights(
     if not architecture.has_experts and not layout.expert_parallel and draft is None:
         shared = replace(shared, data_parallel_size=1)  # copies share experts alone
     interleaves = device.plan.interleaves_rotary
-    return _rank_weights(architecture, shared, quantization, draft, expert_kernels(device), interleaves)
+    spread = Spread(shared, joined(shared) if device.plan.joins_copies else shared)
+    return _rank_weights(architecture, spread, quantization, draft, expert_kernels(device), interleaves)
 
 
 @derived(256)
 def _rank_weights(
     architecture: Architecture,
-    layout: Layout,
+    spread: Spread,
     quantization: Quantization,
     draft: DraftHead | None,
     kernels: ExpertKernels,
     interleaves_rotary: bool,  # noqa: FBT001 - part of a key
 ) -> RankWeights:
     """Return the same under the kernels of a GPU, which are those of many."""
-    stages = _stages(architecture, quantization, layout, kernels)
+    stages = _stages(architecture, quantization, spread, kernels)
     if draft is not None:
         stored = quantization if draft.is_quantized else UNQUANTIZED
         stages[-1].add(
-            _summed(draft_matrices(draft, layout), stored, architecture.element_bytes, kernels, component="draft")
+            _summed(
+                draft_matrices(draft, spread.attention), stored, architecture.element_bytes, kernels, component="draft"
+            )
         )
     fullest = max(stages, key=lambda rank: rank.loaded)
     tables = sum(table.bytes_kept(interleaves=interleaves_rotary) for table in architecture.rotary_tables)
@@ -96,12 +99,13 @@ def _rank_weights(
 
 
 def _stages(
-    architecture: Architecture, quantization: Quantization, layout: Layout, kernels: ExpertKernels
+    architecture: Architecture, quantization: Quantization, spread: Spread, kernels: ExpertKernels
 ) -> list["_Sum"]:
     """Return what one rank of each pipeline stage holds; layers that are alike are added up once."""
     alike = _alike(architecture, quantization)
-    unstaged = replace(layout, pipeline_parallel_size=1)
-    before, after = embedding_matrices(architecture, layout)
+    layout, rest = spread
+    unstaged = Spread(*(replace(each, pipeline_parallel_size=1) for each in spread))
+    before, after = embedding_matrices(architecture, layout, rest)
     first, table, last = (
         _summed(matrices, quantization, architecture.element_bytes, kernels) for matrices in (before, before[:1], after)
     )
@@ -140,10 +144,10 @@ def _storing(architecture: Architecture, layer: DecoderLayer, quantization: Quan
 
 @derived(512)
 def _layer_sum(
-    architecture: Architecture, index: int, quantization: Quantization, layout: Layout, kernels: ExpertKernels
+    architecture: Architecture, index: int, quantization: Quantization, spread: Spread, kernels: ExpertKernels
 ) -> "_Sum":
     """Return what one rank holds of one layer, whatever stage it stands in."""
-    matrices = layer_matrices(architecture, architecture.layers[index], layout)
+    matrices = layer_matrices(architecture, architecture.layers[index], *spread)
     return _summed(matrices, quantization, architecture.element_bytes, kernels)
 
 
