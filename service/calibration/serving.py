@@ -6,8 +6,9 @@ from typing import Final
 
 from service.calibration.logs.engines import LOGS
 from service.calibration.logs.rows import Row, Skipped, UnstatedError
-from service.calibration.logs.serving import HALVES, ServingLog, read_serving
+from service.calibration.logs.serving import ServingLog, read_serving
 from service.calibration.names import served_gpu, served_model
+from service.calibration.stated import stated_settings
 from service.catalog.engine_rules import rules_for
 from service.catalog.errors import NotInCatalogError
 from service.catalog.snapshot import Snapshot
@@ -16,9 +17,7 @@ from service.engine import (
     EngineName,
     EngineRules,
     Gpu,
-    KvCacheDtype,
     Layout,
-    LogNormalLength,
     MemoryPlan,
     ModelFacts,
     RequestOverhead,
@@ -29,9 +28,9 @@ from service.engine import (
     StepTimers,
     Timing,
     Traffic,
-    batch_defaults,
     benchmarked,
     deployed,
+    launched_share,
     plan_replica,
     streams_of,
 )
@@ -100,15 +99,12 @@ def resolve_run(row: Row, catalog: Snapshot) -> Run | Skipped:
 
 def _planned(log: ServingLog, catalog: Snapshot) -> Run:
     model, gpu = served_model(log.model, catalog), served_gpu(log.gpu, catalog)
-    plan = plan_replica(
-        model,
-        gpu,
-        _layout(log, model),
-        _stated(log, model, gpu),
-        _rules(log),
-        input_tokens=log.input_tokens,
-        output_tokens=log.output_tokens,
-    )
+    stated = stated_settings(log, model, gpu)
+    plan = _plan(log, model, gpu, stated)
+    if LOGS[log.engine].deals_within_ranks and log.ranks.data_parallel_size > 1:
+        own = launched_share(model.architecture, gpu, plan.layout, plan.settings, plan.rules)
+        share = stated.gpu_memory_utilization or own
+        plan = _plan(log, model, gpu, replace(stated, gpu_memory_utilization=share))
     if not plan.holds_one_request:
         raise UnstatedError("by our ledger not one request fits")
     if _unknown_fraction(log, plan) > DECIDES:
@@ -121,6 +117,18 @@ def _planned(log: ServingLog, catalog: Snapshot) -> Run:
         arrives_read=log.arrives_read,
     )
     return Run(log=log, plan=plan, traffic=traffic, load=_load(log, plan, traffic))
+
+
+def _plan(log: ServingLog, model: ModelFacts, gpu: Gpu, stated: StatedSettings) -> MemoryPlan:
+    return plan_replica(
+        model,
+        gpu,
+        _layout(log, model),
+        stated,
+        _rules(log),
+        input_tokens=log.input_tokens,
+        output_tokens=log.output_tokens,
+    )
 
 
 def _rules(log: ServingLog) -> EngineRules:
@@ -142,58 +150,6 @@ def _unknown_fraction(log: ServingLog, plan: MemoryPlan) -> float:
     of_token = users * plan.kv_cache.bytes_per_token_per_gpu
     cached = of_token * (log.input_tokens + log.output_tokens / 2)
     return of_token * log.unknown_tokens / (plan.memory.weight_bytes + cached)
-
-
-def _stated(log: ServingLog, model: ModelFacts, gpu: Gpu) -> StatedSettings:
-    own = next(checkpoint.weight_format for checkpoint in model.checkpoints if checkpoint.is_default)
-    # MXFP4 models are published in that form only.
-    is_own = log.weight_format in (None, own) or (own == "mxfp4" and log.weight_format in ("nvfp4", "fp8"))
-    budget = LOGS[log.engine].inferencex_batched_tokens if log.is_inferencex else None
-    return StatedSettings(
-        weight_format=None if is_own else log.weight_format,
-        kv_cache_dtype=_cache_dtype(log, gpu),
-        max_model_len=log.served.max_model_len or _longest(log),
-        max_num_batched_tokens=_budget(log, gpu) or budget,
-        max_num_seqs=_of_rank(log.served.max_num_seqs, log) or (log.sent.users if log.sent.how == "full" else None),
-        gpu_memory_utilization=log.served.gpu_memory_utilization,
-        enforce_eager=log.served.enforce_eager,
-    )
-
-
-def _budget(log: ServingLog, gpu: Gpu) -> int | None:
-    """Return the tokens of a batch as stated; dealt out within ranks, attention has a share of the default.
-
-    Source: SGLang 0.5.10 `srt/server_args.py` (`_handle_data_parallelism`).
-    """
-    stated = log.served.max_num_batched_tokens
-    if LOGS[log.engine].deals_within_ranks and log.ranks.data_parallel_size > 1:
-        return _of_rank(stated or batch_defaults(rules_for(log.engine), gpu)[0], log)
-    return stated
-
-
-def _of_rank(stated: int | None, log: ServingLog) -> int | None:
-    """Return a rank's share of what is stated for all that attention is dealt out to.
-
-    Source: SGLang 0.5.10 `srt/model_executor/model_runner_kv_cache_mixin.py` (`max_running_requests`).
-    """
-    if stated is None or not LOGS[log.engine].deals_within_ranks:
-        return stated
-    return max(stated // log.ranks.data_parallel_size, 1)
-
-
-def _longest(log: ServingLog) -> int:
-    """Return the longest request: lengths that spread reach several times their mean."""
-    both = log.input_tokens + log.output_tokens
-    return both if not isinstance(log.outputs, LogNormalLength) else 4 * both
-
-
-def _cache_dtype(log: ServingLog, gpu: Gpu) -> KvCacheDtype:
-    """Return the stated cache dtype; else what these benchmarks use: 16 bits beside 16-bit weights, else by engine."""
-    if log.is_cache_fp8 is not None:
-        return "fp8" if log.is_cache_fp8 else "bf16"
-    is_asked_for = log.is_inferencex and gpu.architecture.startswith("blackwell")
-    is_fp8 = LOGS[log.engine].keeps_fp8_cache or is_asked_for
-    return "fp8" if is_fp8 and log.weight_format not in (*HALVES, None) else "bf16"
 
 
 def _layout(log: ServingLog, model: ModelFacts) -> Layout:

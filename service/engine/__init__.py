@@ -21,6 +21,7 @@ from service.engine.formats.quantization import Quantization, parse_quantization
 from service.engine.inputs import EngineName, Gpu, KvCacheDtype, Layout, SpeculativeMethod, WeightFormat
 from service.engine.layers import Architecture
 from service.engine.memory.plan import MemoryPlan
+from service.engine.memory.share import launched_share
 from service.engine.memory.terms import LedgerTerms, ledger_terms
 from service.engine.memory.weights import rank_weights
 from service.engine.time.benchmark import benchmarked, streams_of
@@ -73,6 +74,7 @@ __all__ = [
     "engine_named",
     "gib",
     "has_unified_memory",
+    "launched_share",
     "ledger_terms",
     "parse_architecture",
     "parse_quantization",

@@ -67,3 +67,25 @@ def _obstacles(
         yield "sparse"
     if gpu.vendor != "nvidia":
         yield "other_vendors"
+
+
+def launched_share(
+    architecture: Architecture, gpu: Gpu, layout: Layout, settings: EngineSettings, rules: EngineRules
+) -> float:
+    """Return the engine's own share of a launch that states no tokens of a batch, or those of all copies. [fraction].
+
+    It sets memory aside for the chunk of all copies of the attention, and divides the chunk among them afterwards.
+
+    Source: SGLang 0.5.4 to 0.5.14 `server_args.py` (`__post_init__`: `_handle_gpu_memory_settings` comes before
+    `_handle_data_parallelism`).
+
+    Args:
+        architecture: the model.
+        gpu: whose memory is shared out.
+        layout: how one replica is spread.
+        settings: of one rank, with its part of the chunk.
+        rules: the version's.
+    """
+    served = served_of(architecture, gpu, layout, settings)
+    whole = served.attention_copies * served.chunk_tokens
+    return default_utilization(rules, gpu, replace(served, chunk_tokens=whole))

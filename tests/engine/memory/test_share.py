@@ -7,7 +7,7 @@ from service.catalog.snapshot import Snapshot
 from service.engine import StatedSettings
 from service.engine.fleet.settings import Resolved, resolve
 from service.engine.inputs import Layout
-from service.engine.memory.share import served_of, with_own_share
+from service.engine.memory.share import launched_share, served_of, with_own_share
 
 
 def resolved(catalog: Snapshot, model: str, engine_version: str, **stated: float) -> Resolved:
@@ -35,6 +35,16 @@ def test_copies_of_the_attention_take_a_fifth_of_an_h100(catalog: Snapshot) -> N
     assert share(deepseek, Layout(data_parallel_size=8)) == pytest.approx(
         0.592, abs=0.003
     )  # --tp 8 --dp 8 --enable-dp-attention
+
+
+def test_a_launch_sets_memory_aside_for_the_chunk_of_all_copies(catalog: Snapshot) -> None:
+    """The same launch: each copy reads an eighth of 8,192 tokens, which is divided after memory is."""
+    deepseek = resolved(catalog, "deepseek-v3", "0.5.9", max_num_batched_tokens=1_024)
+    launched = launched_share(
+        deepseek.model.architecture, deepseek.gpu, Layout(data_parallel_size=8), deepseek.settings, deepseek.rules
+    )
+
+    assert launched == pytest.approx(0.592, abs=0.003)
 
 
 def test_a_model_that_sees_images_leaves_more_free(catalog: Snapshot) -> None:
