@@ -1,10 +1,12 @@
 """What a fit may find, and what is said of classes that nobody measured."""
 
 from dataclasses import asdict, replace
+from datetime import date
 
 import numpy as np
 import pytest
 
+from service.calibration.fits.constants import _rows, _untaught
 from service.calibration.fits.judged import Judged, cold_errors
 from service.calibration.fits.kinds import by_kind
 from service.calibration.fits.serving import BOUNDS, SCALES, START, _robust
@@ -94,3 +96,21 @@ def test_what_one_kind_shows_of_a_family_without_measured_kernels_is_carried_to_
     assert found.step_overhead_s == 0.004
     assert added[ROOFLINE, "vllm", ANY, "cdna", "dense"] == slow
     assert added[ROOFLINE, "vllm", ANY, ANY, "experts"] == experts
+
+
+def test_runs_that_teach_nothing_move_no_other_class() -> None:
+    """MI300X, vllm-project/recipes: one run of experts, its version not stated. The family's dense class tells more."""
+    slow = replace(START, decode_factor=1.5)
+    classes = {("hopper", "experts"): START, ("ada", "experts"): START, ("blackwell", "experts"): START}
+    classes |= {("hopper", "dense"): START, ("ada", "dense"): START, ("blackwell", "dense"): START}
+    classes |= {("cdna3", "dense"): slow}
+    taught = [replace(judged(1.1), key=(ROOFLINE, "vllm", ANY, *place), factors=own) for place, own in classes.items()]
+    nothing = replace(judged(), key=(ROOFLINE, "vllm", ANY, "cdna3", "experts"), factors=START)
+    rows = _rows(ROOFLINE, taught, date(2026, 11, 23))
+
+    assert _rows(ROOFLINE, [*taught, nothing], date(2026, 11, 23)) == rows
+    factors = {each.key: each.factors for each in taught}
+    answers = _untaught(nothing.key, factors, by_kind(factors))
+    said = next(row for row in rows if (row["gpu_architecture"], row["kernels"]) == ("cdna", "experts"))
+    assert asdict(answers) == pytest.approx(said["factors"], rel=1e-3)
+    assert answers.decode_factor > START.decode_factor

@@ -30,7 +30,7 @@ from service.calibration.logs.rows import rows_at_hand, without_copies
 from service.calibration.serving import Measured, Run, resolve_run
 from service.catalog.engine_rules import rules_versions
 from service.catalog.snapshot import Snapshot
-from service.performance.fitted import BESIDE, MOST_ERROR, SPREAD
+from service.performance.fitted import BESIDE, MOST_ERROR, SPREAD, family_of
 from service.performance.known import MEASURED, ROOFLINE
 from service.performance.tables import Factors
 
@@ -90,15 +90,25 @@ def _take(handed: Handed) -> None:
 def _judged(cases: Sequence[Case]) -> list[Judged]:
     """Return every class, fitted twice and then judged, in processes side by side.
 
-    The first fit is held near `START`, the second near the median of the engine's other classes.
+    The first fit is held near `START`, the second near the median of the engine's other classes. A class of runs that
+    teach nothing is none of these others: it has their constants, and is judged by them.
     """
     classes = by_class(cases)
+    taught = {key: own for key, own in classes.items() if any(teaches(case) for case in own)}
     factors: dict[Key, Factors] = {}
     for _ in range(ROUNDS):
-        centres = {key: _like(key, factors) for key in classes}
-        factors = _side_by_side(_fit_one, classes, centres, factors)
-    centres = {key: _like(key, factors) for key in classes}
+        centres = {key: _like(key, factors) for key in taught}
+        factors = _side_by_side(_fit_one, taught, centres, factors)
+    kinds = by_kind({key: each for key, each in factors.items() if key[0] == ROOFLINE})
+    centres = {key: _like(key, factors) if key in taught else _untaught(key, factors, kinds) for key in classes}
     return list(_side_by_side(_judge_one, classes, centres, factors).values())
+
+
+def _untaught(key: Key, factors: Mapping[Key, Factors], kinds: Mapping[Key, Factors]) -> Factors:
+    """Return the constants that answer for a class without runs: of its family's kind, of its kind, of its engine."""
+    basis, engine, _, generation, kind = key
+    places = ((basis, engine, ANY, each, kind) for each in (family_of(generation), ANY))
+    return next((kinds[place] for place in places if place in kinds), typical(factors, engine))
 
 
 def _like(key: Key, factors: Mapping[Key, Factors]) -> Factors:
@@ -155,7 +165,7 @@ def _left_out_row(name: tuple[str, str, str, str, str], figures: Sequence[tuple[
 
 def _rows(basis: str, outcomes: Sequence[Judged], today: date) -> list[dict[str, Any]]:
     """Return the rows of one basis, the most specific first, the one for everything last."""
-    factors = {outcome.key: outcome.factors for outcome in outcomes}
+    factors = {outcome.key: outcome.factors for outcome in outcomes if outcome.runs}
     rows = [
         _row(outcome.key, outcome.factors, outcome.runs, outcome.unseen, _errors_of(outcome), today)
         for outcome in outcomes
