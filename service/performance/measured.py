@@ -28,6 +28,7 @@ SHORT_PROMPT_TOKENS: Final = 128.0  # whose attention is negligible
 MILLISECONDS_PER_S: Final = 1e3
 # Engines of the systems asked for last stay, 20 to 40 MB each.
 MOST_SYSTEMS: Final = 4
+MOST_SETTINGS: Final = 64  # files of the library's own, a few kB each
 MOST_PROBED: Final = 1024  # far more than there are systems, engines and formats of matrices
 
 
@@ -111,16 +112,44 @@ class KernelLibrary:
         give_back_freed()
 
 
+class _KeptLoader(yaml.CSafeLoader):
+    """Reads a text once, and copies what it says each time it is read again."""
+
+    def __init__(self, stream: Any) -> None:
+        """Read the whole text."""
+        self._text = stream.read() if hasattr(stream, "read") else stream
+        super().__init__(self._text)
+
+    def get_single_data(self) -> Any:
+        """Return what the text says, for the caller to change as it likes."""
+        return _copied(_what_it_says(self._text))
+
+
+def _copied(said: Any) -> Any:
+    """Return mappings and lists of one's own, down to what nobody can change."""
+    if isinstance(said, dict):
+        return {name: _copied(value) for name, value in said.items()}
+    return [_copied(value) for value in said] if isinstance(said, list) else said
+
+
+@lru_cache(MOST_SETTINGS)
+def _what_it_says(text: str | bytes) -> Any:
+    return yaml.load(text, yaml.CSafeLoader)
+
+
 @lru_cache(maxsize=1)
 def _engine_handle() -> Any:
     """Return the library's engine, loaded the first time: 0.2 s that start-up need not wait for."""
-    # It reads ten files of its own settings anew for each table, which plain Python takes longer for than the table.
-    vars(yaml).update(SafeLoader=yaml.CSafeLoader)
+    # It reads ten files of its own settings anew for each table, which takes longer than the table.
+    vars(yaml).update(SafeLoader=_KeptLoader)
     # It prints which tables it falls back to, at every load.
     logging.getLogger("aiconfigurator_core").setLevel(logging.CRITICAL)
-    from aiconfigurator_core.sdk.engine import EngineHandle  # noqa: PLC0415
+    from aiconfigurator_core.sdk import engine, perf_database  # noqa: PLC0415
 
-    return EngineHandle
+    # For each table it also walks through its folders three times, to tell which version of a system is asked for.
+    for module, name in ((engine, "_literal_backend_version"), (perf_database, "get_database")):
+        vars(module)[name] = lru_cache(MOST_SETTINGS)(vars(module)[name])
+    return engine.EngineHandle
 
 
 @lru_cache(maxsize=1)
