@@ -1,8 +1,9 @@
-"""What ends requests sooner than the layout that holds most of them, and holds nearly as many.
+"""What ends requests sooner than the layout and settings that hold most of them, and holds at least half as many.
 
 Where nobody limits latency, the layout with the most room is the answer to how much fits. It may be slower by far than
 one with a little less: weights cut thin over many ranks or stages leave the largest cache, and every token crosses them
-all. Operators start copies within servers as long as weights fit there.
+all; steps of few tokens leave the most memory, and read prompts in many. Operators start copies within servers as long
+as weights fit there, with settings that read prompts in few steps.
 """
 
 from collections.abc import Iterator
@@ -17,17 +18,17 @@ from service.engine.fleet.settings import Resolved
 from service.engine.time.demand import Users
 from service.engine.time.samples import ScheduleResult
 
-NEARLY: Final = 0.75  # of the most requests
+ENOUGH: Final = 0.5  # of the most requests
 SOONER: Final = 0.9  # of the time to the last token
 
 
 def sooner(question: CapacityQuestion, resolved: Resolved, chosen: Deployment) -> tuple[str, ...]:
-    """Return what ends requests sooner on the same GPUs and holds nearly as many; nothing where latency is limited."""
+    """Return what ends requests sooner on the same GPUs and holds half as many; nothing where latency is limited."""
     seen = None if question.limits.are_stated else _seen(chosen, question)
     if seen is None:
         return ()
     ended = _ends_s(seen)
-    others = ((_ends_s(other), deployment, other) for deployment, other in _nearly_as_many(question, resolved, chosen))
+    others = ((_ends_s(other), deployment, other) for deployment, other in _half_as_many(question, resolved, chosen))
     ends_s, other, instead = min(others, key=lambda each: each[0], default=(ended, chosen, seen))
     if ends_s > SOONER * ended:
         return ()
@@ -40,17 +41,18 @@ def sooner(question: CapacityQuestion, resolved: Resolved, chosen: Deployment) -
     return (told,)
 
 
-def _nearly_as_many(
+def _half_as_many(
     question: CapacityQuestion, resolved: Resolved, chosen: Deployment
 ) -> Iterator[tuple[Deployment, ScheduleResult]]:
-    """Yield usual layouts within a server that hold nearly as many requests of the same context, with their times."""
+    """Yield what the engine starts by itself within a server and holds half as many at least, with its times."""
     for layout in legal_layouts(resolved, question.layout).usual:
         is_within = layout.gpus_per_replica <= min(question.gpu_count, question.gpu.gpus_per_node)
-        if not is_within or not is_usual(layout, question.gpu) or layout == chosen.layout:
+        is_chosen = layout == chosen.layout and chosen.resolved == resolved
+        if not is_within or not is_usual(layout, question.gpu) or is_chosen:
             continue
         other = as_started(question, resolved, layout)
         is_as_long = other.plan.settings.max_model_len >= chosen.plan.settings.max_model_len
-        if is_as_long and _held(other) >= NEARLY * _held(chosen) and (seen := _seen(other, question)) is not None:
+        if is_as_long and _held(other) >= ENOUGH * _held(chosen) and (seen := _seen(other, question)) is not None:
             yield other, seen
 
 

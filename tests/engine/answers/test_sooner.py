@@ -1,4 +1,4 @@
-"""What ends requests sooner on the given GPUs and holds nearly as many. Referee: the named layout, pinned."""
+"""What ends requests sooner on the given GPUs and holds half as many. Referee: the named layout, pinned."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from service.engine.inputs import Limits, StatedLayout
 from tests.engine.conftest import Asked, capacity_of, users
 
 
-def test_a_layout_that_holds_nearly_as_many_and_ends_sooner_is_told_by_its_own_figures(asked: Asked) -> None:
+def test_a_layout_that_holds_half_as_many_and_ends_sooner_is_told_by_its_own_figures(asked: Asked) -> None:
     question = capacity_of(asked("llama-3.1-8b", load=users(None, 2_000, 500)), 8)
     own = replace(question.settings, max_num_batched_tokens=8_192, max_num_seqs=1_024)  # as vLLM has it on an H100
     pinned = replace(question, layout=StatedLayout(tensor_parallel_size=1, pipeline_parallel_size=1), settings=own)
@@ -25,3 +25,12 @@ def test_nothing_sooner_is_told_where_latency_is_limited(asked: Asked) -> None:
     question = capacity_of(asked("llama-3.1-8b", load=users(None, 2_000, 500), limits=Limits(tpot_s=0.1)), 8)
 
     assert not any("most requests run at once" in each for each in capacity(question).warnings)
+
+
+def test_the_same_layout_in_larger_steps_is_told_where_small_ones_make_room(asked: Asked) -> None:
+    question = capacity_of(asked("gpt-oss-120b", load=users(None, 4_000, 500)), 1)
+    own = replace(question.settings, max_num_batched_tokens=8_192, max_num_seqs=1_024)  # as vLLM has it on an H100
+    most, larger = capacity(question), capacity(replace(question, settings=own))
+
+    assert most.max_concurrent_requests > larger.max_concurrent_requests
+    assert any(f" {larger.max_concurrent_requests} do, and end within" in each for each in most.warnings)
