@@ -30,7 +30,7 @@ PLAN_SOURCE = "no such rules are known for the stated version: the cache's block
 FLOOR_SOURCE = "no limits are stated: somebody is taken to read along; service_class=batch drops these limits"
 SHAPE_SOURCE = (
     "the smallest pod that fills a server without a rest and carries at least half as much per GPU as the densest, "
-    "whatever the load"
+    "whatever the load; /size chooses anew for each load, and may take fewer GPUs"
 )
 SHORTENED_SOURCE = "shortened to what the pool holds"
 ASKED_LENGTHS_SOURCE = (
