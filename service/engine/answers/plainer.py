@@ -36,14 +36,14 @@ def plainer(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
 
 
 def on_paid_gpus(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
-    """Return what all GPUs of the instances would do in a plainer layout, where the fewest leave some idle."""
+    """Return what all GPUs of the instances would do sooner in a plainer layout, where the fewest leave some idle."""
     if not chosen.gpus:
         return ()
     usd_per_hour, paid = aim_of("cost", question.gpu, question.offers).merit(chosen.layout, chosen.replicas)
     if usd_per_hour == inf or paid == chosen.gpus:
         return ()
     other = _plainest_on(question, chosen, int(paid))
-    if other is None or not latency_s(chosen, question):
+    if other is None or latency_s(other, question) >= latency_s(chosen, question):
         return ()
     told = (
         f"{stated(other.layout)} uses all {int(paid)} GPUs that are paid for anyway: requests end within "
