@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyHeader
@@ -24,6 +24,10 @@ from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, Refu
 from service.settings import Settings
 from service.workloads.traffic import Traffic
 from service.workloads.workload import Workload
+
+WITH_BODY: Final = frozenset({"POST", "PUT"})
+IN_BODY: Final = "every field in the JSON body"
+IN_BATCH: Final = "every field in its question; the header Accept says how answers are written"
 
 
 async def get_keeper(request: Request) -> CatalogKeeper:
@@ -83,9 +87,11 @@ async def get_settings(request: Request) -> Settings:
 async def stated_once(request: Request) -> None:
     """Refuse what would be ignored: a field stated twice, or in a query string beside a body."""
     stated = Counter(name for name, _ in request.query_params.multi_items())
-    if request.method == "POST" and stated:
-        detail = "a POST reads its body alone, and the query string would be ignored"
-        accepted = "every field in the JSON body, or GET with a query string"
+    if request.method in WITH_BODY and stated:
+        detail = f"a {request.method} reads its body alone, and the query string would be ignored"
+        has_query = request.url.path.removeprefix("/") in request.app.state.questions
+        is_batch = request.url.path.endswith(":batch")
+        accepted = f"{IN_BODY}, or GET with a query string" if has_query else IN_BATCH if is_batch else IN_BODY
         faults = (Fault(name[:MOST_NAME_SHOWN], detail, accepted) for name in islice(stated, MOST_FAULTS))
         raise RefusalError("invalid-request", detail, *faults)
     twice = [name for name, count in stated.items() if count > 1]

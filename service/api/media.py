@@ -8,7 +8,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.problems import FIX_FORM, problem_response
+from service.api.problems import FIX_FORM, FieldProblem, problem_response
 from service.questions.formats import Written
 from service.questions.parts.writing import Format
 from service.questions.reading import read_json
@@ -53,7 +53,7 @@ class JsonBodies:
             if not is_table:
                 return problem_response(415, "unsupported-media-type", f"the body is not JSON; {_right_line(scope)}")
         if scope["method"] in WITH_BODY and headers.get(b"content-encoding", PLAIN).lower() != PLAIN:
-            return problem_response(415, "unsupported-media-type", "the body is compressed; send it as it is")
+            return _compressed()
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length[:20]) > self._max_body_bytes:
             detail = f"the body is larger than the {self._max_body_bytes} bytes this service reads"
@@ -66,13 +66,21 @@ def response_of(answer: Written) -> Response:
     return Response(answer.text, media_type=answer.media_type, headers={"Vary": "Accept"})
 
 
+def _compressed() -> Response:
+    """Return what is told of a compressed body: that none is taken (RFC 9110, 12.5.3, names the header)."""
+    detail = "the body is compressed; send it as it is"
+    fault = FieldProblem(field="content-encoding", detail=detail, accepted="identity, or no such header")
+    return problem_response(415, "unsupported-media-type", detail, [fault], {"Accept-Encoding": "identity"})
+
+
 def _right_line(scope: Scope) -> str:
     """Return what to send instead; curl's own default is a form, and the line that is right is short."""
     path, method = scope["path"], scope["method"]
     if re.fullmatch(r"[a-z0-9:/._-]{1,100}", path) is None:
         return FIX_FORM
     how = "" if method == "POST" else f"-X {method} "
-    return f"{FIX_FORM}: curl --json '{{...}}' {how}'{{server}}{path}'"
+    line = f"{FIX_FORM}: curl --json '{{...}}' {how}'{{server}}{path}'"
+    return f"{line}; for CSV, -H 'content-type: text/csv'" if path.endswith(":batch") else line
 
 
 class JsonRequest(Request):

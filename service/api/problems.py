@@ -16,6 +16,7 @@ from starlette.routing import Match
 
 from service.api.fields import known_fields
 from service.api.headers import SECURITY_HEADERS
+from service.api.nearby import fixed_paths, path_meant
 from service.catalog.errors import ConflictError, NotInCatalogError
 from service.engine.errors import (
     EngineError,
@@ -218,14 +219,22 @@ async def _http(request: Request, error: HTTPException) -> Response:
     status = error.status_code
     detail = details.get(status, str(error.detail))
     headers = {"Allow": ", ".join(_methods(request))} if status == 405 else error.headers
-    return problem_response(status, kinds.get(status, "http-error"), detail, headers=headers)
+    faults = _nearby(request, detail) if status == 404 else ()
+    return problem_response(status, kinds.get(status, "http-error"), detail, faults, headers)
+
+
+def _nearby(request: Request, detail: str) -> Sequence[FieldProblem]:
+    """Return that the path is wrong, with the one that was likely meant."""
+    meant = path_meant(request.url.path, fixed_paths(request.app.routes))
+    return () if meant is None else [FieldProblem(field="path", detail=detail, accepted=f"did you mean {meant}?")]
 
 
 def _methods(request: Request) -> list[str]:
-    """Return what a path answers to; each of its routes alone knows only its own methods."""
+    """Return what a path answers to; each of its routes alone knows only its own methods, and HEAD is asked as GET."""
     routes = request.app.routes
-    asked = ({**request.scope, "method": method} for method in HTTPMethod)
-    return [scope["method"] for scope in asked if any(route.matches(scope)[0] is Match.FULL for route in routes)]
+    asked = ({**request.scope, "method": "GET" if method == "HEAD" else method} for method in HTTPMethod)
+    answers = (any(route.matches(scope)[0] is Match.FULL for route in routes) for scope in asked)
+    return [method for method, is_answered in zip(HTTPMethod, answers, strict=True) if is_answered]
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

@@ -151,4 +151,4 @@ def close_names(field: str, known: Sequence[str]) -> tuple[str, ...]:
     ]
     scored.sort(key=lambda each: -each[1])
     near = [other for other, score, _ in scored if score > scored[0][1] - AS_CLOSE]
-    return tuple(dict.fromkeys(RIGHT.get(other, other) for other in near))[:MOST_CLOSE]
+    return tuple(dict.fromkeys(other if other in known else RIGHT[other] for other in near))[:MOST_CLOSE]

@@ -40,6 +40,15 @@ def test_each_question_has_its_own_success_or_problem_in_order(client: TestClien
         assert told["answer" if alone.status_code == 200 else "problem"] == alone.json()
 
 
+def test_a_format_in_the_query_string_is_refused_and_told_where_it_belongs(client: TestClient) -> None:
+    response = client.post("/size:batch?format=csv", json={"questions": [QUESTION]})
+
+    assert response.status_code == 422
+    assert [(fault["field"], "Accept" in fault["accepted"]) for fault in response.json()["errors"]] == [
+        ("format", True)
+    ]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_question_may_be_asked_many_at_once(client: TestClient, name: str) -> None:
     asked = {

@@ -52,6 +52,12 @@ def test_a_list_shows_those_asked_for_and_no_other(client: TestClient, kind: str
     assert 0 < len(shown) < len(every)
 
 
+def test_a_misspelt_filter_is_told_the_list_s_own(client: TestClient) -> None:
+    fault = client.get("/catalog/gpus?vendr=nvidia").json()["errors"][0]
+
+    assert fault["accepted"] == "did you mean vendor?"
+
+
 def test_pages_of_a_filtered_list_go_on_where_they_ended(client: TestClient) -> None:
     first = client.get("/catalog/offers", params={"provider": "aws", "page_size": 2}).json()
     second = client.get("/catalog/offers", params={"provider": "aws", "page_token": first["next_page_token"]}).json()

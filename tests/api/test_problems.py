@@ -351,11 +351,11 @@ def test_a_form_is_told_how_to_ask(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("path", "allowed"),
     [
-        ("/size", {"GET", "POST"}),
-        ("/catalog/gpus", {"GET"}),
-        ("/catalog/gpus/h100-sxm-80gb", {"DELETE", "GET", "PUT"}),
-        ("/catalog/models/llama-3.1-8b", {"DELETE", "GET", "PUT"}),
-        ("/livez", {"GET"}),
+        ("/size", {"GET", "HEAD", "POST"}),
+        ("/catalog/gpus", {"GET", "HEAD"}),
+        ("/catalog/gpus/h100-sxm-80gb", {"DELETE", "GET", "HEAD", "PUT"}),
+        ("/catalog/models/llama-3.1-8b", {"DELETE", "GET", "HEAD", "PUT"}),
+        ("/livez", {"GET", "HEAD"}),
     ],
 )
 def test_an_unknown_method_is_told_every_method(client: TestClient, path: str, allowed: set[str]) -> None:
@@ -365,8 +365,34 @@ def test_an_unknown_method_is_told_every_method(client: TestClient, path: str, a
     assert set(response.headers["allow"].split(", ")) == allowed
 
 
-def test_an_unknown_path(client: TestClient) -> None:
-    problem(client.get("/sizes"), 404)
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/sizes", "/size"),
+        ("/size/", "/size"),
+        ("/SIZE", "/size"),
+        ("/capasity", "/capacity"),
+        ("/healthz", "/livez"),
+        ("/catalog/gpu", "/catalog/gpus"),
+        ("/size:bacth", "/size:batch"),
+    ],
+)
+def test_an_unknown_path_is_told_the_one_that_was_meant(client: TestClient, path: str, meant: str) -> None:
+    assert problem(client.get(path), 404)["errors"][0]["accepted"] == f"did you mean {meant}?"
+
+
+def test_a_path_like_no_other_is_told_where_all_of_them_are(client: TestClient) -> None:
+    document = problem(client.get("/favicon.ico"), 404)
+
+    assert "/docs" in document["detail"]
+    assert document["errors"] == []
+
+
+def test_a_compressed_body_is_told_which_coding_is_taken(client: TestClient) -> None:
+    response = client.post("/size", content=b"x", headers={**JSON, "content-encoding": "gzip"})
+
+    assert problem(response, 415)["errors"][0]["field"] == "content-encoding"
+    assert response.headers["accept-encoding"] == "identity"
 
 
 @pytest.mark.parametrize(

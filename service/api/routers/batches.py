@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response, StreamingResponse
 
 from service.api.batches import CSV, MOST_QUESTIONS, NDJSON, Batch, questions_in
-from service.api.dependencies import ReceptionDep, SnapshotDep
+from service.api.dependencies import ReceptionDep, SnapshotDep, stated_once
 from service.api.problems import Problem, problem_responses
 from service.questions.asked import Question
 
@@ -59,7 +59,7 @@ class Outcomes(BaseModel):
 
 def batches_router(questions: Iterable[Question]) -> APIRouter:
     """Return the routes that answer many questions of one kind."""
-    router = APIRouter(tags=["questions"])
+    router = APIRouter(tags=["questions"], dependencies=[Depends(stated_once)])
     for question in questions:
         _add(router, question)
     return router
