@@ -112,17 +112,19 @@ class KernelLibrary:
         give_back_freed()
 
 
-class _KeptLoader(yaml.CSafeLoader):
-    """Reads a text once, and copies what it says each time it is read again."""
+def _keeping_loader() -> type[yaml.CSafeLoader]:
+    """Return a loader that reads a text once, and copies what it says each time it is asked to read it again."""
+    said = lru_cache(MOST_SETTINGS)(lambda text: yaml.load(text, yaml.CSafeLoader))
 
-    def __init__(self, stream: Any) -> None:
-        """Read the whole text."""
-        self._text = stream.read() if hasattr(stream, "read") else stream
-        super().__init__(self._text)
+    class Keeping(yaml.CSafeLoader):
+        def __init__(self, stream: Any) -> None:
+            self._text = stream.read() if hasattr(stream, "read") else stream
+            super().__init__(self._text)
 
-    def get_single_data(self) -> Any:
-        """Return what the text says, for the caller to change as it likes."""
-        return _copied(_what_it_says(self._text))
+        def get_single_data(self) -> Any:
+            return _copied(said(self._text))
+
+    return Keeping
 
 
 def _copied(said: Any) -> Any:
@@ -132,16 +134,11 @@ def _copied(said: Any) -> Any:
     return [_copied(value) for value in said] if isinstance(said, list) else said
 
 
-@lru_cache(MOST_SETTINGS)
-def _what_it_says(text: str | bytes) -> Any:
-    return yaml.load(text, yaml.CSafeLoader)
-
-
 @lru_cache(maxsize=1)
 def _engine_handle() -> Any:
     """Return the library's engine, loaded the first time: 0.2 s that start-up need not wait for."""
     # It reads ten files of its own settings anew for each table, which takes longer than the table.
-    vars(yaml).update(SafeLoader=_KeptLoader)
+    vars(yaml).update(SafeLoader=_keeping_loader())
     # It prints which tables it falls back to, at every load.
     logging.getLogger("aiconfigurator_core").setLevel(logging.CRITICAL)
     from aiconfigurator_core.sdk import engine, perf_database  # noqa: PLC0415
