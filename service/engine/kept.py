@@ -1,5 +1,6 @@
 """Values kept by key: what was found once is not computed again, and memory stays bounded."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Generic, TypeVar
@@ -34,7 +35,7 @@ class Kept(Generic[Value]):
             size_of: the size of a value; None: 1.
         """
         self._most, self._size_of, self._size = most, size_of, 0
-        self._values: dict[Hashable, _Held[Value]] = {}
+        self._values: OrderedDict[Hashable, _Held[Value]] = OrderedDict()
         self._lock = Lock()
 
     def get(self, key: Hashable) -> Value | None:
@@ -61,8 +62,7 @@ class Kept(Generic[Value]):
     def _free_one(self) -> None:
         """Let the oldest value go that nobody asked for since its last turn."""
         while True:
-            key = next(iter(self._values))
-            held = self._values.pop(key)
+            key, held = self._values.popitem(last=False)
             if not held.is_asked:
                 self._size -= held.size
                 return
