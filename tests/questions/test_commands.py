@@ -123,3 +123,17 @@ def test_other_engines_have_every_flag_they_are_given(sources: Sources, engine: 
 
     assert command is not None
     assert any(value is not None for value in vars(parsed(engine, command)).values())
+
+
+@pytest.mark.parametrize(("engine", "model"), [("sglang", "jamba-1.5-mini"), ("sglang", "falcon-7b")])
+def test_a_model_without_a_class_is_refused(sources: Sources, engine: EngineName, model: str) -> None:
+    with pytest.raises(EngineError, match="SGLang has no ") as refused:
+        sized(sources, model, "h100", engine)
+    assert refused.value.accepted == "vllm"
+
+
+def test_a_backend_without_a_class_has_no_command_for_it(sources: Sources) -> None:
+    answer = sized(sources, "smollm3-3b", "h100", "tensorrt-llm")
+
+    assert answer.command is None
+    assert "no command: trtllm-serve has no SmolLM3ForCausalLM" in answer.warnings

@@ -6,7 +6,7 @@ from typing import Final
 from service.engine.derived import Derived, derived
 from service.engine.engines.plans import NEWEST, PlanRules
 from service.engine.engines.rules import EngineRules
-from service.engine.inputs import Gpu
+from service.engine.inputs import EngineName, Gpu
 
 Capability = tuple[int, int]
 
@@ -25,6 +25,7 @@ class Device:
 
     capability: Capability = HOPPER
     plan: PlanRules = NEWEST
+    name: EngineName = "vllm"
     is_vllm: bool = True
     is_vllm_on_cuda: bool = True
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
@@ -56,6 +57,6 @@ def device_of(gpu: Gpu, rules: EngineRules) -> Device:
 @derived(64)
 def _device(rules: EngineRules, gpu: Gpu) -> Device:
     if rules.engine != "vllm" or gpu.compute_capability is None:
-        return Device(plan=rules.plan, is_vllm=rules.engine == "vllm", is_vllm_on_cuda=False)
+        return Device(plan=rules.plan, name=rules.engine, is_vllm=rules.engine == "vllm", is_vllm_on_cuda=False)
     major, _, minor = gpu.compute_capability.partition(".")
     return Device(capability=(int(major), int(minor or 0)), plan=rules.plan)

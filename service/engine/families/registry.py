@@ -16,7 +16,9 @@ from service.engine.families.parts.family import Family
 from service.engine.families.parts.unruled import UNKNOWN
 
 Value = TypeVar("Value")
-NOT_FAMILIES: Final = frozenset({"ends", "incomplete", "own_code", "parts", "registry", "since", "vocabulary"})
+NOT_FAMILIES: Final = frozenset({
+    "ends", "incomplete", "own_code", "parts", "registry", "served_by", "since", "vocabulary",
+})  # fmt: skip
 
 
 class ClaimedTwiceError(ValueError):

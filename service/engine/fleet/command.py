@@ -3,7 +3,9 @@
 import shlex
 from dataclasses import dataclass, replace
 
+from service.engine.engines.base import Engine
 from service.engine.engines.flags.base import Args, CommandLine, Start
+from service.engine.facts import ModelFacts
 from service.engine.fleet.arguments import start_of
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.margin import safe_settings
@@ -30,7 +32,7 @@ def launch(deployment: Deployment, flags: frozenset[str]) -> Launch:
     start, line = start_of(plan, deployment.resolved.stated), engine.command_line
     args, missing = _known((*line.arguments(start), *line.further(start)), flags)
     lacking = tuple(f"this version of {engine.name} has no {flag}: it may start otherwise" for flag in missing)
-    if (refused := _refusal(plan.model.id, start, line)) is not None:
+    if (refused := _refusal(plan.model, engine, start, line)) is not None:
         return Launch(command=None, engine_args=args, notes=(*safe.notes, *lacking, f"no command: {refused}"))
     command = line.command(start, args, flags)
     if unknown := _unknown(command, flags):
@@ -46,10 +48,12 @@ def _unknown(command: str, flags: frozenset[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if not {word, word.replace("--no-", "--", 1)} & flags))
 
 
-def _refusal(model: str, start: Start, line: CommandLine) -> str | None:
+def _refusal(model: ModelFacts, engine: Engine, start: Start, line: CommandLine) -> str | None:
     """Return why no command starts what was sized; None where one does."""
+    if engine.name in model.architecture.lacked_by:
+        return f"{line.program[0]} has no {model.architecture.name}"
     if line.loading(start) is None:
-        return f"nobody published {model} in {start.weight_format}, and no flag of the engine makes it so"
+        return f"nobody published {model.id} in {start.weight_format}, and no flag of the engine makes it so"
     if "data_parallel_size" in line.unnamed(start):
         return f"no flag of the engine starts copies of the attention; a file of its own names {line.copies_in_file}"
     return None

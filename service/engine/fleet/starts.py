@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, get_args
 
+from service.engine.engines.classes import check_served
 from service.engine.engines.device import Device
 from service.engine.engines.kernels import refuses_bfloat16
 from service.engine.engines.methods import check_loading
@@ -183,6 +184,7 @@ def check_start(
     """
     architecture = model.architecture
     if not device.is_vllm_on_cuda:
+        check_served(architecture.name, architecture.lacked_by, device)
         if device.is_vllm and settings.block_size is not None and _attends_by_heads(architecture):
             check_block_size(settings.block_size, device)
         return

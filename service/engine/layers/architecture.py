@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from service.engine.derived import Derived
 from service.engine.formats.elements import dtype_bytes
+from service.engine.inputs import EngineName
 from service.engine.layers.base import FeedForward, Mixer, Part
 from service.engine.layers.embeddings import PerLayerEmbeddings
 from service.engine.layers.encoder import Encoder
@@ -58,6 +59,7 @@ class Architecture:
     repeats_embeddings: bool = False  # every pipeline stage holds embeddings
     repeats_ends: bool = False  # every pipeline stage holds embeddings and output head
     brings_code: bool = False  # its checkpoints carry code that the engine runs only when told to
+    lacked_by: frozenset[EngineName] = frozenset()  # other engines, whose newest version has no class for it
     lacked_until: str = ""  # the newest version of vLLM that is known to have no class for it
     vocabulary_adapted: tuple[str, str] | None = None  # versions of vLLM from and until which LoRA changes it
     last_vllm: str = ""  # the last version that has its class, where later ones do not

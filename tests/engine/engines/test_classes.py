@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from service.engine.engines.classes import check_class
+from service.engine.engines.classes import check_class, check_served
 from service.engine.engines.device import REFERENCE
 from service.engine.engines.plans import NEWEST
 from service.engine.errors import RefusedStartError
@@ -30,3 +30,14 @@ def test_a_class_is_refused_up_to_the_newest_version_that_lacks_it() -> None:
 
     check_class("Qwen3NextForCausalLM", "0.9.2", "", after)
     check_class("Qwen3NextForCausalLM", "0.9.2", "", replace(before, is_vllm_on_cuda=False))
+
+
+def test_a_class_is_refused_by_the_engines_that_have_none() -> None:
+    sglang = replace(REFERENCE, name="sglang", is_vllm=False, is_vllm_on_cuda=False)
+    with pytest.raises(RefusedStartError, match="SGLang has no JambaForCausalLM") as refused:
+        check_served("JambaForCausalLM", {"sglang", "tensorrt-llm"}, sglang)
+    assert (refused.value.field, refused.value.accepted) == ("engine", "vllm")
+
+    check_served("Olmo3ForCausalLM", {"tensorrt-llm"}, sglang)
+    for other in (REFERENCE, replace(sglang, name="tensorrt-llm")):
+        check_served("JambaForCausalLM", {"sglang", "tensorrt-llm"}, other)

@@ -1,0 +1,60 @@
+"""Classes that SGLang and TensorRT-LLM do not serve: there no command starts the model.
+
+SGLang runs a class that it lacks by that of the Transformers library, unless this lacks it too, or its attention cannot
+be exchanged. TensorRT-LLM's PyTorch backend, which `trtllm-serve` starts, runs the classes of its own index alone;
+AutoDeploy, which runs more, is not what is sized.
+
+Sources:
+    SGLang 0.5.23 `srt/models/` (`EntryClass`), `srt/model_loader/utils.py` (`resolve_transformers_arch`); Transformers
+    5 (`is_backend_compatible`, which classes that bring older code do not have).
+    TensorRT-LLM `tensorrt_llm/_torch/models/_arch_index.py` (`MODEL_ARCH_TO_MODULE`), and the `modeling_*.py` that came
+    to the same folder by November 2026.
+"""
+
+from typing import Final
+
+from service.engine.inputs import EngineName
+
+SGLANG_LACKS_NAMES: Final = """
+    AquilaForCausalLM AquilaModel ArcticForCausalLM BaiChuanForCausalLM BambaForCausalLM BloomForCausalLM
+    FalconForCausalLM GLM4VForCausalLM H2OVLChatModel InternLMForCausalLM JAISLMHeadModel JambaForCausalLM
+    MPTForCausalLM MiniMaxM1ForCausalLM MiniMaxText01ForCausalLM MptForCausalLM NVLM_D OlmoHybridForCausalLM Ovis
+    Ovis2_5 Phi3VForCausalLM RWForCausalLM StableLMEpochForCausalLM TeleChat2ForCausalLM TeleChatForCausalLM
+    Zamba2ForCausalLM
+"""
+SGLANG_LACKS: Final = frozenset(SGLANG_LACKS_NAMES.split())
+TENSORRT_LLM_HAS_NAMES: Final = """
+    AfmoeForCausalLM ApertusForCausalLM ChatGLMForConditionalGeneration ChatGLMModel Cohere2ForCausalLM
+    Cohere2VisionForConditionalGeneration DeciLMForCausalLM DeepseekV32ForCausalLM DeepseekV3ForCausalLM
+    DeepseekV4ForCausalLM Exaone4ForCausalLM Exaone4_5_ForConditionalGeneration ExaoneMoEForCausalLM
+    ExaoneMoeForCausalLM Gemma2ForCausalLM Gemma3ForCausalLM Gemma3ForConditionalGeneration Gemma4ForCausalLM
+    Gemma4ForConditionalGeneration Gemma4UnifiedForConditionalGeneration Glm4MoeForCausalLM
+    Glm5NextForConditionalGeneration GlmMoeDsaForCausalLM GptOssForCausalLM HCXVisionForCausalLM HCXVisionModel
+    HunYuanDenseV1ForCausalLM HunYuanMoEV1ForCausalLM KimiK25ForConditionalGeneration KimiK3ForConditionalGeneration
+    KimiLinearForCausalLM Kolibri1ForCausalLM LagunaForCausalLM Llama4ForConditionalGeneration LlamaForCausalLM
+    LlavaLlamaModel LlavaNextForConditionalGeneration MiniCPMV4_6ForConditionalGeneration MiniMaxM2ForCausalLM
+    MiniMaxM3SparseForCausalLM MiniMaxM3SparseForConditionalGeneration Mistral3ForConditionalGeneration
+    MistralForCausalLM MistralLarge3ForCausalLM MixtralForCausalLM MllamaForConditionalGeneration
+    NemotronForCausalLM NemotronHForCausalLM NemotronHPuzzleForCausalLM NemotronH_Nano_Omni_Reasoning_V3
+    NemotronH_Nano_VL_V2 NemotronH_Omni_Reasoning_V3 Phi3ForCausalLM Phi4MMForCausalLM
+    PixtralForConditionalGeneration Qwen2ForCausalLM Qwen2MoeForCausalLM Qwen2VLForConditionalGeneration
+    Qwen2_5_VLForConditionalGeneration Qwen3ForCausalLM Qwen3MoeForCausalLM Qwen3NextForCausalLM
+    Qwen3VLForConditionalGeneration Qwen3VLMoeForConditionalGeneration Qwen3_5ForCausalLM
+    Qwen3_5ForConditionalGeneration Qwen3_5MoeForCausalLM Qwen3_5MoeForConditionalGeneration Qwen4ExpForCausalLM
+    Qwen4ExpForConditionalGeneration SeedOssForCausalLM Starcoder2ForCausalLM Step3p5ForCausalLM
+    Step3p7ForConditionalGeneration
+"""
+TENSORRT_LLM_HAS: Final = frozenset(TENSORRT_LLM_HAS_NAMES.split())
+
+
+def lacked_by(name: str) -> frozenset[EngineName]:
+    """Return the engines whose newest version has no class for a model.
+
+    >>> sorted(lacked_by("JambaForCausalLM")), sorted(lacked_by("Olmo3ForCausalLM")), lacked_by("LlamaForCausalLM")
+    (['sglang', 'tensorrt-llm'], ['tensorrt-llm'], frozenset())
+    """
+    lacking: dict[EngineName, bool] = {
+        "sglang": name in SGLANG_LACKS,
+        "tensorrt-llm": name not in TENSORRT_LLM_HAS,
+    }
+    return frozenset(engine for engine, lacks in lacking.items() if lacks)
