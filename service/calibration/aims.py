@@ -26,7 +26,8 @@ REASONS: Final[dict[str, str]] = {
     "TensorRT-LLM perf-overview": "token budgets and batches are not stated, and were tuned for each row",
     "GPUStack": "all prompts are sent at once, so that TTFT is a place in one queue; one or two rows of each setting; "
     "servers were cold: at 4 requests a second first tokens of Qwen3.5-35B-A3B have a mean of 126 ms beside a median "
-    "of 42, as one stall of 6 s makes",
+    "of 42, as one stall of 6 s makes; its runs of vLLM on A100 are two models, of which one judges the other: "
+    "experts in mxfp4 on one GPU, and in bf16 on eight",
     "CloudRift": "several servers stand behind one address, whose balance is not stated",
     "dstack TGI": "settings partly assumed: neither rate nor layout stands in its file; its vLLM 0.6.3, built on "
     "ROCm 6.1, reads 782 tokens a second, which is 6 % of what the GPUs can compute",

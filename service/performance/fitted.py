@@ -13,6 +13,7 @@ from service.performance.roofline import Efficiencies
 from service.performance.tables import Factors
 
 ANY = "*"
+SPARSE = "-sparse"  # attention to picked tokens; where nobody measured it, as attention to all of them
 SPREAD = "-spread"  # experts dealt out whole to ranks that attend together; where nobody measured it, as split ones
 BESIDE = "roofline beside kernels"  # the basis of judged runs that measured kernels answer
 MOST_ERROR = 4.0  # beyond this nothing is known but an order of magnitude
@@ -68,7 +69,7 @@ class Row(_Entry):
             and self.engine in (ANY, engine)
             and (self.rules_versions == ANY or rules_version.startswith(self.rules_versions))
             and self.gpu_architecture in (ANY, gpu_architecture, family_of(gpu_architecture))
-            and self.kernels in (ANY, kernels, kernels.removesuffix(SPREAD), kernels.split("-", maxsplit=1)[0])
+            and self.kernels in (ANY, *likenesses(kernels))
         )
 
     def knowledge(self, kernels: str) -> float:
@@ -110,6 +111,23 @@ class _File(_Entry):
     efficiencies: tuple[EfficienciesEntry, ...]
     left_out: tuple[LeftOut, ...] = ()
     rows: tuple[Row, ...]
+
+
+def likenesses(kernels: str) -> tuple[str, ...]:
+    """Return the classes of kernels that speak for one, the most specific first.
+
+    >>> likenesses("experts-sparse-fp8-spread")
+    ('experts-sparse-fp8-spread', 'experts-sparse-fp8', 'experts-fp8-spread', 'experts-fp8', 'experts')
+    """
+    plain = kernels.replace(SPARSE, "")
+    names = (
+        kernels,
+        kernels.removesuffix(SPREAD),
+        plain,
+        plain.removesuffix(SPREAD),
+        kernels.split("-", maxsplit=1)[0],
+    )
+    return tuple(dict.fromkeys(names))
 
 
 def generation_of(gpu: Gpu) -> str:

@@ -6,10 +6,10 @@ import pytest
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
-from service.engine import EngineName, Layout, StatedSettings, deployed, plan_replica
+from service.engine import EngineName, Layout, StatedSettings, Timing, deployed, plan_replica
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.performance.fitted import generation_of, row_for
-from service.performance.known import MEASURED, kernel_class
+from service.performance.known import MEASURED, STAGED_ERROR, kernel_class
 from service.performance.tables import Factors, StepTables, TabledSteps, calibrated
 from service.performance.timers import chunks_states, hides_host
 from tests.conftest import shared_timers
@@ -135,6 +135,36 @@ def test_a_class_that_nobody_measured_dealt_out_is_taken_as_split() -> None:
     assert dealt is split
     assert own.kernels == "experts-fp8-block-spread"
     assert row_for(MEASURED, "vllm", "vllm-0.33", "hopper", "experts-fp8-block").kernels == "experts-fp8-block"
+
+
+def test_picking_tokens_is_a_class_of_its_own_that_others_do_not_learn_from(catalog: Snapshot) -> None:
+    """DeepSeek-V3.2 is V3 but for its attention; all published runs of vLLM with fp8 blocks on H200 are of V3.2."""
+
+    def kernels(model: str) -> str:
+        rules, layout = rules_for("vllm"), Layout(tensor_parallel_size=8)
+        return kernel_class(
+            deployed(plan_replica(catalog.model(model), catalog.gpu("h200"), layout, StatedSettings(), rules))
+        )
+
+    assert (kernels("deepseek-v3"), kernels("deepseek-v3.2")) == ("experts-fp8-block", "experts-sparse-fp8-block")
+    sparse, plain = (
+        row_for(MEASURED, "vllm", "vllm-0.33", "blackwell", name)
+        for name in ("experts-sparse-fp8-block", "experts-fp8-block")
+    )
+    assert sparse is plain  # of Blackwell's attention to picked tokens there are no runs
+
+
+def test_stages_are_less_sure(catalog: Snapshot) -> None:
+    def timing(layout: Layout) -> Timing:
+        model, gpu = catalog.model("llama-3.1-70b-instruct"), catalog.gpu("h100")
+        found = shared_timers().timer(deployed(plan_replica(model, gpu, layout, StatedSettings(), rules_for("vllm"))))
+        assert found is not None
+        return found
+
+    staged, whole = (timing(Layout(tensor_parallel_size=2, pipeline_parallel_size=stages)) for stages in (2, 1))
+
+    expected = (1 + whole.basis.expected_error_fraction) * (1 + STAGED_ERROR) - 1
+    assert staged.basis.expected_error_fraction == pytest.approx(expected, abs=0.001)
 
 
 def test_whose_kernels_stand_in_is_said(catalog: Snapshot) -> None:

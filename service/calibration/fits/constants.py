@@ -30,7 +30,7 @@ from service.calibration.logs.rows import rows_at_hand, without_copies
 from service.calibration.serving import Measured, Run, resolve_run
 from service.catalog.engine_rules import rules_versions
 from service.catalog.snapshot import Snapshot
-from service.performance.fitted import BESIDE, MOST_ERROR, SPREAD, family_of
+from service.performance.fitted import BESIDE, MOST_ERROR, SPARSE, SPREAD, family_of
 from service.performance.known import MEASURED, ROOFLINE
 from service.performance.tables import Factors
 
@@ -214,9 +214,9 @@ def _later_versions(row: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _specific_first(row: Mapping[str, Any]) -> list[bool]:
-    """Return the place of a row: what matches everything comes last, and split experts after those dealt out."""
+    """Return the place of a row: what matches everything comes last, what matches two classes after either alone."""
     places = [row[name] == ANY for name in ("engine", "rules_versions", "gpu_architecture", "kernels")]
-    return [*places, not row["kernels"].endswith(SPREAD)]
+    return [*places, SPARSE not in row["kernels"], not row["kernels"].endswith(SPREAD)]
 
 
 def _errors_of(outcome: Judged) -> tuple[float, float]:
