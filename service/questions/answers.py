@@ -91,12 +91,13 @@ class Answer(ABC, Generic[ResultT]):
         return answer
 
     def asked_rows(self) -> Sequence[Row]:
-        """Return the rows, each with the question that was asked."""
+        """Return the rows, each with the question that was asked, and what the whole answer warns of."""
         scalars = {f"asked.{name}": value for name, value in self.asked.items()}
         told = {
             name: " ".join(map(str, value)) if isinstance(value, list) else value for name, value in scalars.items()
         }
-        return [{**row, **told} for row in self.rows()]
+        warned = {"warnings": "; ".join(self.document["warnings"])} if "warnings" in self.document else {}
+        return [{**row, **(warned if "warnings" not in row else {}), **told} for row in self.rows()]
 
     def asked_line(self) -> str:
         """Return the question on one line, as a query string states it."""

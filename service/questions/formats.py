@@ -99,7 +99,9 @@ def table(rows: Sequence[Row], columns: Sequence[str] = ()) -> str:
 
 
 def _cell(value: object) -> object:
-    """Return a cell that a spreadsheet does not run as a formula."""
+    """Return a cell that a spreadsheet does not run as a formula; a truth as JSON writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
 
 

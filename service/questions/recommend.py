@@ -30,7 +30,7 @@ class RecommendAnswer(Answer[Recommendation]):
 
     def rows(self) -> Sequence[Row]:
         """Return one row for each option."""
-        return [dict(flat(option)) for option in self.document["options"]]
+        return [dict(flat(option)) | {"warnings": "; ".join(option["warnings"])} for option in self.document["options"]]
 
     def lines(self) -> Sequence[str]:
         """Return the options, best first, and what starts the first."""

@@ -74,6 +74,7 @@ def test_csv_holds_the_rows_and_no_formula() -> None:
     assert [row["word"] for row in rows] == ["'=SUM(A1)", 'quoted "é"\nline']
     assert [float(row["share"]) for row in rows] == [0.25, 1e-9]
     assert table([]) == ""
+    assert table([{"fits": True, "is_stale": False}]) == "fits,is_stale\ntrue,false\n"
 
 
 def test_text_holds_the_lines() -> None:

@@ -1,5 +1,7 @@
 """Questions that buyers, operators and autoscalers asked and were answered wrongly once, each with what is true."""
 
+import csv
+import io
 from itertools import pairwise
 from typing import Any
 
@@ -68,6 +70,18 @@ def test_a_list_and_a_grid_as_text_name_checkpoints(client: TestClient) -> None:
     assert " microsoft/phi-4 " in listed[listed.index("command of 1:") + 1]
     assert too_long.startswith("phi-4 on t4, 32768 tokens: ")
     assert held.endswith(", Qwen/Qwen3-14B")
+
+
+def test_tables_hold_warnings_and_truths_as_json_writes_them(client: TestClient) -> None:
+    """A cell that is `True` is a text to most readers, and a price list of nine weeks ago is told in every format."""
+    asked: dict[str, Any] = {"model": "phi-4", **load(2, 500, 100)}
+    sized, listed = answer(client, "size", **asked, gpu="t4"), answer(client, "recommend", **asked, gpus="t4")
+    told = {"size": sized["warnings"], "recommend": listed["options"][0]["warnings"]}
+    for path, warnings in told.items():
+        gpu = {"size": "gpu", "recommend": "gpus"}[path]
+        [row] = csv.DictReader(io.StringIO(client.get(f"/{path}", params={**asked, gpu: "t4", "format": "csv"}).text))
+        assert row["warnings"] == "; ".join(warnings) != ""
+        assert {row.get("feasible", "true"), row.get("expert_parallel", "false")} == {"true", "false"}
 
 
 def test_gpus_paid_and_idle_are_told(client: TestClient) -> None:
