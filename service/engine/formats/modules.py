@@ -9,8 +9,7 @@ Sources:
 """
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -92,17 +91,14 @@ class Named:
         """Return whether a name, its last part or what it is inside is named, begins as said, or is expressed."""
         if name[name.rfind(".") + 1 :] in self._exact:
             return True
-        inside = _beginnings(name, self._lengths)
-        if any(outer in self._exact and name[len(outer) : len(outer) + 1] in ("", ".") for outer in inside):
-            return True
-        if any(beginning in self._stems for beginning in _beginnings(name, self._stem_lengths)):
-            return True
+        # Loops, as each name of a checkpoint is looked at: generators take twice as long.
+        for length in self._lengths:
+            if name[:length] in self._exact and name[length : length + 1] in ("", "."):
+                return True
+        for length in self._stem_lengths:
+            if name[:length] in self._stems:
+                return True
         return self._expression is not None and self._expression.match(name) is not None
-
-
-def _beginnings(name: str, lengths: Sequence[int]) -> Iterator[str]:
-    """Yield the beginnings of a name that have these lengths, which ascend."""
-    return (name[:length] for length in lengths[: bisect_right(lengths, len(name))])
 
 
 class Patterns(Hashed[str]):
