@@ -1,7 +1,8 @@
 """DBRX, which keeps its heads and experts in two objects.
 
 Sources:
-    vLLM 0.33 `model_executor/models/dbrx.py`.
+    vLLM 0.33 `model_executor/models/dbrx.py`; `config/model.py` refuses expert parallelism ("Number of experts in the
+    model must be greater than 0"), as it looks for their number in the outer object alone.
 """
 
 from collections.abc import Mapping
@@ -23,4 +24,6 @@ def _restated(reader: ConfigReader) -> Mapping[str, object]:
     }
 
 
-FAMILIES: Final = (Family(classes=("DbrxForCausalLM",), attention=full_only, restates=_restated),)
+FAMILIES: Final = (
+    Family(classes=("DbrxForCausalLM",), attention=full_only, restates=_restated, deals_out_experts=False),
+)

@@ -61,7 +61,8 @@ def check_layout(
             field="pipeline_parallel_size",
             accepted="1",
         )
-    _check_stages(architecture, divisions, layout)
+    _check_stages(architecture, layout)
+    _check_experts(architecture, divisions, layout, device)
     _check_context_parallel(architecture, layout, device)
 
 
@@ -94,13 +95,23 @@ def _check_blocks(
     )
 
 
-def _check_stages(architecture: Architecture, divisions: Divisions, layout: Layout) -> None:
-    """Raise UnsupportedLayoutError if stages or experts do not fit the model."""
+def _check_stages(architecture: Architecture, layout: Layout) -> None:
+    """Raise UnsupportedLayoutError if there are more stages than layers."""
     if layout.pipeline_parallel_size > len(architecture.layers):
         raise UnsupportedLayoutError(
             f"pipeline_parallel_size {layout.pipeline_parallel_size} exceeds the {len(architecture.layers)} layers",
             field="pipeline_parallel_size",
             accepted=f"1 to {len(architecture.layers)}",
+        )
+
+
+def _check_experts(architecture: Architecture, divisions: Divisions, layout: Layout, device: Device) -> None:
+    """Raise UnsupportedLayoutError if the engine finds no experts to deal out, or fewer than ranks."""
+    if layout.expert_parallel and device.is_vllm_on_cuda and not architecture.deals_out_experts:
+        raise UnsupportedLayoutError(
+            f"{device.engine} finds no experts to deal out in {architecture.name}",
+            field="expert_parallel",
+            accepted="false",
         )
     ranks = layout.tensor_parallel_size * layout.data_parallel_size
     if layout.expert_parallel and divisions.num_experts < ranks:

@@ -55,6 +55,7 @@ class Architecture:
     residual_streams: int = 1  # hyper-connections mix several, with fp32 weights of their own
     mixes_streams: bool = True  # into each other as well, not only in and out of a layer's parts
     runs_in_float16: bool = True  # else the engine refuses to, and loads it in float32 on GPUs without bfloat16
+    deals_out_experts: bool = True  # else the engine refuses to give each rank whole ones
     has_stages: bool = True  # else the engine refuses to split it by layers
     repeats_embeddings: bool = False  # every pipeline stage holds embeddings
     repeats_ends: bool = False  # every pipeline stage holds embeddings and output head

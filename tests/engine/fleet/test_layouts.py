@@ -77,6 +77,8 @@ REFUSED: dict[str, tuple[str, Layout, str]] = {
     "stages": ("llama-3.1-8b", Layout(pipeline_parallel_size=33), "exceeds the 32 layers"),
     "experts": ("mixtral-8x7b-v0.1", Layout(data_parallel_size=16, expert_parallel=True), "the model has 8"),
     "no experts": ("llama-3.1-8b", Layout(tensor_parallel_size=2, expert_parallel=True), "the model has 0"),
+    # vLLM 0.33's own configuration: "Number of experts in the model must be greater than 0"
+    "unseen experts": ("dbrx-instruct", Layout(tensor_parallel_size=4, expert_parallel=True), "finds no experts"),
 }
 
 

@@ -82,6 +82,7 @@ class Family:
     largest_item: Item | None = None
     sees_images_both_ways: Callable[[ConfigReader], bool] = never  # where `is_mm_prefix_lm` is not stated
     runs_in_float16: bool = True
+    deals_out_experts: bool = True  # else vLLM finds no number of experts where it looks for one
     has_stages: bool = True  # vLLM's classes say so by `SupportsPP`
     last_vllm: str = ""  # version; vLLM's registry keeps the names of classes that it no longer has
     prefers_fp8_cache: bool = False  # on GPUs whose sparse kernels read it plain
