@@ -230,6 +230,10 @@ class Desk:
             today=today or self._today(),
         )
 
+    def without_times(self) -> "Desk":
+        """Return a desk that answers of memory alone, and corrects as this one does."""
+        return Desk(None, corrections=self._corrections, today=self._today)
+
     @cachedmethod(
         attrgetter("kept"),
         key=lambda _self, question, asked, catalog, today: key_of(question, asked, catalog, today),

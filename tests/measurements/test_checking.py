@@ -4,6 +4,9 @@ import pytest
 
 from service.catalog.snapshot import Snapshot
 from service.measurements.checking import check, lines_of
+from service.performance.kernel_tables import InProcess, KernelTables
+from service.performance.stored import TableFiles
+from service.performance.timers import KernelTimers
 from service.questions.asked import Desk
 from service.questions.refusals import RefusalError
 
@@ -23,6 +26,16 @@ def test_a_start_up_is_answered_term_by_term(catalog: Snapshot) -> None:
     assert errors["kv_cache.tokens"] == pytest.approx(0, abs=0.01)
     assert not checked.explanations
     assert "line 3: kv_cache.tokens 460496, predicted" in "\n".join(lines_of(checked))
+
+
+def test_a_start_up_is_checked_without_a_question_of_time(catalog: Snapshot) -> None:
+    desk = Desk(KernelTimers(KernelTables(TableFiles(None), InProcess())))
+    asked = {"model": "llama-3.1-8b", "gpu": "a100"}
+
+    checked = check(LLAMA_ON_A100, asked, catalog, desk)
+
+    assert not desk.kept
+    assert checked.terms == check(LLAMA_ON_A100, asked, catalog, Desk(None)).terms
 
 
 def test_what_was_left_out_is_found_by_what_was_measured(catalog: Snapshot) -> None:
