@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from service.catalog.database import make_engine
 from service.catalog.keeper import CatalogKeeper
@@ -24,7 +26,6 @@ from service.questions.formats import written
 from service.questions.misread import misread, unknown_field
 from service.questions.reading import read_json
 from service.questions.refusals import Fault, RefusalError, stated_twice
-from service.questions.registry import QUESTIONS
 from service.settings import Settings
 
 QUESTION_SETTINGS = {
@@ -34,7 +35,23 @@ QUESTION_SETTINGS = {
 }
 
 
-app = commands()
+class Questions(TyperGroup):
+    """Questions by name, each read when it is asked: the fields of all five take a third of a second."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of a question."""
+        del ctx
+        of_one = commands()
+        add_question(of_one, getattr(import_module(f"service.questions.{cmd_name}"), cmd_name.upper()))
+        return get_command(of_one)
+
+
+app = typer.Typer(cls=Questions, rich_markup_mode=None, add_completion=False)
+
+
+@app.callback()
+def questions() -> None:
+    """Ask a question."""
 
 
 class QuestionCommand(TyperCommand):
@@ -137,7 +154,3 @@ def _answer(question: Question, fields: Mapping[str, Any]) -> None:
     except RefusalError as error:
         told = map(said, error.faults) if error.faults and error.kind != "not-in-catalog" else (error.detail,)
         refuse(*told, code=INFEASIBLE if error.kind == "infeasible" else USAGE_ERROR)
-
-
-for asked_for in QUESTIONS:
-    add_question(app, asked_for)
