@@ -1,6 +1,6 @@
 """Layouts and budgets left out of a search for the lowest latency: none of them would have won."""
 
-from math import inf, nextafter
+from math import inf
 
 import pytest
 
@@ -39,6 +39,8 @@ def every_deployment(question: SizeQuestion, layouts: tuple[Layout, ...]) -> dic
     return fastest
 
 
+# How long a sample warms up depends on the budget a little, and so by chance what it tells.
+ALIKE = 1.001
 TTFT, FLOOR = Limits(ttft_s=1.0), Limits(ttft_s=5.0, tpot_s=0.1)
 
 
@@ -54,10 +56,11 @@ def test_whatever_would_win_is_among_what_is_tried(asked: Asked, load: Load, lim
     told = {key: latency_s(each, question) for key, each in every_deployment(question, layouts).items()}
     winner = min(told, key=lambda key: told[key])
 
-    tried = set(soonest_first(question, resolved, layouts, lambda: nextafter(told[winner], inf)))
+    known_s = ALIKE * told[winner]
+    tried = set(soonest_first(question, resolved, layouts, lambda: known_s))
 
     # An equal that was told sooner stands for it.
-    assert winner in tried or any(told[key] == told[winner] for key in tried)
+    assert winner in tried or any(told[key] < known_s for key in tried)
     assert len(tried) < len(told)
 
 
@@ -66,7 +69,7 @@ def test_a_search_answers_as_soon_as_the_best_of_all(asked: Asked) -> None:
     layouts = layouts_of(question, resolve_size(question)).layouts
     soonest_s = min(latency_s(each, question) for each in every_deployment(question, layouts).values())
 
-    assert min(latency_s(each, question) for each in deployments(question, "latency")) <= 1.001 * soonest_s
+    assert min(latency_s(each, question) for each in deployments(question, "latency")) <= ALIKE * soonest_s
 
 
 def test_no_layout_answers_a_single_request_much_sooner_than_those_that_split_every_layer(asked: Asked) -> None:
