@@ -53,8 +53,9 @@ def lacked_by(name: str) -> frozenset[EngineName]:
     >>> sorted(lacked_by("JambaForCausalLM")), sorted(lacked_by("Olmo3ForCausalLM")), lacked_by("LlamaForCausalLM")
     (['sglang', 'tensorrt-llm'], ['tensorrt-llm'], frozenset())
     """
-    lacking: dict[EngineName, bool] = {
-        "sglang": name in SGLANG_LACKS,
-        "tensorrt-llm": name not in TENSORRT_LLM_HAS,
-    }
-    return frozenset(engine for engine, lacks in lacking.items() if lacks)
+    without: list[EngineName] = []
+    if name in SGLANG_LACKS:
+        without.append("sglang")
+    if name not in TENSORRT_LLM_HAS:
+        without.append("tensorrt-llm")
+    return frozenset(without)
