@@ -179,8 +179,13 @@ def _passed(architecture: Architecture, quantization: Quantization, layout: Layo
 
 @derived(192)
 def _head_bytes(architecture: Architecture, quantization: Quantization, layout: Layout) -> int:
-    """Return what stands behind the last layer. [bytes]."""
-    _, last = embedding_matrices(architecture, layout)
+    """Return what stands behind the last layer: a head that is the table of embeddings is read like any other. [bytes].
+
+    Llama 3.2 1B, whose head is its table: 1.24 billion parameters in all, and each token reads them
+    (huggingface.co/meta-llama/Llama-3.2-1B).
+    """
+    # Of several stages, the last one holds it.
+    _, last = embedding_matrices(architecture, replace(layout, pipeline_parallel_size=2))
     return sum(matrix_bytes(matrix, quantization, HALF_BYTES) for matrix in last)
 
 

@@ -22,6 +22,13 @@ def test_a_token_multiplies_every_weight_once(catalog: Snapshot) -> None:
     assert sum(it.token_bytes for it in work.mixers) == 131_072
 
 
+def test_a_head_that_is_the_table_of_embeddings_is_read_by_each_token(catalog: Snapshot) -> None:
+    # Llama 3.2 1B: 1.24 billion parameters with one table for both (huggingface.co/meta-llama/Llama-3.2-1B).
+    work = workload_of(catalog.model("llama-3.2-1b").architecture, UNQUANTIZED, catalog.gpu("h100"), Layout(), "auto")
+
+    assert sum(it.weight_bytes for it in work.matrices) == pytest.approx(2 * 1_235_814_400, rel=1e-3)
+
+
 def test_of_experts_a_token_multiplies_those_it_is_routed_to(catalog: Snapshot) -> None:
     # Mixtral 8x7B (arXiv:2401.04088): 45.1 billion parameters in experts, two of eight chosen.
     architecture = catalog.model("mixtral-8x7b-v0.1").architecture
