@@ -9,6 +9,7 @@ from service.engine.facts import ModelFacts
 from service.engine.time.steps import Deployed
 from service.performance.kernel_tables import KernelTables, NotMeasuredError, in_process
 from service.performance.quantization_modes import quantization_modes
+from service.performance.restated import restated
 from service.performance.stored import Kernels
 from service.performance.tables import StepTables
 
@@ -38,7 +39,8 @@ def kernels_of(key: Deployed) -> Kernels:
         raise NotMeasuredError("the model's config is not known")
     engine = key.rules.serving_engine.kernels_like(key.checkpoint.quantization.scheme, key.gpu.architecture)
     return Kernels(
-        config_json=_config_as_measured(key.model),
+        config_json=_plain_config(key.model),
+        restated_json=_restated_config(key.model),
         system=system,
         layout=key.layout,
         engine=engine,
@@ -61,13 +63,16 @@ def _has_latents(model: ModelFacts) -> bool:
 
 
 @derived(1)
-def _config_as_measured(model: ModelFacts) -> str:
-    """Return a config without its storage, under the name of a class with the same matrices that the library knows."""
-    config = _without_storage(json.loads(model.config_json))
-    same_matrices = model.architecture.measured_as
-    if same_matrices is not None:
-        config |= {"architectures": [same_matrices[0]], "model_type": same_matrices[1]}
-    return json.dumps(config, sort_keys=True)
+def _plain_config(model: ModelFacts) -> str:
+    """Return a model's config without its storage."""
+    return json.dumps(_without_storage(json.loads(model.config_json)), sort_keys=True)
+
+
+@derived(1)
+def _restated_config(model: ModelFacts) -> str:
+    """Return a config of a class with the same matrices; nothing where there is none."""
+    config = restated(model.architecture)
+    return "" if config is None else json.dumps(config, sort_keys=True)
 
 
 def _without_storage(config: Mapping[str, object]) -> dict[str, object]:

@@ -23,6 +23,7 @@ from service.performance.tables import StepTables
 
 # What the library says where a matrix format was never measured on a GPU, whatever the model.
 NO_MATRICES: Final = "GEMM perf data missing for quant"
+UNKNOWN_CLASS: Final = "is not supported. Supported architectures"  # what it says of a class that it has no model of
 PATH: Final = re.compile(r"/\S*/")  # where the library's tables lie on this machine is nobody's business
 SHORT_PROMPT_TOKENS: Final = 128.0  # whose attention is negligible
 MILLISECONDS_PER_S: Final = 1e3
@@ -50,7 +51,13 @@ class KernelLibrary:
         Where experts were measured dealt out whole but not split, or the other way, those stand in: a rank
         holds the same bytes either way.
         """
-        config = json.loads(kernels.config_json)
+        found = self._best(json.loads(kernels.config_json), kernels)
+        if isinstance(found, Refusal) and UNKNOWN_CLASS in found.reason and kernels.restated_json:
+            return self._best(json.loads(kernels.restated_json), kernels)
+        return found
+
+    def _best(self, config: Mapping[str, Any], kernels: Kernels) -> StepTables | Refusal:
+        """Return the same of a model under one class's name."""
         first: Refusal | None = None
         for place, modes in enumerate(kernels.modes):
             for expert_parallel in dict.fromkeys((kernels.layout.expert_parallel, not kernels.layout.expert_parallel)):
@@ -58,7 +65,7 @@ class KernelLibrary:
                 if not isinstance(found, Refusal):
                     return replace(found, place=place)
                 first = first or found
-                if NO_MATRICES in found.reason:
+                if NO_MATRICES in found.reason or UNKNOWN_CLASS in found.reason:
                     break
         return first or Refusal("no kernels match the weight format")
 

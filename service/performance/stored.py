@@ -39,6 +39,7 @@ class Kernels:
     """Which measured kernels are asked for: everything that a table depends on."""
 
     config_json: str  # as published, without its quantization
+    restated_json: str = ""  # of a class with the same matrices, where the library does not know the published one
     system: str  # the library's name of a GPU
     layout: Layout
     engine: EngineName

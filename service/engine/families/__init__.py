@@ -125,7 +125,6 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         repeats_ends=repeats_ends(model.name),
         vocabulary_adapted=vocabulary_adapted(model.name),
         last_vllm=family.last_vllm,
-        measured_as=family.measured_as,
     )
 
 

@@ -16,8 +16,6 @@ from service.engine.families.parts.sizes import num_hidden_layers
 
 XIELU_PARAMETERS: Final = 2  # a slope above zero and one below
 EXAMPLE_CLASS: Final = "LlamaForCausalLM"
-# For models with the same matrices, under which kernels were measured: the class and model type.
-MEASURED_AS: Final = (EXAMPLE_CLASS, "llama")
 
 
 def _activation_slopes(reader: ConfigReader) -> int:
@@ -44,7 +42,6 @@ FAMILIES: Final = (
         classes=("SmolLM3ForCausalLM",),
         model_types=("smollm3",),
         attention=windowed_as_stated,
-        measured_as=MEASURED_AS,
     ),
     # Two matrices, no gate.
     Family(classes=("ArceeForCausalLM",), attention=windowed_as_stated, feed_forward=FeedForward(is_gated=False)),

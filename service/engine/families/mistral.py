@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from service.engine.config_reader import ConfigReader, text_reader
-from service.engine.families.llama import MEASURED_AS
 from service.engine.families.parts.attention import windowed_as_stated, windowed_by_default
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family, LanguageModels
@@ -49,7 +48,6 @@ FAMILIES: Final = (
         classes=("MistralForCausalLM",),
         model_types=("mistral",),
         attention=windowed_by_default(4096),
-        measured_as=MEASURED_AS,
     ),
     Family(classes=("MinistralForCausalLM", "Ministral3ForCausalLM"), attention=windowed_as_stated),
     Family(classes=("MixtralForCausalLM",), model_types=("mixtral",), attention=windowed_as_stated),

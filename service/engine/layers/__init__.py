@@ -31,6 +31,7 @@ from service.engine.layers.nothing import NoAttention, NoMlp
 from service.engine.layers.recurrent import RecurrentMixer
 from service.engine.layers.residual import AlternatingUpdates, hyper_connections, stream_joiner
 from service.engine.layers.rotary import RotaryTable, Rotated
+from service.engine.layers.shapes import AttentionShape, DeltaShape, NetworkShape
 from service.engine.layers.shared_blocks import SharedBlocks
 from service.engine.layers.short_convolution import ShortConvolution
 
@@ -45,11 +46,13 @@ __all__ = [
     "AlternatingUpdates",
     "Architecture",
     "Attention",
+    "AttentionShape",
     "BlockSelector",
     "CacheSpec",
     "Checkpoint",
     "CompressedAttention",
     "DecoderLayer",
+    "DeltaShape",
     "DenseMlp",
     "DetailRule",
     "Divisor",
@@ -69,6 +72,7 @@ __all__ = [
     "Mixer",
     "Mlp",
     "MoeMlp",
+    "NetworkShape",
     "NoAttention",
     "NoMlp",
     "Part",

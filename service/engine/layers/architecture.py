@@ -74,7 +74,6 @@ class Architecture:
     rotary_tables: tuple[RotaryTable, ...] = ()  # kept beside the weights
     tower_size: tuple[int, int] | None = None  # layers and width of a tower for images, as SGLang reads them
     has_window_pool: bool = False  # SGLang keeps its windowed layers in a pool of their own
-    measured_as: tuple[str, str] | None = None  # class and model type with the same matrices that kernels are known for
     mtp: "DraftHead | None" = None  # multi-token prediction modules of the checkpoint, loaded only to draft
     # What the layers are made of, each kind once, in the order of first use.
     mixers: tuple[Mixer, ...] = field(init=False, repr=False)

@@ -21,6 +21,7 @@ from service.engine.inputs import NAMED_STATE_DTYPES, Layout, StateDtype
 from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSharing, CacheSpec, Checkpoint, Sharding
 from service.engine.layers.heads import HeadDetails, Heads
 from service.engine.layers.rotary import Rotated
+from service.engine.layers.shapes import AttentionShape, DeltaShape, NetworkShape
 
 FLOP_PER_MULTIPLICATION: Final = 2
 UNBOUNDED: Final = float("inf")
@@ -232,6 +233,11 @@ class Mixer(Part):
         """Return the layer with what its family gives softmax heads; itself where it has no such heads."""
 
     @property
+    def shape(self) -> AttentionShape | DeltaShape | None:
+        """Return the sizes that its kernels are measured by; None where they are no usual ones."""
+        return None
+
+    @property
     def is_attention(self) -> bool:
         """Return whether the layer attends to cached tokens, its own or another layer's."""
         return self.role == "attention"
@@ -275,6 +281,11 @@ class FeedForward(Part):
     @abstractmethod
     def active_columns(self) -> int:
         """Return the columns that one token passes through: how wide the network of a draft for it is."""
+
+    @property
+    def shape(self) -> NetworkShape | None:
+        """Return the sizes that its kernels are measured by; None where they are no usual ones."""
+        return None
 
     @property
     def has_experts(self) -> bool:

@@ -18,6 +18,7 @@ from service.engine.inputs import NAMED_STATE_DTYPES, Layout, StateDtype
 from service.engine.layers.base import Divisor, LiveElements
 from service.engine.layers.cache import Checkpoint, Sharding
 from service.engine.layers.recurrent import RecurrentMixer
+from service.engine.layers.shapes import DeltaShape
 
 CHUNK_TOKENS: Final = 64  # that the kernel takes at once, and after which it can export its state [tokens]
 
@@ -55,6 +56,20 @@ class GatedDeltaNet(RecurrentMixer):
     def chunks_states(self) -> bool:
         """Return that the kernel of prompts takes who decodes beside them, each as a chunk of its own."""
         return True
+
+    @property
+    def shape(self) -> DeltaShape | None:
+        """Return its heads, unless it is lightning attention."""
+        if self.has_fixed_decay:
+            return None
+        return DeltaShape(
+            key_heads=self.num_key_heads,
+            value_heads=self.num_value_heads,
+            key_head_dim=self.key_head_dim,
+            value_head_dim=self.value_head_dim,
+            conv_kernel_size=self.conv_kernel_size,
+            state_dtype=self.state_dtype,
+        )
 
     def state_bytes(self, sharding: Sharding) -> int:
         """Return the convolution's last inputs, and one matrix for each value head. [bytes].

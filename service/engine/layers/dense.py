@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from service.engine.formats.matrix import Matrix
 from service.engine.inputs import Layout
 from service.engine.layers.base import Divisor, FeedForward, Routing
+from service.engine.layers.shapes import NetworkShape, gated_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,11 @@ class DenseMlp(FeedForward):
     def routing(self) -> Routing | None:
         """Return that there are no experts."""
         return None
+
+    @property
+    def shape(self) -> NetworkShape:
+        """Return one network that every token passes."""
+        return NetworkShape(columns=gated_columns(self.intermediate_size, is_gated=self.is_gated))
 
     def matrices(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
         """Return gate and up projection fused, and down projection.

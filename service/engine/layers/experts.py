@@ -18,6 +18,7 @@ from service.engine.formats.matrix import Matrix, single, vector
 from service.engine.inputs import Layout
 from service.engine.layers.base import Divisor, FeedForward, Routing
 from service.engine.layers.dense import network, takes_own_tokens
+from service.engine.layers.shapes import NetworkShape, gated_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,19 @@ class MoeMlp(FeedForward):
     def routing(self) -> Routing | None:
         """Return how many experts there are, and how many of them a token passes."""
         return Routing(num_experts=self.num_experts, num_experts_per_tok=self.num_experts_per_tok)
+
+    @property
+    def shape(self) -> NetworkShape | None:
+        """Return the experts, and what runs beside them; nothing of experts in another width, or of idle ones."""
+        if self.latent_size or self.num_idle_experts:
+            return None
+        beside = self.shared_expert_intermediate_size + self.dense_count * self.dense_intermediate_size
+        return NetworkShape(
+            columns=gated_columns(beside, is_gated=self.is_gated),
+            num_experts=self.num_experts,
+            num_experts_per_tok=self.num_experts_per_tok,
+            expert_columns=gated_columns(self.moe_intermediate_size, is_gated=self.is_gated),
+        )
 
     def matrices(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
         """Return routed experts, router, and what runs beside them for every token.

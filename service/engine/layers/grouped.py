@@ -31,6 +31,7 @@ from service.engine.layers.base import (
 from service.engine.layers.cache import CacheSharing, CacheSpec, Sharding, SpecKind, heads_per_rank
 from service.engine.layers.heads import Heads
 from service.engine.layers.rotary import Rotated
+from service.engine.layers.shapes import AttentionShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +141,21 @@ class GroupedQueryAttention(Mixer):
             keeps_model_dtype=self.keeps_model_dtype,
         )
         return (heads,)
+
+    @property
+    def shape(self) -> AttentionShape | None:
+        """Return its heads, unless it does more than attend."""
+        is_more = self.query_rank or self.selector is not None or self.is_shared_block
+        if is_more or self.shares_cache_with is not None or self.v_head_dim != self.head_dim:
+            return None
+        return AttentionShape(
+            query_heads=self.num_attention_heads,
+            key_value_heads=self.num_key_value_heads,
+            head_dim=self.head_dim,
+            window=self.sliding_window or self.attention_chunk_size or 0,
+            has_head_norms=bool(self.norm_elements) or self.has_wide_norms,
+            has_output_gate=self.has_output_gate,
+        )
 
     @property
     def page_size(self) -> int | None:

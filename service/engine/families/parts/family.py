@@ -89,4 +89,3 @@ class Family:
     draft: Draft | None = None
     requantizes: QuantizationRule | None = None  # what its loader takes a stated quantization for
     has_window_pool: bool = False
-    measured_as: tuple[str, str] | None = None
