@@ -16,6 +16,7 @@ from service.performance.kernel_tables import KernelTables, NotMeasuredError
 from service.performance.kernels import kernels_of
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.siblings import CARRIED, CARRIED_ERROR, carried_over, sibling_of
+from service.performance.standins import STAND_IN, STAND_IN_ERROR, stand_ins
 from service.performance.tables import StepTables
 from service.performance.workload import of_whole
 
@@ -125,7 +126,8 @@ def _own(key: Deployed, known: Knowledge) -> Times:
         measured = kernels_over_sound_link(key, known.tables)
         return _times(key, measured, MEASURED, _stand_in(key, measured))
     except NotMeasuredError as refusal:
-        return _between(key, known.tables) or known.estimated(key, str(refusal))
+        found = _between(key, known.tables) or _stood_in(key, known, str(refusal))
+        return found or known.estimated(key, str(refusal))
 
 
 def _between(key: Deployed, tables: KernelTables) -> Times | None:
@@ -140,6 +142,31 @@ def _between(key: Deployed, tables: KernelTables) -> Times | None:
         return None
     stand_in = _stand_in(key, measured)
     return _times(key, measured, MEASURED, "; ".join(filter(None, (note_of(key.layout, *pair), stand_in))))
+
+
+def _stood_in(key: Deployed, known: Knowledge, refusal: str) -> Times | None:
+    """Return the times of a model like this one, in proportion; None where none of those was measured either."""
+    if key.gpu.measured_as is None:
+        return None
+    for stand_in in stand_ins(key.model):
+        there = replace(key, model=stand_in.model)
+        try:
+            times = _times(there, kernels_over_sound_link(there, known.tables), MEASURED, "")
+        except NotMeasuredError:
+            found = _between(there, known.tables)
+            if found is None:
+                continue
+            times = found
+        note = STAND_IN.format(refusal=refusal, told=stand_in.told)
+        return replace(
+            times,
+            key=key,
+            tables=carried_over(times.tables, known.estimates(key).estimated, known.estimates(there).estimated),
+            row=_less_sure(times.row, STAND_IN_ERROR),
+            note="; ".join(filter(None, (note, times.note))),
+            is_carried=True,
+        )
+    return None
 
 
 def _times(key: Deployed, tables: StepTables, basis: str, note: str) -> Times:

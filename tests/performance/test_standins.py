@@ -1,0 +1,73 @@
+"""Models whose kernels nobody measured: the referees are models with kernels of their own."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from service.catalog.snapshot import Snapshot
+from service.engine.time.steps import Deployed
+from service.performance.estimated import estimated_step_tables
+from service.performance.kernels import measured_step_tables
+from service.performance.known import MEASURED, Knowledge
+from service.performance.siblings import carried_over
+from service.performance.standins import STAND_IN_ERROR, stand_ins
+from service.performance.tables import Floats, StepTables
+from tests.conftest import shared_tables
+from tests.performance.test_siblings import deployed
+
+MEASURED_MIXTURES = (
+    ("qwen3-30b-a3b", 1),
+    ("qwen3-235b-a22b", 8),
+    ("minimax-m2", 4),
+    ("qwen3-coder-480b-a35b-instruct", 8),
+)
+
+
+def knots(tables: StepTables) -> Floats:
+    return np.array([*(seconds for row in tables.decode for seconds in row[:5]), *tables.tokens])
+
+
+def off(tables: StepTables, measured: StepTables) -> Floats:
+    return np.abs(np.log(knots(tables) / knots(measured)))
+
+
+def carried(key: Deployed) -> StepTables:
+    stand_in = replace(key, model=stand_ins(key.model)[0].model)
+    kernels = measured_step_tables(stand_in, shared_tables())
+    return carried_over(kernels, estimated_step_tables(key), estimated_step_tables(stand_in))
+
+
+def test_experts_of_other_sizes_tell_times_better_than_a_data_sheet(catalog: Snapshot) -> None:
+    by_stand_in, by_roofline = [], []
+    for model, ranks in MEASURED_MIXTURES:
+        key = deployed(catalog, model, "h200", ranks)
+        own = measured_step_tables(key, shared_tables())
+        by_stand_in.append(off(carried(key), own))
+        by_roofline.append(off(estimated_step_tables(key), own))
+
+    assert np.quantile(np.concatenate(by_stand_in), 0.9) < STAND_IN_ERROR
+    assert np.median(np.concatenate(by_stand_in)) < 0.5 * np.median(np.concatenate(by_roofline))
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("glm-4.6", "times with 256 experts of 1536 columns in 3072"),
+        ("gemma-3-27b-it", "8 of them with keys, and no window"),
+        ("mistral-7b-instruct-v0.1", "times with no window"),
+    ],
+)
+def test_times_say_what_stands_in(catalog: Snapshot, model: str, told: str) -> None:
+    times = Knowledge(shared_tables()).nearest(deployed(catalog, model, "h200", 8 if "glm" in model else 1))
+
+    assert times.basis == MEASURED
+    assert times.is_carried
+    assert told in times.note
+    # The published row's own error, and that of carrying on top of it.
+    assert times.row.expected_error_fraction > STAND_IN_ERROR
+
+
+def test_a_model_without_usual_layers_has_no_stand_in(catalog: Snapshot) -> None:
+    assert stand_ins(catalog.model("deepseek-v3")) == ()
+    assert stand_ins(catalog.model("llama-3.1-8b")) == ()
