@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from service.measurements.benchmarks import check_answered
-from service.measurements.observed import Observed, UnreadableTextError
+from service.measurements.keeping import Lines, check_answered, check_single
+from service.measurements.observed import Observed
 from service.measurements.patterns import MOST_CHARACTERS, number
 
 TITLE: Final = "Serving Benchmark Result"
@@ -19,12 +19,13 @@ COMMAND: Final = re.compile(
     r"Namespace\(.{0,4000}?\bmodel='([^']{1,200})'"
 )
 LINE: Final = re.compile(
-    r"^\s*(?P<label>[A-Z][\w .()/-]{3,60}):\s+(?P<value>\d[\d,]{0,18}(?:\.\d{1,9})?|[a-z][\w-]{0,30})\s*(?:<.*)?$"
+    r"^\s*(?P<label>[A-Z][\w .()/-]{3,60}):\s+"
+    r"(?P<value>\d[\d,]{0,18}(?:\.\d{1,9})?|[a-z][\w-]{0,30}|None|not set)\s*(?:<.*|\",?)?$"
 )
 # What containers and quotations write before a line: a name or a time of the runtime, and marks.
 BEFORE: Final = re.compile(
     r"^(?:[\w.-]{1,60} *\| ?|(?:\[[\w/.-]{1,80}\] ?)?\d{4}-\d\d-\d\dT[\d:.,]{8,20}(?:Z|[+-][\d:]{4,5}) "
-    r"(?:std(?:out|err) F )?|[>#│|] ?)"
+    r"(?:std(?:out|err) F )?|[>#│|] ?|\s*\")"
 )
 LATENCY: Final = re.compile(r"(Mean|Median|P95|P99) (TTFT|TPOT|ITL|E2EL|E2E Latency) \(ms\)")
 STATISTICS: Final[Mapping[str, str]] = {"Mean": "mean", "Median": "p50", "P95": "p95", "P99": "p99"}
@@ -35,13 +36,13 @@ RATES: Final[Mapping[str, str]] = {
     "Request throughput (req/s)": "requests_per_s",
     "Output token throughput (tok/s)": "output_tokens_per_s",
 }
-CONCURRENCY: Final = ("Maximum request concurrency", "Max request concurrency")
+CONCURRENCY: Final = ("Maximum request concurrency", "Max request concurrency", "Max reqeuest concurrency")
 ARRIVALS: Final = ("Request rate configured (RPS)", "Traffic request rate")
 DONE, FAILED = "Successful requests", "Failed requests"
 PROMPTS, COMPLETIONS = "Total input tokens", "Total generated tokens"
 
 
-def printed(lines: Sequence[tuple[int, str]]) -> Observed | None:
+def printed(lines: Lines) -> Observed | None:
     """Return what a printed result says; None where there is none.
 
     Raises:
@@ -50,21 +51,20 @@ def printed(lines: Sequence[tuple[int, str]]) -> Observed | None:
     titles = [place for place, line in lines if TITLE in line]
     if not titles:
         return None
-    if len(titles) > 1:
-        raise UnreadableTextError(titles[1], "a second result begins here", "the result of one run")
+    check_single(titles)
     observed = Observed(what="vllm bench serve", kind="benchmark")
     values: dict[str, tuple[str, int]] = {}
     _model(observed, lines)
     for place, line in lines:
-        match = LINE.match(BEFORE.sub("", line[:300], count=1)) if place > titles[0] else None
-        if match is not None:
+        match = LINE.match(BEFORE.sub("", line[:300], count=1))
+        if match is not None and (place > titles[0] or match["label"] in (*CONCURRENCY, *ARRIVALS)):
             values.setdefault(match["label"], (match["value"], place))
             _see(observed, match["label"], match["value"], place)
     _load(observed, values)
     return observed
 
 
-def _model(observed: Observed, lines: Sequence[tuple[int, str]]) -> None:
+def _model(observed: Observed, lines: Lines) -> None:
     """Keep the model that the command names."""
     for place, line in lines:
         command = COMMAND.search(line[:MOST_CHARACTERS])
@@ -100,8 +100,16 @@ def _load(observed: Observed, values: Mapping[str, tuple[str, int]]) -> None:
         observed.state("concurrent_requests", round(concurrency[0]), concurrency[1])
     elif arrivals:
         observed.state("request_rate_per_s", arrivals[0], arrivals[1])
+    elif done and _are_at_once(values):
+        observed.state("concurrent_requests", round(done[0]), done[1])
     if done:
         observed.state("num_prompts", round(done[0]), done[1])
+
+
+def _are_at_once(values: Mapping[str, tuple[str, int]]) -> bool:
+    """Return whether the result says that neither a rate nor a limit held requests back."""
+    rates, limits = ([values[label][0] for label in labels if label in values] for labels in (ARRIVALS, CONCURRENCY))
+    return rates == ["inf"] and bool(limits) and not limits[0][0].isdigit()
 
 
 def _counted(values: Mapping[str, tuple[str, int]], labels: Sequence[str]) -> tuple[float, int] | None:

@@ -2,15 +2,20 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from service.measurements.benchmarks import benchmark
+from service.measurements import evalscope, guidellm, llmperf
+from service.measurements.benchmarks import benchmark, is_known
+from service.measurements.keeping import Lines
 from service.measurements.observed import MOST_SHOWN, Observed, UnreadableTextError
 from service.measurements.patterns import COLOUR, MOST_CHARACTERS
 from service.measurements.printed import printed
 from service.measurements.prose import told
 from service.measurements.startup_logs import READERS, startup_log
+from service.measurements.statistics import statistics_table
+from service.measurements.trtllm_bench import overview
+from service.measurements.wrapped import unwrapped
 
 MOST_TEXT: Final = 400_000  # characters; an engine's start-up has some ten thousand, at the head of its log
 MOST_LINES: Final = 20_000  # of which it has some hundreds
@@ -21,10 +26,13 @@ FAILED: Final = re.compile(
     r"No available memory for the cache blocks|CUDA out of memory|OutOfMemoryError|Not enough memory"
 )
 ACCEPTED: Final = (
-    "a start-up log of vLLM, SGLang or TensorRT-LLM, what vllm bench serve or bench_serving prints, or the JSON of "
-    "vllm bench serve --save-result, SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf or "
-    "inference-perf"
+    "a start-up log of vLLM, SGLang or TensorRT-LLM, or a result as it is printed or as JSON: of vllm bench serve, "
+    "SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf, inference-perf, llmperf or evalscope perf"
 )
+# What is printed at the end of a benchmark, by whom; a text is of the first that knows it.
+PRINTED: Final[Sequence[Callable[[Lines], Observed | None]]] = (
+    printed, statistics_table, guidellm.console, overview, evalscope.table, llmperf.printed,
+)  # fmt: skip
 
 
 def read_measurement(text: str) -> Observed:
@@ -34,19 +42,20 @@ def read_measurement(text: str) -> Observed:
         UnreadableTextError: it says nothing that is known here, or contradicts itself.
     """
     text = text.removeprefix(MARK)
+    inside = unwrapped(text)
     if text.lstrip()[:1] in ("{", "["):
-        document = _document(text)
-        if document is not None:
+        document = None if inside != text and text.lstrip()[0] == "[" else _document(text)
+        if document is not None and (inside == text or is_known(document)):
             return benchmark(document)
     if len(text) > MOST_TEXT:
         place = text.count("\n", 0, MOST_TEXT) + 1
         raise UnreadableTextError(place, "the text goes on after it", f"at most {MOST_TEXT} characters")
-    plain = COLOUR.sub("", text)
+    plain = COLOUR.sub("", inside)
     lines = [(place, line) for place, line in enumerate(plain.splitlines(), start=1) if line.strip()]
     if len(lines) > MOST_LINES:
         raise UnreadableTextError(MOST_LINES, "the text goes on after it", f"at most {MOST_LINES} lines")
-    result = printed(lines)
-    return result if result is not None and result.figures else _log(lines)
+    results = (result for reader in PRINTED if (result := reader(lines)) is not None and result.figures)
+    return next(results, None) or _log(lines)
 
 
 def _document(text: str) -> dict[str, object] | None:

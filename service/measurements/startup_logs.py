@@ -71,6 +71,7 @@ SGLANG: Final[Sequence[Pattern]] = (
     line_of(OTHERS + r"mem usage=" + MEMORY, memory="weight_bytes", is_largest=True),
     line_of(r"#tokens: " + NUMBER, figures=("kv_cache.tokens",)),
     line_of(r"(?:max_total_num|full_layer)_tokens=" + NUMBER, figures=("kv_cache.tokens",)),
+    line_of(r"\bmax_total_num_tokens=.{0,200}?\bcontext_len=(\d{1,9})", settings=("served_tokens",)),
     line_of(r"\bK size: " + MEMORY, memory="keys_bytes", is_largest=True),
     line_of(r"\bV size: " + MEMORY, memory="values_bytes", is_largest=True),
     line_of(r"\bKV size: " + MEMORY, memory="keys_bytes", is_largest=True),
@@ -84,6 +85,7 @@ POOLS: Final = ("keys_bytes", "values_bytes", "convolutions_bytes", "states_byte
 TENSORRT_LLM: Final[Sequence[Pattern]] = (
     line_of(r"TensorRT[- ]LLM(?: version)?:? v?(\d+\.\d[\w.]*)", settings=("engine_version",)),
     line_of(r"Loaded engine size: " + MEMORY, memory="weight_bytes"),
+    line_of(r"[Uu]ses? " + MEMORY + r" for model weights", memory="weight_bytes", is_largest=True),
     line_of(r"Allocated " + MEMORY + r" for max tokens in paged KV cache \(" + NUMBER, memory="kv_cache_bytes",
             figures=("kv_cache.tokens",)),
     line_of(r"Allocate " + NUMBER + r" (bytes) for k/v cache", memory="kv_cache_bytes"),
@@ -91,6 +93,7 @@ TENSORRT_LLM: Final[Sequence[Pattern]] = (
     line_of(r"after loading model weights \(inside torch\)[\w ]{0,40}: " + MEMORY, memory="weight_bytes",
             is_largest=True),
     line_of(r"allocated during inference \(inside torch\)[\w ]{0,40}: " + MEMORY, memory="activation_bytes"),
+    line_of(r"available KV cache memory when calculating max tokens: " + MEMORY, memory="kv_cache_bytes"),
     line_of(r"Estimated max memory in KV cache ?: " + MEMORY, memory="kv_cache_bytes"),
     line_of(r"device total memory " + MEMORY, memory="gpu_total_bytes"),
     line_of(r"blocks in (?:KV cache )?primary pool: " + NUMBER, figures=("kv_cache.num_gpu_blocks",)),

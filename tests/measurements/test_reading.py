@@ -124,7 +124,7 @@ GUIDELLM: dict[str, Any] = {
                 "time_to_first_token_ms": {
                     "successful": {"mean": 120.0, "median": 100.0, "percentiles": {"p99": 900.0}}
                 },
-                "time_per_output_token_ms": {"successful": {"mean": 20.0, "median": 19.5}},
+                "inter_token_latency_ms": {"successful": {"mean": 20.0, "median": 19.5}},
                 "requests_per_second": {"successful": {"mean": 12.5}},
                 "prompt_token_count": {"successful": {"mean": 1000.2}},
                 "output_token_count": {"successful": {"mean": 200.0}},

@@ -85,8 +85,9 @@ class Measured(BaseModel):
         Field(
             min_length=1,
             max_length=MOST_CHARACTERS,
-            description="a start-up log of vLLM, SGLang or TensorRT-LLM, or the JSON of vllm bench serve "
-            "--save-result, GuideLLM, genai-perf, AIPerf or inference-perf",
+            description="a start-up log of vLLM, SGLang or TensorRT-LLM, or a result of vllm bench serve, "
+            "SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf, inference-perf, llmperf or evalscope "
+            "perf, as JSON or as it is printed",
         ),
     ]
     question: dict[str, str | int | float | bool] = Field(

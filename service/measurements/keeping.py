@@ -1,0 +1,54 @@
+"""What results of benchmarks have in common: the load that is kept, figures that are no zero, failures that refuse."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from service.measurements.observed import Observed, UnreadableTextError
+
+Lines = Sequence[tuple[int, str]]  # with their numbers, from 1
+MOST_FAILED: Final = 0.01  # of all requests; above it those that were answered met another load than the stated one
+STATISTICS: Final = {"mean": "mean", "avg": "mean", "median": "p50", "p50": "p50", "p95": "p95", "p99": "p99"}
+MS: Final = 1e-3
+
+
+def check_answered(failed: float, asked: float, line: int = 1) -> None:
+    """Raise UnreadableTextError where so many requests failed that the load was another than the stated one."""
+    if failed > MOST_FAILED * asked:
+        sentence = f"{failed:,.0f} of {asked:,.0f} requests failed: the others met less than the stated load"
+        raise UnreadableTextError(line, sentence, f"a run of which at most {MOST_FAILED:.0%} failed")
+
+
+def check_single(places: Sequence[int]) -> None:
+    """Raise UnreadableTextError where a second result begins."""
+    if len(places) > 1:
+        raise UnreadableTextError(places[1], "a second result begins here", "the result of one run")
+
+
+def put(observed: Observed, name: str, value: object, scale: float = 1.0, line: int = 1) -> None:
+    """Keep a figure, if it is a number above zero."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        observed.see(name, value * scale, line)
+
+
+def state(observed: Observed, name: str, value: object, line: int = 1) -> None:
+    """Keep a setting, if it says anything."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool) and value not in ("", "inf", 0):
+        observed.state(name, value, line)
+
+
+def keep_load(observed: Observed, concurrency: object, rate: object, line: int = 1) -> None:
+    """Keep the load: a concurrency where one is stated, else the rate of arrivals."""
+    if isinstance(concurrency, int | float) and concurrency > 0:
+        state(observed, "concurrent_requests", max(round(concurrency), 1), line)
+    elif isinstance(rate, int | float) and 0 < rate < float("inf"):
+        state(observed, "request_rate_per_s", float(rate), line)
+
+
+def number_in(value: object) -> float:
+    """Return a number, and 0 for what is none."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+
+
+def mapping_in(*values: object) -> Mapping[str, Any]:
+    """Return the first of several that is an object with something in it."""
+    return next((value for value in values if isinstance(value, Mapping) and value), {})
