@@ -1,6 +1,7 @@
 """`sizer`: commands, each loaded when it is asked for. Questions take the same field names as over HTTP."""
 
 import gc
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -90,6 +91,8 @@ def elsewhere(
 ) -> None:
     """How many GPUs does this LLM workload need?"""
     context.obj = None if server is None else _server(server, key)
+    if server is None and any(name.upper().startswith("SIZER_") for name in os.environ):
+        _tell_unknown_settings()
 
 
 def _server(url: str, key: str | None) -> "Server":
@@ -98,24 +101,23 @@ def _server(url: str, key: str | None) -> "Server":
     return Server(url, key)
 
 
+def _tell_unknown_settings() -> None:
+    from service.settings import unknown_settings  # noqa: PLC0415 - as above
+
+    for line in unknown_settings():
+        typer.echo(line, err=True)
+
+
 def main() -> None:
-    """Run the command line; a setting that cannot be used is told in a line of its own."""
+    """Run the command line; a setting, a database or a file that cannot be used is told in a line of its own."""
     try:
         app()
-    except ValueError as error:
-        for line in _of_settings(error):
+    except Exception as error:
+        from service.cli_faults import lines_of  # noqa: PLC0415 - of what is wrong alone
+
+        lines = lines_of(error)
+        if lines is None:
+            raise
+        for line in lines:
             typer.echo(line, err=True)
         sys.exit(USAGE_ERROR)
-
-
-def _of_settings(error: ValueError) -> list[str]:
-    """Return what is wrong with settings, each under the name of its variable; anything else is raised on."""
-    from pydantic import ValidationError  # noqa: PLC0415 - of what is wrong alone
-
-    from service.catalog.faults import told  # noqa: PLC0415 - as above
-    from service.settings import PREFIX, Settings  # noqa: PLC0415 - as above
-
-    if not isinstance(error, ValidationError) or error.title != Settings.__name__:
-        raise error
-    parted = (line.partition(":") for line in told(error))
-    return [f"{PREFIX}{name.upper()}:{what}" for name, _, what in parted]

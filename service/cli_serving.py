@@ -20,7 +20,7 @@ from service.main import create_app
 from service.performance.kernel_tables import InProcess, KernelTables
 from service.performance.stored import TableFiles
 from service.performance.warming import build_tables
-from service.settings import Settings, unknown_settings
+from service.settings import Settings
 from service.warm import asked_most, whole_catalog
 
 app = commands()
@@ -35,8 +35,6 @@ def serve(
 ) -> None:
     """Serve the API."""
     settings = Settings()
-    for line in unknown_settings():
-        typer.echo(line, err=True)
     signal.signal(signal.SIGTERM, _end)
     gc.disable()  # until the service runs, which turns it on
     # uvloop starves connections at a hundred clients; the standard loop does not.

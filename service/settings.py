@@ -8,13 +8,16 @@ from typing import Final, Literal
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
 # Of two keys each: what a provider publishes must not be what signs.
 TokenAlgorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
-DATABASES: Final = ("sqlite:", "postgresql+psycopg:")
+DATABASES: Final = ("sqlite://", "postgresql+psycopg://")
 WEB_ADDRESS: Final = re.compile(r"https?://[^/?#\s]+")
 PREFIX: Final = "SIZER_"
 CLOSE: Final = 0.8  # of the letters of two names
+OF_COMMANDS: Final = ("SIZER_SERVER", "SIZER_KEY")  # options that may be stated so
 OF_KUBERNETES: Final = ("SIZER_SERVICE_", "SIZER_PORT")  # what it tells every pod of a service called sizer
 
 
@@ -95,6 +98,10 @@ class Settings(BaseSettings):
     def _known_database(cls, url: str) -> str:
         if not url.startswith(DATABASES):
             raise ValueError(f"should begin with {' or '.join(DATABASES)}")
+        try:
+            make_url(url)
+        except (ArgumentError, ValueError):
+            raise ValueError("should be sqlite:///file or postgresql+psycopg://user:password@host:port/name") from None
         return url
 
     @field_validator("hub_url", "prometheus_urls", "oidc_issuer", "oidc_jwks_url", "otlp_endpoint", "public_url")
@@ -120,7 +127,9 @@ class Settings(BaseSettings):
 def unknown_settings() -> tuple[str, ...]:
     """Return what the environment states that is no setting, with the one that may be meant; no values."""
     known = [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
-    stated = (name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known)
+    stated = (
+        name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in (*known, *OF_COMMANDS)
+    )
     told = []
     for name in sorted(name for name in stated if not name.startswith(OF_KUBERNETES)):
         close = get_close_matches(name.upper(), known, 1, CLOSE)

@@ -58,8 +58,11 @@ class Builder:
 
     def _asked(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
         if self._process is None:
-            # Its own words go to our standard error; what it answers comes alone.
-            self._process = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own module
+            # Its own words go to our standard error; what it answers comes alone. A terminal's Ctrl-C is for this
+            # process, which ends the other.
+            self._process = subprocess.Popen(  # noqa: S603 - our own module
+                COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0
+            )
         asked, answers = self._process.stdin, self._process.stdout
         if asked is None or answers is None:
             raise OSError("the builder has no pipes")
