@@ -4,8 +4,10 @@ import csv
 import io
 import json
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import AsyncIterator, Mapping, Sequence
 from itertools import islice
+from json import JSONDecodeError
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -23,18 +25,21 @@ from service.api.reception import Reception
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import EngineError
 from service.questions.answers import Answer
-from service.questions.asked import Question
+from service.questions.asked import Asked, Question
 from service.questions.misread import misread
 from service.questions.outcomes import outcome_row, sheet_of
 from service.questions.reading import read_json
-from service.questions.refusals import RefusalError, stated_twice
+from service.questions.refusals import Fault, RefusalError, stated_twice
 
 MOST_QUESTIONS: Final = 1_000
 MOST_LINES: Final = 5 * MOST_QUESTIONS  # of a sheet, blank ones too
 NDJSON: Final = "application/x-ndjson"
 CSV: Final = "text/csv"
+UTF_16: Final = (BOM_UTF16_LE, BOM_UTF16_BE)  # what Excel saves as Unicode text begins so
 SEPARATOR: Final = re.compile(r"sep=([,;\t])\r?\n")
 ACCEPTED: Final = f'{{"questions": [...]}} with 1 to {MOST_QUESTIONS} questions, or CSV under the names of fields'
+WRITTEN_ALIKE: Final = "all answers of a batch are written alike"
+IN_ACCEPT: Final = f"the header Accept: application/json, {NDJSON} or {CSV}"
 Outcome = tuple[int, str, str]  # status, `answer` or `problem`, its JSON
 
 
@@ -55,6 +60,9 @@ async def questions_in(request: Request) -> Sequence[Any]:
 def _in_json(body: bytes) -> Sequence[Any]:
     try:
         document, twice = read_json(body)
+    except JSONDecodeError as error:
+        where = f"the body is not valid JSON from character {error.pos + 1} on"
+        raise ProblemError(400, "bad-request", where) from error
     except (ValueError, RecursionError) as error:
         raise ProblemError(400, "bad-request", "the body is not valid JSON") from error
     if twice:
@@ -69,9 +77,13 @@ def _in_json(body: bytes) -> Sequence[Any]:
 def _in_csv(body: bytes) -> Sequence[Any]:
     """Return rows as fields; an empty cell states nothing, nor does a column that is empty to its end."""
     try:
-        rows = _rows(body.decode("utf-8-sig"))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ProblemError(400, "bad-request", "the body is not CSV in UTF-8") from error
+        rows = _rows(body.decode("utf-16" if body.startswith(UTF_16) else "utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ProblemError(400, "bad-request", "the body is not in UTF-8; sheets save it as CSV UTF-8") from error
+    except csv.Error as error:
+        raise ProblemError(
+            400, "bad-request", "the body is not CSV: a quote is not closed, or stands amid a cell"
+        ) from error
     if len(rows) > MOST_LINES:
         raise _refused(f"more than {MOST_LINES} lines")
     names = [name.strip() for name in rows[0]] if rows else []
@@ -108,6 +120,21 @@ def _refused(detail: str) -> ProblemError:
     )
 
 
+def _refuse_a_format(asked: Asked) -> None:
+    """Refuse what would be ignored: all answers of a batch are written alike.
+
+    Raises:
+        RefusalError: the question says how its own answer is written.
+    """
+    faults = [
+        Fault(name, WRITTEN_ALIKE, IN_ACCEPT)
+        for name, is_stated in (("format", asked.format != "json"), ("field", asked.field is not None))
+        if is_stated
+    ]
+    if faults:
+        raise RefusalError("invalid-request", WRITTEN_ALIKE, *faults)
+
+
 class Batch:
     """Questions on their way to answers."""
 
@@ -132,6 +159,7 @@ class Batch:
             asked = self._question.body.model_validate(fields)
         except ValidationError as error:
             raise misread(error.errors(), self._question.fields) from error
+        _refuse_a_format(asked)
         return await self._reception.answered_in_batch(self._question, asked, self._snapshot)
 
     async def lines(self, questions: Sequence[Any]) -> AsyncIterator[str]:

@@ -1,13 +1,14 @@
 """Which entries a list of the catalog shows, and as what: pages of JSON, or every one of them as a sheet."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
 from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.responses import Response
 
+from service.api.pages import Paged, one_page
 from service.catalog.entries import Entry, GpuEntry, ModelEntry, OfferEntry
 from service.engine.inputs import Tier
 from service.questions.formats import table
@@ -27,13 +28,10 @@ class _AnyName(PathConvertor):
 register_url_convertor(ANY_NAME, _AnyName())
 
 
-class Listing(Entry):
+class Listing(Entry, Paged):
     """Which part of a list to return, and how it is written."""
 
-    page_size: Annotated[int, Field(ge=1, le=500, description="entries of one page [count]")] = 100
-    page_token: Annotated[str, Field(max_length=128)] | None = Field(
-        default=None, description="`next_page_token` of the page before; without it, the first page"
-    )
+    of: ClassVar[str]  # what is listed, as its path calls it
     search: Words | None = Field(
         default=None, description="words that an id, a name or an alias must hold, all of them"
     )
@@ -51,11 +49,15 @@ class Listing(Entry):
 class ModelListing(Listing):
     """Which models."""
 
+    of = "models"
+
     publisher: Words | None = Field(default=None, description="who published it, as the hub names them")
 
 
 class GpuListing(Listing):
     """Which GPUs."""
+
+    of = "gpus"
 
     vendor: Words | None = Field(default=None, description="such as nvidia or amd")
     architecture: Words | None = Field(default=None, description="such as hopper")
@@ -63,6 +65,8 @@ class GpuListing(Listing):
 
 class OfferListing(Listing):
     """Which offers."""
+
+    of = "offers"
 
     provider: Words | None = Field(default=None, description="such as aws")
     region: Words | None = Field(default=None, description="as the provider names it")
@@ -112,14 +116,8 @@ def _names_of(entry: ModelEntry | GpuEntry | OfferEntry) -> Iterator[str]:
 
 
 def shown(entries: tuple[Named, ...], listing: Listing) -> tuple[tuple[Named, ...], str | None]:
-    """Return one page of what is meant, after the token (the last id seen), and the next token."""
-    rest = [
-        entry
-        for entry in entries
-        if (listing.page_token is None or entry.id > listing.page_token) and listing.is_meant(entry)
-    ]
-    page = tuple(rest[: listing.page_size])
-    return page, page[-1].id if len(rest) > listing.page_size else None
+    """Return one page of what is meant, and the token of the next."""
+    return one_page([entry for entry in entries if listing.is_meant(entry)], listing.of, listing)
 
 
 def sheet(entries: tuple[Named, ...], listing: Listing, row_of: Callable[[Named], Mapping[str, Any]]) -> Response:

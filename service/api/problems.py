@@ -245,7 +245,9 @@ async def _unexpected(request: Request, error: Exception) -> Response:
 async def _validation(request: Request, error: RequestValidationError) -> Response:
     """Answer a question that breaks its schema, without repeating what was sent."""
     errors = error.errors()
-    if any(entry["type"] == "json_invalid" for entry in errors):
-        fault = FieldProblem(field="body", detail="not valid JSON", accepted="a JSON object in UTF-8")
-        return problem_response(400, "bad-request", "the body is not valid JSON", [fault])
+    unread = next((entry for entry in errors if entry["type"] == "json_invalid"), None)
+    if unread is not None:
+        where = f"not valid JSON from character {unread['loc'][-1] + 1} on"
+        fault = FieldProblem(field="body", detail=where, accepted="a JSON object in UTF-8")
+        return problem_response(400, "bad-request", f"the body is {where}", [fault])
     return await _refusal(request, misread(errors, known_fields(request)))

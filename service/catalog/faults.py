@@ -8,11 +8,11 @@ from pydantic import ValidationError
 MOST_SENTENCE_SHOWN: Final = 300
 SIMPLE_KINDS: Final[Mapping[str, str]] = {
     "finite_number": "a finite number",
-    "int_parsing": "a whole number",
+    "int_parsing": "a whole number such as 1000",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "int_parsing_size": "a whole number",
-    "float_parsing": "a number",
+    "float_parsing": "a number such as 0.5",
     "float_type": "a number",
     "bool_parsing": "true or false",
     "bool_type": "true or false",
@@ -42,7 +42,7 @@ def sentence_of(error: Mapping[str, Any]) -> str:
     """Return what is wrong with a field, as Pydantic lists it: the words of its own rule as they are.
 
     >>> sentence_of({"type": "int_parsing", "msg": "Input should be a valid integer, unable to parse string"})
-    'should be a whole number'
+    'should be a whole number such as 1000'
     >>> sentence_of({"type": "missing", "msg": "Field required"})
     'missing'
     """

@@ -28,6 +28,7 @@ RATES: Final[Mapping[str, float]] = {
     "/s": 1.0, "rps": 1.0, "qps": 1.0, "/min": 1 / 60, "rpm": 1 / 60, "/h": 1 / 3600,
 }  # fmt: skip
 FIGURE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z/%]+)")
+POWER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{1,2}")  # as sheets write 1E+05 in a narrow column
 PERCENTILE: Final = re.compile(r"[pP]([0-9]{1,2}(?:\.[0-9]+)?)")
 SYNONYMS: Final[Mapping[str, Mapping[str, str]]] = {
     "engine": {
@@ -126,7 +127,8 @@ def _folded(text: str) -> str:
 def _whole(name: str, text: str) -> int | None:
     figure = FIGURE.fullmatch(text)
     if figure is None:
-        return None
+        value = float(text) if POWER.fullmatch(text) else None
+        return int(value) if value is not None and value.is_integer() else None
     scale: int | None = SCALES.get(figure[2])
     if name.endswith("_bytes"):
         scale = BYTES.get(figure[2].lower(), scale)

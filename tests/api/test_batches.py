@@ -85,6 +85,29 @@ def test_a_sheet_is_read_as_the_same_questions(client: TestClient) -> None:
     assert [it["status"] for it in by_sheet.json()["answers"]] == [200, 200, 404]
 
 
+@pytest.mark.parametrize(
+    ("body", "media_type", "told"),
+    [
+        (b'{"questions": x}', "application/json", "from character 15 on"),
+        (b"model\n\xe9\n", "text/csv", "not in UTF-8"),
+        (b'model\n"a\n', "text/csv", "a quote is not closed"),
+    ],
+)
+def test_what_cannot_be_read_is_told_where_or_how(client: TestClient, body: bytes, media_type: str, told: str) -> None:
+    refused = client.post("/size:batch", content=body, headers={"content-type": media_type})
+
+    assert (refused.status_code, told in refused.json()["detail"]) == (400, True)
+
+
+def test_a_question_of_a_batch_may_not_state_a_format_of_its_own(client: TestClient) -> None:
+    asked = [{**QUESTION, "format": "csv", "field": "gpus"}, {**QUESTION, "format": "json"}]
+    batch = client.post("/size:batch", json={"questions": asked}).json()
+
+    assert [it["status"] for it in batch["answers"]] == [422, 200]
+    faults = batch["answers"][0]["problem"]["errors"]
+    assert [(fault["field"], "Accept" in fault["accepted"]) for fault in faults] == [("format", True), ("field", True)]
+
+
 def test_lines_leave_as_they_are_known(client: TestClient) -> None:
     response = client.post("/size:batch", json={"questions": mixed(10)}, headers={"accept": "application/x-ndjson"})
     lines = [json.loads(line) for line in response.text.splitlines()]
@@ -106,7 +129,7 @@ def test_lines_leave_as_they_are_known(client: TestClient) -> None:
         (json.dumps({"questions": [{}] * 1001}).encode(), "application/json", 422),
         (b"", "text/csv", 422),
         (b"model,model\na,b\n", "text/csv", 422),
-        (b"\xff\xfe", "text/csv", 400),
+        (b"\xff", "text/csv", 400),
         (b"model=a", "application/x-www-form-urlencoded", 415),
     ],
 )
@@ -192,10 +215,11 @@ ROW = "llama-3.1-8b,h100,8,900,90"
         f"{HEAD},\n{ROW},\n",
         f"{HEAD}\r{ROW}\r",
         f" {HEAD} \n\n {ROW} \n,,,,\n",
+        f"{HEAD}\n{ROW}\n".replace(",", "\t").encode("utf-16"),
     ],
-    ids=["semicolons", "tabs", "separator named", "empty column", "carriage returns", "blanks"],
+    ids=["semicolons", "tabs", "separator named", "empty column", "carriage returns", "blanks", "Unicode text"],
 )
-def test_a_sheet_is_read_as_programs_write_it(client: TestClient, sheet: str) -> None:
+def test_a_sheet_is_read_as_programs_write_it(client: TestClient, sheet: str | bytes) -> None:
     plain, other = (
         client.post("/size:batch", content=text, headers={"content-type": "text/csv"}).json()
         for text in (f"{HEAD}\n{ROW}\n", sheet)

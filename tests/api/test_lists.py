@@ -66,6 +66,20 @@ def test_pages_of_a_filtered_list_go_on_where_they_ended(client: TestClient) -> 
     assert [entry["id"] for entry in (*first["items"], *second["items"])] == whole[: 2 + len(second["items"])]
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["catalog/gpus?page_token=abc", "catalog/gpus?page_token=%00", "measurements?page_token=h100-sxm-80gb",
+     "catalog/offers?page_token={of_gpus}", "catalog/gpus?page_token={of_gpus}%3D"],
+)  # fmt: skip
+def test_a_token_that_is_none_of_this_list_is_refused(client: TestClient, address: str) -> None:
+    of_gpus = client.get("/catalog/gpus?page_size=1&page_token=").json()["next_page_token"]
+    refused = client.get("/" + address.format(of_gpus=of_gpus))
+
+    assert refused.status_code == 422
+    assert [fault["field"] for fault in refused.json()["errors"]] == ["page_token"]
+    assert "`next_page_token`" in refused.json()["errors"][0]["accepted"]
+
+
 @pytest.mark.parametrize("kind", ["models", "gpus", "offers"])
 def test_a_sheet_has_every_entry_on_a_line_of_its_own(client: TestClient, kind: str) -> None:
     response = client.get(f"/catalog/{kind}", params={"format": "csv"})

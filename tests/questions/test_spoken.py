@@ -21,6 +21,7 @@ LOAD: dict[str, Any] = {
     ("field", "written", "meant"),
     [
         ("max_model_len", "128k", 128_000),
+        ("input_tokens", "1E+05", 100_000),
         ("max_model_len", "128K", 131_072),
         ("max_model_len", "25.6k", 25_600),
         ("weight_format", "FP8", "fp8"),

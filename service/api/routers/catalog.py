@@ -88,7 +88,9 @@ WRITTEN = _example({"id": "h100-sxm-80gb", "catalog_revision": 2})
 LISTED: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {
-            "application/json": {"example": {"next_page_token": "bGxhbWE", "catalog_revision": 1, "items": []}},
+            "application/json": {
+                "example": {"next_page_token": "bW9kZWxzOmxsYW1h", "catalog_revision": 1, "items": []}
+            },
             "text/csv": {"schema": {"type": "string"}},
         }
     }

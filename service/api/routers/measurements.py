@@ -21,6 +21,7 @@ from service.api.dependencies import (
     stated_once,
 )
 from service.api.media import JsonRoute
+from service.api.pages import Paged, one_page
 from service.api.problems import ProblemError, problem_responses
 from service.catalog.errors import NotInCatalogError
 from service.catalog.measurement_rows import (
@@ -102,15 +103,11 @@ class Measured(BaseModel):
     )
 
 
-class Page(BaseModel):
+class Page(Paged):
     """Which measurements of a list."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    page_size: Annotated[int, Field(ge=1, le=500, description="entries of one page [count]")] = 100
-    page_token: Annotated[str, Field(max_length=128)] | None = Field(
-        default=None, description="`next_page_token` of the page before; without it, the first page"
-    )
     model: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
         default=None, description="of this model, by any of its names"
     )
@@ -225,13 +222,8 @@ def _refuse_to_store(caller: Caller) -> NoReturn:
 async def list_measurements(page: Annotated[Page, Query()], snapshot: SnapshotDep) -> MeasurementList:
     """Return what callers stored: on what questions they rest, and their figures."""
     of_model = None if page.model is None else snapshot.called_models.read(page.model).model_id
-    rest = [
-        entry
-        for entry in snapshot.entries.measurements
-        if (page.page_token is None or entry.id > page.page_token) and of_model in (None, entry.model)
-    ]
-    shown = tuple(rest[: page.page_size])
-    token = shown[-1].id if len(rest) > page.page_size else None
+    meant = [entry for entry in snapshot.entries.measurements if of_model in (None, entry.model)]
+    shown, token = one_page(meant, "measurements", page)
     return MeasurementList(items=shown, next_page_token=token, catalog_revision=snapshot.revision)
 
 
