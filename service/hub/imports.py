@@ -13,7 +13,7 @@ from service.catalog.faults import told
 from service.engine.families import parse_architecture
 from service.engine.formats.quantization import Quantization, parse_quantization
 from service.engine.layers import Architecture
-from service.engine.memory.weights import num_parameters
+from service.engine.memory.parameters import num_parameters
 from service.hub.client import PublishedModel
 from service.hub.errors import UnusableHubAnswerError
 

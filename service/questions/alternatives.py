@@ -21,7 +21,7 @@ from service.engine.fleet.questions import Offer
 from service.engine.fleet.shortlist import computes_in, product_line
 from service.engine.inputs import Gpu, Layout, WeightFormat
 from service.engine.memory.cache_shape import cache_shape
-from service.engine.memory.weights import num_parameters
+from service.engine.memory.parameters import num_parameters
 
 SMALLER: Final = 0.75  # at most this part of the parameters
 ALIKE_IN_SIZE: Final = (0.5, 1.5)

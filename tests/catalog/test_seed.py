@@ -13,7 +13,7 @@ from service.catalog.store import current_version, raise_revision
 from service.catalog.tables import GpuRow, ModelRow, OfferRow
 from service.engine.config_reader import text_reader
 from service.engine.formats.quantization import parse_quantization
-from service.engine.memory.weights import num_parameters
+from service.engine.memory.parameters import num_parameters
 from tests.conftest import seed_database
 
 PROVIDERS = {"aws", "gcp", "azure", "lambda", "runpod", "coreweave"}

@@ -12,7 +12,8 @@ from service.engine import Layout, parse_architecture
 from service.engine.derived import Derived, derived
 from service.engine.formats.quantization import UNQUANTIZED
 from service.engine.layers import Architecture
-from service.engine.memory.weights import num_parameters, rank_weights
+from service.engine.memory.parameters import num_parameters
+from service.engine.memory.weights import rank_weights
 
 SERVICE = Path(__file__).resolve().parents[2] / "service"
 CONFIG: dict[str, Any] = {

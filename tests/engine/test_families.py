@@ -17,8 +17,9 @@ from service.engine.fleet.layouts import check_layout
 from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import EngineSettings, Layout
 from service.engine.memory.cache_shape import CacheAsk, cache_shape
+from service.engine.memory.parameters import num_active_parameters, num_parameters
 from service.engine.memory.shared_pool import plan_kv_cache
-from service.engine.memory.weights import num_active_parameters, num_parameters, rank_weights
+from service.engine.memory.weights import rank_weights
 
 FILES = sorted((Path(__file__).parent / "families").glob("*.json"))
 FAMILIES: dict[str, dict[str, Any]] = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FILES}

@@ -40,9 +40,10 @@ from service.engine.memory.adapters import adapter_bytes
 from service.engine.memory.cache_shape import cache_shape
 from service.engine.memory.drafts import draft_head
 from service.engine.memory.ledger import rules_of_model
+from service.engine.memory.parameters import num_active_parameters, num_parameters
 from service.engine.memory.plan import MemoryPlan, memory_plan
 from service.engine.memory.separate_pools import STATES_PER_REQUEST, has_separate_pools, separate_pools
-from service.engine.memory.weights import num_active_parameters, num_parameters, rank_weights
+from service.engine.memory.weights import rank_weights
 from service.performance.workload import workload_of
 from tests.engine import toys
 from tests.engine.toys import MatrixMemory, OneKeyAttention, TwinExperts

@@ -3,7 +3,7 @@
 import pytest
 
 from service.catalog.snapshot import Snapshot
-from service.engine.memory.weights import num_parameters
+from service.engine.memory.parameters import num_parameters
 from service.questions.alternatives import cache_bytes_per_token, leaner_models, other_gpus, smaller_models
 
 

@@ -26,6 +26,8 @@ MAX_MEMORY_BYTES: Final = 1 << 20
 # What RE2 takes for letters where others count: `{,3}`, and repetitions of more than four digits.
 ODD_REPETITION: Final = re.compile(r"\{(,|\d{5}|\d*,\d{5})")
 STEM: Final = re.compile(r"[^*?\[]*\*")
+# Letters as they stand, and runs of anything: what one of these matches of one layer, it matches of every layer.
+OF_ALL_LAYERS: Final = re.compile(r"re:(?:[A-Za-z_-]|\\\.|\.\*)*\$?|(?!re:)[A-Za-z_.*-]*")
 
 # Names that checkpoints of other families give to the same modules.
 _OTHER_ROOTS: Final = ("language_model.model.layers", "model.language_model.layers", "backbone.layers")
@@ -77,6 +79,7 @@ class Named:
         self._lengths = sorted({len(name) for name in self._exact})
         self._stem_lengths = sorted({len(stem) for stem in self._stems})
         self._expression = _compiled((*expressions, *sorted(wildcards - stems)))
+        self.tells_layers_apart = not all(map(OF_ALL_LAYERS.fullmatch, patterns))  # by their numbers
         self._known: Kept[bool] = Kept(8_192)  # of the deepest model there may be
 
     def names(self, module: str) -> bool:

@@ -102,6 +102,12 @@ class Quantization:
             return True
         return patterns_of(self.ignored).named.names(module)
 
+    @property
+    def tells_layers_apart(self) -> bool:
+        """Return whether layers of equal parts may be stored otherwise: a list or a pattern tells their numbers."""
+        targets = (targets for targets, _ in self.groups)
+        return bool(self.mixed) or any(patterns_of(each).named.tells_layers_apart for each in (self.ignored, *targets))
+
 
 UNQUANTIZED = Quantization(scheme="none")
 

@@ -15,6 +15,7 @@ from service.engine.memory.activation import alike_in_memory
 from service.engine.memory.adapters import adapter_bytes
 from service.engine.memory.drafts import draft_of
 from service.engine.memory.ledger import memory_per_gpu
+from service.engine.memory.parameters import num_active_parameters, num_parameters
 from service.engine.memory.results import KvCache, MemoryPerGpu, ModelWeights
 from service.engine.memory.separate_pools import (
     bytes_to_hold_one,
@@ -24,7 +25,7 @@ from service.engine.memory.separate_pools import (
 )
 from service.engine.memory.share import with_own_share
 from service.engine.memory.shared_pool import Growing, SharedPool, in_flight_tokens, requests_held, shared_pool
-from service.engine.memory.weights import num_active_parameters, num_parameters, rank_weights
+from service.engine.memory.weights import rank_weights
 from service.engine.patience import go_on
 
 # The README's accuracy table, "logged start-ups": nine predicted pools in ten are within this share of the engine's.

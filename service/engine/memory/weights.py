@@ -1,4 +1,4 @@
-"""Weights: what one rank loads, and how many parameters a model has.
+"""Weights: what one rank loads.
 
 loaded = matrices of the fullest stage, as the GPU's kernels hold them + rotary tables + the allocator's rests
 """
@@ -12,13 +12,14 @@ from service.engine.derived import derived
 from service.engine.engines.device import REFERENCE, Device
 from service.engine.engines.expert_kernels import ExpertKernels, expert_kernels
 from service.engine.formats.elements import HALF_BYTES
-from service.engine.formats.matrix import CACHE_SCALES, Matrix
+from service.engine.formats.matrix import Matrix
 from service.engine.formats.quantization import UNQUANTIZED, Quantization
 from service.engine.formats.stored import matrix_bytes
 from service.engine.inputs import Layout
-from service.engine.layers import Architecture, DecoderLayer, DraftHead
+from service.engine.layers import Architecture, DraftHead
 from service.engine.memory.allocator import allocated_bytes
 from service.engine.memory.draft_weights import draft_matrices
+from service.engine.memory.kinds import stored_alike
 from service.engine.memory.matrices import EMBEDDINGS, HEAD, TOWER, Spread, embedding_matrices, joined, layer_matrices
 from service.engine.memory.stages import pipeline_stages
 
@@ -81,15 +82,12 @@ def _rank_weights(
     interleaves_rotary: bool,  # noqa: FBT001 - part of a key
 ) -> RankWeights:
     """Return the same under the kernels of a GPU, which are those of many."""
-    stages = _stages(architecture, quantization, spread, kernels)
+    drafted = _Sum()
     if draft is not None:
         stored = quantization if draft.is_quantized else UNQUANTIZED
-        stages[-1].add(
-            _summed(
-                draft_matrices(draft, spread.attention), stored, architecture.element_bytes, kernels, component="draft"
-            )
-        )
-    fullest = max(stages, key=lambda rank: rank.loaded)
+        matrices = draft_matrices(draft, spread.attention)
+        drafted = _summed(matrices, stored, architecture.element_bytes, kernels, component="draft")
+    fullest = _fullest_stage(architecture, quantization, spread, kernels, drafted)
     tables = sum(table.bytes_kept(interleaves=interleaves_rotary) for table in architecture.rotary_tables)
     return RankWeights(
         param_bytes=fullest.instantiated,
@@ -98,48 +96,61 @@ def _rank_weights(
     )
 
 
-def _stages(
-    architecture: Architecture, quantization: Quantization, spread: Spread, kernels: ExpertKernels
-) -> list["_Sum"]:
-    """Return what one rank of each pipeline stage holds; layers that are alike are added up once."""
-    alike = _alike(architecture, quantization)
-    layout, rest = spread
+def _fullest_stage(
+    architecture: Architecture, quantization: Quantization, spread: Spread, kernels: ExpertKernels, drafted: "_Sum"
+) -> "_Sum":
+    """Return what one rank of the fullest pipeline stage holds; drafts stand on the last one."""
+    first, table, last = _ends(architecture, quantization, spread, kernels)
     unstaged = Spread(*(replace(each, pipeline_parallel_size=1) for each in spread))
-    before, after = embedding_matrices(architecture, layout, rest)
-    first, table, last = (
-        _summed(matrices, quantization, architecture.element_bytes, kernels) for matrices in (before, before[:1], after)
-    )
+    of_kind = {
+        kind: _layer_sum(architecture, kind, quantization, unstaged, kernels)
+        for kind in set(stored_alike(architecture, quantization))
+    }
+    stages = _layers_of_stages(architecture, quantization, spread.attention.pipeline_parallel_size)
     repeats_both = architecture.repeats_ends and not architecture.ties_embeddings
-    of_layer = {index: _layer_sum(architecture, index, quantization, unstaged, kernels) for index in set(alike)}
-    stages = []
-    for start, end in pipeline_stages(len(architecture.layers), layout.pipeline_parallel_size):
-        stage = _Sum()
-        if start == 0:
-            stage.add(first)
+    rank_parts = []
+    for number, kinds in enumerate(stages):
+        parts = [(of_kind[kind], layers) for kind, layers in kinds]
+        if number == 0:
+            parts.insert(0, (first, 1))
         elif architecture.repeats_embeddings and not architecture.ties_embeddings:
-            stage.add(table)
-        for index, layers in Counter(alike[start:end]).items():
-            stage.add(of_layer[index], layers)
-        if end == len(architecture.layers) or (architecture.repeats_ends and (start or repeats_both)):
-            stage.add(last)
-        stages.append(stage)
-    return stages
+            parts.insert(0, (table, 1))
+        if number == len(stages) - 1 or (architecture.repeats_ends and (number or repeats_both)):
+            parts.append((last, 1))
+        rank_parts.append(parts)
+    rank_parts[-1].append((drafted, 1))
+    return _together(max(rank_parts, key=lambda parts: sum(part.loaded * times for part, times in parts)))
 
 
-@derived(16)
-def _alike(architecture: Architecture, quantization: Quantization) -> tuple[int, ...]:
-    """Return for each layer the first one of equal parts whose matrices are stored alike."""
-    firsts: dict[object, int] = {}
-    return tuple(
-        firsts.setdefault((layer.parts, _storing(architecture, layer, quantization)), index)
-        for index, layer in enumerate(architecture.layers)
+@derived(8)
+def _layers_of_stages(
+    architecture: Architecture, quantization: Quantization, stages: int
+) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """Return for each pipeline stage its kinds of layers with their number."""
+    alike = stored_alike(architecture, quantization)
+    cuts = pipeline_stages(len(alike), stages)
+    return tuple(tuple(Counter(alike[start:end]).items()) for start, end in cuts)
+
+
+def _ends(
+    architecture: Architecture, quantization: Quantization, spread: Spread, kernels: ExpertKernels
+) -> tuple["_Sum", "_Sum", "_Sum"]:
+    """Return what stands before the layers, the table of embeddings alone, and what stands behind them."""
+    # Of how many stages there are, only whether there are several counts.
+    cut = (replace(each, pipeline_parallel_size=min(each.pipeline_parallel_size, 2)) for each in spread)
+    return _cut_ends(architecture, quantization, Spread(*cut), kernels)
+
+
+@derived(128)
+def _cut_ends(
+    architecture: Architecture, quantization: Quantization, spread: Spread, kernels: ExpertKernels
+) -> tuple["_Sum", "_Sum", "_Sum"]:
+    before, after = embedding_matrices(architecture, *spread)
+    element_bytes = architecture.element_bytes
+    first, table, last = (
+        _summed(matrices, quantization, element_bytes, kernels) for matrices in (before, before[:1], after)
     )
-
-
-def _storing(architecture: Architecture, layer: DecoderLayer, quantization: Quantization) -> tuple[object, ...]:
-    """Return how each matrix of a layer is stored: the same names below the layer's on any layout."""
-    modules = [matrix.module for matrix in layer_matrices(architecture, layer, Layout())]
-    return tuple((scheme, scheme.keeps(module)) for module in modules for scheme in (quantization.of(module),))
+    return first, table, last
 
 
 @derived(512)
@@ -157,19 +168,24 @@ class _Sum:
 
     instantiated: int = 0
     rests: int = 0  # of the allocator's blocks
+    loaded: int = 0  # as the kernels hold them
     by_component: dict[str, int] = field(default_factory=dict)
 
-    @property
-    def loaded(self) -> int:
-        """Return the bytes of all matrices as the kernels hold them."""
-        return sum(self.by_component.values())
+    def add(self, name: str, loaded: int) -> None:
+        """Add what is loaded of one component."""
+        self.loaded += loaded
+        self.by_component[name] = self.by_component.get(name, 0) + loaded
 
-    def add(self, other: "_Sum", times: int = 1) -> None:
-        """Add another sum so many times."""
-        self.instantiated += times * other.instantiated
-        self.rests += times * other.rests
-        for name, loaded in other.by_component.items():
-            self.by_component[name] = self.by_component.get(name, 0) + times * loaded
+
+def _together(parts: Iterable[tuple[_Sum, int]]) -> _Sum:
+    """Return sums added up, each so many times."""
+    total = _Sum()
+    for part, times in parts:
+        total.instantiated += times * part.instantiated
+        total.rests += times * part.rests
+        for name, loaded in part.by_component.items():
+            total.add(name, times * loaded)
+    return total
 
 
 def _summed(
@@ -186,8 +202,7 @@ def _summed(
     for matrix in matrices:
         as_stored = matrix_bytes(matrix, stored, element_bytes, storage)
         loaded = as_stored + _repacked(matrix, stored, element_bytes, kernels)
-        name = component or _component(matrix)
-        total.by_component[name] = total.by_component.get(name, 0) + loaded
+        total.add(component or _component(matrix), loaded)
         is_same = made_of is stored
         total.instantiated += as_stored if is_same else matrix_bytes(matrix, made_of, element_bytes, storage)
         if matrix.module != TOWER:  # many small tensors that stand here as one
@@ -239,57 +254,3 @@ def _component(matrix: Matrix) -> str:
     if ".mlp." in matrix.module:
         return "feed_forward"
     return "attention" if ".layers." in matrix.module else "other"
-
-
-@derived(1)
-def num_parameters(architecture: Architecture) -> int:
-    """Return the parameters of the whole model: every matrix, norm, bias and embedding.
-
-    Llama 3.1 8B, as its repository counts its safetensors:
-
-    >>> from service.engine.families import parse_architecture
-    >>> config = {"architectures": ["LlamaForCausalLM"], "hidden_size": 4_096, "intermediate_size": 14_336,
-    ...           "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128_256,
-    ...           "max_position_embeddings": 131_072}
-    >>> num_parameters(parse_architecture(config))
-    8030261248
-    """
-    first, last = embedding_matrices(architecture, Layout())
-    layers = (matrix for layer in architecture.layers for matrix in layer_matrices(architecture, layer, Layout()))
-    return sum(_elements(matrix, architecture) for matrix in (*first, *layers, *last))
-
-
-@derived(1)
-def num_active_parameters(architecture: Architecture) -> int:
-    """Return the parameters that one token passes through: of the experts only those it is routed to.
-
-    active = total - sum over layers (1 - top_k / experts) x routed expert parameters
-
-    Mixtral 8x7B uses 12.9B of its 46.7B parameters (Mistral AI, "Mixtral of experts"):
-
-    >>> from service.engine.families import parse_architecture
-    >>> config = {"architectures": ["MixtralForCausalLM"], "hidden_size": 4_096, "intermediate_size": 14_336,
-    ...           "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32_000,
-    ...           "max_position_embeddings": 32_768, "num_local_experts": 8, "num_experts_per_tok": 2}
-    >>> mixtral = parse_architecture(config)
-    >>> f"{num_active_parameters(mixtral) / 1e9:.1f}B of {num_parameters(mixtral) / 1e9:.1f}B"
-    '12.9B of 46.7B'
-    """
-    first, last = embedding_matrices(architecture, Layout())
-    active = sum(_elements(matrix, architecture) for matrix in [*first, *last])
-    for layer in architecture.layers:
-        routing = layer.mlp.routing
-        for matrix in layer_matrices(architecture, layer, Layout()):
-            elements = _elements(matrix, architecture)
-            if routing is not None and matrix.is_routed:
-                elements = elements * routing.num_experts_per_tok // routing.num_experts
-            active += elements
-    return active
-
-
-def _elements(matrix: Matrix, architecture: Architecture) -> int:
-    """Return the parameters of one matrix: without scales of the cache, and without the vocabulary's padding."""
-    if matrix.module.endswith(CACHE_SCALES):
-        return 0
-    padding = matrix.rows - architecture.vocab_size if matrix.module in (EMBEDDINGS, HEAD) else 0
-    return matrix.elements - padding * architecture.hidden_size

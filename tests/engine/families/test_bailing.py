@@ -8,7 +8,7 @@ from service.engine.errors import UnsupportedModelError
 from service.engine.families import parse_architecture
 from service.engine.inputs import Layout
 from service.engine.layers import LatentAttention
-from service.engine.memory.weights import num_parameters
+from service.engine.memory.parameters import num_parameters
 
 NAME = "BailingMoeV3ForCausalLM"
 # huggingface.co/inclusionAI/Ling-3.0-tiny and Ling-3.0-flash, config.json

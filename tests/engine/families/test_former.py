@@ -11,7 +11,7 @@ from service.engine.families import REGISTRY, parse_architecture
 from service.engine.inputs import Layout
 from service.engine.layers.cache import Sharding
 from service.engine.memory.cache_shape import cache_shape
-from service.engine.memory.weights import num_parameters
+from service.engine.memory.parameters import num_parameters
 
 
 def decoder(

@@ -6,7 +6,7 @@ import pytest
 
 from service.engine.errors import UnsupportedModelError
 from service.engine.families import parse_architecture
-from service.engine.memory.weights import num_parameters
+from service.engine.memory.parameters import num_parameters
 
 # huggingface.co/ibm-granite/granite-vision-4.1-4b, config.json: Granite 4.1 3B behind SigLIP 2 So400m for 384 pixels
 VISION: dict[str, Any] = {

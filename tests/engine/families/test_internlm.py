@@ -3,7 +3,7 @@
 import pytest
 
 from service.engine.families import parse_architecture
-from service.engine.memory.weights import num_parameters
+from service.engine.memory.parameters import num_parameters
 
 # huggingface.co/internlm/internlm2-7b and internlm2-20b, config.json; safetensors print 7.74B and 19.86B.
 PUBLISHED = [(32, 4_096, 32, 14_336, 7.74e9), (48, 6_144, 48, 16_384, 19.86e9)]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from service.engine.families import parse_architecture
-from service.engine.memory.weights import num_parameters
+from service.engine.memory.parameters import num_parameters
 
 # huggingface.co/PerceptronAI/Isaac-0.1, config.json: Qwen3 1.7B behind SigLIP 2 So400m
 ISAAC: dict[str, Any] = {

@@ -6,7 +6,7 @@ import pytest
 
 from service.engine.errors import UnsupportedModelError
 from service.engine.families import parse_architecture
-from service.engine.memory.weights import num_parameters
+from service.engine.memory.parameters import num_parameters
 
 VISION: dict[str, Any] = {
     "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16,

@@ -19,7 +19,7 @@ from service.engine.families.parts.wrappers import always
 from service.engine.families.registry import ClaimedTwiceError, IncompleteFamilyError, collected, published
 from service.engine.inputs import Layout
 from service.engine.memory.cache_shape import cache_shape
-from service.engine.memory.weights import num_parameters
+from service.engine.memory.parameters import num_parameters
 
 ROOT = Path(__file__).resolve().parents[3]
 ENGINE = ROOT / "service" / "engine"
@@ -51,7 +51,7 @@ TOY_QUESTION = f"""
 from service.engine.families import parse_architecture
 from service.engine.inputs import Layout
 from service.engine.memory.cache_shape import cache_shape
-from service.engine.memory.weights import num_parameters
+from service.engine.memory.parameters import num_parameters
 
 wrapped = {{"architectures": ["LlavaForConditionalGeneration"], "text_config": {{"model_type": "toy"}}}}
 for config in ({TOY_CONFIG!r}, {TOY_CONFIG!r} | wrapped):

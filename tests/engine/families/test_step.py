@@ -5,7 +5,7 @@ from typing import Any
 from service.engine.families import parse_architecture
 from service.engine.inputs import Layout
 from service.engine.memory.cache_shape import cache_shape
-from service.engine.memory.weights import num_parameters
+from service.engine.memory.parameters import num_parameters
 
 # huggingface.co/stepfun-ai/Step-Audio-TTS-3B, config.json; safetensors
 STEP: dict[str, Any] = {

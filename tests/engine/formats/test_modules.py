@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from service.engine.errors import UnsupportedModelError
-from service.engine.formats.modules import MAX_EXPRESSIONS, MAX_LENGTH, MAX_NAMES
+from service.engine.formats.modules import MAX_EXPRESSIONS, MAX_LENGTH, MAX_NAMES, Named
 from service.engine.formats.quantization import parse_quantization
 
 GATE = "model.layers.3.mlp.gate"
@@ -115,3 +115,24 @@ def test_a_block_without_rows_or_columns_is_refused(scheme: str, block: list[int
 
 def test_a_published_block_is_read() -> None:
     assert parse_quantization({"quant_method": "fp8", "weight_block_size": [128, 128]}).block == 128
+
+
+@pytest.mark.parametrize(
+    ("pattern", "tells"),
+    {
+        "lm_head": False,
+        "*.mlp.gate": False,
+        "re:.*self_attn.*": False,
+        "re:.*\\.gate$": False,
+        "re:model.layers..*gate": True,  # a point that is any letter may be a figure
+        "model.layers.3.*": True,
+        "*.layers.?.mlp": True,
+        "re:.*layers\\.[0-3]\\..*": True,
+    }.items(),
+)
+def test_a_pattern_that_may_tell_layers_apart_says_so(pattern: str, *, tells: bool) -> None:
+    named = Named((pattern,))
+
+    assert named.tells_layers_apart is tells
+    if not tells:
+        assert len({named.names(f"model.layers.{layer}.mlp.gate") for layer in range(120)}) == 1
