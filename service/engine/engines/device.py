@@ -29,6 +29,16 @@ class Device:
     is_vllm: bool = True
     is_vllm_on_cuda: bool = True
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
+    hashed: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Hash it once: it is part of most keys of what is kept, and a version's plan has dozens of fields."""
+        stated = (self.capability, self.plan, self.name, self.is_vllm, self.is_vllm_on_cuda)
+        object.__setattr__(self, "hashed", hash(stated))
+
+    def __hash__(self) -> int:
+        """Return the hash of everything stated."""
+        return self.hashed
 
     @property
     def generation(self) -> int:

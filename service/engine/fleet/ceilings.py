@@ -88,10 +88,10 @@ class Ceilings:
             at_most: the most replicas of interest, spares included. [replicas]
         """
         question, replicas = self.question, at_most - self.question.headroom.spare_replicas
-        if question.is_of_memory:
-            return self._in_question
         if replicas < 1 or not self.rooms.may_hold(question.load, layout, is_own=False):
             return ()
+        if question.is_of_memory:
+            return self._in_question
         serving = self.serving(layout, is_own=False)
         if serving is None:
             return self._in_question

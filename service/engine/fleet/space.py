@@ -10,7 +10,7 @@
 Copies of a dense model are replicas, which are counted outside. What is stated is kept, and is not searched.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -86,9 +86,7 @@ def space_of(architecture: Architecture, quantization: Quantization, target: Tar
     spread = (
         []
         if stated.decode_context_parallel_size is not None or not engine_named(target.engine).spreads_caches
-        else [
-            most for layout in legal if (most := _most_spread(architecture, quantization, layout, target)) is not None
-        ]
+        else [*_spread(architecture, quantization, legal, target)]
     )
     return Space(usual=_sorted(usual), unusual=_sorted([*unusual, *spread]))
 
@@ -224,13 +222,22 @@ def _expert_choices(architecture: Architecture, ranks: int, stated: StatedLayout
     return (False, True) if architecture.has_experts and ranks > 1 else (False,)
 
 
-def _most_spread(
-    architecture: Architecture, quantization: Quantization, layout: Layout, target: Target
-) -> Layout | None:
-    """Return the layout with a cache's tokens over as many ranks as the engine allows; None where it allows none."""
+def _spread(
+    architecture: Architecture, quantization: Quantization, legal: Iterable[Layout], target: Target
+) -> Iterator[Layout]:
+    """Yield layouts with a cache's tokens over as many ranks as the engine allows: their tensor size alone decides."""
+    most: dict[int, int] = {}
+    for layout in legal:
+        tensor = layout.tensor_parallel_size
+        if tensor not in most:
+            most[tensor] = _most_ranks(architecture, quantization, layout, target)
+        if most[tensor] > 1:
+            yield replace(layout, decode_context_parallel_size=most[tensor])
+
+
+def _most_ranks(architecture: Architecture, quantization: Quantization, layout: Layout, target: Target) -> int:
+    """Return over how many ranks the engine spreads a cache's tokens at most."""
     tensor = layout.tensor_parallel_size
-    for ranks in range(tensor, 1, -1):
-        spread = replace(layout, decode_context_parallel_size=ranks)
-        if tensor % ranks == 0 and is_legal(architecture, quantization, spread, target.device):
-            return spread
-    return None
+    divisors = (ranks for ranks in range(tensor, 1, -1) if tensor % ranks == 0)
+    spread = ((ranks, replace(layout, decode_context_parallel_size=ranks)) for ranks in divisors)
+    return next((ranks for ranks, each in spread if is_legal(architecture, quantization, each, target.device)), 1)

@@ -199,6 +199,8 @@ def _expanded_latent_elements(architecture: Architecture, tensor_parallel_size: 
 @derived(64)
 def alike_in_memory(architecture: Architecture, settings: EngineSettings) -> EngineSettings:
     """Return settings with the same ledger: the context served counts where latents are expanded, or keys selected."""
+    if settings.max_model_len == 1:
+        return settings
     is_served_held = _expanded_latent_elements(architecture, 1) or _smallest_compress_ratio(architecture) is not None
     return settings if is_served_held else replace(settings, max_model_len=1)
 

@@ -101,12 +101,13 @@ def _ledger(
     rules: EngineRules,
     measured: MeasuredMemory | None,
 ) -> MemoryPerGpu:
+    activation, graphs, non_torch = _beside_weights(architecture, layout, _alike_beside(settings), rules, gpu)
     spent = Spent(
         total_bytes=gpu.memory_bytes,
         weight_bytes=rank_weight_bytes,
-        activation_bytes=activation_bytes(architecture, layout, settings, rules, device_of(gpu, rules)),
-        graph_bytes=cuda_graph_bytes(architecture, layout, settings, rules, gpu),
-        non_torch_bytes=non_torch_bytes(gpu, layout, rules),
+        activation_bytes=activation,
+        graph_bytes=graphs,
+        non_torch_bytes=non_torch,
     )
     if measured is not None:
         spent = _as_measured(spent, measured)
@@ -126,6 +127,25 @@ def _ledger(
         non_torch_bytes=spent.non_torch_bytes,
         kv_cache_bytes=kept,
         shortfall_bytes=shortfall,
+    )
+
+
+def _alike_beside(settings: EngineSettings) -> EngineSettings:
+    """Return settings with the same memory beside weights and cache: what the cache holds does not count."""
+    if settings.kv_cache_dtype == "auto" and not settings.is_checkpoints_cache_dtype:
+        return settings
+    return replace(settings, kv_cache_dtype="auto", is_checkpoints_cache_dtype=False)
+
+
+@derived(256)
+def _beside_weights(
+    architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules, gpu: Gpu
+) -> tuple[int, int, int]:
+    """Return what the forward pass, graphs and the driver take: the same for weights of any format. [bytes]."""
+    return (
+        activation_bytes(architecture, layout, settings, rules, device_of(gpu, rules)),
+        cuda_graph_bytes(architecture, layout, settings, rules, gpu),
+        non_torch_bytes(gpu, layout, rules),
     )
 
 

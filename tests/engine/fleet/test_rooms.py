@@ -58,3 +58,19 @@ def test_replicas_at_best_are_those_that_full_rooms_come_to(asked: Asked) -> Non
 
     assert rooms.replicas_at_best(full, Layout(), is_own=True) == 4
     assert rooms.replicas_at_best(endless, Layout(), is_own=True) == inf
+
+
+@pytest.mark.parametrize("model", ["llama-3.1-405b", "deepseek-v3", "gpt-oss-120b", "qwen3-next-80b", "kimi-k2"])
+@pytest.mark.parametrize("gpu", ["rtx-4090", "l40s"])
+def test_a_layout_that_is_too_heavy_for_its_gpus_has_no_room_when_it_is_looked_for(
+    asked: Asked, model: str, gpu: str
+) -> None:
+    question = asked(model, gpu, load=users(1, input_tokens=1), timers=None)
+    resolved = resolve_size(question)
+    rooms, layouts = rooms_of(resolved), layouts_of(question, resolved).layouts
+    heavy = [each for each in layouts if not rooms.may_hold(question.load, each, is_own=False)]
+    assert heavy
+    for layout in heavy:
+        room = rooms.of(layout, is_own=False)
+        assert room is not None
+        assert room.users(1) == 0
