@@ -8,8 +8,9 @@ from service.engine.derived import derived
 from service.engine.facts import ModelFacts
 from service.engine.time.steps import Deployed
 from service.performance.kernel_tables import KernelTables, NotMeasuredError, in_process
+from service.performance.measured_experts import were_measured
 from service.performance.quantization_modes import quantization_modes
-from service.performance.restated import restated
+from service.performance.restated import restated, shapes_of
 from service.performance.stored import Kernels
 from service.performance.tables import StepTables
 
@@ -70,9 +71,10 @@ def _plain_config(model: ModelFacts) -> str:
 
 @derived(1)
 def _restated_config(model: ModelFacts) -> str:
-    """Return a config of a class with the same matrices; nothing where there is none."""
-    config = restated(model.architecture)
-    return "" if config is None else json.dumps(config, sort_keys=True)
+    """Return a config of a class with the same matrices; nothing without one, or where its experts have no kernels."""
+    config, shapes = restated(model.architecture), shapes_of(model.architecture)
+    has_kernels = shapes is not None and were_measured(shapes)
+    return json.dumps(config, sort_keys=True) if config is not None and has_kernels else ""
 
 
 def _without_storage(config: Mapping[str, object]) -> dict[str, object]:

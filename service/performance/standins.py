@@ -9,21 +9,18 @@ Source:
     As `siblings`: G. X. Yu et al., Habitat (USENIX ATC 2021), section 3.3, there from GPU to GPU.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from importlib.resources import files
 from itertools import islice
 from json import dumps
 from math import log
-from typing import Any, Final
-
-import yaml
+from typing import Final
 
 from service.engine.derived import derived
 from service.engine.facts import ModelFacts
 from service.engine.families import parse_architecture
-from service.engine.layers import AttentionShape, DeltaShape, NetworkShape
+from service.engine.layers import AttentionShape, DeltaShape
+from service.performance.measured_experts import nearest
 from service.performance.restated import Config, Shapes, config_of, shapes_of
 
 STAND_IN: Final = "{refusal}; times with {told}, as the roofline of one is to that of the other"
@@ -65,7 +62,7 @@ def _changed(shapes: Shapes) -> Iterator[tuple[Shapes, str]]:
     if not shapes.has_experts:
         yield from attentions
         return
-    experts = _nearest(shapes)
+    experts = nearest(shapes)
     for changed, told in ((shapes, ""), *attentions):
         for each in experts[: NEAREST if not told else 1]:
             named = f"{each.num_experts} experts of {each.expert_columns} columns in {each.hidden_size}"
@@ -97,45 +94,3 @@ def _attending(shapes: Shapes, full: AttentionShape) -> Shapes:
     """Return the same sizes with all layers attending to everything, by such heads."""
     mixers = [mixer if isinstance(mixer, DeltaShape) else full for mixer in shapes.mixers]
     return replace(shapes, mixers=mixers, full=full, windowed=None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Experts:
-    """Experts whose kernels were measured, and the width of the model around them."""
-
-    hidden_size: int
-    expert_columns: int
-    num_experts: int
-    num_experts_per_tok: int
-
-    def within(self, shapes: Shapes) -> Shapes:
-        """Return a model's sizes with these experts in place of its own."""
-        own = shapes.experts
-        changed = replace(
-            own,
-            num_experts=self.num_experts,
-            num_experts_per_tok=self.num_experts_per_tok,
-            expert_columns=self.expert_columns,
-        )
-        networks = [changed if network == own else network for network in shapes.networks]
-        return replace(shapes, hidden_size=self.hidden_size, networks=networks, experts=changed)
-
-    def distance(self, hidden_size: int, experts: NetworkShape) -> float:
-        """Return how far apart they are: by what a token multiplies, and by what all of them hold."""
-        one = self.hidden_size * self.expert_columns
-        other = hidden_size * experts.expert_columns
-        active = one * self.num_experts_per_tok / (other * experts.num_experts_per_tok)
-        return abs(log(active)) + abs(log(one * self.num_experts / (other * experts.num_experts)))
-
-
-def _nearest(shapes: Shapes) -> Sequence[_Experts]:
-    """Return measured experts, the nearest first, the model's own left out: those were asked for before."""
-    others = [each for each in _measured() if each.distance(shapes.hidden_size, shapes.experts) > 0]
-    return sorted(others, key=lambda each: each.distance(shapes.hidden_size, shapes.experts))
-
-
-@lru_cache(maxsize=1)
-def _measured() -> tuple[_Experts, ...]:
-    text = files("service.performance").joinpath("data/measured_experts.yaml").read_text(encoding="utf-8")
-    rows: list[dict[str, Any]] = yaml.load(text, Loader=yaml.CSafeLoader)["experts"]
-    return tuple(_Experts(**row) for row in rows)
