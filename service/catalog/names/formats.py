@@ -46,7 +46,8 @@ FOREIGN: Final[Mapping[str, str]] = {
     "mlc": "MLC's own format, which MLC LLM reads",
 }
 LLAMA_CPP: Final = re.compile(
-    r"(?:^|[^a-z0-9])(?:ud[-_])?i?q[2-8](?:_(?:[01]|k|k_[slm]|k_xl|xs|xxs|nl|s|m))(?=$|[^a-z0-9])"
+    r"(?:^|[^a-z0-9])(?:ud[-_])?i?q[2-8](?:[_-](?:[01]|k|k[_-][slm]|k[_-]xl|xs|xxs|nl|s|m))(?=$|[^a-z0-9])|"
+    r"-apex-(?:mtp-)?(?:i-)?(?:quality|balanced|compact|mini|nano)$"  # its mixes of types, as LocalAI lists them
 )
 # A conversion's own edition, behind its format: `-NVFP4-v2`, `-MXFP4-Preview`, `-AWQ-FP16Mix`.
 OWN_EDITION: Final = re.compile(r"v[1-9]|preview|(?:bf|fp|int)[0-9]{1,2}mix")

@@ -11,6 +11,7 @@ from service.catalog.entries import GpuEntry
 from service.catalog.errors import NotInCatalogError
 from service.catalog.names.counts import counts, uncounted
 from service.catalog.names.instances import Instance, instance_key
+from service.catalog.names.labels import bare_name
 from service.catalog.names.likeness import MAKER_OF, MOST_COMPARED, likeness, misspelt
 from service.catalog.names.schemes import spelled
 from service.catalog.names.unserved import unserved
@@ -27,7 +28,7 @@ SAME_MEMORY: Final = 0.02  # how far a name's gigabytes may be from the driver's
 # What every maker's cards share.
 MAKERS = (
     "nvidia amd intel geforce tesla instinct radeon graphics generation gpu gpus card series edition accelerator "
-    "tensor core blackwell hopper ampere lovelace corporation inc r tm"
+    "ai tensor core blackwell hopper ampere lovelace corporation inc r tm"
 )
 NOISE: Final = frozenset(MAKERS.split())
 # What is said of a card whose name is complete without it.
@@ -35,18 +36,7 @@ MODULES = "sxm sxm2 sxm3 sxm4 sxm5 sxm6 nvlink nvl8 oam ac vf hgx hbm3 hbm3e gdd
 FURTHER: Final = frozenset(MODULES.split())
 SAME_WORDS: Final[Mapping[str, str]] = {"wk": "workstation", "ws": "workstation", "se": "server", "maxq": "max-q"}
 
-TIMES: Final = "\u00d7"
-LABEL: Final = re.compile(r"^(?:(?:nvidia|amd)\.com/[a-z.-]+|gres/gpu|gpu)\s*[=:]\s*(?=[a-z])")
-DRIVER: Final = re.compile(
-    "^(?:a|an|the|my) (?=.)|^(?:nvidia|amd(?: instinct)?) (?=[0-9]+ ?x ?[a-z])|^gpu \\d+:\\s*|"
-    "\\s*\\((?:uuid:[^)]*|gfx[0-9a-f]+)\\)|\\s+[0-9]+xcpus?$|\\((?:r|tm|c)\\)|[\u00ae\u2122\u00a9]"
-)
-MEMORY: Final = re.compile(r"(?<![a-z0-9.])([0-9]{1,6}) ?(gib|gb|g|mib|mb)(?![a-z0-9])")
-# As `lspci` writes it: class, maker, chip, and the card in the last brackets; with `-nn` its numbers behind them.
-BUS: Final = re.compile(
-    r".*(?:controller|accelerators?|co-processor)\b.*\[(?![0-9a-f]{4}:)([^\[\]]+)\]"
-    r"(?: \[[0-9a-f]{4}:[0-9a-f]{4}\])?(?: \(rev [0-9a-f]+\))?"
-)
+MEMORY: Final = re.compile(r"(?<![a-z0-9.])([0-9]{1,6}) ?(gib|gi|gb|g|mib|mb)(?![a-z0-9])")
 SLICE: Final = re.compile(
     r"-[0-9]{1,2}[acq]$|[ _-]shared$|[ _-]*(?:\bmig[ _-]*)?(?:(?<=[ _-])|\b)[1-7]g\.[0-9]{1,3}gb(?:\+me)?\b.*"
 )
@@ -100,7 +90,8 @@ class GpuNames:
                 self._wholes(whole),
                 why=f"{name[:100]!r} is a MIG slice, a virtual GPU or a share of one: {PART}",
             )
-        reading = self._of_instance(name) or self._of_scheme(name) or self._counted(_cleaned(key))
+        bare = bare_name(key)
+        reading = self._of_instance(name) or self._of_scheme(name) or self._counted(bare) or self._of_instance(bare)
         if reading is None:
             raise self._refusal(name, key)
         return reading
@@ -115,7 +106,7 @@ class GpuNames:
 
     def _of_other_memory(self, name: str, key: str) -> str | None:
         """Return that a GPU is known, and none of it with the memory that its name states."""
-        said = _said(uncounted(_cleaned(key)))
+        said = _said(uncounted(bare_name(key)))
         bare = replace(said, memory=None, words=said.words - FURTHER)
         if (
             said.memory is None
@@ -141,7 +132,7 @@ class GpuNames:
     def _wholes(self, key: str) -> tuple[str, ...]:
         """Return the GPU that a slice is part of, or its neighbours."""
         try:
-            reading = self._counted(_cleaned(key))
+            reading = self._counted(bare_name(key))
         except NotInCatalogError as several:
             return several.suggestions
         return self.neighbours(key) if reading is None else (reading.gpu_id,)
@@ -220,7 +211,7 @@ class GpuNames:
         types = () if typed else self._types(key)
         if types:
             return types
-        said = _said(uncounted(_cleaned(key)))
+        said = _said(uncounted(bare_name(key)))
         asked = said.words
         makers = {MAKER_OF[word] for word in WORD.findall(key) if word in MAKER_OF}
         scores = {
@@ -246,13 +237,6 @@ class GpuNames:
     def _for_memory(self, gpu_id: str, name: Said, said: Said) -> float:
         """Return what is given for the memory that was said, where some was."""
         return FOR_MEMORY if said.memory is not None and self._has_memory(gpu_id, name, said) else 0.0
-
-
-def _cleaned(key: str) -> str:
-    """Return a name without what drivers and schedulers put around it."""
-    on_bus = BUS.fullmatch(key)
-    named = on_bus[1] if on_bus else key
-    return LABEL.sub("", DRIVER.sub("", named.replace(TIMES, "x"))).strip()
 
 
 def _said(text: str) -> Said:
@@ -284,7 +268,7 @@ def gpu_names(
         return before if instances == before.instances else replace(before, instances=instances)
     spoken: dict[str, dict[Said, None]] = {gpu_id: {} for gpu_id in entries}
     for name, gpu_id in exact.items():
-        said = _said(_cleaned(name))
+        said = _said(bare_name(name))
         if said.words:
             spoken[gpu_id][said] = None
     return GpuNames(

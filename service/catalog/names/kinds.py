@@ -95,7 +95,7 @@ KINDS: Final = (
     _kind(
         r"baichuan(?! m 2| m 3) ?[0-9]?.*|aquila[a-z]* ?[0-9]?.*|xverse|qwen (?:vl(?: chat)?|audio(?: chat)?)|"
         r"internlm (?:chat )?(?:7b|20b)|grok 1|persimmon|fuyu|mpt|"
-        r"chameleon|arctic|minimax (?:text 01|m 1|vl 01).*|bamba|jais (?!2)[a-z].*|plamo 2",
+        r"chameleon|arctic|minimax (?:text 01|m 1|vl 01).*|bamba|jais (?!2(?: |$))[a-z0-9].*|plamo 2",
         "a model that newer versions of vLLM no longer serve (up to 0.22 to 0.28, by its registry)",
     ),
 )

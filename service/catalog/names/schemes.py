@@ -5,7 +5,9 @@ A type of such a scheme is understood although no offer of it is listed. Sources
 SXM), Hyperstack (docs.hyperstack.cloud/docs/virtual-machines/flavors), IBM (cloud.ibm.com/docs/vpc?topic=vpc-profiles),
 Verda (docs.verda.com, instance types), DigitalOcean (docs.digitalocean.com/products/droplets), CoreWeave
 (docs.coreweave.com/docs/products/instances), OVHcloud (ovhcloud.com/en/public-cloud/gpu; PCIe cards, and the figure is
-the RAM), Nebius (docs.nebius.com/compute/virtual-machines/types), Akamai (techdocs.akamai.com/cloud-computing).
+the RAM), Nebius (docs.nebius.com/compute/virtual-machines/types), Akamai
+(techdocs.akamai.com/cloud-computing), Hathora (hathora.dev/docs, node shapes), CoreWeave (`b200-8x`), Oracle
+(docs.oracle.com, compute shapes).
 """
 
 import re
@@ -57,6 +59,14 @@ SCHEMES: Final = (
     *(
         Scheme(pattern=re.compile(rf"(?P<gpu>{gpu})-(?P<n>)(?:{'|'.join(sizes)})"), parts=PCIE)
         for gpu, sizes in {"h100": ("380",), "a100": ("180",), "l40s": ("90",), "l4": ("90",)}.items()
+    ),
+    Scheme(pattern=re.compile(r"gpu-(?P<gpu>[a-z]+[0-9]+s?)-(?P<n>[0-9]{1,2})-[0-9]{1,3}-[0-9]{1,4}")),
+    Scheme(
+        pattern=re.compile(r"(?P<gpu>[a-z]+[0-9]+[a-z]?)-(?P<n>[0-9]{1,2})x"), parts={"rtxp6000": "rtx-pro-6000-server"}
+    ),
+    Scheme(
+        pattern=re.compile(r"(?:bm|vm)\.gpu\.(?P<gpu>[a-z]+[0-9]+[a-z]?)-v[0-9]\.(?P<n>[0-9]{1,2})"),
+        parts={"a100": "a100-sxm-80gb"},
     ),
     Scheme(pattern=re.compile(r"gpu-(?P<gpu>(?:[bh][0-9]+|l40s|rtx6000)(?:-sxm|-pcie)?)-[a-d]")),
     Scheme(pattern=re.compile(r"g2-gpu-(?P<gpu>rtx4000a)(?P<n>[1-8])-[a-z]+"), parts={"rtx4000a": "rtx-4000-ada"}),

@@ -60,6 +60,11 @@ OTHER_SHAPE: Final = re.compile(
 )
 
 
+# What fine-tuners call their own, whatever it is made of: beside a base told in full it says no other shape.
+SERIES: Final = frozenset({"hermes", "dolphin", "openhermes", "zephyr", "starling", "skywork", "wizardlm", "openchat"})
+# `L3.3-Euryale-70B`: how those who merge and tune Llama 3 write it, beside one of its sizes.
+SHORTENED: Final = re.compile(r"l(3(?:\.[123])?)")
+SHORTENED_SIZES: Final = frozenset({"1b", "3b", "8b", "70b"})
 SHORT: Final = 2
 LEAST_TYPED: Final = 4  # letters of a word from which one that differs by a letter is the same, misspelt
 
@@ -96,7 +101,7 @@ class Bases:
 
     def _told_in_full(self, words: Sequence[str]) -> Tune | None:
         """Return the one base that a name tells in full, the longest that it tells."""
-        asked = tuple(word for word in words if word not in UNSAID)
+        asked = tuple(word for word in spelled_out(words) if word not in UNSAID)
         told = [
             tune
             for place, word in enumerate(asked)
@@ -126,7 +131,8 @@ class Bases:
 
     def _is_another(self, word: str, base: tuple[str, ...]) -> bool:
         is_size = SIZE.fullmatch(word) or ACTIVE.fullmatch(word)
-        return bool(is_size or OTHER_SHAPE.fullmatch(word)) or (word in self.families and word not in base)
+        is_other_family = word in self.families and word not in SERIES and word not in base
+        return bool(is_size or OTHER_SHAPE.fullmatch(word)) or is_other_family
 
     def _has_version(self, base: tuple[str, ...]) -> bool:
         """Return whether a base says its version, or is of a family without versions."""
@@ -135,6 +141,19 @@ class Bases:
             len(other) > len(core) and other[: len(core)] == core and VERSION.fullmatch(other[len(core)])
             for other in self.by_first[base[0]]
         )
+
+
+def spelled_out(words: Sequence[str]) -> tuple[str, ...]:
+    """Return words with a shortened Llama 3 in full, where one of its sizes stands beside it.
+
+    >>> spelled_out(("l3.3", "euryale", "70b")), spelled_out(("minilm", "l3", "v2"))
+    (('llama', '3.3', 'euryale', '70b'), ('minilm', 'l3', 'v2'))
+    """
+    if not SHORTENED_SIZES.intersection(words):
+        return tuple(words)
+    short = (SHORTENED.fullmatch(word) for word in words)
+    parts = (("llama", said[1]) if said else (word,) for said, word in zip(short, words, strict=True))
+    return tuple(part for each in parts for part in each)
 
 
 def _is_nearly(word: str, telling: Iterable[str]) -> bool:

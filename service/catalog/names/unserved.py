@@ -31,6 +31,7 @@ AN_ARCHITECTURE: Final = "it is an architecture; several GPUs have it"
 A_SERIES: Final = "several GPUs bear the name, with other memories"
 A_BOARD: Final = "it is what a driver calls a board of several memories"
 NO_CARD: Final = "it is what drivers and schedulers call any card"
+A_POOL: Final = "it is a pool of several kinds of GPU"
 A_PART: Final = "the type holds a part of a GPU, and what a slice leaves is not known; size the whole"
 
 
@@ -98,7 +99,18 @@ UNSERVED: Final = (
     Unserved(pattern=_named(r"mi(?:50|60|100)"), why=NOT_IN_ROCM, nearest=("mi210",)),
     Unserved(pattern=_named(r"v[56]20|g4ad\.[0-9]*xlarge"), why=NOT_IN_ROCM, nearest=("radeon-pro-w7900",)),
     Unserved(pattern=_named(r"standard_nv(?:6|12|18)ad[m]?s_a10_v5"), why=A_PART, nearest=("a10",)),
-    Unserved(pattern=_named(r"g6f\.[0-9]*x?large"), why=A_PART, nearest=("l4",)),
+    Unserved(pattern=_named(r"gr?6f\.[0-9]*x?large"), why=A_PART, nearest=("l4",)),
+    Unserved(pattern=_named(r"g7\.[0-9]*xlarge|rtx[ -]pro[ -]4500.*server.*"), why=NO_ENTRY, nearest=("rtx-pro-4500",)),
+    Unserved(
+        pattern=_named(r"dgx[ -]station.*|gb300.*(?:desktop|station).*"),
+        why=NO_ENTRY,
+        nearest=("gb300-nvl72", "b300-sxm-288gb"),
+    ),
+    Unserved(pattern=_named(r"h20z"), why=NO_ENTRY, nearest=("h20-sxm-141gb", "h200-sxm-141gb")),
+    Unserved(pattern=_named(r"(?:rtx )?5090[ -]?d[ -]?v2"), why=NO_ENTRY, nearest=("rtx-5090-d", "rtx-5090")),
+    Unserved(pattern=_named(r"hl-?225d|gaudi ?-?2d"), why=NO_ENTRY, nearest=("gaudi-2",)),
+    Unserved(pattern=_named(r"r9600d?"), why=NO_ENTRY, nearest=("r9700",)),
+    Unserved(pattern=_named(r"ampere_(?:16|24|48|80)|ada_(?:48|80)_pro"), why=A_POOL),
     Unserved(
         pattern=_named(
             r"tpu|trn[1-3]n?|inf[12]|dl2q|trainium[0-9]?|inferentia[0-9]?|ct[0-9][a-z]*-[a-z]+-[0-9]+t|tpu[0-9].*"
