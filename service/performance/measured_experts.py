@@ -37,6 +37,11 @@ class MeasuredExperts:
         networks = [changed if network == own else network for network in shapes.networks]
         return replace(shapes, hidden_size=self.hidden_size, networks=networks, experts=changed)
 
+    @property
+    def told(self) -> str:
+        """Return what they are called."""
+        return f"{self.num_experts} experts of {self.expert_columns} columns in {self.hidden_size}"
+
     def are_those_of(self, shapes: Shapes) -> bool:
         """Return whether they are a model's own."""
         return self.within(shapes) == shapes
@@ -54,10 +59,9 @@ def were_measured(shapes: Shapes) -> bool:
     return not shapes.has_experts or any(each.are_those_of(shapes) for each in _measured())
 
 
-def nearest(shapes: Shapes) -> Sequence[MeasuredExperts]:
-    """Return measured experts, the nearest first, the model's own left out: those were asked for before."""
-    others = [each for each in _measured() if not each.are_those_of(shapes)]
-    return sorted(others, key=lambda each: each.distance(shapes.hidden_size, shapes.experts))
+def nearest(hidden_size: int, experts: NetworkShape) -> Sequence[MeasuredExperts]:
+    """Return measured experts, the nearest first; a model's own, where they were measured, before all."""
+    return sorted(_measured(), key=lambda each: each.distance(hidden_size, experts))
 
 
 @lru_cache(maxsize=1)

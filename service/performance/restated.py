@@ -117,8 +117,8 @@ def _uniform(shapes: Shapes) -> Config | None:
         return None
     norms = "-with-norms" if shapes.full.has_head_norms else ""
     if not shapes.has_experts:
-        return {**_classes()["plain" + norms], "intermediate_size": shapes.columns}
-    return {**_classes()["experts" + norms], "intermediate_size": shapes.experts.expert_columns, **_experts(shapes)}
+        return {**classes()["plain" + norms], "intermediate_size": shapes.columns}
+    return {**classes()["experts" + norms], "intermediate_size": shapes.experts.expert_columns, **_experts(shapes)}
 
 
 def _mixed(shapes: Shapes) -> Config | None:
@@ -130,7 +130,7 @@ def _mixed(shapes: Shapes) -> Config | None:
         return None
     with_experts = [index for index, shape in enumerate(shapes.networks) if shape.num_experts]
     return {
-        **_classes()["mixed"],
+        **classes()["mixed"],
         "layer_types": ["sliding_attention" if _window(mixer) else "full_attention" for mixer in shapes.mixers],
         "sliding_window": max(windowed.window, 1),
         "attention_other_setting": {
@@ -165,7 +165,7 @@ def _with_delta_nets(around: Config, shapes: Shapes, delta: DeltaShape) -> Confi
         "shared_expert_intermediate_size": shapes.experts.columns,
         **_experts(shapes),
     }
-    return {**_classes()["delta-experts" if shapes.has_experts else "delta"], "text_config": text}
+    return {**classes()["delta-experts" if shapes.has_experts else "delta"], "text_config": text}
 
 
 def _experts(shapes: Shapes) -> Config:
@@ -183,7 +183,7 @@ def _window(mixer: AttentionShape | DeltaShape) -> int:
 
 
 @lru_cache(maxsize=1)
-def _classes() -> Mapping[str, Config]:
+def classes() -> Mapping[str, Config]:
     """Return the names of classes by what they are made of."""
     file = resources.files("service.performance").joinpath("data", "restated.yaml")
     classes: Mapping[str, Config] = yaml.safe_load(file.read_text(encoding="utf-8"))

@@ -19,9 +19,9 @@ from typing import Final
 from service.engine.derived import derived
 from service.engine.facts import ModelFacts
 from service.engine.families import parse_architecture
-from service.engine.layers import AttentionShape, DeltaShape
+from service.engine.layers import Architecture, AttentionShape, DeltaShape
 from service.performance.measured_experts import nearest
-from service.performance.restated import Config, Shapes, config_of, shapes_of
+from service.performance.restated import Config, Shapes, classes, config_of, shapes_of
 
 STAND_IN: Final = "{refusal}; times with {told}, as the roofline of one is to that of the other"
 # Experts that were measured (of Qwen3-30B, Qwen3-235B, Qwen3-Coder-480B and MiniMax-M2; on H200, B200, L40S and A100),
@@ -29,6 +29,17 @@ STAND_IN: Final = "{refusal}; times with {told}, as the roofline of one is to th
 STAND_IN_ERROR: Final = 0.15
 MEASURED_WIDTHS: Final = (64, 128)  # of heads, on every GPU and with every format of the cache
 MEASURED_KEY_VALUES: Final = (1, 2, 4, 8)  # heads with keys, beside as many as there are queries
+# Latents of DeepSeek-V3 (its config.json), under which all tables of them are kept.
+MEASURED_LATENTS: Final = {
+    "num_attention_heads": 128,
+    "num_key_value_heads": 128,
+    "q_lora_rank": 1_536,
+    "kv_lora_rank": 512,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+}
+FEWEST_LATENT_HEADS: Final = 64
 MOST_STAND_INS: Final = 4
 NEAREST: Final = 3  # experts that are asked for
 
@@ -43,13 +54,15 @@ class StandIn:
 
 @derived(1)
 def stand_ins(model: ModelFacts) -> tuple[StandIn, ...]:
-    """Return models whose kernels may have been measured in place of a model's, the nearest first; none of most."""
-    shapes = shapes_of(model.architecture)
+    """Return models whose kernels may have been measured in place of a model's, the nearest first; none of some."""
+    architecture = model.architecture
+    shapes = shapes_of(architecture)
     if shapes is None:
-        return ()
-    configs = ((config_of(model.architecture, changed), told) for changed, told in _changed(shapes))
-    known = ((config, told) for config, told in configs if config is not None)
-    return tuple(StandIn(model=_of(model, config), told=told) for config, told in islice(known, MOST_STAND_INS))
+        told = _with_measured_latents(architecture)
+    else:
+        configs = ((config_of(architecture, changed), told) for changed, told in _changed(shapes))
+        told = ((config, told) for config, told in configs if config is not None)
+    return tuple(StandIn(model=_of(model, config), told=told) for config, told in islice(told, MOST_STAND_INS))
 
 
 def _of(model: ModelFacts, config: Config) -> ModelFacts:
@@ -62,11 +75,44 @@ def _changed(shapes: Shapes) -> Iterator[tuple[Shapes, str]]:
     if not shapes.has_experts:
         yield from attentions
         return
-    experts = nearest(shapes)
-    for changed, told in ((shapes, ""), *attentions):
-        for each in experts[: NEAREST if not told else 1]:
-            named = f"{each.num_experts} experts of {each.expert_columns} columns in {each.hidden_size}"
-            yield each.within(changed), " and ".join(filter(None, (named, told)))
+    experts = nearest(shapes.hidden_size, shapes.experts)
+    others = [each for each in experts if not each.are_those_of(shapes)]  # its own were asked for before
+    for each in others[:NEAREST]:
+        yield each.within(shapes), each.told
+    for changed, told in attentions:
+        yield experts[0].within(changed), told if experts[0].are_those_of(shapes) else f"{experts[0].told} and {told}"
+
+
+def _with_measured_latents(architecture: Architecture) -> Iterator[tuple[Config, str]]:
+    """Yield as many layers of the latents that were measured, with the nearest experts, where all layers have such.
+
+    Fewer heads than half of theirs leave other kernels the most of the time, and are not told by them.
+    """
+    kinds = {tuple(need.kind for mixer in layer.mixers for need in mixer.kernel_needs) for layer in architecture.layers}
+    shapes = [layer.mlp.shape for layer in architecture.layers]
+    experts = next((shape for shape in reversed(shapes) if shape is not None and shape.num_experts), None)
+    heads = min(mixer.spread.queries for mixer in architecture.mixers)
+    if kinds != {("latent",)} or experts is None or None in shapes or heads < FEWEST_LATENT_HEADS:
+        return
+    dense = [shape.columns for shape in shapes if shape is not None and not shape.num_experts]
+    for each in nearest(architecture.hidden_size, experts)[:NEAREST]:
+        yield (
+            {
+                **classes()["latent"],
+                **MEASURED_LATENTS,
+                "hidden_size": each.hidden_size,
+                "vocab_size": architecture.vocab_size,
+                "max_position_embeddings": architecture.max_position_embeddings,
+                "num_hidden_layers": len(shapes),
+                "first_k_dense_replace": len(dense),
+                "intermediate_size": dense[0] if dense else each.expert_columns,
+                "n_routed_experts": each.num_experts,
+                "num_experts_per_tok": each.num_experts_per_tok,
+                "moe_intermediate_size": each.expert_columns,
+                "n_shared_experts": max(round(experts.columns / each.expert_columns), 1),
+            },
+            f"{MEASURED_LATENTS['num_attention_heads']} heads over latents, and {each.told}",
+        )
 
 
 def _attentions(shapes: Shapes) -> Iterator[tuple[Shapes, str]]:

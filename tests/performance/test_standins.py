@@ -50,16 +50,34 @@ def test_experts_of_other_sizes_tell_times_better_than_a_data_sheet(catalog: Sna
     assert np.median(np.concatenate(by_stand_in)) < 0.5 * np.median(np.concatenate(by_roofline))
 
 
+@pytest.mark.parametrize("gpu", ["h200", "b200"])
+def test_latents_with_other_experts_tell_times_better_than_a_data_sheet(catalog: Snapshot, gpu: str) -> None:
+    # Kimi K2, 64 heads and 384 experts, by DeepSeek-V3's 128 and 256: both were measured.
+    key = deployed(catalog, "kimi-k2-instruct", gpu, 8)
+    own = measured_step_tables(key, shared_tables())
+    stand_in = replace(key, model=stand_ins(key.model)[1].model)
+    told = carried_over(
+        measured_step_tables(stand_in, shared_tables()), estimated_step_tables(key), estimated_step_tables(stand_in)
+    )
+
+    assert "256 experts of 2048 columns in 7168" in stand_ins(key.model)[1].told
+    assert np.median(off(told, own)) < 0.5 * np.median(off(estimated_step_tables(key), own))
+    assert np.median(off(told, own)) < STAND_IN_ERROR
+
+
 @pytest.mark.parametrize(
     ("model", "told"),
     [
         ("glm-4.6", "times with 256 experts of 1536 columns in 3072"),
+        ("mistral-large-3-675b-instruct-2512", "128 heads over latents, and 256 experts of 2048 columns in 7168"),
         ("gemma-3-27b-it", "8 of them with keys, and no window"),
         ("mistral-7b-instruct-v0.1", "times with no window"),
     ],
 )
 def test_times_say_what_stands_in(catalog: Snapshot, model: str, told: str) -> None:
-    times = Knowledge(shared_tables()).nearest(deployed(catalog, model, "h200", 8 if "glm" in model else 1))
+    times = Knowledge(shared_tables()).nearest(
+        deployed(catalog, model, "h200", 1 if "b-it" in model or "7b" in model else 8)
+    )
 
     assert times.basis == MEASURED
     assert times.is_carried
@@ -69,5 +87,6 @@ def test_times_say_what_stands_in(catalog: Snapshot, model: str, told: str) -> N
 
 
 def test_a_model_without_usual_layers_has_no_stand_in(catalog: Snapshot) -> None:
-    assert stand_ins(catalog.model("deepseek-v3")) == ()
+    assert stand_ins(catalog.model("minimax-m3")) == ()
+    assert stand_ins(catalog.model("deepseek-v2-lite")) == ()  # 16 heads
     assert stand_ins(catalog.model("llama-3.1-8b")) == ()
