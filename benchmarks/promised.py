@@ -176,8 +176,30 @@ DELIVERED: Final = (
     api("a missing key is challenged", "problems", "a_missing_key_is_challenged"),
     Promise("no secret is written anywhere", "tests/access/test_secrets.py::test_no_secret_is_written_anywhere"),
 )  # fmt: skip
+OUTSIDE, PROGRAMS, ASKED_BY = (
+    "tests/workloads/test_outside.py",
+    "tests/workloads/test_programs.py",
+    "tests/workloads/test_examples.py",
+)
+ELSEWHERE: Final = (
+    Promise("an autoscaler reads a whole number, by its own rules", f"{OUTSIDE}::test_keda_reads_a_whole_number_at_its_location"),
+    Promise("where there is none it is told 4xx", f"{OUTSIDE}::test_keda_is_told_4xx_where_there_is_no_number"),
+    Promise("pods of a workload are known before an autoscaler asks", "tests/workloads/test_ahead.py::test_workloads_are_answered_before_anybody_asks_and_again_when_one_is_another"),
+    Promise("Prometheus itself discovers workloads, and stores their pods", f"{PROGRAMS}::test_prometheus_discovers_workloads_and_stores_their_pods"),
+    Promise("every block of EXAMPLES.md is what a test replays", f"{ASKED_BY}::test_every_block_of_the_page_is_replayed_by_a_test"),
+    Promise("a manifest of it keeps its published schema", f"{ASKED_BY}::test_a_manifest_keeps_its_published_schema"),
+    Promise("spectral and redocly find no error", "tests/contract/test_programs.py::test_a_linter_finds_no_error"),
+    Promise("a client in TypeScript is made by openapi-typescript, and asks", "tests/contract/test_programs.py::test_a_client_of_typescript_is_made_checked_and_asks"),
+    Promise("a client in Python is made by openapi-python-client, and asks", "tests/contract/test_openapi.py::test_a_generated_client_can_ask"),
+    Promise("of fifty racing writers of a workload one wins each version, and every write is recorded", "tests/workloads/test_workloads.py::test_fifty_racing_writers_lose_no_update_and_are_all_recorded"),
+    Promise("each key opens what its scope says, at every operation", "tests/access/test_access.py::test_each_key_opens_what_its_scope_says"),
+    Promise("so does each token", "tests/access/test_tokens.py::test_each_token_opens_what_its_scope_says"),
+    Promise("an operation without a scope fails", "tests/access/test_access.py::test_every_operation_has_a_scope"),
+    api("one bad row of a batch spoils nothing", "batches", "a_row_of_any_kind_spoils_nothing"),
+)  # fmt: skip
 PROMISED: Final = {
     "Answers": DESIGN,
+    "Where it is asked from": ELSEWHERE,
     "Catalog": SNAPSHOT,
     "Bad input": INPUT,
     "Requests to others": OUTWARD,

@@ -13,6 +13,7 @@ from typing import Any, Final
 from starlette.applications import Starlette
 
 from service.access.keys import read_keys
+from service.api.ahead import Ahead
 from service.api.importer import Importer
 from service.api.probe import Probe
 from service.api.reception import Reception
@@ -66,6 +67,9 @@ async def running(app: Starlette, settings: Settings) -> AsyncIterator[None]:
         _settle(keeper)
         tidying = create_task(_tidying(app.state.reception))
         closing.callback(tidying.cancel)
+        if settings.builds_ahead:
+            ahead = create_task(Ahead(app.state.workloads, keeper, app.state.reception).run())
+            closing.callback(ahead.cancel)
         yield
 
 

@@ -45,7 +45,8 @@ class Settings(BaseSettings):
         default=Path("var/tables"), description="step times built from measured kernels; none: kept in memory alone"
     )
     builds_ahead: bool = Field(
-        default=True, description="whether step times of popular models are built before anybody asks for them"
+        default=True,
+        description="whether step times of popular models are built, and workloads answered, before anybody asks",
     )
     write_seconds: float = Field(
         default=2.0, ge=1, le=60, description="within which a write to the catalog is made, or refused with 503"
