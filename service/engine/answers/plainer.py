@@ -1,7 +1,7 @@
 """What a plainer layout than the one with the fewest GPUs would take, or do on GPUs that are paid for anyway.
 
-Odd is a size that is no power of two, as six GPUs in stages of two: truly the fewest, and started by few. Usual are
-powers of two, with stages over whole servers alone.
+Odd is a size that is no power of two, as six GPUs in stages of two, or caches spread within copies of the attention:
+truly the fewest, and started by few. Usual are powers of two, with stages over whole servers alone.
 
 More GPUs cost less where they fill what is rented, or fit smaller instances. No deployment takes fewer than the fewest,
 so that none costs less than those at the least that anybody asks for a GPU.
@@ -101,6 +101,7 @@ def stated(layout: Layout) -> str:
         "tensor_parallel_size": layout.tensor_parallel_size,
         "pipeline_parallel_size": layout.pipeline_parallel_size,
         "data_parallel_size": layout.data_parallel_size,
+        "decode_context_parallel_size": layout.decode_context_parallel_size,
     }
     sizes = [f"{name}={size}" for name, size in named.items() if size > 1]
     parts = [*sizes, *(("expert_parallel=true",) if layout.expert_parallel else ())]

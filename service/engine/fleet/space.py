@@ -112,9 +112,13 @@ def simplicity(layout: Layout) -> tuple[int, bool, int, int, bool, int]:
 
 
 def is_odd(layout: Layout) -> bool:
-    """Return whether any of its sizes is no power of two: servers are built, and kernels measured, for those."""
+    """Return whether any of its sizes is no power of two, or copies of the attention spread their caches as well.
+
+    Servers are built, and kernels measured, for powers of two.
+    """
     sizes = (layout.tensor_parallel_size, layout.pipeline_parallel_size, layout.data_parallel_size)
-    return any(size.bit_count() > 1 for size in sizes)
+    spreads_copies = layout.decode_context_parallel_size > 1 and layout.data_parallel_size > 1
+    return spreads_copies or any(size.bit_count() > 1 for size in sizes)
 
 
 def _sorted(layouts: list[Layout]) -> tuple[Layout, ...]:

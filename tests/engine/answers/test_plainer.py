@@ -84,3 +84,12 @@ def test_usual_are_powers_of_two_and_stages_of_whole_servers(catalog: Snapshot) 
     assert is_usual(Layout(data_parallel_size=8, expert_parallel=True), h100)
     assert not is_usual(Layout(tensor_parallel_size=2, pipeline_parallel_size=2), h100)
     assert not is_usual(Layout(tensor_parallel_size=6), h100)
+
+
+def test_caches_spread_within_copies_of_the_attention_are_odd(catalog: Snapshot) -> None:
+    h200 = catalog.gpu("h200")
+    both = Layout(tensor_parallel_size=4, data_parallel_size=2, expert_parallel=True, decode_context_parallel_size=4)
+
+    assert not is_usual(both, h200)
+    assert stated(both).endswith("decode_context_parallel_size=4 and expert_parallel=true")
+    assert is_usual(Layout(tensor_parallel_size=8, decode_context_parallel_size=8), h200)
