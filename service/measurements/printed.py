@@ -13,6 +13,13 @@ from service.measurements.observed import Observed
 from service.measurements.patterns import MOST_CHARACTERS, number
 
 TITLE: Final = "Serving Benchmark Result"
+UNTITLED: Final = "Successful requests:"  # what stands below it, and is often quoted without it
+# As the first editions wrote it: the unit behind the figure.
+UNIT_BEHIND: Final = re.compile(
+    r"^(?P<label>(?:Mean|Median|P9[59]) (?:TTFT|TPOT|ITL)|(?:Request|Output token) throughput): +"
+    r"(?P<value>\d[\d,]{0,18}(?:\.\d{1,9})?) (?P<unit>ms|requests/s|tokens/s)\s*$"
+)
+UNITS: Final[Mapping[str, str]] = {"ms": "ms", "requests/s": "req/s", "tokens/s": "tok/s"}
 # The command above it, or its arguments as Python prints them.
 COMMAND: Final = re.compile(
     r"(?:bench serve|bench_serving|benchmark_serving\.py)\b.{0,400}?--model(?:-path)?[ =]([^\s\\]{1,200})|"
@@ -49,6 +56,7 @@ def printed(lines: Lines) -> Observed | None:
         UnreadableTextError: there are two, or too many of its requests failed.
     """
     titles = [place for place, line in lines if TITLE in line]
+    titles = titles or [place for place, line in lines if UNTITLED in line[:300]]
     if not titles:
         return None
     check_single(titles)
@@ -56,12 +64,18 @@ def printed(lines: Lines) -> Observed | None:
     values: dict[str, tuple[str, int]] = {}
     _model(observed, lines)
     for place, line in lines:
-        match = LINE.match(BEFORE.sub("", line[:300], count=1))
-        if match is not None and (place > titles[0] or match["label"] in (*CONCURRENCY, *ARRIVALS)):
+        match = LINE.match(_unit_before(BEFORE.sub("", line[:300], count=1)))
+        if match is not None and (place >= titles[0] or match["label"] in (*CONCURRENCY, *ARRIVALS)):
             values.setdefault(match["label"], (match["value"], place))
             _see(observed, match["label"], match["value"], place)
     _load(observed, values)
     return observed
+
+
+def _unit_before(line: str) -> str:
+    """Return a line with its unit where it stands today."""
+    said = UNIT_BEHIND.match(line)
+    return f"{said['label']} ({UNITS[said['unit']]}): {said['value']}" if said else line
 
 
 def _model(observed: Observed, lines: Lines) -> None:

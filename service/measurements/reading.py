@@ -25,6 +25,19 @@ SURELY: Final = 2  # figures of one engine's own lines that are no accident
 FAILED: Final = re.compile(
     r"No available memory for the cache blocks|CUDA out of memory|OutOfMemoryError|Not enough memory"
 )
+# Whose lines they are, of programs that nothing here sizes.
+OF_OTHERS: Final = (
+    ("llama.cpp, which Ollama and LM Studio run", re.compile(
+        r"\b(?:llama_(?:model_loader|new_context_with_model|init_from|context|kv_cache\w*)|llm_load_\w+|load_tensors|"
+        r"ggml_(?:cuda|vulkan|metal)\w*|print_info):|source=(?:server|sched)\.go"
+    )),
+    ("text-generation-inference", re.compile(r"\btext_generation_(?:launcher|router)\b")),
+    ("LMDeploy", re.compile(r"\[TM\]\[(?:INFO|WARNING|ERROR)\]|\blmdeploy\b.{0,80} - (?:INFO|WARNING)")),
+    ("MLC LLM", re.compile(r"\bmlc_llm\b|Estimated KVCacheConfig")),
+    ("SGLang's router, which holds no model", re.compile(r"\bsglang_router(?:_rs)?::|\bsgl_model_gateway::")),
+    ("nvidia-smi: what is used of a GPU, not by what", re.compile(r"\bNVIDIA-SMI \d{3}\.")),
+    ("rocm-smi: what is used of a GPU, not by what", re.compile(r"ROCm System Management Interface")),
+)  # fmt: skip
 ACCEPTED: Final = (
     "a start-up log of vLLM, SGLang or TensorRT-LLM, or a result as it is printed or as JSON: of vllm bench serve, "
     "SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf, inference-perf, llmperf or evalscope perf"
@@ -125,6 +138,10 @@ def _measures_nothing(lines: Sequence[tuple[int, str]], read: Sequence[Observed]
         if FAILED.search(line[:MOST_CHARACTERS]):
             sentence = f"the start-up fails here: {line.strip()[-MOST_SHOWN:]!r}, and says nothing of what it took"
             return UnreadableTextError(place, sentence, f"its lines of weights or cache too; {ACCEPTED}")
+    for what, pattern in OF_OTHERS:
+        place = next((place for place, line in lines if pattern.search(line[:MOST_CHARACTERS])), 0)
+        if place:
+            return UnreadableTextError(place, f"a text of {what}", ACCEPTED)
     started = max((max(each.setting_lines.values(), default=0) for each in read), default=0)
     if started:
         sentence = f"the start-up is told from line {started} on, and ends before it says what it took"

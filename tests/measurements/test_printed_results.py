@@ -348,3 +348,40 @@ def test_a_line_of_a_start_up_says_what_it_says(
 
     assert observed.settings == settings
     assert {name: figure.value for name, figure in observed.figures.items()} == figures
+
+
+# https://github.com/AI-Hypercomputer/JetStream/pull/83, as the first benchmark_serving.py printed it.
+FIRST_EDITION = """Successful requests: 1780
+Total input tokens: 214914
+Total generated tokens: 415416
+Request throughput: 6.05 requests/s
+Output token throughput: 1412.49 tokens/s
+Mean TTFT: 114960.78 ms
+P99 TPOT: 132710.43 ms"""
+
+
+def test_a_result_without_its_title_and_with_units_behind_is_read() -> None:
+    observed = read_measurement(FIRST_EDITION)
+
+    assert observed.settings == {"input_tokens": 121, "output_tokens": 233, "num_prompts": 1780}
+    assert observed.figures["ttft_s.mean"].value == pytest.approx(114.96078)
+    assert observed.figures["tpot_s.p99"].value == pytest.approx(132.71043)
+    assert observed.figures["requests_per_s"].value == 6.05
+
+
+@pytest.mark.parametrize(
+    ("text", "whose"),
+    [
+        # https://github.com/ollama/ollama/pull/3418, https://github.com/mlc-ai/mlc-llm/issues/2026, and their like.
+        ("llama_new_context_with_model: KV self size  =  128.00 MiB, K (f16):   64.00 MiB", "llama.cpp"),
+        ("load_tensors:        CUDA0 model buffer size =  4095.05 MiB", "llama.cpp"),
+        ('[2024-03-25] INFO engine.py:238: Estimated KVCacheConfig "max_total_sequence_length": 21275.', "MLC LLM"),
+        ("INFO text_generation_router: Setting max batch total tokens to 34832", "text-generation-inference"),
+        ("[TM][INFO] BlockManager: max_block_count = 1234", "LMDeploy"),
+        ("INFO sglang_router_rs::server: src/server.rs:500: Starting router on 0.0.0.0:30000", "SGLang's router"),
+        ("| NVIDIA-SMI 580.95.05      Driver Version: 580.95.05      CUDA Version: 13.0 |", "nvidia-smi"),
+    ],
+)
+def test_a_text_of_another_program_is_refused_by_whose_it_is(text: str, whose: str) -> None:
+    with pytest.raises(UnreadableTextError, match=f"line 2: a text of {whose}"):
+        read_measurement(f"some words before it\n{text}\n")
