@@ -7,6 +7,7 @@ from typing import Any, Final
 from starlette.requests import Request
 
 from service.api.reception import Reception
+from service.api.shelf import Shelf
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import EngineError
 from service.engine.fleet.results import Assumption, Origin
@@ -14,10 +15,12 @@ from service.questions.answers import Answer
 from service.questions.asked import BESIDE_THE_QUESTION, Asked, Question
 from service.questions.refusals import RefusalError
 from service.questions.replicas import REPLICAS
+from service.workloads.errors import NoWorkloadError
 from service.workloads.load_from import LOADING_SOURCE, SMALLEST_LOAD, LoadFrom
 from service.workloads.traffic import Followed, Traffic
-from service.workloads.workload import LOADS, Workload, asked_of
+from service.workloads.workload import LOADS, Workload, asked_of, called
 
+JUST_READ_S: Final = 0.05  # how old a look may be that missed a name
 NO_PODS: Final = (
     "no number of pods carries this load within its limits, so there is no number to scale to; "
     "/size and /capacity of this workload say why"
@@ -30,6 +33,19 @@ class Loading:
 
     seconds: float
     assumption: Assumption
+
+
+async def workload_called(shelf: Shelf[Mapping[str, Workload]], name: str) -> Workload:
+    """Return the workload of a name; what is missing may have just been written over another replica.
+
+    Raises:
+        NoWorkloadError: there is none.
+        ProblemError: the database does not answer, and never did.
+    """
+    try:
+        return called(await shelf.rows(), name)
+    except NoWorkloadError:
+        return called(await shelf.rows(JUST_READ_S), name)
 
 
 async def answer_about(

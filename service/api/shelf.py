@@ -66,15 +66,18 @@ class Shelf(Generic[Rows]):
         """Return how long ago the database was read. [s]."""
         return monotonic() - self._read_at
 
-    async def rows(self) -> Rows:
-        """Return the rows, at most a second old while the database answers.
+    async def rows(self, fresh_s: float = FRESH_S) -> Rows:
+        """Return the rows, at most so old while the database answers.
+
+        Args:
+            fresh_s: how old they may be. [s]
 
         Raises:
             ProblemError: it does not answer, and never did.
         """
-        if self.age_s >= FRESH_S:
+        if self.age_s >= fresh_s:
             try:
-                await self._looks.run(self._refresh)
+                await self._looks.run(lambda: self._refresh(fresh_s))
             except AWAY as error:
                 if self._rows is None and self._file is not None:
                     self._rows = self._file.read()
@@ -84,8 +87,8 @@ class Shelf(Generic[Rows]):
             raise ProblemError(503, "database-unavailable", UNREAD, headers=RETRY)
         return self._rows
 
-    def _refresh(self) -> None:
-        if self.age_s < FRESH_S:  # somebody read it while this one waited
+    def _refresh(self, fresh_s: float) -> None:
+        if self.age_s < fresh_s:  # somebody read it while this one waited
             return
         began_at, num_writes = monotonic(), self._num_writes
         with reading(self._engine) as session:

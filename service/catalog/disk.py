@@ -20,6 +20,7 @@ class SnapshotFile:
     def __init__(self, path: Path | None) -> None:
         """Keep where it is; without a path nothing is kept."""
         self._path = path
+        self._is_told = False  # that it cannot be written, which is tried every few seconds
 
     def write(self, entries: CatalogEntries) -> None:
         """Replace what is on disk, whole or not at all; a full disk is logged, and changes nothing."""
@@ -31,7 +32,9 @@ class SnapshotFile:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(self._path, head + b"\n" + body)
         except OSError as error:
-            logger.warning("snapshot not kept on disk: %s", type(error).__name__)
+            self._tell("kept", error)
+        else:
+            self._is_told = False
 
     def touch(self) -> None:
         """Note that what is on disk is still current."""
@@ -39,7 +42,15 @@ class SnapshotFile:
             try:
                 os.utime(self._path)
             except OSError as error:
-                logger.warning("snapshot on disk not touched: %s", type(error).__name__)
+                self._tell("touched", error)
+            else:
+                self._is_told = False
+
+    def _tell(self, what: str, error: OSError) -> None:
+        """Log why it is not written: once, until it is written again."""
+        if not self._is_told:
+            logger.warning("snapshot not %s on disk until it can be: %s", what, error.strerror)
+        self._is_told = True
 
     def read(self) -> tuple[CatalogEntries, float] | None:
         """Return the entries and when they were last current [seconds since 1970]; None where there are none to use."""

@@ -13,6 +13,7 @@ from sqlalchemy import text
 from starlette.testclient import TestClient
 
 from service.catalog.database import make_engine
+from service.main import create_app
 from tests.conftest import API_KEY, seeded_service, service_settings
 
 QUESTION: dict[str, Any] = {
@@ -128,6 +129,16 @@ def test_writers_in_two_processes_cannot_both_win(tmp_path: Path, database_url: 
             answers = list(threads.map(lambda one: put(one, "chat", if_match='"1"').status_code, services))
 
     assert Counter(answers) == {200: 1, 412: 19}
+
+
+def test_what_another_replica_has_just_written_is_not_missing(writable: TestClient, tmp_path: Path) -> None:
+    settings = service_settings(tmp_path, database_url=writable.app.state.settings.database_url)  # type: ignore[attr-defined] # an application of Starlette
+    with TestClient(create_app(settings)) as other:
+        before = other.get("/workloads/chat").status_code
+        assert put(writable, "chat").status_code == 201
+        shown = [other.get(f"/workloads/chat{question}").status_code for question in ("", "/replicas")]
+
+    assert (before, shown) == (404, [200, 200])
 
 
 def test_writing_one_empties_no_cache(writable: TestClient) -> None:

@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from service.api.about import answer_about
+from service.api.about import answer_about, workload_called
 from service.api.dependencies import ReceptionDep, SnapshotDep, WorkloadsDep, stated_once
 from service.api.etags import TaggedRoute
 from service.api.problems import ProblemError, problem_responses
@@ -31,7 +31,7 @@ from service.questions.formats import written
 from service.questions.refusals import RefusalError
 from service.questions.replicas import REPLICAS
 from service.workloads.errors import WorkloadError
-from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, called
+from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName
 
 router = APIRouter(tags=["workloads"], dependencies=[Depends(stated_once)], route_class=TaggedRoute)
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -134,7 +134,7 @@ async def probe(
         raise ProblemError(400, "bad-request", "the target is missing: name a workload, as in /probe?target=chat")
     began_at, gauges = monotonic(), ""
     try:
-        workload = called(await shelf.rows(), target)
+        workload = await workload_called(shelf, target)
         how = {"format": "prometheus"}
         answer, asked = await answer_about(request, workload, question, how, reception, snapshot)
         gauges = written(answer, asked).text
@@ -196,7 +196,7 @@ async def getparams(
     """Return the pods of each workload, flat; one without an answer refuses all, so that no Application is pruned."""
     workloads = await shelf.rows()
     name = wanted.input.parameters.get("workload")
-    chosen = workloads.values() if name is None else (called(workloads, str(name)[:200]),)
+    chosen = workloads.values() if name is None else (await workload_called(shelf, str(name)[:200]),)
     rows = [await _parameters(request, workload, reception, snapshot) for workload in chosen]
     return PluginAnswer(output=PluginOutput(parameters=tuple(rows)))
 

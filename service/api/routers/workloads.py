@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
-from service.api.about import answer_about
+from service.api.about import answer_about, workload_called
 from service.api.dependencies import CallerDep, KeyDep, ReceptionDep, SnapshotDep, TrafficDep, WorkloadsDep
 from service.api.etags import TaggedRoute, tagged
 from service.api.problems import ProblemError, problem_responses
@@ -32,7 +32,7 @@ from service.questions.refusals import stated_twice
 from service.workloads.errors import NoWorkloadError
 from service.workloads.store import Condition, delete_workload, in_utc, put_workload, read_changes
 from service.workloads.traffic import check_allowed
-from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, answered_by, called, load_source
+from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, answered_by, load_source
 
 router = APIRouter(prefix="/workloads", tags=["workloads"], route_class=TaggedRoute)
 MOST_CHANGES: Final = 500
@@ -102,7 +102,7 @@ async def list_workloads(shelf: WorkloadsDep) -> WorkloadList:
 @router.get("/{name}", operation_id="get_workload", summary="Show a workload", responses={**READ, **_example(SHOWN)})
 async def get_workload(name: Name, shelf: WorkloadsDep, response: Response) -> WorkloadShown:
     """Return a workload; its ETag is the version that a write states."""
-    workload = called(await shelf.rows(), name)
+    workload = await workload_called(shelf, name)
     response.headers["ETag"] = f'"{workload.version}"'
     return _shown(workload)
 
@@ -203,7 +203,7 @@ def _add(question: Question) -> None:
     async def ask(
         name: Name, request: Request, shelf: WorkloadsDep, snapshot: SnapshotDep, reception: ReceptionDep
     ) -> Response:
-        workload = called(await shelf.rows(), name)
+        workload = await workload_called(shelf, name)
         overrides = overrides_of(request, question)
         try:
             answer, asked = await answer_about(request, workload, question, overrides, reception, snapshot)
