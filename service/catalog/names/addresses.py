@@ -28,9 +28,9 @@ POINT_IN_A_FOLDER: Final = "___"  # as ModelScope's cache writes it
 # What services write before the names of others' models; Arctic is Snowflake's own, and Dolly and DBRX Databricks's.
 SELLER: Final = re.compile(
     r"(?:databricks-(?!dolly|dbrx)|snowflake-(?=llama|claude|mistral)|z-?ai-(?:org-)?(?=glm)|duo-chat-|alicloud-|"
-    r"umans-(?=glm|kimi)|arcee-(?=trinity)|(?:coding-)?xiaomi-(?=mimo)|coding-(?=glm|minimax|kimi))"
+    r"(?:umans|cline)-(?=glm|kimi)|arcee-(?=trinity)|(?:coding-)?xiaomi-(?=mimo)|coding-(?=glm|minimax|kimi))"
 )
-SHOWN = "tree blob resolve raw summary files discussions commits main"
+SHOWN = "tree blob resolve raw summary files discussions commits main versions labels"
 AFTER_THE_NAME: Final = frozenset(SHOWN.split())
 BEFORE_THE_NAME: Final = frozenset({"models", "library", "model", "api"})
 CACHED: Final = re.compile(r"models--(.+?)--(.+)")

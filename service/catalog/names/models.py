@@ -88,7 +88,7 @@ class ModelNames:
             return literal
         publisher, repo = repository(name)
         stored = self._literal(f"{publisher}/{repo}", name) if publisher else self._literal(repo, name)
-        return stored or self._of_shape(publisher, repo) or self._by_words(name, publisher, repo)
+        return stored or self._of_shape(publisher, repo.replace(" ", "-")) or self._by_words(name, publisher, repo)
 
     def _literal(self, key: str, name: str) -> ModelReading | None:
         """Return what a name of the catalog stands for."""

@@ -40,6 +40,7 @@ ALWAYS_SERVED: Final = frozenset(
 )
 TWO_DIGITS: Final = re.compile(r"[1-9][0-9]")  # `25` of `qwen25`, whose point was left out
 ONE_DIGIT: Final = re.compile(r"[0-9]")
+BEHIND_A_POINT: Final = re.compile(r"[0-9]v?")  # `6v` of `glm-4-6v`, which sees
 KEPT_WHOLE: Final = re.compile(
     r"(?:bf|fp|mxfp|nvfp|int|nf|uint|float|bfloat|exl)[0-9].*|[0-9]+bits?|sxm[0-9]|[0-9]+gi?b"
 )
@@ -118,7 +119,7 @@ def with_points(words: tuple[str, ...]) -> tuple[str, ...]:
     joined: list[str] = []
     for said in words:
         word = said[1:] if DOTTED_EDITION.fullmatch(said) else said
-        if joined and ONE_DIGIT.fullmatch(word) and ONE_DIGIT.fullmatch(joined[-1]):
+        if joined and BEHIND_A_POINT.fullmatch(word) and ONE_DIGIT.fullmatch(joined[-1]):
             joined[-1] += f".{word}"
         else:
             joined.append(word)
