@@ -80,6 +80,10 @@ class Ceilings:
             return 1 + spares
         return self.rooms.replicas_at_best(self.question, layout, is_own=is_own) + spares
 
+    def replicas_by_weight(self, layout: Layout) -> float:
+        """Return the same, and infinite where the GPUs of a layout are lighter than the weights alone."""
+        return inf if self.rooms.is_too_heavy(layout) else self.replicas_that_hold(layout)
+
     def budgets(self, layout: Layout, at_most: float) -> tuple[int, ...]:
         """Return the token budgets under which so many replicas of a layout may carry the load. [tokens].
 

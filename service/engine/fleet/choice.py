@@ -189,7 +189,7 @@ class _Search:
             return
 
         def held_at_best(layout: Layout) -> Merit:
-            return self.aim.merit(layout, self.ceilings.replicas_that_hold(layout))
+            return self.aim.merit(layout, self.ceilings.replicas_by_weight(layout))
 
         for bound, plan in self._steps(self.space.layouts, held_at_best, self._roomiest, self._roomy_bound):
             yield bound, plan is not None

@@ -53,14 +53,14 @@ class Rooms:
 
     def may_hold(self, load: Load, layout: Layout, *, is_own: bool) -> bool:
         """Return whether a layout may hold one request of a load; what only a plan tells may be."""
-        if self._is_too_heavy(layout):
+        if self.is_too_heavy(layout):
             return False
         room = self.of(layout, is_own=is_own)
         return room is None or room.users(load.input_tokens + load.output_tokens) > 0
 
     def replicas_at_best(self, question: SizeQuestion, layout: Layout, *, is_own: bool) -> float:
         """Return the replicas of a layout that carry a load at least; infinite where it holds no request of it."""
-        if self._is_too_heavy(layout):
+        if self.is_too_heavy(layout):
             return inf
         room, load = self.of(layout, is_own=is_own), question.load
         if room is None:
@@ -68,7 +68,7 @@ class Rooms:
         users = room.users(load.input_tokens + load.output_tokens)
         return wanted_of(load, question.headroom).replicas(users) if users else inf
 
-    def _is_too_heavy(self, layout: Layout) -> bool:
+    def is_too_heavy(self, layout: Layout) -> bool:
         """Return whether weights alone take more than the GPUs of a layout have, wherever they lie."""
         has_own_kernels = layout.decode_context_parallel_size > 1  # which may be refused before memory counts
         return not has_own_kernels and self._weight_bytes >= layout.gpus_per_replica * self._resolved.gpu.memory_bytes

@@ -88,7 +88,8 @@ def shape_of(architecture: Architecture, layout: Layout, settings: EngineSetting
         matrix_dtype=settings.mamba_ssm_cache_dtype,
     )
     # Copies of the attention keep caches of their own.
-    own = replace(layout, data_parallel_size=1, expert_parallel=False)
+    has_copies = layout.data_parallel_size > 1 or layout.expert_parallel
+    own = replace(layout, data_parallel_size=1, expert_parallel=False) if has_copies else layout
     return cache_shape(architecture, own, settings.kv_cache_dtype, settings.block_size, ask=ask, device=device)
 
 

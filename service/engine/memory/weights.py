@@ -6,6 +6,7 @@ loaded = matrices of the fullest stage, as the GPU's kernels hold them + rotary 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from service.engine.arithmetic import ceil_div, round_up
 from service.engine.derived import derived
@@ -23,6 +24,8 @@ from service.engine.memory.kinds import stored_alike
 from service.engine.memory.matrices import EMBEDDINGS, HEAD, TOWER, Spread, embedding_matrices, joined, layer_matrices
 from service.engine.memory.stages import pipeline_stages
 
+MOST_LAYOUTS: Final = 1024  # a mixture has two hundred on a GPU, each in four formats
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankWeights:
@@ -33,7 +36,7 @@ class RankWeights:
     by_component: Mapping[str, int]  # of what is loaded
 
 
-@derived(256)
+@derived(MOST_LAYOUTS)
 def rank_weights(
     architecture: Architecture,
     *,
@@ -72,7 +75,7 @@ def rank_weights(
     return _rank_weights(architecture, spread, quantization, draft, expert_kernels(device), interleaves)
 
 
-@derived(256)
+@derived(MOST_LAYOUTS)
 def _rank_weights(
     architecture: Architecture,
     spread: Spread,

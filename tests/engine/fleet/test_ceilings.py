@@ -74,3 +74,10 @@ def test_no_step_over_stages_is_shorter_than_that_of_one_so_that_its_times_tell_
         for tokens in (64.0, 4_096.0):
             beside = (tokens, tokens / 2, requests, context)
             assert staged.steps.mixed_s(*beside) >= 0.999 * whole.steps.mixed_s(*beside)
+
+
+def test_gpus_lighter_than_the_weights_hold_nothing_before_anything_is_timed(asked: Asked) -> None:
+    ceilings = ceilings_of(asked("llama-3.3-70b", "l4", load=arrivals(1.0), limits=LIMITS))  # 141 GB on 24 each
+
+    assert ceilings.replicas_by_weight(Layout(tensor_parallel_size=4)) == inf
+    assert ceilings.replicas_by_weight(Layout(tensor_parallel_size=8)) == 1
