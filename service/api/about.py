@@ -20,7 +20,6 @@ from service.workloads.load_from import LOADING_SOURCE, SMALLEST_LOAD, LoadFrom
 from service.workloads.traffic import Followed, Traffic
 from service.workloads.workload import LOADS, Workload, asked_of, called
 
-JUST_READ_S: Final = 0.05  # how old a look may be that missed a name
 NO_PODS: Final = (
     "no number of pods carries this load within its limits, so there is no number to scale to; "
     "/size and /capacity of this workload say why"
@@ -45,7 +44,7 @@ async def workload_called(shelf: Shelf[Mapping[str, Workload]], name: str) -> Wo
     try:
         return called(await shelf.rows(), name)
     except NoWorkloadError:
-        return called(await shelf.rows(JUST_READ_S), name)
+        return called(await shelf.rows(fresh_s=0), name)
 
 
 async def answer_about(

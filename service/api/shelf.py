@@ -61,11 +61,6 @@ class Shelf(Generic[Rows]):
         self._looks = Lane(f"{name}-look", width=1, waiting=MOST_WAITING, patience_s=LOOK_S)
         self._writes = Lane(f"{name}-write", width=1, waiting=MOST_WAITING, patience_s=write_s - ANSWER_S)
 
-    @property
-    def age_s(self) -> float:
-        """Return how long ago the database was read. [s]."""
-        return monotonic() - self._read_at
-
     async def rows(self, fresh_s: float = FRESH_S) -> Rows:
         """Return the rows, at most so old while the database answers.
 
@@ -75,9 +70,10 @@ class Shelf(Generic[Rows]):
         Raises:
             ProblemError: it does not answer, and never did.
         """
-        if self.age_s >= fresh_s:
+        since = monotonic() - fresh_s
+        if self._read_at <= since:
             try:
-                await self._looks.run(lambda: self._refresh(fresh_s))
+                await self._looks.run(lambda: self._refresh(since))
             except AWAY as error:
                 if self._rows is None and self._file is not None:
                     self._rows = self._file.read()
@@ -87,8 +83,8 @@ class Shelf(Generic[Rows]):
             raise ProblemError(503, "database-unavailable", UNREAD, headers=RETRY)
         return self._rows
 
-    def _refresh(self, fresh_s: float) -> None:
-        if self.age_s < fresh_s:  # somebody read it while this one waited
+    def _refresh(self, since: float) -> None:
+        if self._read_at > since:  # somebody read it while this one waited
             return
         began_at, num_writes = monotonic(), self._num_writes
         with reading(self._engine) as session:
