@@ -25,6 +25,9 @@ SETTINGS: Final[Mapping[str, str]] = {
     "Average Output Length (tokens)": "output_tokens",
 }  # fmt: skip
 NAMES: Final = ("model", "engine_version")
+# What is stored of weights and cache; "None" and "auto" leave it to the checkpoint.
+FORMATS: Final[Mapping[str, str]] = {"Quantization": "weight_format", "KV Cache Dtype": "kv_cache_dtype"}
+BEHIND: Final = re.compile(r"_(?:block_scales|pb_wo|per_channel_per_token|awq)$")  # how, not how many bits
 MEMORY: Final = "KV Memory Percentage"
 FIGURES: Final[Mapping[str, tuple[str, float]]] = {
     "Request Throughput (req/sec)": ("requests_per_s", 1.0),
@@ -64,11 +67,15 @@ def _keep(observed: Observed, label: str, text: str, place: int) -> None:
     field = SETTINGS.get(label)
     if field in NAMES:
         state(observed, field, text, place)
+    if label in FORMATS and text.lower() not in ("none", "auto"):
+        state(observed, FORMATS[label], BEHIND.sub("", text.lower()), place)
     if not VALUE.fullmatch(text):
         return
     value = number(text.removesuffix("%"))
     if field is not None and field not in NAMES:
         state(observed, field, round(value), place)
+    elif label == "EP Size" and value > 1:
+        observed.state("expert_parallel", True, place)
     elif label == MEMORY:
         state(observed, "gpu_memory_utilization", round(value / 100, 4), place)
     elif label == "Number of concurrent requests":

@@ -71,6 +71,7 @@ TRTLLM = """===========================================================
 Model:   deepseek-ai/DeepSeek-R1
 Model Path:  /models/DeepSeek-R1-0528-FP4
 TensorRT-LLM Version: 1.1.0rc1
+KV Cache Dtype:  FP8
 Quantization:  NVFP4
 Number of requests:             6144
 Number of concurrent requests:  1018.8281
@@ -78,6 +79,7 @@ Average Input Length (tokens):  1024.0000
 Average Output Length (tokens): 1024.0000
 TP Size:                4
 PP Size:                1
+EP Size:                4
 Max Runtime Batch Size: 1024
 Max Runtime Tokens:     2176
 KV Memory Percentage:   70.00%
@@ -189,7 +191,8 @@ SUMMARY = {
             TRTLLM,
             {"engine": "tensorrt-llm", "engine_version": "1.1.0rc1", "model": "deepseek-ai/DeepSeek-R1",
              "tensor_parallel_size": 4, "concurrent_requests": 1019, "max_num_seqs": 1024,
-             "gpu_memory_utilization": 0.7, "input_tokens": 1024},
+             "gpu_memory_utilization": 0.7, "input_tokens": 1024, "weight_format": "nvfp4", "kv_cache_dtype": "fp8",
+             "expert_parallel": True},
             {"requests_per_s": 7.3411, "end_to_end_s.mean": 138.0, "end_to_end_s.p50": 137.0},
         ),
         (
@@ -253,7 +256,7 @@ def test_tokens_that_were_counted_twice_have_no_time() -> None:
         (GENAI_PERF.replace("Token (ms)", "Token (days)"), 8, "time to first token is in 'days'"),
         (GUIDELLM.replace("| 4775.9       |\n", "| 4775.9       |\n| poisson | 1 | 2 | 3 | 4 | 5 | 6 |\n"), 28,
          "a second benchmark begins here"),
-        (TRTLLM + "\n" + TRTLLM, 49, "a second result begins here"),
+        (TRTLLM + "\n" + TRTLLM, 53, "a second result begins here"),
         (EVALSCOPE.replace("400 / 400 / 0", "400 / 300 / 100"), 8, "100 of 400 requests failed"),
         (LLMPERF.replace("Requests: 0", "Requests: 30"), 18, "30 of 180 requests failed"),
         ('{"load_summary": {}, "successes": {"count": 4, "time_to_first_token": {"mean": 1.0}}}', 1,
