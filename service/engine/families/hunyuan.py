@@ -1,7 +1,7 @@
 """Hunyuan, dense, with experts, and V4 with sparse latents and hyper-connections.
 
 Sources:
-    vLLM 0.33 `model_executor/models/hy_v3.py`, `models/hy_v4/nvidia/model.py`.
+    vLLM 0.33 `model_executor/models/hy_v3.py`, `hy_v3_mtp.py`, `models/hy_v4/nvidia/model.py`.
 """
 
 from dataclasses import replace
@@ -13,6 +13,7 @@ from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.latent import latent_attention, selecting
+from service.engine.families.parts.mtp import Draft, like_the_last
 from service.engine.families.parts.norms import on_heads, on_heads_where
 from service.engine.families.parts.residual import hyper_connections
 from service.engine.families.parts.sparsity import first_dense
@@ -56,6 +57,7 @@ FAMILIES: Final = (
         attention=full_only,
         feed_forward=_EXPERTS,
         head_norms=on_heads_where("qk_norm"),
+        draft=Draft(build=like_the_last),
     ),
     Family(
         classes=("HYV4ForCausalLM",),

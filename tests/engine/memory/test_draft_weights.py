@@ -1,5 +1,7 @@
 """What the layers that draft weigh, against published checkpoints."""
 
+import pytest
+
 from service.catalog.snapshot import Snapshot
 from service.engine.inputs import Layout
 from service.engine.layers import Architecture, DraftHead
@@ -15,12 +17,20 @@ def eagle3(architecture: Architecture) -> DraftHead:
     return head
 
 
-def test_a_module_has_the_parameters_of_its_checkpoint(catalog: Snapshot) -> None:
-    # huggingface.co/Qwen/Qwen3.5-9B: of 9,653,104,368 parameters 243,290,624 are the draft layer's.
-    head = draft_head(catalog.model("qwen3.5-9b").architecture, "mtp")
+@pytest.mark.parametrize(
+    ("model", "printed"),
+    [
+        # huggingface.co/Qwen/Qwen3.5-9B: of 9,653,104,368 parameters 243,290,624 are the draft layer's.
+        ("qwen3.5-9b", 243_290_624),
+        # huggingface.co/tencent/Hy3-preview: so many more than its 80 layers and tables have.
+        ("hy3-preview", 3_752_612_288),
+    ],
+)
+def test_a_module_has_the_parameters_of_its_checkpoint(catalog: Snapshot, model: str, printed: int) -> None:
+    head = draft_head(catalog.model(model).architecture, "mtp")
     assert head is not None
 
-    assert sum(it.elements for it in draft_matrices(head, Layout()) if not it.module.endswith(SCALES)) == 243_290_624
+    assert sum(it.elements for it in draft_matrices(head, Layout()) if not it.module.endswith(SCALES)) == printed
 
 
 def test_behind_stages_a_draft_keeps_an_embedding_table_of_its_own(catalog: Snapshot) -> None:
