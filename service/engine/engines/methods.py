@@ -9,13 +9,14 @@
     compressed-tensors   int8, int4       0.8: 8.0    0.12: 7.5
     compressed-tensors   nvfp4            0.9: 8.0    0.16: 7.5
     compressed-tensors   mxfp4            0.14: 8.0
+    compressed-tensors   mxfp8            0.20: 7.5
     modelopt             fp8              0.8: 8.9    0.27: 8.0
     modelopt             fp8 channel      0.14: 8.9   0.27: 8.0
     modelopt             nvfp4            0.8: 10.0   0.9: 8.0     0.14: 7.5
     modelopt             mixed            0.17: 8.9   0.24: 7.5
     mxfp4                                 0.10: 8.0
     awq                                   7.5
-    gptq                                  6.0
+    gptq                                  6.0; asymmetric up to 0.21, ordered by activations up to 0.29
     bitsandbytes                          7.0 up to 0.27
 
 Below the first version of a line, and behind the last, the method is not loaded at all.
@@ -25,6 +26,7 @@ Sources:
     `get_min_capability` of each config and, in `compressed_tensors/schemes/`, of each scheme; `fp8.py`: Marlin for
     blocks and experts since 0.9), `config/vllm.py` (`_get_quantization_config`, which raises); issue 17581 (blocks on
     8.6 in 0.8.5).
+    gptq: pull requests 38288 (symmetric weights of 4 and 8 bits alone) and 54809 (no order of activations).
     int8 of both operands: docs.vllm.ai/en/latest/features/quantization/int8 (Blackwell), pull request 25935.
 """
 
@@ -38,7 +40,7 @@ from packaging.version import Version
 from service.engine.engines.classes import check_class
 from service.engine.engines.device import ADA, AMPERE, TURING, Capability, Device
 from service.engine.errors import RefusedStartError
-from service.engine.formats.quantization import Quantization
+from service.engine.formats.quantization import ACTIVATION_ORDER, ASYMMETRIC, Quantization
 from service.engine.layers import Architecture
 
 OLDEST: Final = Version("0.8")  # that stands in for those before it
@@ -73,6 +75,7 @@ LOADED: Final[Mapping[tuple[str, str], tuple[Loading, ...]]] = MappingProxyType(
     ("compressed-tensors", "int8-both"): (Loading(since="0.8", lowest=TURING, below=BLACKWELL),),
     ("compressed-tensors", "nvfp4"): _lines(("0.16", TURING), ("0.9", AMPERE)),
     ("compressed-tensors", "mxfp4"): _lines(("0.14", AMPERE)),
+    ("compressed-tensors", "mxfp8"): _lines(("0.20", TURING)),
     ("modelopt", ""): _lines(("0.27", AMPERE), ("0.8", ADA)),
     ("modelopt", "fp8-channel"): _lines(("0.27", AMPERE), ("0.14", ADA)),
     ("modelopt", "nvfp4"): _lines(("0.14", TURING), ("0.9", AMPERE), ("0.8", BLACKWELL)),
@@ -80,6 +83,8 @@ LOADED: Final[Mapping[tuple[str, str], tuple[Loading, ...]]] = MappingProxyType(
     ("mxfp4", ""): _lines(("0.10", AMPERE)),
     ("awq", ""): _lines(("0.8", TURING)),
     ("gptq", ""): _lines(("0.8", (6, 0))),
+    ("gptq", ASYMMETRIC): _lines(("0.22", None), ("0.8", (6, 0))),
+    ("gptq", ACTIVATION_ORDER): _lines(("0.30", None), ("0.8", (6, 0))),
     ("bitsandbytes", ""): _lines(("0.28", None), ("0.8", (7, 0))),
 })  # fmt: skip
 
@@ -132,8 +137,8 @@ def lines_of(stored: Quantization, *, has_experts: bool) -> tuple[Loading, ...]:
 
 def scheme_of(stored: Quantization) -> str:
     """Return the scheme by which versions tell kernels of one method apart."""
-    if stored.mixed:
-        return "mixed"
+    if stored.mixed or stored.variant:
+        return stored.variant or "mixed"
     return "int8-both" if stored.scheme == "int8-channel" and stored.quantizes_activations else stored.scheme
 
 

@@ -23,6 +23,7 @@ from service.engine.inputs import KvCacheDtype
 FLOAT_STRATEGIES: Final[Mapping[str, Scheme]] = {"block": "fp8-block", "channel": "fp8-channel"}
 METHOD: Final = "compressed-tensors"
 NVFP4_GROUP: Final = 16
+MX_GROUP: Final = 32
 MOST_GROUPS: Final = 16  # published checkpoints have two
 
 
@@ -32,6 +33,7 @@ def compressed_tensors(reader: ConfigReader, ignored: tuple[str, ...]) -> Quanti
     Raises:
         UnsupportedModelError: weights of a kind without a rule, by its bits and type.
     """
+    _check_sparsity(reader)
     if ignored and "lm_head" not in ignored and not any("lm_head" in name for name in ignored):
         ignored = (*ignored, "lm_head")
     kv_cache_dtype: KvCacheDtype | None = "fp8" if reader.raw("kv_cache_scheme") else None
@@ -82,11 +84,14 @@ def _group(group: Mapping[str, object], ignored: tuple[str, ...], kv_cache_dtype
     group_size = weights.raw("group_size")
     size = group_size if isinstance(group_size, int) and group_size > 0 else 0
     scheme, block = _scheme(weights, bits, kind, size)
-    formats = {"fp8": "fp8", "int8": "int8", "int4": "int4", "nvfp4": "nvfp4", "mxfp4": "mxfp4"}
+    has_activations = is_mapping(group.get("input_activations"))
+    if scheme == "int4-group" and has_activations:
+        raise unknown_scheme("compressed-tensors with 4 bits of int and quantized activations")
+    formats = {"fp8": "fp8", "int8": "int8", "int4": "int4", "nvfp4": "nvfp4", "mxfp4": "mxfp4", "mxfp8": "fp8"}
     return Quantization(
         scheme=scheme,
         method=METHOD,
-        quantizes_activations=is_mapping(group.get("input_activations")),
+        quantizes_activations=has_activations,
         block=block,
         has_zero_points=scheme == "int4-group" and not weights.flag("symmetric", default=True),
         ignored=ignored,
@@ -101,13 +106,33 @@ def _scheme(weights: ConfigReader, bits: int, kind: str, size: int) -> tuple[Sch
     match bits, kind:
         case 8, "float":
             strategy = str(weights.raw("strategy") or "tensor")
+            if strategy == "group":
+                return _mxfp8(size)
             block = block_length(weights, "block_structure", "config_groups.weights.") if strategy == "block" else 0
             return FLOAT_STRATEGIES.get(strategy, "fp8-tensor"), block
         case 8, "int":
-            return "int8-channel", 0
+            return "int8-channel", size
         case 4, "int":
             return "int4-group", size
         case 4, "float":
             return ("nvfp4", size) if size == NVFP4_GROUP else ("mxfp4", size or 32)
         case _:
             raise unknown_scheme(f"compressed-tensors with {bits} bits of {kind or 'no type'}")
+
+
+def _mxfp8(size: int) -> tuple[Scheme, int]:
+    """Return fp8 weights with a scale for each group, which is MXFP8's of 32. [elements]."""
+    if size != MX_GROUP:
+        raise unknown_scheme(f"compressed-tensors with 8 bits of float in groups of {size}")
+    return "mxfp8", size
+
+
+def _check_sparsity(reader: ConfigReader) -> None:
+    """Raise UnsupportedModelError for weights of which only two in four are stored.
+
+    Sources:
+        vLLM pull request 36799 (0.19: no longer loaded); vLLM 0.33 `compressed_tensors.py` (`_parse_sparsity_config`).
+    """
+    sparsity = ConfigReader(reader.mapping("sparsity_config") or {})
+    if reader.raw("format") == "marlin-24" or sparsity.raw("targets"):
+        raise unknown_scheme("compressed-tensors with sparse weights, which vLLM loads no more since 0.19")

@@ -6,6 +6,7 @@ Sources:
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from service.engine.config_reader import ConfigReader, is_list, is_mapping
 from service.engine.formats.compressed_tensors import compressed_tensors
@@ -89,20 +90,23 @@ def _expert_scheme(reader: ConfigReader) -> Scheme | None:
 
 def _int4(reader: ConfigReader, method: str, ignored: tuple[str, ...]) -> Quantization:
     bits = reader.integer("bits", "w_bit", default=4)
-    loader = method.removesuffix("_marlin")
-    if bits == 8:
-        return Quantization(scheme="int8-channel", method=loader, ignored=ignored, weight_format="int8")
-    if bits != 4:
+    if bits not in (4, 8):
         raise unknown_scheme(f"{method} with {bits} bits")
     group = reader.raw("group_size", "q_group_size")
-    return Quantization(
+    stored = Quantization(
         scheme="int4-group",
-        method=loader,
+        method=method.removesuffix("_marlin"),
         block=group if isinstance(group, int) and group > 0 else 0,
-        has_zero_points=reader.flag("zero_point", default=method.startswith("awq")),
         ignored=ignored,
         weight_format="int4",
     )
+    if method.startswith("awq"):
+        stored = replace(stored, has_zero_points=reader.flag("zero_point", default=True))
+    elif not reader.flag("sym", default=True):
+        stored = replace(stored, has_zero_points=True, variant=ASYMMETRIC)
+    elif stored.block and reader.flag("desc_act"):
+        stored = replace(stored, variant=ACTIVATION_ORDER)
+    return replace(stored, scheme="int8-channel", weight_format="int8") if bits == 8 else stored
 
 
 def _modelopt(reader: ConfigReader, algorithm: str, ignored: tuple[str, ...]) -> Quantization:
@@ -146,6 +150,8 @@ def _mixed(reader: ConfigReader, kv_cache_dtype: KvCacheDtype | None) -> Quantiz
     )
 
 
+ASYMMETRIC: Final = "of asymmetric weights"
+ACTIVATION_ORDER: Final = "with groups in the order of activations"
 FP8_IGNORE_NAMES = ("ignored_layers", "modules_to_not_convert")
 IGNORE_NAMES = ("ignore", "exclude_modules", *FP8_IGNORE_NAMES, "llm_int8_skip_modules")
 

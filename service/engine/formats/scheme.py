@@ -54,8 +54,9 @@ class Quantization:
 
     scheme: Scheme
     method: str = ""  # as checkpoints name it; versions of the engine load some, on some GPUs
+    variant: str = ""  # what versions tell apart beside the scheme
     quantizes_activations: bool = False  # int8 of both operands
-    block: int = 0  # rows and columns of an fp8 block, or elements of a group
+    block: int = 0  # rows and columns of an fp8 block, or elements of a group; 0 where a row has one scale
     has_zero_points: bool = False
     is_static: bool = False  # activations have a stored scale as well
     ignored: tuple[str, ...] = ()

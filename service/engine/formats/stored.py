@@ -22,7 +22,7 @@ def matrix_bytes(
     none      rows x columns x b
     fp8       rows x columns       + 4 per tensor, per row, or per 128 x 128 block
     mxfp8     rows x columns       + 1 per 32 elements
-    int8      rows x columns       + 4 per row
+    int8      rows x columns       + 4 per row; of weights alone 2 per row or group (+ 1 for a zero point)
     int4      rows x columns / 2   + 2 per group (+ 1/2 per group for a zero point)
     mxfp4     rows x columns / 2   + 1 per 32 elements
     nvfp4     rows x columns / 2   + 1 per 16 elements + 4 per tensor
@@ -88,6 +88,11 @@ def _nvfp4_groups(matrix: Matrix, group: int) -> int:
     return matrix.columns // group if matrix.inner_side else ceil_div(matrix.columns, group)
 
 
+def _groups(matrix: Matrix, group: int) -> int:
+    """Return the groups of a matrix that have a scale each; without a group, its rows."""
+    return matrix.rows * ceil_div(matrix.columns, group or matrix.columns)
+
+
 def _sides(matrix: Matrix) -> tuple[int, int]:
     """Return an expert's inner size and width. [elements]."""
     if matrix.inner_side == "rows":
@@ -109,9 +114,11 @@ def _stored(matrix: Matrix, quantization: Quantization, elements: int) -> int:
             block = _scale_block(matrix, block)
             return elements + ceil_div(matrix.rows, block) * ceil_div(matrix.columns, block) * matrix.scale_bytes
         case "int8-channel":
-            return elements + matrix.rows * SCALE_BYTES
+            scale = SCALE_BYTES if quantization.quantizes_activations else HALF_BYTES
+            zero_points = 1 if quantization.has_zero_points else 0
+            return elements + _groups(matrix, block) * (scale + zero_points)
         case "int4-group":
-            groups = matrix.rows * ceil_div(matrix.columns, block or matrix.columns)
+            groups = _groups(matrix, block)
             return elements // 2 + groups * HALF_BYTES + (groups // 2 if quantization.has_zero_points else 0)
         case "mxfp4" | "mxfp8":
             stored = elements // 2 if quantization.scheme == "mxfp4" else elements

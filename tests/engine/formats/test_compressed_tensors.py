@@ -27,6 +27,8 @@ def read(*groups: dict[str, Any], **further: Any) -> Quantization:
         (group(4, "int", ["Linear"], group_size=128), "int4-group", 128),  # quantized.w4a16
         (group(4, "float", ["Linear"], group_size=16), "nvfp4", 16),  # NVFP4
         (group(4, "float", ["Linear"], group_size=32), "mxfp4", 32),
+        (group(8, "float", ["Linear"], strategy="group", group_size=32), "mxfp8", 32),
+        (group(8, "int", ["Linear"], strategy="group", group_size=128), "int8-channel", 128),
         (group(8, "float", ["Linear"], strategy="block", block_structure=[128, 128]), "fp8-block", 128),
     ],
 )
@@ -60,5 +62,20 @@ def test_a_group_of_the_attention_itself_belongs_to_the_cache() -> None:
 def test_bits_without_a_rule_and_too_many_groups_are_refused() -> None:
     with pytest.raises(UnsupportedModelError, match="3 bits of int"):
         read(group(3, "int", ["Linear"]))
+    with pytest.raises(UnsupportedModelError, match="groups of 64"):
+        read(group(8, "float", ["Linear"], strategy="group", group_size=64))
     with pytest.raises(UnsupportedModelError, match=f"more than {MOST_GROUPS}"):
         read(*[group(8, "int", [f"name{number}"]) for number in range(MOST_GROUPS + 1)])
+
+
+def test_sparse_weights_and_mixed_operands_are_refused() -> None:
+    # vLLM pull request 36799; w4a8 runs on capability 9.0 alone, or as 8 bits: vLLM 0.33 `compressed_tensors.py`.
+    packed = group(4, "int", ["Linear"], group_size=128)
+
+    with pytest.raises(UnsupportedModelError, match="sparse weights"):
+        read(packed, format="marlin-24")
+    with pytest.raises(UnsupportedModelError, match="sparse weights"):
+        read(packed, sparsity_config={"format": "sparse-24-bitmask", "targets": ["Linear"]})
+    with pytest.raises(UnsupportedModelError, match="quantized activations"):
+        read({**packed, "input_activations": {"num_bits": 8, "type": "int"}})
+    assert read(packed, sparsity_config={}).scheme == "int4-group"

@@ -26,6 +26,13 @@ PUBLISHED: dict[str, tuple[Matrix, Quantization, int]] = {
         parse_quantization({"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True}),
         4_096 * 512 * 4 + 32 * 512 * 4 + 32 * 4_096 * 2,
     ),
+    # huggingface.co/Qwen/Qwen2.5-72B-Instruct-GPTQ-Int8: qweight 2048 x 8192 in int32, scales 64 x 8192 in fp16; vLLM
+    # 0.33 drops the zero points of symmetric weights while loading (`MarlinLinearKernel`)
+    "Qwen 2.5 72B GPTQ of 8 bits, query projection": (
+        Matrix(module="model.layers.0.self_attn.q_proj", rows=8_192, columns=8_192),
+        parse_quantization({"quant_method": "gptq", "bits": 8, "group_size": 128}),
+        2_048 * 8_192 * 4 + 64 * 8_192 * 2,
+    ),
     # huggingface.co/nvidia/Llama-3.1-8B-Instruct-FP4: weight 4096 x 2048 bytes, weight_scale 4096 x 256, two of fp32
     "Llama 3.1 8B NVFP4, query projection": (
         Matrix(module="model.layers.0.self_attn.q_proj", rows=4_096, columns=4_096),
