@@ -16,7 +16,9 @@
     modelopt             mixed            0.17: 8.9   0.24: 7.5
     mxfp4                                 0.10: 8.0
     awq                                   7.5
-    gptq                                  6.0; asymmetric up to 0.21, ordered by activations up to 0.29
+    gptq                                  0.8: 6.0    0.22: 7.5
+    gptq, asymmetric                      6.0 up to 0.21
+    gptq, ordered by activations          0.8: 6.0    0.22: 7.5, up to 0.29
     bitsandbytes                          7.0 up to 0.27
 
 Below the first version of a line, and behind the last, the method is not loaded at all.
@@ -26,7 +28,7 @@ Sources:
     `get_min_capability` of each config and, in `compressed_tensors/schemes/`, of each scheme; `fp8.py`: Marlin for
     blocks and experts since 0.9), `config/vllm.py` (`_get_quantization_config`, which raises); issue 17581 (blocks on
     8.6 in 0.8.5).
-    gptq: pull requests 38288 (symmetric weights of 4 and 8 bits alone) and 54809 (no order of activations).
+    gptq: pull requests 38288 (0.22: Marlin alone, which needs 7.5) and 54809 (no order of activations).
     int8 of both operands: docs.vllm.ai/en/latest/features/quantization/int8 (Blackwell), pull request 25935.
 """
 
@@ -82,9 +84,9 @@ LOADED: Final[Mapping[tuple[str, str], tuple[Loading, ...]]] = MappingProxyType(
     ("modelopt", "mixed"): _lines(("0.24", TURING), ("0.17", ADA)),
     ("mxfp4", ""): _lines(("0.10", AMPERE)),
     ("awq", ""): _lines(("0.8", TURING)),
-    ("gptq", ""): _lines(("0.8", (6, 0))),
+    ("gptq", ""): _lines(("0.22", TURING), ("0.8", (6, 0))),
     ("gptq", ASYMMETRIC): _lines(("0.22", None), ("0.8", (6, 0))),
-    ("gptq", ACTIVATION_ORDER): _lines(("0.30", None), ("0.8", (6, 0))),
+    ("gptq", ACTIVATION_ORDER): _lines(("0.30", None), ("0.22", TURING), ("0.8", (6, 0))),
     ("bitsandbytes", ""): _lines(("0.28", None), ("0.8", (7, 0))),
 })  # fmt: skip
 
