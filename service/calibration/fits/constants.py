@@ -24,7 +24,7 @@ from service.calibration.fits.judged import (
     times_off,
 )
 from service.calibration.fits.kinds import by_kind
-from service.calibration.fits.serving import ANY, Case, Key, cases_of, overall, teaches, typical
+from service.calibration.fits.serving import ANY, Case, Key, are_stand_ins, cases_of, overall, teaches, typical
 from service.calibration.logs.engines import LOGS
 from service.calibration.logs.rows import rows_at_hand, without_copies
 from service.calibration.serving import Measured, Run, resolve_run
@@ -91,16 +91,18 @@ def _judged(cases: Sequence[Case]) -> list[Judged]:
     """Return every class, fitted twice and then judged, in processes side by side.
 
     The first fit is held near `START`, the second near the median of the engine's other classes. A class of runs that
-    teach nothing is none of these others: it has their constants, and is judged by them.
+    teach nothing is none of these others: it has their constants, and is judged by them. One that stand-ins alone tell
+    is none of them either.
     """
     classes = by_class(cases)
+    told = {key for key, own in classes.items() if are_stand_ins(own)}
     taught = {key: own for key, own in classes.items() if any(teaches(case) for case in own)}
     factors: dict[Key, Factors] = {}
     for _ in range(ROUNDS):
-        centres = {key: _like(key, factors) for key in taught}
+        centres = {key: _like(key, factors, told) for key in taught}
         factors = _side_by_side(_fit_one, taught, centres, factors)
     kinds = by_kind({key: each for key, each in factors.items() if key[0] == ROOFLINE})
-    centres = {key: _like(key, factors) if key in taught else _untaught(key, factors, kinds) for key in classes}
+    centres = {key: _like(key, factors, told) if key in taught else _untaught(key, factors, kinds) for key in classes}
     return list(_side_by_side(_judge_one, classes, centres, factors).values())
 
 
@@ -111,9 +113,9 @@ def _untaught(key: Key, factors: Mapping[Key, Factors], kinds: Mapping[Key, Fact
     return next((kinds[place] for place in places if place in kinds), typical(factors, engine))
 
 
-def _like(key: Key, factors: Mapping[Key, Factors]) -> Factors:
-    """Return the median constants of an engine's other classes."""
-    return typical({other: each for other, each in factors.items() if other != key}, key[1])
+def _like(key: Key, factors: Mapping[Key, Factors], told: Collection[Key]) -> Factors:
+    """Return the median constants of an engine's other classes, those that stand-ins tell left out."""
+    return typical({other: each for other, each in factors.items() if other != key and other not in told}, key[1])
 
 
 def _side_by_side(
@@ -165,7 +167,7 @@ def _left_out_row(name: tuple[str, str, str, str, str], figures: Sequence[tuple[
 
 def _rows(basis: str, outcomes: Sequence[Judged], today: date) -> list[dict[str, Any]]:
     """Return the rows of one basis, the most specific first, the one for everything last."""
-    factors = {outcome.key: outcome.factors for outcome in outcomes if outcome.runs}
+    factors = {outcome.key: outcome.factors for outcome in outcomes if outcome.runs and not outcome.is_of_stand_ins}
     rows = [
         _row(outcome.key, outcome.factors, outcome.runs, outcome.unseen, _errors_of(outcome), today)
         for outcome in outcomes

@@ -9,6 +9,7 @@ from service.calibration.fits.serving import (
     MOST_RUNS,
     Case,
     Key,
+    are_stand_ins,
     errors_of,
     fitted,
     is_central,
@@ -40,6 +41,7 @@ class Judged:
     cold: tuple[Measured, ...]  # its runs under the constants of other classes alone, as one that nobody measured
     unfit: tuple[Measured, ...]  # of runs that teach nothing of an engine: told, and no part of any expected error
     is_by_source: bool  # left out by source, not by group
+    is_of_stand_ins: bool = False  # other models' kernels tell all that its fit may look at
 
 
 def judged(key: Key, cases: Sequence[Case], like: Factors, factors: Factors) -> Judged:
@@ -67,6 +69,7 @@ def judged(key: Key, cases: Sequence[Case], like: Factors, factors: Factors) -> 
         cold=tuple(_errors(own, like)),
         unfit=tuple(_errors(others, factors)),
         is_by_source=is_by_source,
+        is_of_stand_ins=are_stand_ins(own),
     )
 
 

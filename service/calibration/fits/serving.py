@@ -17,12 +17,9 @@ from numpy.typing import NDArray
 from service.calibration.logs.engines import LOGS
 from service.calibration.serving import Measured, Run, measured_pairs
 from service.engine import Basis, Deployed, Timing, deployed
-from service.performance.estimated import estimated_step_tables, kernels_over_sound_link, workload
 from service.performance.fitted import generation_of
-from service.performance.kernel_tables import NotMeasuredError
-from service.performance.known import ROOFLINE, kernel_class
-from service.performance.roofline import FLOOR, roofline_tables
-from service.performance.siblings import carried_over, sibling_of
+from service.performance.kernel_tables import in_process
+from service.performance.known import ROOFLINE, Knowledge, kernel_class
 from service.performance.tables import Factors, StepTables, calibrated
 from service.performance.timers import chunks_states, hides_host
 
@@ -90,6 +87,8 @@ class Case:
     floor: StepTables
     hides_host: bool
     chunks_states: bool
+    is_stand_in: bool = False  # timed by another model's kernels
+    is_outdone: bool = False  # where others of its class have kernels of their own
 
     def timing(self, factors: Factors) -> Timing:
         """Return the run's times under factors."""
@@ -114,26 +113,27 @@ class Case:
 
 
 def cases_of(runs: Iterable[Run], basis: str) -> list[Case]:
-    """Return the runs that a basis has step times for."""
-    tables: dict[Deployed, tuple[StepTables, StepTables] | None] = {}
+    """Return the runs that a basis has step times for, stand-ins outdone where their class has kernels of its own."""
+    known = Knowledge(in_process())
+    tables: dict[Deployed, _Tables | None] = {}
     cases = []
     for run in runs:
         key = deployed(run.plan)
-        if key not in tables:
-            tables[key] = _tables(key, basis)
-        known = tables[key]
-        if known is not None:
+        found = tables[key] if key in tables else tables.setdefault(key, _tables(key, basis, known))
+        if found is not None:
             cases.append(
                 Case(
                     run=run,
                     key=_class_of(key, basis),
-                    tables=known[0],
-                    floor=known[1],
+                    tables=found.tables,
+                    floor=found.floor,
                     hides_host=hides_host(key),
                     chunks_states=chunks_states(key),
+                    is_stand_in=found.is_stand_in,
                 )
             )
-    return cases
+    better_told = {case.key for case in cases if teaches(case) and not case.is_stand_in}
+    return [replace(case, is_outdone=case.is_stand_in and case.key in better_told) for case in cases]
 
 
 def _class_of(key: Deployed, basis: str) -> Key:
@@ -145,36 +145,37 @@ def _class_of(key: Deployed, basis: str) -> Key:
     return (basis, rules.engine, version, generation, kernels)
 
 
-def _tables(key: Deployed, basis: str) -> tuple[StepTables, StepTables] | None:
-    floor = roofline_tables(workload(key), key.gpu, key.layout, FLOOR)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tables:
+    """Step times of a run before any factor, and whether another model's kernels tell them."""
+
+    tables: StepTables
+    floor: StepTables
+    is_stand_in: bool = False
+
+
+def _tables(key: Deployed, basis: str, known: Knowledge) -> _Tables | None:
+    estimates = known.estimates(key)
     if basis == ROOFLINE:
-        return estimated_step_tables(key), floor
-    try:
-        return _measured_or_carried(key), floor
-    except NotMeasuredError:
+        return _Tables(tables=estimates.estimated, floor=estimates.floor)
+    times = known.of_kernels(key)
+    if times is None:
         return None
-
-
-def _measured_or_carried(key: Deployed) -> StepTables:
-    """Return the times of measured kernels, of a sibling's in proportion where it has them.
-
-    Raises:
-        NotMeasuredError: neither has any.
-    """
-    sibling = sibling_of(key.gpu)
-    if sibling is None:
-        return kernels_over_sound_link(key)
-    there = replace(key, gpu=sibling)
-    return carried_over(kernels_over_sound_link(there), estimated_step_tables(key), estimated_step_tables(there))
+    return _Tables(tables=times.tables, floor=estimates.floor, is_stand_in=times.is_stand_in)
 
 
 def teaches(case: Case) -> bool:
     """Return whether a fit may look at a run, as its source words it before anything is predicted.
 
     Settings that were assumed, trials and slowed GPUs teach nothing of an engine; where arrivals pile up without end,
-    a mean wait says how long the run took.
+    a mean wait says how long the run took. What another model's kernels tell, those of a class's own tell better.
     """
-    return not case.run.log.is_doubtful and not case.run.log.saturated
+    return not case.run.log.is_doubtful and not case.run.log.saturated and not case.is_outdone
+
+
+def are_stand_ins(cases: Sequence[Case]) -> bool:
+    """Return whether other models' kernels time all the runs that teach."""
+    return all(case.is_stand_in for case in cases if teaches(case))
 
 
 def sampled(cases: Sequence[Case], most: int) -> list[Case]:
