@@ -65,7 +65,7 @@ async def running(app: Starlette, settings: Settings) -> AsyncIterator[None]:
         _open_outward(app, settings, closing)
         keeper.start_polling()
         _settle(keeper)
-        tidying = create_task(_tidying(app.state.reception))
+        tidying = create_task(_tidying(app.state.reception, keeper))
         closing.callback(tidying.cancel)
         if settings.builds_ahead:
             ahead = create_task(Ahead(app.state.workloads, keeper, app.state.reception).run())
@@ -112,10 +112,15 @@ def _settle(keeper: CatalogKeeper) -> None:
     )
 
 
-async def _tidying(reception: Reception) -> None:
-    """Look for garbage that refers to itself, and give back what is free, when nobody waits; else, seldom."""
+async def _tidying(reception: Reception, keeper: CatalogKeeper) -> None:
+    """Look for garbage that refers to itself, and give back what is free, when nobody waits; else, seldom.
+
+    Configs that no question needed yet are read then too: some answers compare every model.
+    """
     for number in count(1):
         await sleep(TIDY_EVERY_S)
+        if reception.is_idle:
+            await to_thread(keeper.snapshot.built_models.read_all)
         if (reception.is_idle and gc.get_count()[2] > 0) or number % AT_LEAST_EACH == 0:
             gc.collect()
             await to_thread(give_back_freed)

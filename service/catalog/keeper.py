@@ -16,7 +16,7 @@ from sqlmodel import Session
 from service.catalog.catalog_entries import CatalogEntries
 from service.catalog.database import reading, writing
 from service.catalog.deadline import DeadlineError, check_deadline, within
-from service.catalog.disk import SnapshotFile
+from service.catalog.disk import KeptCatalog, SnapshotFile
 from service.catalog.errors import ConflictError, InDoubtError, InvalidCatalogError
 from service.catalog.health import Health
 from service.catalog.notices import Listener, announce
@@ -35,14 +35,20 @@ REFRESH_SECONDS: Final = 5.0  # how long it may take to read the whole catalog
 PROBE_SECONDS: Final = 0.7
 KNOWN_SECONDS: Final = 1.0  # for how long what the database was last found to be is believed
 BURST_SECONDS: Final = 0.2  # what is written within it is kept on disk once
+ON_DISK: Final[Version] = ("on disk", -1)  # which no database has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Held:
-    """The snapshot in use, and how it lies in the database; None where it is from elsewhere."""
+    """The snapshot in use, and how it lies in the database, or once lay; None where it is from elsewhere."""
 
     snapshot: Snapshot
     reading: Reading | None = None
+
+    @property
+    def is_of_database(self) -> bool:
+        """Return whether the database was seen to hold it."""
+        return self.reading is not None and self.reading.version != ON_DISK
 
 
 class CatalogKeeper:
@@ -52,31 +58,42 @@ class CatalogKeeper:
         """Load a snapshot: from the database, else the last good one on disk, else the seed files."""
         self.engine = engine
         self.health = Health()
-        self._held = _Held(snapshot=EMPTY)
         self._file = SnapshotFile(snapshot_path)
+        kept = self._file.read()
+        self._held = _taken_over(kept)
         self._is_saved = True
         self._lock = threading.Lock()  # of the three above; never held while the database is asked
         self._poll_seconds = poll_seconds
         self._stop, self._wake = threading.Event(), threading.Event()
         self._listener = Listener(engine, self._wake, poll_seconds)
         self._thread: threading.Thread | None = None
-        if self.refresh():
-            self._save()
+        if not self.refresh():
+            self._fall_back(kept)
+        elif kept is not None and self._is_as_kept(kept):
+            self._file.touch()
+            self._is_saved = True
         else:
-            self._fall_back()
+            self._save()
 
     @property
     def snapshot(self) -> Snapshot:
         """Return the snapshot in use."""
         return self._held.snapshot
 
-    def _fall_back(self) -> None:
+    def _is_as_kept(self, kept: KeptCatalog) -> bool:
+        """Return whether what is in use is what lies on disk, read by this release."""
+        reading = self._held.reading
+        if reading is None or not kept.is_of_this_release:
+            return False
+        return reading.marks == kept.marks and reading.entries.revision == kept.entries.revision
+
+    def _fall_back(self, kept: KeptCatalog | None) -> None:
         """Answer without the database; it goes on being asked."""
-        kept = self._file.read()
         if kept is not None:
             with suppress(InvalidCatalogError):
-                self._held = _Held(snapshot=build_snapshot(kept[0]))
-                self._note(origin="disk", confirmed_at=kept[1])
+                snapshot = build_snapshot(kept.entries, self._held.snapshot)
+                self._held = _Held(snapshot=snapshot, reading=self._held.reading)
+                self._note(origin="disk", confirmed_at=kept.confirmed_at)
                 logger.warning("the catalog kept on disk answers, at revision %d", self.snapshot.revision)
                 return
         self._held = _Held(snapshot=seeded_snapshot())
@@ -165,7 +182,7 @@ class CatalogKeeper:
             session.flush()
             session.expire_all()
             found = read_catalog(session, held.reading)
-            if held.reading is not None and not _is_whole(found.entries):
+            if held.is_of_database and not _is_whole(found.entries):
                 raise ConflictError("the catalog would be left without a model or without a GPU")
             snapshot = build_snapshot(found.entries, held.snapshot)
             check(snapshot)
@@ -234,8 +251,8 @@ class CatalogKeeper:
     def _save(self) -> None:
         with self._lock:
             held, is_saved, self._is_saved = self._held, self._is_saved, True
-        if not is_saved and held.reading is not None:
-            self._file.write(held.reading.entries)
+        if not is_saved and held.reading is not None and held.is_of_database:
+            self._file.write(held.reading.entries, held.reading.marks)
 
     def close(self) -> None:
         """Stop polling, keep what is in use on disk and let go of the database."""
@@ -246,6 +263,15 @@ class CatalogKeeper:
             self._thread.join(timeout=5)
         self._save()
         self.engine.dispose()
+
+
+def _taken_over(kept: KeptCatalog | None) -> _Held:
+    """Return what a start takes over from the disk: nothing that another release validated."""
+    if kept is not None and kept.is_of_this_release:
+        with suppress(InvalidCatalogError):
+            snapshot = build_snapshot(kept.entries, were_read=True)
+            return _Held(snapshot=snapshot, reading=Reading(version=ON_DISK, entries=kept.entries, marks=kept.marks))
+    return _Held(snapshot=EMPTY)
 
 
 def _commit(session: Session) -> None:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import ValidationError
@@ -24,7 +25,7 @@ from service.catalog.tables import GpuRow, MeasurementRow, ModelRow, OfferRow, m
 logger = logging.getLogger(__name__)
 Kept = TypeVar("Kept", ModelEntry, GpuEntry, OfferEntry, MeasurementEntry)
 Row = type[ModelRow] | type[GpuRow] | type[OfferRow] | type[MeasurementRow]
-Marks = Mapping[str, int]  # by id: a hash of all the rows that make up an entry
+Marks = Mapping[str, str]  # by id: a hash of all the rows that make up an entry, in every process the same
 MOST_AT_ONCE: Final = 500  # ids that every database takes in one statement
 
 
@@ -87,10 +88,7 @@ class Reading:
 
     version: Version
     entries: CatalogEntries
-    models: Marks
-    gpus: Marks
-    offers: Marks
-    measurements: Marks
+    marks: Mapping[str, Marks]  # by kind of entry
 
 
 def read_catalog(session: Session, before: Reading | None = None) -> Reading:
@@ -100,29 +98,29 @@ def read_catalog(session: Session, before: Reading | None = None) -> Reading:
         InvalidCatalogError: a row makes no sense; the message names it.
     """
     version = current_version(session)
-    models, gpus, offers = _marks(session, MODELS), _marks(session, GPUS), _marks(session, OFFERS)
-    measured = _marks(session, MEASUREMENTS)
+    marks = {kind.name: _marks(session, kind) for kind in (MODELS, GPUS, OFFERS, MEASUREMENTS)}
     kept = before.entries if before else CatalogEntries(revision=0, models=(), gpus=(), offers=())
+    were = before.marks if before else {}
     entries = CatalogEntries(
         revision=version[1],
-        models=_entries(session, MODELS, models, kept.models, before.models if before else {}),
-        gpus=_entries(session, GPUS, gpus, kept.gpus, before.gpus if before else {}),
-        offers=_entries(session, OFFERS, offers, kept.offers, before.offers if before else {}),
-        measurements=_entries(
-            session, MEASUREMENTS, measured, kept.measurements, before.measurements if before else {}
-        ),
+        models=_entries(session, MODELS, marks, kept.models, were),
+        gpus=_entries(session, GPUS, marks, kept.gpus, were),
+        offers=_entries(session, OFFERS, marks, kept.offers, were),
+        measurements=_entries(session, MEASUREMENTS, marks, kept.measurements, were),
     )
-    return Reading(version=version, entries=entries, models=models, gpus=gpus, offers=offers, measurements=measured)
+    return Reading(version=version, entries=entries, marks=marks)
 
 
 def _marks(session: Session, kind: EntryKind[Any]) -> Marks:
     """Return what tells whether an entry changed, from the rows as they are stored, whoever wrote them."""
-    gathered: dict[str, list[int]] = {}
+    gathered: dict[str, list[bytes]] = {}
     for position, part in enumerate(kind.parts):
         for row in session.connection().execute(_as_stored(part)):
             if position == 0 or row[0] in gathered:
-                gathered.setdefault(row[0], []).append(hash(tuple(row)))
-    return {entry_id: hash(tuple(sorted(marks))) for entry_id, marks in gathered.items()}
+                gathered.setdefault(row[0], []).append(repr(tuple(row)).encode())
+    return {
+        entry_id: blake2b(b"\n".join(sorted(rows)), digest_size=16).hexdigest() for entry_id, rows in gathered.items()
+    }
 
 
 def _as_stored(part: _Part) -> Select[Any]:
@@ -136,9 +134,14 @@ def _as_stored(part: _Part) -> Select[Any]:
 
 
 def _entries(
-    session: Session, kind: EntryKind[Kept], marks: Marks, kept: Sequence[Kept], before: Marks
+    session: Session,
+    kind: EntryKind[Kept],
+    stored: Mapping[str, Marks],
+    kept: Sequence[Kept],
+    were: Mapping[str, Marks],
 ) -> tuple[Kept, ...]:
     """Return the entries in the order of ids, as Python orders text: databases differ."""
+    marks, before = stored[kind.name], were.get(kind.name, {})
     entries = {entry.id: entry for entry in kept if entry.id in marks and before.get(entry.id) == marks[entry.id]}
     changed = sorted(marks.keys() - entries.keys())
     for first in range(0, len(changed), MOST_AT_ONCE):

@@ -6,10 +6,11 @@ from typing import Final, TypeVar
 
 from rapidfuzz import fuzz, process
 
+from service.catalog.built import BuiltModels, same
 from service.catalog.catalog_entries import CatalogEntries
 from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
 from service.catalog.errors import InvalidCatalogError, NotInCatalogError
-from service.catalog.facts import gpu_facts, model_facts, offer_facts
+from service.catalog.facts import gpu_facts, offer_facts
 from service.catalog.measurement_rows import MeasurementEntry, by_model
 from service.catalog.names.gpus import GpuNames, gpu_names
 from service.catalog.names.instances import instances
@@ -39,7 +40,7 @@ class Snapshot:
     offers: tuple[Offer, ...]
     gpus: Mapping[str, Gpu]
     built_offers: Mapping[str, Offer]
-    built_models: Mapping[str, ModelFacts | EngineError]
+    built_models: BuiltModels
     model_names: Mapping[str, str]
     gpu_names: Mapping[str, str]
     called_models: ModelNames  # what else people call them
@@ -90,7 +91,7 @@ EMPTY: Final = Snapshot(
     offers=(),
     gpus={},
     built_offers={},
-    built_models={},
+    built_models=BuiltModels({}),
     model_names={},
     gpu_names={},
     called_models=model_names({}, {}),
@@ -99,10 +100,15 @@ EMPTY: Final = Snapshot(
 )
 
 
-def build_snapshot(entries: CatalogEntries, before: Snapshot | None = None) -> Snapshot:
+def build_snapshot(entries: CatalogEntries, before: Snapshot | None = None, *, were_read: bool = False) -> Snapshot:
     """Return the snapshot of a catalog, validated whole; what did not change is taken over from the one before.
 
     What is remembered about a model or GPU thus outlives a write to another one.
+
+    Args:
+        entries: the catalog. [entries]
+        before: the snapshot in use.
+        were_read: every config was read well before, by these very rules: each is read again when it is asked for.
 
     Raises:
         InvalidCatalogError: two entries claim one name, or an offer names an unknown GPU.
@@ -127,7 +133,7 @@ def build_snapshot(entries: CatalogEntries, before: Snapshot | None = None) -> S
         offers=was.offers if built is was.built_offers else tuple(built.values()),
         built_offers=built,
         gpus=_built(gpus, was.gpu_entries, was.gpus, gpu_facts),
-        built_models=_built(models, was.model_entries, was.built_models, model_facts),
+        built_models=was.built_models.after(models, are_new_read=not were_read),
         model_names=models_by_name,
         gpu_names=gpus_by_name,
         called_models=was.called_models if models is was.model_entries else model_names(models, models_by_name),
@@ -152,7 +158,7 @@ def _built(
     if entries is before:
         return built
     return {
-        entry_id: built[entry_id] if entry_id in before and _same(before[entry_id], entry) else build(entry)
+        entry_id: built[entry_id] if entry_id in before and same(before[entry_id], entry) else build(entry)
         for entry_id, entry in entries.items()
     }
 
@@ -165,13 +171,9 @@ def check_readable(snapshot: Snapshot) -> None:
     Raises:
         InvalidCatalogError: a config cannot be read; the message names its model.
     """
-    for model_id, facts in snapshot.built_models.items():
+    for model_id, facts in snapshot.built_models.read.items():
         if isinstance(facts, EngineError) and facts.field != OF_CLASS:
             raise InvalidCatalogError(f"the config of model {model_id!r} cannot be read: {facts.detail}")
-
-
-def _same(one: object, other: object) -> bool:
-    return one is other or one == other
 
 
 def _model_names(entry: ModelEntry) -> tuple[str, ...]:

@@ -1,10 +1,14 @@
 """Entries of no real thing, as they are sent, and with changes."""
 
+import json
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine
 
 from service.catalog.database import writing
+from service.catalog.disk import SCHEMA
 from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
 from service.catalog.store import put_gpu, put_model, put_offer, raise_revision
 
@@ -82,3 +86,11 @@ def fill(engine: Engine) -> None:
         put_offer(session, offer())
         put_offer(session, offer(id="other-offer", gpu="other-gpu"))
         raise_revision(session)
+
+
+def of_another_release(path: Path) -> None:
+    """Make a catalog kept on disk another release's."""
+    _, line, entries = path.read_bytes().split(b"\n", 2)
+    body = json.dumps({**json.loads(line), "release": "another"}).encode() + b"\n" + entries
+    head = {"schema": SCHEMA, "sha256": sha256(body).hexdigest()}
+    path.write_bytes(json.dumps(head).encode() + b"\n" + body)

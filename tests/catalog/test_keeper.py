@@ -19,7 +19,7 @@ from service.catalog.errors import ConflictError, InvalidCatalogError
 from service.catalog.keeper import CatalogKeeper
 from service.catalog.store import current_version, delete_gpu, delete_model, put_gpu, put_model, put_offer
 from service.engine.errors import EngineError
-from tests.catalog.samples import MODEL, fill, gpu, model, offer, with_figure
+from tests.catalog.samples import MODEL, fill, gpu, model, of_another_release, offer, with_figure
 from tests.catalog.stopped import stopped
 from tests.waiting import eventually
 
@@ -137,6 +137,31 @@ def test_answers_survive_a_dead_database(tmp_path: Path, kept: Made) -> None:
     assert keeper.refresh() is False
     assert keeper.health.database_is_up is False
     assert keeper.health.failures == 2
+
+
+def test_a_start_reads_only_what_another_process_changed(stored: Engine, kept: Made) -> None:
+    first = kept(stored)
+    first.close()
+    by_hand(stored, configured(num_hidden_layers=7))
+
+    second = kept(stored)
+
+    assert list(second.snapshot.built_models.read) == ["other-model"]
+    changed = second.snapshot.model("other-model")
+    assert len(changed.architecture.layers) == 7
+    assert second.snapshot.model("made-up-8b") == first.snapshot.model("made-up-8b")
+    assert second.health.origin == "database"
+
+
+def test_a_start_reads_every_config_that_another_release_kept(stored: Engine, kept: Made, tmp_path: Path) -> None:
+    kept(stored).close()
+    path = tmp_path / "snapshot.json"
+    of_another_release(path)
+
+    again = kept(stored)
+
+    assert sorted(again.snapshot.built_models.read) == ["made-up-8b", "other-model"]
+    assert b'"another"' not in path.read_bytes().splitlines()[1]
 
 
 def test_without_database_and_disk_the_seed_files_answer(kept: Made) -> None:
