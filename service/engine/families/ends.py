@@ -7,16 +7,22 @@ Source:
 from typing import Final
 
 NAMES: Final = """
-    ChatGLMModel ChatGLMForConditionalGeneration GLM4VForCausalLM DbrxForCausalLM FalconForCausalLM
-    FalconMambaForCausalLM GPTJForCausalLM GptOssForCausalLM GraniteMoeForCausalLM GraniteMoeHybridForCausalLM
-    GraniteMoeSharedForCausalLM HYV3ForCausalLM InternLM2ForCausalLM JambaForCausalLM MixtralForCausalLM
-    MuseGlimmerForCausalLM MuseGlimmerForConditionalGeneration NemotronHForCausalLM OlmoHybridForCausalLM
-    OlmoeForCausalLM OrionForCausalLM PhiMoEForCausalLM Plamo3ForCausalLM Qwen2MoeForCausalLM Qwen3MoeForCausalLM
-    Qwen3NextForCausalLM Qwen3OmniMoeForConditionalGeneration Qwen3VLMoeForConditionalGeneration StableLmForCausalLM
+    AyaVisionForConditionalGeneration BloomForCausalLM ChatGLMForConditionalGeneration ChatGLMModel
+    Cohere2ForCausalLM Cohere2MoeForCausalLM Cohere2VisionForConditionalGeneration CohereForCausalLM DbrxForCausalLM
+    FalconForCausalLM FalconMambaForCausalLM GLM4VForCausalLM GPT2LMHeadModel GPTJForCausalLM Gemma2ForCausalLM
+    Gemma3ForCausalLM Gemma3ForConditionalGeneration Gemma4ForCausalLM Gemma4ForConditionalGeneration
+    Gemma4UnifiedForConditionalGeneration GemmaForCausalLM GptOssForCausalLM GraniteMoeForCausalLM
+    GraniteMoeHybridForCausalLM GraniteMoeSWAForCausalLM GraniteMoeSharedForCausalLM HYV3ForCausalLM
+    InternLM2ForCausalLM JambaForCausalLM MambaForCausalLM MiniCPM3ForCausalLM MiniCPMForCausalLM MixtralForCausalLM
+    MuseGlimmerForCausalLM MuseGlimmerForConditionalGeneration NemotronHForCausalLM OPTForCausalLM
+    OlmoHybridForCausalLM OlmoeForCausalLM OrionForCausalLM PhiMoEForCausalLM Plamo3ForCausalLM Qwen2MoeForCausalLM
+    Qwen3MoeForCausalLM Qwen3NextForCausalLM Qwen3OmniMoeForConditionalGeneration Qwen3VLMoeForConditionalGeneration
+    Rnj1ForCausalLM StableLmForCausalLM
 """
 REPEAT_ENDS: Final = frozenset(NAMES.split())
 EMBEDDINGS_ALONE: Final = """
-    Qwen3_5ForCausalLM Qwen3_5ForConditionalGeneration Qwen3_5MoeForCausalLM Qwen3_5MoeForConditionalGeneration
+    Lfm2ForCausalLM Lfm2MoeForCausalLM Lfm2VlForConditionalGeneration Qwen3_5ForCausalLM
+    Qwen3_5ForConditionalGeneration Qwen3_5MoeForCausalLM Qwen3_5MoeForConditionalGeneration
 """
 REPEAT_EMBEDDINGS: Final = REPEAT_ENDS | frozenset(EMBEDDINGS_ALONE.split())
 

@@ -110,13 +110,16 @@ def _fullest_stage(
         for kind in set(stored_alike(architecture, quantization))
     }
     stages = _layers_of_stages(architecture, quantization, spread.attention.pipeline_parallel_size)
-    repeats_both = architecture.repeats_ends and not architecture.ties_embeddings
+    ties = architecture.ties_embeddings  # the head is the table then, which the last stage holds for it
+    repeats_both = architecture.repeats_ends and not ties
     rank_parts = []
     for number, kinds in enumerate(stages):
         parts = [(of_kind[kind], layers) for kind, layers in kinds]
         if number == 0:
             parts.insert(0, (first, 1))
-        elif architecture.repeats_embeddings and not architecture.ties_embeddings:
+        elif architecture.repeats_embeddings and not (
+            ties and (architecture.repeats_ends or number == len(stages) - 1)
+        ):
             parts.insert(0, (table, 1))
         if number == len(stages) - 1 or (architecture.repeats_ends and (number or repeats_both)):
             parts.append((last, 1))
