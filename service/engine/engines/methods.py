@@ -19,6 +19,11 @@
     gptq                                  0.8: 6.0    0.22: 7.5
     gptq, asymmetric                      6.0 up to 0.21
     gptq, ordered by activations          0.8: 6.0    0.22: 7.5, up to 0.29
+    auto-round           int4, int8       0.9: 6.0    0.22: 7.5
+    auto-round           asymmetric       6.0 up to 0.21, packed as GPTQ
+    quark                fp8              0.8: 8.9    in blocks from 0.33 on
+    quark                int8, mxfp4      0.8: 7.5    0.9: 7.0
+    quark                int4, nvfp4      0.33: 7.0   0.33: 7.5
     bitsandbytes                          7.0 up to 0.27
 
 Below the first version of a line, and behind the last, the method is not loaded at all.
@@ -29,6 +34,10 @@ Sources:
     blocks and experts since 0.9), `config/vllm.py` (`_get_quantization_config`, which raises); issue 17581 (blocks on
     8.6 in 0.8.5).
     gptq: pull requests 38288 (0.22: Marlin alone, which needs 7.5) and 54809 (no order of activations).
+    auto-round: pull request 17850 (0.9). quark: pull requests 16943 (MXFP4, 0.9) and 48606 (int4, after 0.28); blocks,
+    int4 and nvfp4 are not looked for in versions between.
+    experts of compressed-tensors: `compressed_tensors_moe/` (`get_moe_method`, which raises; `..._wna16.py` asserts
+    groups where Humming goes before Marlin: `utils/humming/priority.py`).
     int8 of both operands: docs.vllm.ai/en/latest/features/quantization/int8 (Blackwell), pull request 25935.
 """
 
@@ -40,13 +49,17 @@ from typing import Final
 from packaging.version import Version
 
 from service.engine.engines.classes import check_class
-from service.engine.engines.device import ADA, AMPERE, TURING, Capability, Device
+from service.engine.engines.device import ADA, AMPERE, HOPPER, TURING, Capability, Device
 from service.engine.errors import RefusedStartError
-from service.engine.formats.quantization import ACTIVATION_ORDER, ASYMMETRIC, Quantization
+from service.engine.formats.compressed_tensors import ROWS
+from service.engine.formats.quantization import ACTIVATION_ORDER, Quantization
+from service.engine.formats.scheme import ASYMMETRIC
 from service.engine.layers import Architecture
 
 OLDEST: Final = Version("0.8")  # that stands in for those before it
 EXPERTS_ALIKE: Final = Version("0.9")  # from which on experts run where dense matrices do
+GROUPS_ALONE: Final = Version("0.33")  # whose kernels for integers on Hopper take groups alone, in experts
+VOLTA: Final[Capability] = (7, 0)
 BLACKWELL: Final[Capability] = (10, 0)
 
 
@@ -87,6 +100,15 @@ LOADED: Final[Mapping[tuple[str, str], tuple[Loading, ...]]] = MappingProxyType(
     ("gptq", ""): _lines(("0.22", TURING), ("0.8", (6, 0))),
     ("gptq", ASYMMETRIC): _lines(("0.22", None), ("0.8", (6, 0))),
     ("gptq", ACTIVATION_ORDER): _lines(("0.30", None), ("0.22", TURING), ("0.8", (6, 0))),
+    ("auto-round", ""): _lines(("0.22", TURING), ("0.9", (6, 0))),
+    ("auto-round", ASYMMETRIC): _lines(("0.22", None), ("0.9", (6, 0))),
+    ("quark", ""): _lines(("0.8", ADA)),
+    ("quark", "fp8-block"): _lines(("0.33", ADA)),
+    ("quark", "int8-channel"): _lines(("0.8", TURING)),
+    ("quark", "int8-both"): _lines(("0.8", TURING)),
+    ("quark", "int4-group"): _lines(("0.33", VOLTA)),
+    ("quark", "mxfp4"): _lines(("0.9", VOLTA)),
+    ("quark", "nvfp4"): _lines(("0.33", TURING)),
     ("bitsandbytes", ""): _lines(("0.28", None), ("0.8", (7, 0))),
 })  # fmt: skip
 
@@ -108,8 +130,11 @@ def check_method(quantization: Quantization, device: Device, field: str, archite
     """
     if not device.is_vllm_on_cuda or not quantization.method:
         return
-    for stored in (each for _, each in quantization.groups) if quantization.groups else (quantization,):
-        refusal = _refusal(device, stored, architecture)
+    refusals = [
+        _refusal(device, stored, architecture)
+        for stored in ((each for _, each in quantization.groups) if quantization.groups else (quantization,))
+    ]
+    for refusal in (*refusals, _refusal_of_experts(device, quantization, architecture)):
         if refusal is not None:
             raise RefusedStartError(refusal[0], field=field, accepted=refusal[1])
 
@@ -128,6 +153,25 @@ def _refusal(device: Device, stored: Quantization, architecture: Architecture) -
         return _on_gpus(device, what, f"from compute capability {_dotted(line.lowest)}")
     if line.below is not None and device.capability >= line.below:
         return _on_gpus(device, what, f"below compute capability {_dotted(line.below)}")
+    return None
+
+
+def _refusal_of_experts(
+    device: Device, quantization: Quantization, architecture: Architecture
+) -> tuple[str, str] | None:
+    """Return why a version does not run how experts are stored; None where it does, and without experts."""
+    if not (quantization.expert_variant or quantization.groups) or not architecture.has_experts:
+        return None
+    last = next(index for index, layer in reversed([*enumerate(architecture.layers)]) if layer.mlp.has_experts)
+    module = f"model.layers.{last}.mlp.experts.down_proj"
+    stored = quantization.of(module)
+    if not stored.expert_variant or stored.keeps(module):
+        return None
+    what = f"{stored.method} {stored.expert_variant}"
+    if stored.expert_variant != ROWS:
+        return f"{device.engine} does not run {what}", "another format"
+    if device.generation == HOPPER[0] and Version(device.plan.version) >= GROUPS_ALONE:
+        return f"{device.engine} does not run {what} on compute capability 9", "another format, or another GPU"
     return None
 
 

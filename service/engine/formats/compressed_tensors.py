@@ -2,7 +2,8 @@
 
 Source:
     vLLM 0.33 `model_executor/layers/quantization/compressed_tensors/compressed_tensors.py` (`from_config`,
-    `get_scheme_dict`), `compressed_tensors/utils.py` (`find_matched_target`).
+    `get_scheme_dict`), `compressed_tensors/utils.py` (`find_matched_target`), `compressed_tensors_moe/`
+    (`get_moe_method`).
 """
 
 from collections.abc import Mapping
@@ -25,6 +26,11 @@ METHOD: Final = "compressed-tensors"
 NVFP4_GROUP: Final = 16
 MX_GROUP: Final = 32
 MOST_GROUPS: Final = 16  # published checkpoints have two
+# Variants of experts, as a refusal calls them.
+FLOATS_ALONE: Final = "experts of fp8 without quantized activations"
+FIXED_SCALES: Final = "experts of int8 whose activations are not scaled token by token"
+UNPACKED: Final = "experts of integers that are not packed in rows or groups"
+ROWS: Final = "experts of integers with one scale a row"
 
 
 def compressed_tensors(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
@@ -37,14 +43,15 @@ def compressed_tensors(reader: ConfigReader, ignored: tuple[str, ...]) -> Quanti
     if ignored and "lm_head" not in ignored and not any("lm_head" in name for name in ignored):
         ignored = (*ignored, "lm_head")
     kv_cache_dtype: KvCacheDtype | None = "fp8" if reader.raw("kv_cache_scheme") else None
+    packing = str(reader.raw("format") or "")
     groups = [each for each in (reader.mapping("config_groups") or {}).values() if is_mapping(each)]
     if len(groups) > MOST_GROUPS:
         raise unknown_scheme(f"compressed-tensors in {len(groups)} groups, more than {MOST_GROUPS}")
     targeted = [(targets, group) for group in groups if (targets := _targets(group))]
     if len(groups) > 1 or any(set(targets).difference(LINEAR_CLASSES) for targets, _ in targeted):
-        stored = tuple((targets, _group(group, (), None)) for targets, group in targeted)
+        stored = tuple((targets, _group(group, (), None, packing)) for targets, group in targeted)
         return _of_most(stored, ignored, kv_cache_dtype)
-    return _group(groups[0] if groups else {}, ignored, kv_cache_dtype)
+    return _group(groups[0] if groups else {}, ignored, kv_cache_dtype, packing)
 
 
 def _of_most(
@@ -77,8 +84,10 @@ def _targets(group: Mapping[str, object]) -> tuple[str, ...]:
     return targets or ("Linear",)
 
 
-def _group(group: Mapping[str, object], ignored: tuple[str, ...], kv_cache_dtype: KvCacheDtype | None) -> Quantization:
-    """Return how one group's weights are stored."""
+def _group(
+    group: Mapping[str, object], ignored: tuple[str, ...], kv_cache_dtype: KvCacheDtype | None, packing: str
+) -> Quantization:
+    """Return how one group's weights are stored; `packing` is the format of the whole checkpoint."""
     weights = ConfigReader(ConfigReader(group).mapping("weights") or {})
     bits, kind = weights.integer("num_bits", default=0), str(weights.raw("type") or "")
     group_size = weights.raw("group_size")
@@ -92,6 +101,7 @@ def _group(group: Mapping[str, object], ignored: tuple[str, ...], kv_cache_dtype
         scheme=scheme,
         method=METHOD,
         quantizes_activations=has_activations,
+        expert_variant=_expert_variant(scheme, group, str(group.get("format") or packing)),
         block=block,
         has_zero_points=scheme == "int4-group" and not weights.flag("symmetric", default=True),
         ignored=ignored,
@@ -118,6 +128,23 @@ def _scheme(weights: ConfigReader, bits: int, kind: str, size: int) -> tuple[Sch
             return ("nvfp4", size) if size == NVFP4_GROUP else ("mxfp4", size or 32)
         case _:
             raise unknown_scheme(f"compressed-tensors with {bits} bits of {kind or 'no type'}")
+
+
+def _expert_variant(scheme: Scheme, group: Mapping[str, object], packing: str) -> str:
+    """Return what the engine's kernels for experts tell apart in a group, or do not run."""
+    weights = ConfigReader(ConfigReader(group).mapping("weights") or {})
+    activations = ConfigReader(group).mapping("input_activations")
+    strategy = str(weights.raw("strategy") or ("group" if weights.raw("group_size") else "tensor"))
+    if scheme.startswith("fp8"):
+        return "" if activations is not None else FLOATS_ALONE
+    if not scheme.startswith("int"):
+        return ""
+    if activations is not None:
+        stated = ConfigReader(activations)
+        return "" if stated.flag("dynamic") and stated.raw("strategy") == "token" else FIXED_SCALES
+    if packing != "pack-quantized" or strategy == "tensor":
+        return UNPACKED
+    return ROWS if strategy == "channel" else ""
 
 
 def _mxfp8(size: int) -> tuple[Scheme, int]:

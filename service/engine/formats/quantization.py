@@ -4,13 +4,16 @@ Sources:
     vLLM 0.33 `model_executor/layers/quantization/` (each method's `from_config`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from service.engine.config_reader import ConfigReader, is_list, is_mapping
+from service.engine.formats.auto_round import auto_round
 from service.engine.formats.compressed_tensors import compressed_tensors
+from service.engine.formats.quark import quark
 from service.engine.formats.scheme import (
+    ASYMMETRIC,
     UNQUANTIZED,
     Quantization,
     Scheme,
@@ -36,6 +39,8 @@ def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
     reader = ConfigReader(values)
     method = str(reader.raw("quant_method") or "").lower()
     algorithm = str(reader.raw("quant_algo") or "").upper()
+    if method in READERS:
+        return READERS[method](reader)
     ignored = _ignored(reader, FP8_IGNORE_NAMES if method == "fp8" else IGNORE_NAMES)
     if method in ("fp8", "awq", "gptq", "gptq_marlin", "awq_marlin", "bitsandbytes"):
         ignored = (*ignored, "lm_head")  # these loaders quantize linear layers only
@@ -48,9 +53,7 @@ def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
     if method in ("awq", "gptq", "gptq_marlin", "awq_marlin"):
         return _int4(reader, method, ignored)
     if method == "bitsandbytes":
-        if reader.flag("load_in_8bit"):
-            return Quantization(scheme="int8-channel", method=method, ignored=ignored, weight_format="int8")
-        return Quantization(scheme="bitsandbytes-4bit", method=method, block=64, ignored=ignored, weight_format="int4")
+        return _bitsandbytes(reader, ignored)
     if method == "compressed-tensors" and not algorithm:
         return compressed_tensors(reader, ignored)
     if method in ("modelopt", "modelopt_fp4", "compressed-tensors", "") and algorithm:
@@ -76,6 +79,13 @@ def _fp8(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
         ignored=ignored,
         weight_format="fp8",
     )
+
+
+def _bitsandbytes(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
+    stored = Quantization(scheme="int8-channel", method="bitsandbytes", ignored=ignored, weight_format="int8")
+    if reader.flag("load_in_8bit"):
+        return stored
+    return replace(stored, scheme="bitsandbytes-4bit", block=64, weight_format="int4")
 
 
 def _expert_scheme(reader: ConfigReader) -> Scheme | None:
@@ -150,7 +160,12 @@ def _mixed(reader: ConfigReader, kv_cache_dtype: KvCacheDtype | None) -> Quantiz
     )
 
 
-ASYMMETRIC: Final = "of asymmetric weights"
+# Methods whose configs say in words of their own what stays whole.
+READERS: Final[Mapping[str, Callable[[ConfigReader], Quantization]]] = {
+    "auto-round": auto_round,
+    "inc": auto_round,
+    "quark": quark,
+}
 ACTIVATION_ORDER: Final = "with groups in the order of activations"
 FP8_IGNORE_NAMES = ("ignored_layers", "modules_to_not_convert")
 IGNORE_NAMES = ("ignore", "exclude_modules", *FP8_IGNORE_NAMES, "llm_int8_skip_modules")

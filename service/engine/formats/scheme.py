@@ -17,6 +17,7 @@ from service.engine.formats.modules import Patterns, UnusablePatternError, check
 from service.engine.inputs import KvCacheDtype, WeightFormat
 
 LINEAR_CLASSES: Final = ("Linear", "FusedMoE", "RoutedExperts")  # targets that speak for every linear layer
+ASYMMETRIC: Final = "of asymmetric weights"
 Scheme = Literal[
     "none",
     "fp8-tensor",
@@ -55,6 +56,7 @@ class Quantization:
     scheme: Scheme
     method: str = ""  # as checkpoints name it; versions of the engine load some, on some GPUs
     variant: str = ""  # what versions tell apart beside the scheme
+    expert_variant: str = ""  # the same of experts alone
     quantizes_activations: bool = False  # int8 of both operands
     block: int = 0  # rows and columns of an fp8 block, or elements of a group; 0 where a row has one scale
     has_zero_points: bool = False
@@ -128,7 +130,7 @@ def unknown_scheme(name: str) -> UnsupportedModelError:
     return UnsupportedModelError(
         f"there is no rule yet for the quantization {name[:80]!r}; it is not approximated",
         field="model_config.quantization_config",
-        accepted="fp8, compressed-tensors, modelopt (FP8, NVFP4), awq, gptq, mxfp4, bitsandbytes",
+        accepted="fp8, compressed-tensors, modelopt (FP8, NVFP4), awq, gptq, auto-round, quark, mxfp4, bitsandbytes",
     )
 
 

@@ -111,6 +111,44 @@ def test_a_group_of_a_checkpoint_is_held_to_its_own_line() -> None:
     assert not refuses(stated, on(89, "0.33"))
 
 
+ROW_SCALES = {"num_bits": 8, "strategy": "channel"}
+BY_TOKEN = {"num_bits": 8, "strategy": "token", "dynamic": True}
+OF_TENSOR = {"num_bits": 8, "strategy": "tensor"}
+GROUPED = {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 128}
+
+
+# vLLM 0.33's own planner of a small model with 16 experts, on simulated GPUs.
+@pytest.mark.parametrize(
+    ("packing", "weights", "activations", "hopper", "others"),
+    [
+        ("float-quantized", ROW_SCALES | {"type": "float"}, BY_TOKEN, True, True),
+        ("float-quantized", OF_TENSOR | {"type": "float"}, OF_TENSOR, True, True),
+        ("float-quantized", ROW_SCALES | {"type": "float"}, None, False, False),  # "only format: pack-quantized"
+        ("int-quantized", ROW_SCALES | {"type": "int"}, BY_TOKEN, True, True),
+        ("int-quantized", OF_TENSOR | {"type": "int"}, OF_TENSOR, False, False),  # "Unsupported FusedMoe scheme"
+        (
+            "pack-quantized",
+            ROW_SCALES | {"type": "int"},
+            None,
+            False,
+            True,
+        ),  # `assert weight_quant.strategy == "group"`
+        ("pack-quantized", GROUPED | {"strategy": "channel", "group_size": None}, None, False, True),
+        ("pack-quantized", GROUPED, None, True, True),
+    ],
+)
+def test_experts_are_not_run_in_every_way_that_dense_matrices_are(
+    packing: str, weights: dict[str, Any], activations: dict[str, Any] | None, *, hopper: bool, others: bool
+) -> None:
+    group = {"targets": ["Linear"], "weights": weights, "input_activations": activations}
+    stated = {"quant_method": "compressed-tensors", "format": packing, "config_groups": {"group_0": group}}
+
+    for capability, runs in ((80, others), (89, others), (90, hopper)):
+        assert refuses(stated, on(capability, "0.33"), has_experts=True) is not runs
+        assert not refuses(stated, on(capability, "0.33"))
+    assert not refuses(stated | {"ignore": ["re:.*experts.*"]}, on(90, "0.33"), has_experts=True)
+
+
 def test_a_refusal_says_the_rule_and_what_would_be_taken() -> None:
     stated = {"quant_method": "bitsandbytes", "load_in_4bit": True}
 

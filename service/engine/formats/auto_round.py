@@ -1,0 +1,82 @@
+"""AutoRound: integers packed as GPTQ's or AWQ's, in the blocks it names, with modules that are stored otherwise.
+
+Source:
+    vLLM 0.33 `model_executor/layers/quantization/inc/` (`INCConfig.from_config`, `INCConfigParser`: names, then
+    expressions; `INCWNA16LinearScheme`, `inc_mxfp4_scheme.py`).
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from service.engine.config_reader import ConfigReader, is_list, is_mapping
+from service.engine.formats.scheme import ASYMMETRIC, Quantization, checked_patterns, unknown_scheme
+
+METHOD: Final = "auto-round"
+PACKINGS: Final = ("auto_round:auto_gptq", "auto_round:auto_awq")
+WHOLE_BITS: Final = 16  # from which on a module keeps the model's dtype
+EXPRESSION: Final = re.compile(r"[*+?^$()\[\]{}|\\]")  # a letter that makes a name an expression
+
+
+def auto_round(reader: ConfigReader) -> Quantization:
+    """Return the checkpoint's scheme, in groups where modules or blocks are told apart.
+
+    Raises:
+        UnsupportedModelError: bits, types or packings without a rule.
+    """
+    stored = _stored(reader, {})
+    apart = reader.mapping("extra_config") or {}
+    kept: list[str] = [] if "lm_head" in apart else ["lm_head"]
+    groups: dict[Quantization, list[str]] = {}
+    for name, stated in apart.items():
+        own = stated if is_mapping(stated) else {}
+        if ConfigReader(own).integer("bits", default=reader.integer("bits", default=4)) >= WHOLE_BITS:
+            kept.append(_pattern(name))
+        elif (other := _stored(reader, own)) != stored:
+            groups.setdefault(other, []).append(_pattern(name))
+    blocks = _blocks(reader)
+    if groups or blocks:
+        told = tuple((checked_patterns(names, "extra_config"), other) for other, names in groups.items())
+        stored = replace(stored, groups=(*told, (blocks or ("Linear",), stored)))
+    return replace(stored, ignored=checked_patterns(kept, "extra_config"))
+
+
+def _stored(reader: ConfigReader, own: Mapping[str, object]) -> Quantization:
+    """Return how weights are stored, by what a module states of its own and the whole checkpoint otherwise."""
+    stated = reader.restated(own)
+    bits, kind = stated.integer("bits", default=4), str(reader.raw("data_type") or "int")
+    packing, group = str(reader.raw("packing_format") or ""), stated.raw("group_size")
+    size = group if isinstance(group, int) and group > 0 else 0
+    if "mx_fp" in kind and bits == 4:
+        return Quantization(scheme="mxfp4", method=METHOD, block=32, weight_format="mxfp4")
+    if kind != "int" or (packing or PACKINGS[0]) not in PACKINGS or bits not in (4, 8):
+        raise unknown_scheme(f"{METHOD} with {bits} bits of {kind} {packing}".strip())
+    is_symmetric = stated.flag("sym", default=True)
+    plain = Quantization(
+        scheme="int4-group", method=METHOD, block=size, has_zero_points=not is_symmetric, weight_format="int4"
+    )
+    if not is_symmetric and packing != PACKINGS[1]:
+        plain = replace(plain, variant=ASYMMETRIC)
+    return plain if bits == 4 else replace(plain, scheme="int8-channel", weight_format="int8")
+
+
+def _pattern(name: str) -> str:
+    """Return a module's name as it stands, or the expression that finds it anywhere in one."""
+    return f"re:.*{name}" if EXPRESSION.search(name) else name
+
+
+def _blocks(reader: ConfigReader) -> tuple[str, ...]:
+    """Return what the names of quantized modules begin with, where blocks are stated: towers are named for themselves.
+
+    The layers of the language model are meant whatever their root, unless a single one is named.
+    """
+    stated = reader.raw("block_name_to_quantize", "to_quant_block_names")
+    names = stated if is_list(stated) else str(stated or "").split(",")
+    blocks: set[str] = set()
+    for name in map(str, names):
+        if "vis" in name:
+            blocks.add("visual*")
+        elif name:
+            blocks.add(f"{name}*" if name.rsplit(".", 1)[-1].isdigit() else "model.layers*")
+    return checked_patterns(sorted(blocks), "block_name_to_quantize")
