@@ -182,6 +182,7 @@ def efficiencies_for(gpu: Gpu) -> Efficiencies:
         all_reduce_latency_s=row.all_reduce_latency_s,
         pcie=None if row.is_over_pcie else published_pcie(),
         experts_spread=True,
+        exchanges=True,
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from service.engine.derived import derived
@@ -9,6 +10,7 @@ from service.engine.facts import ModelFacts
 from service.engine.time.steps import Deployed
 from service.performance.kernel_tables import KernelTables, NotMeasuredError, in_process
 from service.performance.measured_experts import were_measured
+from service.performance.nodes import crosses_nodes, network_s, ranks_of_stage, with_network
 from service.performance.quantization_modes import quantization_modes
 from service.performance.restated import restated, shapes_of
 from service.performance.stored import Kernels
@@ -24,7 +26,8 @@ def measured_step_tables(key: Deployed, tables: KernelTables | None = None) -> S
     Raises:
         NotMeasuredError: none has; the message is that of the most faithful one.
     """
-    return (tables or in_process()).of(kernels_of(key))
+    found = (tables or in_process()).of(kernels_of(key))
+    return with_network(found, network_s(key.model.architecture, key.gpu, key.layout))
 
 
 def kernels_of(key: Deployed) -> Kernels:
@@ -43,7 +46,7 @@ def kernels_of(key: Deployed) -> Kernels:
         config_json=_plain_config(key.model),
         restated_json=_restated_config(key.model),
         system=system,
-        layout=key.layout,
+        layout=replace(key.layout, decode_context_parallel_size=1),  # see `spread`
         engine=engine,
         modes=tuple(
             quantization_modes(
@@ -54,6 +57,7 @@ def kernels_of(key: Deployed) -> Kernels:
                 has_latents=_has_latents(key.model),
             )
         ),
+        crosses_nodes=crosses_nodes(key.gpu, ranks_of_stage(key.layout)),
     )
 
 

@@ -24,6 +24,7 @@ import yaml
 from numpy.typing import NDArray
 
 from service.engine.inputs import Gpu
+from service.performance.nodes import between_nodes
 
 Floats = NDArray[np.float64]
 
@@ -65,9 +66,9 @@ def slowest_link(gpu: Gpu, ranks: int) -> float:
     """
     if ranks <= gpu.scale_up_domain_gpus:
         return gpu.scale_up_bytes_per_s
-    if ranks > gpu.gpus_per_node:
-        return gpu.scale_out_bytes_per_s
-    return gpu.scale_up_bytes_per_s if gpu.scale_up_domain_gpus == 1 else PCIE_5_BYTES_PER_S
+    whole = gpu.scale_up_domain_gpus in (1, gpu.gpus_per_node) or gpu.scale_up_domain_gpus > gpu.gpus_per_node
+    within = gpu.scale_up_bytes_per_s if whole else PCIE_5_BYTES_PER_S
+    return between_nodes(gpu, within) if ranks > gpu.gpus_per_node else within
 
 
 @lru_cache(maxsize=1)

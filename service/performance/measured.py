@@ -19,6 +19,7 @@ from service.engine.inputs import EngineName, Layout
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.freed import give_back_freed
 from service.performance.stored import Kernels, Refusal
+from service.performance.systems import whole_nodes
 from service.performance.tables import StepTables
 
 # What the library says where a matrix format was never measured on a GPU, whatever the model.
@@ -28,7 +29,7 @@ PATH: Final = re.compile(r"/\S*/")  # where the library's tables lie on this mac
 SHORT_PROMPT_TOKENS: Final = 128.0  # whose attention is negligible
 MILLISECONDS_PER_S: Final = 1e3
 # Engines of the systems asked for last stay, 20 to 40 MB each.
-MOST_SYSTEMS: Final = 4
+MOST_SYSTEMS: Final = 6
 MOST_SETTINGS: Final = 64  # files of the library's own, a few kB each
 MOST_PROBED: Final = 1024  # far more than there are systems, engines and formats of matrices
 
@@ -41,7 +42,7 @@ class KernelLibrary:
 
     def __init__(self) -> None:
         """Start with nothing read."""
-        self._held: LRUCache[tuple[str, EngineName], Any] = LRUCache(MOST_SYSTEMS)
+        self._held: LRUCache[tuple[str, EngineName, bool], Any] = LRUCache(MOST_SYSTEMS)
         # What the library says of it, where no matrices were measured: each refusal costs as much as an answer.
         self._probed: LRUCache[tuple[str, EngineName, str], Refusal | None] = LRUCache(MOST_PROBED)
 
@@ -105,17 +106,19 @@ class KernelLibrary:
                     attention_dp_size=layout.data_parallel_size,
                     moe_tp_size=1 if layout.expert_parallel else experts,
                     moe_ep_size=experts if layout.expert_parallel else 1,
+                    systems_path=whole_nodes().path if kernels.crosses_nodes else None,
                     **modes,
                 )
                 tables = _tables(handle)
         except Exception as error:  # noqa: BLE001 - the library documents no closed set: each means "no data"
             return Refusal(f"{type(error).__name__}: {PATH.sub('', str(error))[:200]}")
-        self._hold(kernels.system, kernels.engine, handle)
+        self._hold(kernels, handle)
         return tables
 
-    def _hold(self, system: str, engine: EngineName, handle: Any) -> None:
+    def _hold(self, kernels: Kernels, handle: Any) -> None:
         """Keep the tables of a system in memory, in place of those not asked for the longest."""
-        self._held[system, engine] = self._held.get((system, engine), handle)
+        system = (kernels.system, kernels.engine, kernels.crosses_nodes)
+        self._held[system] = self._held.get(system, handle)
         give_back_freed()
 
 

@@ -14,10 +14,9 @@ from service.engine.formats.elements import HALF_BYTES
 from service.engine.inputs import Gpu, Layout
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.performance.links import Pcie, joined_by_pcie, slowest_link
+from service.performance.nodes import ALL_REDUCES_PER_LAYER, EXCHANGES_PER_LAYER, collectives_s, ranks_of_stage
 from service.performance.tables import Floats, StepTables, as_row, as_rows
 from service.performance.workload import Experts, Workload, peak_at
-
-ALL_REDUCES_PER_LAYER: Final = 2  # after attention and after the feed-forward part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +31,7 @@ class Efficiencies:
     all_reduce_latency_s: float  # of the smallest message
     pcie: Pcie | None  # what is reached where PCIe alone joins ranks; None: as much as of a fabric
     experts_spread: bool  # tokens choose experts evenly; else they all choose the same
+    exchanges: bool  # copies of the attention exchange tokens, and networks have latency; else neither takes time
 
 
 FLOOR: Final = Efficiencies(
@@ -43,6 +43,7 @@ FLOOR: Final = Efficiencies(
     all_reduce_latency_s=0.0,
     pcie=None,
     experts_spread=False,
+    exchanges=False,
 )
 
 
@@ -52,6 +53,11 @@ def roofline_tables(workload: Workload, gpu: Gpu, layout: Layout, efficiencies: 
         matrices  = sum max(bytes / (bandwidth x e_b), flop / (peak x e_c))
         attention = max(cache bytes / (bandwidth x e_b), flop / (peak x e_a))
         all-reduce = 2 x layers x (latency + 2 (tp - 1) / tp x tokens x hidden x 2 / (interconnect x e_i)); see `links`
+        exchange   = 2 x layers with experts x (latency + (dp - 1) x tokens x hidden x 2 / (interconnect x e_i))
+        network    = latencies of both over several nodes; see `nodes`
+
+    vLLM `distributed/device_communicators/all2all.py`: the tokens of all copies of the attention are gathered by each
+    rank before the experts, and scattered after them.
 
     Databricks, "LLM Inference Performance Engineering: Best Practices": a model of 7B in 16 bits whose token takes 14
     ms moves 1 TB/s, half of the 2 TB/s of an A100, which takes 7 ms:
@@ -90,6 +96,8 @@ def _tokens_s(workload: Workload, gpu: Gpu, layout: Layout, reached: Efficiencie
     """Return the seconds of everything but attention, for so many tokens of one attention rank."""
     bandwidth = gpu.memory_bandwidth_bytes_per_s * reached.bandwidth_fraction
     seconds = workload.num_layers * reached.layer_latency_s + _all_reduce_s(workload, gpu, layout, reached, tokens)
+    if reached.exchanges:
+        seconds = seconds + _exchange_s(workload, gpu, layout, reached, tokens) + _network_s(workload, gpu, layout)
     for part in workload.matrices:
         compute = tokens * (part.flop_per_token / (part.peak_flop_per_s * reached.compute_fraction))
         seconds = seconds + np.maximum(part.weight_bytes / bandwidth, compute)
@@ -119,6 +127,24 @@ def _all_reduce_s(workload: Workload, gpu: Gpu, layout: Layout, reached: Efficie
     else:
         once = reached.all_reduce_latency_s + sent / (rate * reached.interconnect_fraction)
     return ALL_REDUCES_PER_LAYER * workload.num_layers * once
+
+
+def _exchange_s(workload: Workload, gpu: Gpu, layout: Layout, reached: Efficiencies, tokens: Floats) -> Floats:
+    """Return the seconds that copies of the attention take to hand each other's tokens to the experts and back."""
+    if layout.data_parallel_size == 1:
+        return np.zeros_like(tokens)
+    received = tokens * ((layout.data_parallel_size - 1) * workload.hidden_size * HALF_BYTES)
+    ranks = ranks_of_stage(layout)
+    rate = slowest_link(gpu, ranks)
+    if reached.pcie is not None and joined_by_pcie(gpu, ranks):
+        once = reached.pcie.seconds(received, rate, ranks)
+    else:
+        once = reached.all_reduce_latency_s + received / (rate * reached.interconnect_fraction)
+    return EXCHANGES_PER_LAYER * workload.num_expert_layers * once
+
+
+def _network_s(workload: Workload, gpu: Gpu, layout: Layout) -> float:
+    return collectives_s(gpu, layout, layers=workload.num_layers, exchanges=workload.num_expert_layers)
 
 
 def _decode_attention_s(

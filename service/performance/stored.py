@@ -44,6 +44,7 @@ class Kernels:
     layout: Layout
     engine: EngineName
     modes: tuple[Mapping[str, str], ...]  # quantization modes of the library, the most faithful first
+    crosses_nodes: bool = False  # ranks that exchange messages within a layer lie in several nodes
 
     def asked(self) -> dict[str, Any]:
         """Return everything as plain values, by name, without what a layout derives from its own sizes."""

@@ -52,6 +52,7 @@ class Workload:
     experts: tuple[Experts, ...]
     mixers: tuple[Work, ...]
     num_layers: int
+    num_expert_layers: int
     hidden_size: int
     attention_ranks: int  # data-parallel ranks whose tokens meet in the experts
 
@@ -131,6 +132,7 @@ def _workload(
         ),
         mixers=_mixers(architecture, layout.tensor_parallel_size, cache_bytes(kv_cache_dtype, HALF_BYTES)),
         num_layers=len(architecture.layers),
+        num_expert_layers=architecture.num_expert_layers,
         hidden_size=architecture.hidden_size,
         attention_ranks=layout.data_parallel_size if layout.gpus_per_replica > 1 else 1,
     )

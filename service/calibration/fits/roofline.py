@@ -136,7 +136,9 @@ def _row(generation: str, samples: Sequence[Kernels]) -> dict[str, Any]:
 def _efficiencies(values: NDArray[np.float64], vendor: str) -> Efficiencies:
     """Return efficiencies; what others than NVIDIA's GPUs reach over PCIe is fitted as if it were a fabric."""
     pcie = published_pcie() if vendor == "nvidia" else None
-    return Efficiencies(**dict(zip(BOUNDS, values.tolist(), strict=True)), pcie=pcie, experts_spread=True)
+    return Efficiencies(
+        **dict(zip(BOUNDS, values.tolist(), strict=True)), pcie=pcie, experts_spread=True, exchanges=True
+    )
 
 
 def _logs(tables: StepTables) -> NDArray[np.float64]:
