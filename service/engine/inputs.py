@@ -1,7 +1,7 @@
 """What a caller fills in: GPU, layout, engine settings, load and limits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from math import inf
 from typing import Final, Literal, Self
@@ -179,15 +179,19 @@ class StatedLayout:
     decode_context_parallel_size: int | None = None  # None: spread only where that is better
 
     @classmethod
-    def of(cls, layout: Layout, *, is_spread_open: bool = False) -> Self:
-        """Return what states exactly this layout, or leaves open over how many ranks its caches are spread."""
+    def of(cls, layout: Layout) -> Self:
+        """Return what states exactly this layout."""
         return cls(
             tensor_parallel_size=layout.tensor_parallel_size,
             pipeline_parallel_size=layout.pipeline_parallel_size,
             data_parallel_size=layout.data_parallel_size,
             expert_parallel=layout.expert_parallel,
-            decode_context_parallel_size=None if is_spread_open else layout.decode_context_parallel_size,
+            decode_context_parallel_size=layout.decode_context_parallel_size,
         )
+
+    def pinned_to(self, layout: Layout) -> Self:
+        """Return what states this layout, and leaves open over how many ranks its caches are spread where this does."""
+        return replace(type(self).of(layout), decode_context_parallel_size=self.decode_context_parallel_size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from service.engine.fleet.questions import Objective, SizeQuestion
 from service.engine.fleet.ranking import best, latency_s
 from service.engine.fleet.rooms import rooms_of
 from service.engine.fleet.space import is_odd, simplicity
-from service.engine.inputs import Gpu, Layout, StatedLayout
+from service.engine.inputs import Gpu, Layout
 
 MOST_TRIED: Final = 3
 WORTH: Final = 0.01  # of the price
@@ -159,7 +159,7 @@ def _usual_layouts(question: SizeQuestion, chosen: Deployment, aim: Aim) -> list
 
 def _pinned(question: SizeQuestion, layout: Layout, objective: Objective, known: Merit) -> Deployment | None:
     """Return the best deployment of one layout; None where none is as good as what is known."""
-    one = replace(question, layout=StatedLayout.of(layout, is_spread_open=True))
+    one = replace(question, layout=question.layout.pinned_to(layout))
     candidates = [each for each in deployments(one, objective, known) if each.is_feasible]
     return best(candidates, one, objective) if candidates else None
 

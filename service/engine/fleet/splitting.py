@@ -13,7 +13,7 @@ from service.engine.fleet.deployments import Deployment, resolve_size
 from service.engine.fleet.planned import layouts_of
 from service.engine.fleet.questions import Objective, SizeQuestion
 from service.engine.fleet.ranking import best
-from service.engine.inputs import Layout, StatedLayout
+from service.engine.inputs import Layout
 
 
 def best_of(question: SizeQuestion, candidates: Sequence[Deployment], objective: Objective = "gpus") -> Deployment:
@@ -36,7 +36,7 @@ def _rivals(
         is_as_good = not rest and aim.merit(layout, replicas) == merit
         if layout in known or not _splits_alone(layout) or not is_as_good:
             continue
-        pinned = replace(question, layout=StatedLayout.of(layout, is_spread_open=True))
+        pinned = replace(question, layout=question.layout.pinned_to(layout))
         others = deployments(pinned, objective, merit)
         yield from (each for each in others if each.is_feasible and each.gpus == chosen.gpus)
 

@@ -84,7 +84,7 @@ class InLayout(OnEngine):
     )
     decode_context_parallel_size: Parallel | None = Field(
         default=None,
-        description="tensor-parallel ranks over which vLLM spreads the tokens of one cache; default: 1 [count]",
+        description="tensor-parallel ranks that vLLM spreads the tokens of a cache over; default: as few as do [count]",
         examples=[8],
     )
 

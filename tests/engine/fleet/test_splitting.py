@@ -48,3 +48,13 @@ def test_what_is_stated_and_what_is_infeasible_are_left_alone(client: TestClient
 
     assert stages["layout"]["pipeline_parallel_size"] == 2
     assert not nothing["feasible"]
+
+
+def test_caches_that_are_stated_to_stay_whole_stay_whole(client: TestClient) -> None:
+    # Spread over eight ranks they would fit on fewer GPUs.
+    asked = {"model": "kimi-k2", "gpu": "h200", "latency": "none", **load(100, 2000, 500)}
+    whole = answer(client, "size", **asked, decode_context_parallel_size=1)
+    open_ = answer(client, "size", **asked)
+
+    assert whole["layout"]["decode_context_parallel_size"] == 1
+    assert open_["gpus"] <= whole["gpus"]
