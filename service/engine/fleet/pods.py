@@ -1,7 +1,7 @@
 """The shape of a pod where nobody states it: small, and not wasteful, whatever the load of the moment.
 
     density(layout)  = load of one pod within limits / its GPUs; half of that over two servers, where nobody limits time
-    shape            = the smallest layout with density >= half of the densest
+    shape            = the smallest layout with density >= half of the densest; of as many GPUs the densest
 
 of layouts that fill a server without a rest, or two by stages of a server each or by copies of the attention that share
 experts. A layout on which the weights leave room for a handful of requests carries them at several times the GPUs of
@@ -62,13 +62,19 @@ def _shape(question: SizeQuestion) -> Deployment:
     for place, layout in enumerate(filling):
         tried.append(pod := _pod(question, layout))
         if carried(pod) and not _is_wasteful(question, pod, filling[place + 1 :]):
-            return pod
+            return _densest(question, pod, filling[place + 1 :])
     for layout in layouts:
         if layout not in filling:
             tried.append(pod := _pod(question, layout))
             if carried(pod):
                 return pod
     return min(tried, key=lambda pod: (pod.plan.shortfall_bytes, -pod.layout.gpus_per_replica))
+
+
+def _densest(question: SizeQuestion, pod: Deployment, others: Sequence[Layout]) -> Deployment:
+    """Return the pod that carries most, of one and of layouts with as many GPUs."""
+    alike = [layout for layout in others if layout.gpus_per_replica == pod.layout.gpus_per_replica]
+    return max((pod, *(_pod(question, layout) for layout in alike)), key=carried)
 
 
 def _fills_servers(layout: Layout, gpus_per_node: int) -> bool:
