@@ -10,10 +10,12 @@ from service.engine.kept import Kept
 from service.engine.time.results import Basis
 from service.engine.time.simulations import Simulations
 from service.engine.time.steps import Deployed, Timing
+from service.performance.estimated import workload
 from service.performance.fitted import SOURCE, factors_of
 from service.performance.formats import Rated, in_order, moved
 from service.performance.kernel_tables import KernelTables, in_process
 from service.performance.known import MEASURED, ROOFLINE, Knowledge, Times, better_known
+from service.performance.spread import with_spread
 from service.performance.tables import Factors, TabledSteps, calibrated
 
 KERNELS_SOURCE: Final = "aiconfigurator-core 0.12, kernels measured on this GPU (github.com/ai-dynamo/aiconfigurator)"
@@ -108,13 +110,13 @@ def roofline_timer(key: Deployed, note: str, known: Knowledge) -> Timing:
 
 def _calibrated(times: Times, here: MeasuredSteps | None, known: Knowledge) -> Rated:
     """Return step times under their factors, with what they are put in order by."""
-    by_roofline = known.estimates(times.key)
+    by_roofline, key = known.estimates(times.key), times.key
     steps = calibrated(
-        times.tables,
+        with_spread(times.tables, workload(key), key.gpu, key.layout),
         by_roofline.floor,
         _factors(times, here),
-        hides_host=hides_host(times.key),
-        chunks_states=chunks_states(times.key),
+        hides_host=hides_host(key),
+        chunks_states=chunks_states(key),
     )
     return Rated(steps=steps, estimated=by_roofline.estimated, floor=by_roofline.floor)
 

@@ -163,7 +163,7 @@ def _time_warnings(replica: Replica | None, *, is_timed: bool) -> tuple[str, ...
 def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]:
     """Return what a reader of a deployment must add, with drafts, adapters or settings that no flag names."""
     drafts = "engine_args do not name the drafter; add the engine's own speculative decoding options"
-    spread = "decode_context_parallel_size counts in memory; step times are those without it"
+    spread = "decode_context_parallel_size: step times are those without, and the exchange; no kernels were measured"
     adapters = "adapters count in memory; what their kernels add to a step is not known"
     packed = "the kernel for selected latents reads caches spread over ranks in packed form only: kv_cache_dtype=fp8"
     settings, device = plan.settings, plan.device

@@ -1,7 +1,7 @@
 """What the scheduler asks of step times, and how the times of a deployment are found."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -107,12 +107,12 @@ class Deployed:
 
 
 def deployed(plan: MemoryPlan) -> Deployed:
-    """Return what a plan's step times depend on; those of caches spread over ranks are not known apart."""
+    """Return what a plan's step times depend on."""
     return Deployed(
         model=plan.model,
         checkpoint=plan.checkpoint,
         gpu=plan.gpu,
-        layout=replace(plan.layout, decode_context_parallel_size=1),
+        layout=plan.layout,
         kv_cache_dtype=plan.settings.kv_cache_dtype,
         rules=plan.rules,
     )
