@@ -71,17 +71,23 @@ class CacheAsk:
     draft: DraftHead | None = None
     caches_prefixes: bool = True  # so that recurrent states are kept
     is_text_only: bool = False  # images are never sent
+    keeps_chunks: bool = False  # of attention, whole
     state_dtype: StateDtype = "auto"  # stated, of recurrent states
     matrix_dtype: StateDtype = "auto"  # stated, of their matrices
     unnamed_matrix_dtype: StateDtype = "auto"  # the engine's, where nobody names one
 
 
 def shape_of(architecture: Architecture, layout: Layout, settings: EngineSettings, device: Device) -> CacheShape:
-    """Return the groups and sizes of one rank under an engine's settings."""
+    """Return the groups and sizes of one rank under an engine's settings; beside drafts, chunks are kept whole.
+
+    Source: vLLM 0.33 `config/vllm.py` ("... not yet supported with chunked local attention + eagle.").
+    """
+    draft = draft_of(architecture, settings)
     ask = CacheAsk(
         is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
         num_speculative_tokens=settings.num_speculative_tokens,
-        draft=draft_of(architecture, settings),
+        draft=draft,
+        keeps_chunks=draft is not None,
         caches_prefixes=settings.enable_prefix_caching,
         is_text_only=settings.is_text_only,
         state_dtype=settings.mamba_cache_dtype,
@@ -129,6 +135,7 @@ def cache_shape(
         num_speculative_tokens=ask.num_speculative_tokens,
         retained_tokens=retained_tokens(ask.draft, ask.num_speculative_tokens) if device.plan.retains_for_drafts else 0,
         context_ranks=layout.decode_context_parallel_size,
+        keeps_chunks=ask.keeps_chunks,
         state_dtype=ask.state_dtype,
         matrix_dtype=ask.matrix_dtype,
         unnamed_matrix_dtype=ask.unnamed_matrix_dtype,
@@ -225,9 +232,14 @@ def _by_layer(layers: Sequence[DecoderLayer], sharding: Sharding) -> list[tuple[
     for layer in layers:
         mixers = tuple(map(id, layer.mixers))
         if mixers not in told:
-            told[mixers] = tuple(spec for mixer in layer.mixers for spec in mixer.caches(sharding))
+            specs = (spec for mixer in layer.mixers for spec in mixer.caches(sharding))
+            told[mixers] = tuple(specs) if not sharding.keeps_chunks else tuple(map(_unchunked, specs))
         kept.append(told[mixers])
     return kept
+
+
+def _unchunked(spec: CacheSpec) -> CacheSpec:
+    return replace(spec, kind="full_attention", window=0) if spec.kind == "chunked_local_attention" else spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,6 +133,22 @@ def test_a_draft_takes_what_the_engine_gives_it(
     assert with_head - without == expected[3]
 
 
+@pytest.mark.parametrize(
+    ("tp", "expected"), [(1, (3_211_264, 13_374, 213_984)), (2, (1_605_632, 26_749, 427_984))]
+)  # fmt: skip
+def test_beside_drafts_layers_that_attend_in_chunks_keep_every_token(
+    catalog: Snapshot, tp: int, expected: tuple[int, int, int]
+) -> None:
+    cache = plan_kv_cache(
+        catalog.model("llama-4-scout-17b-16e-instruct").architecture,
+        layout=Layout(tensor_parallel_size=tp),
+        settings=settings("bf16", drafted=3, method="eagle3"),
+        available_bytes=POOL,
+    )
+
+    assert (cache.bytes_per_block, cache.num_gpu_blocks, cache.tokens) == expected
+
+
 @pytest.mark.parametrize(("case", "expected"), STEP_ROWS.items(), ids=str)
 def test_several_modules_take_turns(case: tuple[int, int], expected: tuple[int, int, int, int]) -> None:
     tp, drafted = case
