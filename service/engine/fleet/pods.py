@@ -1,7 +1,8 @@
 """The shape of a pod where nobody states it: small, and not wasteful, whatever the load of the moment.
 
     density(layout)  = load of one pod within limits / its GPUs; half of that over two servers, where nobody limits time
-    shape            = the smallest layout with density >= half of the densest; of as many GPUs the densest
+    shape            = the smallest layout with density >= half of the densest; within limits, of as many GPUs one
+                       that carries a fifth more
 
 of layouts that fill a server without a rest, or two by stages of a server each or by copies of the attention that share
 experts. A layout on which the weights leave room for a handful of requests carries them at several times the GPUs of
@@ -22,6 +23,7 @@ from service.engine.inputs import Headroom, Layout, Load, StatedLayout
 from service.engine.time.demand import Arrivals, Users, kind_of
 
 DENSE_ENOUGH: Final = 0.5  # of the densest
+CLEARLY_MORE: Final = 1.2  # what is plainer is kept unless others of its size carry a fifth more
 ACROSS_SERVERS: Final = 0.5  # what users count whom two servers hold: a larger cache serves nobody sooner
 MOST_SHAPES: Final = 64  # of one model that are kept
 
@@ -62,7 +64,7 @@ def _shape(question: SizeQuestion) -> Deployment:
     for place, layout in enumerate(filling):
         tried.append(pod := _pod(question, layout))
         if carried(pod) and not _is_wasteful(question, pod, filling[place + 1 :]):
-            return _densest(question, pod, filling[place + 1 :])
+            return _densest(question, pod)
     for layout in layouts:
         if layout not in filling:
             tried.append(pod := _pod(question, layout))
@@ -71,10 +73,16 @@ def _shape(question: SizeQuestion) -> Deployment:
     return min(tried, key=lambda pod: (pod.plan.shortfall_bytes, -pod.layout.gpus_per_replica))
 
 
-def _densest(question: SizeQuestion, pod: Deployment, others: Sequence[Layout]) -> Deployment:
-    """Return the pod that carries most, of one and of layouts with as many GPUs."""
-    alike = [layout for layout in others if layout.gpus_per_replica == pod.layout.gpus_per_replica]
-    return max((pod, *(_pod(question, layout) for layout in alike)), key=carried)
+def _densest(question: SizeQuestion, pod: Deployment) -> Deployment:
+    """Return a pod, or one of as many GPUs that carries clearly more within limits; the plainest of those alike."""
+    if question.is_of_memory:
+        return pod
+    for layout in legal_layouts(resolve_size(question), question.layout).usual:
+        is_alike = layout.gpus_per_replica == pod.layout.gpus_per_replica and layout != pod.layout
+        is_whole = is_alike and _fills_servers(layout, question.gpu.gpus_per_node)
+        if is_whole and _carries_more(question, layout, CLEARLY_MORE * carried(pod)):
+            pod = _pod(question, layout)
+    return pod
 
 
 def _fills_servers(layout: Layout, gpus_per_node: int) -> bool:

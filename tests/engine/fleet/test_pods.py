@@ -80,3 +80,13 @@ def test_settings_are_the_engines_own_where_those_do(asked: Asked) -> None:
     told = replicas(asked("deepseek-v3", "h200", load=users(1_024, 2_000, 500), timers=None))
 
     assert told.engine_args[told.engine_args.index("--max-num-batched-tokens") + 1] == "8192"
+
+
+def test_of_as_many_gpus_a_pod_is_what_clearly_carries_more(asked: Asked) -> None:
+    # Latents are kept whole by each rank of TP8: 3 GB are left for them on each H200 by weights of a terabyte.
+    question = asked("kimi-k2", "h200", load=arrivals(10.0), limits=Limits(ttft_s=3.0, tpot_s=0.05))
+    told = replicas(replace(question, load=replace(question.load, input_tokens=2_000, output_tokens=500)))
+    sized = size(replace(question, load=replace(question.load, input_tokens=2_000, output_tokens=500)))
+
+    assert told.layout.gpus_per_replica == 8
+    assert told.replicas * 8 <= 1.2 * sized.gpus
