@@ -223,6 +223,18 @@ def test_a_comment_in_a_script_names_no_data_set() -> None:
     assert data_set({**row, "isl": 1_000.0, "osl": 2_000.0, "dataset": "ShareGPT"}) is None
 
 
+def test_what_benchmarks_keep_of_sharegpt_spreads_as_it_was_counted() -> None:
+    # Of the 2,104 requests on SGLang's page "Production Metrics" 24 % read 20 tokens or fewer and 17 % more than 500;
+    # 21 % wrote 20 or fewer and 11 % more than 500.
+    row = {**ROW, "isl": 237.9, "osl": 201.8, "concurrency": 1_000.0, "dataset": "ShareGPT", "reported": {}}
+    kept = read_serving(row)
+
+    assert [round(kept.inputs.quantile(share)) for share in (0.24, 0.83)] == pytest.approx([20, 500], rel=0.1)
+    assert [round(kept.outputs.quantile(share)) for share in (0.21, 0.89)] == pytest.approx([20, 500], rel=0.1)
+    # Another sample, of other means, is not theirs.
+    assert read_serving({**row, "isl": 342.1, "osl": 281.4}).outputs.quantile(0.5) > 0.8 * 281.4
+
+
 def test_drafts_that_the_remarks_tell_of_are_drafts() -> None:
     with pytest.raises(UnstatedError, match="drafted"):
         read_serving({**ROW, "isl": 8_000, "notes": "32 prompts at 10/s; serve command uses MTP (see file)"})

@@ -8,6 +8,9 @@ Source:
     (mlcommons.org/2025/09/small-llm-inference-5-1). DeepSeek-R1: 800 and 3,880
     (mlcommons.org/2025/09/deepseek-inference-5-1; 3,886.2274 in language/deepseek-r1/README.md:271). Nothing states the
     prompts of Mixtral 8x7B or of gpt-oss-120b.
+    github.com/sgl-project/sglang, first version of its page "Production Metrics" (google/gemma-2-9b-it): 2,104 prompts
+    and their answers counted by length. It names no data set; their means, 238 and 202 tokens, are those that its
+    benchmark prints of ShareGPT, and pull request 1853 prints the same shape of 1,003 prompts.
     ML.ENERGY publishes none: questions of GPQA have a hundred tokens or three, messages to LM Arena some tens to some
     hundreds. Its runs count where that decides nothing.
 """
@@ -16,8 +19,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from service.calibration.logs.rows import Row, UnstatedError
 from service.engine import EmpiricalLength, FixedLength, Length, LogNormalLength
+
+# Standard deviation over mean of a log-normal length; or multiples of the mean, each as likely.
+Variation = float | tuple[float, ...]
+STEPS: Final = 100
+
+
+def counted(bounds: tuple[int, ...], requests: tuple[int, ...]) -> tuple[float, ...]:
+    """Return the lengths of a histogram as multiples of their mean, STEPS of them as likely.
+
+    Within a bucket from a to b, of which a share s is shorter, a length is a (b / a)**s.
+    `bounds` are the ends of buckets in tokens, `requests` how many are no longer than each (none than the first).
+    """
+    shares = [(step + 0.5) / STEPS for step in range(STEPS)]
+    logs = np.interp(shares, np.array(requests) / requests[-1], np.log(bounds))
+    lengths = np.exp(logs)
+    return tuple(float(length) for length in lengths / lengths.mean())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,15 +46,20 @@ class DataSet:
     """How long a data set's prompts are, and how answers spread."""
 
     input_tokens: int | None  # mean; None: not published
-    input_variation: float  # standard deviation over mean; 0: alike
-    output_variation: float
+    input_variation: Variation  # 0: alike
+    output_variation: Variation
     unknown_tokens: int = 0  # by how much the mean prompt may be off, either way
 
 
-# Answers of ShareGPT end where ChatGPT stopped: at one request a second GPUStack's latencies have p50 : p95 : p99 =
-# 0.89 : 2.6 : 3.0 of their mean, as a triangle has that falls from nothing to three times the mean.
-FALLING: Final = -1.0
-FALLING_STEPS: Final = 100
+# Answers of ShareGPT end where ChatGPT stopped. On newer pages of GPUStack (342 tokens read, 281 written) latencies at
+# one request a second have p50 : p95 : p99 = 0.89 : 2.6 : 3.0 of their mean, as a triangle has that falls from nothing
+# to three times the mean.
+FALLING: Final = tuple(3 * (1 - (1 - (step + 0.5) / STEPS) ** 0.5) for step in range(STEPS))
+# Of the conversations that the benchmarks of vLLM and SGLang keep, 238 tokens read and 202 written, few are average.
+KEPT_BOUNDS: Final = (2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000)
+KEPT_PROMPTS: Final = counted(KEPT_BOUNDS, (0, 22, 191, 511, 825, 997, 1_182, 1_748, 2_102, 2_104))
+KEPT_ANSWERS: Final = counted(KEPT_BOUNDS, (0, 49, 202, 448, 814, 979, 1_266, 1_883, 2_095, 2_104))
+KEPT_TOKENS: Final = range(190, 210)  # mean answers of such a sample, by how many are drawn and by tokenizer
 DRAWN_TOKENS: Final = 100  # a benchmark draws lengths around a multiple of it
 
 # Spread of answers: exp(sigma) from p90 / p50 of the published end-to-end latencies at an even pace. That of the
@@ -50,6 +76,7 @@ DATA_SETS: Final[Mapping[str, DataSet]] = {
     "gpqa": DataSet(input_tokens=200, input_variation=0.5, output_variation=0.8, unknown_tokens=100),
     "sharegpt": DataSet(input_tokens=None, input_variation=1.2, output_variation=FALLING),
 }
+KEPT: Final = DataSet(input_tokens=None, input_variation=KEPT_PROMPTS, output_variation=KEPT_ANSWERS)
 
 
 def data_set(row: Row) -> DataSet | None:
@@ -63,6 +90,8 @@ def data_set(row: Row) -> DataSet | None:
         words = "sharegpt"
     if "sharegpt" in words and not any(float(row.get(side) or 1) % DRAWN_TOKENS for side in ("isl", "osl")):
         return None
+    if "sharegpt" in words and int(float(row.get("osl") or 0)) in KEPT_TOKENS:
+        return KEPT
     return next((known for part, known in DATA_SETS.items() if part in words), None)
 
 
@@ -79,13 +108,10 @@ def mean_input_tokens(stated: float | None, known: DataSet | None, name: str) ->
     return float(known.input_tokens)
 
 
-def spread(mean_tokens: float, variation: float) -> Length:
+def spread(mean_tokens: float, variation: Variation) -> Length:
     """Return lengths around a mean."""
-    if variation == FALLING:
-        shares = [(step + 0.5) / FALLING_STEPS for step in range(FALLING_STEPS)]
-        return EmpiricalLength(
-            tokens=tuple(max(round(3 * mean_tokens * (1 - (1 - share) ** 0.5)), 1) for share in shares)
-        )
+    if isinstance(variation, tuple):
+        return EmpiricalLength(tokens=tuple(max(round(mean_tokens * multiple), 1) for multiple in variation))
     if not variation:
         return FixedLength(tokens=max(round(mean_tokens), 1))
     return LogNormalLength(mean_tokens=max(mean_tokens, 1.0), variation=variation)
