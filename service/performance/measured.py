@@ -109,10 +109,10 @@ class KernelLibrary:
                     systems_path=whole_nodes().path if kernels.crosses_nodes else None,
                     **modes,
                 )
+                self._hold(kernels, handle)
                 tables = _tables(handle)
         except Exception as error:  # noqa: BLE001 - the library documents no closed set: each means "no data"
             return Refusal(f"{type(error).__name__}: {PATH.sub('', str(error))[:200]}")
-        self._hold(kernels, handle)
         return tables
 
     def _hold(self, kernels: Kernels, handle: Any) -> None:
