@@ -14,7 +14,7 @@ from cachetools import LRUCache, cachedmethod
 from service.catalog.errors import NotInCatalogError
 from service.catalog.names.facts import facts_as_named
 from service.catalog.names.gpus import GpuReading
-from service.catalog.names.models import ModelReading
+from service.catalog.names.readings import ModelReading
 from service.catalog.snapshot import Snapshot
 from service.engine.arithmetic import ceil_div
 from service.engine.engines.measured_here import Measured

@@ -1,24 +1,41 @@
 """From how a model was called to what the engine computes with: the named checkpoint is the one that is loaded."""
 
 from dataclasses import replace
+from typing import Final
 
-from service.catalog.names.models import ModelReading
+from service.catalog.names.readings import ModelReading
 from service.catalog.snapshot import Snapshot
+from service.engine.derived import derived
 from service.engine.facts import Checkpoint, ModelFacts
+from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.formats.quantization import Quantization, parse_quantization, standard_quantization
 from service.engine.inputs import WeightFormat
+
+MOST_REPOSITORIES: Final = 8  # of one model
 
 
 def facts_as_named(snapshot: Snapshot, reading: ModelReading) -> ModelFacts:
     """Return a model with the checkpoint that its name says as its only one; the model itself where it says none.
 
+    A repository of the same shape is loaded in the place of the model's own.
+
     Raises:
         EngineError: the model, or the checkpoint that was named, has no rule.
     """
     facts = snapshot.model(reading.model_id)
+    if reading.repository is not None:
+        return _of_repository(facts, reading.repository, reading.has_own_weights)
     if reading.weight_format is None:
         return facts
     return replace(facts, checkpoints=(_named(snapshot, facts, reading, reading.weight_format),))
+
+
+@derived(MOST_REPOSITORIES)
+def _of_repository(facts: ModelFacts, repository: str, has_own_weights: bool) -> ModelFacts:  # noqa: FBT001 - a key
+    """Return a model whose own checkpoint is in another repository; one of its own weights has no other published."""
+    own = own_checkpoint(facts)
+    others = () if has_own_weights else (each for each in facts.checkpoints if each is not own)
+    return replace(facts, checkpoints=(replace(own, hf_id=repository), *others))
 
 
 def _named(snapshot: Snapshot, facts: ModelFacts, reading: ModelReading, weight_format: WeightFormat) -> Checkpoint:

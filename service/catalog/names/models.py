@@ -9,6 +9,7 @@ from service.catalog.errors import NotInCatalogError
 from service.catalog.names.addresses import repository
 from service.catalog.names.formats import Stated, foreign_files, stated_format, without_own_edition
 from service.catalog.names.kinds import earlier_kind, kind_of
+from service.catalog.names.readings import ModelReading, of_own_weights, repository_of_edition, spelled
 from service.catalog.names.repositories import REPOSITORIES, before_conversion
 from service.catalog.names.siblings import several_sizes
 from service.catalog.names.spoken import Spoken, spoken_names
@@ -43,17 +44,6 @@ MOST_READ: Final = 1_024  # names, of which each catalog keeps what they mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelReading:
-    """Which model a name means, and how it was understood."""
-
-    model_id: str
-    hf_id: str | None = None  # the repository that was named, where it is another than the model's own
-    weight_format: WeightFormat | None = None  # that the name says; None: the model's own
-    is_bitsandbytes: bool = False
-    how: str = ""  # empty where the name is the model's own
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelNames:
     """Every name of every model of a catalog."""
 
@@ -82,12 +72,14 @@ class ModelNames:
             NotInCatalogError: no model is meant, or several may be, or files that no engine here loads; with
                 neighbours, the nearest first.
         """
-        literal = self._literal(plain(name), plain(name))
+        literal = self._literal(plain(name), name)
         if literal is not None:
             return literal
         publisher, repo = repository(name)
         stored = self._literal(f"{publisher}/{repo}", name) if publisher else self._literal(repo, name)
-        return stored or self._of_shape(publisher, repo.replace(" ", "-")) or self._by_words(name, publisher, repo)
+        return (
+            stored or self._of_shape(name, publisher, repo.replace(" ", "-")) or self._by_words(name, publisher, repo)
+        )
 
     def _literal(self, key: str, name: str) -> ModelReading | None:
         """Return what a name of the catalog stands for."""
@@ -103,7 +95,9 @@ class ModelNames:
         is_own = key in (model_id, (entry.hf_id or "").lower())
         how = "" if is_own else f"another repository of {entry.name}" if publisher else self._assumed(said, entry)
         if is_own or said.weight_format in (None, own_format(entry)):
-            return ModelReading(model_id=model_id, how=how or ("" if key == plain(name) else "by its address"))
+            how = how or ("" if key == plain(name) else "by its address")
+            spelled_so = None if is_own else spelled(key, name) or repository_of_edition(key, entry)
+            return ModelReading(model_id=model_id, repository=spelled_so, how=how)
         return self._in_format(model_id, said, key if publisher else None, how or "an alias")
 
     def _of_checkpoint(self, model_id: str, checkpoint: Checkpoint) -> ModelReading:
@@ -112,7 +106,7 @@ class ModelNames:
         how = f"the checkpoint {checkpoint.hf_id} of {self.entries[model_id].name}, in {checkpoint.weight_format}"
         return ModelReading(model_id=model_id, hf_id=checkpoint.hf_id, weight_format=checkpoint.weight_format, how=how)
 
-    def _of_shape(self, publisher: str, repo: str) -> ModelReading | None:
+    def _of_shape(self, name: str, publisher: str, repo: str) -> ModelReading | None:
         """Return the model whose shape a repository is known to have, in the format that its name says.
 
         Under another publisher, or converted, a name with a size has the same shape: all 357 of the hub's lists have.
@@ -125,7 +119,10 @@ class ModelNames:
         if entry is None:
             return None
         said = stated_format(words_of(repo), publisher)
-        return self._in_format(entry.id, said, key if publisher else None, f"a repository of the shape of {entry.name}")
+        how = f"a repository of the shape of {entry.name}"
+        return of_own_weights(
+            self._in_format(entry.id, said, key if publisher else None, how), key if key in REPOSITORIES else "", name
+        )
 
     def _by_words(self, name: str, publisher: str, repo: str) -> ModelReading:
         """Return the one model whose name has the words, and the format they say."""
@@ -153,10 +150,13 @@ class ModelNames:
         how = f"by its words, {' '.join(said.rest)}"
         if not model_ids:
             what = kind_of(words_of(repo)) or unread(words_of(repo))
-            model_ids, how = () if what else self._tuned(said), "a fine-tune, by its words"
+            model_ids = () if what else self._tuned(said)
             if not model_ids:
                 why = f"{name[:100]!r} is {what}" if what else self._apart(name, said)
                 raise self._refused(name, said.rest, why)
+            key = f"{publisher}/{repo}"
+            tuned = self._in_format(model_ids[0], said, key if publisher else None, "a fine-tune, by its words")
+            return of_own_weights(tuned, key if publisher else "", name)
         return self._in_format(model_ids[0], said, f"{publisher}/{repo}" if publisher else None, how)
 
     def _in_format(self, model_id: str, said: Stated, hf_id: str | None, how: str) -> ModelReading:

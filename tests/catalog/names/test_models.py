@@ -4,7 +4,7 @@ import pytest
 
 from service.catalog.errors import NotInCatalogError
 from service.catalog.names.facts import facts_as_named
-from service.catalog.names.models import ModelReading
+from service.catalog.names.readings import ModelReading
 from service.catalog.snapshot import Snapshot
 
 
@@ -99,3 +99,48 @@ def test_a_name_that_says_two_formats_is_refused(catalog: Snapshot) -> None:
 def test_a_name_of_the_catalog_is_no_reading(catalog: Snapshot) -> None:
     assert not read(catalog, "LLAMA-3.3-70b").how
     assert read(catalog, "llama 3.3 70b").how
+
+
+@pytest.mark.parametrize(
+    ("name", "served"),
+    [
+        ("mistralai/Mistral-Small-3.2-24B-Instruct-2506", "mistralai/Mistral-Small-3.2-24B-Instruct-2506"),
+        ("https://huggingface.co/google/gemma-3-27b-pt/tree/main", "google/gemma-3-27b-pt"),
+        ("NousResearch/Hermes-3-Llama-3.1-70B", "NousResearch/Hermes-3-Llama-3.1-70B"),
+        ("someone/Llama-3.3-70B-Instruct-abliterated-v9", "someone/Llama-3.3-70B-Instruct-abliterated-v9"),
+        # Services have names of their own, which no hub knows.
+        ("meta/llama-3.3-70b-instruct", "meta-llama/Llama-3.3-70B-Instruct"),
+        ("together_ai/meta-llama/Llama-3.3-70B-Instruct", "meta-llama/Llama-3.3-70B-Instruct"),
+        ("qwen/qwen3-32b", "Qwen/Qwen3-32B"),
+    ],
+)
+def test_the_repository_that_was_named_is_the_one_that_is_served(catalog: Snapshot, name: str, served: str) -> None:
+    facts = facts_as_named(catalog, read(catalog, name))
+
+    assert [each.hf_id for each in facts.checkpoints if each.is_default] == [served]
+
+
+@pytest.mark.parametrize(
+    ("alias", "served"),
+    [
+        ("mistral-small-3.2", "mistralai/Mistral-Small-3.2-24B-Instruct-2506"),
+        ("deepseek-r1-0528", "deepseek-ai/DeepSeek-R1-0528"),
+        ("deepseek-v3-0324", "deepseek-ai/DeepSeek-V3-0324"),
+        ("deepseek-r1-671b", "deepseek-ai/DeepSeek-R1"),
+        ("llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct"),
+    ],
+)
+def test_an_alias_of_another_edition_serves_that_edition(catalog: Snapshot, alias: str, served: str) -> None:
+    facts = facts_as_named(catalog, read(catalog, alias))
+
+    # The database keeps further names in lower case, and the hub's are read in any: huggingface_hub#2090.
+    assert [each.hf_id.lower() for each in facts.checkpoints if each.is_default and each.hf_id] == [served.lower()]
+
+
+def test_a_fine_tune_has_no_checkpoints_of_its_base_and_another_edition_has(catalog: Snapshot) -> None:
+    tune = facts_as_named(catalog, read(catalog, "NousResearch/Hermes-3-Llama-3.1-70B"))
+    edition = facts_as_named(catalog, read(catalog, "deepseek-ai/DeepSeek-V3-0324"))
+
+    assert [each.weight_format for each in tune.checkpoints] == ["bf16"]
+    assert "nvidia/DeepSeek-V3-0324-NVFP4" in [each.hf_id for each in edition.checkpoints]
+    assert tune.architecture is catalog.model("llama-3.1-70b-instruct").architecture

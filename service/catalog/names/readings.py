@@ -1,0 +1,48 @@
+"""Which model a name means, and the repository that it spells."""
+
+import re
+from dataclasses import dataclass, replace
+
+from service.catalog.entries import ModelEntry
+from service.catalog.names.words import words_of
+from service.engine.inputs import WeightFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReading:
+    """Which model a name means, and how it was understood."""
+
+    model_id: str
+    hf_id: str | None = None  # the repository that was named, where it is another than the model's own
+    weight_format: WeightFormat | None = None  # that the name says; None: the model's own
+    repository: str | None = None  # as it was spelled, where it holds the model's shape in its own format
+    has_own_weights: bool = False  # it is a fine-tune: nobody published its weights in other formats
+    is_bitsandbytes: bool = False
+    how: str = ""  # empty where the name is the model's own
+
+
+def spelled(key: str, name: str) -> str | None:
+    """Return a repository as a name spells it; None where it does not.
+
+    >>> spelled("qwen/qwen3-8b", "https://huggingface.co/Qwen/Qwen3-8B/tree/main")
+    'Qwen/Qwen3-8B'
+    """
+    found = re.search(re.escape(key), name, re.IGNORECASE) if "/" in key else None
+    return found[0] if found else None
+
+
+def repository_of_edition(alias: str, entry: ModelEntry) -> str | None:
+    """Return the publisher's one repository whose name has all words of an alias, where the model's own has not."""
+    publisher, _, own = (entry.hf_id or "").partition("/")
+    asked = frozenset(words_of(alias))
+    if asked <= frozenset(words_of(own.lower())):
+        return None
+    repositories = [each for each in entry.aliases if each.lower().startswith(f"{publisher.lower()}/")]
+    meant = [each for each in repositories if asked <= frozenset(words_of(each.lower().partition("/")[2]))]
+    return meant[0] if len(meant) == 1 else None
+
+
+def of_own_weights(reading: ModelReading, key: str, name: str) -> ModelReading:
+    """Return a reading of a repository with weights of its own, where the name says no other format than theirs."""
+    repository_named = None if reading.weight_format else spelled(key, name)
+    return replace(reading, repository=repository_named, has_own_weights=repository_named is not None)
