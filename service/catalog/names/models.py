@@ -9,7 +9,7 @@ from service.catalog.errors import NotInCatalogError
 from service.catalog.names.addresses import repository
 from service.catalog.names.formats import Stated, foreign_files, stated_format, without_own_edition
 from service.catalog.names.kinds import earlier_kind, kind_of
-from service.catalog.names.readings import ModelReading, of_own_weights, repository_of_edition, spelled
+from service.catalog.names.readings import ModelReading, as_spelled, of_own_weights, repository_of_edition, spelled
 from service.catalog.names.repositories import REPOSITORIES, before_conversion
 from service.catalog.names.siblings import several_sizes
 from service.catalog.names.spoken import Spoken, spoken_names
@@ -246,7 +246,7 @@ class ModelNames:
 
 @told_once(MOST_READ)
 def _read(names: ModelNames, name: str) -> ModelReading:
-    return names.read_anew(name)
+    return as_spelled(names.read_anew(name), name)
 
 
 def _cost(asked: frozenset[str], spoken: frozenset[str]) -> int:

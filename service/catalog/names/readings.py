@@ -2,10 +2,13 @@
 
 import re
 from dataclasses import dataclass, replace
+from typing import Final
 
 from service.catalog.entries import ModelEntry
 from service.catalog.names.words import words_of
 from service.engine.inputs import WeightFormat
+
+HUB_ID: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,95}/[a-z0-9][a-z0-9_.-]{0,95}")  # in lower case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +25,19 @@ class ModelReading:
 
 
 def spelled(key: str, name: str) -> str | None:
-    """Return a repository as a name spells it; None where it does not.
+    """Return a repository as a name spells it; None where it does not, or as no hub has ids: commands name it.
 
     >>> spelled("qwen/qwen3-8b", "https://huggingface.co/Qwen/Qwen3-8B/tree/main")
     'Qwen/Qwen3-8B'
     """
-    found = re.search(re.escape(key), name, re.IGNORECASE) if "/" in key else None
+    found = re.search(re.escape(key), name, re.IGNORECASE | re.ASCII) if HUB_ID.fullmatch(key) else None
     return found[0] if found else None
+
+
+def as_spelled(reading: ModelReading, name: str) -> ModelReading:
+    """Return a reading whose repository of another format stands as the name spells it; what is no id names none."""
+    is_stored = reading.hf_id is None or reading.hf_id != reading.hf_id.lower()
+    return reading if is_stored else replace(reading, hf_id=spelled(reading.hf_id or "", name))
 
 
 def repository_of_edition(alias: str, entry: ModelEntry) -> str | None:

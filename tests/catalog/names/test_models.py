@@ -112,12 +112,21 @@ def test_a_name_of_the_catalog_is_no_reading(catalog: Snapshot) -> None:
         ("meta/llama-3.3-70b-instruct", "meta-llama/Llama-3.3-70B-Instruct"),
         ("together_ai/meta-llama/Llama-3.3-70B-Instruct", "meta-llama/Llama-3.3-70B-Instruct"),
         ("qwen/qwen3-32b", "Qwen/Qwen3-32B"),
+        # Whoever pastes a command runs what a link brought along.
+        ("someone/Llama-3.3-70B-Instruct-abliterated-v9-$(id)", "meta-llama/Llama-3.3-70B-Instruct"),
+        ("someone;id/Llama-3.3-70B-Instruct-abliterated-v9", "meta-llama/Llama-3.3-70B-Instruct"),
     ],
 )
 def test_the_repository_that_was_named_is_the_one_that_is_served(catalog: Snapshot, name: str, served: str) -> None:
     facts = facts_as_named(catalog, read(catalog, name))
 
     assert [each.hf_id for each in facts.checkpoints if each.is_default] == [served]
+
+
+def test_a_conversion_that_the_catalog_has_not_is_served_as_it_was_spelled(catalog: Snapshot) -> None:
+    named = [facts_as_named(catalog, read(catalog, name)) for name in ("Some/Phi-4-NVFP4", "`id`/Phi-4-NVFP4")]
+
+    assert [[each.hf_id for each in facts.checkpoints] for facts in named] == [["Some/Phi-4-NVFP4"], [None]]
 
 
 @pytest.mark.parametrize(
