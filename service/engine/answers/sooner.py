@@ -18,41 +18,50 @@ from service.engine.fleet.settings import Resolved
 from service.engine.time.demand import Users
 from service.engine.time.samples import ScheduleResult
 
-ENOUGH: Final = 0.5  # of the most requests
+ENOUGH: Final = 0.5  # of the most requests, where nobody says how many are asked for
+KEPT_UP: Final = 0.05  # of the answers a second, by which a queue may seem to grow
 SOONER: Final = 0.9  # of the time to the last token
 
 
 def sooner(question: CapacityQuestion, resolved: Resolved, chosen: Deployment) -> tuple[str, ...]:
-    """Return what ends requests sooner on the same GPUs and holds half as many; nothing where latency is limited."""
-    seen = None if question.limits.are_stated else _seen(chosen, question)
+    """Return what ends requests sooner on the same GPUs; nothing where latency is limited.
+
+    It carries the load that is asked for, where what was chosen does; else it holds half as many requests.
+    """
+    seen = None if question.limits.are_stated else _at_load(chosen, question) or _filled(chosen, question)
     if seen is None:
         return ()
     ended = _ends_s(seen)
-    others = ((_ends_s(other), deployment, other) for deployment, other in _half_as_many(question, resolved, chosen))
+    others = ((_ends_s(other), deployment, other) for deployment, other in _enough(question, resolved, chosen))
     ends_s, other, instead = min(others, key=lambda each: each[0], default=(ended, chosen, seen))
     if ends_s > SOONER * ended:
         return ()
     rate, rate_instead = chosen.replicas * seen.requests_per_s, other.replicas * instead.requests_per_s
+    which = "and those asked for" if _at_load(chosen, question) else "and"
     told = (
         f"most requests run at once, {_held(chosen)}, on {_named(chosen)}; on {_named(other)} with the engine's own "
-        f"settings {_held(other)} do, and end within {ends_s:.3g} s at the 95th percentile instead of {ended:.3g} s, "
-        f"{rate_instead:.3g} of them per s instead of {rate:.3g}"
+        f"settings {_held(other)} do, {which} end within {ends_s:.3g} s at the 95th percentile instead of {ended:.3g} "
+        f"s, {rate_instead:.3g} of them per s instead of {rate:.3g}"
     )
     return (told,)
 
 
-def _half_as_many(
+def _enough(
     question: CapacityQuestion, resolved: Resolved, chosen: Deployment
 ) -> Iterator[tuple[Deployment, ScheduleResult]]:
-    """Yield what the engine starts by itself within a server and holds half as many at least, with its times."""
+    """Yield what the engine starts by itself within a server and carries enough, with its times."""
+    is_at_load = _at_load(chosen, question) is not None
     for layout in legal_layouts(resolved, question.layout).usual:
         is_within = layout.gpus_per_replica <= min(question.gpu_count, question.gpu.gpus_per_node)
         is_chosen = layout == chosen.layout and chosen.resolved == resolved
         if not is_within or not is_usual(layout, question.gpu) or is_chosen:
             continue
         other = as_started(question, resolved, layout)
-        is_as_long = other.plan.settings.max_model_len >= chosen.plan.settings.max_model_len
-        if is_as_long and _held(other) >= ENOUGH * _held(chosen) and (seen := _seen(other, question)) is not None:
+        if other.plan.settings.max_model_len < chosen.plan.settings.max_model_len:
+            continue
+        holds_half = _held(other) >= ENOUGH * _held(chosen)
+        seen = _at_load(other, question) if is_at_load else _filled(other, question) if holds_half else None
+        if seen is not None:
             yield other, seen
 
 
@@ -69,7 +78,14 @@ def _ends_s(seen: ScheduleResult) -> float:
     return seen.end_to_end_s.percentile(95.0)
 
 
-def _seen(deployment: Deployment, question: CapacityQuestion) -> ScheduleResult | None:
+def _filled(deployment: Deployment, question: CapacityQuestion) -> ScheduleResult | None:
     """Return the times of as many users as one replica carries; None where it carries none, or nobody tells time."""
     replica, users = deployment.with_times(question.timers).replica, deployment.carries(Users).max_concurrent_requests
     return replica.seen(Users(users)) if replica is not None and users else None
+
+
+def _at_load(deployment: Deployment, question: CapacityQuestion) -> ScheduleResult | None:
+    """Return the times of the load asked for; None where it is not carried, nobody asked, or nobody tells time."""
+    timed, asked = deployment.with_times(question.timers), deployment.load.concurrent_requests or 0
+    seen = timed.seen() if timed.is_asked and asked <= _held(timed) else None
+    return seen if seen is not None and seen.queue_growth_per_s <= KEPT_UP * seen.requests_per_s else None

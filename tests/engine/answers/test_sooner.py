@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from service.engine.answers.capacity import capacity
 from service.engine.inputs import Limits, StatedLayout
-from tests.engine.conftest import Asked, capacity_of, users
+from tests.engine.conftest import Asked, arrivals, capacity_of, users
 
 
 def test_a_layout_that_holds_half_as_many_and_ends_sooner_is_told_by_its_own_figures(asked: Asked) -> None:
@@ -34,3 +34,26 @@ def test_the_same_layout_in_larger_steps_is_told_where_small_ones_make_room(aske
 
     assert most.max_concurrent_requests > larger.max_concurrent_requests
     assert any(f" {larger.max_concurrent_requests} do, and end within" in each for each in most.warnings)
+
+
+def test_the_load_asked_for_is_told_to_end_sooner_on_what_holds_a_few_less(asked: Asked) -> None:
+    question = capacity_of(asked("llama-3.3-70b", load=users(64, 1_500, 300)), 4)
+    own = replace(question.settings, max_num_batched_tokens=8_192, max_num_seqs=1_024)  # as vLLM has it on an H100
+    split = replace(question, layout=StatedLayout(tensor_parallel_size=4, pipeline_parallel_size=1), settings=own)
+    most, faster = capacity(question), capacity(split)
+
+    assert most.max_concurrent_requests > faster.max_concurrent_requests > 64
+    assert most.at_load is not None
+    assert faster.at_load is not None
+    assert faster.latency is not None
+    assert faster.at_load.requests_per_s > 1.5 * most.at_load.requests_per_s
+    (told,) = (each for each in most.warnings if "most requests run at once" in each)
+    assert "on tensor_parallel_size=4 with the engine's own settings" in told
+    assert f"those asked for end within {faster.latency.end_to_end_s.p95:.3g} s" in told
+    assert f"{faster.at_load.requests_per_s:.3g} of them per s" in told
+
+
+def test_a_rate_that_nothing_carries_is_not_told_to_end_sooner_anywhere(asked: Asked) -> None:
+    question = capacity_of(asked("llama-3.1-8b", load=arrivals(500.0, 1_500, 300)), 4)
+
+    assert not any("those asked for" in each for each in capacity(question).warnings)
