@@ -9,7 +9,15 @@ from service.catalog.errors import NotInCatalogError
 from service.catalog.names.addresses import repository
 from service.catalog.names.formats import Stated, foreign_files, stated_format, without_own_edition
 from service.catalog.names.kinds import earlier_kind, kind_of
-from service.catalog.names.readings import ModelReading, as_spelled, of_own_weights, repository_of_edition, spelled
+from service.catalog.names.readings import (
+    UNTUNED,
+    ModelReading,
+    as_spelled,
+    of_own_weights,
+    own_format,
+    repository_of_edition,
+    spelled,
+)
 from service.catalog.names.repositories import REPOSITORIES, before_conversion
 from service.catalog.names.siblings import several_sizes
 from service.catalog.names.spoken import Spoken, spoken_names
@@ -30,9 +38,7 @@ from service.catalog.names.words import (
     words_of,
 )
 from service.engine.derived import Derived, derived
-from service.engine.inputs import WeightFormat
 
-UNTUNED: Final = frozenset({"base", "pt"})
 SAID_FIRST = "meta nvidia google openai mistralai microsoft ibm alibaba amd cohere zai moonshot moonshotai thudm"
 PUBLISHERS: Final = frozenset(SAID_FIRST.split())
 # What it costs that a catalog's name says a word more; a word of no such kind is another model.
@@ -273,11 +279,6 @@ def _cost_of_word(word: str, asked: frozenset[str]) -> int:
 def _without_types(repo: str) -> str:
     """Return a repository's name without the types of llama.cpp's files."""
     return repo.partition("gguf")[0].rstrip("-_.:") if "gguf" in repo else "-".join(repo.split("-")[:-1]) or repo
-
-
-def own_format(entry: ModelEntry) -> WeightFormat:
-    """Return the format of a model's own checkpoint."""
-    return next(each.weight_format for each in entry.checkpoints if each.is_default)
 
 
 def model_names(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> ModelNames:

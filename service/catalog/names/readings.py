@@ -8,6 +8,7 @@ from service.catalog.entries import ModelEntry
 from service.catalog.names.words import words_of
 from service.engine.inputs import WeightFormat
 
+UNTUNED: Final = frozenset({"base", "pt"})
 HUB_ID: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,95}/[a-z0-9][a-z0-9_.-]{0,95}")  # in lower case
 
 
@@ -40,15 +41,30 @@ def as_spelled(reading: ModelReading, name: str) -> ModelReading:
     return reading if is_stored else replace(reading, hf_id=spelled(reading.hf_id or "", name))
 
 
+def own_format(entry: ModelEntry) -> WeightFormat:
+    """Return the format of a model's own checkpoint."""
+    return next(each.weight_format for each in entry.checkpoints if each.is_default)
+
+
 def repository_of_edition(alias: str, entry: ModelEntry) -> str | None:
-    """Return the publisher's one repository whose name has all words of an alias, where the model's own has not."""
-    publisher, _, own = (entry.hf_id or "").partition("/")
-    asked = frozenset(words_of(alias))
-    if asked <= frozenset(words_of(own.lower())):
+    """Return the one repository whose name has all words of an alias, where the model's own has not.
+
+    The publisher's come first; of several the one that says nothing else, or the one that is tuned.
+    """
+    publisher, _, own = (entry.hf_id or "").lower().partition("/")
+    asked = _words(alias)
+    if asked <= _words(own):
         return None
-    repositories = [each for each in entry.aliases if each.lower().startswith(f"{publisher.lower()}/")]
-    meant = [each for each in repositories if asked <= frozenset(words_of(each.lower().partition("/")[2]))]
-    return meant[0] if len(meant) == 1 else None
+    named = [each for each in entry.aliases if asked <= _words(each.partition("/")[2])]
+    publishers = [each for each in named if each.lower().startswith(f"{publisher}/")]
+    meant = publishers or named
+    exact = [each for each in meant if _words(each.partition("/")[2]) == asked]
+    tuned = [each for each in meant if not _words(each) & UNTUNED]
+    return next((some[0] for some in (exact, meant, tuned) if len(some) == 1), None)
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(words_of(name.lower()))
 
 
 def of_own_weights(reading: ModelReading, key: str, name: str) -> ModelReading:

@@ -136,6 +136,11 @@ def test_a_conversion_that_the_catalog_has_not_is_served_as_it_was_spelled(catal
         ("deepseek-r1-0528", "deepseek-ai/DeepSeek-R1-0528"),
         ("deepseek-v3-0324", "deepseek-ai/DeepSeek-V3-0324"),
         ("deepseek-r1-671b", "deepseek-ai/DeepSeek-R1"),
+        ("qwen3-30b-a3b-thinking-2507", "Qwen/Qwen3-30B-A3B-Thinking-2507"),
+        ("mixtral-8x7b-instruct", "mistralai/Mixtral-8x7B-Instruct-v0.1"),
+        ("qwen2.5-0.5b-instruct", "Qwen/Qwen2.5-0.5B-Instruct"),
+        ("deepseek-coder-v2-lite", "deepseek-ai/DeepSeek-Coder-V2-Lite-Instruct"),
+        ("hermes-3-8b", "NousResearch/Hermes-3-Llama-3.1-8B"),
         ("llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from service.catalog.errors import NotInCatalogError
-from service.catalog.names.models import own_format
+from service.catalog.names.readings import own_format
 from service.catalog.snapshot import Snapshot
 
 HERE = Path(__file__).parent
