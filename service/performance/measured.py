@@ -109,7 +109,7 @@ class KernelLibrary:
                     systems_path=whole_nodes().path if kernels.crosses_nodes else None,
                     **modes,
                 )
-                self._hold(kernels, handle)
+                self._hold(kernels, handle)  # before it may refuse: what it read serves the next one
                 tables = _tables(handle)
         except Exception as error:  # noqa: BLE001 - the library documents no closed set: each means "no data"
             return Refusal(f"{type(error).__name__}: {PATH.sub('', str(error))[:200]}")

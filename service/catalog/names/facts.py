@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from service.catalog.names.readings import ModelReading
+from service.catalog.names.readings import ModelReading, is_of_edition
 from service.catalog.snapshot import Snapshot
 from service.engine.derived import derived
 from service.engine.facts import Checkpoint, ModelFacts
@@ -32,10 +32,15 @@ def facts_as_named(snapshot: Snapshot, reading: ModelReading) -> ModelFacts:
 
 @derived(MOST_REPOSITORIES)
 def _of_repository(facts: ModelFacts, repository: str, has_own_weights: bool) -> ModelFacts:  # noqa: FBT001 - a key
-    """Return a model whose own checkpoint is in another repository; one of its own weights has no other published."""
+    """Return a model whose own checkpoint is in another repository; one of its own weights has no other published.
+
+    Other formats of another edition are sized as the model's; only those whose names say the edition are its own.
+    """
     own = own_checkpoint(facts)
     others = () if has_own_weights else (each for each in facts.checkpoints if each is not own)
-    return replace(facts, checkpoints=(replace(own, hf_id=repository), *others))
+    served = (each if is_of_edition(each.hf_id or "", repository) else replace(each, hf_id=None) for each in others)
+    own_first = sorted(served, key=lambda each: each.hf_id is None)
+    return replace(facts, checkpoints=(replace(own, hf_id=repository), *own_first))
 
 
 def _named(snapshot: Snapshot, facts: ModelFacts, reading: ModelReading, weight_format: WeightFormat) -> Checkpoint:

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from service.catalog.entries import ModelEntry
-from service.catalog.names.words import words_of
+from service.catalog.names.words import TUNED, words_of
 from service.engine.inputs import WeightFormat
 
 UNTUNED: Final = frozenset({"base", "pt"})
+SAID_BY_SOME: Final = frozenset({"meta", "hf"})  # of one model, in some of its repositories
 HUB_ID: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,95}/[a-z0-9][a-z0-9_.-]{0,95}")  # in lower case
 
 
@@ -61,6 +62,18 @@ def repository_of_edition(alias: str, entry: ModelEntry) -> str | None:
     exact = [each for each in meant if _words(each.partition("/")[2]) == asked]
     tuned = [each for each in meant if not _words(each) & UNTUNED]
     return next((some[0] for some in (exact, meant, tuned) if len(some) == 1), None)
+
+
+def is_of_edition(checkpoint: str, repository: str) -> bool:
+    """Return whether a checkpoint's name says all that a repository's does, and is tuned where that is.
+
+    >>> is_of_edition("nvidia/DeepSeek-V3-0324-NVFP4", "deepseek-ai/DeepSeek-V3-0324")
+    True
+    >>> is_of_edition("nvidia/Llama-3.1-70B-Instruct-FP8", "meta-llama/Llama-3.1-70B")
+    False
+    """
+    stored, named = (_words(each.partition("/")[2]) - SAID_BY_SOME for each in (checkpoint, repository))
+    return named <= stored and named & TUNED == stored & TUNED
 
 
 def _words(name: str) -> frozenset[str]:

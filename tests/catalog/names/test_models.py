@@ -157,4 +157,14 @@ def test_a_fine_tune_has_no_checkpoints_of_its_base_and_another_edition_has(cata
 
     assert [each.weight_format for each in tune.checkpoints] == ["bf16"]
     assert "nvidia/DeepSeek-V3-0324-NVFP4" in [each.hf_id for each in edition.checkpoints]
+    # What another edition is stored in elsewhere is nobody's that the catalog knows.
+    thinking = facts_as_named(catalog, read(catalog, "Qwen/Qwen3-30B-A3B-Thinking-2507"))
+    assert [each.hf_id for each in thinking.checkpoints[:3]] == [
+        "Qwen/Qwen3-30B-A3B-Thinking-2507",
+        "Qwen/Qwen3-30B-A3B-Thinking-2507-FP8",
+        None,
+    ]
+    assert not any("Instruct" in (each.hf_id or "") for each in thinking.checkpoints)
+    mirror = facts_as_named(catalog, read(catalog, "unsloth/Llama-3.3-70B-Instruct"))
+    assert "nvidia/Llama-3.3-70B-Instruct-FP8" in [each.hf_id for each in mirror.checkpoints]
     assert tune.architecture is catalog.model("llama-3.1-70b-instruct").architecture
