@@ -26,6 +26,7 @@ class Device:
     capability: Capability = HOPPER
     plan: PlanRules = NEWEST
     name: EngineName = "vllm"
+    title: str = "vLLM"
     is_vllm: bool = True
     is_vllm_on_cuda: bool = True
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
@@ -52,8 +53,8 @@ class Device:
 
     @property
     def engine(self) -> str:
-        """Return the engine's name and version, for a reader."""
-        return f"vLLM {self.plan.version}"
+        """Return the engine's name, and the version of vLLM, for a reader."""
+        return f"vLLM {self.plan.version}" if self.is_vllm else self.title
 
 
 REFERENCE: Final = Device()  # the newest vLLM on Hopper
@@ -67,6 +68,7 @@ def device_of(gpu: Gpu, rules: EngineRules) -> Device:
 @derived(64)
 def _device(rules: EngineRules, gpu: Gpu) -> Device:
     if rules.engine != "vllm" or gpu.compute_capability is None:
-        return Device(plan=rules.plan, name=rules.engine, is_vllm=rules.engine == "vllm", is_vllm_on_cuda=False)
+        title, is_vllm = rules.serving_engine.title, rules.engine == "vllm"
+        return Device(plan=rules.plan, name=rules.engine, title=title, is_vllm=is_vllm, is_vllm_on_cuda=False)
     major, _, minor = gpu.compute_capability.partition(".")
     return Device(capability=(int(major), int(minor or 0)), plan=rules.plan)

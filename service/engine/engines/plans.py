@@ -57,6 +57,7 @@ class PlanRules:
     pads_plain_experts: bool = True  # without quantization, on compute capability 10
     keeps_wide_routers: bool = True  # in fp32 where the model asks for it and no kernel mixes types
     joins_copies: bool = False  # of the attention: all else is split over the ranks of all of them
+    deals_experts_evenly: bool = False  # SGLang: as many to every rank
     leaves_towers_out: bool = True  # `--language-model-only`
     interleaves_rotary: bool = True  # one rotary table for the three axes of images; before, four times as long
 

@@ -16,7 +16,7 @@ from service.engine.families.parts.family import Family
 from service.engine.families.parts.profiling import profiled
 from service.engine.families.parts.sizes import hidden_size
 from service.engine.families.registry import REGISTRY, Registry
-from service.engine.families.served_by import lacked_by
+from service.engine.families.served_by import lacked_by, unstaged_by
 from service.engine.families.since import lacked_until
 from service.engine.families.vocabulary import adapted_class, table_adapted, vocabulary_adapted
 from service.engine.layers import TOWER, Architecture, Attention, DecoderLayer, Encoder, HeadDetails, Heads, Mlp
@@ -122,6 +122,7 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         has_stages=family.has_stages,
         lacked_until=lacked_until(model.name),
         lacked_by=lacked_by(model.name),
+        unstaged_by=unstaged_by(model.name),
         brings_code=brings_code(model.name),
         repeats_embeddings=repeats_embeddings(model.name),
         repeats_ends=repeats_ends(model.name),

@@ -1,12 +1,15 @@
-"""Classes that SGLang and TensorRT-LLM do not serve: there no command starts the model.
+"""Classes that SGLang and TensorRT-LLM do not serve, where no command starts the model, or not in pipeline stages.
 
 SGLang runs a class that it lacks by that of the Transformers library, unless this lacks it too, or its attention cannot
 be exchanged. TensorRT-LLM's PyTorch backend, which `trtllm-serve` starts, runs the classes of its own index alone;
 AutoDeploy, which runs more, is not what is sized.
 
+SGLang splits a class by layers whose `forward` takes `pp_proxy_tensors`, as that of the Transformers library does.
+
 Sources:
     SGLang 0.5.23 `srt/models/` (`EntryClass`), `srt/model_loader/utils.py` (`resolve_transformers_arch`); Transformers
-    5 (`is_backend_compatible`, which classes that bring older code do not have).
+    5 (`is_backend_compatible`, which classes that bring older code do not have); `srt/model_executor/model_runner.py`
+    ("Pipeline Parallel is not compatible with this model.").
     TensorRT-LLM `tensorrt_llm/_torch/models/_arch_index.py` (`MODEL_ARCH_TO_MODULE`), and the `modeling_*.py` that came
     to the same folder by November 2026.
 """
@@ -23,6 +26,28 @@ SGLANG_LACKS_NAMES: Final = """
     Zamba2ForCausalLM
 """
 SGLANG_LACKS: Final = frozenset(SGLANG_LACKS_NAMES.split())
+SGLANG_WITHOUT_STAGES_NAMES: Final = """
+    AfmoeForCausalLM BaichuanForCausalLM ChatGLMModel Cohere2ForCausalLM Cohere2MoeForCausalLM
+    Cohere2VisionForConditionalGeneration CohereForCausalLM DbrxForCausalLM DeepseekForCausalLM
+    DeepseekOCRForCausalLM DotsOCRForCausalLM Ernie4_5_MoeForCausalLM Ernie4_5_VLMoeForConditionalGeneration
+    ExaoneForCausalLM FalconH1ForCausalLM FalconMambaForCausalLM GPT2LMHeadModel GPTBigCodeForCausalLM
+    GPTJForCausalLM Gemma2ForCausalLM Gemma3ForCausalLM Gemma3ForConditionalGeneration Gemma3nForCausalLM
+    Gemma3nForConditionalGeneration Gemma4UnifiedForConditionalGeneration GemmaForCausalLM GraniteForCausalLM
+    GraniteMoeForCausalLM GraniteMoeSWAForCausalLM GraniteMoeSharedForCausalLM GraniteSWAForCausalLM
+    Grok1ForCausalLM Grok1ModelForCausalLM HYV3ForCausalLM HYV4ForCausalLM HunYuanDenseV1ForCausalLM
+    HunYuanMoEV1ForCausalLM InternLM2ForCausalLM InternS1ForConditionalGeneration InternVLChatModel
+    KimiVLForConditionalGeneration Lfm2ForCausalLM Lfm2MoeForCausalLM Lfm2VlForConditionalGeneration
+    LightOnOCRForConditionalGeneration Llama4ForConditionalGeneration LongcatFlashForCausalLM Mamba2ForCausalLM
+    MambaForCausalLM MiMoForCausalLM MiniCPM3ForCausalLM MiniCPMForCausalLM MiniCPMO MiniCPMV
+    MiniCPMV4_6ForConditionalGeneration MuseGlimmerForCausalLM MuseGlimmerForConditionalGeneration
+    NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2 NemotronH_Omni_Reasoning_V3 Olmo2ForCausalLM
+    OlmoForCausalLM OlmoeForCausalLM OrionForCausalLM PaddleOCRVLForConditionalGeneration PersimmonForCausalLM
+    Phi4MMForCausalLM PhiForCausalLM PhiMoEForCausalLM PixtralForConditionalGeneration QWenLMHeadModel
+    Qwen2AudioForConditionalGeneration Qwen2VLForConditionalGeneration Qwen3NextForCausalLM StableLmForCausalLM
+    Starcoder2ForCausalLM Step3VLForConditionalGeneration Step3p7ForConditionalGeneration
+    StepVLForConditionalGeneration XverseForCausalLM
+"""
+SGLANG_WITHOUT_STAGES: Final = frozenset(SGLANG_WITHOUT_STAGES_NAMES.split())
 TENSORRT_LLM_HAS_NAMES: Final = """
     AfmoeForCausalLM ApertusForCausalLM ChatGLMForConditionalGeneration ChatGLMModel Cohere2ForCausalLM
     Cohere2VisionForConditionalGeneration DeciLMForCausalLM DeepseekV32ForCausalLM DeepseekV3ForCausalLM
@@ -59,3 +84,12 @@ def lacked_by(name: str) -> frozenset[EngineName]:
     if name not in TENSORRT_LLM_HAS:
         without.append("tensorrt-llm")
     return frozenset(without)
+
+
+def unstaged_by(name: str) -> frozenset[EngineName]:
+    """Return the engines whose class for a model has no pipeline stages, besides vLLM.
+
+    >>> sorted(unstaged_by("Gemma3ForConditionalGeneration")), sorted(unstaged_by("LlamaForCausalLM"))
+    (['sglang'], [])
+    """
+    return frozenset({"sglang"}) if name in SGLANG_WITHOUT_STAGES else frozenset()

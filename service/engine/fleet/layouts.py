@@ -55,7 +55,7 @@ def check_layout(
             )
     for divisor in divisions.filled:
         _check_blocks(divisor, architecture.hidden_size, quantization, layout, device)
-    if layout.pipeline_parallel_size > 1 and device.is_vllm_on_cuda and not architecture.has_stages:
+    if layout.pipeline_parallel_size > 1 and not _has_stages(architecture, device):
         raise UnsupportedLayoutError(
             f"{device.engine} has no pipeline stages for {architecture.name}",
             field="pipeline_parallel_size",
@@ -64,6 +64,11 @@ def check_layout(
     _check_stages(architecture, layout)
     _check_experts(architecture, divisions, layout, device)
     _check_context_parallel(architecture, layout, device)
+
+
+def _has_stages(architecture: Architecture, device: Device) -> bool:
+    """Return whether the engine's class for a model can be split by layers."""
+    return architecture.has_stages if device.is_vllm else device.name not in architecture.unstaged_by
 
 
 def _check_blocks(
@@ -106,8 +111,11 @@ def _check_stages(architecture: Architecture, layout: Layout) -> None:
 
 
 def _check_experts(architecture: Architecture, divisions: Divisions, layout: Layout, device: Device) -> None:
-    """Raise UnsupportedLayoutError if the engine finds no experts to deal out, or fewer than ranks."""
-    if layout.expert_parallel and device.is_vllm_on_cuda and not architecture.deals_out_experts:
+    """Raise UnsupportedLayoutError if the engine finds no experts to deal out, too few, or SGLang not as many for each.
+
+    Source: SGLang 0.5.23 `layers/moe/fused_moe_triton/layer.py` (`assert self._num_global_routed % storage_ep_size`).
+    """
+    if layout.expert_parallel and device.is_vllm and not architecture.deals_out_experts:
         raise UnsupportedLayoutError(
             f"{device.engine} finds no experts to deal out in {architecture.name}",
             field="expert_parallel",
@@ -119,6 +127,12 @@ def _check_experts(architecture: Architecture, divisions: Divisions, layout: Lay
             f"expert_parallel over {ranks} ranks needs at least as many experts; the model has {divisions.num_experts}",
             field="expert_parallel",
             accepted="expert_parallel=false" if not divisions.num_experts else f"at most {divisions.num_experts} ranks",
+        )
+    if layout.expert_parallel and device.plan.deals_experts_evenly and divisions.num_experts % ranks:
+        raise UnsupportedLayoutError(
+            f"{device.engine} deals out as many experts to every rank; {ranks} do not divide {divisions.num_experts}",
+            field="expert_parallel",
+            accepted=f"ranks that divide {divisions.num_experts}, or expert_parallel=false",
         )
 
 

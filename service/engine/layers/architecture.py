@@ -56,11 +56,12 @@ class Architecture:
     mixes_streams: bool = True  # into each other as well, not only in and out of a layer's parts
     runs_in_float16: bool = True  # else the engine refuses to, and loads it in float32 on GPUs without bfloat16
     deals_out_experts: bool = True  # else the engine refuses to give each rank whole ones
-    has_stages: bool = True  # else the engine refuses to split it by layers
+    has_stages: bool = True  # else vLLM refuses to split it by layers
     repeats_embeddings: bool = False  # every pipeline stage holds embeddings
     repeats_ends: bool = False  # every pipeline stage holds embeddings and output head
     brings_code: bool = False  # its checkpoints carry code that the engine runs only when told to
     lacked_by: frozenset[EngineName] = frozenset()  # other engines, whose newest version has no class for it
+    unstaged_by: frozenset[EngineName] = frozenset()  # other engines, that refuse to split it by layers
     lacked_until: str = ""  # the newest version of vLLM that is known to have no class for it
     takes_adapters: bool = True  # else vLLM refuses LoRA
     vocabulary_adapted: tuple[str, str] | None = None  # versions of vLLM from and until which LoRA changes it

@@ -7,8 +7,9 @@ import pytest
 from fastapi.testclient import TestClient
 from packaging.version import Version
 
+from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
-from service.engine.engines.device import REFERENCE, Device
+from service.engine.engines.device import REFERENCE, Device, device_of
 from service.engine.engines.plans import plan_of
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.layouts import check_layout, is_legal
@@ -96,6 +97,37 @@ def test_ranks_beyond_the_key_value_heads_repeat_them(catalog: Snapshot) -> None
     quantization = replace(facts.checkpoints[0].quantization, block=0)
 
     assert is_legal(facts.architecture, quantization, Layout(tensor_parallel_size=8), REFERENCE)
+
+
+# model, layout, words. SGLang 0.5.23: `srt/models/gemma3_mm.py`, `mllama4.py`, `qwen3_next.py` (a `forward` without
+# `pp_proxy_tensors`) and `model_runner.py` ("Pipeline Parallel is not compatible with this model.");
+# `fused_moe_triton/layer.py` (`assert self._num_global_routed % storage_ep_size == 0`)
+REFUSED_BY_SGLANG = [
+    ("gemma-3-27b", Layout(pipeline_parallel_size=3), "SGLang has no pipeline stages for Gemma3"),
+    ("llama-4-scout", Layout(pipeline_parallel_size=5), "SGLang has no pipeline stages for Llama4"),
+    ("qwen3-next-80b-a3b", Layout(pipeline_parallel_size=2), "SGLang has no pipeline stages for Qwen3Next"),
+    ("deepseek-v3", Layout(tensor_parallel_size=2, data_parallel_size=3, expert_parallel=True), "6 do not divide 256"),
+]
+
+
+@pytest.mark.parametrize(("model", "layout", "words"), REFUSED_BY_SGLANG)
+def test_sglang_refuses_stages_it_has_not_and_experts_left_over(
+    catalog: Snapshot, model: str, layout: Layout, words: str
+) -> None:
+    facts, gpu = catalog.model(model), catalog.gpu("h100")
+    quantization = replace(facts.checkpoints[0].quantization, block=0)
+
+    with pytest.raises(UnsupportedLayoutError, match=words):
+        check_layout(facts.architecture, quantization, layout, device_of(gpu, rules_for("sglang")))
+    check_layout(facts.architecture, quantization, layout, device_of(gpu, rules_for("vllm")))
+
+
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "qwen3-32b", "deepseek-v3", "gemma-4-31b"])
+def test_sglang_splits_other_classes_into_stages(catalog: Snapshot, model: str) -> None:
+    """SGLang 0.5.23 `srt/models/`: their `forward` takes `pp_proxy_tensors`."""
+    facts, device = catalog.model(model), device_of(catalog.gpu("h100"), rules_for("sglang"))
+
+    check_layout(facts.architecture, facts.checkpoints[0].quantization, Layout(pipeline_parallel_size=2), device)
 
 
 BEFORE_REFINING = Device(plan=plan_of(Version("0.28")))
