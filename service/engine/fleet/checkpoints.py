@@ -6,11 +6,12 @@ from typing import Final, get_args
 
 from service.engine.derived import derived
 from service.engine.engines.device import Device
+from service.engine.engines.runs_on import check_runs_format
 from service.engine.errors import RefusedStartError
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.results import Assumption
-from service.engine.fleet.starts import check_weight_format, needs_float16
+from service.engine.fleet.starts import check_bfloat16, needs_float16
 from service.engine.formats.quantization import standard_quantization
 from service.engine.inputs import Gpu, WeightFormat
 
@@ -44,7 +45,9 @@ def loaded_checkpoint(
     """
     loaded, note = _chosen(model, stated, is_in_float16=needs_float16(model.architecture, gpu, device))
     is_stated = stated.quantization is not None or stated.weight_format is not None
-    check_weight_format(gpu, device, loaded.weight_format, note.name if is_stated else "gpu")
+    field = note.name if is_stated else "gpu"
+    check_bfloat16(gpu, device, loaded.weight_format, field)
+    check_runs_format(gpu, device, loaded.weight_format, loaded.quantization.method, field)
     return loaded, note
 
 

@@ -12,7 +12,7 @@ Sources:
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, get_args
+from typing import Final
 
 from service.engine.engines.classes import check_served
 from service.engine.engines.device import Device
@@ -24,14 +24,11 @@ from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, WeightForma
 from service.engine.layers import DEFAULT_BLOCK_SIZE, Architecture
 from service.engine.memory.kernels import asked_cache, kernels_of
 
-FIRST_CAPABILITY: Final[Mapping[WeightFormat, float]] = MappingProxyType(
-    {"fp8": 7.5, "int8": 7.5, "int4": 7.5, "mxfp4": 8.0, "nvfp4": 8.0, "bf16": 8.0}
-)
 HALF_FORMATS: Final[Mapping[str, KvCacheDtype]] = MappingProxyType({"bfloat16": "bf16", "float16": "fp16"})
 
 
-def check_weight_format(gpu: Gpu, device: Device, weight_format: WeightFormat, field: str) -> None:
-    """Raise RefusedStartError if a GPU has no bfloat16, or an engine without rows by method no kernels for a format.
+def check_bfloat16(gpu: Gpu, device: Device, weight_format: WeightFormat, field: str) -> None:
+    """Raise RefusedStartError if a GPU has no bfloat16.
 
     Args:
         gpu: the GPU type.
@@ -45,30 +42,6 @@ def check_weight_format(gpu: Gpu, device: Device, weight_format: WeightFormat, f
             field=field,
             accepted="fp16, or a GPU of compute capability 8.0 or newer",
         )
-    if not device.is_vllm_on_cuda and lacks_kernels(gpu, weight_format):
-        others = ", ".join(each for each in get_args(WeightFormat) if not lacks_kernels(gpu, each))
-        raise RefusedStartError(
-            f"{gpu.name} has no kernels for {weight_format} weights", field=field, accepted=f"{others}, or another GPU"
-        )
-
-
-def lacks_kernels(gpu: Gpu, weight_format: WeightFormat) -> bool:
-    """Return whether no kernel runs a format on a GPU.
-
-    fp8 needs compute capability 7.5 (weight-only before 8.9), int4 7.5, the 4-bit floats 8.0.
-    Other vendors' fp8 needs hardware that states an fp8 peak, but Intel's, where it is weight-only.
-
-    Source:
-        vLLM quantization hardware table, docs.vllm.ai/en/latest/features/quantization; fp8 in blocks and by tensor
-        "verified" on Arc Pro B60 and B70: vllm-project/recipes, models/Qwen/Qwen3-32B.yaml and
-        models/meta-llama/Llama-3.1-8B-Instruct.yaml (August 2026).
-    """
-    if gpu.compute_capability is not None:
-        needed = FIRST_CAPABILITY.get(weight_format, 0.0)
-        return float(gpu.compute_capability) < needed
-    if weight_format == "nvfp4":
-        return True
-    return weight_format == "fp8" and gpu.vendor != "intel" and "fp8" not in gpu.peak_flop_per_s
 
 
 def needs_float16(architecture: Architecture, gpu: Gpu, device: Device) -> bool:

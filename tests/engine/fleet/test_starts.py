@@ -10,27 +10,8 @@ from service.engine.engines.device import device_of
 from service.engine.errors import EngineError, RefusedStartError
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.settings import resolve
-from service.engine.fleet.starts import check_block_size, check_state_dtypes, lacks_kernels
+from service.engine.fleet.starts import check_block_size, check_state_dtypes
 from service.engine.inputs import EngineSettings
-
-
-@pytest.mark.parametrize(
-    ("gpu", "weight_format", "lacks"),
-    # docs.vllm.ai/en/latest/features/quantization: by compute capability 7.0 (V100), 7.5 (T4), 8.0 (A100), 9.0 (H100)
-    [
-        ("t4", "fp8", False),
-        ("t4", "mxfp4", True),
-        ("t4", "bf16", True),
-        ("a100-sxm-80gb", "nvfp4", False),
-        ("h100", "int4", False),
-        # vllm-project/recipes: Qwen3-32B-FP8 and Llama-3.1-8B-Instruct-FP8 are verified on both
-        ("arc-pro-b60", "fp8", False),
-        ("arc-pro-b70", "fp8", False),
-        ("mi250x", "fp8", True),
-    ],
-)
-def test_formats_without_kernels_on_a_gpu(catalog: Snapshot, gpu: str, weight_format: str, lacks: bool) -> None:  # noqa: FBT001 - a column
-    assert lacks_kernels(catalog.gpu(gpu), weight_format) is lacks  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("version", ["0.8.5", "0.33"])

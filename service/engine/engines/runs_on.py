@@ -1,0 +1,95 @@
+"""Which GPUs SGLang and TensorRT-LLM run on, and which formats there; vLLM's own on CUDA are told by method.
+
+    capability     any    bf16   fp8    int8   int4   mxfp4  nvfp4
+    SGLang         7.5    8.0    8.0    8.0    7.5    8.0    8.0     fp8 made by ModelOpt 8.9
+    TensorRT-LLM   8.0    8.0    8.9    8.0    8.0    9.0    10.0
+
+Other vendors' fp8 needs hardware that states an fp8 peak, but Intel's, where it is weight-only.
+
+Sources:
+    SGLang 0.5.23 `srt/model_executor/model_runner_components/load_model_utils.py` ("SGLang only supports sm75 and
+    above."), `srt/model_loader/loader.py` ("Minimum capability"), `srt/layers/quantization/` (`get_min_capability`).
+    TensorRT-LLM docs/source/features/quantization.md ("Hardware Support Matrix": Ampere, Ada, Hopper and Blackwell);
+    issue 6717 ("WFP4A16 MoE is unsupported on SM89", of gpt-oss; Hopper runs it).
+    vLLM docs.vllm.ai/en/latest/features/quantization; fp8 in blocks and by tensor "verified" on Arc Pro B60 and B70:
+    vllm-project/recipes, models/Qwen/Qwen3-32B.yaml and models/meta-llama/Llama-3.1-8B-Instruct.yaml (August 2026).
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, get_args
+
+from service.engine.engines.device import Device
+from service.engine.errors import RefusedStartError
+from service.engine.inputs import EngineName, Gpu, WeightFormat
+
+FIRST: Final[Mapping[EngineName, float]] = MappingProxyType({"sglang": 7.5, "tensorrt-llm": 8.0})
+FIRST_OF_FORMAT: Final[Mapping[EngineName, Mapping[WeightFormat, float]]] = MappingProxyType({
+    "sglang": {"bf16": 8.0, "fp8": 8.0, "int8": 8.0, "mxfp4": 8.0, "nvfp4": 8.0},
+    "tensorrt-llm": {"fp8": 8.9, "mxfp4": 9.0, "nvfp4": 10.0},
+})  # fmt: skip
+FIRST_OF_METHOD: Final[Mapping[tuple[EngineName, str, WeightFormat], float]] = MappingProxyType(
+    {("sglang", "modelopt", "fp8"): 8.9}
+)
+
+
+def check_runs_on(gpu: Gpu, device: Device) -> None:
+    """Raise RefusedStartError if the engine does not run on a GPU at all.
+
+    Args:
+        gpu: the GPU type.
+        device: tells the engine.
+    """
+    if device.is_vllm:
+        return
+    if device.name == "tensorrt-llm" and gpu.vendor != "nvidia":
+        raise RefusedStartError(
+            f"{device.title} runs on NVIDIA's GPUs alone, and {gpu.name} is none",
+            field="gpu",
+            accepted="a GPU of NVIDIA's, or engine=vllm",
+        )
+    first = FIRST[device.name]
+    if gpu.compute_capability is not None and float(gpu.compute_capability) < first:
+        raise RefusedStartError(
+            f"{device.title} runs from compute capability {first}; {gpu.name} has {gpu.compute_capability}",
+            field="gpu",
+            accepted=f"a GPU of compute capability {first} or newer, or engine=vllm",
+        )
+
+
+def check_runs_format(gpu: Gpu, device: Device, weight_format: WeightFormat, method: str, field: str) -> None:
+    """Raise RefusedStartError if the engine runs no kernel of a format on a GPU.
+
+    Args:
+        gpu: the GPU type.
+        device: tells the engine.
+        weight_format: what is loaded.
+        method: who made it, as the checkpoint names it.
+        field: what the caller would change.
+    """
+    if device.is_vllm_on_cuda:
+        return
+    if lacks_kernels(gpu, device.name, weight_format):
+        others = ", ".join(each for each in get_args(WeightFormat) if not lacks_kernels(gpu, device.name, each))
+        raise RefusedStartError(
+            f"{device.title} has no kernels for {weight_format} weights on {gpu.name}",
+            field=field,
+            accepted=f"{others}, or another GPU",
+        )
+    first = FIRST_OF_METHOD.get((device.name, method, weight_format), 0.0)
+    if gpu.compute_capability is not None and float(gpu.compute_capability) < first:
+        raise RefusedStartError(
+            f"{device.title} loads {weight_format} made by {method} from compute capability {first}; {gpu.name} has "
+            f"{gpu.compute_capability}",
+            field=field,
+            accepted=f"quantization={weight_format}, made of a checkpoint in 16 bits; another format, or another GPU",
+        )
+
+
+def lacks_kernels(gpu: Gpu, engine: EngineName, weight_format: WeightFormat) -> bool:
+    """Return whether no kernel of an engine runs a format on a GPU."""
+    if gpu.compute_capability is not None:
+        return float(gpu.compute_capability) < FIRST_OF_FORMAT.get(engine, {}).get(weight_format, 0.0)
+    if weight_format == "nvfp4":
+        return True
+    return weight_format == "fp8" and gpu.vendor != "intel" and "fp8" not in gpu.peak_flop_per_s
