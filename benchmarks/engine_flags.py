@@ -7,7 +7,7 @@ DIR holds the unpacked wheel (`pip download --no-deps vllm==0.33.0`, then `unzip
 `tensorrt_llm/commands/serve.py`. Nothing of the engine is imported: no GPU and no PyTorch is needed.
 
 The committed rows of TensorRT-LLM are those of `serve.py` at commit 00209af (1.2), and with `--kv_cache_dtype`, which
-the help of 1.3 prints (pull request 11487).
+the help of 1.3 prints (pull request 11487). Of 1.3 only candidates are released by November 2026.
 """
 
 import ast
@@ -30,6 +30,7 @@ FILES = {
     ))),
 }  # fmt: skip
 WORDED = ("add_argument", "option")  # argparse, click
+UNSTATED = {"tensorrt-llm": "1.2"}  # the newest released, where newer flags were read
 
 
 def flags_of(engine: str, place: Path) -> set[str]:
@@ -91,7 +92,10 @@ def main(stated: list[str]) -> None:
     print("# Written by `python -m benchmarks.engine_flags`; see there for how to read further versions.")
     for engine, tables in read.items():
         versions = sorted(tables, key=lambda version: [int(part) for part in version.split(".")])
-        print(f"{engine}:\n  versions: [{', '.join(repr(version) for version in versions)}]\n  flags:")
+        print(f"{engine}:\n  versions: [{', '.join(repr(version) for version in versions)}]")
+        if engine in UNSTATED:
+            print(f"  unstated: {UNSTATED[engine]!r}")
+        print("  flags:")
         for flag in sorted(set().union(*tables.values())):
             held = {version for version in versions if flag in tables[version]}
             print(f'    {flag}: "{_spans(versions, held)}"')

@@ -20,21 +20,25 @@ LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class FlagTable:
     """The flags of one engine by version, as the file writes them; what was read of a version is kept with it."""
 
-    def __init__(self, versions: Iterable[str], flags: Mapping[str, str]) -> None:
-        """Keep the versions that were read, oldest first, and for each flag the spans of those that have it."""
+    def __init__(self, versions: Iterable[str], flags: Mapping[str, str], unstated: str | None = None) -> None:
+        """Keep the versions that were read, oldest first, and for each flag the spans of those that have it.
+
+        `unstated` speaks where nobody states a version, if the newest that was read is not released yet.
+        """
         self._versions = tuple(map(_version, versions))
+        self._unstated = self._versions[-1] if unstated is None else _version(unstated)
         self._flags = flags
         self._of: Kept[frozenset[str]] = Kept(MOST_VERSIONS)
 
     def of(self, version: str | None) -> frozenset[str]:
         """Return the flags of the newest version read that is not above the one asked for.
 
-        Without a version, or one that cannot be read, these are the newest flags known; below the oldest, its.
+        Without a version, or one that cannot be read, these are the newest released; below the oldest, its.
         """
         return self._of.get_or(version, lambda: self._flags_at(version))
 
     def _flags_at(self, version: str | None) -> frozenset[str]:
-        wanted = (None if version is None else read_version(version)) or self._versions[-1]
+        wanted = (None if version is None else read_version(version)) or self._unstated
         speaking = max((each for each in self._versions if each <= wanted), default=self._versions[0])
         return frozenset(flag for flag, spans in self._flags.items() if _covers(spans, speaking))
 
@@ -44,7 +48,7 @@ def flag_tables() -> Mapping[EngineName, FlagTable]:
     """Return the flags of every engine, as the release states them."""
     file = resources.files("service.catalog").joinpath("data", "engine_flags.yaml")
     document: Mapping[EngineName, Any] = yaml.load(file.read_text(encoding="utf-8"), Loader=LOADER)  # noqa: S506 - a safe loader
-    return {engine: FlagTable(table["versions"], table["flags"]) for engine, table in document.items()}
+    return {engine: FlagTable(**table) for engine, table in document.items()}
 
 
 def flags_of(engine: EngineName, version: str | None) -> frozenset[str]:

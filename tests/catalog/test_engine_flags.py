@@ -28,7 +28,8 @@ class Memory:
         ("vllm", "0.20.9.dev3+gabc", "--headless", True),
         ("vllm", "0.1", "--data-parallel-size-local", False),
         ("sglang", "0.5.23", "--enable-dp-attention", True),
-        ("tensorrt-llm", None, "--kv_cache_dtype", True),
+        ("tensorrt-llm", None, "--kv_cache_dtype", False),  # 1.2.1 is the newest release, 1.3 are candidates
+        ("tensorrt-llm", "1.3", "--kv_cache_dtype", True),
         ("tensorrt-llm", "1.0", "--kv_cache_dtype", False),
     ],
 )

@@ -32,7 +32,8 @@ def launch(deployment: Deployment, flags: frozenset[str]) -> Launch:
     start, line = start_of(plan, deployment.resolved.stated), engine.command_line
     args, missing = _known((*line.arguments(start), *line.further(start)), flags)
     lacking = tuple(f"this version of {engine.name} has no {flag}: it may start otherwise" for flag in missing)
-    if (refused := _refusal(plan.model, engine, start, line)) is not None:
+    elsewhere = (f"this version has no {flag}; {line.decisive[flag]}" for flag in missing if flag in line.decisive)
+    if (refused := _refusal(plan.model, engine, start, line) or next(elsewhere, None)) is not None:
         return Launch(command=None, engine_args=args, notes=(*safe.notes, *lacking, f"no command: {refused}"))
     command = line.command(start, args, flags)
     if unknown := _unknown(command, flags):
@@ -54,6 +55,8 @@ def _refusal(model: ModelFacts, engine: Engine, start: Start, line: CommandLine)
         return f"{line.program[0]} has no {model.architecture.name}"
     if line.loading(start) is None:
         return f"nobody published {model.id} in {start.weight_format}, and no flag of the engine makes it so"
+    if start.num_nodes > 1 and (uneven := line.spreads_unevenly(start)) is not None:
+        return uneven
     if "data_parallel_size" in line.unnamed(start):
         return f"no flag of the engine starts copies of the attention; a file of its own names {line.copies_in_file}"
     return None

@@ -160,6 +160,11 @@ def check_start(
     architecture = model.architecture
     if not device.is_vllm_on_cuda:
         check_served(architecture.name, architecture.lacked_by, device)
+        own = _half_dtype(architecture, checkpoint, device)
+        if not device.is_vllm and stated in ("bf16", "fp16") and stated != own:
+            raise _cache_refusal(
+                f"{stated} is not the model's dtype; {device.engine} is not told another", f"auto, {own} or fp8"
+            )
         if device.is_vllm and settings.block_size is not None and _attends_by_heads(architecture):
             check_block_size(settings.block_size, device)
         return

@@ -10,8 +10,8 @@ from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.settings import resolve
 from service.engine.inputs import EngineName, WeightFormat
 
-# TensorRT-LLM docs/source/features/quantization.md, "Hardware Support Matrix"; SGLang 0.5.23 `load_model_utils.py`
-# ("SGLang only supports sm75 and above.")
+# TensorRT-LLM docs/source/features/quantization.md, "Hardware Support Matrix"; SGLang 0.5.23 `load_model_utils.py` has
+# "SGLang only supports sm75 and above."
 REFUSED_GPUS = [
     ("tensorrt-llm", "mi300x", "NVIDIA's GPUs alone"),
     ("tensorrt-llm", "gaudi3", "NVIDIA's GPUs alone"),
@@ -72,6 +72,6 @@ def test_sglang_loads_fp8_by_modelopt_from_ada_on(catalog: Snapshot) -> None:
 
     assert resolve(model, catalog.gpu("l40s"), stated, rules).checkpoint.quantization.method == "modelopt"
     assert resolve(model, a100, made, rules).checkpoint.weight_format == "fp8"
-    with pytest.raises(RefusedStartError, match="made by modelopt from compute capability 8.9") as refused:
+    with pytest.raises(RefusedStartError, match=r"made by modelopt from compute capability 8\.9") as refused:
         resolve(model, a100, stated, rules)
     assert refused.value.field == "weight_format"

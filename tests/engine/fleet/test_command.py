@@ -181,3 +181,25 @@ def test_copies_over_servers_have_a_command_where_flags_join_them(
 
     assert (told.command is not None) is is_started
     assert any("2 servers need --data-parallel-size-local" in note for note in told.notes) is not is_started
+
+
+def test_a_cache_that_no_flag_of_the_version_names_has_no_command(asked: Asked) -> None:
+    """TensorRT-LLM 1.2 `commands/serve.py` has no `--kv_cache_dtype`: pull request 11487 came with 1.3."""
+    stated = StatedSettings(kv_cache_dtype="fp8")
+    told, newer = (
+        started(asked, "llama-3.1-8b", "h100", "tensorrt-llm", version, stated=stated) for version in (None, "1.3")
+    )
+
+    assert told.command is None
+    assert any("kv_cache_config.dtype" in note for note in told.notes)
+    assert "--kv_cache_dtype fp8" in str(newer.command)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_stages_that_servers_do_not_share_evenly_have_no_command(asked: Asked, engine: EngineName) -> None:
+    """vLLM 0.33 `engine/arg_utils.py` ("must evenly divide the total world size"); SGLang 0.5.23 the same."""
+    layout = StatedLayout(tensor_parallel_size=1, pipeline_parallel_size=13)
+    told = started(asked, "llama-3.1-405b", "h100", engine, layout=layout)
+
+    assert told.command is None
+    assert any("13 ranks are not as many on each of 2 servers" in note for note in told.notes)

@@ -15,6 +15,7 @@ from service.engine.inputs import EngineSettings, KvCacheDtype, Layout, Speculat
 Args = tuple[str, ...]
 HALVES: Final[tuple[WeightFormat, ...]] = ("bf16", "fp16")
 HEAD: Final = "HEAD_ADDRESS"  # of the first node, which the reader fills in
+NODE: Final = "NODE_{}_ADDRESS"  # of the others, by their number
 RENDEZVOUS_PORT: Final = 29500
 
 
@@ -56,8 +57,14 @@ class Start:
 
     @property
     def asked_cache_dtype(self) -> KvCacheDtype | None:
-        """Return the dtype of the cache that has to be named; None where the checkpoint's own has its way."""
-        return "fp8" if self.settings.kv_cache_dtype == "fp8" else self.stated.kv_cache_dtype
+        """Return the dtype of the cache that has to be named; None where the engine's own has its way.
+
+        Sixteen bits are named where the checkpoint would have it otherwise: several versions have no word for them,
+        or make nonsense of it (vLLM 0.10.2 `config/cache.py`; pull requests 38922 and 54338).
+        """
+        if self.settings.kv_cache_dtype == "fp8":
+            return "fp8"
+        return self.stated.kv_cache_dtype if self.has_fp8_cache else None
 
 
 class CommandLine(ABC):
@@ -106,6 +113,16 @@ class CommandLine(ABC):
     @abstractmethod
     def sized(self, start: Start) -> Args:
         """Return the flags that reproduce what was sized, but for the format of the weights."""
+
+    @property
+    def decisive(self) -> Mapping[str, str]:
+        """Return the flags without which something else starts than was sized, and what names it instead."""
+        return {}
+
+    def spreads_unevenly(self, start: Start) -> str | None:
+        """Return why the engine does not start one replica over its servers; None where it does."""
+        nodes, ranks = start.num_nodes, start.layout.gpus_per_replica
+        return f"{ranks} ranks are not as many on each of {nodes} servers" if ranks % nodes else None
 
     @abstractmethod
     def over_nodes(self, start: Start, words: Args, flags: frozenset[str]) -> str:

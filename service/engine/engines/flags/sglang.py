@@ -45,6 +45,15 @@ class SglangCommand(CommandLine):
             *_adapters(settings),
         )
 
+    def spreads_unevenly(self, start: Start) -> str | None:
+        """Return the same, and that whole copies of a dense model stay on one server.
+
+        Source: SGLang 0.5.23 `arg_groups/validation_hook.py` (`dp_size > 1 and nnodes != 1`; `(tp * pp) % nnodes`).
+        """
+        if start.layout.data_parallel_size > 1 and not start.has_experts:
+            return "SGLang starts whole copies of a dense model on one server alone: ask for replicas of one copy"
+        return super().spreads_unevenly(start)
+
     def over_nodes(self, start: Start, words: Args, flags: frozenset[str]) -> str:  # noqa: ARG002 - of every version
         """Return one command a node, which differ in its rank."""
         joined = (*words, "--nnodes", str(start.num_nodes), "--dist-init-addr", f"{HEAD}:{RENDEZVOUS_PORT}")
@@ -94,4 +103,6 @@ def _adapters(settings: EngineSettings) -> Args:
     if not settings.max_loras:
         return ()
     loras, rank = str(settings.max_loras), str(settings.max_lora_rank)
-    return ("--enable-lora", "--max-loras-per-batch", loras, "--max-lora-rank", rank)
+    # Without adapters at the start it asks for ranks and modules: SGLang `arg_groups/lora_hook.py`.
+    every = ("--lora-target-modules", "all")
+    return ("--enable-lora", "--max-loras-per-batch", loras, "--max-lora-rank", rank, *every)

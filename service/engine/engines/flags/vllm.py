@@ -46,15 +46,22 @@ class VllmCommand(CommandLine):
 
     def over_nodes(self, start: Start, words: Args, flags: frozenset[str]) -> str:
         """Return copies of the attention spread over nodes, or one engine across them."""
-        nodes = start.num_nodes
-        if start.layout.data_parallel_size >= nodes:
-            return _copies_by_node(words, nodes, ceil_div(start.layout.data_parallel_size, nodes))
+        nodes, together = start.num_nodes, _copies_together(start)
+        if together:
+            return _copies_by_node(words, start.layout.data_parallel_size, together)
         if flags and NEW_WITH not in flags:
             started = f"# on node 0: ray start --head; on the others: ray start --address={HEAD}:6379; then on node 0\n"
             return started + shlex.join((*words, "--distributed-executor-backend", "ray"))
         joined = (*words, "--nnodes", str(nodes), "--master-addr", HEAD, "--master-port", str(RENDEZVOUS_PORT))
         others = [(*joined, "--node-rank", str(node), "--headless") for node in range(1, nodes)]
         return by_node([(*joined, "--node-rank", "0"), *others])
+
+    def spreads_unevenly(self, start: Start) -> str | None:
+        """Return the same of one engine across servers; copies of the attention are started server by server.
+
+        Source: vLLM 0.33 `engine/arg_utils.py` ("must evenly divide the total world size").
+        """
+        return None if _copies_together(start) else super().spreads_unevenly(start)
 
     def most_sequences(self, batched_tokens: int, state_blocks: int | None) -> int | None:
         """Return as many as a step has tokens, and as there are blocks for their states.
@@ -121,9 +128,21 @@ def _adapters(settings: EngineSettings) -> Args:
     return ("--enable-lora", "--max-loras", str(settings.max_loras), "--max-lora-rank", str(settings.max_lora_rank))
 
 
-def _copies_by_node(words: Args, nodes: int, local: int) -> str:
-    """Return the commands of nodes that each run so many copies of the attention."""
-    shared = ("--data-parallel-size-local", str(local), "--data-parallel-address", HEAD)
-    first = (*words, *shared, "--data-parallel-rpc-port", str(RENDEZVOUS_PORT))
-    others = [(*first, "--headless", "--data-parallel-start-rank", str(node * local)) for node in range(1, nodes)]
-    return by_node([first, *others])
+def _copies_together(start: Start) -> int:
+    """Return the copies of the attention that a server runs; 0 where there is one copy, or none fits in a server."""
+    layout = start.layout
+    together = start.gpus_per_node * layout.data_parallel_size // layout.gpus_per_replica
+    if layout.data_parallel_size == 1 or not together:
+        return 0
+    return ceil_div(layout.data_parallel_size, ceil_div(layout.data_parallel_size, together))
+
+
+def _copies_by_node(words: Args, copies: int, together: int) -> str:
+    """Return the commands of nodes that each run so many copies of the attention, the last one what is left."""
+    joined = ("--data-parallel-address", HEAD, "--data-parallel-rpc-port", str(RENDEZVOUS_PORT))
+    commands: list[Args] = []
+    for first in range(0, copies, together):
+        local = ("--data-parallel-size-local", str(min(together, copies - first)))
+        behind = ("--headless", "--data-parallel-start-rank", str(first)) if first else ()
+        commands.append((*words, *local, *joined, *behind))
+    return by_node(commands)

@@ -40,6 +40,23 @@ def test_a_dense_model_is_copied_whole() -> None:
     assert "--enable-dp-attention" not in args
 
 
+def test_adapters_to_come_name_every_module() -> None:
+    """SGLang 0.5.23 `arg_groups/lora_hook.py`: without adapters at the start, ranks and modules are both asked for."""
+    loras = replace(START, settings=replace(START.settings, max_loras=4, max_lora_rank=32))
+
+    assert value(LINE.sized(loras), "--lora-target-modules") == "all"
+    assert "--lora-target-modules" not in LINE.sized(START)
+
+
+def test_whole_copies_stay_on_one_server() -> None:
+    """SGLang 0.5.23 `arg_groups/validation_hook.py`: "multi-node data-parallel replicas are not supported"."""
+    copied, dealt = replace(START, layout=Layout(data_parallel_size=16)), START
+
+    assert "whole copies" in str(LINE.spreads_unevenly(replace(copied, has_experts=False)))
+    assert LINE.spreads_unevenly(copied) is None
+    assert LINE.spreads_unevenly(dealt) is None
+
+
 def test_every_node_starts_with_its_rank() -> None:
     rows = [shlex.split(row) for row in LINE.command(START, (), frozenset()).splitlines() if row[0] != "#"]
 

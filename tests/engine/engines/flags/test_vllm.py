@@ -3,6 +3,8 @@
 import shlex
 from dataclasses import replace
 
+import pytest
+
 from service.engine.engines.flags.base import StartFlags
 from service.engine.engines.registry import engine_named
 from service.engine.inputs import Layout
@@ -44,6 +46,38 @@ def test_copies_of_the_attention_are_spread_over_nodes() -> None:
     rows = [shlex.split(row) for row in LINE.command(spread, (), frozenset()).splitlines() if row[0] != "#"]
 
     assert [row[row.index("--data-parallel-size-local") + 1] for row in rows] == ["2", "2"]
+
+
+@pytest.mark.parametrize(
+    ("copies", "ranks", "local"),
+    [(3, 4, ["2", "1"]), (9, 1, ["5", "4"]), (5, 3, ["2", "2", "1"]), (2, 8, ["1", "1"])],
+)
+def test_the_last_node_runs_the_copies_that_are_left(copies: int, ranks: int, local: list[str]) -> None:
+    """vLLM 0.33 `v1/engine/utils.py`: "Message from engine with unexpected data parallel rank" for one too many."""
+    spread = replace(START, layout=Layout(tensor_parallel_size=ranks, data_parallel_size=copies))
+    rows = [shlex.split(row) for row in LINE.command(spread, (), frozenset()).splitlines() if row[0] != "#"]
+
+    assert [row[row.index("--data-parallel-size-local") + 1] for row in rows] == local
+    firsts = [int(row[row.index("--data-parallel-start-rank") + 1]) for row in rows[1:]]
+    assert firsts == [sum(map(int, local[:node])) for node in range(1, len(local))]
+    assert LINE.spreads_unevenly(spread) is None
+
+
+def test_one_engine_is_as_large_on_each_of_its_nodes() -> None:
+    """vLLM 0.33 `engine/arg_utils.py`: `--nnodes` "must evenly divide the total world size"."""
+    uneven = replace(START, layout=Layout(pipeline_parallel_size=13))
+
+    assert "13 ranks" in str(LINE.spreads_unevenly(uneven))
+    assert LINE.spreads_unevenly(START) is None
+
+
+def test_sixteen_bits_of_the_cache_are_named_where_the_checkpoint_has_fewer() -> None:
+    """vLLM 0.10.2 `config/cache.py` (`CacheDType`) has no word for them; pull request 38922."""
+    settings = replace(START.settings, kv_cache_dtype="bf16")
+    asked = replace(START, settings=settings, stated=StartFlags(kv_cache_dtype="bf16"))
+
+    assert "--kv-cache-dtype" not in LINE.sized(asked)
+    assert "bfloat16" in LINE.sized(replace(asked, has_fp8_cache=True))
 
 
 def test_dtypes_of_states_are_named() -> None:
