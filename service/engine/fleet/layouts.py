@@ -24,6 +24,7 @@ class Divisions:
     exact: tuple[tuple[str, int], ...]  # must be divisible by TP
     repeated: tuple[tuple[str, int], ...]  # divisible by TP, or TP by them
     num_experts: int  # 0 without experts
+    dealt: tuple[tuple[str, int], ...]  # of experts, cut over the ranks of all copies of the attention
     filled: tuple[Divisor, ...]  # of which a rank holds whole quantization blocks
 
 
@@ -41,7 +42,8 @@ def check_layout(
     Sources:
         vLLM 0.33 ModelConfig.verify_with_parallel_config (heads, pipeline stages),
         distributed.utils.divide (matrices, heads of towers), validate_fp8_block_shape,
-        validate_fp8_block_shape_moe and refine_fp8_moe_block_shape (quantization blocks).
+        validate_fp8_block_shape_moe and refine_fp8_moe_block_shape (quantization blocks), FusedMoEConfig.__post_init__
+        ("assert self.intermediate_size % tp_size == 0", of the ranks of all copies; 0.10.2 the same).
     """
     tp = layout.tensor_parallel_size
     divisions = _divisions(architecture, quantization)
@@ -53,6 +55,11 @@ def check_layout(
             raise _refusal(
                 f"tensor_parallel_size {tp} neither divides the model's {size} {name} nor is divided by them", size
             )
+    cut = 1 if layout.expert_parallel else tp * layout.data_parallel_size
+    for name, size in divisions.dealt:
+        if size % cut:
+            field, ranks = ("tensor_parallel_size", tp) if cut == tp else ("data_parallel_size", cut)
+            raise _refusal(f"{ranks} ranks do not divide the model's {size} {name}", size, field)
     for divisor in divisions.filled:
         _check_blocks(divisor, architecture.hidden_size, quantization, layout, device)
     if layout.pipeline_parallel_size > 1 and not _has_stages(architecture, device):
@@ -174,9 +181,9 @@ def _context_refusal(detail: str, accepted: str) -> UnsupportedLayoutError:
     return UnsupportedLayoutError(f"{field} {detail}", field=field, accepted=accepted)
 
 
-def _refusal(detail: str, size: int) -> UnsupportedLayoutError:
+def _refusal(detail: str, size: int, field: str = "tensor_parallel_size") -> UnsupportedLayoutError:
     sizes = ", ".join(str(tp) for tp in (1, 2, 3, 4, 5, 6, 7, 8, 16, 32) if size % tp == 0)
-    return UnsupportedLayoutError(detail, field="tensor_parallel_size", accepted=f"a divisor, such as {sizes}")
+    return UnsupportedLayoutError(detail, field=field, accepted=f"a divisor, such as {sizes}")
 
 
 def is_legal(architecture: Architecture, quantization: Quantization, layout: Layout, device: Device) -> bool:
@@ -199,6 +206,7 @@ def _divisions(architecture: Architecture, quantization: Quantization) -> Divisi
         exact=tuple(sorted((divisor.name, divisor.size) for divisor in divisors if divisor.rule == "exact")),
         repeated=tuple(sorted((divisor.name, divisor.size) for divisor in divisors if divisor.rule == "repeated")),
         num_experts=max((routing.num_experts for routing in routings if routing is not None), default=0),
+        dealt=tuple(sorted({(divisor.name, divisor.size) for divisor in divisors if divisor.is_dealt_out})),
         filled=_filled(architecture, quantization),
     )
 

@@ -160,11 +160,8 @@ def check_start(
     architecture = model.architecture
     if not device.is_vllm_on_cuda:
         check_served(architecture.name, architecture.lacked_by, device)
-        own = _half_dtype(architecture, checkpoint, device)
-        if not device.is_vllm and stated in ("bf16", "fp16") and stated != own:
-            raise _cache_refusal(
-                f"{stated} is not the model's dtype; {device.engine} is not told another", f"auto, {own} or fp8"
-            )
+        if not device.is_vllm and stated == "fp16" and _half_dtype(architecture, checkpoint, device) == "bf16":
+            raise _cache_refusal(f"fp16: {device.engine} has no word for it, and the model's is bf16", "auto or fp8")
         if device.is_vllm and settings.block_size is not None and _attends_by_heads(architecture):
             check_block_size(settings.block_size, device)
         return

@@ -15,7 +15,7 @@ from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.layouts import check_layout, is_legal
 from service.engine.fleet.space import Target, space_of
 from service.engine.formats.quantization import Quantization
-from service.engine.inputs import Layout, StatedLayout
+from service.engine.inputs import EngineName, Layout, StatedLayout
 from service.engine.layers import Architecture
 
 
@@ -128,6 +128,36 @@ def test_sglang_splits_other_classes_into_stages(catalog: Snapshot, model: str) 
     facts, device = catalog.model(model), device_of(catalog.gpu("h100"), rules_for("sglang"))
 
     check_layout(facts.architecture, facts.checkpoints[0].quantization, Layout(pipeline_parallel_size=2), device)
+
+
+# vLLM 0.33 `fused_moe/config.py` (`assert self.intermediate_size % tp_size == 0`, of all ranks that attend together),
+# 0.10.2 `fused_moe/layer.py` and SGLang 0.5.23 `fused_moe_triton/layer.py` the same
+CUT_EXPERTS = [
+    ("glm-4.5-air", Layout(data_parallel_size=7), "data_parallel_size", "7 ranks do not divide the model's 1408"),
+    ("mixtral-8x7b-v0.1", Layout(data_parallel_size=3), "data_parallel_size", "3 ranks do not divide"),
+    ("gpt-oss-120b", Layout(tensor_parallel_size=7), "tensor_parallel_size", "7"),
+]
+
+
+@pytest.mark.parametrize(("model", "layout", "field", "words"), CUT_EXPERTS)
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_ranks_divide_the_experts_that_they_cut(
+    catalog: Snapshot, engine: EngineName, model: str, layout: Layout, field: str, words: str
+) -> None:
+    facts, device = catalog.model(model), device_of(catalog.gpu("h100"), rules_for(engine))
+    quantization = replace(facts.checkpoints[0].quantization, block=0)
+
+    with pytest.raises(UnsupportedLayoutError, match=words) as refused:
+        check_layout(facts.architecture, quantization, layout, device)
+    assert refused.value.field == field
+
+
+def test_whole_experts_are_dealt_out_over_any_ranks(catalog: Snapshot) -> None:
+    """vLLM 0.33 `layers/fused_moe/expert_map_manager.py`: the first ranks hold one more."""
+    facts = catalog.model("glm-4.5-air")
+    quantization = replace(facts.checkpoints[0].quantization, block=0)
+
+    check_layout(facts.architecture, quantization, Layout(data_parallel_size=7, expert_parallel=True))
 
 
 BEFORE_REFINING = Device(plan=plan_of(Version("0.28")))

@@ -36,6 +36,14 @@ def test_no_platform_reads_blocks_of_eight_tokens_by_heads(catalog: Snapshot, gp
     assert resolve(catalog.model("deepseek-v3"), part, StatedSettings(block_size=1), rules).settings.block_size == 1
 
 
+def test_sglang_has_no_word_for_a_cache_of_float16(catalog: Snapshot) -> None:
+    """SGLang 0.5.23 `arg_groups/fields/model.py` (`kv_cache_dtype`): auto, bf16 and eight or fewer bits."""
+    model, gpu, stated = catalog.model("llama-3.1-8b"), catalog.gpu("h100"), StatedSettings(kv_cache_dtype="fp16")
+
+    with pytest.raises(RefusedStartError, match="has no word for it"):
+        resolve(model, gpu, stated, rules_for("sglang"))
+
+
 # vLLM's version, model, field, dtype; `config/cache.py` (`MambaDType`) of each version, and pull requests 22928, 29978
 # and 41680; 0.33 `model_executor/layers/mamba/mamba_utils.py` (`kda_state_dtype`, `linear_attention_state_dtype`)
 REFUSED_STATES = [
