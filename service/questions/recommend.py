@@ -68,7 +68,8 @@ def _line(option: Option) -> str:
     if option.usd_per_million_output_tokens is not None:
         price += f", {option.usd_per_million_output_tokens:.2f} USD/M output tokens"
     if option.ttft_p95_s is not None and option.tpot_p95_s is not None:
-        latency = f", TTFT p95 {option.ttft_p95_s:.3g} s, TPOT p95 {option.tpot_p95_s:.3g} s ({option.basis})"
+        within = f", within {100 * option.expected_error_fraction:.0f} %" if option.expected_error_fraction else ""
+        latency = f", TTFT p95 {option.ttft_p95_s:.3g} s, TPOT p95 {option.tpot_p95_s:.3g} s ({option.basis}{within})"
     shape = f"{layout_of(option)} x {option.replicas}, {option.weight_format}"
     return f"{option.rank}. {option.gpus} x {option.gpu} ({shape}) {price}{latency}"
 

@@ -66,18 +66,29 @@ def doubtful_limits(limits: Limits) -> tuple[str, ...]:
 
 def unlimited_waits(limits: Limits, latency: Latency | None) -> tuple[str, ...]:
     """Return how long users wait where nobody limits it, and it is longer than an interactive service lets them."""
-    if latency is None or limits.are_stated:
-        return ()
+    return () if latency is None else long_waits(limits, latency.ttft_s.p95, latency.tpot_s.p95)
+
+
+def long_waits(limits: Limits, ttft_p95_s: float, tpot_p95_s: float) -> tuple[str, ...]:
+    """Return the same from waits at the 95th percentile, limit by limit. [s].
+
+    A limit on pace alone is kept by steps that read few prompts: whoever is not read yet waits for the first token.
+    """
     waits = {
-        "ttft_s": (latency.ttft_s.p95, INTERACTIVE.ttft_s, "for the first token"),
-        "tpot_s": (latency.tpot_s.p95, INTERACTIVE.tpot_s, "for each further one"),
+        "ttft_s": (limits.ttft_s, ttft_p95_s, INTERACTIVE.ttft_s, "for the first token"),
+        "tpot_s": (limits.tpot_s, tpot_p95_s, INTERACTIVE.tpot_s, "for each further one"),
     }
-    long = [(name, wait, most, what) for name, (wait, most, what) in waits.items() if most is not None and wait > most]
+    long = [
+        (name, wait, most, what)
+        for name, (limit, wait, most, what) in waits.items()
+        if limit is None and most is not None and wait > most
+    ]
     if not long:
         return ()
+    unlimited = " and ".join(name for name, *_ in long) if limits.are_stated else "latency"
     told = " and ".join(f"{wait:.3g} s {what}" for _, wait, _, what in long)
     limited = "&".join(f"{name}={most:g}" for name, _, most, _ in long)
-    return (f"no limit on latency was stated: at the 95th percentile users wait {told}; {limited} sizes for less",)
+    return (f"no limit on {unlimited} was stated: at the 95th percentile users wait {told}; {limited} sizes for less",)
 
 
 def looser_limits(replica: Replica, limits: Limits) -> tuple[str, ...]:

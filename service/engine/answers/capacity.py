@@ -1,5 +1,7 @@
 """`capacity`: this model on these GPUs; how much load?"""
 
+from dataclasses import replace
+
 from service.engine.answers.advice import looser_limits, missing_memory, unlimited_waits
 from service.engine.answers.assumptions import capacity_assumptions
 from service.engine.answers.described import Described, described
@@ -7,8 +9,9 @@ from service.engine.answers.results import Capacity, CapacityRow, CurvePoint
 from service.engine.answers.sooner import sooner
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.figures import Rates, figures
-from service.engine.fleet.given_gpus import at_context, largest, longest_context, resolve_capacity, smallest_that_holds
+from service.engine.fleet.given_gpus import at_context, largest, resolve_capacity, smallest_that_holds
 from service.engine.fleet.lengths import has_lengths
+from service.engine.fleet.planned import planned
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.demand import Arrivals, Users
@@ -43,7 +46,7 @@ def capacity(question: CapacityQuestion) -> Capacity:
         requests_per_s=told.rates.of_all if told.rates else None,
         kv_read_s_per_token=_kv_read_s(replica, plan),
         prefill_tokens_per_s=_prefill_tokens_per_s(replica, plan),
-        max_model_len_fitting=longest_context(question, deployment),
+        max_model_len_fitting=_longest_context(question, deployment),
         binding_constraint=told.of_one.binds,
         would_fit=() if shared["feasible"] else _would_fit(question, deployment),
         curve=_curve(replica, replicas),
@@ -52,6 +55,16 @@ def capacity(question: CapacityQuestion) -> Capacity:
         ),
         assumptions=capacity_assumptions(question, deployment),
     )
+
+
+def _longest_context(question: CapacityQuestion, deployment: Deployment) -> int:
+    """Return the longest request that a deployment's pool holds, up to the model's own longest. [tokens]."""
+    resolved, model = deployment.resolved, question.model.architecture
+    if question.settings.max_model_len is None:
+        settings = replace(resolved.settings, max_model_len=model.default_max_model_len)
+        resolved = replace(resolved, settings=settings)
+    plan = planned(resolved, deployment.layout, question.input_tokens or 0, question.output_tokens or 0)
+    return plan.kv_cache.estimated_max_model_len
 
 
 def _rates(deployment: Deployment) -> Rates | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
+from service.engine.answers.advice import long_waits
 from service.engine.answers.described import warnings_of
 from service.engine.answers.plainer import next_usual
 from service.engine.answers.results import Alternative, Option
@@ -109,6 +110,7 @@ def option_of(
         command=started.command,
         warnings=(
             *_warnings(question, candidate, deployment),
+            *_waits(question, seen),
             *started.notes,
             *price_notes(cost, (fleet_of(deployment.plan, deployment.replicas),), question),
         ),
@@ -129,6 +131,13 @@ def _warnings(question: RecommendQuestion, candidate: Candidate, deployment: Dep
     )
     usual = next_usual(candidate.question, candidate.deployment, question.objective)
     return (*narrow, *told, *usual, *_unbounded(question, candidate, deployment))
+
+
+def _waits(question: RecommendQuestion, seen: ScheduleResult | None) -> tuple[str, ...]:
+    """Return how long users wait for what nobody limits, but of a batch."""
+    if seen is None or question.service_class == "batch" or question.load.phase != "both":
+        return ()
+    return long_waits(question.limits, seen.ttft_s.percentile(95.0), seen.tpot_s.percentile(95.0))
 
 
 def _unbounded(question: RecommendQuestion, candidate: Candidate, deployment: Deployment) -> tuple[str, ...]:

@@ -3,15 +3,16 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from math import nextafter
 
 from service.engine.errors import UnsupportedLayoutError
+from service.engine.fleet.aims import aim_of
 from service.engine.fleet.ceilings import serving_at_best
 from service.engine.fleet.choice import HOPED
 from service.engine.fleet.deployments import Deployment
-from service.engine.fleet.lengths import has_lengths, lengths_of, split_of
+from service.engine.fleet.lengths import has_lengths, lengths_of, plan_at, split_of
 from service.engine.fleet.pacing import may_pace, paced_replicas
-from service.engine.fleet.planned import by_plans, held_of, legal_layouts, planned, surely_planned, surely_served
+from service.engine.fleet.planned import by_plans, held_of, legal_layouts, planned
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.fleet.rooms import rooms_of
 from service.engine.fleet.settings import Resolved, longest_request, resolve
@@ -25,8 +26,6 @@ from service.engine.time.estimate import budgets_at_best
 from service.engine.time.replica import Replica
 from service.engine.time.roomy import may_carry
 from service.engine.time.tries import Tries
-
-SHORTEST_CONTEXT: Final = 2_048  # that is worth serving, where the caller states none [tokens]
 
 Merit = tuple[bool, int, float]  # carries anything; context served where no lengths are stated; load. More is better
 PlanOf = Callable[[Resolved, Layout], MemoryPlan]
@@ -42,8 +41,9 @@ def resolve_capacity(question: CapacityQuestion) -> Resolved:
 def largest(question: CapacityQuestion, resolved: Resolved) -> Deployment:
     """Return the deployment that carries most on the given GPUs.
 
-    Requests of stated lengths are counted over every layout and open setting. Without lengths the engine starts as it
-    does by itself, on the layout that serves the longest context, and of those on the one that holds most requests.
+    Requests of stated lengths are counted over every layout and open setting; of usual layouts that carry as much, the
+    cheapest is chosen, then the plainest. Without lengths the engine starts as it does by itself, on the layout that
+    serves the longest context, and of those on the one that holds most requests.
 
     Raises:
         UnsupportedLayoutError: no legal layout is as small as the GPUs given.
@@ -57,24 +57,41 @@ def largest(question: CapacityQuestion, resolved: Resolved) -> Deployment:
             field="gpu_count",
             accepted=f"at least {smallest}",
         )
-    search = _Search(question=question, plan_of=partial(_plan, question))
+    search = _search(question)
     best = search.best((resolved, layout) for layout in _usual_first(space, fitting))
     if not search.merit(best)[0] or has_lengths(question):
-        return search.better(resolved, fitting, best) or best
+        best = search.better(resolved, fitting, best) or best
+        return _plainest(question, resolved, [layout for layout in fitting if layout in space.usual], best)
     return best
+
+
+def _plainest(
+    question: CapacityQuestion, resolved: Resolved, layouts: Iterable[Layout], known: Deployment
+) -> Deployment:
+    """Return the cheapest of some layouts, then the plainest, that carries as much as what is known."""
+    prices, search = aim_of("cost", question.gpu, question.offers), _search(question)
+    carries, context, load = search.merit(known)
+
+    def rank(layout: Layout) -> tuple[tuple[float, float], tuple[object, ...]]:
+        return prices.merit(layout, question.gpu_count // layout.gpus_per_replica), simplicity(layout)
+
+    as_much = carries, context, nextafter(load, 0.0)
+    plainer = sorted((layout for layout in layouts if rank(layout) < rank(known.layout)), key=rank)
+    as_good = (each for layout in plainer for each in search.improving(resolved, [layout], as_much))
+    return next(as_good, known) if carries else known
 
 
 def carries_more(question: CapacityQuestion, than: float) -> bool:
     """Return whether any settings let the given GPUs carry more than so much, without a search for the most."""
     resolved = resolve_capacity(question)
-    search = _Search(question=question, plan_of=partial(_plan, question))
+    search = _search(question)
     layouts = legal_layouts(resolved, question.layout).layouts
     return any(True for _ in search.improving(resolved, layouts, (True, 0, than)))
 
 
 def as_started(question: CapacityQuestion, resolved: Resolved, layout: Layout) -> Deployment:
     """Return one layout on the given GPUs with the engine's own settings, whatever others would carry."""
-    return _Search(question=question, plan_of=partial(_plan, question)).best([(resolved, layout)])
+    return _search(question).best([(resolved, layout)])
 
 
 def _usual_first(space: Space, fitting: Sequence[Layout]) -> Sequence[Layout]:
@@ -84,21 +101,11 @@ def _usual_first(space: Space, fitting: Sequence[Layout]) -> Sequence[Layout]:
 
 def smallest_that_holds(question: CapacityQuestion, resolved: Resolved) -> int | None:
     """Return the fewest GPUs on which one request fits, whatever time it takes; None where no layout holds it."""
-    search = _Search(question=question, plan_of=partial(_plan, question))
+    search = _search(question)
     for layout in legal_layouts(resolved, question.layout).usual:
         if roomiest(resolved, search.plans_of(layout)).holds_one_request:
             return layout.gpus_per_replica
     return None
-
-
-def longest_context(question: CapacityQuestion, deployment: Deployment) -> int:
-    """Return the longest request that a deployment's pool holds, up to the model's own longest. [tokens]."""
-    resolved, model = deployment.resolved, question.model.architecture
-    if question.settings.max_model_len is None:
-        settings = replace(resolved.settings, max_model_len=model.default_max_model_len)
-        resolved = replace(resolved, settings=settings)
-    plan = planned(resolved, deployment.layout, question.input_tokens or 0, question.output_tokens or 0)
-    return plan.kv_cache.estimated_max_model_len
 
 
 def at_context(question: CapacityQuestion, resolved: Resolved, context_tokens: int) -> Deployment:
@@ -277,6 +284,10 @@ class _Search:
         )
 
 
+def _search(question: CapacityQuestion) -> _Search:
+    return _Search(question=question, plan_of=partial(plan_at, question))
+
+
 def _descending(merit: Merit) -> tuple[bool, int, float]:
     return not merit[0], -merit[1], -merit[2]
 
@@ -285,15 +296,3 @@ def highest_rate(deployment: Deployment) -> float:
     """Return the highest rate of one replica within limits; 0 where nobody tells time. [1/s]."""
     replica = deployment.replica
     return 0.0 if replica is None else replica.most(Arrivals, deployment.limits).load
-
-
-def _plan(question: CapacityQuestion, resolved: Resolved, layout: Layout) -> MemoryPlan:
-    """Return the plan for requests of the asked lengths, or of the longest context served, if it is worth serving."""
-    if has_lengths(question):
-        return surely_planned(resolved, layout, question.input_tokens or 0, question.output_tokens or 0)
-    stated = resolved.settings.max_model_len
-    if not resolved.shorten_to_fit:
-        return planned(resolved, layout, stated, 0)
-    context = max(surely_served(resolved, layout), min(SHORTEST_CONTEXT, stated))
-    served = replace(resolved, settings=replace(resolved.settings, max_model_len=context))
-    return surely_planned(served, layout, context, 0)

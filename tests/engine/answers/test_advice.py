@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.answers.advice import looser_limits, missing_memory
+from service.engine.answers.advice import long_waits, looser_limits, missing_memory
 from service.engine.answers.levers import changes_to_try
 from service.engine.answers.size import size
 from service.engine.fleet.choice import deployments
@@ -59,6 +59,19 @@ def test_a_limit_that_nobody_keeps_is_told_with_the_one_that_a_single_request_wo
     alone = chosen.replica.seen(Users(1)).ttft_s.percentile(95)
     told_s = float(sentence.removeprefix("ttft_s of at least ").split(":")[0])
     assert alone <= told_s <= 1.01 * alone
+
+
+def test_a_limit_on_pace_alone_tells_how_long_the_first_token_takes() -> None:
+    """gpt-oss-120b on four H100, 8,000 + 600 tokens, `tpot_s=0.025` alone: 400 users waited 140 s, and nobody said so."""
+    pace, both = Limits(tpot_s=0.025), Limits(ttft_s=200.0, tpot_s=0.025)
+
+    [told] = long_waits(pace, ttft_p95_s=140.9, tpot_p95_s=0.2)
+    assert "no limit on ttft_s was stated" in told
+    assert "141 s for the first token; ttft_s=5" in told
+    assert "further" not in told
+    assert long_waits(both, ttft_p95_s=140.9, tpot_p95_s=0.02) == ()
+    assert long_waits(pace, ttft_p95_s=4.9, tpot_p95_s=0.02) == ()
+    assert "no limit on latency" in long_waits(Limits(), ttft_p95_s=140.9, tpot_p95_s=0.2)[0]
 
 
 def test_missing_memory_is_told_in_bytes_of_one_gpu(asked: Asked) -> None:

@@ -1,10 +1,13 @@
 """What the GPUs given carry."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 
+from service.catalog.snapshot import Snapshot
 from service.engine.errors import UnsupportedLayoutError
+from service.engine.fleet.aims import aim_of
 from service.engine.fleet.given_gpus import at_context, largest, resolve_capacity
 from service.engine.inputs import Limits, StatedLayout
 from service.engine.time.demand import Arrivals
@@ -49,6 +52,27 @@ def test_a_cap_is_chosen_where_more_arrivals_keep_pace_so(asked: Asked) -> None:
     assert paced.capacity.binds in ("tpot", "ttft")
     assert own.replica is not None
     assert paced.replica.most(Arrivals, limits).load >= own.replica.most(Arrivals, limits).load
+
+
+# A10G are rented alone or by fours: two replicas of one cost less than one of two, which needs a server of four.
+@pytest.mark.parametrize(("model", "count"), [("gpt-oss-20b", 2), ("qwen3-8b", 3)])
+def test_of_layouts_that_carry_as_much_the_cheapest_is_chosen(
+    asked: Asked, catalog: Snapshot, model: str, count: int
+) -> None:
+    limits = Limits(ttft_s=2.0, tpot_s=0.06)
+    question = capacity_of(asked(model, "a10g", load=users(None, 900, 200), limits=limits), count)
+    question = replace(question, offers=tuple(each for each in catalog.offers if each.gpu == question.gpu.id))
+    resolved = resolve_capacity(question)
+    chosen = largest(question, resolved)
+    alone = StatedLayout(tensor_parallel_size=1, pipeline_parallel_size=1, data_parallel_size=1)
+    single = largest(replace(question, layout=alone), resolved)
+
+    carried = [it.replicas * it.capacity.max_concurrent_requests for it in (chosen, single)]
+    prices = aim_of("cost", question.gpu, question.offers)
+    usd = [prices.merit(it.layout, it.replicas)[0] for it in (chosen, single)]
+    assert carried[0] >= carried[1]
+    assert carried[0] > carried[1] or usd[0] <= usd[1]
+    assert usd[0] < inf
 
 
 def test_requests_of_a_context_fill_it(asked: Asked) -> None:
