@@ -35,6 +35,7 @@ class Answer(ABC, Generic[ResultT]):
     """
 
     body: ClassVar[type[BaseModel]]
+    is_scaled_by: ClassVar[bool] = False  # autoscalers read a number out of its JSON
 
     def __init_subclass__(cls) -> None:
         """Make the body of the result's fields."""

@@ -36,9 +36,12 @@ def written(answer: Answer[Any], how: Writing) -> Written:
         RefusalError: one number was asked for and the question has no feasible answer, because a
             machine that reads 0 scales to zero; or the answer has no such number.
     """
-    if (how.field is not None or how.format in NUMBERS_ONLY) and not answer.is_feasible:
+    is_read = how.format in NUMBERS_ONLY or (answer.is_scaled_by and how.format == "json")
+    if (how.field is not None or is_read) and not answer.is_feasible:
+        reason = "text" if answer.is_scaled_by else "json"
         detail = (
-            "the question has no feasible answer, so there is no number to read; ask with format=json for the reason"
+            "the question has no feasible answer, so there is no number to read; ask with "
+            f"format={reason} for the reason"
         )
         raise RefusalError("infeasible", detail)
     if how.field is not None:

@@ -15,6 +15,8 @@ from service.questions.sources import Sources
 class ReplicasAnswer(Answer[Replicas]):
     """How many pods of one shape, and the load that one of them carries."""
 
+    is_scaled_by = True
+
     def rows(self) -> Sequence[Row]:
         """Return the one answer, flat."""
         return [dict(flat(self.document)) | {"checkpoint": checkpoint_of(self.result.assumptions)}]

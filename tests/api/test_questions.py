@@ -294,7 +294,7 @@ def flags_and_warnings(client: TestClient, **change: Any) -> tuple[str, str]:
         ({"engine": "sglang", "kv_cache_dtype": "bf16"}, "--kv-cache-dtype bf16"),
         ({"engine": "sglang", "block_size": 64}, "--page-size 64"),
         ({"engine": "sglang", "max_loras": 2}, "--enable-lora --max-loras-per-batch 2 --max-lora-rank 16"),
-        ({"engine": "tensorrt-llm", "kv_cache_dtype": "fp8"}, "--kv_cache_dtype fp8"),
+        ({"engine": "tensorrt-llm", "engine_version": "1.3", "kv_cache_dtype": "fp8"}, "--kv_cache_dtype fp8"),
     ],
 )
 def test_what_was_sized_is_in_the_flags(client: TestClient, change: dict[str, Any], flags: str) -> None:
@@ -347,3 +347,18 @@ def test_pools_say_which_of_them_an_answer_is_of(client: TestClient) -> None:
 
     assert any("decode pool" in it for it in answer["warnings"])
     assert "prefill replicas of TP1" in lines
+
+
+def test_an_autoscaler_reads_no_zero_where_nothing_carries_the_load(client: TestClient) -> None:
+    """KEDA reads a number out of the JSON of a 200 (`valueLocation`), and would scale to zero by it."""
+    asked = {
+        "model": "llama-3.1-405b", "gpu": "l4", "tensor_parallel_size": 1, "request_rate_per_s": 1,
+        "input_tokens": 1000, "output_tokens": 200,
+    }  # fmt: skip
+    told = client.get("/replicas", params=asked)
+    why = client.get("/replicas", params={**asked, "format": "text"})
+
+    assert (told.status_code, told.headers["content-type"]) == (422, "application/problem+json")
+    assert told.json()["type"] == "/problems/infeasible"
+    assert "format=text" in told.json()["detail"]
+    assert (why.status_code, "would fit:" in why.text) == (200, True)

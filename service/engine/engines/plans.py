@@ -57,6 +57,7 @@ class PlanRules:
     pads_plain_experts: bool = True  # without quantization, on compute capability 10
     keeps_wide_routers: bool = True  # in fp32 where the model asks for it and no kernel mixes types
     joins_copies: bool = False  # of the attention: all else is split over the ranks of all of them
+    names_half_caches: bool = True  # `--kv-cache-dtype bfloat16`
     deals_experts_evenly: bool = False  # SGLang: as many to every rank
     leaves_towers_out: bool = True  # `--language-model-only`
     interleaves_rotary: bool = True  # one rotary table for the three axes of images; before, four times as long
@@ -91,6 +92,7 @@ VLLM: Final = (
     _before("0.15", can_align_states=False, flashinfer_runs_latents=False),
     _before("0.13", reads_images_whole=False, state_dtypes=("float32",), reads_state_dtypes=False),
     _before("0.11.1", flashinfer_reads_fp8=False),
+    _before("0.11", names_half_caches=False),  # 0.10.2 `config/cache.py` (`CacheDType`)
     _before("0.10.2", state_dtypes=()),
 )
 

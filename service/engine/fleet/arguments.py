@@ -27,6 +27,7 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
         own_format=own.weight_format,
         is_published=is_published,
         has_fp8_cache=plan.checkpoint.kv_cache_dtype == "fp8",
+        names_half_caches=plan.rules.plan.names_half_caches,
         has_experts=model.architecture.has_experts,
         needs_half=needs_half(plan.gpu),
         has_own_code=_has_own_code(model),

@@ -44,6 +44,7 @@ class Start:
     own_format: WeightFormat  # of the model's own checkpoint
     is_published: bool  # a checkpoint in that format is known
     has_fp8_cache: bool = False  # by the checkpoint's own word
+    names_half_caches: bool = True  # the engine's version has words for caches of sixteen bits
     has_experts: bool = False
     needs_half: bool = False  # the GPU has no bfloat16
     has_own_code: bool = False  # the checkpoint brings code that engines run only when told to
@@ -59,12 +60,11 @@ class Start:
     def asked_cache_dtype(self) -> KvCacheDtype | None:
         """Return the dtype of the cache that has to be named; None where the engine's own has its way.
 
-        Sixteen bits are named where the checkpoint would have it otherwise: several versions have no word for them,
-        or make nonsense of it (vLLM 0.10.2 `config/cache.py`; pull requests 38922 and 54338).
+        A version without a word for sixteen bits keeps the model's own by itself, but of a checkpoint that says fp8.
         """
         if self.settings.kv_cache_dtype == "fp8":
             return "fp8"
-        return self.stated.kv_cache_dtype if self.has_fp8_cache else None
+        return self.stated.kv_cache_dtype if self.names_half_caches or self.has_fp8_cache else None
 
 
 class CommandLine(ABC):
