@@ -48,7 +48,14 @@ def _fault(error: Mapping[str, Any], known: Sequence[str], every: str) -> Fault:
         return Fault(field, "missing", "a JSON object" if field == "body" else "a value; the field is required")
     if kind == CONTRADICTION:
         return Fault(error["ctx"]["field"], str(error["msg"])[:MOST_SENTENCE_SHOWN], error["ctx"]["accepted"])
-    return Fault(field, sentence_of(error), accepted_by(error))
+    return Fault(field, sentence_of(error), _accepted(error))
+
+
+def _accepted(error: Mapping[str, Any]) -> str | None:
+    """Return what would be accepted; of shares, as most people write them, too."""
+    accepted, context = accepted_by(error), error.get("ctx") or {}
+    is_share = str(error["type"]).startswith("less_than") and context.get("le", context.get("lt")) == 1
+    return f"{accepted}; 90 % is 0.9" if accepted and is_share else accepted
 
 
 def unknown_field(field: str, known: Sequence[str], every: str) -> Fault:

@@ -32,6 +32,7 @@ def problem(response: Any, status: int) -> dict[str, Any]:
     ("field", "value", "accepted"),
     [
         ("gpu_memory_utilization", 7, "at most 1"),
+        ("gpu_memory_utilization", 90, "90 % is 0.9"),
         ("gpu_memory_utilization", 0, "more than 0"),
         ("input_tokens", -5, "at least 1"),
         ("input_tokens", "many", "a whole number"),

@@ -351,7 +351,7 @@ def test_pools_say_which_of_them_an_answer_is_of(client: TestClient) -> None:
 
 def test_an_autoscaler_reads_no_zero_where_nothing_carries_the_load(client: TestClient) -> None:
     """KEDA reads a number out of the JSON of a 200 (`valueLocation`), and would scale to zero by it."""
-    asked = {
+    asked: dict[str, Any] = {
         "model": "llama-3.1-405b", "gpu": "l4", "tensor_parallel_size": 1, "request_rate_per_s": 1,
         "input_tokens": 1000, "output_tokens": 200,
     }  # fmt: skip

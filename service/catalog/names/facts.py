@@ -52,7 +52,7 @@ def _named(snapshot: Snapshot, facts: ModelFacts, reading: ModelReading, weight_
     same = [each for each in facts.checkpoints if each.weight_format == weight_format]
     exact = [each for each in same if (each.hf_id or "").lower() == wanted]
     if exact or (same and not reading.is_bitsandbytes):
-        return replace((exact or same)[0], is_default=True)
+        return _in_repository(replace((exact or same)[0], is_default=True), None if exact else reading.hf_id)
     return Checkpoint(
         weight_format=weight_format,
         quantization=_usual(reading, weight_format),
@@ -60,6 +60,22 @@ def _named(snapshot: Snapshot, facts: ModelFacts, reading: ModelReading, weight_
         is_default=True,
         kv_cache_dtype=None,
         source="the name says the format; the repository is not in the catalog, so the format's usual recipe is sized",
+    )
+
+
+def _in_repository(like: Checkpoint, hf_id: str | None) -> Checkpoint:
+    """Return a checkpoint that is stored like a published one in a repository that was named; itself where none was.
+
+    Of another publisher's it is not known that the cache has fewer bits.
+    """
+    if hf_id is None:
+        return like
+    is_same_publisher = hf_id.partition("/")[0].lower() == (like.hf_id or "").partition("/")[0].lower()
+    return replace(
+        like,
+        hf_id=hf_id,
+        kv_cache_dtype=like.kv_cache_dtype if is_same_publisher else None,
+        source=f"the repository is not in the catalog: sized like {like.hf_id} of the same format",
     )
 
 

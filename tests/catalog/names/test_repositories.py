@@ -3,6 +3,7 @@
 import pytest
 
 from service.catalog.errors import NotInCatalogError
+from service.catalog.names.facts import facts_as_named
 from service.catalog.names.repositories import REPOSITORIES, of_shape
 from tests.conftest import shared_catalog
 
@@ -50,3 +51,32 @@ def test_a_repository_of_another_shape_stays_refused() -> None:
         CATALOG.called_models.read("0xSero/Qwen3.6-28B-REAP")
 
     assert refusal.value.suggestions[0].startswith("qwen3.6-")
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    # The catalog has Llama 2 70B *Chat* in AWQ, and these models in AWQ of others; nvidia's fp8 says an fp8 cache too.
+    [
+        ("TheBloke/Llama-2-70B-AWQ", "TheBloke/Llama-2-70B-Chat-AWQ"),
+        ("Qwen/Qwen3-32B-GPTQ-Int4", "Qwen/Qwen3-32B-AWQ"),
+        (
+            "neuralmagic/Meta-Llama-3.1-70B-Instruct-quantized.w4a16",
+            "hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4",
+        ),
+    ],
+)
+def test_a_repository_that_is_named_is_the_one_that_is_served(name: str, like: str) -> None:
+    [loaded] = facts_as_named(CATALOG, CATALOG.called_models.read(name)).checkpoints
+    [known] = facts_as_named(CATALOG, CATALOG.called_models.read(like)).checkpoints
+
+    assert (loaded.hf_id, known.hf_id) == (name, like)
+    assert loaded.quantization == known.quantization
+    assert like in str(loaded.source)
+
+
+def test_a_cache_of_fewer_bits_is_of_its_publisher_s_checkpoints_alone() -> None:
+    named = facts_as_named(CATALOG, CATALOG.called_models.read("RedHatAI/Llama-3.3-70B-Instruct-FP8")).checkpoints
+    [nvidia] = facts_as_named(CATALOG, CATALOG.called_models.read("nvidia/Llama-3.3-70B-Instruct-FP8")).checkpoints
+
+    assert (nvidia.hf_id, nvidia.kv_cache_dtype) == ("nvidia/Llama-3.3-70B-Instruct-FP8", "fp8")
+    assert [each.kv_cache_dtype for each in named] == [None]

@@ -6,7 +6,7 @@ from math import inf
 from service.engine.fleet.aims import aim_of
 from service.engine.fleet.choice import deployments
 from service.engine.fleet.questions import Offer
-from service.engine.fleet.ranking import ALIKE, as_fast_as, best, latency_s
+from service.engine.fleet.ranking import ALIKE, APART, as_fast, as_fast_as, best, latency_s
 from service.engine.inputs import StatedLayout
 from tests.engine.conftest import Asked, users
 
@@ -49,3 +49,19 @@ def test_nothing_that_is_as_good_is_faster(asked: Asked) -> None:
         stated = replace(question, layout=layout)
         other = best(deployments(stated, "cost"), stated, "cost")
         assert latency_s(chosen, question) <= ALIKE * latency_s(other, stated)
+
+
+def test_times_that_nobody_measured_share_most_of_their_error(asked: Asked) -> None:
+    """Layouts on one GPU type: who takes half as long again is slower, though both may be off by more than that."""
+    question = asked("llama-3.1-8b", "mi250x", load=users(16))
+    layouts = (StatedLayout(tensor_parallel_size=ranks, pipeline_parallel_size=1) for ranks in (1, 2, 4, 8))
+    each = [best(deployments(stated), stated) for stated in (replace(question, layout=layout) for layout in layouts)]
+    seen = [latency_s(deployment, question) for deployment in each]
+    basis = [it.with_times(question.timers).replica for it in each]
+
+    assert all(it is not None and not it.timing.basis.is_measured for it in basis)
+    assert any(it is not None and it.timing.basis.expected_error_fraction > APART for it in basis)
+    assert max(seen) > (1 + APART) * min(seen)
+    assert list(as_fast(each, question)) == [
+        it for it, took_s in zip(each, seen, strict=True) if took_s <= (1 + APART) * min(seen)
+    ]
