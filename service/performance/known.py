@@ -19,7 +19,6 @@ from service.performance.siblings import CARRIED, CARRIED_ERROR, carried_over, s
 from service.performance.standins import STAND_IN, STAND_IN_ERROR, stand_ins
 from service.performance.tables import StepTables
 from service.performance.unpacked import note_of_unpacked
-from service.performance.workload import of_whole
 
 MEASURED: Final = "measured-kernels"
 ROOFLINE: Final = "roofline"
@@ -77,8 +76,9 @@ class Knowledge:
         return times if times.basis == MEASURED and not times.is_in_proportion else None
 
     def estimates(self, key: Deployed) -> Estimates:
-        """Return step times by the roofline, which stages and what keeps their caches leave as they are."""
-        asked = (key.model.key, key.checkpoint.key, key.gpu, of_whole(key.layout), key.kv_cache_dtype)
+        """Return step times by the roofline, which what keeps their caches leaves as they are."""
+        layout = replace(key.layout, decode_context_parallel_size=1)
+        asked = (key.model.key, key.checkpoint.key, key.gpu, layout, key.kv_cache_dtype)
         return self._estimates.get_or(asked, lambda: _estimates(key))
 
     def estimated(self, key: Deployed, note: str) -> Times:

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from service.engine.arithmetic import ceil_div
 from service.engine.formats.elements import HALF_BYTES
 from service.engine.inputs import Gpu, Layout
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
@@ -56,6 +57,7 @@ def roofline_tables(workload: Workload, gpu: Gpu, layout: Layout, efficiencies: 
         attention = max(cache bytes / (bandwidth x e_b), flop / (peak x e_a))
         all-reduce = 2 x layers x (latency + 2 (tp - 1) / tp x tokens x hidden x 2 / (interconnect x e_i)); see `links`
         exchange   = 2 x layers with experts x (latency + (dp - 1) x tokens x hidden x 2 / (interconnect x e_i))
+        hops       = (pp - 1) x (latency + tokens x hidden x 2 / (the link between two stages x e_i))
         network    = latencies of both over several nodes; see `nodes`
 
     vLLM `distributed/device_communicators/all2all.py`: the tokens of all copies of the attention are gathered by each
@@ -100,6 +102,7 @@ def _tokens_s(workload: Workload, gpu: Gpu, layout: Layout, reached: Efficiencie
     seconds = workload.num_layers * reached.layer_latency_s + _all_reduce_s(workload, gpu, layout, reached, tokens)
     if reached.exchanges:
         seconds = seconds + _exchange_s(workload, gpu, layout, reached, tokens) + _network_s(workload, gpu, layout)
+        seconds = seconds + _hops_s(workload, gpu, layout, reached, tokens)
     for part in workload.matrices:
         share = reached.unpacked_compute_fraction if part.is_unpacked else reached.compute_fraction
         compute = tokens * (part.flop_per_token / (part.peak_flop_per_s * share))
@@ -144,6 +147,17 @@ def _exchange_s(workload: Workload, gpu: Gpu, layout: Layout, reached: Efficienc
     else:
         once = reached.all_reduce_latency_s + received / (rate * reached.interconnect_fraction)
     return EXCHANGES_PER_LAYER * workload.num_expert_layers * once
+
+
+def _hops_s(workload: Workload, gpu: Gpu, layout: Layout, reached: Efficiencies, tokens: Floats) -> Floats:
+    """Return the seconds that tokens take from each pipeline stage to the next, of which some are on other nodes."""
+    stages, ranks = layout.pipeline_parallel_size, layout.tensor_parallel_size
+    nodes = min(ceil_div(ranks * stages, gpu.gpus_per_node), stages)
+    sent = tokens * (workload.hidden_size * HALF_BYTES / reached.interconnect_fraction)
+    seconds = np.zeros_like(tokens)
+    for hops, joined in ((stages - nodes, 2 * ranks), (nodes - 1, ranks * stages)):
+        seconds = seconds + hops * (reached.all_reduce_latency_s + sent / slowest_link(gpu, joined))
+    return seconds
 
 
 def _network_s(workload: Workload, gpu: Gpu, layout: Layout) -> float:

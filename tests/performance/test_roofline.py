@@ -6,6 +6,7 @@ from service.catalog.snapshot import Snapshot
 from service.engine.formats.quantization import UNQUANTIZED
 from service.engine.inputs import Layout
 from service.engine.time.records import CONTEXTS, REQUESTS, TOKENS
+from service.performance.fitted import efficiencies_for
 from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.tables import StepTables
 from service.performance.workload import workload_of
@@ -38,3 +39,18 @@ def test_ranks_divide_bytes_and_pay_for_talking(catalog: Snapshot) -> None:
     one, two = tables(catalog), tables(catalog, tp=2)
 
     assert one.decode[0][0] / 2 < two.decode[0][0] < one.decode[0][0]
+
+
+@pytest.mark.parametrize("gpu", ["mi300x", "a10g"])
+def test_stages_pay_for_handing_on(catalog: Snapshot, gpu: str) -> None:
+    """The least that a hop takes: tokens x hidden x 2 bytes over the link that GPUs share; there are stages - 1."""
+    model, part = catalog.model("qwen2.5-7b").architecture, catalog.gpu(gpu)
+    reached, work = efficiencies_for(part, "vllm"), workload_of(model, UNQUANTIZED, part, Layout(), "bf16")
+    one, two, four = (
+        roofline_tables(work, part, Layout(pipeline_parallel_size=stages), reached).tokens for stages in (1, 2, 4)
+    )
+
+    handed_s = TOKENS[-1] * model.hidden_size * 2 / part.scale_up_bytes_per_s
+    assert two[-1] - one[-1] > handed_s
+    assert four[-1] - one[-1] == pytest.approx(3 * (two[-1] - one[-1]))
+    assert two[0] > one[0]

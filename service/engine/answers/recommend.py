@@ -38,10 +38,10 @@ def recommend(question: RecommendQuestion) -> Recommendation:
 
     Every GPU type, weight format and cache dtype in question is sized on its own, over every layout
     and open setting, by the objective: price, then GPUs for `cost`; GPUs, then price for `gpus`; price of
-    a token at the asked load for `cost_per_token`; time to the last token at the 95th percentile for
-    `latency`. One GPU type is one option, with the other
-    formats that carry the load on it as alternatives. Without limits on latency those of an
-    interactive service hold, unless the service class is `batch`.
+    a token at the asked load for `cost_per_token`, of the deployment of each that is the cheapest by the hour; time to
+    the last token at the 95th percentile for `latency`. One GPU type is one option, with the other formats that carry
+    the load on it as alternatives. Without limits on latency those of an interactive service hold, unless the service
+    class is `batch`.
     """
     asked = with_floor(question)
     kept, rejected = _evaluated(asked)

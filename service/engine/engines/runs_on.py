@@ -33,32 +33,8 @@ FIRST_OF_METHOD: Final[Mapping[tuple[EngineName, str, WeightFormat], float]] = M
 )
 
 
-def check_runs_on(gpu: Gpu, device: Device) -> None:
-    """Raise RefusedStartError if the engine does not run on a GPU at all.
-
-    Args:
-        gpu: the GPU type.
-        device: tells the engine.
-    """
-    if device.is_vllm:
-        return
-    if device.name == "tensorrt-llm" and gpu.vendor != "nvidia":
-        raise RefusedStartError(
-            f"{device.title} runs on NVIDIA's GPUs alone, and {gpu.name} is none",
-            field="gpu",
-            accepted="a GPU of NVIDIA's, or engine=vllm",
-        )
-    first = FIRST[device.name]
-    if gpu.compute_capability is not None and float(gpu.compute_capability) < first:
-        raise RefusedStartError(
-            f"{device.title} runs from compute capability {first}; {gpu.name} has {gpu.compute_capability}",
-            field="gpu",
-            accepted=f"a GPU of compute capability {first} or newer, or engine=vllm",
-        )
-
-
 def check_runs_format(gpu: Gpu, device: Device, weight_format: WeightFormat, method: str, field: str) -> None:
-    """Raise RefusedStartError if the engine runs no kernel of a format on a GPU.
+    """Raise RefusedStartError if the engine does not run on a GPU, or has no kernel for a format there.
 
     Args:
         gpu: the GPU type.
@@ -67,8 +43,7 @@ def check_runs_format(gpu: Gpu, device: Device, weight_format: WeightFormat, met
         method: who made it, as the checkpoint names it.
         field: what the caller would change.
     """
-    if device.is_vllm_on_cuda:
-        return
+    _check_gpu(gpu, device)
     if lacks_kernels(gpu, device.name, weight_format):
         others = ", ".join(each for each in get_args(WeightFormat) if not lacks_kernels(gpu, device.name, each))
         raise RefusedStartError(
@@ -83,6 +58,25 @@ def check_runs_format(gpu: Gpu, device: Device, weight_format: WeightFormat, met
             f"{gpu.compute_capability}",
             field=field,
             accepted=f"quantization={weight_format}, made of a checkpoint in 16 bits; another format, or another GPU",
+        )
+
+
+def _check_gpu(gpu: Gpu, device: Device) -> None:
+    """Raise RefusedStartError if the engine does not run on a GPU at all."""
+    if device.is_vllm:
+        return
+    if device.name == "tensorrt-llm" and gpu.vendor != "nvidia":
+        raise RefusedStartError(
+            f"{device.title} runs on NVIDIA's GPUs alone, and {gpu.name} is none",
+            field="gpu",
+            accepted="a GPU of NVIDIA's, or engine=vllm",
+        )
+    first = FIRST[device.name]
+    if gpu.compute_capability is not None and float(gpu.compute_capability) < first:
+        raise RefusedStartError(
+            f"{device.title} runs from compute capability {first}; {gpu.name} has {gpu.compute_capability}",
+            field="gpu",
+            accepted=f"a GPU of compute capability {first} or newer, or engine=vllm",
         )
 
 

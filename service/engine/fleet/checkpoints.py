@@ -47,7 +47,8 @@ def loaded_checkpoint(
     is_stated = stated.quantization is not None or stated.weight_format is not None
     field = note.name if is_stated else "gpu"
     check_bfloat16(gpu, device, loaded.weight_format, field)
-    check_runs_format(gpu, device, loaded.weight_format, loaded.quantization.method, field)
+    if not device.is_vllm_on_cuda:  # there methods tell, when it starts
+        check_runs_format(gpu, device, loaded.weight_format, loaded.quantization.method, field)
     return loaded, note
 
 

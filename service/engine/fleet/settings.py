@@ -9,7 +9,6 @@ from service.engine.arithmetic import round_up
 from service.engine.derived import derived
 from service.engine.engines.device import Device, device_of
 from service.engine.engines.rules import EngineRules, default_utilization
-from service.engine.engines.runs_on import check_runs_on
 from service.engine.errors import InvalidQuestionError
 from service.engine.facts import Checkpoint, ModelFacts, text_only
 from service.engine.fleet.batches import settled_batches
@@ -101,7 +100,6 @@ def _resolved(model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: Engine
 def _of_any_length(model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: EngineRules) -> Resolved:
     """Return the same with the model's own context, which no check asks about."""
     device = device_of(gpu, rules)
-    check_runs_on(gpu, device)
     served = _served(model, stated, device)
     checkpoint, format_note = loaded_checkpoint(served, gpu, device, stated)
     kv_cache_dtype, kv_note = _kv_cache_dtype(served, checkpoint, stated, device)

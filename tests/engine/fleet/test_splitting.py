@@ -21,7 +21,8 @@ def test_no_split_of_every_layer_over_as_many_gpus_is_faster(client: TestClient,
     sized = answer(client, "size", model="llama-3.3-70b", **asked)
     layout, seen = sized["layout"], sized["latency"]
 
-    assert layout["tensor_parallel_size"] == sized["gpus_per_replica"]
+    if asked["gpu"] != "a10g":  # over PCIe a split within each server is faster than one over several
+        assert layout["tensor_parallel_size"] == sized["gpus_per_replica"]
     for ranks in (1, 2, 4, 8):
         shape = {"tensor_parallel_size": ranks, "pipeline_parallel_size": 1}
         other = answer(client, "size", model="llama-3.3-70b", **asked, **shape)
