@@ -1,6 +1,6 @@
 """Poses what was measured to the engine, and answers with what it would have said."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from service.questions.refusals import Fault, RefusalError
 
 SAME_MEMORY: Final = 0.012  # how far a driver's total is from the catalog's figure of the same card [fraction]
 MOST_CANDIDATES: Final = 8
+SPELLED: Final = frozenset({"model", "gpu", "weight_format"})  # as people write them
 TIMED: Final = frozenset({"request_rate_per_s", "ttft_s", "tpot_s", "arrival", "num_prompts"})  # read in time alone
 
 
@@ -83,7 +84,7 @@ def check(text: str, beside: Mapping[str, Setting], catalog: Snapshot, desk: Des
         error_fraction=now,
         explanations=_explained(observed, asked, now, catalog, desk) if now else (),
         assumptions=tuple(answer["assumptions"]),
-        warnings=tuple(answer["warnings"]),
+        warnings=(*_overruled(observed, beside), *answer["warnings"]),
         catalog_revision=catalog.revision,
     )
 
@@ -91,6 +92,15 @@ def check(text: str, beside: Mapping[str, Setting], catalog: Snapshot, desk: Des
 def _said(observed: Observed) -> list[Said]:
     lines = observed.setting_lines
     return [Said(name=name, value=value, line=lines.get(name, 1)) for name, value in observed.settings.items()]
+
+
+def _overruled(observed: Observed, beside: Mapping[str, Setting]) -> Iterator[str]:
+    """Yield what a text says otherwise than what was stated beside it, which was compared."""
+    for said in _said(observed):
+        stated = beside.get(said.name, said.value)
+        is_same = str(said.value) == str(stated) or str(said.value).startswith(f"{stated}.")  # 0.31 means 0.31.0 too
+        if said.name not in SPELLED and not is_same:
+            yield f"line {said.line} says {said.name} {said.value}, and the question {stated}, which was compared"
 
 
 def _question(observed: Observed, beside: Mapping[str, Setting], catalog: Snapshot) -> dict[str, Setting]:

@@ -66,3 +66,16 @@ def test_a_wrong_field_beside_the_text_is_refused_with_its_neighbour(catalog: Sn
 
     assert refusal.value.faults[0].field == "question.tp"
     assert "tensor_parallel_size" in str(refusal.value.faults[0].accepted)
+
+
+def test_what_the_question_says_otherwise_than_the_text_is_told(catalog: Snapshot) -> None:
+    text = (
+        f"non-default args: {{'model': 'meta-llama/Llama-3.1-8B-Instruct', 'tensor_parallel_size': 2}}\n{LLAMA_ON_A100}"
+    )
+    asked = {"model": "llama-3.1-8b", "gpu": "a100"}
+    agreed, overruled = (
+        check(text, {**asked, "tensor_parallel_size": ranks}, catalog, Desk(None)).warnings for ranks in (2, 4)
+    )
+
+    assert not any("which was compared" in each for each in agreed)
+    assert "line 1 says tensor_parallel_size 2, and the question 4, which was compared" in overruled
