@@ -13,12 +13,13 @@ from service.catalog.names.readings import (
     UNTUNED,
     ModelReading,
     as_spelled,
+    of_edition,
     of_own_weights,
     own_format,
     repository_of_edition,
     spelled,
 )
-from service.catalog.names.repositories import REPOSITORIES, before_conversion
+from service.catalog.names.repositories import REPOSITORIES, WHOLE, before_conversion
 from service.catalog.names.siblings import several_sizes
 from service.catalog.names.spoken import Spoken, spoken_names
 from service.catalog.names.told_once import told_once
@@ -126,9 +127,9 @@ class ModelNames:
             return None
         said = stated_format(words_of(repo), publisher)
         how = f"a repository of the shape of {entry.name}"
-        return of_own_weights(
-            self._in_format(entry.id, said, key if publisher else None, how), key if key in REPOSITORIES else "", name
-        )
+        whole = name if publisher else WHOLE.get(repo, name)
+        known = (key if publisher else whole.lower()) if key in REPOSITORIES else ""
+        return of_own_weights(self._in_format(entry.id, said, key if publisher else None, how), known, whole)
 
     def _by_words(self, name: str, publisher: str, repo: str) -> ModelReading:
         """Return the one model whose name has the words, and the format they say."""
@@ -163,7 +164,8 @@ class ModelNames:
             key = f"{publisher}/{repo}"
             tuned = self._in_format(model_ids[0], said, key if publisher else None, "a fine-tune, by its words")
             return of_own_weights(tuned, key if publisher else "", name)
-        return self._in_format(model_ids[0], said, f"{publisher}/{repo}" if publisher else None, how)
+        reading = self._in_format(model_ids[0], said, f"{publisher}/{repo}" if publisher else None, how)
+        return of_edition(reading, said.rest, self.entries[reading.model_id], f"{publisher}/{repo}", name)
 
     def _in_format(self, model_id: str, said: Stated, hf_id: str | None, how: str) -> ModelReading:
         """Return a reading in the format that the name says, of the repository that it names."""

@@ -1,6 +1,7 @@
 """Which model a name means, and the repository that it spells."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -78,6 +79,18 @@ def is_of_edition(checkpoint: str, repository: str) -> bool:
 
 def _words(name: str) -> frozenset[str]:
     return frozenset(words_of(name.lower()))
+
+
+def of_edition(reading: ModelReading, words: Sequence[str], entry: ModelEntry, key: str, name: str) -> ModelReading:
+    """Return a reading by words of the edition that has them all: as it is named under its own publisher.
+
+    `qwen 2.5 coder 7b` has the shape of Qwen2.5 7B Instruct, and is Qwen/Qwen2.5-Coder-7B-Instruct.
+    """
+    edition = repository_of_edition(" ".join(words), entry)
+    if edition is None or reading.weight_format:
+        return reading
+    is_its_own = edition.lower().partition("/")[0] == key.partition("/")[0]
+    return replace(reading, repository=(spelled(key, name) if is_its_own else None) or edition)
 
 
 def of_own_weights(reading: ModelReading, key: str, name: str) -> ModelReading:

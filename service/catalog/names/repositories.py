@@ -51,9 +51,24 @@ def before_conversion(repo: str) -> str:
     return CONVERSIONS.sub("", repo)
 
 
-def _read() -> Mapping[str, str]:
+def whole_names(rows: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return the repository, as it is spelled, by its bare name where one publisher alone has one of that name.
+
+    >>> whole_names([{"repository": "A/Tune-8B"}, {"repository": "A/Twice-8B"}, {"repository": "B/twice-8b"}])
+    {'tune-8b': 'A/Tune-8B'}
+    """
+    by_name: dict[str, list[str]] = {}
+    for row in rows:
+        by_name.setdefault(row["repository"].rpartition("/")[2].lower(), []).append(row["repository"])
+    return {name: repositories[0] for name, repositories in by_name.items() if len(repositories) == 1}
+
+
+def _read() -> tuple[Mapping[str, str], Mapping[str, str]]:
     with FILE.open(encoding="utf-8", newline="") as file:
-        return MappingProxyType(of_shape(csv.DictReader(file)))
+        rows = tuple(csv.DictReader(file))
+    return MappingProxyType(of_shape(rows)), MappingProxyType(whole_names(rows))
 
 
-REPOSITORIES: Final = _read()
+_TOLD: Final = _read()
+REPOSITORIES: Final = _TOLD[0]
+WHOLE: Final = _TOLD[1]

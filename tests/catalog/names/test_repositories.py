@@ -5,6 +5,7 @@ import pytest
 from service.catalog.errors import NotInCatalogError
 from service.catalog.names.facts import facts_as_named
 from service.catalog.names.repositories import REPOSITORIES, of_shape
+from service.engine.fleet.checkpoints import own_checkpoint
 from tests.conftest import shared_catalog
 
 CATALOG = shared_catalog()
@@ -80,3 +81,31 @@ def test_a_cache_of_fewer_bits_is_of_its_publisher_s_checkpoints_alone() -> None
 
     assert (nvidia.hf_id, nvidia.kv_cache_dtype) == ("nvidia/Llama-3.3-70B-Instruct-FP8", "fp8")
     assert [each.kv_cache_dtype for each in named] == [None]
+
+
+@pytest.mark.parametrize(
+    ("name", "repository"),
+    # huggingface.co; names as people and Ollama, Bedrock and LM Studio write them
+    [
+        ("qwen2.5-coder:7b", "Qwen/Qwen2.5-Coder-7B-Instruct"),
+        ("Qwen/Qwen2.5-Coder-14B", "Qwen/Qwen2.5-Coder-14B"),
+        ("deepseek r1 0528", "deepseek-ai/DeepSeek-R1-0528"),
+        ("qwen3 235b a22b thinking 2507", "Qwen/Qwen3-235B-A22B-Thinking-2507"),
+        ("mistral.mixtral-8x7b-instruct-v0:1", "mistralai/Mixtral-8x7B-Instruct-v0.1"),
+        ("gemma 3 12b pt", "google/gemma-3-12b-pt"),
+        ("hermes 4 405b", "NousResearch/Hermes-4-405B"),
+        ("hermes 4 70b", "NousResearch/Hermes-4-70B"),
+        ("hermes-3-llama-3.1-405b", "NousResearch/Hermes-3-Llama-3.1-405B"),
+    ],
+)
+def test_words_of_another_edition_serve_that_edition(name: str, repository: str) -> None:
+    facts = facts_as_named(CATALOG, CATALOG.called_models.read(name))
+
+    assert own_checkpoint(facts).hf_id == repository
+
+
+@pytest.mark.parametrize("name", ["llama 3.3 70b", "qwen2.5 7b instruct", "deepseek v3", "gpt oss 120b", "qwen3 32b"])
+def test_words_of_the_catalog_s_own_edition_serve_it(name: str) -> None:
+    reading = CATALOG.called_models.read(name)
+
+    assert reading.repository is None
