@@ -24,7 +24,7 @@ def facts_as_named(snapshot: Snapshot, reading: ModelReading) -> ModelFacts:
     """
     facts = snapshot.model(reading.model_id)
     if reading.repository is not None:
-        return _of_repository(facts, reading.repository, reading.has_own_weights)
+        facts = _of_repository(facts, reading.repository, reading.has_own_weights)
     if reading.weight_format is None:
         return facts
     return replace(facts, checkpoints=(_named(snapshot, facts, reading, reading.weight_format),))
@@ -75,7 +75,7 @@ def _in_repository(like: Checkpoint, hf_id: str | None) -> Checkpoint:
         like,
         hf_id=hf_id,
         kv_cache_dtype=like.kv_cache_dtype if is_same_publisher else None,
-        source=f"the repository is not in the catalog: sized like {like.hf_id} of the same format",
+        source=f"the repository is not in the catalog: sized like {like.hf_id or 'another'} of the same format",
     )
 
 

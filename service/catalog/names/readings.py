@@ -21,7 +21,7 @@ class ModelReading:
     model_id: str
     hf_id: str | None = None  # the repository that was named, where it is another than the model's own
     weight_format: WeightFormat | None = None  # that the name says; None: the model's own
-    repository: str | None = None  # as it was spelled, where it holds the model's shape in its own format
+    repository: str | None = None  # that holds the model's shape in its own format, as it was spelled
     has_own_weights: bool = False  # it is a fine-tune: nobody published its weights in other formats
     is_bitsandbytes: bool = False
     how: str = ""  # empty where the name is the model's own
@@ -87,7 +87,7 @@ def of_edition(reading: ModelReading, words: Sequence[str], entry: ModelEntry, k
     `qwen 2.5 coder 7b` has the shape of Qwen2.5 7B Instruct, and is Qwen/Qwen2.5-Coder-7B-Instruct.
     """
     edition = repository_of_edition(" ".join(words), entry)
-    if edition is None or reading.weight_format:
+    if edition is None:
         return reading
     is_its_own = edition.lower().partition("/")[0] == key.partition("/")[0]
     return replace(reading, repository=(spelled(key, name) if is_its_own else None) or edition)

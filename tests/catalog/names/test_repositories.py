@@ -104,6 +104,23 @@ def test_words_of_another_edition_serve_that_edition(name: str, repository: str)
     assert own_checkpoint(facts).hf_id == repository
 
 
+@pytest.mark.parametrize(
+    ("name", "hf_id"),
+    # Of the edition in the format that is said, or none: the catalog's are of the Instruct model, and of V3 itself.
+    [
+        ("qwen2.5 coder 32b int4", "Qwen/Qwen2.5-Coder-32B-Instruct-AWQ"),
+        ("mixtral 8x7b instruct awq", "TheBloke/Mixtral-8x7B-Instruct-v0.1-AWQ"),
+        ("Qwen/Qwen3-30B-A3B-Thinking-2507-FP8", "Qwen/Qwen3-30B-A3B-Thinking-2507-FP8"),
+        ("qwen3 30b a3b thinking 2507 fp8", None),
+        ("gemma 3 12b pt fp8", None),
+    ],
+)
+def test_words_of_another_edition_in_a_format_serve_no_other_edition(name: str, hf_id: str | None) -> None:
+    [loaded] = facts_as_named(CATALOG, CATALOG.called_models.read(name)).checkpoints
+
+    assert loaded.hf_id == hf_id
+
+
 @pytest.mark.parametrize("name", ["llama 3.3 70b", "qwen2.5 7b instruct", "deepseek v3", "gpt oss 120b", "qwen3 32b"])
 def test_words_of_the_catalog_s_own_edition_serve_it(name: str) -> None:
     reading = CATALOG.called_models.read(name)
