@@ -14,6 +14,7 @@ from pydantic import Field
 from service.catalog.engine_rows import Entry, Listed, Tables, UniqueKeys, Values, checked, tables_of
 from service.catalog.static_reserves import Reserve
 from service.engine.derived import derived
+from service.engine.engines.base import nearest_known
 from service.engine.engines.registry import engine_named
 from service.engine.engines.rules import (
     BatchDefaults,
@@ -255,8 +256,9 @@ def _planned(row: EngineRules, written: str) -> EngineRules:
     """
     engine, version = row.serving_engine, Version(written)
     plan, planned_as = engine.plan(version), engine.planned_as(version)
-    mixtures = None if row.for_mixtures is None else replace(row.for_mixtures, plan=plan, planned_as=planned_as)
-    return replace(row, plan=plan, planned_as=planned_as, for_mixtures=mixtures)
+    unread = written if nearest_known(version, row.first_version, engine.newest) == engine.newest else None
+    mixtures = row.for_mixtures and replace(row.for_mixtures, plan=plan, planned_as=planned_as, unread=unread)
+    return replace(row, plan=plan, planned_as=planned_as, unread=unread, for_mixtures=mixtures)
 
 
 def version_numbers(text: str) -> tuple[int, ...]:

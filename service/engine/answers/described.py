@@ -5,6 +5,7 @@ from typing import TypedDict
 from service.engine.answers.advice import doubtful_limits
 from service.engine.answers.results import PerReplica, Saturation
 from service.engine.engines.device import Device
+from service.engine.engines.rules import EngineRules
 from service.engine.fleet.aims import aim_of
 from service.engine.fleet.arguments import names_drafter, unnamed_settings
 from service.engine.fleet.command import launch
@@ -172,13 +173,24 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
         f"engine_args have no flag for {name}{UNNAMED.get(name, '')}" for name in unnamed_settings(plan, stated)
     )
     return (
-        unnamed
+        _unread_warnings(plan.rules)
+        + unnamed
         + (drafts,) * is_unnamed
         + (adapters,) * bool(settings.max_loras)
         + (spread,) * (plan.layout.decode_context_parallel_size > 1)
         + (packed,) * _spreads_unpacked_latents(plan)
         + _image_warnings(plan, device)
         + _wheel_warnings(device)
+    )
+
+
+def _unread_warnings(rules: EngineRules) -> tuple[str, ...]:
+    """Return what a reader must know where a version is stated that nobody has read."""
+    if rules.unread is None:
+        return ()
+    engine = rules.serving_engine
+    return (
+        f"{engine.title} {rules.unread} is newer than {engine.newest}, the newest that is known: its rules hold here",
     )
 
 

@@ -69,6 +69,11 @@ class Engine(ABC):
 
     @property
     @abstractmethod
+    def newest(self) -> str:
+        """Return the newest release, or series of releases, whose source was read."""
+
+    @property
+    @abstractmethod
     def memory_share(self) -> MemoryShare:
         """Return what the utilization is a share of."""
 

@@ -27,6 +27,7 @@ class Sglang(Engine):
 
     name: EngineName = "sglang"
     title = "SGLang"
+    newest = "0.5"
     memory_share: MemoryShare = "static"
     has_pool_per_kind = True
     switches: frozenset[Switch] = frozenset({

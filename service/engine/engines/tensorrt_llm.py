@@ -30,6 +30,7 @@ class TensorRtLlm(Engine):
 
     name: EngineName = "tensorrt-llm"
     title = "TensorRT-LLM"
+    newest = "1"
     memory_share: MemoryShare = "free"
     has_pool_per_kind = False
     switches: frozenset[Switch] = frozenset()

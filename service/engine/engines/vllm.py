@@ -25,6 +25,7 @@ class Vllm(Engine):
 
     name: EngineName = "vllm"
     title = "vLLM"
+    newest = NEWEST_PLANNED
     memory_share: MemoryShare = "total"
     has_pool_per_kind = False
     switches: frozenset[Switch] = frozenset({

@@ -80,3 +80,12 @@ def test_published_builds_without_kernels_for_volta_are_told(asked: Asked) -> No
 
     assert told("0.20")
     assert not told("0.19.1")
+
+
+def test_a_version_that_nobody_has_read_is_told(asked: Asked) -> None:
+    def told(engine_version: str) -> list[str]:
+        question = replace(asked("qwen3-32b", load=users(8)), rules=rules_for("vllm", engine_version))
+        return [warning for warning in size(question).warnings if "its rules hold here" in warning]
+
+    assert told("0.33.2") == told("0.33") == told("0.11") == []
+    assert told("33") == ["vLLM 33 is newer than 0.33, the newest that is known: its rules hold here"]
