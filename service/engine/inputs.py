@@ -101,7 +101,7 @@ class EngineSettings:
     block_size: int | None = None  # [tokens]; None lets the engine choose
     kv_cache_memory_bytes: int | None = None  # the pool is given, not derived
     is_share_open: bool = False  # nobody states the share, and the engine's own depends on what runs
-    is_checkpoints_cache_dtype: bool = False  # the checkpoint itself declares this dtype of the cache
+    is_checkpoints_cache_dtype: bool = False  # the checkpoint itself, or the engine for the GPU, declares it
     enable_prefix_caching: bool = True
     enforce_eager: bool = False
     is_text_only: bool = False  # towers for images and sound are not loaded

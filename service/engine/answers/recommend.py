@@ -11,6 +11,7 @@ from service.engine.answers.assumptions import recommend_assumptions
 from service.engine.answers.options import Candidate, option_of, order
 from service.engine.answers.results import Recommendation, Rejection
 from service.engine.arithmetic import GIB
+from service.engine.engines.runs_on import unrun
 from service.engine.errors import EngineError
 from service.engine.fleet.aims import NOTHING, Merit, aim_for, aim_of
 from service.engine.fleet.choice import deployments, rising
@@ -25,6 +26,7 @@ from service.engine.fleet.questions import FREE, RecommendQuestion, SizeQuestion
 from service.engine.fleet.ranking import best
 from service.engine.fleet.shortlist import most_together, product_line, stays_in_server
 from service.engine.fleet.splitting import best_of
+from service.engine.fleet.starts import needs_of
 from service.engine.inputs import Gpu
 
 # Of a closed loop nobody limits: what an interactive service is expected to keep, at the 95th percentile.
@@ -81,10 +83,12 @@ def _by_gpu(question: RecommendQuestion, kept: Sequence[Candidate]) -> list[list
 
 def _evaluated(question: RecommendQuestion) -> tuple[list[Candidate], list[Rejection]]:
     """Return what is feasible and may be listed, and what was left out."""
-    asked = list(combinations(question))
+    without_kernels = dict(_without_kernels(question))
+    asked = [each for each in combinations(question) if each.gpu.id not in without_kernels]
     kept: list[Candidate] = []
     rejected = [_of_another_line(gpu) for gpu in question.left_out_gpus]
     rejected += [_without_format(gpu) for gpu in without_format(question)]
+    rejected += [_left_out(gpu, reason) for gpu, reason in without_kernels.items()]
     last = NOTHING
     for bound, index in _by_bound(question, asked):
         if bound > last:
@@ -168,14 +172,24 @@ def _rejection(combination: Combination, reason: str) -> Rejection:
 def _of_another_line(gpu: Gpu) -> Rejection:
     """Return why a GPU is left out that nobody named."""
     line = product_line(gpu)
-    reason = f"{gpu.name} is a {line} GPU: product_lines={line}, or gpus={gpu.id}, has it considered"
-    return Rejection(gpu=gpu.id, weight_format=None, kv_cache_dtype=None, reason=reason)
+    return _left_out(gpu.id, f"{gpu.name} is a {line} GPU: product_lines={line}, or gpus={gpu.id}, has it considered")
 
 
 def _without_format(gpu: Gpu) -> Rejection:
     """Return why a GPU is left out that computes in no format of the model."""
-    reason = f"{gpu.name} computes in no format that the model's publisher made: gpus={gpu.id} has it considered"
-    return Rejection(gpu=gpu.id, weight_format=None, kv_cache_dtype=None, reason=reason)
+    told = f"{gpu.name} computes in no format that the model's publisher made: gpus={gpu.id} has it considered"
+    return _left_out(gpu.id, told)
+
+
+def _without_kernels(question: RecommendQuestion) -> Iterator[tuple[str, str]]:
+    """Yield GPUs on which nothing runs the model's attention, each with the reason."""
+    for gpu in question.gpus:
+        if (reason := unrun(gpu, needs_of(question.model.architecture))) is not None:
+            yield gpu.id, reason
+
+
+def _left_out(gpu: str, reason: str) -> Rejection:
+    return Rejection(gpu=gpu, weight_format=None, kv_cache_dtype=None, reason=reason)
 
 
 def _shortcoming(question: RecommendQuestion, chosen: Deployment) -> str:

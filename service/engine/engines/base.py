@@ -93,6 +93,11 @@ class Engine(ABC):
         return False
 
     @property
+    def selects_in_fp8_from(self) -> int | None:
+        """Return the generation from which on caches of selected latents are fp8 unless stated; None of no engine's."""
+        return None
+
+    @property
     @abstractmethod
     def reads_alone(self) -> bool:
         """Return whether prompts are read in iterations of their own, in which nobody decodes."""

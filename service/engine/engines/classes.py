@@ -24,7 +24,7 @@ def check_class(name: str, lacked_until: str, last: str, device: Device) -> None
         last: the last version that has it; empty if the newest does.
         device: the engine's version.
     """
-    if not device.is_vllm_on_cuda:
+    if not device.is_vllm:
         return
     version = Version(device.plan.version)
     if lacked_until and version <= Version(lacked_until):

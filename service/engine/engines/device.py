@@ -29,12 +29,13 @@ class Device:
     title: str = "vLLM"
     is_vllm: bool = True
     is_vllm_on_cuda: bool = True
+    selects_in_fp8: bool = False  # caches of selected latents are fp8 unless stated, unpacked: SGLang on Blackwell
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Hash it once: it is part of most keys of what is kept, and a version's plan has dozens of fields."""
-        stated = (self.capability, self.plan, self.name, self.is_vllm, self.is_vllm_on_cuda)
+        stated = (self.capability, self.plan, self.name, self.is_vllm, self.is_vllm_on_cuda, self.selects_in_fp8)
         object.__setattr__(self, "hashed", hash(stated))
 
     def __hash__(self) -> int:
@@ -67,8 +68,17 @@ def device_of(gpu: Gpu, rules: EngineRules) -> Device:
 
 @derived(64)
 def _device(rules: EngineRules, gpu: Gpu) -> Device:
-    if rules.engine != "vllm" or gpu.compute_capability is None:
-        title, is_vllm = rules.serving_engine.title, rules.engine == "vllm"
-        return Device(plan=rules.plan, name=rules.engine, title=title, is_vllm=is_vllm, is_vllm_on_cuda=False)
-    major, _, minor = gpu.compute_capability.partition(".")
-    return Device(capability=(int(major), int(minor or 0)), plan=rules.plan)
+    own = gpu.compute_capability
+    major, _, minor = (own or "0").partition(".")
+    if rules.engine == "vllm" and own is not None:
+        return Device(capability=(int(major), int(minor or 0)), plan=rules.plan)
+    engine = rules.serving_engine
+    first = engine.selects_in_fp8_from
+    return Device(
+        plan=rules.plan,
+        name=rules.engine,
+        title=engine.title,
+        is_vllm=rules.engine == "vllm",
+        is_vllm_on_cuda=False,
+        selects_in_fp8=first is not None and int(major) >= first,
+    )

@@ -130,7 +130,7 @@ def check_method(quantization: Quantization, device: Device, field: str, archite
         field: what the caller would change.
         architecture: the model, whose experts some methods run on fewer GPUs.
     """
-    if not device.is_vllm_on_cuda or not quantization.method:
+    if not device.is_vllm or not quantization.method:
         return
     refusals = [
         _refusal(device, stored, architecture)
@@ -142,13 +142,18 @@ def check_method(quantization: Quantization, device: Device, field: str, archite
 
 
 def _refusal(device: Device, stored: Quantization, architecture: Architecture) -> tuple[str, str] | None:
-    """Return why a version does not run a quantization on a GPU, and what would be accepted; None where it does."""
+    """Return why a version does not run a quantization on a GPU, and what would be accepted; None where it does.
+
+    Which of NVIDIA's GPUs run it is known; of other vendors' only from which version on it is loaded at all.
+    """
     what = " ".join(dict.fromkeys((stored.method, scheme_of(stored))))
     version = max(Version(device.plan.version), OLDEST)
     lines = lines_of(stored, has_experts=version < EXPERTS_ALIKE and architecture.has_experts)
     line = next((line for line in lines if version >= Version(line.since)), None)
     if line is None:
         return f"{device.engine} does not load {what} yet", f"engine_version {lines[-1].since} or newer"
+    if not device.is_vllm_on_cuda:
+        return None
     if line.lowest is None:
         return f"{device.engine} no longer loads {what}", f"an engine_version below {line.since}, or another format"
     if device.capability < line.lowest:
@@ -162,7 +167,8 @@ def _refusal_of_experts(
     device: Device, quantization: Quantization, architecture: Architecture
 ) -> tuple[str, str] | None:
     """Return why a version does not run how experts are stored; None where it does, and without experts."""
-    if not (quantization.expert_variant or quantization.groups) or not architecture.has_experts:
+    is_known = device.is_vllm_on_cuda and architecture.has_experts
+    if not is_known or not (quantization.expert_variant or quantization.groups):
         return None
     last = next(index for index, layer in reversed([*enumerate(architecture.layers)]) if layer.mlp.has_experts)
     module = f"model.layers.{last}.mlp.experts.down_proj"

@@ -15,19 +15,23 @@ Sources:
     vllm-project/recipes, models/Qwen/Qwen3-32B.yaml and models/meta-llama/Llama-3.1-8B-Instruct.yaml (August 2026).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, get_args
 
 from service.engine.engines.device import Device
 from service.engine.errors import RefusedStartError
 from service.engine.inputs import EngineName, Gpu, WeightFormat
+from service.engine.layers import KernelNeed
 
 FIRST: Final[Mapping[EngineName, float]] = MappingProxyType({"sglang": 7.5, "tensorrt-llm": 8.0})
 FIRST_OF_FORMAT: Final[Mapping[EngineName, Mapping[WeightFormat, float]]] = MappingProxyType({
     "sglang": {"bf16": 8.0, "fp8": 8.0, "int8": 8.0, "mxfp4": 8.0, "nvfp4": 8.0},
     "tensorrt-llm": {"fp8": 8.9, "mxfp4": 9.0, "nvfp4": 10.0},
 })  # fmt: skip
+# Its indexer runs in DeepGEMM alone. Source: SGLang 0.5.23 `srt/layers/attention/dsa/paged_mqa_logits_backend.py`,
+# `srt/layers/deep_gemm_wrapper/configurer.py` (off below compute capability 9.0).
+FIRST_THAT_SELECTS: Final[Mapping[EngineName, float]] = MappingProxyType({"sglang": 9.0})
 FIRST_OF_METHOD: Final[Mapping[tuple[EngineName, str, WeightFormat], float]] = MappingProxyType(
     {("sglang", "modelopt", "fp8"): 8.9}
 )
@@ -59,6 +63,38 @@ def check_runs_format(gpu: Gpu, device: Device, weight_format: WeightFormat, met
             field=field,
             accepted=f"quantization={weight_format}, made of a checkpoint in 16 bits; another format, or another GPU",
         )
+
+
+def check_selects(gpu: Gpu, device: Device, needs: Iterable[KernelNeed]) -> None:
+    """Raise RefusedStartError if an engine has no kernels on a GPU for layers that attend to a selection of tokens.
+
+    Args:
+        gpu: the GPU type.
+        device: tells the engine.
+        needs: what the layers need of a kernel.
+    """
+    first = FIRST_THAT_SELECTS.get(device.name, 0.0)
+    selects = any(need.kind == "sparse" or need.generations for need in needs)
+    if selects and gpu.compute_capability is not None and float(gpu.compute_capability) < first:
+        raise RefusedStartError(
+            f"{device.title} attends to a selection of tokens from compute capability {first}; {gpu.name} has "
+            f"{gpu.compute_capability}",
+            field="gpu",
+            accepted=f"a GPU of compute capability {first} or newer, or another model",
+        )
+
+
+def unrun(gpu: Gpu, needs: Iterable[KernelNeed]) -> str | None:
+    """Return why no kernel runs a model's attention on a GPU where the engine starts to serve; None where one does.
+
+    The engine plans its caches before it looks for the kernel, so what they take is known nevertheless.
+    """
+    generations = next((need.generations for need in needs if need.generations), ())
+    if gpu.compute_capability is None or int(float(gpu.compute_capability)) in generations or not generations:
+        return None
+    *others, last = (f"{generation}.x" for generation in generations)
+    told = f"{', '.join(others)} or {last}" if others else last
+    return f"the kernels of its attention run on compute capability {told}; {gpu.name} has {gpu.compute_capability}"
 
 
 def _check_gpu(gpu: Gpu, device: Device) -> None:

@@ -37,6 +37,9 @@ class Sglang(Engine):
     expects_output = True
     reads_alone = True  # `get_next_batch_to_run` prefers prompts; --enable-mixed-chunk is off
     spreads_caches = False
+    # Its kernels there read 576 bytes a token without scales. Source: SGLang 0.5.23 `arg_groups/overrides.py`
+    # ("Setting KV cache dtype to"), `mem_cache/kv_cache_configurator.py` (`calculate_mla_kv_cache_dim`).
+    selects_in_fp8_from = 10
     kernel_library = "sglang"
     unpacks_by_marlin = True
     fp8_block_kernels = "fp8_block"

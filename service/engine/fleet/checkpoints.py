@@ -6,12 +6,12 @@ from typing import Final, get_args
 
 from service.engine.derived import derived
 from service.engine.engines.device import Device
-from service.engine.engines.runs_on import check_runs_format
+from service.engine.engines.runs_on import check_runs_format, check_selects
 from service.engine.errors import RefusedStartError
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.results import Assumption
-from service.engine.fleet.starts import check_bfloat16, needs_float16
+from service.engine.fleet.starts import check_bfloat16, needs_float16, needs_of
 from service.engine.formats.quantization import standard_quantization
 from service.engine.inputs import Gpu, WeightFormat
 
@@ -49,6 +49,7 @@ def loaded_checkpoint(
     check_bfloat16(gpu, device, loaded.weight_format, field)
     if not device.is_vllm_on_cuda:  # there methods tell, when it starts
         check_runs_format(gpu, device, loaded.weight_format, loaded.quantization.method, field)
+        check_selects(gpu, device, needs_of(model.architecture))
     return loaded, note
 
 

@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 
 from service.engine.engines.base import Engine
 from service.engine.engines.flags.base import Args, CommandLine, Start
-from service.engine.facts import ModelFacts
+from service.engine.engines.runs_on import unrun
 from service.engine.fleet.arguments import start_of
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.margin import safe_settings
+from service.engine.fleet.starts import needs_of
+from service.engine.memory.plan import MemoryPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,7 @@ def launch(deployment: Deployment, flags: frozenset[str]) -> Launch:
     args, missing = _known((*line.arguments(start), *line.further(start)), flags)
     lacking = tuple(f"this version of {engine.name} has no {flag}: it may start otherwise" for flag in missing)
     elsewhere = (f"this version has no {flag}; {line.decisive[flag]}" for flag in missing if flag in line.decisive)
-    if (refused := _refusal(plan.model, engine, start, line) or next(elsewhere, None)) is not None:
+    if (refused := _refusal(plan, engine, start, line) or next(elsewhere, None)) is not None:
         return Launch(command=None, engine_args=args, notes=(*safe.notes, *lacking, f"no command: {refused}"))
     command = line.command(start, args, flags)
     if unknown := _unknown(command, flags):
@@ -49,8 +51,11 @@ def _unknown(command: str, flags: frozenset[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if not {word, word.replace("--no-", "--", 1)} & flags))
 
 
-def _refusal(model: ModelFacts, engine: Engine, start: Start, line: CommandLine) -> str | None:
+def _refusal(plan: MemoryPlan, engine: Engine, start: Start, line: CommandLine) -> str | None:
     """Return why no command starts what was sized; None where one does."""
+    model = plan.model
+    if (unrun_here := unrun(plan.gpu, needs_of(model.architecture))) is not None:
+        return unrun_here
     if engine.name in model.architecture.lacked_by:
         return f"{line.program[0]} has no {model.architecture.name}"
     if line.loading(start) is None:

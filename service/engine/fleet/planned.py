@@ -62,7 +62,9 @@ def surely_planned(resolved: Resolved, layout: Layout, input_tokens: int, output
     error, held = pool_error_bytes(plan), plan.requests_in_cache
     if not held or (held > 1 and plan.memory.kv_cache_bytes >= 2 * error):
         return plan
-    smaller = planned(_with_smallest_pool(resolved, plan), layout, input_tokens, output_tokens)
+    # A stated context that the smaller pool does not hold is told as a missing margin, when the command is made.
+    smallest = replace(_with_smallest_pool(resolved, plan), shorten_to_fit=True)
+    smaller = planned(smallest, layout, input_tokens, output_tokens)
     return plan if smaller.requests_in_cache else replace(plan, requests_in_cache=0)
 
 
@@ -90,6 +92,7 @@ def held_of(resolved: Resolved, layout: Layout, input_tokens: int, output_tokens
         resolved.settings,
         resolved.rules,
         context_tokens=input_tokens + output_tokens,
+        longest_tokens=0 if resolved.shorten_to_fit else resolved.settings.max_model_len,
     )
     return held or by_plans(resolved, lambda other: planned(other, layout, input_tokens, output_tokens))
 

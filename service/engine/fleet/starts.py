@@ -18,10 +18,11 @@ from service.engine.engines.classes import check_served
 from service.engine.engines.device import Device
 from service.engine.engines.kernels import refuses_bfloat16
 from service.engine.engines.methods import check_loading
+from service.engine.engines.runs_on import lacks_kernels
 from service.engine.errors import RefusedStartError
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, WeightFormat
-from service.engine.layers import DEFAULT_BLOCK_SIZE, Architecture
+from service.engine.layers import DEFAULT_BLOCK_SIZE, Architecture, KernelNeed
 from service.engine.memory.kernels import asked_cache, kernels_of
 
 HALF_FORMATS: Final[Mapping[str, KvCacheDtype]] = MappingProxyType({"bfloat16": "bf16", "float16": "fp16"})
@@ -50,7 +51,8 @@ def needs_float16(architecture: Architecture, gpu: Gpu, device: Device) -> bool:
     Raises:
         RefusedStartError: the model does not run in float16 either.
     """
-    if architecture.dtype != "bfloat16" or not refuses_bfloat16(device):
+    falls_back = refuses_bfloat16(device) or lacks_kernels(gpu, device.name, "bf16")
+    if architecture.dtype != "bfloat16" or not falls_back:
         return False
     if not architecture.runs_in_float16:
         raise RefusedStartError(
@@ -66,15 +68,27 @@ def own_cache_dtype(architecture: Architecture, checkpoint: Checkpoint, device: 
     """Return what an engine stores in the cache when neither caller nor checkpoint says so, and why."""
     if reads_fp8_only(architecture):
         return "fp8", "the only cache that the engine has for this model"
+    if chooses_fp8(architecture, device):
+        return "fp8", "the engine's own choice for selected latents from compute capability 10 on"
     is_glm = architecture.prefers_fp8_cache and device.plan.glm_sparse_is_fp8
     if is_glm and device.is_vllm_on_cuda and device.generation == 10:
         return "fp8", "the engine's own choice for this model on GPUs of compute capability 10"
     return _half_dtype(architecture, checkpoint, device), "auto: the model's dtype"
 
 
+def chooses_fp8(architecture: Architecture, device: Device) -> bool:
+    """Return whether the engine keeps selected latents in fp8 on this GPU unless it is told otherwise."""
+    return device.selects_in_fp8 and any(need.kind == "sparse" for need in needs_of(architecture))
+
+
 def reads_fp8_only(architecture: Architecture) -> bool:
     """Return whether the model's kernels refuse a cache of 16 bits."""
-    return any(need.reads_fp8_only for mixer in architecture.mixers for need in mixer.kernel_needs)
+    return any(need.reads_fp8_only for need in needs_of(architecture))
+
+
+def needs_of(architecture: Architecture) -> tuple[KernelNeed, ...]:
+    """Return what the layers' attention needs of kernels."""
+    return tuple(need for mixer in architecture.mixers for need in mixer.kernel_needs)
 
 
 def caches_prefixes(architecture: Architecture, device: Device) -> bool:
@@ -159,6 +173,7 @@ def check_start(
     """
     architecture = model.architecture
     if not device.is_vllm_on_cuda:
+        check_loading(architecture, checkpoint.quantization, device, "weight_format")
         check_served(architecture.name, architecture.lacked_by, device)
         if not device.is_vllm and stated == "fp16" and _half_dtype(architecture, checkpoint, device) == "bf16":
             raise _cache_refusal(f"fp16: {device.engine} has no word for it, and the model's is bf16", "auto or fp8")

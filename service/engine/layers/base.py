@@ -83,6 +83,7 @@ class KernelNeed:
     keeps_model_dtype: bool = False  # of the cache, whatever is asked for
     reads_fp8_only: bool = False  # a cache of 16 bits is refused
     block_size: int = DEFAULT_BLOCK_SIZE  # [tokens]
+    generations: tuple[int, ...] = ()  # of compute capability, whose GPUs alone run a kernel of its own; all if empty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

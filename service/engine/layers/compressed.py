@@ -102,8 +102,14 @@ class CompressedAttention(Mixer):
 
     @property
     def kernel_needs(self) -> tuple[KernelNeed, ...]:
-        """Return a kernel of its own, with the block of the compressed past."""
-        return (KernelNeed(kind="own", block_size=COMPRESSED_BLOCK_SIZE, reads_fp8_only=True),)
+        """Return a kernel of its own, with the block of the compressed past.
+
+        Caches are planned on every GPU; the first step fails where no kernel runs. Source: vLLM 0.33
+        `v1/attention/ops/flashmla.py` (`is_flashmla_sparse_supported`), `models/deepseek_v4/nvidia/model.py`
+        (`_select_dsv4_attn_cls`: FlashMLA but on compute capability 12), `models/deepseek_v4/sparse_mla.py`.
+        """
+        own = KernelNeed(kind="own", block_size=COMPRESSED_BLOCK_SIZE, reads_fp8_only=True, generations=(9, 10, 12))
+        return (own,)
 
     @property
     def page_size(self) -> int | None:

@@ -32,6 +32,7 @@ def requests_in_cache(
     rules: EngineRules,
     *,
     context_tokens: int,
+    longest_tokens: int,
 ) -> Callable[[int], int] | None:
     """Return what tells `requests_in_cache` of plans that differ in `max_num_seqs`, without making them.
 
@@ -48,6 +49,7 @@ def requests_in_cache(
     pools = cast("Kept[int]", model.derived.by("pools", MOST_SETTINGS).get_or(key, lambda: Kept[int](MOST_POOLS)))
 
     steady, peak = taken(shape, settings, max(context_tokens, 1), in_flight)
+    longest = shape.blocks_per_request(longest_tokens, in_flight) if longest_tokens else 0
     of_layout = _Pools(
         model=model, checkpoint=checkpoint, gpu=gpu, layout=layout, rules=rules, settings=settings, shape=shape
     )
@@ -57,7 +59,7 @@ def requests_in_cache(
             return max_num_seqs
 
         blocks = pools.get_or(max_num_seqs, lambda: of_layout.blocks(max_num_seqs))
-        return fitting(blocks - 1, peak, steady)
+        return fitting(blocks - 1, peak, steady) if blocks > longest else 0
 
     return held
 

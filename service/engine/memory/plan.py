@@ -1,6 +1,7 @@
 """The memory plan of one GPU: weights, the rest of the ledger, and the cache that remains."""
 
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Final
 
 from service.engine.arithmetic import GIB, ceil_div
@@ -76,6 +77,8 @@ class MemoryPlan:
         if self.holds_one_request:
             return self.memory.shortfall_bytes
         needed = self.kv_cache.bytes_per_request_per_gpu
+        if 0 < self.kv_cache.max_concurrency < 1:  # of the longest context that may come
+            needed = max(needed, ceil(self.memory.kv_cache_bytes / self.kv_cache.max_concurrency))
         if keeps_separate_pools(self.model.architecture, self.rules):
             needed = bytes_to_hold_one(self.model.architecture, self.layout, self.settings, max(self.context_tokens, 1))
         missing = needed - self.memory.kv_cache_bytes
@@ -116,7 +119,11 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
         input_tokens: mean prompt of the asked load. [tokens]
         output_tokens: mean completion of the asked load. [tokens]
         shorten_to_fit: lower `max_model_len` to the longest request the pool holds, as the
-            engine's `--max-model-len auto` does, but never below the asked request. [yes or no]
+            engine's `--max-model-len auto` does, but never below the asked request; else a pool that does not hold
+            one request of `max_model_len` holds none, for the engine does not start. [yes or no]
+
+    Source:
+        vLLM 0.8.5 to 0.33 `v1/core/kv_cache_utils.py` ("To serve at least one request with the models's max seq len").
     """
     go_on()
     architecture, context_tokens = model.architecture, input_tokens + output_tokens
@@ -144,7 +151,9 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
         memory=memory,
         kv_cache=kv_cache,
         context_tokens=context_tokens,
-        requests_in_cache=pool.requests_held(settings, kv_cache, max(context_tokens, 1)),
+        requests_in_cache=pool.requests_held(settings, kv_cache, max(context_tokens, 1))
+        if kv_cache.estimated_max_model_len >= settings.max_model_len or shorten_to_fit
+        else 0,
     )
 
 

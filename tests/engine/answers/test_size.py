@@ -159,3 +159,22 @@ def test_blocks_of_a_quantization_must_divide_too(client: TestClient) -> None:
     assert "128" in refused.json()["detail"]
     assert refined.json()["layout"]["expert_parallel"] is False
     assert dealt_out.json()["layout"]["expert_parallel"] is True
+
+
+# vLLM refuses to start otherwise: "To serve at least one request with the models's max seq len (131072), (40.00 GiB KV
+# cache is needed, which is larger than the available KV cache memory". `v1/core/kv_cache_utils.py`
+@pytest.mark.parametrize(
+    ("model", "gpu", "context"),
+    [("llama-3.3-70b", "h100", 131_072), ("llama-3.1-8b", "l4", 131_072), ("qwen2.5-72b", "h100", 32_768)],
+)
+def test_a_stated_context_is_held_by_the_pool(client: TestClient, model: str, gpu: str, context: int) -> None:
+    asked = {"model": model, "gpu": gpu, "concurrent_requests": 4, "input_tokens": 2_000, "output_tokens": 500}
+    free = client.post("/size", json={**asked, "latency": "none"}).json()
+    served = client.post("/size", json={**asked, "latency": "none", "max_model_len": context}).json()
+    layout = {"tensor_parallel_size": 1, "pipeline_parallel_size": 1, "data_parallel_size": 1, **free["layout"]}
+    pinned = client.post("/size", json={**asked, "latency": "none", "max_model_len": context, **layout}).json()
+
+    assert served["gpus"] > free["gpus"]  # which hold the load, and no request of the context
+    assert served["kv_cache"]["max_concurrency"] >= 1
+    assert not pinned["feasible"]
+    assert pinned["shortfall_bytes"] > 0

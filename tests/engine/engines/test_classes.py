@@ -17,7 +17,7 @@ def test_a_class_is_refused_after_its_last_version() -> None:
     assert refused.value.accepted == "0.23, or older"
 
     check_class("XverseForCausalLM", "", "0.23", replace(REFERENCE, plan=replace(NEWEST, version="0.23")))
-    check_class("XverseForCausalLM", "", "0.23", replace(REFERENCE, is_vllm_on_cuda=False))
+    check_class("XverseForCausalLM", "", "0.23", replace(REFERENCE, is_vllm=False, is_vllm_on_cuda=False))
     check_class("LlamaForCausalLM", "", "", REFERENCE)
 
 
@@ -29,7 +29,7 @@ def test_a_class_is_refused_up_to_the_newest_version_that_lacks_it() -> None:
     assert refused.value.accepted == "newer than 0.9.2"
 
     check_class("Qwen3NextForCausalLM", "0.9.2", "", after)
-    check_class("Qwen3NextForCausalLM", "0.9.2", "", replace(before, is_vllm_on_cuda=False))
+    check_class("Qwen3NextForCausalLM", "0.9.2", "", replace(before, is_vllm=False, is_vllm_on_cuda=False))
 
 
 def test_a_class_is_refused_by_the_engines_that_have_none() -> None:

@@ -75,3 +75,46 @@ def test_sglang_loads_fp8_by_modelopt_from_ada_on(catalog: Snapshot) -> None:
     with pytest.raises(RefusedStartError, match=r"made by modelopt from compute capability 8\.9") as refused:
         resolve(model, a100, stated, rules)
     assert refused.value.field == "weight_format"
+
+
+# SGLang 0.5.23 `deep_gemm_wrapper/configurer.py`: DeepGEMM, in which alone its indexer runs, is off below sm90
+@pytest.mark.parametrize("model", ["deepseek-v3.2", "glm-5", "deepseek-v4-flash"])
+@pytest.mark.parametrize("gpu", ["a100-sxm-80gb", "l40s"])
+def test_sglang_selects_tokens_from_hopper_on(catalog: Snapshot, model: str, gpu: str) -> None:
+    with pytest.raises(RefusedStartError, match="SGLang attends to a selection of tokens"):
+        resolve(catalog.model(model), catalog.gpu(gpu), StatedSettings(), rules_for("sglang"))
+
+    resolve(catalog.model(model), catalog.gpu("h200"), StatedSettings(), rules_for("sglang"))
+    resolve(catalog.model(model), catalog.gpu("mi300x"), StatedSettings(), rules_for("sglang"))
+
+
+# SGLang 0.5.23 `arg_groups/overrides.py`: "Setting KV cache dtype to fp8_e4m3 for DeepSeek DSA on SM10 device."
+@pytest.mark.parametrize(("gpu", "dtype"), [("h200", "bf16"), ("b200", "fp8"), ("rtx-pro-6000-server", "fp8")])
+def test_sglang_keeps_selected_latents_in_fp8_from_blackwell_on(catalog: Snapshot, gpu: str, dtype: str) -> None:
+    own = resolve(catalog.model("deepseek-v3.2"), catalog.gpu(gpu), StatedSettings(), rules_for("sglang"))
+    dense = resolve(catalog.model("deepseek-v3"), catalog.gpu(gpu), StatedSettings(), rules_for("sglang"))
+    asked = StatedSettings(kv_cache_dtype="bf16")
+    stated = resolve(catalog.model("deepseek-v3.2"), catalog.gpu(gpu), asked, rules_for("sglang"))
+
+    assert (own.kv_cache_dtype, dense.kv_cache_dtype, stated.kv_cache_dtype) == (dtype, "bf16", "bf16")
+
+
+# SGLang 0.5.23 `load_model_utils.py`: "Compute capability below sm80. Use float16 due to lack of bfloat16 support."
+@pytest.mark.parametrize(("gpu", "loaded"), [("t4", "fp16"), ("l4", "bf16")])
+def test_sglang_falls_back_to_float16_on_turing(catalog: Snapshot, gpu: str, loaded: str) -> None:
+    resolved = resolve(catalog.model("llama-3.1-8b"), catalog.gpu(gpu), StatedSettings(), rules_for("sglang"))
+
+    assert resolved.checkpoint.weight_format == loaded
+
+
+# vLLM's registry names the classes of a version whatever the GPU
+@pytest.mark.parametrize(
+    ("model", "version", "told"),
+    [("gpt-oss-120b", "0.9.2", "has no GptOssForCausalLM yet"), ("mpt-7b-instruct", "0.33", "no longer has MPT")],
+)
+@pytest.mark.parametrize("gpu", ["mi300x", "arc-pro-b60", "h100"])
+def test_a_version_has_its_classes_on_every_vendor_s_gpus(
+    catalog: Snapshot, model: str, version: str, told: str, gpu: str
+) -> None:
+    with pytest.raises(RefusedStartError, match=told):
+        resolve(catalog.model(model), catalog.gpu(gpu), StatedSettings(), rules_for("vllm", version))

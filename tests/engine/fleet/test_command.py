@@ -7,6 +7,7 @@ import pytest
 
 from service.catalog.engine_flags import flags_of
 from service.catalog.engine_rules import rules_for
+from service.engine.answers.size import size
 from service.engine.fleet.choice import deployments
 from service.engine.fleet.command import Launch, launch
 from service.engine.fleet.deployments import Deployment
@@ -203,3 +204,13 @@ def test_stages_that_servers_do_not_share_evenly_have_no_command(asked: Asked, e
 
     assert told.command is None
     assert any("13 ranks are not as many on each of 2 servers" in note for note in told.notes)
+
+
+@pytest.mark.parametrize(("gpu", "starts"), [("a100-sxm-80gb", False), ("l40s", False), ("h200", True), ("b200", True)])
+def test_compressed_attention_has_no_command_where_no_kernel_runs_it(asked: Asked, gpu: str, *, starts: bool) -> None:
+    """vLLM 0.33 plans DeepSeek V4 everywhere; `v1/attention/ops/flashmla.py` has no sparse kernel below Hopper."""
+    sized = size(asked("deepseek-v4-flash", gpu, load=users(4)))
+
+    assert (sized.command is not None) is starts
+    told = [each for each in sized.warnings if "compute capability 9.x, 10.x or 12.x" in each]
+    assert bool(told) is not starts
