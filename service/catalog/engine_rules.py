@@ -257,8 +257,9 @@ def _planned(row: EngineRules, written: str) -> EngineRules:
     engine, version = row.serving_engine, Version(written)
     plan, planned_as = engine.plan(version), engine.planned_as(version)
     unread = written if nearest_known(version, row.first_version, engine.newest) == engine.newest else None
-    mixtures = row.for_mixtures and replace(row.for_mixtures, plan=plan, planned_as=planned_as, unread=unread)
-    return replace(row, plan=plan, planned_as=planned_as, unread=unread, for_mixtures=mixtures)
+    stated: dict[str, Any] = {"plan": plan, "planned_as": planned_as, "unread": unread, "release": written}
+    mixtures = row.for_mixtures and replace(row.for_mixtures, **stated)
+    return replace(row, **stated, for_mixtures=mixtures)
 
 
 def version_numbers(text: str) -> tuple[int, ...]:

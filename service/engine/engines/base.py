@@ -73,6 +73,11 @@ class Engine(ABC):
         """Return the newest release, or series of releases, whose source was read."""
 
     @property
+    def unstated_release(self) -> str:
+        """Return the release whose classes serve where nobody states one; empty where the newest read is released."""
+        return ""
+
+    @property
     @abstractmethod
     def memory_share(self) -> MemoryShare:
         """Return what the utilization is a share of."""

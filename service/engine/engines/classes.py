@@ -2,11 +2,12 @@
 
 Source:
     vLLM 0.33 `model_executor/models/registry.py` (`_PREVIOUSLY_SUPPORTED_MODELS`: the last version of each); the
-    same file of 0.8.5 to 0.32 (`engine/families/since.py`: the first).
+    same file of 0.8.0 to 0.32 (`engine/families/since.py`: the first, and those of SGLang and TensorRT-LLM).
 """
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import get_args
+from typing import Final, get_args
 
 from packaging.version import Version
 
@@ -14,31 +15,43 @@ from service.engine.engines.device import Device
 from service.engine.errors import RefusedStartError
 from service.engine.inputs import EngineName
 
+REFUSING: Final[AbstractSet[EngineName]] = frozenset({"vllm", "sglang"})  # others may serve a class in other ways
 
-def check_class(name: str, lacked_until: str, last: str, device: Device) -> None:
+
+def check_class(name: str, lacked_until: Mapping[EngineName, str], last: str, device: Device) -> None:
     """Raise RefusedStartError if the engine's version does not have a model's class yet, or no longer.
 
     Args:
         name: the class.
-        lacked_until: the newest version that is known to lack it; empty if all have it.
-        last: the last version that has it; empty if the newest does.
+        lacked_until: the newest version of each engine that is known to lack it.
+        last: the last version of vLLM that has it; empty if the newest does.
         device: the engine's version.
     """
+    lacking = lacked_until.get(device.name)
+    if lacking is not None and device.name in REFUSING and lacks_class(lacking, device.release):
+        raise RefusedStartError(
+            f"{device.title} {device.release} has no {name} yet: {lacking} still lacks it",
+            field="engine_version",
+            accepted=f"newer than {lacking}",
+        )
+    version = Version(device.plan.version)
     if not device.is_vllm:
         return
-    version = Version(device.plan.version)
-    if lacked_until and version <= Version(lacked_until):
-        raise RefusedStartError(
-            f"{device.engine} has no {name} yet: {lacked_until} still lacks it",
-            field="engine_version",
-            accepted=f"newer than {lacked_until}",
-        )
     if last and version > Version(last):
         raise RefusedStartError(
             f"{device.engine} no longer has {name}, which vLLM had until {last}",
             field="engine_version",
             accepted=f"{last}, or older",
         )
+
+
+def lacks_class(lacking: str, release: str) -> bool:
+    """Return whether a release is none newer than one that lacks a class; an unstated one is the newest.
+
+    >>> lacks_class("0.10.0", "0.9.2"), lacks_class("0.10.0", "0.10.1.1"), lacks_class("0.10.0", "")
+    (True, False, False)
+    """
+    return bool(release) and Version(release) <= Version(lacking)
 
 
 def check_served(name: str, lacked_by: AbstractSet[EngineName], device: Device) -> None:

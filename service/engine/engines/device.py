@@ -29,13 +29,22 @@ class Device:
     title: str = "vLLM"
     is_vllm: bool = True
     is_vllm_on_cuda: bool = True
+    release: str = ""  # as stated; empty where nobody states one
     selects_in_fp8: bool = False  # caches of selected latents are fp8 unless stated, unpacked: SGLang on Blackwell
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Hash it once: it is part of most keys of what is kept, and a version's plan has dozens of fields."""
-        stated = (self.capability, self.plan, self.name, self.is_vllm, self.is_vllm_on_cuda, self.selects_in_fp8)
+        stated = (
+            self.capability,
+            self.plan,
+            self.name,
+            self.is_vllm,
+            self.is_vllm_on_cuda,
+            self.selects_in_fp8,
+            self.release,
+        )
         object.__setattr__(self, "hashed", hash(stated))
 
     def __hash__(self) -> int:
@@ -71,7 +80,7 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
     own = gpu.compute_capability
     major, _, minor = (own or "0").partition(".")
     if rules.engine == "vllm" and own is not None:
-        return Device(capability=(int(major), int(minor or 0)), plan=rules.plan)
+        return Device(capability=(int(major), int(minor or 0)), plan=rules.plan, release=rules.release)
     engine = rules.serving_engine
     first = engine.selects_in_fp8_from
     return Device(
@@ -80,5 +89,6 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
         title=engine.title,
         is_vllm=rules.engine == "vllm",
         is_vllm_on_cuda=False,
+        release=rules.release,
         selects_in_fp8=first is not None and int(major) >= first,
     )

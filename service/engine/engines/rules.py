@@ -73,6 +73,7 @@ class EngineRules:
     for_mixtures: "EngineRules | None" = None  # of models with experts or recurrent state
     is_version_stated: bool = True  # or the row that speaks where nobody states one
     planned_as: str | None = None  # whose rules plan caches and weights, where the stated version has none of its own
+    release: str = ""  # as stated; empty where nobody states one
     unread: str | None = None  # the stated version, where it is newer than all whose source was read
     measured: tuple[Measured, ...] = ()  # by callers, under this version
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)

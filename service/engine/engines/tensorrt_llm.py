@@ -31,6 +31,7 @@ class TensorRtLlm(Engine):
     name: EngineName = "tensorrt-llm"
     title = "TensorRT-LLM"
     newest = "1"
+    unstated_release = "1.2"  # 1.3 and 1.4 were candidates in November 2026
     memory_share: MemoryShare = "free"
     has_pool_per_kind = False
     switches: frozenset[Switch] = frozenset()

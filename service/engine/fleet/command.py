@@ -4,6 +4,7 @@ import shlex
 from dataclasses import dataclass, replace
 
 from service.engine.engines.base import Engine
+from service.engine.engines.classes import lacks_class
 from service.engine.engines.flags.base import Args, CommandLine, Start
 from service.engine.engines.runs_on import unrun
 from service.engine.fleet.arguments import start_of
@@ -58,6 +59,9 @@ def _refusal(plan: MemoryPlan, engine: Engine, start: Start, line: CommandLine) 
         return unrun_here
     if engine.name in model.architecture.lacked_by:
         return f"{line.program[0]} has no {model.architecture.name}"
+    lacking, release = model.architecture.lacked_until.get(engine.name), plan.device.release or engine.unstated_release
+    if lacking is not None and lacks_class(lacking, release):
+        return f"{line.program[0]} of {release} has no {model.architecture.name}: engine_version newer than {lacking}"
     if line.loading(start) is None:
         return f"nobody published {model.id} in {start.weight_format}, and no flag of the engine makes it so"
     if start.num_nodes > 1 and (uneven := line.spreads_unevenly(start)) is not None:

@@ -8,6 +8,7 @@ Source:
     Published `config.json` files, as `transformers` and vLLM 0.33 `model_executor/models/` read them.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from service.engine.derived import Derived
@@ -62,7 +63,7 @@ class Architecture:
     brings_code: bool = False  # its checkpoints carry code that the engine runs only when told to
     lacked_by: frozenset[EngineName] = frozenset()  # other engines, whose newest version has no class for it
     unstaged_by: frozenset[EngineName] = frozenset()  # other engines, that refuse to split it by layers
-    lacked_until: str = ""  # the newest version of vLLM that is known to have no class for it
+    lacked_until: Mapping[EngineName, str] = field(default_factory=dict)  # newest version known to have no class for it
     takes_adapters: bool = True  # else vLLM refuses LoRA
     vocabulary_adapted: tuple[str, str] | None = None  # versions of vLLM from and until which LoRA changes it
     table_adapted: str = ""  # from which on it changes the embedding table alone

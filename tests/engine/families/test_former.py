@@ -154,4 +154,4 @@ def test_each_is_refused_from_the_version_after_its_last(name: str, version: str
 
     assert last == version
     with pytest.raises(RefusedStartError, match=f"had until {version}"):
-        check_class(name, "", last, REFERENCE)
+        check_class(name, {}, last, REFERENCE)
