@@ -114,7 +114,12 @@ def _size_pools(question: SizeQuestion) -> Sizing:
         one_gpu_step_less=None,
         one_gpu_step_more=None,
         levers=(),
-        warnings=(*decode.warnings, *(price_notes(cost, fleets, question) if feasible else ()), POOLS_WARNING),
+        warnings=(
+            *decode.warnings,
+            *unlimited_waits(question.limits, latency if feasible else None),
+            *(price_notes(cost, fleets, question) if feasible else ()),
+            POOLS_WARNING,
+        ),
         cost=cost and with_token_prices(cost, question.load, question.load.request_rate_per_s, None),
     )
 

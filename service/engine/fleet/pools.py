@@ -23,6 +23,7 @@ from service.engine.time.results import Distribution
 from service.engine.time.samples import ScheduleResult
 
 FIRST_TOKEN = 1
+LOOSEST_TPOT_S = 4.0  # slower than anybody reads
 SHORTEST_LIMIT_S = 1e-9  # of a limit that decoding and transfer have used up
 
 
@@ -79,7 +80,9 @@ class PoolPair:
 
 def decode_question(question: SizeQuestion) -> SizeQuestion:
     """Return the question of the decode pool: prompts come read, and only the pace is limited."""
-    limits = Limits(tpot_s=question.limits.tpot_s, percentile=question.limits.percentile)
+    # With a limit, however loose, that the queue does not grow is seen in a simulation: a full cache gives up requests
+    # and makes their tokens twice, which the rate of a pool that is kept full does not tell.
+    limits = Limits(tpot_s=question.limits.tpot_s or LOOSEST_TPOT_S, percentile=question.limits.percentile)
     return replace(question, disaggregated=False, limits=limits, load=replace(question.load, phase="decode"))
 
 

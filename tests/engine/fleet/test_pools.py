@@ -34,6 +34,15 @@ def test_the_decode_pool_reads_nothing_and_keeps_pace_alone(asked: Asked) -> Non
     assert not question.disaggregated
 
 
+def test_a_decode_pool_without_limits_keeps_up_with_what_comes(asked: Asked) -> None:
+    """A full cache gives up requests and makes their tokens twice: as many may run as it holds to their end."""
+    pair = pools_for(asked("gpt-oss-120b", "l40s", load=arrivals(9.0, 3_000, 800)))
+
+    assert pair.is_feasible
+    assert pair.decoded is not None
+    assert pair.decode.replicas * pair.decoded.requests_per_s == pytest.approx(9.0, rel=0.05)
+
+
 def test_users_of_a_closed_loop_are_refused(asked: Asked) -> None:
     with pytest.raises(InvalidQuestionError) as refusal:
         pools_for(asked(load=users(8)))
