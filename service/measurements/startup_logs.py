@@ -8,15 +8,15 @@ Sources:
     `runtime/tllmRuntime.cpp`, `batch_manager/kvCacheManager.cpp`.
 """
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName
-from service.measurements.observed import Observed, Setting, UnreadableTextError
-from service.measurements.patterns import MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines, setting
+from service.measurements.arguments import keep_arguments
+from service.measurements.observed import Observed, Setting
+from service.measurements.patterns import MEMORY, NUMBER, Pattern, line_of, read_lines
 
 VLLM: Final[Sequence[Pattern]] = (
     line_of(r"LLM engine \(v(\d[\w.+]*)\)|API server version:? v?(\d[\w.+]*)", settings=("engine_version",)),
@@ -115,42 +115,6 @@ READERS: Final = (
     LogReader(engine="tensorrt-llm", patterns=TENSORRT_LLM),
 )
 
-# Settings as engines print their arguments: 'name': value, or name=value.
-ARGUMENTS: Final = re.compile(
-    r"non-default args|args: Namespace\(|with config: |server_args=|ServerArgs\(|\bLLM\(|vllm serve |"
-    r"sglang\.launch_server|sglang serve |trtllm-serve "
-)
-NAMED: Final = re.compile(r"\b(\w+)(?:=|[\"']: ?)('[^']{1,200}'|\"[^\"]{1,200}\"|[\w.\-/]{1,200})")
-WITHOUT_LORA: Final = re.compile(r"\benable_lora(?:=|[\"']: ?)(?:False|None)")
-# No item of any kind in a prompt is what `language_model_only` stands for: vLLM 0.33 `config/multimodal.py`.
-LIMITS: Final = re.compile(r"limit_mm_per_prompt(?:=|[\"']: ?)\{([^{}]{1,200})\}")
-LIMIT: Final = re.compile(r": ?(\d{1,6})")
-MOST_PARTS: Final = 60  # lines of one command
-OF_LORA: Final = ("max_loras", "max_lora_rank")  # printed with their defaults where no adapter is served
-FLAG: Final = re.compile(r"--([a-z][a-z_-]{1,40})[ =](?!--)([^\s\\]{1,200})")  # a switch has no value
-SERVED: Final = re.compile(r"(?:vllm serve|sglang serve|trtllm-serve(?: serve)?) (?!-|serve )([^\s\\]{1,200})")
-FIELDS: Final[Mapping[str, str]] = {
-    "model": "model", "model_path": "model", "model_tag": "model",
-    "tensor_parallel_size": "tensor_parallel_size", "tp_size": "tensor_parallel_size", "tp": "tensor_parallel_size",
-    "pipeline_parallel_size": "pipeline_parallel_size", "pp_size": "pipeline_parallel_size",
-    "data_parallel_size": "data_parallel_size", "dp_size": "data_parallel_size",
-    "enable_expert_parallel": "expert_parallel", "ep_size": "expert_ranks", "enable_dp_attention": "shares_experts",
-    "decode_context_parallel_size": "decode_context_parallel_size",
-    "enforce_eager": "enforce_eager", "enable_prefix_caching": "enable_prefix_caching",
-    "disable_radix_cache": "forgets_prefixes", "language_model_only": "language_model_only",
-    "max_loras": "max_loras", "max_lora_rank": "max_lora_rank", "num_speculative_tokens": "num_speculative_tokens",
-    "max_model_len": "max_model_len", "max_seq_len": "max_model_len", "context_length": "max_model_len",
-    "gpu_memory_utilization": "gpu_memory_utilization", "mem_fraction_static": "gpu_memory_utilization",
-    "max_num_batched_tokens": "max_num_batched_tokens", "chunked_prefill_size": "max_num_batched_tokens",
-    "kv_cache_memory_bytes": "kv_cache_memory_bytes",
-    "max_num_seqs": "max_num_seqs", "max_running_requests": "max_num_seqs",
-    "kv_cache_dtype": "kv_cache_dtype", "quantization": "weight_format", "block_size": "block_size",
-}  # fmt: skip
-UNSAID: Final = ("None", "auto", "", None)
-# What one server states alike wherever it prints a line of the same kind.
-ONES_OWN: Final = ("model", "tensor_parallel_size", "pipeline_parallel_size", "max_model_len")
-DRAFTED: Final = re.compile(r"SpeculativeConfig\(method='(\w{1,40})'.{0,300}?num_spec_tokens=(\d{1,3})\b")
-
 
 def startup_log(reader: LogReader, lines: Sequence[tuple[int, str]]) -> Observed:
     """Return what a start-up log of one engine says.
@@ -160,64 +124,9 @@ def startup_log(reader: LogReader, lines: Sequence[tuple[int, str]]) -> Observed
     """
     observed = Observed(what=f"{engine_named(reader.engine).title} start-up log", kind="start-up log")
     read_lines(observed, reader.patterns, lines)
-    before: dict[tuple[str, str], tuple[Setting, int]] = {}
-    for place, line in _commands(lines):
-        kind = ARGUMENTS.search(line[:2000])
-        if kind is not None:
-            _arguments(observed, line[:MOST_CHARACTERS], place, kind[0], before)
+    keep_arguments(observed, reader.engine, lines)
     _settle(observed)
     return observed
-
-
-def _commands(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield lines, those that a shell reads as one as one, where they begin."""
-    begun, parts = 0, list[str]()
-    for place, line in lines:
-        begun = begun if parts else place
-        parts.append(line.rstrip().removesuffix("\\"))
-        if not line.rstrip().endswith("\\") or len(parts) == MOST_PARTS:
-            yield begun, " ".join(parts)
-            parts = []
-    if parts:
-        yield begun, " ".join(parts)
-
-
-def _arguments(
-    observed: Observed, line: str, place: int, kind: str, before: dict[tuple[str, str], tuple[Setting, int]]
-) -> None:
-    """Keep the settings of a line that prints arguments; where two name a field, the first one says it.
-
-    Raises:
-        UnreadableTextError: an earlier line of the same kind is of another server.
-    """
-    for field, value in _stated(line).items():
-        said = before.setdefault((kind, field), (value, place)) if field in ONES_OWN else (value, place)
-        if said[0] != value:
-            sentence = f"{field} is {value!r:.80}, and line {said[1]} says {said[0]!r:.80}"
-            raise UnreadableTextError(place, sentence, "the log of one start-up")
-        if field not in observed.settings:
-            observed.state(field, value, place)
-
-
-def _stated(line: str) -> dict[str, Setting]:
-    """Return the fields that a line states; nothing, or less than nothing, leaves it to the engine."""
-    served = [("model", name) for name in SERVED.findall(line)]
-    pairs = [*NAMED.findall(line), *served, *((name.replace("-", "_"), value) for name, value in FLAG.findall(line))]
-    fields: dict[str, Setting] = {}
-    for name, text in pairs:
-        field, value = FIELDS.get(name), setting(text)
-        if field is not None and value not in UNSAID and not (isinstance(value, int) and value < 0):
-            fields.setdefault(field, value)
-    if WITHOUT_LORA.search(line):
-        fields = {field: value for field, value in fields.items() if field not in OF_LORA}
-    limits = LIMITS.search(line)
-    if limits is not None and not any(int(limit) for limit in LIMIT.findall(limits[1])):
-        fields["language_model_only"] = True
-    drafted = DRAFTED.search(line)
-    if drafted is not None:
-        method = "mtp" if drafted[1].endswith("mtp") else drafted[1]
-        fields |= {"speculative_method": method, "num_speculative_tokens": int(drafted[2])}
-    return fields
 
 
 def _settle(observed: Observed) -> None:
