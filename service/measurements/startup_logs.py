@@ -8,15 +8,17 @@ Sources:
     `runtime/tllmRuntime.cpp`, `batch_manager/kvCacheManager.cpp`.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Final
 
 from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName
 from service.measurements.arguments import keep_arguments
-from service.measurements.observed import Observed, Setting
-from service.measurements.patterns import MEMORY, NUMBER, Pattern, line_of, read_lines
+from service.measurements.observed import Doubt, Observed, Setting
+from service.measurements.patterns import MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines
 
 VLLM: Final[Sequence[Pattern]] = (
     line_of(r"LLM engine \(v(\d[\w.+]*)\)|API server version:? v?(\d[\w.+]*)", settings=("engine_version",)),
@@ -72,6 +74,7 @@ SGLANG: Final[Sequence[Pattern]] = (
     line_of(r"#tokens: " + NUMBER, figures=("kv_cache.tokens",)),
     line_of(r"(?:max_total_num|full_layer)_tokens=" + NUMBER, figures=("kv_cache.tokens",)),
     line_of(r"\bmax_total_num_tokens=.{0,200}?\bcontext_len=(\d{1,9})", settings=("served_tokens",)),
+    line_of(r"\bmax_total_num_tokens=.{0,200}?\bchunked_prefill_size=(\d{1,9})", settings=("chunk_tokens",)),
     line_of(r"\bK size: " + MEMORY, memory="keys_bytes", is_largest=True),
     line_of(r"\bV size: " + MEMORY, memory="values_bytes", is_largest=True),
     line_of(r"\bKV size: " + MEMORY, memory="keys_bytes", is_largest=True),
@@ -81,6 +84,14 @@ SGLANG: Final[Sequence[Pattern]] = (
     line_of(r"cuda graph mem usage=" + MEMORY, memory="cuda_graph_bytes"),
     line_of(r"[Cc]apture [^=]{0,60}?end\..{0,400}?mem usage=" + MEMORY, memory="cuda_graph_bytes", is_largest=True),
 )
+# What an engine says of its own accord, read where no argument says it.
+LOADS: Final = re.compile(r"Starting to load model (\S{1,200}?)/?\.\.\.")
+DEVICE: Final = re.compile(r"\bdevice_name=((?:NVIDIA|AMD)_\w{1,60})(?=\.json|,)")
+RANK: Final = re.compile(
+    r"\brank \d{1,5} in world size (\d{1,5}) is assigned as DP rank (\d{1,5}), PP rank (\d{1,5}), "
+    r"(?:\w{1,5} rank \d{1,5}, )?TP rank (\d{1,5})"
+)
+PARALLEL: Final = ("data_parallel_size", "pipeline_parallel_size", "tensor_parallel_size")
 POOLS: Final = ("keys_bytes", "values_bytes", "convolutions_bytes", "states_bytes")
 TENSORRT_LLM: Final[Sequence[Pattern]] = (
     line_of(r"TensorRT[- ]LLM(?: version)?:? v?(\d+\.\d[\w.]*)", settings=("engine_version",)),
@@ -125,8 +136,48 @@ def startup_log(reader: LogReader, lines: Sequence[tuple[int, str]]) -> Observed
     observed = Observed(what=f"{engine_named(reader.engine).title} start-up log", kind="start-up log")
     read_lines(observed, reader.patterns, lines)
     keep_arguments(observed, reader.engine, lines)
+    _keep_names(observed, lines)
+    _keep_ranks(observed, lines)
     _settle(observed)
     return observed
+
+
+def _keep_names(observed: Observed, lines: Sequence[tuple[int, str]]) -> None:
+    """Keep the model that is loaded and the device whose kernels are looked for, where each is only one.
+
+    Source:
+        vLLM 0.6 to 0.33 `worker/model_runner.py`, `v1/worker/gpu_model_runner.py`; `fused_moe/fused_moe.py`
+        (`get_config_file_name`: the driver's name of a device, with underscores).
+    """
+    for field, pattern in (("model", LOADS), ("gpu", DEVICE)):
+        said = [(match[1], place) for place, line in lines if (match := pattern.search(line[:MOST_CHARACTERS]))]
+        if field not in observed.settings and len({name for name, _ in said}) == 1:
+            name, place = said[0]
+            observed.state(field, name.replace("_", " ") if pattern is DEVICE else name, place)
+
+
+def _keep_ranks(observed: Observed, lines: Sequence[tuple[int, str]]) -> None:
+    """Keep how ranks are laid out, where enough of them tell it.
+
+        world size = (1 + highest DP rank) x (1 + highest PP rank) x (1 + highest TP rank)
+
+    The first rank alone does not say in which way its world is shared.
+
+    Source:
+        vLLM 0.8 to 0.33 `distributed/parallel_state.py` (`initialize_model_parallel`).
+    """
+    said = [(match, place) for place, line in lines if (match := RANK.search(line[:MOST_CHARACTERS]))]
+    worlds = {int(match[1]) for match, _ in said}
+    sizes = [1 + max((int(match[group]) for match, _ in said), default=0) for group in (2, 3, 4)]
+    if any(field in observed.settings for field in PARALLEL) or len(worlds) != 1:
+        return
+    if worlds != {prod(sizes)}:
+        told = f"line {said[0][1]} tells of {max(worlds)} ranks, and nothing of how they are laid out"
+        observed.doubts.append(Doubt(sentence=f"{told}: state tensor_parallel_size", fields=PARALLEL))
+        return
+    for field, size in zip(PARALLEL, sizes, strict=True):
+        if size > 1:
+            observed.state(field, size, said[-1][1])
 
 
 def _settle(observed: Observed) -> None:
@@ -136,6 +187,10 @@ def _settle(observed: Observed) -> None:
     served = observed.settings.get("served_tokens")
     if served is not None:
         _renamed(observed, "served_tokens", "max_model_len", int(str(served).replace(",", "")))
+    chunk = observed.settings.get("chunk_tokens")
+    if chunk is not None and "max_num_batched_tokens" not in observed.settings:
+        _renamed(observed, "chunk_tokens", "max_num_batched_tokens", chunk)
+    _taken(observed, "chunk_tokens")
     if observed.settings.get("forgets_prefixes") is not None:
         _renamed(observed, "forgets_prefixes", "enable_prefix_caching", not observed.settings["forgets_prefixes"])
     _settle_ranks(observed)
