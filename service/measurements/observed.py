@@ -43,6 +43,7 @@ class Doubt:
 
     sentence: str
     fields: tuple[str, ...]
+    figure: str = ""  # that is not compared meanwhile
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from service.catalog.snapshot import Snapshot
 from service.measurements.checking import check
 from service.measurements.reading import read_measurement
 from service.questions.asked import Desk
+from tests.conftest import referee_rows
 
 # vllm-project/vllm pull request 18828: both ranks speak.
 OLMOE = """INFO 05-28 12:20:38 [parallel_state.py:1064] rank 0 in world size 2 is assigned as DP rank 0, PP rank 0, TP \
@@ -90,3 +91,40 @@ def test_sglang_says_its_chunk_with_its_tokens(before: str, chunk: int) -> None:
     said: dict[str, Any] = read_measurement(before + line).settings
 
     assert said == {"engine": "sglang", "max_model_len": 256_000, "max_num_batched_tokens": chunk}
+
+
+# vllm-project/vllm issue 40691, of vLLM 0.19.0 on an H20; it names both Qwen3.5-27B and Qwen3.5-35B-A3B.
+BY_BLOCKS = """INFO [kv_cache_utils.py:1319] GPU KV cache size: 290,864 tokens
+INFO [kv_cache_utils.py:1324] Maximum concurrency for 32,768 tokens per request: 33.04x"""
+
+
+def test_tokens_of_a_version_that_counts_by_blocks_are_not_compared_by_another_count(catalog: Snapshot) -> None:
+    asked = {"model": "qwen3.5-35b-a3b", "gpu": "h20"}
+    unstated, stated = (
+        check(BY_BLOCKS, {**asked, **more}, catalog, Desk(None)) for more in ({}, {"engine_version": "0.19.0"})
+    )
+
+    assert [term.name for term in unstated.terms] == ["kv_cache.max_concurrency"]
+    assert any("290864 tokens are not 33.04 x 32768" in each for each in unstated.warnings)
+    assert [term.name for term in stated.terms] == ["kv_cache.tokens", "kv_cache.max_concurrency"]
+    assert not any("290864 tokens" in each for each in stated.warnings)
+
+
+def test_tokens_that_are_counted_by_requests_are_doubted_in_no_log_of_newer_versions() -> None:
+    rows = [*referee_rows("vllm_startups.jsonl"), *referee_rows("vllm_startups_2.jsonl")]
+    known = [
+        row for row in rows if row.get("max_concurrency") and row.get("kv_cache_tokens") and row.get("max_model_len")
+    ]
+    doubted = [row for row in known if read_measurement(said(row)).doubts]
+
+    assert len(known) > 80
+    assert 5 <= len(doubted) <= 8
+    assert not any(str(row.get("engine_version")).startswith(("0.21", "0.22", "0.3")) for row in doubted)
+
+
+def said(row: dict[str, Any]) -> str:
+    """Return the two lines that a row was read from."""
+    return (
+        f"GPU KV cache size: {row['kv_cache_tokens']:,} tokens\n"
+        f"Maximum concurrency for {row['max_model_len']:,} tokens per request: {row['max_concurrency']}x"
+    )
