@@ -68,6 +68,9 @@ def check(text: str, beside: Mapping[str, Setting], catalog: Snapshot, desk: Des
     except UnreadableTextError as error:
         raise RefusalError("invalid-request", str(error), Fault("text", str(error), error.accepted)) from error
     asked = _question(observed, beside, catalog)
+    doubts = [each for each in observed.doubts if not any(field in asked for field in each.fields)]
+    for doubt in doubts:
+        observed.figures.pop(doubt.figure, None)
     if observed.kind == "start-up log" and not TIMED & asked.keys():
         desk = desk.without_times()  # no term of it is of time, which is most of the work
     answer = _answered(asked, catalog, desk)
@@ -84,7 +87,7 @@ def check(text: str, beside: Mapping[str, Setting], catalog: Snapshot, desk: Des
         error_fraction=now,
         explanations=_explained(observed, asked, now, catalog, desk) if now else (),
         assumptions=tuple(answer["assumptions"]),
-        warnings=(*_overruled(observed, beside), *answer["warnings"]),
+        warnings=(*_overruled(observed, beside), *(doubt.sentence for doubt in doubts), *answer["warnings"]),
         catalog_revision=catalog.revision,
     )
 

@@ -37,6 +37,15 @@ class Figure:
     line: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """What a text leaves open, as long as none of some fields is stated."""
+
+    sentence: str
+    fields: tuple[str, ...]
+    figure: str = ""  # that is not compared meanwhile
+
+
 @dataclass(slots=True, kw_only=True)
 class Observed:
     """All that was read of a text."""
@@ -46,6 +55,7 @@ class Observed:
     settings: dict[str, Setting] = field(default_factory=dict)
     setting_lines: dict[str, int] = field(default_factory=dict)
     figures: dict[str, Figure] = field(default_factory=dict)
+    doubts: list[Doubt] = field(default_factory=list)
 
     def state(self, name: str, value: Setting, line: int) -> None:
         """Keep a setting.

@@ -9,14 +9,16 @@ Sources:
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Final
 
 from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName
-from service.measurements.observed import Observed, Setting, UnreadableTextError
-from service.measurements.patterns import MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines, setting
+from service.measurements.arguments import keep_arguments
+from service.measurements.observed import Doubt, Observed, Setting
+from service.measurements.patterns import MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines
 
 VLLM: Final[Sequence[Pattern]] = (
     line_of(r"LLM engine \(v(\d[\w.+]*)\)|API server version:? v?(\d[\w.+]*)", settings=("engine_version",)),
@@ -72,6 +74,7 @@ SGLANG: Final[Sequence[Pattern]] = (
     line_of(r"#tokens: " + NUMBER, figures=("kv_cache.tokens",)),
     line_of(r"(?:max_total_num|full_layer)_tokens=" + NUMBER, figures=("kv_cache.tokens",)),
     line_of(r"\bmax_total_num_tokens=.{0,200}?\bcontext_len=(\d{1,9})", settings=("served_tokens",)),
+    line_of(r"\bmax_total_num_tokens=.{0,200}?\bchunked_prefill_size=(\d{1,9})", settings=("chunk_tokens",)),
     line_of(r"\bK size: " + MEMORY, memory="keys_bytes", is_largest=True),
     line_of(r"\bV size: " + MEMORY, memory="values_bytes", is_largest=True),
     line_of(r"\bKV size: " + MEMORY, memory="keys_bytes", is_largest=True),
@@ -81,6 +84,16 @@ SGLANG: Final[Sequence[Pattern]] = (
     line_of(r"cuda graph mem usage=" + MEMORY, memory="cuda_graph_bytes"),
     line_of(r"[Cc]apture [^=]{0,60}?end\..{0,400}?mem usage=" + MEMORY, memory="cuda_graph_bytes", is_largest=True),
 )
+# What an engine says of its own accord, read where no argument says it.
+LOADS: Final = re.compile(r"Starting to load model (\S{1,200}?)/?\.\.\.")
+DEVICE: Final = re.compile(r"\bdevice_name=((?:NVIDIA|AMD)_\w{1,60})(?=\.json|,)")
+RANK: Final = re.compile(
+    r"\brank \d{1,5} in world size (\d{1,5}) is assigned as DP rank (\d{1,5}), PP rank (\d{1,5}), "
+    r"(?:\w{1,5} rank \d{1,5}, )?TP rank (\d{1,5})"
+)
+PARALLEL: Final = ("data_parallel_size", "pipeline_parallel_size", "tensor_parallel_size")
+MOST_APART: Final = 0.05  # tokens by blocks from tokens by requests, where layers are alike [fraction]
+PRINTED_TO: Final = 0.01  # of one request
 POOLS: Final = ("keys_bytes", "values_bytes", "convolutions_bytes", "states_bytes")
 TENSORRT_LLM: Final[Sequence[Pattern]] = (
     line_of(r"TensorRT[- ]LLM(?: version)?:? v?(\d+\.\d[\w.]*)", settings=("engine_version",)),
@@ -115,42 +128,6 @@ READERS: Final = (
     LogReader(engine="tensorrt-llm", patterns=TENSORRT_LLM),
 )
 
-# Settings as engines print their arguments: 'name': value, or name=value.
-ARGUMENTS: Final = re.compile(
-    r"non-default args|args: Namespace\(|with config: |server_args=|ServerArgs\(|\bLLM\(|vllm serve |"
-    r"sglang\.launch_server|sglang serve |trtllm-serve "
-)
-NAMED: Final = re.compile(r"\b(\w+)(?:=|[\"']: ?)('[^']{1,200}'|\"[^\"]{1,200}\"|[\w.\-/]{1,200})")
-WITHOUT_LORA: Final = re.compile(r"\benable_lora(?:=|[\"']: ?)(?:False|None)")
-# No item of any kind in a prompt is what `language_model_only` stands for: vLLM 0.33 `config/multimodal.py`.
-LIMITS: Final = re.compile(r"limit_mm_per_prompt(?:=|[\"']: ?)\{([^{}]{1,200})\}")
-LIMIT: Final = re.compile(r": ?(\d{1,6})")
-MOST_PARTS: Final = 60  # lines of one command
-OF_LORA: Final = ("max_loras", "max_lora_rank")  # printed with their defaults where no adapter is served
-FLAG: Final = re.compile(r"--([a-z][a-z_-]{1,40})[ =](?!--)([^\s\\]{1,200})")  # a switch has no value
-SERVED: Final = re.compile(r"(?:vllm serve|sglang serve|trtllm-serve(?: serve)?) (?!-|serve )([^\s\\]{1,200})")
-FIELDS: Final[Mapping[str, str]] = {
-    "model": "model", "model_path": "model", "model_tag": "model",
-    "tensor_parallel_size": "tensor_parallel_size", "tp_size": "tensor_parallel_size", "tp": "tensor_parallel_size",
-    "pipeline_parallel_size": "pipeline_parallel_size", "pp_size": "pipeline_parallel_size",
-    "data_parallel_size": "data_parallel_size", "dp_size": "data_parallel_size",
-    "enable_expert_parallel": "expert_parallel", "ep_size": "expert_ranks", "enable_dp_attention": "shares_experts",
-    "decode_context_parallel_size": "decode_context_parallel_size",
-    "enforce_eager": "enforce_eager", "enable_prefix_caching": "enable_prefix_caching",
-    "disable_radix_cache": "forgets_prefixes", "language_model_only": "language_model_only",
-    "max_loras": "max_loras", "max_lora_rank": "max_lora_rank", "num_speculative_tokens": "num_speculative_tokens",
-    "max_model_len": "max_model_len", "max_seq_len": "max_model_len", "context_length": "max_model_len",
-    "gpu_memory_utilization": "gpu_memory_utilization", "mem_fraction_static": "gpu_memory_utilization",
-    "max_num_batched_tokens": "max_num_batched_tokens", "chunked_prefill_size": "max_num_batched_tokens",
-    "kv_cache_memory_bytes": "kv_cache_memory_bytes",
-    "max_num_seqs": "max_num_seqs", "max_running_requests": "max_num_seqs",
-    "kv_cache_dtype": "kv_cache_dtype", "quantization": "weight_format", "block_size": "block_size",
-}  # fmt: skip
-UNSAID: Final = ("None", "auto", "", None)
-# What one server states alike wherever it prints a line of the same kind.
-ONES_OWN: Final = ("model", "tensor_parallel_size", "pipeline_parallel_size", "max_model_len")
-DRAFTED: Final = re.compile(r"SpeculativeConfig\(method='(\w{1,40})'.{0,300}?num_spec_tokens=(\d{1,3})\b")
-
 
 def startup_log(reader: LogReader, lines: Sequence[tuple[int, str]]) -> Observed:
     """Return what a start-up log of one engine says.
@@ -160,64 +137,49 @@ def startup_log(reader: LogReader, lines: Sequence[tuple[int, str]]) -> Observed
     """
     observed = Observed(what=f"{engine_named(reader.engine).title} start-up log", kind="start-up log")
     read_lines(observed, reader.patterns, lines)
-    before: dict[tuple[str, str], tuple[Setting, int]] = {}
-    for place, line in _commands(lines):
-        kind = ARGUMENTS.search(line[:2000])
-        if kind is not None:
-            _arguments(observed, line[:MOST_CHARACTERS], place, kind[0], before)
+    keep_arguments(observed, reader.engine, lines)
+    _keep_names(observed, lines)
+    _keep_ranks(observed, lines)
     _settle(observed)
     return observed
 
 
-def _commands(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield lines, those that a shell reads as one as one, where they begin."""
-    begun, parts = 0, list[str]()
-    for place, line in lines:
-        begun = begun if parts else place
-        parts.append(line.rstrip().removesuffix("\\"))
-        if not line.rstrip().endswith("\\") or len(parts) == MOST_PARTS:
-            yield begun, " ".join(parts)
-            parts = []
-    if parts:
-        yield begun, " ".join(parts)
+def _keep_names(observed: Observed, lines: Sequence[tuple[int, str]]) -> None:
+    """Keep the model that is loaded and the device whose kernels are looked for, where each is only one.
 
-
-def _arguments(
-    observed: Observed, line: str, place: int, kind: str, before: dict[tuple[str, str], tuple[Setting, int]]
-) -> None:
-    """Keep the settings of a line that prints arguments; where two name a field, the first one says it.
-
-    Raises:
-        UnreadableTextError: an earlier line of the same kind is of another server.
+    Source:
+        vLLM 0.6 to 0.33 `worker/model_runner.py`, `v1/worker/gpu_model_runner.py`; `fused_moe/fused_moe.py`
+        (`get_config_file_name`: the driver's name of a device, with underscores).
     """
-    for field, value in _stated(line).items():
-        said = before.setdefault((kind, field), (value, place)) if field in ONES_OWN else (value, place)
-        if said[0] != value:
-            sentence = f"{field} is {value!r:.80}, and line {said[1]} says {said[0]!r:.80}"
-            raise UnreadableTextError(place, sentence, "the log of one start-up")
-        if field not in observed.settings:
-            observed.state(field, value, place)
+    for field, pattern in (("model", LOADS), ("gpu", DEVICE)):
+        said = [(match[1], place) for place, line in lines if (match := pattern.search(line[:MOST_CHARACTERS]))]
+        if field not in observed.settings and len({name for name, _ in said}) == 1:
+            name, place = said[0]
+            observed.state(field, name.replace("_", " ") if pattern is DEVICE else name, place)
 
 
-def _stated(line: str) -> dict[str, Setting]:
-    """Return the fields that a line states; nothing, or less than nothing, leaves it to the engine."""
-    served = [("model", name) for name in SERVED.findall(line)]
-    pairs = [*NAMED.findall(line), *served, *((name.replace("-", "_"), value) for name, value in FLAG.findall(line))]
-    fields: dict[str, Setting] = {}
-    for name, text in pairs:
-        field, value = FIELDS.get(name), setting(text)
-        if field is not None and value not in UNSAID and not (isinstance(value, int) and value < 0):
-            fields.setdefault(field, value)
-    if WITHOUT_LORA.search(line):
-        fields = {field: value for field, value in fields.items() if field not in OF_LORA}
-    limits = LIMITS.search(line)
-    if limits is not None and not any(int(limit) for limit in LIMIT.findall(limits[1])):
-        fields["language_model_only"] = True
-    drafted = DRAFTED.search(line)
-    if drafted is not None:
-        method = "mtp" if drafted[1].endswith("mtp") else drafted[1]
-        fields |= {"speculative_method": method, "num_speculative_tokens": int(drafted[2])}
-    return fields
+def _keep_ranks(observed: Observed, lines: Sequence[tuple[int, str]]) -> None:
+    """Keep how ranks are laid out, where enough of them tell it.
+
+        world size = (1 + highest DP rank) x (1 + highest PP rank) x (1 + highest TP rank)
+
+    The first rank alone does not say in which way its world is shared.
+
+    Source:
+        vLLM 0.8 to 0.33 `distributed/parallel_state.py` (`initialize_model_parallel`).
+    """
+    said = [(match, place) for place, line in lines if (match := RANK.search(line[:MOST_CHARACTERS]))]
+    worlds = {int(match[1]) for match, _ in said}
+    sizes = [1 + max((int(match[group]) for match, _ in said), default=0) for group in (2, 3, 4)]
+    if any(field in observed.settings for field in PARALLEL) or len(worlds) != 1:
+        return
+    if worlds != {prod(sizes)}:
+        told = f"line {said[0][1]} tells of {max(worlds)} ranks, and nothing of how they are laid out"
+        observed.doubts.append(Doubt(sentence=f"{told}: state tensor_parallel_size", fields=PARALLEL))
+        return
+    for field, size in zip(PARALLEL, sizes, strict=True):
+        if size > 1:
+            observed.state(field, size, said[-1][1])
 
 
 def _settle(observed: Observed) -> None:
@@ -227,9 +189,14 @@ def _settle(observed: Observed) -> None:
     served = observed.settings.get("served_tokens")
     if served is not None:
         _renamed(observed, "served_tokens", "max_model_len", int(str(served).replace(",", "")))
+    chunk = observed.settings.get("chunk_tokens")
+    if chunk is not None and "max_num_batched_tokens" not in observed.settings:
+        _renamed(observed, "chunk_tokens", "max_num_batched_tokens", chunk)
+    _taken(observed, "chunk_tokens")
     if observed.settings.get("forgets_prefixes") is not None:
         _renamed(observed, "forgets_prefixes", "enable_prefix_caching", not observed.settings["forgets_prefixes"])
     _settle_ranks(observed)
+    _doubt_tokens(observed)
     parts = [observed.figures.pop(name) for name in POOLS if name in observed.figures]
     if parts and "kv_cache_bytes" not in observed.figures:
         observed.see("kv_cache_bytes", sum(part.value for part in parts), parts[0].line)
@@ -248,6 +215,25 @@ def _settle_ranks(observed: Observed) -> None:
     experts = _taken(observed, "expert_ranks")
     if isinstance(experts, int) and experts > 1 and "expert_parallel" not in observed.settings:
         observed.state("expert_parallel", True, line)
+
+
+def _doubt_tokens(observed: Observed) -> None:
+    """Doubt tokens that are not the longest requests held times their length, as versions since 0.20.2 print them.
+
+    Source:
+        vLLM 0.20.1 `v1/core/kv_cache_utils.py` (`_report_kv_cache_config`); vllm-project/vllm issue 40691.
+    """
+    tokens, held = (observed.figures.get(f"kv_cache.{name}") for name in ("tokens", "max_concurrency"))
+    length = observed.settings.get("max_model_len")
+    if tokens is None or held is None or not isinstance(length, int):
+        return
+    apart = abs(tokens.value - held.value * length)
+    if apart > MOST_APART * tokens.value + PRINTED_TO * length:
+        sentence = (
+            f"line {tokens.line}: {tokens.value:.0f} tokens are not {held.value:g} x {length}, so a version before "
+            "0.20.2 counted them by blocks, and they are not compared: state engine_version"
+        )
+        observed.doubts.append(Doubt(sentence=sentence, fields=("engine_version",), figure=tokens.name))
 
 
 def _taken(observed: Observed, name: str) -> Setting | None:

@@ -329,7 +329,7 @@ def test_the_load_is_read_beside_or_inside_the_result(above: str, inside: str, s
                 "[2026-06-28 15:16:45] max_total_num_tokens=2086558, chunked_prefill_size=8192, max_prefill_tokens=16384, "
                 "max_running_requests=33, context_len=256000, available_gpu_mem=17.22 GB"
             ),
-            {"engine": "sglang", "max_model_len": 256_000},
+            {"engine": "sglang", "max_model_len": 256_000, "max_num_batched_tokens": 8_192},
             {"kv_cache.tokens": 2_086_558},
         ),
         # https://github.com/NVIDIA/TensorRT-LLM/issues/6294.

@@ -1,0 +1,171 @@
+"""What a start-up was told: the arguments that an engine prints, and the command that started it.
+
+A command is read as argparse reads it: words with underscores are flags too, a beginning that only one flag has stands
+for that flag, a switch takes no value, and a model may stand behind the flags.
+
+Sources:
+    vLLM 0.33 `utils/argparse_utils.py` (`FlexibleArgumentParser`: underscores become dashes); Python's `argparse`
+    (`allow_abbrev`, `BooleanOptionalAction`: a switch is denied by `no-`).
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from service.catalog.engine_flags import flags_of
+from service.engine.inputs import EngineName
+from service.measurements.observed import Observed, Setting, UnreadableTextError
+from service.measurements.patterns import MOST_CHARACTERS, setting
+
+# Settings as engines print their arguments: 'name': value, or name=value.
+ARGUMENTS: Final = re.compile(
+    r"non-default args|args: Namespace\(|with config: |server_args=|ServerArgs\(|\bLLM\(|vllm serve |"
+    r"sglang\.launch_server|sglang serve |trtllm-serve |-m vllm\.entrypoints"
+)
+NAMED: Final = re.compile(r"\b(\w+)(?:=|[\"']: ?)('[^']{1,200}'|\"[^\"]{1,200}\"|[\w.\-/]{1,200})")
+WITHOUT_LORA: Final = re.compile(r"\benable_lora(?:=|[\"']: ?)(?:False|None)")
+# No item of any kind in a prompt is what `language_model_only` stands for: vLLM 0.33 `config/multimodal.py`.
+LIMITS: Final = re.compile(r"limit_mm_per_prompt(?:=|[\"']: ?)\{([^{}]{1,200})\}")
+LIMIT: Final = re.compile(r": ?(\d{1,6})")
+MOST_PARTS: Final = 60  # lines of one command
+OF_LORA: Final = ("max_loras", "max_lora_rank")  # printed with their defaults where no adapter is served
+FLAG: Final = re.compile(r"(?<!without )(?<!without `)--([a-z][a-z0-9_-]{1,60}+)|(?<!\S)-([tpd]p)(?=[ =])")
+WORD: Final = re.compile(r"[^\s\\]{1,200}")
+SWITCHES: Final = frozenset(
+    {
+        "enable_expert_parallel", "enforce_eager", "enable_prefix_caching", "language_model_only",
+        "disable_radix_cache", "enable_dp_attention",
+    }
+)  # fmt: skip
+DENIED: Final = "no_"
+# Other switches, which a model may follow.
+VALUELESS: Final = re.compile(r"(?:enable|disable|no|trust|async|headless)(?:_|$)")
+PLACE: Final = re.compile(r"[~./]*[\w.\-]+(?:/[\w.\-]+)+")  # a model's name or folder, not a word of a sentence
+SERVED: Final = re.compile(r"(?:vllm serve|sglang serve|trtllm-serve(?: serve)?) (?!-|serve )([^\s\\]{1,200})")
+FIELDS: Final[Mapping[str, str]] = {
+    "model": "model", "model_path": "model", "model_tag": "model",
+    "tensor_parallel_size": "tensor_parallel_size", "tp_size": "tensor_parallel_size", "tp": "tensor_parallel_size",
+    "pp": "pipeline_parallel_size", "dp": "data_parallel_size",
+    "pipeline_parallel_size": "pipeline_parallel_size", "pp_size": "pipeline_parallel_size",
+    "data_parallel_size": "data_parallel_size", "dp_size": "data_parallel_size",
+    "enable_expert_parallel": "expert_parallel", "ep_size": "expert_ranks", "enable_dp_attention": "shares_experts",
+    "decode_context_parallel_size": "decode_context_parallel_size",
+    "enforce_eager": "enforce_eager", "enable_prefix_caching": "enable_prefix_caching",
+    "disable_radix_cache": "forgets_prefixes", "language_model_only": "language_model_only",
+    "max_loras": "max_loras", "max_lora_rank": "max_lora_rank", "num_speculative_tokens": "num_speculative_tokens",
+    "max_model_len": "max_model_len", "max_seq_len": "max_model_len", "context_length": "max_model_len",
+    "gpu_memory_utilization": "gpu_memory_utilization", "mem_fraction_static": "gpu_memory_utilization",
+    "max_num_batched_tokens": "max_num_batched_tokens", "chunked_prefill_size": "max_num_batched_tokens",
+    "kv_cache_memory_bytes": "kv_cache_memory_bytes",
+    "max_num_seqs": "max_num_seqs", "max_running_requests": "max_num_seqs",
+    "kv_cache_dtype": "kv_cache_dtype", "quantization": "weight_format", "block_size": "block_size",
+}  # fmt: skip
+UNSAID: Final = ("None", "auto", "", None)
+# What one server states alike wherever it prints a line of the same kind.
+ONES_OWN: Final = ("model", "tensor_parallel_size", "pipeline_parallel_size", "max_model_len")
+DRAFTED: Final = re.compile(r"SpeculativeConfig\(method='(\w{1,40})'.{0,300}?num_spec_tokens=(\d{1,3})\b")
+
+
+def keep_arguments(observed: Observed, engine: EngineName, lines: Sequence[tuple[int, str]]) -> None:
+    """Keep the settings of every line that prints arguments or starts a server.
+
+    Raises:
+        UnreadableTextError: two lines of a kind are of two servers.
+    """
+    before: dict[tuple[str, str], tuple[Setting, int]] = {}
+    stated = observed.settings.get("engine_version")
+    known = flags_of(engine, stated if isinstance(stated, str) else None)
+    flags = sorted(flag.removeprefix("--").replace("-", "_") for flag in known)
+    for place, line in _commands(lines):
+        kind = ARGUMENTS.search(line[:2000])
+        if kind is not None:
+            _arguments(observed, _stated(line[:MOST_CHARACTERS], flags), place, kind[0], before)
+
+
+def _commands(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield lines, those that a shell reads as one as one, where they begin."""
+    begun, parts = 0, list[str]()
+    for place, line in lines:
+        begun = begun if parts else place
+        parts.append(line.rstrip().removesuffix("\\"))
+        if not line.rstrip().endswith("\\") or len(parts) == MOST_PARTS:
+            yield begun, " ".join(parts)
+            parts = []
+    if parts:
+        yield begun, " ".join(parts)
+
+
+def _arguments(
+    observed: Observed,
+    stated: Mapping[str, Setting],
+    place: int,
+    kind: str,
+    before: dict[tuple[str, str], tuple[Setting, int]],
+) -> None:
+    """Keep the settings of a line that prints arguments; where two name a field, the first one says it.
+
+    Raises:
+        UnreadableTextError: an earlier line of the same kind is of another server.
+    """
+    for field, value in stated.items():
+        said = before.setdefault((kind, field), (value, place)) if field in ONES_OWN else (value, place)
+        if said[0] != value:
+            sentence = f"{field} is {value!r:.80}, and line {said[1]} says {said[0]!r:.80}"
+            raise UnreadableTextError(place, sentence, "the log of one start-up")
+        if field not in observed.settings:
+            observed.state(field, value, place)
+
+
+def _stated(line: str, flags: Sequence[str]) -> dict[str, Setting]:
+    """Return the fields that a line states; nothing, or less than nothing, leaves it to the engine."""
+    served = [("model", name) for name in SERVED.findall(line)]
+    pairs = [*NAMED.findall(line), *served, *_flagged(line, flags)]
+    fields: dict[str, Setting] = {}
+    for name, text in pairs:
+        field, value = FIELDS.get(name), setting(text)
+        if field is not None and value not in UNSAID and not (isinstance(value, int) and value < 0):
+            fields.setdefault(field, value)
+    if WITHOUT_LORA.search(line):
+        fields = {field: value for field, value in fields.items() if field not in OF_LORA}
+    limits = LIMITS.search(line)
+    if limits is not None and not any(int(limit) for limit in LIMIT.findall(limits[1])):
+        fields["language_model_only"] = True
+    drafted = DRAFTED.search(line)
+    if drafted is not None:
+        method = "mtp" if drafted[1].endswith("mtp") else drafted[1]
+        fields |= {"speculative_method": method, "num_speculative_tokens": int(drafted[2])}
+    return fields
+
+
+def _flagged(line: str, flags: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield what the flags of a command say, and at last the model that stands behind them."""
+    marks = list(FLAG.finditer(line))
+    behind: list[str] = []
+    for mark, end in zip(marks, [*(mark.start() for mark in marks[1:]), len(line)], strict=False):
+        name = _whole((mark[1] or mark[2]).replace("-", "_"), flags)
+        follows = line[mark.end() : end]
+        words = WORD.findall(follows.removeprefix("="))
+        has_own = follows.startswith("=")
+        if not follows.startswith(("=", " ")) and follows:
+            words = []  # a quotation of a sentence, or of a list, ends here
+        if name.removeprefix(DENIED) in SWITCHES and not (has_own or words[:1] in (["true"], ["false"])):
+            yield name.removeprefix(DENIED), str(not name.startswith(DENIED))
+            behind += words[:1]
+        elif VALUELESS.match(name) and not has_own:
+            behind += words[:1]
+        elif words:
+            yield name, words[0]
+            behind += words[1:2] if has_own or name in FIELDS else []
+    yield from (("model", word) for word in behind[:1] if PLACE.fullmatch(word))
+
+
+def _whole(name: str, flags: Sequence[str]) -> str:
+    """Return the name of a flag that a command may state by its beginning alone.
+
+    >>> _whole("tensor_parallel", ["model", "tensor_parallel_size"])
+    'tensor_parallel_size'
+    """
+    place = bisect_left(flags, name)
+    begun = [flag for flag in flags[place : place + 2] if flag.startswith(name)]
+    return begun[0] if len(begun) == 1 and name not in FIELDS else name

@@ -1,0 +1,90 @@
+"""Commands as people paste them: beginnings of flags, switches, a model behind the flags."""
+
+import pytest
+
+from service.measurements.reading import read_measurement
+
+LOADED = "\nINFO 02-11 07:40:45 model_runner.py:1115] Loading model weights took 13.9476 GB"
+# vllm-project/vllm issue 28228: of its flags one is a beginning, and one runs into the value before it.
+KIMI = (
+    "vllm serve cyankiwi/Kimi-Linear-48B-A3B-Instruct-AWQ-4bit \\\n      --port 8111--gpu-memory-utilization 0.95 "
+    "--max_model_len 120000 --tensor_parallel 2 --enable_prefix_caching \\\n      --max_num_batched_tokens 64000 "
+    "--max-num-seqs 8 --trust-remote-code"
+)
+
+
+def test_a_beginning_stands_for_the_one_flag_that_has_it() -> None:
+    assert read_measurement(KIMI + LOADED).settings == {
+        "engine": "vllm", "model": "cyankiwi/Kimi-Linear-48B-A3B-Instruct-AWQ-4bit", "gpu_memory_utilization": 0.95,
+        "max_model_len": 120_000, "tensor_parallel_size": 2, "enable_prefix_caching": True,
+        "max_num_batched_tokens": 64_000, "max_num_seqs": 8,
+    }  # fmt: skip
+
+
+def test_a_beginning_of_several_flags_is_none_of_them() -> None:
+    assert "max_num_seqs" not in read_measurement(KIMI.replace("--max-num-seqs", "--max-num") + LOADED).settings
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        # vllm-project/vllm issue 13061
+        "vllm serve --trust-remote-code --tensor_parallel_size 2 --gpu_memory_utilization=0.98 /root/r1-14b",
+        "vllm serve --tensor_parallel_size 2 --gpu_memory_utilization=0.98 --trust-remote-code /root/r1-14b",
+        "vllm serve --gpu_memory_utilization=0.98 --tensor_parallel_size 2 /root/r1-14b --trust-remote-code",
+    ],
+    ids=["after a value", "after a switch", "in between"],
+)
+def test_a_model_stands_behind_flags(command: str) -> None:
+    assert read_measurement(command + LOADED).settings == {
+        "engine": "vllm", "model": "/root/r1-14b", "tensor_parallel_size": 2, "gpu_memory_utilization": 0.98,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "vllm serve --served-model-name a/b c/d --tensor_parallel_size 2",
+        "vllm serve --enforce-eager and the model did not load",
+    ],
+    ids=["a flag of several values", "a sentence"],
+)
+def test_not_every_word_behind_a_flag_is_a_model(command: str) -> None:
+    assert "model" not in read_measurement(command + LOADED).settings
+
+
+@pytest.mark.parametrize(
+    ("switch", "said"),
+    [
+        ("--enforce-eager", {"enforce_eager": True}),
+        (
+            "--enable-expert-parallel --no-enable-prefix-caching",
+            {"expert_parallel": True, "enable_prefix_caching": False},
+        ),
+        ("--language-model-only", {"language_model_only": True}),
+        ("--disable-radix-cache", {"enable_prefix_caching": False}),
+        ("--trust-remote-code", {}),
+    ],
+)
+def test_a_switch_takes_no_value(switch: str, said: dict[str, bool]) -> None:
+    """As vLLM 0.33 `engine/arg_utils.py` and SGLang 0.5.23 `server_args.py` declare them."""
+    begun = {"engine": "vllm", "model": "m/n", "max_num_seqs": 8}
+
+    assert read_measurement(f"vllm serve m/n {switch} --max-num-seqs 8{LOADED}").settings == begun | said
+
+
+def test_what_was_left_away_is_no_switch() -> None:
+    assert "enforce_eager" not in read_measurement(f"vllm serve m/n works without `--enforce-eager`{LOADED}").settings
+
+
+def test_the_older_way_to_start_a_server_is_a_command() -> None:
+    """As vllm-project/vllm issue 5176 begins."""
+    command = (
+        "python3 -m vllm.entrypoints.openai.api_server --model TheBloke/Mistral-7B-Instruct-v0.2-AWQ --max-model-len "
+        "32768 --gpu-memory-utilization 0.8 --quantization awq --enable-prefix-caching"
+    )
+
+    assert read_measurement(command + LOADED).settings == {
+        "engine": "vllm", "model": "TheBloke/Mistral-7B-Instruct-v0.2-AWQ", "max_model_len": 32_768,
+        "gpu_memory_utilization": 0.8, "weight_format": "awq", "enable_prefix_caching": True,
+    }  # fmt: skip

@@ -1,0 +1,130 @@
+"""What engines say of their own accord: read where no argument says it, never against one."""
+
+from typing import Any
+
+import pytest
+
+from service.catalog.snapshot import Snapshot
+from service.measurements.checking import check
+from service.measurements.reading import read_measurement
+from service.questions.asked import Desk
+from tests.conftest import referee_rows
+
+# vllm-project/vllm pull request 18828: both ranks speak.
+OLMOE = """INFO 05-28 12:20:38 [parallel_state.py:1064] rank 0 in world size 2 is assigned as DP rank 0, PP rank 0, TP \
+rank 0, EP rank 0
+(VllmWorkerProcess pid=2692) INFO 05-28 12:20:38 [parallel_state.py:1064] rank 1 in world size 2 is assigned as DP rank \
+0, PP rank 0, TP rank 1, EP rank 1
+INFO 05-28 12:20:38 [model_runner.py:1170] Starting to load model allenai/OLMoE-1B-7B-0125-Instruct...
+(VllmWorkerProcess pid=2692) INFO 05-28 12:20:38 [model_runner.py:1170] Starting to load model allenai/OLMoE-1B-7B-\
+0125-Instruct...
+INFO 05-28 12:23:28 [model_runner.py:1202] Model loading took 6.4471 GiB and 169.853854 seconds"""
+FIRST_RANK, SECOND_RANK, *REST = OLMOE.splitlines()
+
+
+def test_ranks_that_all_speak_tell_how_they_are_laid_out() -> None:
+    assert read_measurement(OLMOE).settings == {
+        "engine": "vllm", "model": "allenai/OLMoE-1B-7B-0125-Instruct", "tensor_parallel_size": 2,
+    }  # fmt: skip
+
+
+def test_the_last_rank_alone_tells_it_too() -> None:
+    """As in nlzy/vllm-gfx906 issue 18, whose paste begins after the first ranks."""
+    line = "rank 7 in world size 8 is assigned as DP rank 0, PP rank 0, TP rank 7, EP rank 7"
+
+    assert read_measurement("\n".join([line, *REST])).settings["tensor_parallel_size"] == 8
+
+
+def test_a_rank_among_others_that_are_silent_leaves_open_how_they_lie(catalog: Snapshot) -> None:
+    text = "\n".join([FIRST_RANK, *REST])
+    asked = {"model": "qwen3-30b-a3b", "gpu": "a100"}
+    open_, stated = (
+        check(text, {**asked, **more}, catalog, Desk(None)).warnings for more in ({}, {"tensor_parallel_size": 2})
+    )
+
+    told = "line 1 tells of 2 ranks, and nothing of how they are laid out: state tensor_parallel_size"
+    assert told in open_
+    assert told not in stated
+
+
+def test_an_argument_says_more_than_a_rank() -> None:
+    text = "INFO args: Namespace(model='m/n', tensor_parallel_size=1, pipeline_parallel_size=2)\n" + OLMOE
+
+    assert read_measurement(text).settings == {
+        "engine": "vllm", "model": "m/n", "tensor_parallel_size": 1, "pipeline_parallel_size": 2,
+    }  # fmt: skip
+
+
+def test_of_two_models_that_are_loaded_neither_is_the_one() -> None:
+    assert "model" not in read_measurement(OLMOE.replace("allenai/", "a/", 1)).settings
+
+
+@pytest.mark.parametrize(
+    ("line", "gpu"),
+    [
+        # vllm-project/vllm issue 17768, pull request 14447, issue 17619, LMCache/LMCache issue 503
+        ("configs/E=16,N=1024,device_name=NVIDIA_H200.json", "h200-sxm-141gb"),
+        ("configs/E=256,N=14336,device_name=NVIDIA_GeForce_RTX_3090.json", "rtx-3090"),
+        (
+            "configs/E=16,N=1536,device_name=NVIDIA_H100_80GB_HBM3,dtype=fp8_w8a8,block_shape=[128,128].json",
+            "h100-sxm-80gb",
+        ),
+    ],
+)
+def test_the_device_whose_kernels_are_looked_for_is_the_gpu(line: str, gpu: str, catalog: Snapshot) -> None:
+    warned = "WARNING [fused_moe.py:659] Using default MoE config. Performance might be sub-optimal! Config file not found at "
+    checked = check(f"{warned}/vllm/{line}\n{REST[-1]}", {"model": "qwen3-30b-a3b"}, catalog, Desk(None))
+
+    assert checked.gpu == gpu
+    assert next(said.line for said in checked.settings if said.name == "gpu") == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "chunk"), [("", 8192), ("server_args=ServerArgs(chunked_prefill_size=2048)\n", 2048)]
+)
+def test_sglang_says_its_chunk_with_its_tokens(before: str, chunk: int) -> None:
+    """As sgl-project/sglang issue 29575 is titled."""
+    line = (
+        "[2026-06-28 15:16:45] max_total_num_tokens=2086558, chunked_prefill_size=8192, max_prefill_tokens=16384, "
+        "max_running_requests=33, context_len=256000, available_gpu_mem=17.22 GB"
+    )
+    said: dict[str, Any] = read_measurement(before + line).settings
+
+    assert said == {"engine": "sglang", "max_model_len": 256_000, "max_num_batched_tokens": chunk}
+
+
+# vllm-project/vllm issue 40691, of vLLM 0.19.0 on an H20; it names both Qwen3.5-27B and Qwen3.5-35B-A3B.
+BY_BLOCKS = """INFO [kv_cache_utils.py:1319] GPU KV cache size: 290,864 tokens
+INFO [kv_cache_utils.py:1324] Maximum concurrency for 32,768 tokens per request: 33.04x"""
+
+
+def test_tokens_of_a_version_that_counts_by_blocks_are_not_compared_by_another_count(catalog: Snapshot) -> None:
+    asked = {"model": "qwen3.5-35b-a3b", "gpu": "h20"}
+    unstated, stated = (
+        check(BY_BLOCKS, {**asked, **more}, catalog, Desk(None)) for more in ({}, {"engine_version": "0.19.0"})
+    )
+
+    assert [term.name for term in unstated.terms] == ["kv_cache.max_concurrency"]
+    assert any("290864 tokens are not 33.04 x 32768" in each for each in unstated.warnings)
+    assert [term.name for term in stated.terms] == ["kv_cache.tokens", "kv_cache.max_concurrency"]
+    assert not any("290864 tokens" in each for each in stated.warnings)
+
+
+def test_tokens_that_are_counted_by_requests_are_doubted_in_no_log_of_newer_versions() -> None:
+    rows = [*referee_rows("vllm_startups.jsonl"), *referee_rows("vllm_startups_2.jsonl")]
+    known = [
+        row for row in rows if row.get("max_concurrency") and row.get("kv_cache_tokens") and row.get("max_model_len")
+    ]
+    doubted = [row for row in known if read_measurement(said(row)).doubts]
+
+    assert len(known) > 80
+    assert 5 <= len(doubted) <= 8
+    assert not any(str(row.get("engine_version")).startswith(("0.21", "0.22", "0.3")) for row in doubted)
+
+
+def said(row: dict[str, Any]) -> str:
+    """Return the two lines that a row was read from."""
+    return (
+        f"GPU KV cache size: {row['kv_cache_tokens']:,} tokens\n"
+        f"Maximum concurrency for {row['max_model_len']:,} tokens per request: {row['max_concurrency']}x"
+    )
