@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import EngineError
 from service.measurements.observed import Observed, Setting, Stored, UnreadableTextError
+from service.measurements.patterns import GIB
 from service.measurements.reading import read_measurement
 from service.measurements.terms import Explanation, Term, changes, distance, terms, worth_telling
 from service.questions.asked import Desk
@@ -87,7 +88,12 @@ def check(text: str, beside: Mapping[str, Setting], catalog: Snapshot, desk: Des
         error_fraction=now,
         explanations=_explained(observed, asked, now, catalog, desk) if now else (),
         assumptions=tuple(answer["assumptions"]),
-        warnings=(*_overruled(observed, beside), *(doubt.sentence for doubt in doubts), *answer["warnings"]),
+        warnings=(
+            *_overruled(observed, beside),
+            *(doubt.sentence for doubt in doubts),
+            *_failed(compared),
+            *answer["warnings"],
+        ),
         catalog_revision=catalog.revision,
     )
 
@@ -104,6 +110,14 @@ def _overruled(observed: Observed, beside: Mapping[str, Setting]) -> Iterator[st
         is_same = str(said.value) == str(stated) or str(said.value).startswith(f"{stated}.")  # 0.31 means 0.31.0 too
         if said.name not in SPELLED and not is_same:
             yield f"line {said.line} says {said.name} {said.value}, and the question {stated}, which was compared"
+
+
+def _failed(compared: tuple[Term, ...]) -> Iterator[str]:
+    """Yield what a start had too little of, which has no share of itself to be off by, beside what was predicted."""
+    for term in compared:
+        if term.measured < 0 and term.predicted is not None:
+            predicted = f"{term.predicted / GIB:.2f} GiB are predicted" if term.predicted > 0 else "none is predicted"
+            yield f"line {term.line} says that the start failed for want of {-term.measured / GIB:.2f} GiB; {predicted}"
 
 
 def _question(observed: Observed, beside: Mapping[str, Setting], catalog: Snapshot) -> dict[str, Setting]:
@@ -183,7 +197,8 @@ def lines_of(checked: Checked) -> list[str]:
     told = [f"{checked.what}: {checked.model} on {checked.gpu}"]
     for term in checked.terms:
         if term.predicted is None or term.error_fraction is None:
-            told.append(f"line {term.line}: {term.name} {term.measured:g}, not predicted")
+            predicted = "not predicted" if term.predicted is None else f"predicted {term.predicted:g}"
+            told.append(f"line {term.line}: {term.name} {term.measured:g}, {predicted}")
         else:
             told.append(
                 f"line {term.line}: {term.name} {term.measured:g}, predicted {term.predicted:g} "

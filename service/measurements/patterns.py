@@ -19,6 +19,7 @@ UNITS: Final[Mapping[str, int]] = {
 # Begins where a number begins and is never taken back: a line of digits costs one look at each of them.
 NUMBER: Final = r"(?<![\d,])(\d[\d,]{0,24}+(?:\.\d{1,12}+)?)"
 MEMORY: Final = NUMBER + r" ?(GiB|GB|MiB|MB)"
+LEFT: Final = r"(?<![\d,])(-?\d[\d,]{0,24}+(?:\.\d{1,12}+)?) ?(GiB|GB|MiB|MB)"  # what may be less than nothing
 # What terminals read as a colour, and how a log of JSON writes it.
 COLOUR: Final = re.compile(r"(?:\x1b|\\u001b)\[[\d;]{0,24}[A-Za-z]")
 MOST_CHARACTERS: Final = 8_000  # of a line that is read; the longest start-up lines have 6,000
@@ -32,6 +33,7 @@ class Pattern:
     memory: str = ""  # a figure of bytes: two groups, number and unit
     figures: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
+    is_smallest: bool = False  # of several lines the smallest: the fullest rank decides for all
     is_largest: bool = False  # of several lines the largest figure says it, not the last: stages and drafts differ
 
 
@@ -82,5 +84,8 @@ def _keep(observed: Observed, pattern: Pattern, match: re.Match[str], place: int
 
 def _weigh(observed: Observed, pattern: Pattern, value: float, place: int) -> None:
     before = observed.figures.get(pattern.memory)
-    if not pattern.is_largest or before is None or before.value <= value:
+    is_told = before is not None and (
+        (pattern.is_largest and before.value > value) or (pattern.is_smallest and before.value < value)
+    )
+    if not is_told:
         observed.see(pattern.memory, value, place)

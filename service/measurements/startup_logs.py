@@ -18,7 +18,7 @@ from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName
 from service.measurements.arguments import keep_arguments
 from service.measurements.observed import Doubt, Observed, Setting
-from service.measurements.patterns import MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines
+from service.measurements.patterns import LEFT, MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines
 
 VLLM: Final[Sequence[Pattern]] = (
     line_of(r"LLM engine \(v(\d[\w.+]*)\)|API server version:? v?(\d[\w.+]*)", settings=("engine_version",)),
@@ -43,7 +43,7 @@ VLLM: Final[Sequence[Pattern]] = (
     line_of(r"kv_cache_size=" + MEMORY, memory="kv_cache_bytes"),
     line_of(r"kv_cache_size=.{0,40}gpu_memory_utilization=(0?\.\d+|1\.0)", settings=("gpu_memory_utilization",)),
     line_of(r"The current --gpu-memory-utilization=(0?\.\d+|1\.0)", settings=("gpu_memory_utilization",)),
-    line_of(r"[Aa]vailable KV cache memory[:=] ?" + MEMORY, memory="kv_cache_bytes"),
+    line_of(r"[Aa]vailable KV cache memory[:=] ?" + LEFT, memory="kv_cache_bytes", is_smallest=True),
     line_of(r"[Cc]urrent kv cache memory in use is " + MEMORY, memory="kv_cache_bytes"),
     line_of(r"weights memory: " + MEMORY, memory="weight_bytes"),
     line_of(r"torch peak memory increase: " + MEMORY, memory="activation_bytes"),

@@ -16,8 +16,12 @@ ID_LENGTH: Final = 16
 
 
 def entry_of(checked: Checked) -> MeasurementEntry:
-    """Return what is stored of a text: its figures, and the question they answer."""
-    figures = {term.name: MeasuredFigure(value=term.measured, line=term.line) for term in checked.terms}
+    """Return what is stored of a text: its figures, and the question they answer.
+
+    A pool of less than nothing is none that a prediction can be brought to.
+    """
+    seen = (term for term in checked.terms if term.measured >= 0)
+    figures = {term.name: MeasuredFigure(value=term.measured, line=term.line) for term in seen}
     return MeasurementEntry(
         id=_id_of(checked.question, figures),
         what=checked.what,

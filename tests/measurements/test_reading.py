@@ -292,7 +292,6 @@ def test_what_somebody_tells_of_a_start_up_is_read(text: str, figures: dict[str,
         "we serve 4,000 tokens a second",
         "the pool holds 10,000 tokens; the pool holds 20,000 tokens",
         "my KV cache is full",
-        "Available KV cache memory: -3.51 GiB",
     ],
 )
 def test_words_without_one_figure_of_a_start_up_are_refused(text: str) -> None:
