@@ -19,7 +19,7 @@ from service.engine.families.registry import REGISTRY, Registry
 from service.engine.families.served_by import lacked_by, unstaged_by
 from service.engine.families.since import lacked_until
 from service.engine.families.vocabulary import adapted_class, table_adapted, vocabulary_adapted
-from service.engine.layers import TOWER, Architecture, Attention, DecoderLayer, Encoder, HeadDetails, Heads, Mlp
+from service.engine.layers import Architecture, Attention, DecoderLayer, Encoder, HeadDetails, Heads, Mlp
 
 __all__ = ["EXAMPLE_CLASS", "REGISTRY", "parse_architecture", "stated_quantization"]
 
@@ -162,7 +162,8 @@ def _encoder(config: Mapping[str, object], family: Family) -> Encoder | None:
 def _tower_size(config: Mapping[str, object], family: Family) -> tuple[int, int] | None:
     """Return layers and width of a tower for images under the two names that SGLang looks for, else its defaults.
 
-    Source: SGLang `server_args.py` (`adjust_mem_fraction_for_vlm`).
+    Source: SGLang `server_args.py` (`adjust_mem_fraction_for_vlm`); its own config classes have defaults of their own
+    (`configs/kimi_k25.py`, `configs/kimi_k3.py`).
     """
     stated = config.get("vision_config")
     if family.tower is None or not is_mapping(stated):
@@ -170,7 +171,7 @@ def _tower_size(config: Mapping[str, object], family: Family) -> tuple[int, int]
     sizes = (stated.get("num_hidden_layers"), stated.get("hidden_size"))
     layers, width = (
         size if isinstance(size, int) and 0 < size <= MAX_COUNT else default
-        for size, default in zip(sizes, TOWER, strict=True)
+        for size, default in zip(sizes, family.tower_size, strict=True)
     )
     return layers, width
 

@@ -14,7 +14,7 @@ from service.engine.families.parts.profiling import Item
 from service.engine.families.parts.rotary import RotaryRule, stated_tables
 from service.engine.families.parts.sizes import nothing
 from service.engine.families.parts.towers import TowerRule
-from service.engine.layers import AlternatingUpdates, PerLayerEmbeddings, SharedBlocks
+from service.engine.layers import TOWER, AlternatingUpdates, PerLayerEmbeddings, SharedBlocks
 
 
 class LanguageModels(Protocol):
@@ -79,6 +79,7 @@ class Family:
     per_layer_embeddings: Callable[[ConfigReader], PerLayerEmbeddings | None] | None = None
     alternating_updates: Callable[[ConfigReader], AlternatingUpdates] | None = None
     tower: TowerRule | None = None
+    tower_size: tuple[int, int] = TOWER  # layers and width that SGLang finds where the config states neither
     largest_item: Item | None = None
     sees_images_both_ways: Callable[[ConfigReader], bool] = never  # where `is_mm_prefix_lm` is not stated
     runs_in_float16: bool = True
