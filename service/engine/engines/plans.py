@@ -58,6 +58,8 @@ class PlanRules:
     keeps_wide_routers: bool = True  # in fp32 where the model asks for it and no kernel mixes types
     joins_copies: bool = False  # of the attention: all else is split over the ranks of all of them
     names_half_caches: bool = True  # `--kv-cache-dtype bfloat16`
+    spreads_context: bool = True  # `--decode-context-parallel-size`
+    drafts_beside_states: bool = True  # speculation for every model with recurrent states; before, for Qwen3-Next
     deals_experts_evenly: bool = False  # SGLang: as many to every rank
     leaves_towers_out: bool = True  # `--language-model-only`
     interleaves_rotary: bool = True  # one rotary table for the three axes of images; before, four times as long
@@ -88,12 +90,15 @@ VLLM: Final = (
     # Wheels and images are built with CUDA 13, which has no Volta (pull request 39878).
     _before("0.20", first_capability=(7, 0)),
     _before("0.18", kernels_set_blocks=False),
-    _before("0.17", keeps_wide_routers=False, pads_expert_values=False, leaves_towers_out=False),
+    # Up to 0.16 "Mamba with speculative decoding is not supported yet." (`model_executor/layers/mamba/abstract.py`).
+    _before(
+        "0.17", keeps_wide_routers=False, pads_expert_values=False, leaves_towers_out=False, drafts_beside_states=False
+    ),
     _before("0.15", can_align_states=False, flashinfer_runs_latents=False),
     _before("0.13", reads_images_whole=False, state_dtypes=("float32",), reads_state_dtypes=False),
     _before("0.11.1", flashinfer_reads_fp8=False),
     _before("0.11", names_half_caches=False),  # 0.10.2 `config/cache.py` (`CacheDType`)
-    _before("0.10.2", state_dtypes=()),
+    _before("0.10.2", state_dtypes=(), spreads_context=False),
 )
 
 

@@ -13,7 +13,7 @@ Sources:
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, get_args
 
 from service.engine.inputs import EngineName
 
@@ -264,8 +264,9 @@ TENSORRT_LLM_LACKED: Final[Mapping[str, str]] = _by_class({
         Qwen3_5MoeForConditionalGeneration Step3p5ForCausalLM Step3p7ForConditionalGeneration
     """,
 })  # fmt: skip
+_TABLES: Final = VLLM_LACKED, SGLANG_LACKED, TENSORRT_LLM_LACKED
 LACKED_UNTIL: Final[Mapping[EngineName, Mapping[str, str]]] = MappingProxyType(
-    {"vllm": VLLM_LACKED, "sglang": SGLANG_LACKED, "tensorrt-llm": TENSORRT_LLM_LACKED}
+    dict(zip(get_args(EngineName), _TABLES, strict=True))
 )
 
 

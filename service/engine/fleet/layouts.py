@@ -156,6 +156,8 @@ def _check_context_parallel(architecture: Architecture, layout: Layout, device: 
     dcp, tp = layout.decode_context_parallel_size, layout.tensor_parallel_size
     if dcp == 1:
         return
+    if device.is_vllm and not device.plan.spreads_context:
+        raise _context_refusal(f"{dcp} is no choice of {device.engine}, which has it from 0.10.2 on", "1")
     if tp % dcp:
         raise _context_refusal(f"{dcp} does not divide tensor_parallel_size {tp}", f"a divisor of {tp}")
     spreads = [mixer.spread for mixer in architecture.mixers]

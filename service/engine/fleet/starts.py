@@ -25,6 +25,7 @@ from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, WeightForma
 from service.engine.layers import DEFAULT_BLOCK_SIZE, Architecture, KernelNeed
 from service.engine.memory.kernels import asked_cache, kernels_of
 
+DRAFTED_FIRST: Final = "Qwen3NextForCausalLM"  # of the classes with recurrent states
 HALF_FORMATS: Final[Mapping[str, KvCacheDtype]] = MappingProxyType({"bfloat16": "bf16", "float16": "fp16"})
 
 
@@ -172,6 +173,7 @@ def check_start(
         stated: the cache's dtype as the caller stated it.
     """
     architecture = model.architecture
+    _check_drafts_beside_states(architecture, device, settings)
     if not device.is_vllm_on_cuda:
         check_loading(architecture, checkpoint.quantization, device, "weight_format")
         check_served(architecture.name, architecture.lacked_by, device)
@@ -200,6 +202,17 @@ def check_start(
     )
     if kernels and settings.block_size is not None:
         check_block_size(settings.block_size, device)
+
+
+def _check_drafts_beside_states(architecture: Architecture, device: Device, settings: EngineSettings) -> None:
+    """Raise RefusedStartError where a version does not draft for a model with recurrent states."""
+    drafts_here = not device.is_vllm or device.plan.drafts_beside_states or architecture.name == DRAFTED_FIRST
+    if settings.num_speculative_tokens and not drafts_here and _has_states(architecture):
+        raise RefusedStartError(
+            f"{device.engine} does not draft for models with recurrent states, such as {architecture.name}",
+            field="num_speculative_tokens",
+            accepted="0, or engine_version 0.17 or newer",
+        )
 
 
 def _attends_by_heads(architecture: Architecture) -> bool:

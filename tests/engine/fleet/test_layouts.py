@@ -226,3 +226,15 @@ def test_what_is_searched_where_a_layout_is_stated_is_searched_where_none_is(
         )
         for stated in (whole, replace(whole, expert_parallel=None)):
             assert set(space_of(architecture, quantization, target, stated).layouts) <= set(everything.layouts)
+
+
+# vLLM 0.9.2 `engine/arg_utils.py` has no --decode-context-parallel-size; 0.10.2 has
+@pytest.mark.parametrize(("version", "starts"), [("0.9.2", False), ("0.10.2", True)])
+def test_context_is_spread_over_ranks_from_a_version_on(catalog: Snapshot, version: str, *, starts: bool) -> None:
+    device = device_of(catalog.gpu("h200"), rules_for("vllm", version))
+    spread = Layout(tensor_parallel_size=8, decode_context_parallel_size=8)
+    model = catalog.model("deepseek-r1")
+    stored = model.checkpoints[0].quantization
+
+    assert is_legal(model.architecture, stored, spread, device) is starts
+    assert is_legal(model.architecture, stored, Layout(tensor_parallel_size=8), device)

@@ -84,3 +84,26 @@ def states(**stated: Any) -> EngineSettings:
         max_num_seqs=64,
         **stated,
     )
+
+
+# vLLM 0.9.2 `v1/worker/gpu_model_runner.py`, 0.11.0 to 0.16.0 `model_executor/layers/mamba/abstract.py`
+@pytest.mark.parametrize(
+    ("model", "version", "starts"),
+    [
+        ("falcon-h1-34b-instruct", "0.12.0", False),
+        ("granite-4.0-h-small", "0.11.0", False),
+        ("nemotron-nano-9b-v2", "0.16.0", False),
+        ("nemotron-nano-9b-v2", "0.18.1", True),
+        ("qwen3-next-80b-a3b-instruct", "0.12.0", True),
+        ("llama-3.1-8b", "0.12.0", True),
+    ],
+)
+def test_drafts_beside_states_wait_for_a_version(catalog: Snapshot, model: str, version: str, *, starts: bool) -> None:
+    stated = StatedSettings(num_speculative_tokens=4, speculative_method="ngram")
+    facts, gpu, rules = catalog.model(model), catalog.gpu("h100"), rules_for("vllm", version)
+
+    if starts:
+        assert resolve(facts, gpu, stated, rules).settings.num_speculative_tokens == 4
+    else:
+        with pytest.raises(RefusedStartError, match="does not draft for models with recurrent states"):
+            resolve(facts, gpu, stated, rules)
