@@ -1,7 +1,7 @@
 """What ends requests sooner than the layout and settings that hold most of them, and holds at least half as many.
 
-Where nobody limits latency, the layout with the most room is the answer to how much fits. It may be slower by far than
-one with a little less: weights cut thin over many ranks or stages leave the largest cache, and every token crosses them
+The layout with the most room, or the most users within limits, is the answer to how much fits. It may be slower by far
+than one with a little less: weights cut thin over many ranks or stages leave the largest cache, and every token crosses them
 all; steps of few tokens leave the most memory, and read prompts in many. Operators start copies within servers as long
 as weights fit there, with settings that read prompts in few steps.
 """
@@ -24,11 +24,11 @@ SOONER: Final = 0.9  # of the time to the last token
 
 
 def sooner(question: CapacityQuestion, resolved: Resolved, chosen: Deployment) -> tuple[str, ...]:
-    """Return what ends requests sooner on the same GPUs; nothing where latency is limited.
+    """Return what ends requests sooner on the same GPUs, within the limits that are stated.
 
     It carries the load that is asked for, where what was chosen does; else it holds half as many requests.
     """
-    seen = None if question.limits.are_stated else _at_load(chosen, question) or _filled(chosen, question)
+    seen = _at_load(chosen, question) or _filled(chosen, question)
     if seen is None:
         return ()
     ended = _ends_s(seen)
