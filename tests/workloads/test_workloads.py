@@ -77,6 +77,9 @@ def test_a_version_must_be_stated_and_must_be_the_current_one(service: TestClien
     assert put(service, "nobody", if_match='"1"').status_code == 412
     assert service.delete("/workloads/nobody").status_code == 404
     assert put(service, "chat", if_match="*").headers["etag"] == '"2"'
+    assert put(service, "chat", if_match='"1", "2"').headers["etag"] == '"3"'  # RFC 9110, 13.1.1: any of those listed
+    assert put(service, "chat", if_match='"1", W/"3", "03"').status_code == 412
+    assert service.delete("/workloads/chat", headers={"if-match": '"7","3"'}).status_code == 200
 
 
 def test_fifty_racing_writers_lose_no_update_and_are_all_recorded(service: TestClient) -> None:
