@@ -190,6 +190,20 @@ def test_the_query_string_stands_in_the_place_of_the_workload_s_fields(kept: Tes
     assert kept.get("/workloads/chat/replicas?nonsense=1").json()["errors"][0]["field"] == "nonsense"
 
 
+@pytest.mark.parametrize("name", ["size", "capacity", "recommend", "replicas"])
+@pytest.mark.parametrize(
+    ("accept", "form"), [("text/csv", "csv"), ("text/plain", "text"), ("application/yaml", "yaml"), ("*/*", "json")]
+)
+def test_a_type_that_accept_names_alone_is_the_format(kept: TestClient, name: str, accept: str, form: str) -> None:
+    named = kept.get(f"/workloads/chat/{name}", headers={"accept": accept})
+    stated = kept.get(f"/workloads/chat/{name}", params={"format": form}, headers={"accept": "text/csv"})
+    again = kept.get(f"/workloads/chat/{name}", headers={"accept": accept, "if-none-match": named.headers["etag"]})
+
+    assert (named.status_code, named.content) == (200, stated.content)
+    assert named.headers["content-type"] == stated.headers["content-type"]
+    assert (again.status_code, named.headers["vary"], again.headers["vary"]) == (304, "Accept", "Accept")
+
+
 def test_an_answer_that_has_not_changed_is_not_sent_again(kept: TestClient) -> None:
     first = kept.get("/workloads/chat/replicas")
     again = kept.get("/workloads/chat/replicas", headers={"if-none-match": first.headers["etag"]})

@@ -15,7 +15,7 @@ from service.api.dependencies import CallerDep, KeyDep, ReceptionDep, SnapshotDe
 from service.api.etags import TaggedRoute, tagged
 from service.api.problems import problem_responses
 from service.api.reception import ClientLeftError
-from service.api.routers.questions import CLIENT_LEFT, PROBLEMS, answer_content
+from service.api.routers.questions import CLIENT_LEFT, PROBLEMS, answer_content, as_accepted
 from service.api.workload_bodies import (
     QUESTION,
     SHOWN,
@@ -190,7 +190,7 @@ def _add(question: Question) -> None:
         overrides = overrides_of(request, question)
         try:
             answer, asked = await answer_about(request, workload, question, overrides, reception, snapshot)
-            text = await reception.rendered(request, answer, asked)
+            text = await reception.rendered(request, answer, as_accepted(request, asked))
         except ClientLeftError:
             return Response(status_code=CLIENT_LEFT)
         return tagged(request, text.text, text.media_type)
