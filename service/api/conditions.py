@@ -1,4 +1,4 @@
-"""Writes that say what they saw: nobody's change to the catalog is lost unseen by whoever states its tag.
+"""Writes that say what they saw: nobody's change is lost unseen by whoever states its tag.
 
 RFC 9110, section 13.1: a write is not made unless `If-Match` names what is there, by strong comparison, and not where
 `If-None-Match: *` asks for an entry that is new. Who states neither writes whatever is there.

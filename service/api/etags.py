@@ -33,9 +33,9 @@ class TaggedRoute(JsonRoute):
 
 
 def tagged(request: Request, text: str, media_type: str) -> Response:
-    """Return a text with its tag, or 304 to whoever names the tag."""
+    """Return an answer to a question, which Accept may have had a word in, or 304 to whoever names its tag."""
     content = text.encode()
-    headers = {"ETag": tag_of(content), "Cache-Control": CACHE_CONTROL}
+    headers = {"ETag": tag_of(content), "Cache-Control": CACHE_CONTROL, "Vary": "Accept"}
     return _unless_known(request, Response(content, media_type=media_type, headers=headers))
 
 
@@ -49,5 +49,5 @@ def _unless_known(request: Request, response: Response) -> Response:
     tags = {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
     if tags.isdisjoint({response.headers["etag"], "*"}):
         return response
-    kept = {name: response.headers[name] for name in ("ETag", "Cache-Control")}
+    kept = {name: response.headers[name] for name in ("ETag", "Cache-Control", "Vary") if name in response.headers}
     return Response(status_code=304, headers=kept)

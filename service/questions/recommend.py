@@ -1,12 +1,14 @@
 """`/recommend`: this model, this load; which GPU, layout and precision?"""
 
+import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from dataclasses import fields
+from typing import Annotated, Final
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from service.engine.answers.recommend import recommend
-from service.engine.answers.results import Option, Recommendation
+from service.engine.answers.results import Option, Recommendation, Rejection
 from service.engine.fleet.questions import Objective, RecommendQuestion, ServiceClass
 from service.engine.fleet.shortlist import product_line
 from service.engine.inputs import Gpu, ProductLine
@@ -22,6 +24,9 @@ from service.questions.refusals import Fault, RefusalError
 from service.questions.sources import Sources
 from service.questions.values import NUMBER, WHOLE, CacheDtypes, Formats, Gpus, ProductLines, Texts
 
+MOST_REASONS: Final = 5
+OF_ONE: Final = re.compile(r"\S*[A-Z0-9]\S*")  # names and numbers
+OF_OPTION: Final = tuple(field.name for field in fields(Option) if field.name not in ("warnings", "alternatives"))
 USUAL_LINES: tuple[ProductLine, ...] = ("data-centre",)
 
 
@@ -29,19 +34,41 @@ class RecommendAnswer(Answer[Recommendation]):
     """Ways to serve the load, best first, and what was left out."""
 
     def rows(self) -> Sequence[Row]:
-        """Return one row for each option."""
-        return [dict(flat(option)) | {"warnings": "; ".join(option["warnings"])} for option in self.document["options"]]
+        """Return one row for each option; without any, one for what was left out, with its reason in the same columns.
+
+        A table without a row would say neither what its columns are nor why there is nothing.
+        """
+        options, empty = self.document["options"], dict.fromkeys((*OF_OPTION, "warnings", "reason"))
+        if options:
+            return [{**empty, **dict(flat(option)), "warnings": "; ".join(option["warnings"])} for option in options]
+        return [{**empty, **rejection} for rejection in self.document["rejected"]]
 
     def lines(self) -> Sequence[str]:
         """Return the options, best first, and what starts the first."""
         options, rejected = self.result.options, self.result.rejected
         head = f"{self.result.model}: {len(options)} options, {len(rejected)} left out"
+        if not options:
+            return [head, *_left_out(rejected)]
         return [head, *(_line(option) for option in options), *_started(options[:1]), *_warned(options)]
 
     def gauges(self) -> Iterator[tuple[str, float]]:
         """Yield the numbers of the best option, and how many there are."""
         options = self.document["options"]
         return numbers({"options_count": len(options), "best": options[0]})
+
+
+def _left_out(rejected: Sequence[Rejection]) -> Iterator[str]:
+    """Yield the reasons that are most frequent, those that differ in names and numbers together."""
+    alike: dict[str, list[Rejection]] = {}
+    for rejection in rejected:
+        alike.setdefault(OF_ONE.sub("", rejection.reason), []).append(rejection)
+    groups = sorted(alike.values(), key=len, reverse=True)
+    for first, *others in groups[:MOST_REASONS]:
+        form = "" if first.weight_format is None else f" in {first.weight_format}"
+        yield f"{1 + len(others)} left out, such as {first.gpu}{form}: {first.reason}"
+    num_more = sum(len(group) for group in groups[MOST_REASONS:])
+    if num_more:
+        yield f"{num_more} left out for other reasons; format=csv or json lists each"
 
 
 def _started(options: Sequence[Option]) -> Iterator[str]:

@@ -17,10 +17,9 @@ MOST_WORKLOADS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """What must hold for a write: a version that was seen (If-Match), any, or that there is none yet."""
+    """What must hold for a write: one of the versions that were seen (If-Match), any, or that there is none yet."""
 
-    version: int | None = None
-    is_any: bool = False
+    tags: frozenset[str] | None = None  # one of which it has, * for any; None: nothing is asked
     is_new: bool = False
 
     def check(self, row: WorkloadRow | None) -> None:
@@ -33,11 +32,11 @@ class Condition:
         """
         if self.is_new and row is not None:
             raise ExistsError(row.version)
-        if (self.version is not None or self.is_any) and row is None:
+        if self.tags is not None and row is None:
             raise OtherVersionError(None)
-        if self.version is not None and row is not None and row.version != self.version:
+        if self.tags is not None and row is not None and self.tags.isdisjoint({f'"{row.version}"', "*"}):
             raise OtherVersionError(row.version)
-        if row is not None and self.version is None and not self.is_any:
+        if row is not None and self.tags is None:
             raise UnconditionalError(row.version)
 
 

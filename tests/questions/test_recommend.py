@@ -1,8 +1,10 @@
 """`/recommend` as the engine's question, as rows and as lines."""
 
+import csv
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from service.questions.recommend import RecommendAnswer, RecommendQuery
 from service.questions.refusals import RefusalError
@@ -43,6 +45,25 @@ def test_gpus_of_other_lines_are_left_out_by_name(sources: Sources) -> None:
 
     assert "product_lines=consumer" in reasons["rtx-4090"]
     assert "product_lines=workstation" in reasons["rtx-a6000"]
+
+
+def test_where_nothing_is_found_table_and_text_say_why(client: TestClient) -> None:
+    asked = {**ASKED, "ttft_s": 0.0001, "limit": 3}
+    found = client.get("/recommend", params={**ASKED, "limit": 1, "format": "csv"}).text
+    rejected = client.get("/recommend", params=asked).json()["rejected"]
+    table = client.get("/recommend", params={**asked, "format": "csv"}).text
+    head, *told = client.get("/recommend", params={**asked, "format": "text"}).text.splitlines()
+    rows = list(csv.DictReader(table.splitlines()))
+
+    assert {(row["gpu"], row["weight_format"], row["reason"]) for row in rows} == {
+        (each["gpu"], each["weight_format"] or "", each["reason"]) for each in rejected
+    }
+    assert all(row["rank"] == "" for row in rows)
+    assert set(rows[0]) == {*found.splitlines()[0].split(","), "asked.ttft_s"}
+    assert head.endswith(f"0 options, {len(rejected)} left out")
+    assert sum(int(line.split()[0]) for line in told if " left out" in line) == len(rejected)
+    assert any("ttft_s of at least" in line for line in told)
+    assert len(told) < 10
 
 
 def test_lists_are_read_once_each(sources: Sources) -> None:

@@ -22,11 +22,14 @@ from tests.workloads.page_sections_more import (
     ARGO,
     BATCHES,
     BOARDS,
+    EXACTLY,
     KEYS,
     LANGUAGES,
     PYTHON,
+    SCALED,
     SHEETS,
     TERRAFORM,
+    TOLERATED,
     TRACED,
 )  # fmt: skip
 
@@ -111,7 +114,7 @@ SHELL: Final = Section(
 KEDA: Final = Section(
     title="KEDA",
     words="The number of pods is the metric, and one pod its divisor. Where there is no number the answer is 4xx, and "
-    "`fallback` acts.",
+    f"`fallback` acts. {TOLERATED}",
     parts=(
         (
             "keda_key",
@@ -138,6 +141,7 @@ KEDA: Final = Section(
                         "minReplicaCount": 1,
                         "maxReplicaCount": 40,
                         "fallback": {"failureThreshold": 3, "replicas": 4},
+                        "advanced": {"horizontalPodAutoscalerConfig": {"behavior": EXACTLY}},
                         "triggers": [
                             {
                                 "type": "metrics-api",
@@ -220,7 +224,7 @@ MONITORED: Final = Section(
                                 "rules": [
                                     {
                                         "alert": "WorkloadWithoutAnswer",
-                                        "expr": 'probe_success{job="sizer"} == 0',
+                                        "expr": 'max by (workload) (probe_success{job="sizer"}) == 0',
                                         "for": "10m",
                                         "labels": {"severity": "warning"},
                                         "annotations": {
@@ -229,46 +233,12 @@ MONITORED: Final = Section(
                                     },
                                     {
                                         "record": "workload:pods_missing",
-                                        "expr": "sizer_replicas - on (workload) label_replace("
+                                        "expr": "max by (workload) (sizer_replicas) - on (workload) label_replace("
                                         'kube_deployment_status_replicas, "workload", "$1", "deployment", "(.+)")',
                                     },
                                 ],
                             }
                         ]
-                    },
-                }
-            ),
-        ),
-    ),
-)
-
-SCALED: Final = Section(
-    title="Horizontal Pod Autoscaler, through the Prometheus adapter",
-    words="The adapter reads the series that the probe above stores.",
-    parts=(
-        (
-            "hpa",
-            Manifest(
-                document={
-                    "apiVersion": "autoscaling/v2",
-                    "kind": "HorizontalPodAutoscaler",
-                    "metadata": {"name": WORKLOAD},
-                    "spec": {
-                        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": WORKLOAD},
-                        "minReplicas": 1,
-                        "maxReplicas": 40,
-                        "metrics": [
-                            {
-                                "type": "External",
-                                "external": {
-                                    "metric": {
-                                        "name": "sizer_replicas",
-                                        "selector": {"matchLabels": {"workload": WORKLOAD}},
-                                    },
-                                    "target": {"type": "AverageValue", "averageValue": "1"},
-                                },
-                            }
-                        ],
                     },
                 }
             ),

@@ -1,4 +1,4 @@
-"""What stands on the page of examples beside autoscalers and monitors."""
+"""More of what stands on the page of examples: the adapter, deployers, sheets, programs, keys."""
 
 from typing import Final
 
@@ -18,6 +18,65 @@ from tests.workloads.page import (
     flags,
     url,
 )  # fmt: skip
+
+# kubernetes/kubernetes `pkg/controller/podautoscaler/replica_calculator.go`, and KEP-4951: beta since Kubernetes 1.35.
+EXACTLY: Final = {"scaleUp": {"tolerance": 0}, "scaleDown": {"tolerance": 0}}
+TOLERATED: Final = (
+    "An autoscaler leaves alone what is within 10 % of its number, so that from ten pods on one more would not come; "
+    "`tolerance: 0` has it follow exactly. It needs Kubernetes 1.35, or the feature gate `HPAConfigurableTolerance` since "
+    "1.33; an older one ignores it, and may stay up to a tenth of the pods below."
+)
+
+SCALED: Final = Section(
+    title="Horizontal Pod Autoscaler, through the Prometheus adapter",
+    words="The adapter reads the series that the probe above stores. Every pod of Sizer is probed, and each stores the "
+    "same number; an autoscaler adds what it is told, so the adapter's rule tells the largest. Its `tolerance` is as with "
+    "KEDA above.",
+    parts=(
+        (
+            "adapter",
+            Manifest(
+                document={
+                    "externalRules": [
+                        {
+                            "seriesQuery": "sizer_replicas",
+                            "resources": {"namespaced": False},
+                            "metricsQuery": "max by (workload) (<<.Series>>{<<.LabelMatchers>>})",
+                        }
+                    ]
+                }
+            ),
+        ),
+        (
+            "hpa",
+            Manifest(
+                document={
+                    "apiVersion": "autoscaling/v2",
+                    "kind": "HorizontalPodAutoscaler",
+                    "metadata": {"name": WORKLOAD},
+                    "spec": {
+                        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": WORKLOAD},
+                        "minReplicas": 1,
+                        "maxReplicas": 40,
+                        "behavior": EXACTLY,
+                        "metrics": [
+                            {
+                                "type": "External",
+                                "external": {
+                                    "metric": {
+                                        "name": "sizer_replicas",
+                                        "selector": {"matchLabels": {"workload": WORKLOAD}},
+                                    },
+                                    "target": {"type": "AverageValue", "averageValue": "1"},
+                                },
+                            }
+                        ],
+                    },
+                }
+            ),
+        ),
+    ),
+)
 
 ARGO: Final = Section(
     title="Argo CD",

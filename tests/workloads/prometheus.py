@@ -34,7 +34,8 @@ def with_past(folder: Path, series: Mapping[str, Sequence[tuple[float, float]]])
     """Write samples into a database as Prometheus' own tool does."""
     lines: list[str] = []
     for name, samples in series.items():
-        lines += [f"# TYPE {name} gauge", *(f"{name} {value} {at_s:.3f}" for at_s, value in samples)]
+        kind = f"# TYPE {name.partition('{')[0]} gauge"  # once for all labels
+        lines += [*([] if kind in lines else [kind]), *(f"{name} {value} {at_s:.3f}" for at_s, value in samples)]
     past = folder / "past.om"
     past.write_text("\n".join((*lines, "# EOF", "")), encoding="utf-8")
     tool = program("promtool")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from time import time
 from typing import Any, Final
 
 import httpx2
@@ -22,7 +23,7 @@ from service.settings import Settings
 from tests.api.served import Served, served
 from tests.conftest import API_KEY
 from tests.workloads.page import HOST, KEY_SHOWN, QUESTIONS_FILE, SERVER, WORKLOAD, block, blocks, page
-from tests.workloads.prometheus import program
+from tests.workloads.prometheus import program, prometheus, with_past
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SCHEMAS: Final = ROOT.parent / "shared" / "schemas"
@@ -144,6 +145,44 @@ def test_what_prometheus_is_told_to_scrape_is_there(service: Served) -> None:
     metric = block("hpa").document["spec"]["metrics"][0]["external"]["metric"]
     [[label, value]] = metric["selector"]["matchLabels"].items()
     assert re.search(rf'^{metric["name"]}{{.*{label}="{value}".*}} [1-9]', probed, flags=re.MULTILINE)
+
+
+def test_pods_of_sizer_do_not_add(tmp_path: Path) -> None:
+    """The chart runs two, and a ServiceMonitor scrapes each; an HPA adds the values of an external metric."""
+    [rule] = yaml.safe_load(block("adapter").text)["externalRules"]
+    metric = block("hpa").document["spec"]["metrics"][0]["external"]["metric"]
+    [(label, value)] = metric["selector"]["matchLabels"].items()
+    matchers = f'{label}="{value}"'
+    asked = rule["metricsQuery"].replace("<<.Series>>", metric["name"]).replace("<<.LabelMatchers>>", matchers)
+    alert, missing = (one["expr"] for one in block("rule").document["spec"]["groups"][0]["rules"])
+    now = time()
+    pods = {
+        f'sizer_replicas{{workload="{workload}",instance="{pod}"}}': [(now, number)]
+        for workload, number in (("chat", 4), ("other", 9)) for pod in ("a", "b")
+    }  # fmt: skip
+    probes = {f'probe_success{{job="sizer",workload="chat",instance="{pod}"}}': [(now, 0)] for pod in ("a", "b")}
+    running = {f'kube_deployment_status_replicas{{deployment="{WORKLOAD}"}}': [(now, 1)]}
+    with_past(tmp_path, {**pods, **probes, **running})
+
+    with prometheus(tmp_path) as (url, _):
+        told = [
+            httpx2.get(f"{url}/api/v1/query", params={"query": query, "time": str(now)}).json()["data"]["result"]
+            for query in (asked, missing, alert)
+        ]
+
+    assert rule["seriesQuery"] == metric["name"]
+    assert [[float(one["value"][1]) for one in result] for result in told] == [[4], [3], [0]]
+
+
+@pytest.mark.parametrize("name", ["keda", "hpa"])
+def test_an_autoscaler_follows_the_number_beyond_ten_pods(name: str) -> None:
+    """Within its tolerance, a tenth where none is stated, an autoscaler does nothing: 12 pods of 11 is such a step."""
+    spec = block(name).document["spec"]
+    behavior = spec["behavior"] if name == "hpa" else spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
+    most = spec.get("maxReplicas", spec.get("maxReplicaCount"))
+
+    assert most / (most - 1) - 1 > behavior["scaleUp"]["tolerance"]
+    assert 1 - (most - 1) / most > behavior["scaleDown"]["tolerance"]
 
 
 def test_an_application_set_reads_parameters_that_are_there(service: Served) -> None:

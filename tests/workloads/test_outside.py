@@ -105,6 +105,22 @@ def test_a_probe_is_always_200_with_its_success(service: Served) -> None:
     assert call(service, "/probe")[0] == 400
 
 
+@pytest.mark.parametrize(
+    ("query", "field", "accepted"),
+    [
+        ("target=chat&request_rate_per_s=400", "request_rate_per_s", "target, module"),
+        ("target=chat&modul=size", "modul", "did you mean module?"),
+    ],
+)
+def test_a_probe_ignores_nothing(service: Served, query: str, field: str, accepted: str) -> None:
+    """A load that is not read would be answered with the pods of another load."""
+    status, _, body = call(service, f"/probe?{query}")
+    [fault] = json.loads(body)["errors"]
+
+    assert status == 422
+    assert (fault["field"], fault["accepted"]) == (field, accepted)
+
+
 def test_one_scrape_of_many_workloads_has_no_series_twice(service: Served) -> None:
     text = "".join(call(service, f"/probe?target={name}")[2].decode() for name in WORKLOADS)
     series = [line.rsplit(" ", 1)[0] for line in text.splitlines() if not line.startswith("#")]
@@ -132,6 +148,24 @@ def test_argo_cd_reads_flat_parameters(service: Served) -> None:
     assert parameters["workload"] == "chat"
     assert parameters["replicas"] == json.loads(call(service, "/workloads/chat/replicas")[2])["replicas"]
     assert all(isinstance(value, str | int | float | bool) for value in parameters.values())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "field", "accepted"),
+    [
+        ({"workload": "chat", "request_rate_per_s": 400}, "request_rate_per_s", "workload"),
+        ({"workloads": "chat"}, "workloads", "did you mean workload?"),
+    ],
+)
+def test_argo_cd_s_parameters_are_read_or_refused(
+    service: Served, parameters: dict[str, Any], field: str, accepted: str
+) -> None:
+    asked = {"applicationSetName": "inference", "input": {"parameters": parameters}, "more": "of a later Argo CD"}
+    status, _, body = call(service, "/api/v1/getparams.execute", asked)
+    [fault] = json.loads(body)["errors"]
+
+    assert status == 422
+    assert (fault["field"], fault["accepted"]) == (f"input.parameters.{field}", accepted)
 
 
 def test_argo_cd_prunes_nothing_because_one_workload_has_no_answer(service: Served) -> None:

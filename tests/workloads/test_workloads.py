@@ -77,6 +77,9 @@ def test_a_version_must_be_stated_and_must_be_the_current_one(service: TestClien
     assert put(service, "nobody", if_match='"1"').status_code == 412
     assert service.delete("/workloads/nobody").status_code == 404
     assert put(service, "chat", if_match="*").headers["etag"] == '"2"'
+    assert put(service, "chat", if_match='"1", "2"').headers["etag"] == '"3"'  # RFC 9110, 13.1.1: any of those listed
+    assert put(service, "chat", if_match='"1", W/"3", "03"').status_code == 412
+    assert service.delete("/workloads/chat", headers={"if-match": '"7","3"'}).status_code == 200
 
 
 def test_fifty_racing_writers_lose_no_update_and_are_all_recorded(service: TestClient) -> None:
@@ -185,6 +188,20 @@ def test_the_query_string_stands_in_the_place_of_the_workload_s_fields(kept: Tes
     assert text.text == f"{by_rate.json()['replicas']}\n"
     assert kept.get("/workloads/chat/replicas?ttft_s=1&ttft_s=2").status_code == 422
     assert kept.get("/workloads/chat/replicas?nonsense=1").json()["errors"][0]["field"] == "nonsense"
+
+
+@pytest.mark.parametrize("name", ["size", "capacity", "recommend", "replicas"])
+@pytest.mark.parametrize(
+    ("accept", "form"), [("text/csv", "csv"), ("text/plain", "text"), ("application/yaml", "yaml"), ("*/*", "json")]
+)
+def test_a_type_that_accept_names_alone_is_the_format(kept: TestClient, name: str, accept: str, form: str) -> None:
+    named = kept.get(f"/workloads/chat/{name}", headers={"accept": accept})
+    stated = kept.get(f"/workloads/chat/{name}", params={"format": form}, headers={"accept": "text/csv"})
+    again = kept.get(f"/workloads/chat/{name}", headers={"accept": accept, "if-none-match": named.headers["etag"]})
+
+    assert (named.status_code, named.content) == (200, stated.content)
+    assert named.headers["content-type"] == stated.headers["content-type"]
+    assert (again.status_code, named.headers["vary"], again.headers["vary"]) == (304, "Accept", "Accept")
 
 
 def test_an_answer_that_has_not_changed_is_not_sent_again(kept: TestClient) -> None:

@@ -8,6 +8,7 @@ Sources:
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from time import monotonic
 from typing import Annotated, Any, Final
@@ -25,10 +26,13 @@ from service.api.etags import TaggedRoute
 from service.api.problems import ProblemError, problem_responses
 from service.api.reception import ClientLeftError
 from service.api.routers.questions import CLIENT_LEFT
+from service.catalog.entries import Entry
+from service.catalog.faults import MOST_SENTENCE_SHOWN
 from service.engine.errors import EngineError
 from service.questions.answers import flat
 from service.questions.formats import written
-from service.questions.refusals import RefusalError
+from service.questions.misread import unknown_field
+from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, RefusalError
 from service.questions.replicas import REPLICAS
 from service.workloads.errors import WorkloadError
 from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName
@@ -40,7 +44,17 @@ PROBLEMS = problem_responses(
 )
 WITH_BODY = problem_responses(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 PROBED = 'probe_success{workload="chat"} 1.0\nsizer_replicas{gpu="h100-sxm-80gb",workload="chat"} 4.0\n'
+WORKLOAD: Final = "workload"  # the one parameter that is read
 MODULES = {question.name: question for question in ASKED_OF_ONE}
+
+
+class ProbeQuery(Entry):
+    """Which workload is probed with which question, and nothing else: what would be ignored is refused."""
+
+    target: WorkloadName | None = Field(default=None, description="name of a workload", examples=["chat"])
+    module: Annotated[str, Field(max_length=20)] = Field(
+        default=REPLICAS.name, description="which question: size, capacity, ..."
+    )
 
 
 class TargetGroup(BaseModel):
@@ -58,7 +72,9 @@ class PluginInput(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     parameters: dict[str, Any] = Field(
-        default_factory=dict, max_length=100, description="`workload`: the name of one; without it, all of them"
+        default_factory=dict,
+        max_length=100,
+        description="`workload`: the name of one; without it, all of them. No other is taken",
     )
 
 
@@ -120,14 +136,13 @@ class _Probed(Collector):
 )
 async def probe(
     request: Request,
+    probed: Annotated[ProbeQuery, Query()],
     shelf: WorkloadsDep,
     snapshot: SnapshotDep,
     reception: ReceptionDep,
-    target: Annotated[WorkloadName | None, Query(description="name of a workload", examples=["chat"])] = None,
-    module: Annotated[str, Query(max_length=20, description="which question: size, capacity, ...")] = REPLICAS.name,
 ) -> Response:
     """Answer as blackbox_exporter does: a workload without an answer is `probe_success 0`, and no other number."""
-    question = MODULES.get(module)
+    target, question = probed.target, MODULES.get(probed.module)
     if question is None:
         raise ProblemError(400, "bad-request", f"there is no such module; accepted: {', '.join(MODULES)}")
     if target is None:
@@ -142,8 +157,8 @@ async def probe(
         gauges = ""
     except ClientLeftError:
         return Response(status_code=CLIENT_LEFT)
-    probed = _Probed(target, monotonic() - began_at, is_answered=bool(gauges))
-    return Response(generate_latest(probed).decode() + gauges, media_type=EXPOSITION)
+    told = _Probed(target, monotonic() - began_at, is_answered=bool(gauges))
+    return Response(generate_latest(told).decode() + gauges, media_type=EXPOSITION)
 
 
 @router.get(
@@ -194,11 +209,22 @@ async def getparams(
     request: Request, wanted: PluginRequest, shelf: WorkloadsDep, snapshot: SnapshotDep, reception: ReceptionDep
 ) -> PluginAnswer:
     """Return the pods of each workload, flat; one without an answer refuses all, so that no Application is pruned."""
+    _check_parameters(wanted.input.parameters)
     workloads = await shelf.rows()
-    name = wanted.input.parameters.get("workload")
+    name = wanted.input.parameters.get(WORKLOAD)
     chosen = workloads.values() if name is None else (await workload_called(shelf, str(name)[:200]),)
     rows = [await _parameters(request, workload, reception, snapshot) for workload in chosen]
     return PluginAnswer(output=PluginOutput(parameters=tuple(rows)))
+
+
+def _check_parameters(stated: Mapping[str, Any]) -> None:
+    """Refuse what would be ignored: a misspelt name would be answered with every workload."""
+    strangers = [name for name in stated if name != WORKLOAD][:MOST_FAULTS]
+    if strangers:
+        faults = (unknown_field(name[:MOST_NAME_SHOWN], (WORKLOAD,), WORKLOAD) for name in strangers)
+        placed = [replace(fault, field=f"input.parameters.{fault.field}") for fault in faults]
+        names = ", ".join(fault.field for fault in placed)
+        raise RefusalError("invalid-request", f"not understood: {names[:MOST_SENTENCE_SHOWN]}", *placed)
 
 
 async def _parameters(

@@ -5,16 +5,17 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
 from service.api.about import answer_about, workload_called
+from service.api.conditions import ConditionDep, SeenDep
 from service.api.dependencies import CallerDep, KeyDep, ReceptionDep, SnapshotDep, TrafficDep, WorkloadsDep
 from service.api.etags import TaggedRoute, tagged
-from service.api.problems import ProblemError, problem_responses
+from service.api.problems import problem_responses
 from service.api.reception import ClientLeftError
-from service.api.routers.questions import CLIENT_LEFT, PROBLEMS, answer_content
+from service.api.routers.questions import CLIENT_LEFT, PROBLEMS, answer_content, as_accepted
 from service.api.workload_bodies import (
     QUESTION,
     SHOWN,
@@ -62,8 +63,6 @@ class Part(Entry):
 
 
 Name = Annotated[WorkloadName, Path(description="what the workload is called", examples=["chat"])]
-IfMatch = Annotated[str | None, Header(max_length=100, description="the version that was seen, as its ETag, or *")]
-IfNoneMatch = Annotated[str | None, Header(max_length=100, description="*: only where there is none yet")]
 
 
 def _example(value: object) -> dict[int | str, dict[str, Any]]:
@@ -78,19 +77,6 @@ def _shown(workload: Workload) -> WorkloadShown:
         answers=answered_by(workload.question),
         question=dict(workload.question),
     )
-
-
-def _condition(if_match: str | None, if_none_match: str | None) -> Condition:
-    """Return what the headers ask for; a tag that is no version matches nothing."""
-    if if_none_match is not None and if_none_match.strip() != "*":
-        raise ProblemError(400, "bad-request", "If-None-Match on a write: * alone is understood")
-    if if_match is None:
-        return Condition(is_new=if_none_match is not None)
-    tag = if_match.strip()
-    if tag == "*":
-        return Condition(is_any=True)
-    version = tag[1:-1] if len(tag) > 2 and tag[0] == tag[-1] == '"' else ""
-    return Condition(version=int(version) if version.isascii() and version.isdigit() else -1)
 
 
 @router.get("", operation_id="list_workloads", summary="List workloads", responses={**READ, **_example({"items": []})})
@@ -120,19 +106,16 @@ async def write_workload(
     shelf: WorkloadsDep,
     caller: CallerDep,
     traffic: TrafficDep,
+    condition: ConditionDep,
     response: Response,
-    if_match: IfMatch = None,
-    if_none_match: IfNoneMatch = None,
 ) -> WorkloadShown:
     """Write a workload: one that is there already with If-Match, so that nobody's change is lost unseen."""
     answered_by(body.question)
     source = load_source(body.question)
     if source is not None:
         check_allowed(source, traffic.allowed)
-    condition = _condition(if_match, if_none_match)
-    workload, is_new = await shelf.write(
-        lambda session: put_workload(session, name, body.question, caller.name, condition)
-    )
+    held = Condition(tags=condition.tags, is_new=condition.is_new)
+    workload, is_new = await shelf.write(lambda session: put_workload(session, name, body.question, caller.name, held))
     response.status_code = 201 if is_new else 200
     response.headers["ETag"] = f'"{workload.version}"'
     return _shown(workload)
@@ -145,10 +128,10 @@ async def write_workload(
     dependencies=[KeyDep],
     responses={**CONDITIONS, **_example({"name": "chat", "version": 2})},
 )
-async def remove_workload(name: Name, shelf: WorkloadsDep, caller: CallerDep, if_match: IfMatch = None) -> Ended:
+async def remove_workload(name: Name, shelf: WorkloadsDep, caller: CallerDep, seen: SeenDep) -> Ended:
     """Delete a workload; its changes are kept, and its name counts on from there."""
-    condition = _condition(if_match, None)
-    version = await shelf.write(lambda session: delete_workload(session, name, caller.name, condition))
+    held = Condition(tags=seen.tags)
+    version = await shelf.write(lambda session: delete_workload(session, name, caller.name, held))
     return Ended(name=name, version=version)
 
 
@@ -207,7 +190,7 @@ def _add(question: Question) -> None:
         overrides = overrides_of(request, question)
         try:
             answer, asked = await answer_about(request, workload, question, overrides, reception, snapshot)
-            text = await reception.rendered(request, answer, asked)
+            text = await reception.rendered(request, answer, as_accepted(request, asked))
         except ClientLeftError:
             return Response(status_code=CLIENT_LEFT)
         return tagged(request, text.text, text.media_type)
