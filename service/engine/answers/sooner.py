@@ -1,9 +1,9 @@
 """What ends requests sooner than the layout and settings that hold most of them, and holds at least half as many.
 
 The layout with the most room, or the most users within limits, is the answer to how much fits. It may be slower by far
-than one with a little less: weights cut thin over many ranks or stages leave the largest cache, and every token crosses them
-all; steps of few tokens leave the most memory, and read prompts in many. Operators start copies within servers as long
-as weights fit there, with settings that read prompts in few steps.
+than one with a little less: weights cut thin over many ranks or stages leave the largest cache, and every token
+crosses them all; steps of few tokens leave the most memory, and read prompts in many. Operators start copies within
+servers as long as weights fit there, with settings that read prompts in few steps.
 """
 
 from collections.abc import Iterator
