@@ -24,6 +24,7 @@ Planned = tuple[Resolved, MemoryPlan]
 SettingsOf = Callable[[Layout], Iterable[Planned]]
 # Of layouts that an estimate calls too slow, those looked at to say by how much.
 MOST_EXPLAINED: Final = 4
+MOST_LOOKED_AT: Final = 16  # of layouts too slow under any settings, for one that memory does not rule out
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,23 @@ class Hopeless:
         for each in self._seen:
             if not isinstance(each, Layout):
                 yield each
-            elif excess_of(self.question, timed_as(self.resolved, each)) <= most and leaves_hope(each):
+            elif self._excess(each) <= most and leaves_hope(each):
                 yield from settings_of(each)
+        if not any(plan.holds_one_request for _, plan in tried):
+            yield from self._that_hold_a_request(settings_of)
+
+    def _that_hold_a_request(self, settings_of: SettingsOf) -> Iterator[Planned]:
+        """Yield settings of the layout that is too slow by the least, of those left that hold a request at all."""
+        left = sorted((each for each in self._seen if isinstance(each, Layout)), key=self._excess)
+        for layout in left[:MOST_LOOKED_AT]:
+            holding = [(resolved, plan) for resolved, plan in settings_of(layout) if plan.holds_one_request]
+            if holding:
+                yield from holding
+                return
+
+    def _excess(self, layout: Layout) -> float:
+        """Return how many times what the tighter limit allows one request alone takes."""
+        return excess_of(self.question, timed_as(self.resolved, layout))
 
     def _excess_told(self, tried: Sequence[Planned]) -> float:
         """Return by how much the last misses of those tried that would be told; infinite where memory is missing."""

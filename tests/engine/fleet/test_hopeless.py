@@ -1,9 +1,11 @@
 """What misses least is told though layouts that miss by more are never planned."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from service.engine.answers.size import size
 from service.engine.fleet.choice import deployments
 from service.engine.fleet.deployments import plan_for, resolve_size
 from service.engine.fleet.estimates import estimated_excess, excess_of
@@ -80,3 +82,15 @@ def test_what_is_told_carries_nothing(asked: Asked) -> None:
 
     assert told
     assert not any(each.is_feasible for each in told)
+
+
+def test_a_limit_that_nothing_keeps_is_told_and_not_memory_that_others_have(asked: Asked) -> None:
+    """The same GPUs hold the load without the limit, so more memory would not keep it."""
+    question = asked("llama-3.1-405b", "t4", load=users(3, 3_000, 800))
+    free, limited = size(question), size(replace(question, limits=Limits(tpot_s=0.01)))
+
+    assert free.feasible
+    assert not limited.feasible
+    assert limited.binding_constraint == "tpot"
+    assert limited.shortfall_bytes == 0
+    assert limited.would_fit[0].startswith("tpot_s of at least ")
