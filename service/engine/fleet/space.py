@@ -5,7 +5,7 @@
     data        copies of the attention of a mixture of experts, whose experts lie over all of them
     experts     cut over the ranks, or dealt out whole
     context     the tokens of one cache over as many ranks as the engine allows
-    both        stages of copies, powers of two, over at most two servers
+    both        stages of copies, over at most two servers: powers of two, or copies that each server holds whole
 
 Copies of a dense model are replicas, which are counted outside. What is stated is kept, and is not searched.
 """
@@ -28,6 +28,7 @@ MAX_RANKS: Final = 64  # of one replica's attention
 MAX_STAGES: Final = 8
 SMALL_SIZES: Final = (1, 2, 3, 4, 5, 6, 7, 8)
 NODES: Final = (2, 3, 4, 6, 8)  # that one replica may fill
+SMALL_SERVERS: Final = 16  # GPUs that copies of the attention stand on together, in servers of few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class Space:
     """Legal layouts, smallest first: those that operators start, and those that are taken only where they save GPUs."""
 
     usual: tuple[Layout, ...]
-    unusual: tuple[Layout, ...]  # caches spread over ranks; experts cut over copies of the attention; copies in stages
+    unusual: tuple[Layout, ...]  # caches over ranks; experts cut over copies; copies in stages, or beside others' GPUs
     layouts: tuple[Layout, ...] = field(init=False, repr=False)  # all of them
     sizes: tuple[int, ...] = field(init=False, repr=False)  # GPUs of a replica, each once
 
@@ -79,8 +80,8 @@ def space_of(architecture: Architecture, quantization: Quantization, target: Tar
     ]
     if not legal:
         _explain(architecture, quantization, target, stated)
-    usual = [layout for layout in legal if not _is_unusual(layout, stated)]
-    unusual = [layout for layout in legal if _is_unusual(layout, stated)]
+    usual = [layout for layout in legal if not _is_unusual(layout, target.gpu, stated)]
+    unusual = [layout for layout in legal if _is_unusual(layout, target.gpu, stated)]
     if not usual:  # where nothing else is legal, as with stated copies of a dense model, operators start that
         usual, unusual = unusual, []
     spread = (
@@ -125,12 +126,16 @@ def _sorted(layouts: list[Layout]) -> tuple[Layout, ...]:
     return tuple(sorted(layouts, key=lambda layout: (layout.gpus_per_replica, *simplicity(layout))))
 
 
-def _is_unusual(layout: Layout, stated: StatedLayout) -> bool:
-    """Return whether experts are cut over copies of the attention, or those are stages too, and nobody asked for it."""
+def _is_unusual(layout: Layout, gpu: Gpu, stated: StatedLayout) -> bool:
+    """Return whether nobody asked for it, and experts are cut over copies of the attention, or those are stages too.
+
+    Or copies leave GPUs of their last server to others.
+    """
     has_copies = layout.data_parallel_size > 1
     is_cut = not layout.expert_parallel and stated.expert_parallel is None
     is_open = stated.pipeline_parallel_size is None and stated.data_parallel_size is None
-    return has_copies and (is_cut or (is_open and layout.pipeline_parallel_size > 1))
+    stands = _stands(gpu, layout.tensor_parallel_size, layout.data_parallel_size)
+    return has_copies and (is_cut or (is_open and (layout.pipeline_parallel_size > 1 or not stands)))
 
 
 def _explain(architecture: Architecture, quantization: Quantization, target: Target, stated: StatedLayout) -> None:
@@ -199,7 +204,15 @@ def _copies(architecture: Architecture, target: Target, tensor: int) -> tuple[in
     if not architecture.has_experts or "data_parallel_size" in command_line.without_flag:
         return (1,)  # replicas do the same, or no flag names such copies
     most = MAX_RANKS // tensor
-    return tuple(size for size in range(1, most + 1) if _stands(target.gpu, tensor, size))
+    return tuple(
+        size for size in range(1, most + 1) if _stands(target.gpu, tensor, size) or _fit(target.gpu, tensor, size)
+    )
+
+
+def _fit(gpu: Gpu, ranks: int, copies: int) -> bool:
+    """Return whether two servers, or more of few GPUs, hold whole copies of so many ranks, the last fewer of them."""
+    servers = max(2, SMALL_SERVERS // gpu.gpus_per_node)
+    return copies <= servers * (gpu.gpus_per_node // ranks)
 
 
 def _stands(gpu: Gpu, tensor: int, others: int) -> bool:
@@ -212,11 +225,10 @@ def _stands(gpu: Gpu, tensor: int, others: int) -> bool:
 
 
 def _stand_both(gpu: Gpu, tensor: int, stages: int, copies: int) -> bool:
-    """Return whether stages of copies stand: powers of two of both, over at most two servers."""
-    gpus = tensor * stages * copies
-    return (
-        (stages * copies).bit_count() == 1 and gpus <= 2 * gpu.gpus_per_node and _stands(gpu, tensor * copies, stages)
-    )
+    """Return whether stages of copies stand over at most two servers: powers of two of both, or whole copies."""
+    gpus, is_even = tensor * stages * copies, (stages * copies).bit_count() == 1
+    stands = is_even and gpus <= 2 * gpu.gpus_per_node and _stands(gpu, tensor * copies, stages)
+    return stands or _fit(gpu, tensor * stages, copies)
 
 
 def _expert_choices(architecture: Architecture, ranks: int, stated: StatedLayout) -> tuple[bool, ...]:
