@@ -34,7 +34,7 @@ from service.questions.formats import written
 from service.questions.misread import unknown_field
 from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, RefusalError
 from service.questions.replicas import REPLICAS
-from service.workloads.errors import WorkloadError
+from service.workloads.errors import LoadUnknownError, WorkloadError
 from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName
 
 router = APIRouter(tags=["workloads"], dependencies=[Depends(stated_once)], route_class=TaggedRoute)
@@ -234,6 +234,8 @@ async def _parameters(
         answer, _ = await answer_about(request, workload, REPLICAS, {}, reception, snapshot)
     except ClientLeftError as error:
         raise ProblemError(503, "busy", "nobody waits for this any longer") from error
+    except LoadUnknownError as error:
+        raise error.named(workload.name) from error
     except RefusalError as error:
         raise RefusalError(error.kind, f"workload {workload.name}: {error.detail}", *error.faults) from error
     except EngineError as error:
