@@ -172,6 +172,38 @@ def test_what_no_question_could_answer_is_not_kept(writable: TestClient, questio
     assert writable.get("/workloads").json() == {"items": []}
 
 
+@pytest.mark.parametrize(
+    ("stated", "field", "near"),
+    [
+        ({"model": "lama-3.1-8bb"}, "model", "llama-3.1-8b"),
+        ({"gpu": "h1000"}, "gpu", "h100"),
+        ({"exclude_gpus": ["h200", "h1000"]}, "exclude_gpus", "h100"),
+    ],
+)
+def test_what_the_catalog_does_not_know_is_not_kept(
+    writable: TestClient, stated: dict[str, Any], field: str, near: str
+) -> None:
+    refused = put(writable, "chat", {**QUESTION, **stated})
+    [fault] = refused.json()["errors"]
+
+    assert refused.status_code == 422
+    assert (fault["field"], near in fault["accepted"]) == (field, True)
+    assert writable.get("/workloads").json() == {"items": []}
+
+
+def test_a_workload_outlasts_its_model_in_the_catalog(writable: TestClient) -> None:
+    model = writable.get("/catalog/models/llama-3.1-8b").json()
+    own = {**model, "id": "of-our-own", "name": "Of Our Own", "hf_id": "we/of-our-own", "aliases": []}
+    own["checkpoints"] = [{**model["checkpoints"][0], "hf_id": "we/of-our-own", "is_default": True}]
+    assert writable.put("/catalog/models/of-our-own", json=own).status_code == 200
+    assert put(writable, "chat", {**QUESTION, "model": "of-our-own"}).status_code == 201
+    assert writable.delete("/catalog/models/of-our-own").status_code == 200
+
+    assert writable.get("/workloads/chat").json()["question"]["model"] == "of-our-own"
+    assert [it["targets"] for it in writable.get("/sd").json()] == [["chat"]]
+    assert writable.get("/workloads/chat/replicas").json()["type"] == "/problems/not-in-catalog"
+
+
 @pytest.mark.parametrize("name", ["size", "capacity", "recommend", "replicas"])
 def test_a_workload_is_answered_as_its_fields_are(kept: TestClient, name: str) -> None:
     fields = {key: value for key, value in QUESTION.items() if not (name == "recommend" and key == "gpu")}

@@ -31,6 +31,7 @@ from service.questions.asked import Question
 from service.questions.fields import lists_of
 from service.questions.refusals import stated_twice
 from service.workloads.errors import NoWorkloadError
+from service.workloads.named import check_named
 from service.workloads.store import Condition, delete_workload, in_utc, put_workload, read_changes
 from service.workloads.traffic import check_allowed
 from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, answered_by, load_source
@@ -107,10 +108,12 @@ async def write_workload(
     caller: CallerDep,
     traffic: TrafficDep,
     condition: ConditionDep,
+    snapshot: SnapshotDep,
     response: Response,
 ) -> WorkloadShown:
     """Write a workload: one that is there already with If-Match, so that nobody's change is lost unseen."""
     answered_by(body.question)
+    check_named(body.question, snapshot)
     source = load_source(body.question)
     if source is not None:
         check_allowed(source, traffic.allowed)
