@@ -237,6 +237,7 @@ def test_a_prometheus_that_goes_away_is_answered_for_until_its_samples_are_too_o
         process.wait()
         time.sleep(1.1)  # what was asked a second ago is asked again
         without = pods(client, "chat")
+        of_others = [client.get(f"/workloads/chat/{name}").json() for name in ("size", "capacity", "recommend")]
         clock = client.app.state.traffic  # type: ignore[attr-defined]
         clock.now_s = lambda: time.time() + 61  # a minute later
         too_old = client.get("/workloads/chat/replicas")
@@ -244,6 +245,9 @@ def test_a_prometheus_that_goes_away_is_answered_for_until_its_samples_are_too_o
     assert without["replicas"] == with_prometheus["replicas"]
     assert rests_on(without)["load_age_s"]["value"] >= 1
     assert "not reached" in rests_on(without)["load_age_s"]["source"]
+    assert [text for text in without["warnings"] if "s old" in text and "not reached" in text]
+    assert not [text for text in with_prometheus["warnings"] if "s old" in text]
+    assert all(any("not reached" in text for text in it["warnings"]) for it in of_others)
     assert too_old.status_code == 503
     assert too_old.json()["type"] == "/problems/load-unknown"
     assert int(too_old.headers["retry-after"]) > 0
