@@ -1,5 +1,6 @@
 """Workloads: questions under a name, with versions, changes and overrides."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -169,6 +170,17 @@ def test_what_no_question_could_answer_is_not_kept(writable: TestClient, questio
 
     assert refused.status_code == 422
     assert field in [it["field"] for it in refused.json()["errors"]]
+    assert writable.get("/workloads").json() == {"items": []}
+
+
+def test_a_field_that_is_stated_twice_is_not_kept(writable: TestClient) -> None:
+    """The last one would win unseen, as in a query string, where it is refused too."""
+    text = json.dumps({"question": QUESTION}).replace('"model":', '"model": "llama-3.3-70b", "model":')
+    headers = {"content-type": "application/json"}
+    refused = writable.put("/workloads/chat", content=text, headers=headers)
+
+    assert refused.status_code == 422
+    assert [(it["field"], it["detail"]) for it in refused.json()["errors"]] == [("model", "stated more than once")]
     assert writable.get("/workloads").json() == {"items": []}
 
 

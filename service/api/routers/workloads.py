@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
 from service.api.about import answer_about, workload_called
 from service.api.conditions import ConditionDep, SeenDep
-from service.api.dependencies import CallerDep, KeyDep, ReceptionDep, SnapshotDep, TrafficDep, WorkloadsDep
+from service.api.dependencies import CallerDep, KeyDep, ReceptionDep, SnapshotDep, TrafficDep, WorkloadsDep, stated_once
 from service.api.etags import TaggedRoute, tagged
 from service.api.problems import problem_responses
 from service.api.reception import ClientLeftError
@@ -98,7 +98,7 @@ async def get_workload(name: Name, shelf: WorkloadsDep, response: Response) -> W
     "/{name}",
     operation_id="put_workload",
     summary="Add or replace a workload",
-    dependencies=[KeyDep],
+    dependencies=[KeyDep, Depends(stated_once)],
     responses={**CONDITIONS, **_example(SHOWN), 201: {"description": "Created", "model": WorkloadShown}},
 )
 async def write_workload(
