@@ -70,6 +70,8 @@ class Server:
             is_infeasible = str(error.problem.get("type", "")).endswith("/infeasible")
             told = map(said, faults) if faults else (str(error),)
             refuse(*told, code=INFEASIBLE if is_infeasible else USAGE_ERROR)
+        except httpx2.UnsupportedProtocol:
+            refuse(f"{self.url}: it has to begin with http:// or https://, as in http://{self.url.rpartition('//')[2]}")
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             refuse(f"{self.url}: not reached ({type(error).__name__})")
 

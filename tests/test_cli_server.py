@@ -104,6 +104,14 @@ def test_many_questions_of_a_file_are_one_table(service: Served, tmp_path: Path)
     assert json.loads(as_json.stdout)[0]["gpus"] == 1
 
 
+@pytest.mark.parametrize("url", ["localhost:9", "ftp://localhost:9"])
+def test_a_server_without_http_is_said_to_lack_it(url: str) -> None:
+    done = CliRunner().invoke(app, ["--server", url, "size", *ASKED])
+
+    assert done.exit_code == 2
+    assert "as in http://localhost:9" in done.stderr.replace("\n", " ")
+
+
 def test_a_server_that_is_not_there_is_said_to_be_so(tmp_path: Path) -> None:
     absent = CliRunner().invoke(app, ["--server", "http://127.0.0.1:9", "size", *ASKED])
     without = CliRunner().invoke(app, ["batch", "size", str(tmp_path / "none.csv")])

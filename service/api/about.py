@@ -65,18 +65,19 @@ async def answer_about(
         ClientLeftError: the client did not wait.
     """
     told: Sequence[Assumption] = ()
+    warned: Sequence[str] = ()
     load_from = workload.load_from
     if load_from is not None and not LOADS & overrides.keys():
         loading = await _loading(request, workload, load_from, overrides, reception, snapshot)
         traffic: Traffic = request.app.state.traffic
         followed = await traffic.followed(load_from, loading.seconds)
         overrides = {**overrides, load_from.field: followed.load.amount}
-        told = _told(load_from, followed, loading)
+        told, warned = _told(load_from, followed, loading), _warned(load_from, followed)
     asked = asked_of(workload, question, overrides, writing={"workload": workload.name})
     answer = await reception.answered(request, question, asked, snapshot)
     if question is REPLICAS and not answer.is_feasible:
         raise RefusalError("infeasible", NO_PODS)
-    return answer.with_measured(told), asked
+    return answer.with_measured(told, warned), asked
 
 
 async def _loading(
@@ -123,6 +124,14 @@ def _told(load_from: LoadFrom, followed: Followed, loading: Loading) -> Sequence
         _rests("cooldown_s", load_from.cooldown_s, origin, "what was needed is kept for as long"),
         loading.assumption,
     )
+
+
+def _warned(load_from: LoadFrom, followed: Followed) -> Sequence[str]:
+    """Return that the load is not of now, where it is not, and until when it counts."""
+    if followed.failure is None:
+        return ()
+    age = f"the load is {followed.age_s:.0f} s old, as the Prometheus tells no newer one: {followed.failure}"
+    return (f"{age}; it counts until it is {load_from.max_age_s:g} s old",)
 
 
 def _rests(name: str, value: float, origin: Origin, source: str) -> Assumption:

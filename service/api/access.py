@@ -118,8 +118,8 @@ def _stated_key(headers: Mapping[str, str]) -> str | None:
     key = headers.get(KEY_HEADER)
     if key is None:
         kind, _, key = headers.get("authorization", "").partition(" ")
-        key = key.strip() if kind.lower() == "bearer" else None
-    return None if key is None else key[:MOST_KEY]
+        key = key if kind.lower() == "bearer" else None
+    return None if key is None else key.strip()[:MOST_KEY]  # RFC 9110, 5.5: space around a value is none of it
 
 
 async def get_caller(request: Request) -> Caller:

@@ -63,7 +63,8 @@ def _document(app: FastAPI) -> dict[str, Any]:
     document = _renamed(schema)
     for name, component in document["components"]["schemas"].items():
         _explain(name, component)
-    _lock(document, reads_need_key=app.state.settings.reads_need_key)
+    settings = app.state.settings
+    _lock(document, reads_need_key=settings.reads_need_key, is_limited=settings.key_requests_per_s is not None)
     for operation in _operations(document):
         _show_abridged(operation[2])
         _may_be_cut(operation[2])
@@ -76,14 +77,18 @@ def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[st
             yield method.upper(), path, operation
 
 
-def _lock(document: dict[str, Any], *, reads_need_key: bool) -> None:
-    """Say of each operation what opens it, as the matrix does."""
+def _lock(document: dict[str, Any], *, reads_need_key: bool, is_limited: bool) -> None:
+    """Say of each operation what opens it, as the matrix does, and what is told where it stays shut."""
+    limited = [HTTPStatus.TOO_MANY_REQUESTS] if is_limited else []  # whoever states a key, where none is needed too
     document["components"]["securitySchemes"]["bearer"] = BEARER
     for method, path, operation in _operations(document):
         row = row_of(method, path)
         needed = None if row is None else row[0]
         is_open = needed is None or (needed == "read" and not reads_need_key)
         operation["security"] = [] if is_open else [{"apiKey": []}, {"bearer": []}]
+        shut = [] if is_open else [HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN]
+        told = {str(status): problem for status, problem in problem_responses(*shut, *limited).items()}
+        operation["responses"] = {**told, **operation["responses"]}
 
 
 def _may_be_cut(operation: dict[str, Any]) -> None:

@@ -77,17 +77,21 @@ class Answer(ABC, Generic[ResultT]):
         result: Any = self.result
         return self._resting_on((*dict.fromkeys(readings), *result.assumptions))
 
-    def with_measured(self, measured: Sequence[Assumption]) -> Self:
-        """Return the answer with what was measured in the place of what the question then stated."""
+    def with_measured(self, measured: Sequence[Assumption], warned: Sequence[str] = ()) -> Self:
+        """Return the answer with what was measured in the place of what the question then stated, and its warnings."""
         if not measured:
             return self
         names = {assumption.name for assumption in measured}
         rest: Any = self.result
-        return self._resting_on((*measured, *(stated for stated in rest.assumptions if stated.name not in names)))
+        assumptions = (*measured, *(stated for stated in rest.assumptions if stated.name not in names))
+        return self._resting_on(assumptions, warned)
 
-    def _resting_on(self, assumptions: Sequence[Assumption]) -> Self:
+    def _resting_on(self, assumptions: Sequence[Assumption], warned: Sequence[str] = ()) -> Self:
         result: Any = self.result
-        answer = type(self)(replace(result, assumptions=tuple(assumptions)), self.catalog_revision)
+        changed = replace(result, assumptions=tuple(assumptions))
+        if warned:
+            changed = replace(changed, warnings=(*warned, *result.warnings))
+        answer = type(self)(changed, self.catalog_revision)
         answer.asked = self.asked
         return answer
 

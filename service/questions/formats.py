@@ -10,8 +10,9 @@ import yaml
 from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+from rapidfuzz import fuzz
 
-from service.questions.answers import Answer, Row
+from service.questions.answers import Answer, Row, flat
 from service.questions.parts.writing import Format, Writing
 from service.questions.refusals import Fault, RefusalError
 
@@ -19,6 +20,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 # Formats that machines read one number from: there an infeasible question is refused.
 NUMBERS_ONLY = frozenset({"prometheus"})
 MOST_PATH_SHOWN = 100
+MOST_PATHS_SHOWN = 20  # of a hundred that an answer may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +122,19 @@ def _scalar(document: Row, path: str) -> str:
         else:
             raise _no_such_field(path, node, parts[:depth])
     if isinstance(node, dict | list) or node is None:
-        raise _no_such_field(path, node, parts)
+        raise _no_such_field(path, node or document, parts if node else ())
     return str(node).lower() if isinstance(node, bool) else str(node)
 
 
 def _no_such_field(path: str, node: object, at: Sequence[str]) -> RefusalError:
-    """Return the refusal of a path, with those that go on from where it still led to something."""
+    """Return the refusal of a path, with those that go on from where it still led to something, the nearest first."""
     names = "the path of a value that is neither null nor a list"
+    if isinstance(node, list) and node:
+        node, at = node[0], (*at, "0")
     if isinstance(node, dict):
-        names = ", ".join(".".join((*at, name)) for name in node)
+        taken = [".".join((*at, name)) for name, value in flat(node) if value is not None]
+        near = sorted(taken, key=lambda name: -fuzz.ratio(path[:MOST_PATH_SHOWN], name))
+        names = ", ".join(near[:MOST_PATHS_SHOWN]) or names
     detail = f"the answer has no single value at {path[:MOST_PATH_SHOWN]!r}"
     return RefusalError("no-such-field", detail, Fault("field", detail, names))
 

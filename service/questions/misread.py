@@ -39,7 +39,8 @@ def misread(errors: Iterable[Mapping[str, Any]], known: Sequence[str]) -> Refusa
 
 
 def _fault(error: Mapping[str, Any], known: Sequence[str], every: str) -> Fault:
-    location = [str(part) for part in error["loc"] if part not in SOURCES]
+    path = error["loc"]
+    location = [str(part) for part in (path[1:] if path and path[0] in SOURCES else path)]
     field = ".".join(location)[:MOST_NAME_SHOWN] or "body"
     kind = str(error["type"])
     if kind == "extra_forbidden":

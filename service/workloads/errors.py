@@ -47,3 +47,7 @@ class TooManyError(WorkloadError):
 
 class LoadUnknownError(WorkloadError):
     """Nobody knows its load: no answer, and none of before that is young enough."""
+
+    def named(self, name: str) -> "LoadUnknownError":
+        """Return the same with the name of the workload, for whoever asked for several."""
+        return LoadUnknownError(f"workload {name}: {self}")

@@ -23,6 +23,7 @@ FRESH_S: Final = 1.0
 MOST_ERROR: Final = 300
 Key = tuple[LoadFrom, float]
 NO_SERIES: Final = "no series with a value"
+SERIES_ENDED: Final = "it answers, and the series has no newer value"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,8 @@ class Traffic:
         now_s = self.now_s()
         age_s = max(now_s - kept.samples[-1].at_s, 0.0)
         if age_s > load_from.max_age_s:
-            raise LoadUnknownError(f"the load was last known {age_s:.0f} s ago; the Prometheus: {kept.failure}")
+            reason = kept.failure or SERIES_ENDED
+            raise LoadUnknownError(f"the load was last known {age_s:.0f} s ago; the Prometheus: {reason}")
         return Followed(load=load_of(kept.samples, load_from, loading_s, now_s), age_s=age_s, failure=kept.failure)
 
     def _asking(self, key: Key) -> Task[Measured]:

@@ -1,6 +1,7 @@
 """A named workload: the fields of a question, checked against every question that may be asked about it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -57,7 +58,7 @@ def asked_of(
     Raises:
         RefusalError: together they are no such question.
     """
-    own = {name: value for name, value in workload.question.items() if name in question.fields}
+    own = _own(workload.question, question)
     if LOADS & overrides.keys():
         own = {name: value for name, value in own.items() if name not in LOADS}
     try:
@@ -78,18 +79,50 @@ def answered_by(fields: Mapping[str, Any], questions: Sequence[Question] = ASKED
         fields = {**fields, source.field: 1}
     answering, lacking = [], None
     for question in questions:
-        own = {name: value for name, value in fields.items() if name in question.fields}
-        try:
-            question.body.model_validate(own)
-        except ValidationError as error:
-            if any(fault["type"] not in INCOMPLETE for fault in error.errors()):
-                raise misread(error.errors(), question.fields) from error
-            lacking = lacking or misread(error.errors(), question.fields)
-        else:
+        error = _fault_in(fields, question)
+        if error is None:
             answering.append(question.name)
+        elif not _is_incomplete(error):
+            raise misread(error.errors(), question.fields) from error
+        else:
+            lacking = lacking or misread(error.errors(), question.fields)
     if not answering and lacking is not None:
         raise lacking
     return tuple(answering)
+
+
+def asked_with(fields: Mapping[str, Any], questions: Sequence[Question] = ASKED_OF_ONE) -> Iterator[Asked]:
+    """Yield each of the questions that these fields are enough for."""
+    source = load_source(fields)
+    if source is not None:
+        fields = {**fields, source.field: 1}
+    for question in questions:
+        with suppress(ValidationError):
+            yield question.body.model_validate(_own(fields, question))
+
+
+def is_asked(workload: Workload, question: Question) -> bool:
+    """Return whether a question is asked about a workload: its fields are enough, or at fault, which is then told."""
+    source, fields = workload.load_from, workload.question
+    error = _fault_in(fields if source is None else {**fields, source.field: 1}, question)
+    return error is None or not _is_incomplete(error)
+
+
+def _fault_in(fields: Mapping[str, Any], question: Question) -> ValidationError | None:
+    """Return what a question finds wrong with those of the fields that it knows."""
+    try:
+        question.body.model_validate(_own(fields, question))
+    except ValidationError as error:
+        return error
+    return None
+
+
+def _own(fields: Mapping[str, Any], question: Question) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name in question.fields}
+
+
+def _is_incomplete(error: ValidationError) -> bool:
+    return all(fault["type"] in INCOMPLETE for fault in error.errors())
 
 
 def load_source(fields: Mapping[str, Any]) -> LoadFrom | None:

@@ -144,6 +144,22 @@ def test_a_key_is_shown_once_and_its_hash_alone_is_kept(
         assert row[1] is not None
 
 
+@pytest.mark.parametrize("asked", [{"reads_need_key": True}, {"key_requests_per_s": 2.0}, {}])
+def test_the_contract_says_what_a_key_is_told(asked: dict[str, Any]) -> None:
+    operation = create_app(Settings(**asked)).openapi()["paths"]["/workloads/{name}/replicas"]["get"]
+
+    for status in ("401", "403"):
+        assert (status in operation["responses"]) is ("reads_need_key" in asked) is bool(operation["security"])
+    assert ("429" in operation["responses"]) is ("key_requests_per_s" in asked)
+
+
+@pytest.mark.parametrize("stated", [f" {API_KEY}", f"{API_KEY} ", f"\t {API_KEY}\t "])
+def test_space_around_a_key_is_none_of_it(guarded: Guarded, stated: str) -> None:
+    """Source: RFC 9110, section 5.5."""
+    for headers in ({"X-API-Key": stated}, {"Authorization": f"Bearer {stated}"}):
+        assert guarded.client.get("/workloads", headers=headers).status_code == 200
+
+
 def test_a_key_that_asks_too_often_is_told_when_to_come_again(tmp_path: Path) -> None:
     with seeded_service(service_settings(tmp_path, key_requests_per_s=2.0)) as client:
         headers: dict[str, Any] = {"x-api-key": API_KEY}

@@ -10,6 +10,7 @@ from typing import Any, get_args
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
+from starlette.testclient import TestClient
 
 from service.questions.answers import Answer, Row
 from service.questions.formats import WRITERS, table, written
@@ -51,6 +52,22 @@ def table_answer(*, feasible: bool = True) -> TableAnswer:
     cells = (Cell(word="=SUM(A1)", share=0.25), Cell(word='quoted "é"\nline', share=1e-9))
     result = Table(feasible=feasible, model='a"b\\c\nd', gpus=3, total_bytes=85_520_809_984, cells=cells, best=cells[0])
     return TableAnswer(result, 1)
+
+
+@pytest.mark.parametrize(
+    ("field", "nearest"),
+    [("gpuss", "gpus"), ("layout", "layout."), ("kv_cache.token", "kv_cache.tokens"), ("pools", "")],
+)
+def test_a_field_is_refused_with_those_that_are_taken(client: TestClient, field: str, nearest: str) -> None:
+    asked: dict[str, Any] = {
+        "model": "llama-3.1-8b", "gpu": "h100", "input_tokens": 900, "output_tokens": 90, "concurrent_requests": 8,
+    }  # fmt: skip
+    [fault] = client.get("/size", params={**asked, "field": field}).json()["errors"]
+    named = fault["accepted"].split(", ")
+
+    assert fault["field"] == "field"
+    assert named[0].startswith(nearest)
+    assert {client.get("/size", params={**asked, "field": name}).status_code for name in named} == {200}
 
 
 def test_every_format_of_the_contract_has_a_writer() -> None:

@@ -191,12 +191,25 @@ def test_where_no_load_is_known_no_number_is_told(followed: TestClient, query: s
     assert followed.get("/workloads/odd/replicas?request_rate_per_s=3").status_code == 200  # a stated load needs nobody
 
 
+def test_a_series_that_ended_is_told_as_one(followed: TestClient) -> None:
+    follow(followed, "ended", "ended", cooldown_s=900, max_age_s=60)
+    response = followed.get("/workloads/ended/replicas")
+    asked = {"input": {"parameters": {"workload": "ended"}}}
+    of_argo = followed.post("/api/v1/getparams.execute", json=asked)
+
+    assert response.status_code == of_argo.status_code == 503
+    assert "the series has no newer value" in response.json()["detail"]
+    assert of_argo.json()["detail"].startswith("workload ended: the load was last known ")
+    assert of_argo.headers["retry-after"] == response.headers["retry-after"]
+
+
 def test_a_load_is_read_or_stated_and_from_listed_addresses_alone(followed: TestClient) -> None:
     [url] = followed.app.state.traffic.allowed  # type: ignore[attr-defined]
     source = {"prometheus_url": url, "query": "steady"}
     refused: dict[str, dict[str, Any]] = {
         "elsewhere": {"load_from": {**source, "prometheus_url": "http://169.254.169.254"}},
         "both": {"load_from": source, "request_rate_per_s": 4},
+        "incomplete": {"load_from": {"prometheus_url": url}},
         "unknown": {"load_from": {**source, "querry": "x"}},
         "negative": {"load_from": {**source, "cooldown_s": -1}},
         "infinite": {"load_from": {**source, "cooldown_s": "inf"}},
@@ -206,6 +219,8 @@ def test_a_load_is_read_or_stated_and_from_listed_addresses_alone(followed: Test
         response = put(followed, name, {**QUESTION, **fields})
         assert response.status_code == 422, (name, response.text)
         assert response.json()["errors"][0]["field"].startswith("load_from"), (name, response.text)
+        if name == "incomplete":
+            assert response.json()["errors"][0]["field"] == "load_from.query"
 
 
 def test_a_prometheus_that_goes_away_is_answered_for_until_its_samples_are_too_old(tmp_path: Path) -> None:
@@ -222,6 +237,7 @@ def test_a_prometheus_that_goes_away_is_answered_for_until_its_samples_are_too_o
         process.wait()
         time.sleep(1.1)  # what was asked a second ago is asked again
         without = pods(client, "chat")
+        of_others = [client.get(f"/workloads/chat/{name}").json() for name in ("size", "capacity", "recommend")]
         clock = client.app.state.traffic  # type: ignore[attr-defined]
         clock.now_s = lambda: time.time() + 61  # a minute later
         too_old = client.get("/workloads/chat/replicas")
@@ -229,6 +245,9 @@ def test_a_prometheus_that_goes_away_is_answered_for_until_its_samples_are_too_o
     assert without["replicas"] == with_prometheus["replicas"]
     assert rests_on(without)["load_age_s"]["value"] >= 1
     assert "not reached" in rests_on(without)["load_age_s"]["source"]
+    assert [text for text in without["warnings"] if "s old" in text and "not reached" in text]
+    assert not [text for text in with_prometheus["warnings"] if "s old" in text]
+    assert all(any("not reached" in text for text in it["warnings"]) for it in of_others)
     assert too_old.status_code == 503
     assert too_old.json()["type"] == "/problems/load-unknown"
     assert int(too_old.headers["retry-after"]) > 0

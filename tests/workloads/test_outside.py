@@ -22,6 +22,7 @@ QUESTION: dict[str, Any] = {
     "output_tokens": 100,
 }
 WORKLOADS = {"chat": QUESTION, "small": {**QUESTION, "concurrent_requests": 1}}
+NO_LOAD = {name: value for name, value in QUESTION.items() if name != "concurrent_requests"}
 IMPOSSIBLE = {**QUESTION, "model": "llama-3.1-70b", "gpu": "l4", "pipeline_parallel_size": 1}
 
 
@@ -43,7 +44,7 @@ def call(service: Served, path: str, body: object = None, **headers: str) -> tup
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("outside")) as one:
-        for name, question in {**WORKLOADS, "impossible": IMPOSSIBLE}.items():
+        for name, question in {**WORKLOADS, "impossible": IMPOSSIBLE, "roomy": NO_LOAD}.items():
             status, _, answer = call(one, f"/workloads/{name}", {"question": question}, method="PUT", x_api_key=API_KEY)
             assert status == 201, answer
         call(one, "/workloads/chat/replicas")  # KEDA's three seconds are of a service that has begun
@@ -108,7 +109,7 @@ def test_a_probe_is_always_200_with_its_success(service: Served) -> None:
 @pytest.mark.parametrize(
     ("query", "field", "accepted"),
     [
-        ("target=chat&request_rate_per_s=400", "request_rate_per_s", "target, module"),
+        ("target=chat&request_rate_per_s=400", "request_rate_per_s", "module, target"),
         ("target=chat&modul=size", "modul", "did you mean module?"),
     ],
 )
@@ -137,6 +138,32 @@ def test_workloads_are_discovered_in_http_sd_s_shape(service: Served) -> None:
     assert [it["targets"] for it in groups] == [["chat"], ["impossible"], ["small"]]
     assert all(isinstance(value, str) for it in groups for value in it["labels"].values())
     assert groups[0]["labels"]["__meta_sizer_model"] == "llama-3.1-8b"
+
+
+def test_what_never_has_pods_is_discovered_for_what_it_answers(service: Served) -> None:
+    found = {
+        query: [name for group in json.loads(call(service, f"/sd{query}")[2]) for name in group["targets"]]
+        for query in ("", "?module=replicas", "?module=capacity")
+    }
+    probed = call(service, "/probe?target=roomy&module=capacity")[2].decode()
+
+    assert json.loads(call(service, "/workloads/roomy")[2])["answers"] == ["capacity"]
+    assert "roomy" not in found[""]
+    assert found[""] == found["?module=replicas"]
+    assert "roomy" in found["?module=capacity"]
+    assert 'probe_success{workload="roomy"} 1.0' in probed
+    assert call(service, "/sd?module=icmp")[0] == 400
+    assert call(service, "/sd?modul=size")[0] == 422
+
+
+def test_argo_cd_s_list_leaves_out_what_never_has_pods(writable: TestClient) -> None:
+    for name, question in {"chat": QUESTION, "roomy": NO_LOAD}.items():
+        assert writable.put(f"/workloads/{name}", json={"question": question}).status_code == 201
+    every = writable.post("/api/v1/getparams.execute", json={"input": {}})
+    named = writable.post("/api/v1/getparams.execute", json={"input": {"parameters": {"workload": "roomy"}}})
+
+    assert [one["workload"] for one in every.json()["output"]["parameters"]] == ["chat"]
+    assert (named.status_code, named.json()["detail"].startswith("workload roomy: ")) == (422, True)
 
 
 def test_argo_cd_reads_flat_parameters(service: Served) -> None:

@@ -1,5 +1,6 @@
 """Workloads: questions under a name, with versions, changes and overrides."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -170,6 +171,49 @@ def test_what_no_question_could_answer_is_not_kept(writable: TestClient, questio
     assert refused.status_code == 422
     assert field in [it["field"] for it in refused.json()["errors"]]
     assert writable.get("/workloads").json() == {"items": []}
+
+
+def test_a_field_that_is_stated_twice_is_not_kept(writable: TestClient) -> None:
+    """The last one would win unseen, as in a query string, where it is refused too."""
+    text = json.dumps({"question": QUESTION}).replace('"model":', '"model": "llama-3.3-70b", "model":')
+    headers = {"content-type": "application/json"}
+    refused = writable.put("/workloads/chat", content=text, headers=headers)
+
+    assert refused.status_code == 422
+    assert [(it["field"], it["detail"]) for it in refused.json()["errors"]] == [("model", "stated more than once")]
+    assert writable.get("/workloads").json() == {"items": []}
+
+
+@pytest.mark.parametrize(
+    ("stated", "field", "near"),
+    [
+        ({"model": "lama-3.1-8bb"}, "model", "llama-3.1-8b"),
+        ({"gpu": "h1000"}, "gpu", "h100"),
+        ({"exclude_gpus": ["h200", "h1000"]}, "exclude_gpus", "h100"),
+    ],
+)
+def test_what_the_catalog_does_not_know_is_not_kept(
+    writable: TestClient, stated: dict[str, Any], field: str, near: str
+) -> None:
+    refused = put(writable, "chat", {**QUESTION, **stated})
+    [fault] = refused.json()["errors"]
+
+    assert refused.status_code == 422
+    assert (fault["field"], near in fault["accepted"]) == (field, True)
+    assert writable.get("/workloads").json() == {"items": []}
+
+
+def test_a_workload_outlasts_its_model_in_the_catalog(writable: TestClient) -> None:
+    model = writable.get("/catalog/models/llama-3.1-8b").json()
+    own = {**model, "id": "of-our-own", "name": "Of Our Own", "hf_id": "we/of-our-own", "aliases": []}
+    own["checkpoints"] = [{**model["checkpoints"][0], "hf_id": "we/of-our-own", "is_default": True}]
+    assert writable.put("/catalog/models/of-our-own", json=own).status_code == 200
+    assert put(writable, "chat", {**QUESTION, "model": "of-our-own"}).status_code == 201
+    assert writable.delete("/catalog/models/of-our-own").status_code == 200
+
+    assert writable.get("/workloads/chat").json()["question"]["model"] == "of-our-own"
+    assert [it["targets"] for it in writable.get("/sd").json()] == [["chat"]]
+    assert writable.get("/workloads/chat/replicas").json()["type"] == "/problems/not-in-catalog"
 
 
 @pytest.mark.parametrize("name", ["size", "capacity", "recommend", "replicas"])

@@ -30,12 +30,13 @@ from service.catalog.entries import Entry
 from service.catalog.faults import MOST_SENTENCE_SHOWN
 from service.engine.errors import EngineError
 from service.questions.answers import flat
+from service.questions.asked import Question
 from service.questions.formats import written
 from service.questions.misread import unknown_field
 from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, RefusalError
 from service.questions.replicas import REPLICAS
-from service.workloads.errors import WorkloadError
-from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName
+from service.workloads.errors import LoadUnknownError, WorkloadError
+from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, is_asked
 
 router = APIRouter(tags=["workloads"], dependencies=[Depends(stated_once)], route_class=TaggedRoute)
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -48,13 +49,18 @@ WORKLOAD: Final = "workload"  # the one parameter that is read
 MODULES = {question.name: question for question in ASKED_OF_ONE}
 
 
-class ProbeQuery(Entry):
-    """Which workload is probed with which question, and nothing else: what would be ignored is refused."""
+class Module(Entry):
+    """Which question workloads are probed with, and nothing else: what would be ignored is refused."""
 
-    target: WorkloadName | None = Field(default=None, description="name of a workload", examples=["chat"])
     module: Annotated[str, Field(max_length=20)] = Field(
         default=REPLICAS.name, description="which question: size, capacity, ..."
     )
+
+
+class ProbeQuery(Module):
+    """Which workload is probed with which question."""
+
+    target: WorkloadName | None = Field(default=None, description="name of a workload", examples=["chat"])
 
 
 class TargetGroup(BaseModel):
@@ -142,9 +148,7 @@ async def probe(
     reception: ReceptionDep,
 ) -> Response:
     """Answer as blackbox_exporter does: a workload without an answer is `probe_success 0`, and no other number."""
-    target, question = probed.target, MODULES.get(probed.module)
-    if question is None:
-        raise ProblemError(400, "bad-request", f"there is no such module; accepted: {', '.join(MODULES)}")
+    target, question = probed.target, _question_of(probed.module)
     if target is None:
         raise ProblemError(400, "bad-request", "the target is missing: name a workload, as in /probe?target=chat")
     began_at, gauges = monotonic(), ""
@@ -166,7 +170,7 @@ async def probe(
     operation_id="get_sd",
     summary="Discover workloads",
     responses={
-        **problem_responses(HTTPStatus.SERVICE_UNAVAILABLE),
+        **problem_responses(HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
         200: {
             "content": {
                 "application/json": {
@@ -176,9 +180,21 @@ async def probe(
         },
     },
 )
-async def discover(shelf: WorkloadsDep) -> tuple[TargetGroup, ...]:
-    """Return every workload as a target of Prometheus' http_sd; its scalar fields are labels for relabelling."""
-    return tuple(_group(workload) for workload in (await shelf.rows()).values())
+async def discover(discovered: Annotated[Module, Query()], shelf: WorkloadsDep) -> tuple[TargetGroup, ...]:
+    """Return each workload that the module's question is asked about, as /probe answers it, as a target of http_sd.
+
+    Its scalar fields are labels for relabelling.
+    """
+    question = _question_of(discovered.module)
+    return tuple(_group(workload) for workload in (await shelf.rows()).values() if is_asked(workload, question))
+
+
+def _question_of(module: str) -> Question:
+    """Return the question of a module's name."""
+    question = MODULES.get(module)
+    if question is None:
+        raise ProblemError(400, "bad-request", f"there is no such module; accepted: {', '.join(MODULES)}")
+    return question
 
 
 def _group(workload: Workload) -> TargetGroup:
@@ -208,11 +224,15 @@ def _group(workload: Workload) -> TargetGroup:
 async def getparams(
     request: Request, wanted: PluginRequest, shelf: WorkloadsDep, snapshot: SnapshotDep, reception: ReceptionDep
 ) -> PluginAnswer:
-    """Return the pods of each workload, flat; one without an answer refuses all, so that no Application is pruned."""
+    """Return the pods of each workload that is asked for them, flat.
+
+    One without an answer refuses all, so that no Application is pruned.
+    """
     _check_parameters(wanted.input.parameters)
     workloads = await shelf.rows()
     name = wanted.input.parameters.get(WORKLOAD)
-    chosen = workloads.values() if name is None else (await workload_called(shelf, str(name)[:200]),)
+    every = tuple(workload for workload in workloads.values() if is_asked(workload, REPLICAS))
+    chosen = every if name is None else (await workload_called(shelf, str(name)[:200]),)
     rows = [await _parameters(request, workload, reception, snapshot) for workload in chosen]
     return PluginAnswer(output=PluginOutput(parameters=tuple(rows)))
 
@@ -234,6 +254,8 @@ async def _parameters(
         answer, _ = await answer_about(request, workload, REPLICAS, {}, reception, snapshot)
     except ClientLeftError as error:
         raise ProblemError(503, "busy", "nobody waits for this any longer") from error
+    except LoadUnknownError as error:
+        raise error.named(workload.name) from error
     except RefusalError as error:
         raise RefusalError(error.kind, f"workload {workload.name}: {error.detail}", *error.faults) from error
     except EngineError as error:

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
 from service.api.about import answer_about, workload_called
 from service.api.conditions import ConditionDep, SeenDep
-from service.api.dependencies import CallerDep, KeyDep, ReceptionDep, SnapshotDep, TrafficDep, WorkloadsDep
+from service.api.dependencies import CallerDep, KeyDep, ReceptionDep, SnapshotDep, TrafficDep, WorkloadsDep, stated_once
 from service.api.etags import TaggedRoute, tagged
 from service.api.problems import problem_responses
 from service.api.reception import ClientLeftError
@@ -31,6 +31,7 @@ from service.questions.asked import Question
 from service.questions.fields import lists_of
 from service.questions.refusals import stated_twice
 from service.workloads.errors import NoWorkloadError
+from service.workloads.named import check_named
 from service.workloads.store import Condition, delete_workload, in_utc, put_workload, read_changes
 from service.workloads.traffic import check_allowed
 from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, answered_by, load_source
@@ -97,7 +98,7 @@ async def get_workload(name: Name, shelf: WorkloadsDep, response: Response) -> W
     "/{name}",
     operation_id="put_workload",
     summary="Add or replace a workload",
-    dependencies=[KeyDep],
+    dependencies=[KeyDep, Depends(stated_once)],
     responses={**CONDITIONS, **_example(SHOWN), 201: {"description": "Created", "model": WorkloadShown}},
 )
 async def write_workload(
@@ -107,10 +108,12 @@ async def write_workload(
     caller: CallerDep,
     traffic: TrafficDep,
     condition: ConditionDep,
+    snapshot: SnapshotDep,
     response: Response,
 ) -> WorkloadShown:
     """Write a workload: one that is there already with If-Match, so that nobody's change is lost unseen."""
     answered_by(body.question)
+    check_named(body.question, snapshot)
     source = load_source(body.question)
     if source is not None:
         check_allowed(source, traffic.allowed)

@@ -1,0 +1,44 @@
+"""Which model and GPUs a workload names, held against the catalog when it is written.
+
+Only then: a workload outlasts an entry of the catalog, and its questions say what is missing.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from service.catalog.errors import NotInCatalogError
+from service.catalog.snapshot import Snapshot
+from service.questions.refusals import MOST_FAULTS, Fault, RefusalError, not_in_catalog
+from service.workloads.workload import asked_with
+
+GPU_FIELDS: Final = ("gpu", "gpus", "exclude_gpus")
+
+
+def check_named(fields: Mapping[str, Any], catalog: Snapshot) -> None:
+    """Refuse names that the catalog does not know: every answer would be 404 until somebody adds them.
+
+    Raises:
+        RefusalError: there is such a name; the nearest are told.
+    """
+    told: dict[Fault, str] = {}
+    for field, name, read in _named(fields, catalog):
+        try:
+            read(name)
+        except NotInCatalogError as error:
+            refusal = not_in_catalog(error, field)
+            told.update(dict.fromkeys(refusal.faults, refusal.detail))
+    if told:
+        faults = list(told)[:MOST_FAULTS]
+        raise RefusalError("invalid-request", "; ".join(dict.fromkeys(told[fault] for fault in faults)), *faults)
+
+
+def _named(fields: Mapping[str, Any], catalog: Snapshot) -> Iterator[tuple[str, str, Callable[[str], object]]]:
+    """Yield each field with a name that one of the questions reads, and who reads it."""
+    for asked in asked_with(fields):
+        model = getattr(asked, "model", None)
+        if model is not None:
+            yield "model", model, catalog.called_models.read
+        for field in GPU_FIELDS:
+            stated = getattr(asked, field, None) or ()
+            for name in (stated,) if isinstance(stated, str) else stated:
+                yield field, name, catalog.called_gpus.read
