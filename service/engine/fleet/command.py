@@ -68,6 +68,8 @@ def _refusal(plan: MemoryPlan, engine: Engine, start: Start, line: CommandLine) 
         return uneven
     if "data_parallel_size" in line.unnamed(start):
         return f"no flag of the engine starts copies of the attention; a file of its own names {line.copies_in_file}"
+    if "max_loras" in line.unnamed(start):
+        return "no flag of the engine loads adapters; lora_config in a file of its own does"
     return None
 
 

@@ -214,3 +214,12 @@ def test_compressed_attention_has_no_command_where_no_kernel_runs_it(asked: Aske
     assert (sized.command is not None) is starts
     told = [each for each in sized.warnings if "compute capability 9.x, 10.x or 12.x" in each]
     assert bool(told) is not starts
+
+
+@pytest.mark.parametrize(("engine", "starts"), [("vllm", True), ("sglang", True), ("tensorrt-llm", False)])
+def test_adapters_that_no_flag_loads_have_no_command(asked: Asked, engine: EngineName, *, starts: bool) -> None:
+    """TensorRT-LLM docs/source/features/lora.md: `lora_config` of the LLM API, or of a file of --config."""
+    stated = StatedSettings(max_loras=2, max_lora_rank=16)
+    question = asked("llama-3.1-8b", load=users(4), settings=stated, rules=rules_for(engine), timers=None)
+
+    assert (size(question).command is not None) is starts
