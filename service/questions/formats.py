@@ -133,7 +133,7 @@ def _no_such_field(path: str, node: object, at: Sequence[str]) -> RefusalError:
         node, at = node[0], (*at, "0")
     if isinstance(node, dict):
         taken = [".".join((*at, name)) for name, value in flat(node) if value is not None]
-        near = sorted(taken, key=lambda name: -fuzz.ratio(path[:MOST_PATH_SHOWN], name))
+        near = sorted(taken, key=lambda name: (not name.startswith(path), -fuzz.ratio(path[:MOST_PATH_SHOWN], name)))
         names = ", ".join(near[:MOST_PATHS_SHOWN]) or names
     detail = f"the answer has no single value at {path[:MOST_PATH_SHOWN]!r}"
     return RefusalError("no-such-field", detail, Fault("field", detail, names))

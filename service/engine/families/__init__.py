@@ -119,6 +119,7 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         prefers_fp8_cache=family.prefers_fp8_cache,
         runs_in_float16=family.runs_in_float16,
         deals_out_experts=family.deals_out_experts,
+        drafts_beside_states=family.drafts_beside_states,
         has_stages=family.has_stages,
         lacked_until=lacked_until(model.name),
         lacked_by=lacked_by(model.name),

@@ -64,6 +64,7 @@ _NEXT: Final = Family(
     feed_forward=_EXPERTS,
     head_norms=on_heads,
     draft=Draft(build=_modules, default_count=1),
+    drafts_beside_states=True,
 )
 _DENSE: Final = Family(
     classes=("Qwen3_5ForCausalLM",),

@@ -25,7 +25,6 @@ from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, WeightForma
 from service.engine.layers import DEFAULT_BLOCK_SIZE, Architecture, KernelNeed
 from service.engine.memory.kernels import asked_cache, kernels_of
 
-DRAFTED_FIRST: Final = "Qwen3NextForCausalLM"  # of the classes with recurrent states
 HALF_FORMATS: Final[Mapping[str, KvCacheDtype]] = MappingProxyType({"bfloat16": "bf16", "float16": "fp16"})
 
 
@@ -206,7 +205,7 @@ def check_start(
 
 def _check_drafts_beside_states(architecture: Architecture, device: Device, settings: EngineSettings) -> None:
     """Raise RefusedStartError where a version does not draft for a model with recurrent states."""
-    drafts_here = not device.is_vllm or device.plan.drafts_beside_states or architecture.name == DRAFTED_FIRST
+    drafts_here = not device.is_vllm or device.plan.drafts_beside_states or architecture.drafts_beside_states
     if settings.num_speculative_tokens and not drafts_here and _has_states(architecture):
         raise RefusedStartError(
             f"{device.engine} does not draft for models with recurrent states, such as {architecture.name}",

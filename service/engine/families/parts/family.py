@@ -84,6 +84,7 @@ class Family:
     sees_images_both_ways: Callable[[ConfigReader], bool] = never  # where `is_mm_prefix_lm` is not stated
     runs_in_float16: bool = True
     deals_out_experts: bool = True  # else vLLM finds no number of experts where it looks for one
+    drafts_beside_states: bool = False  # vLLM's, before it drafted for every model with recurrent states
     has_stages: bool = True  # vLLM's classes say so by `SupportsPP`
     last_vllm: str = ""  # version; vLLM's registry keeps the names of classes that it no longer has
     prefers_fp8_cache: bool = False  # on GPUs whose sparse kernels read it plain
