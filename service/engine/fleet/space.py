@@ -189,7 +189,7 @@ def _shares(architecture: Architecture, target: Target, tensor: int, stated: Sta
     for of_stages in stages:
         for of_copies in copies:
             is_stated = stages_stated is not None or copies_stated is not None
-            if 1 in (of_stages, of_copies) or is_stated or _stand_both(target.gpu, tensor, of_stages, of_copies):
+            if 1 in (of_stages, of_copies) or is_stated or _stand_both(target, tensor, of_stages, of_copies):
                 yield of_stages, of_copies
 
 
@@ -204,13 +204,17 @@ def _copies(architecture: Architecture, target: Target, tensor: int) -> tuple[in
     if not architecture.has_experts or "data_parallel_size" in command_line.without_flag:
         return (1,)  # replicas do the same, or no flag names such copies
     most = MAX_RANKS // tensor
-    return tuple(
-        size for size in range(1, most + 1) if _stands(target.gpu, tensor, size) or _fit(target.gpu, tensor, size)
-    )
+    return tuple(size for size in range(1, most + 1) if _stands(target.gpu, tensor, size) or _fit(target, tensor, size))
 
 
-def _fit(gpu: Gpu, ranks: int, copies: int) -> bool:
-    """Return whether two servers, or more of few GPUs, hold whole copies of so many ranks, the last fewer of them."""
+def _fit(target: Target, ranks: int, copies: int) -> bool:
+    """Return whether two servers, or more of few GPUs, hold whole copies of so many ranks, the last fewer of them.
+
+    Not where all copies are ranks of one group, which an engine deals out over its servers by equal shares.
+    """
+    if target.device.plan.joins_copies:
+        return False
+    gpu = target.gpu
     servers = max(2, SMALL_SERVERS // gpu.gpus_per_node)
     return copies <= servers * (gpu.gpus_per_node // ranks)
 
@@ -224,11 +228,11 @@ def _stands(gpu: Gpu, tensor: int, others: int) -> bool:
     return gpus % node == 0 and (in_domain or gpus // node in NODES)
 
 
-def _stand_both(gpu: Gpu, tensor: int, stages: int, copies: int) -> bool:
+def _stand_both(target: Target, tensor: int, stages: int, copies: int) -> bool:
     """Return whether stages of copies stand over at most two servers: powers of two of both, or whole copies."""
-    gpus, is_even = tensor * stages * copies, (stages * copies).bit_count() == 1
+    gpu, gpus, is_even = target.gpu, tensor * stages * copies, (stages * copies).bit_count() == 1
     stands = is_even and gpus <= 2 * gpu.gpus_per_node and _stands(gpu, tensor * copies, stages)
-    return stands or _fit(gpu, tensor * stages, copies)
+    return stands or _fit(target, tensor * stages, copies)
 
 
 def _expert_choices(architecture: Architecture, ranks: int, stated: StatedLayout) -> tuple[bool, ...]:

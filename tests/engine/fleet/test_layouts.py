@@ -238,3 +238,17 @@ def test_context_is_spread_over_ranks_from_a_version_on(catalog: Snapshot, versi
 
     assert is_legal(model.architecture, stored, spread, device) is starts
     assert is_legal(model.architecture, stored, Layout(tensor_parallel_size=8), device)
+
+
+# SGLang 0.5.23 `srt/entrypoints/engine.py` (`pp_size_per_node`): copies are ranks of one group, dealt out evenly
+@pytest.mark.parametrize(("engine", "stands"), [("vllm", True), ("sglang", False)])
+def test_copies_stand_beside_others_gpus_where_servers_hold_them_whole(
+    catalog: Snapshot, engine: EngineName, *, stands: bool
+) -> None:
+    model, gpu = catalog.model("deepseek-v3"), catalog.gpu("h100")
+    target = Target(gpu=gpu, engine=engine, device=device_of(gpu, rules_for(engine)))
+    space = space_of(model.architecture, model.checkpoints[0].quantization, target, StatedLayout())
+    odd = [layout for layout in space.layouts if layout.gpus_per_replica == 12 and layout.data_parallel_size == 3]
+
+    assert bool(odd) is stands
+    assert not set(odd) & set(space.usual)
