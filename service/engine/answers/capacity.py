@@ -1,6 +1,8 @@
 """`capacity`: this model on these GPUs; how much load?"""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from math import inf
 
 from service.engine.answers.advice import looser_limits, missing_memory, unlimited_waits
 from service.engine.answers.assumptions import capacity_assumptions
@@ -8,7 +10,7 @@ from service.engine.answers.described import Described, described
 from service.engine.answers.results import Capacity, CapacityRow, CurvePoint
 from service.engine.answers.sooner import sooner
 from service.engine.fleet.deployments import Deployment
-from service.engine.fleet.figures import Rates, figures
+from service.engine.fleet.figures import Figures, Rates, figures
 from service.engine.fleet.given_gpus import at_context, largest, resolve_capacity, smallest_that_holds
 from service.engine.fleet.lengths import has_lengths
 from service.engine.fleet.planned import planned
@@ -38,8 +40,10 @@ def capacity(question: CapacityQuestion) -> Capacity:
     plan, replica, replicas = deployment.plan, deployment.replica, deployment.replicas
     told = figures(deployment, deployment.carries(Users), _rates(deployment))
     shared = described(question, deployment, told)
-    waits = unlimited_waits(question.limits, told.latency) if has_lengths(question) else ()
-    warned: Described = {**shared, "warnings": (*shared["warnings"], *waits, *sooner(question, resolved, deployment))}
+    warned: Described = {
+        **shared,
+        "warnings": (*shared["warnings"], *_waits(question, told, replicas), *sooner(question, resolved, deployment)),
+    }
     return Capacity(
         **warned,
         max_concurrent_requests=replicas * told.of_one.max_concurrent_requests,
@@ -55,6 +59,25 @@ def capacity(question: CapacityQuestion) -> Capacity:
         ),
         assumptions=capacity_assumptions(question, deployment),
     )
+
+
+def _waits(question: CapacityQuestion, told: Figures, replicas: int) -> tuple[str, ...]:
+    """Return that more is asked for than is carried, or else how long users wait where nobody limits it."""
+    if beyond := tuple(_beyond(question, told, replicas)):
+        return beyond
+    return unlimited_waits(question.limits, told.latency) if has_lengths(question) else ()
+
+
+def _beyond(question: CapacityQuestion, told: Figures, replicas: int) -> Iterator[str]:
+    load, users = question.load, replicas * told.of_one.max_concurrent_requests
+    within = " within the limits" if question.limits.are_stated else ""
+    if load.concurrent_requests is not None and users and load.concurrent_requests > users:
+        yield f"{load.concurrent_requests:,} requests at once are asked for, and {users:,} are carried{within}"
+    rate = told.rates.of_all if told.rates else inf
+    if load.request_rate_per_s is not None and load.request_rate_per_s > rate > 0:
+        grows = told.at_load is not None and told.at_load.requests_per_s < load.request_rate_per_s
+        waits = f": {told.at_load.queue_growth_per_s:.3g} more wait every second" if grows and told.at_load else ""
+        yield f"{load.request_rate_per_s:g} requests a second are asked for, and {rate:.3g} are carried{within}{waits}"
 
 
 def _longest_context(question: CapacityQuestion, deployment: Deployment) -> int:

@@ -14,7 +14,7 @@ from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.figures import Figures
 from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.results import Cost
-from service.engine.inputs import EngineName, KvCacheDtype, Layout, WeightFormat
+from service.engine.inputs import EngineName, KvCacheDtype, Layout, Load, WeightFormat
 from service.engine.memory.activation import fewest_batched_tokens
 from service.engine.memory.plan import MemoryPlan, model_weights, pool_error_bytes
 from service.engine.memory.results import KvCache, MemoryPerGpu, ModelWeights
@@ -105,8 +105,14 @@ def _cost(question: SizeQuestion | CapacityQuestion, deployment: Deployment, tol
     cost = aim_of("cost", question.gpu, question.offers).cost(deployment.layout, deployment.replicas)
     if cost is None:
         return None
-    asked = deployment.load.request_rate_per_s or (told.at_load.requests_per_s if told.at_load else None)
-    return with_token_prices(cost, deployment.load, asked, told.rates.of_all if told.rates else None)
+    at_most = told.rates.of_all if told.rates else None
+    return with_token_prices(cost, deployment.load, _answered_per_s(deployment.load, told.at_load, at_most), at_most)
+
+
+def _answered_per_s(load: Load, at_load: LoadState | None, at_most: float | None) -> float | None:
+    """Return the requests of the asked load that are answered; None where nobody asked for any. [1/s]."""
+    rate, answered = load.request_rate_per_s, at_load.requests_per_s if at_load else None
+    return answered if rate is None or (at_most is not None and rate > at_most) else rate
 
 
 def _price_notes(

@@ -221,7 +221,7 @@ def schedule_result(
     """
     measured = runs[load.first_measured : load.last_measured]
     end_to_end_s = Sample(measured["end_to_end_s"].copy())
-    growth = 0.0 if load.concurrency is not None else _growth(measured)
+    growth = 0.0 if load.concurrency is not None else _growth(measured, load.request_rate_per_s or 0.0)
     duration_s = float(measured["finished_s"].max() - measured["came_s"].min())
     rate = _rate(load, growth, end_to_end_s, duration_s)
     return ScheduleResult(
@@ -260,10 +260,11 @@ def _rate(load: SimulatedLoad, growth: float, end_to_end_s: Sample, duration_s: 
     return len(end_to_end_s) / duration_s
 
 
-def _growth(measured: Records) -> float:
+def _growth(measured: Records, request_rate_per_s: float) -> float:
     """Return how many more requests wait every second: answers per second x the rise of the wait over time.
 
-    Where not one more waits at the end than at the beginning, nothing grows: the rise is chance.
+    Where not one more waits at the end than at the beginning, nothing grows: the rise is chance. Where most of what
+    comes waits, all of it has come before much is answered, and what is answered tells.
     """
     quarter, came, wait = len(measured) // 4, measured["came_s"], measured["ttft_s"]
     answered_s = float(measured["finished_s"].max() - measured["finished_s"].min())
@@ -271,7 +272,10 @@ def _growth(measured: Records) -> float:
         return 0.0
     rise_s = float(wait[-quarter:].mean() - wait[:quarter].mean())
     apart_s = float(came[-quarter:].mean() - came[:quarter].mean())
-    growth = (len(measured) - 1) / answered_s * rise_s / apart_s
+    answers_per_s = (len(measured) - 1) / answered_s
+    growth = answers_per_s * rise_s / apart_s
+    if growth > request_rate_per_s / 2:
+        return request_rate_per_s - min(answers_per_s, request_rate_per_s / 2)
     return growth if growth * answered_s >= 1 else 0.0
 
 

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from service.catalog.snapshot import Snapshot
 from service.engine.answers.capacity import capacity
 from service.engine.inputs import Limits, StatedLayout
-from tests.engine.conftest import Asked, capacity_of, users
+from tests.engine.conftest import Asked, arrivals, capacity_of, users
 
 
 def test_the_curve_doubles_from_one_user_to_twice_the_slots(asked: Asked) -> None:
@@ -88,3 +89,20 @@ def test_without_times_neither_is_told(asked: Asked) -> None:
     answer = capacity(capacity_of(asked("llama-3.1-8b", "h100", timers=None), 1))
 
     assert (answer.kv_read_s_per_token, answer.prefill_tokens_per_s) == (None, None)
+
+
+def test_more_than_is_carried_is_told_and_priced_by_what_is_answered(asked: Asked, catalog: Snapshot) -> None:
+    question = replace(capacity_of(asked(load=users(None)), 1), offers=catalog.offers)
+    most = capacity(question).requests_per_s
+    assert most is not None
+    beyond = capacity(replace(question, load=arrivals(50 * most)))
+    crowded = capacity(replace(question, load=users(100_000), limits=Limits(ttft_s=0.5)))
+
+    assert beyond.at_load is not None
+    assert beyond.at_load.requests_per_s == pytest.approx(most, rel=0.15)
+    assert beyond.at_load.requests_per_s + beyond.at_load.queue_growth_per_s == pytest.approx(50 * most)
+    assert beyond.cost is not None
+    assert beyond.cost.at_load is not None
+    assert beyond.cost.at_load.requests_per_s == beyond.at_load.requests_per_s
+    assert any("requests a second are asked for" in each and "more wait" in each for each in beyond.warnings)
+    assert any(each.startswith("100,000 requests at once are asked for") for each in crowded.warnings)

@@ -54,6 +54,16 @@ def test_a_queue_grows_by_answers_times_the_rise_of_the_wait() -> None:
     assert seen.requests_per_s == pytest.approx(1 - 39 / 58.5 * 0.5)
 
 
+def test_far_beyond_what_is_answered_answers_are_counted() -> None:
+    # Forty requests within half a second, one of them answered each second.
+    arrivals = [0.0, *(second / 80 for second in range(40))]
+    waits = [0.0, *(second - second / 80 for second in range(40))]
+    seen = result(served(arrivals, waits), request_rate_per_s=80.0, first_measured=1)
+
+    assert seen.requests_per_s == pytest.approx(1.0)
+    assert seen.queue_growth_per_s == pytest.approx(79.0)
+
+
 def test_where_not_one_more_waits_at_the_end_no_queue_grows() -> None:
     arrivals = [float(second) for second in range(40)]
     seen = result(
