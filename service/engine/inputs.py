@@ -167,6 +167,11 @@ class Limits:
         """Return whether anybody limits latency."""
         return self.ttft_s is not None or self.tpot_s is not None
 
+    def breakable(self, load: Load) -> Self:
+        """Return the limits that requests of a load may break: answers of one token have no time per further one."""
+        has_further = load.output_tokens != 1 or load.length_distribution == "lognormal"
+        return self if has_further else replace(self, tpot_s=None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedLayout:

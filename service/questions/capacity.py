@@ -100,18 +100,15 @@ class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithConfidence, Withi
         prices = self.prices(sources, (gpu.id,), rented=self.rented(sources))
         input_tokens, output_tokens = self.input_tokens or 0, self.output_tokens or 0
         model = self.model_facts(sources)
+        load = self.load_of(input_tokens, output_tokens, self.speculative_acceptance_fraction)
         return CapacityQuestion(
             model=model,
             gpu=gpu,
             gpu_count=_one_replica(wish) if gpu_count is None else gpu_count,
-            load=replace(
-                self.load_of(input_tokens, output_tokens, self.speculative_acceptance_fraction),
-                num_prompts=self.num_prompts,
-                arrival=self.arrival,
-            ),
+            load=replace(load, num_prompts=self.num_prompts, arrival=self.arrival),
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
-            limits=self.limits(),
+            limits=self.limits().breakable(load),
             layout=wish,
             settings=self.settings_wish(),
             rules=self.rules_of(sources, model),

@@ -27,11 +27,12 @@ class OfOneGpu(
         """
         gpu, model = self.gpu_facts(sources), self.model_facts(sources)
         prices = self.prices(sources, (gpu.id,), rented=self.rented(sources))
+        load = self.load_of(self.input_tokens, self.output_tokens, self.speculative_acceptance_fraction)
         return SizeQuestion(
             model=model,
             gpu=gpu,
-            load=self.load_of(self.input_tokens, self.output_tokens, self.speculative_acceptance_fraction),
-            limits=self.limits(),
+            load=load,
+            limits=self.limits().breakable(load),
             layout=self.layout_wish(),
             headroom=self.headroom(),
             settings=self.settings_wish(),

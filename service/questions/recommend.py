@@ -169,11 +169,12 @@ class RecommendQuery(
         model = self.model_facts(sources)
         gpus, others = self._gpus(sources)
         prices = self._prices(sources, gpus)
+        load = self.load_of(self.input_tokens, self.output_tokens, self.speculative_acceptance_fraction)
         return RecommendQuestion(
             model=model,
             gpus=gpus,
-            load=self.load_of(self.input_tokens, self.output_tokens, self.speculative_acceptance_fraction),
-            limits=self.limits(),
+            load=load,
+            limits=self.limits().breakable(load),
             headroom=self.headroom(),
             settings=self.settings_wish(),
             layout=self.layout_wish(),

@@ -69,7 +69,7 @@ def with_floor(question: RecommendQuestion) -> RecommendQuestion:
     limits = question.limits
     if question.service_class == "batch" or limits.are_stated:
         return question
-    floor = replace(INTERACTIVE, percentile=limits.percentile)
+    floor = replace(INTERACTIVE, percentile=limits.percentile).breakable(question.load)
     return replace(question, limits=floor, is_floor_assumed=True)
 
 
