@@ -5,7 +5,7 @@
     data        copies of the attention of a mixture of experts, whose experts lie over all of them
     experts     cut over the ranks, or dealt out whole
     context     the tokens of one cache over as many ranks as the engine allows
-    both        stages of copies, over at most two servers: powers of two, or copies that each server holds whole
+    both        stages of copies: powers of two over whole servers, a server each, or some that each server holds whole
 
 Copies of a dense model are replicas, which are counted outside. What is stated is kept, and is not searched.
 """
@@ -27,7 +27,7 @@ MAX_NODES: Final = 8
 MAX_RANKS: Final = 64  # of one replica's attention
 MAX_STAGES: Final = 8
 SMALL_SIZES: Final = (1, 2, 3, 4, 5, 6, 7, 8)
-NODES: Final = (2, 3, 4, 6, 8)  # that one replica may fill
+NODES: Final = (2, 3, 4, 6, 8, 12, 16)  # that one replica may fill, the most of few GPUs each
 SMALL_SERVERS: Final = 16  # GPUs that copies of the attention stand on together, in servers of few
 
 
@@ -229,9 +229,13 @@ def _stands(gpu: Gpu, tensor: int, others: int) -> bool:
 
 
 def _stand_both(target: Target, tensor: int, stages: int, copies: int) -> bool:
-    """Return whether stages of copies stand over at most two servers: powers of two of both, or whole copies."""
+    """Return whether stages of copies stand in a server or fill some: powers of two of both, or whole copies.
+
+    Whole copies fill a server each, or leave GPUs to others.
+    """
     gpu, gpus, is_even = target.gpu, tensor * stages * copies, (stages * copies).bit_count() == 1
-    stands = is_even and gpus <= 2 * gpu.gpus_per_node and _stands(gpu, tensor * copies, stages)
+    fills = tensor * stages == gpu.gpus_per_node and copies in NODES  # a server each
+    stands = (is_even or fills) and gpus <= MAX_RANKS and _stands(gpu, tensor * copies, stages)
     return stands or _fit(target, tensor * stages, copies)
 
 

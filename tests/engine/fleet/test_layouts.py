@@ -252,3 +252,14 @@ def test_copies_stand_beside_others_gpus_where_servers_hold_them_whole(
 
     assert bool(odd) is stands
     assert not set(odd) & set(space.usual)
+
+
+def test_servers_of_few_gpus_are_filled_until_a_model_fits(catalog: Snapshot) -> None:
+    # 671 GB of weights over cards of 24 GB, four in a server: twelve servers hold a copy of the attention each.
+    model, gpu = catalog.model("deepseek-v3"), catalog.gpu("rtx-4090")
+    target = Target(gpu=gpu, engine="vllm", device=device_of(gpu, rules_for("vllm")))
+    space = space_of(model.architecture, model.checkpoints[0].quantization, target, StatedLayout())
+    sizes = {layout.gpus_per_replica for layout in space.layouts if layout.pipeline_parallel_size > 1}
+
+    assert gpu.gpus_per_node == 4
+    assert {48, 64} <= sizes
