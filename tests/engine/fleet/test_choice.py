@@ -123,3 +123,18 @@ def test_fleets_of_one_aim_are_priced_once_for_all_settings(asked: Asked) -> Non
 
     assert work["engine.fleet.costs:least_paid"] == len(aim.merits) - len(priced) < len(priced)
     assert merits == [better(replace(narrower, model=replace(narrower.model)), NOTHING)]
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "load"),
+    [
+        ("llama-3.3-70b", "h200", arrivals(6.0, 8_000, 1_000)),
+        ("mixtral-8x7b", "h100", arrivals(20.0, 5_500, 500)),
+        ("qwen3-32b", "h100", arrivals(4.0, 4_000, 500)),
+    ],
+)
+def test_a_limit_that_everybody_keeps_finds_nothing_smaller(asked: Asked, model: str, gpu: str, load: Load) -> None:
+    # Short steps were once tried only where the time per token was limited.
+    free, limited = (asked(model, gpu, load=load, limits=limits) for limits in (Limits(), Limits(tpot_s=5.0)))
+
+    assert best(deployments(free), free).gpus <= best(deployments(limited), limited).gpus
