@@ -103,7 +103,8 @@ def _of_any_length(model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: E
     device = device_of(gpu, rules)
     served = _served(model, stated, device)
     checkpoint, format_note = loaded_checkpoint(served, gpu, device, stated)
-    served = as_stored(served, checkpoint)
+    if checkpoint.architecture is not None:
+        served = as_stored(served, checkpoint)
     kv_cache_dtype, kv_note = _kv_cache_dtype(served, checkpoint, stated, device)
     settings, notes = _settings(served, gpu, stated, rules)
     settings = replace(

@@ -8,6 +8,7 @@ from service.engine.families.own_files import IN_OWN_FORMAT
 from service.engine.fleet.choice import deployments
 from service.engine.fleet.command import launch
 from service.engine.fleet.ranking import best
+from service.engine.inputs import EngineName
 from tests.engine.conftest import Asked, users
 
 TOLD = "--tokenizer-mode mistral --config-format mistral --load-format mistral"
@@ -26,7 +27,7 @@ TOLD = "--tokenizer-mode mistral --config-format mistral --load-format mistral"
     ],
 )
 def test_a_command_names_the_format_where_the_version_does_not_look_for_it(
-    asked: Asked, model: str, engine: str, version: str | None, *, is_told: bool
+    asked: Asked, model: str, engine: EngineName, version: str | None, *, is_told: bool
 ) -> None:
     question = asked(model, "h100", load=users(4), timers=None, rules=rules_for(engine, version))
     command = str(launch(best(deployments(question), question), frozenset()).command)
