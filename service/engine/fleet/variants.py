@@ -104,7 +104,7 @@ def _with_most_room(resolved: Resolved, tokens: int, plan_of: Planner) -> Memory
 def filled_by_cache(resolved: Resolved, plan_of: Planner) -> tuple[Resolved, MemoryPlan] | None:
     """Return the most running requests that the cache holds; None where those are the engine's own, or stated.
 
-        max max_num_seqs with requests_in_cache(max_num_seqs) >= max_num_seqs <= max_num_batched_tokens / tokens of each
+        max max_num_seqs with requests_in_cache(max_num_seqs) >= max_num_seqs <= those a step has room for
 
     What the cache holds falls as more may run: what it holds beside the engine's own number bounds the search.
     """
