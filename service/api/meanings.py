@@ -63,6 +63,7 @@ OF_SHELL: Final[Mapping[str, Mapping[str, str]]] = {
         "hf_id": "where it is published: its id at Hugging Face",
         "is_default": "whether it is taken where a question states no weight_format; true of exactly one",
         "quantization_config": "as published, for what its weights are quantized to; null: none is",
+        "config": "keys of its own config.json that differ from the model's config; null: none does",
         "kv_cache_dtype": "what it has the cache store; null: as its quantization_config says, else the model's dtype",
         "weight_bytes": "all its weights as published, where they were counted; whole model [bytes]",
         "source": "where it is published",

@@ -85,6 +85,7 @@ class _Measured(Entry):
     context_gib: dict[str, str]  # by compute capability, its major number, or `other`
     connected_context_gib: str | None
     non_torch_with_peers_gib: str
+    non_torch_with_slot_peers_gib: str | None
     fused_reduce_gib: str
     non_torch_unified_gib: str
     margin_gib: str
@@ -205,6 +206,7 @@ def _converted(engine: EngineName, row: Complete[Values], entry: _Rules) -> Engi
         context_bytes={name: gib(known[constant].value) for name, constant in measured.context_gib.items()},
         connected_context_bytes=_gib_of(known, measured.connected_context_gib),
         non_torch_bytes_with_peers=gib(known[measured.non_torch_with_peers_gib].value),
+        non_torch_bytes_with_slot_peers=_gib_of(known, measured.non_torch_with_slot_peers_gib),
         fused_reduce_bytes=gib(known[measured.fused_reduce_gib].value),
         non_torch_bytes_unified=gib(known[measured.non_torch_unified_gib].value),
         margin_bytes=gib(known[measured.margin_gib].value),

@@ -117,6 +117,7 @@ class Checkpoint(Entry):
     hf_id: HubId
     is_default: bool = False
     quantization_config: PublishedConfig | None = None
+    config: PublishedConfig | None = None  # what its own config.json states otherwise than the model's
     kv_cache_dtype: KvCacheDtype | None = None
     weight_bytes: Bytes | None = None
     source: Source

@@ -52,9 +52,11 @@ def model_facts(entry: ModelEntry) -> ModelFacts | EngineError:
 
 def _checkpoint(entry: ModelEntry, index: int) -> Checkpoint | None:
     stated = entry.checkpoints[index]
+    whole = {**entry.config, **(stated.config or {})}
     try:
         config = stated.quantization_config
-        quantization = parse_quantization(as_loaded(entry.config, config) if config else None)
+        quantization = parse_quantization(as_loaded(whole, config) if config else None)
+        architecture = parse_architecture(whole) if stated.config else None
     except EngineError:
         if stated.is_default:
             raise
@@ -68,6 +70,8 @@ def _checkpoint(entry: ModelEntry, index: int) -> Checkpoint | None:
         is_default=stated.is_default,
         kv_cache_dtype=stated.kv_cache_dtype or quantization.kv_cache_dtype,
         source=stated.source.url,
+        architecture=architecture,
+        config_json=json.dumps(whole, sort_keys=True) if stated.config else "",
     )
 
 

@@ -68,6 +68,7 @@ def _checkpoint(document: dict[str, Any]) -> dict[str, Any]:
         "hf_id": document["hf_id"],
         "is_default": document.get("is_default", False),
         "quantization_config": document.get("quantization_config"),
+        "config": document.get("config"),
         "kv_cache_dtype": document.get("kv_cache_dtype"),
         "weight_bytes": None if weight_bytes is None else weight_bytes["value"],
         "source": {key: document["source"][key] for key in ("url", "checked_on")},

@@ -92,6 +92,7 @@ class CheckpointRow(SQLModel, Sourced, table=True):
     is_default: bool
     position: int | None = Field(default=None)  # in the model's list: of one format, the first is meant
     quantization_config: Json | None = Field(default=None, sa_type=JSON)
+    config: Json | None = Field(default=None, sa_type=JSON)  # what its own config.json states otherwise
     kv_cache_dtype: str | None = Field(default=None, max_length=16)
     weight_bytes: int | None = Field(default=None, sa_type=BigInteger)
     source_url: str = Field(max_length=URL_LENGTH)

@@ -18,13 +18,15 @@ class Checkpoint(Valued):
     is_default: bool
     kv_cache_dtype: KvCacheDtype | None  # what the checkpoint itself declares
     source: str | None
+    architecture: Architecture | None = field(default=None, repr=False)  # where its config differs from the model's
+    config_json: str = field(default="", repr=False)  # and that config
     key: str = field(init=False, repr=False)
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Derive the key from everything stated."""
         content = (self.weight_format, self.quantization, self.hf_id, self.is_default, self.kv_cache_dtype, self.source)
-        object.__setattr__(self, "key", content_key("checkpoint", content))
+        object.__setattr__(self, "key", content_key("checkpoint", (*content, self.config_json)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,6 +49,18 @@ class ModelFacts(Valued):
         config = self.config_json or self.architecture  # the one is parsed from the other
         content = (self.id, self.source, config, self.weight_bytes, self.is_text_only, checkpoints)
         object.__setattr__(self, "key", content_key("model", content))
+
+
+def as_stored(model: ModelFacts, checkpoint: Checkpoint) -> ModelFacts:
+    """Return a model as a checkpoint of its own config states it; the model itself where the config is the same."""
+    return model if checkpoint.architecture is None else _restated(model, checkpoint)
+
+
+@derived(8)
+def _restated(model: ModelFacts, checkpoint: Checkpoint) -> ModelFacts:
+    architecture = checkpoint.architecture or model.architecture
+    stored = replace(model, architecture=architecture, config_json=checkpoint.config_json, is_text_only=False)
+    return text_only(stored) if model.is_text_only else stored
 
 
 def text_only(model: ModelFacts) -> ModelFacts:

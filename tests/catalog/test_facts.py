@@ -2,7 +2,8 @@
 
 from service.catalog.facts import ETHERNET_BYTES_PER_S, PCIE_BYTES_PER_S, gpu_facts, model_facts, offer_facts
 from service.engine.errors import EngineError
-from service.engine.facts import ModelFacts
+from service.engine.facts import ModelFacts, as_stored
+from service.engine.memory.parameters import num_parameters
 from tests.catalog.samples import MODEL, SOURCE, gpu, model, offer, with_figure
 
 
@@ -36,6 +37,25 @@ def test_a_checkpoint_without_a_rule_is_left_out_unless_it_is_the_models_own() -
     assert isinstance(beside, ModelFacts)
     assert [it.hf_id for it in beside.checkpoints] == ["made/Up-8B"]
     assert isinstance(alone, EngineError)
+
+
+def test_a_checkpoint_of_another_config_is_read_by_its_own() -> None:
+    padded = {
+        "weight_format": "int4",
+        "hf_id": "made/Up-8B-AWQ",
+        "quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128},
+        "config": {"intermediate_size": 14464},
+        "source": SOURCE,
+    }
+
+    facts = model_facts(model(checkpoints=[MODEL["checkpoints"][0], padded]))
+
+    assert isinstance(facts, ModelFacts)
+    own, awq = facts.checkpoints
+    assert as_stored(facts, own) is facts
+    wider = as_stored(facts, awq).architecture
+    assert num_parameters(wider) - num_parameters(facts.architecture) == 32 * 3 * 4096 * (14464 - 14336)
+    assert '"intermediate_size": 14464' in as_stored(facts, awq).config_json
 
 
 def test_a_config_that_breaks_its_reader_is_refused_and_takes_no_other_along() -> None:

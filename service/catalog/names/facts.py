@@ -38,7 +38,7 @@ def _of_repository(facts: ModelFacts, repository: str, has_own_weights: bool) ->
     """
     own = own_checkpoint(facts)
     others = () if has_own_weights else (each for each in facts.checkpoints if each is not own)
-    served = (each if is_of_edition(each.hf_id or "", repository) else replace(each, hf_id=None) for each in others)
+    served = (each if is_of_edition(each.hf_id or "", repository) else _of_shape(each, None) for each in others)
     own_first = sorted(served, key=lambda each: each.hf_id is None)
     return replace(facts, checkpoints=(replace(own, hf_id=repository), *own_first))
 
@@ -66,17 +66,22 @@ def _named(snapshot: Snapshot, facts: ModelFacts, reading: ModelReading, weight_
 def _in_repository(like: Checkpoint, hf_id: str | None) -> Checkpoint:
     """Return a checkpoint that is stored like a published one in a repository that was named; itself where none was.
 
-    Of another publisher's it is not known that the cache has fewer bits.
+    Of another publisher's it is not known that the cache has fewer bits, nor that its matrices were padded.
     """
     if hf_id is None:
         return like
     is_same_publisher = hf_id.partition("/")[0].lower() == (like.hf_id or "").partition("/")[0].lower()
     return replace(
-        like,
+        like if is_same_publisher else _of_shape(like, hf_id),
         hf_id=hf_id,
         kv_cache_dtype=like.kv_cache_dtype if is_same_publisher else None,
         source=f"the repository is not in the catalog: sized like {like.hf_id or 'another'} of the same format",
     )
+
+
+def _of_shape(like: Checkpoint, hf_id: str | None) -> Checkpoint:
+    """Return a checkpoint of another repository that is stored like one, in matrices of the model's own sizes."""
+    return replace(like, hf_id=hf_id, architecture=None, config_json="")
 
 
 def _usual(reading: ModelReading, weight_format: WeightFormat) -> Quantization:

@@ -62,6 +62,8 @@ class PlanRules:
     drafts_beside_states: bool = True  # speculation for every model with recurrent states; before, for Qwen3-Next
     deals_experts_evenly: bool = False  # SGLang: as many to every rank
     leaves_towers_out: bool = True  # `--language-model-only`
+    drafts_for_adapters_fit: bool = True  # with both, a step holds the drafts of every request that may run
+    finds_own_formats: bool = True  # Mistral's own files before those of transformers
     interleaves_rotary: bool = True  # one rotary table for the three axes of images; before, four times as long
 
 
@@ -96,6 +98,7 @@ VLLM: Final = (
     ),
     _before("0.15", can_align_states=False, flashinfer_runs_latents=False),
     _before("0.13", reads_images_whole=False, state_dtypes=("float32",), reads_state_dtypes=False),
+    _before("0.12", finds_own_formats=False, drafts_for_adapters_fit=False),
     _before("0.11.1", flashinfer_reads_fp8=False),
     _before("0.11", names_half_caches=False),  # 0.10.2 `config/cache.py` (`CacheDType`)
     _before("0.10.2", state_dtypes=(), spreads_context=False),

@@ -64,6 +64,7 @@ class EngineRules:
     context_bytes: Mapping[str, int]  # context and libraries, by compute capability, its major number, or `other`
     connected_context_bytes: int | None  # the same where communication is set up before it is measured; None: as alone
     non_torch_bytes_with_peers: int  # communication buffers, once ranks talk to each other
+    non_torch_bytes_with_slot_peers: int | None  # the same of GPUs that meet in PCIe slots alone; None: as of others
     fused_reduce_bytes: int  # buffers of all-reduce fused with norms; 0 where the version has none
     non_torch_bytes_unified: int  # the host's use of memory that it shares with the GPU
     margin_bytes: int  # by which four start-ups in five have at least the pool that is promised

@@ -19,7 +19,7 @@ from service.engine.inputs import EngineName
 
 # The pools of `memory/separate_pools.py` are this version's.
 PLANNED: Final = "0.5.23"
-PLAN: Final = replace(NEWEST, joins_copies=True, deals_experts_evenly=True)
+PLAN: Final = replace(NEWEST, joins_copies=True, deals_experts_evenly=True, drafts_for_adapters_fit=False)
 
 
 class Sglang(Engine):

@@ -20,8 +20,8 @@ from service.engine.inputs import EngineName
 PLANNED: Final = "vLLM 0.33"
 # Blocks of engines that were built: 64 tokens up to 0.16; `KvCacheConfig.tokens_per_block` says 32 since 1.0.
 PLANS: Final = (
-    (Version("0.17"), replace(NEWEST, block_size=32, keeps_any_block=True)),
-    (Version("0"), replace(NEWEST, block_size=64, keeps_any_block=True)),
+    (Version("0.17"), replace(NEWEST, block_size=32, keeps_any_block=True, drafts_for_adapters_fit=False)),
+    (Version("0"), replace(NEWEST, block_size=64, keeps_any_block=True, drafts_for_adapters_fit=False)),
 )
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from service.engine.config_reader import MAX_COUNT, ConfigReader, is_list, is_mapping, text_reader
 from service.engine.errors import MissingConfigFieldError
 from service.engine.families.adapters import joined_inputs, takes_adapters
+from service.engine.families.early_states import hands_early_states
 from service.engine.families.ends import repeats_embeddings, repeats_ends
 from service.engine.families.incomplete import all_missing
 from service.engine.families.llama import EXAMPLE_CLASS
@@ -125,6 +126,7 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         lacked_by=lacked_by(model.name),
         unstaged_by=unstaged_by(model.name),
         brings_code=brings_code(model.name),
+        hands_early_states=hands_early_states(model.name),
         repeats_embeddings=repeats_embeddings(model.name),
         repeats_ends=repeats_ends(model.name),
         last_vllm=family.last_vllm,

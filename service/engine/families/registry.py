@@ -17,7 +17,8 @@ from service.engine.families.parts.unruled import UNKNOWN
 
 Value = TypeVar("Value")
 NOT_FAMILIES: Final = frozenset({
-    "adapters", "ends", "incomplete", "own_code", "parts", "registry", "served_by", "since", "vocabulary",
+    "adapters", "early_states", "ends", "incomplete", "own_code", "own_files", "parts", "registry", "served_by",
+    "since", "vocabulary",
 })  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from typing import Final
 from service.engine.derived import derived
 from service.engine.engines.flags.base import Args, Start, StartFlags
 from service.engine.facts import ModelFacts
+from service.engine.families.own_files import is_in_own_format
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import Gpu
@@ -19,10 +20,11 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
     """Return one replica as its engine's command line takes it."""
     model, own = plan.model, own_checkpoint(plan.model)
     is_published = plan.checkpoint in model.checkpoints
+    served = (plan.checkpoint if is_published else own).hf_id or UNNAMED_MODEL
     return Start(
         layout=plan.layout,
         settings=plan.settings,
-        served=(plan.checkpoint if is_published else own).hf_id or UNNAMED_MODEL,
+        served=served,
         weight_format=plan.checkpoint.weight_format,
         own_format=own.weight_format,
         is_published=is_published,
@@ -31,6 +33,7 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
         has_experts=model.architecture.has_experts,
         needs_half=needs_half(plan.gpu),
         has_own_code=_has_own_code(model),
+        names_own_format=not plan.rules.plan.finds_own_formats and is_in_own_format(served),
         gpus_per_node=plan.gpu.gpus_per_node,
         stated=StartFlags(
             kv_cache_dtype=stated.kv_cache_dtype,

@@ -1,13 +1,14 @@
 """How many tokens one step takes and how many requests run at once, as stated, or as the engine's version has it.
 
-    max_num_seqs <= max_num_batched_tokens
+    max_num_seqs x tokens of each <= max_num_batched_tokens
 
-where the engine asks for it: a request that runs takes a token of every step. An engine that is told neither cuts
-its own number of requests down to its tokens; told both, it does not start.
+where the engine asks for it: a request that runs takes a token of every step, and with adapters its drafts too. An
+engine that is told neither cuts its own number of requests down to its tokens; told both, it does not start.
 
 Source:
     vLLM 0.33 `config/scheduler.py` (`SchedulerConfig`: "max_num_batched_tokens must be greater than or equal to
-    max_num_seqs"), `engine/arg_utils.py` (`min(max_num_seqs, max_num_batched_tokens)`).
+    max_num_seqs"), `engine/arg_utils.py` (`min(max_num_seqs, max_num_batched_tokens)`; "Consider increasing
+    max_num_batched_tokens or decreasing num_speculative_tokens", where adapters and drafts are on, since 0.12).
 """
 
 from typing import Final
@@ -18,11 +19,11 @@ from service.engine.errors import InvalidQuestionError
 from service.engine.facts import ModelFacts
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.results import Assumption
-from service.engine.inputs import Gpu
+from service.engine.inputs import EngineSettings, Gpu
 from service.engine.memory.activation import fewest_batched_tokens
 
-CUT_WHY: Final = "no more than max_num_batched_tokens, as the engine asks for; its own is {own}"
-RAISED_WHY: Final = "no fewer than max_num_seqs, as the engine asks for; its own is {own}"
+CUT_WHY: Final = "no more than max_num_batched_tokens has room for, as the engine asks for; its own is {own}"
+RAISED_WHY: Final = "room for max_num_seqs, as the engine asks for; its own is {own}"
 
 
 def settled_batches(
@@ -36,13 +37,13 @@ def settled_batches(
     own_tokens, own_seqs = batch_defaults(rules, gpu)
     # The engine raises its own number to that of an image (vLLM 0.33 `_get_min_mm_batched_tokens`).
     own_tokens = max(own_tokens, fewest_batched_tokens(model.architecture, device_of(gpu, rules)))
-    asked = stated.max_num_seqs or own_seqs
+    asked, each = stated.max_num_seqs or own_seqs, tokens_of_each(stated, rules)
     tokens = stated.max_num_batched_tokens or own_tokens
-    seqs = running_beside(tokens, asked, rules)
+    seqs = running_beside(tokens // each, asked, rules)
     if stated.max_num_seqs is not None and seqs < asked:
         if stated.max_num_batched_tokens is not None:
-            raise _contradiction(tokens, asked, rules)
-        tokens = seqs = asked
+            raise _contradiction(tokens, asked, each, rules)
+        tokens, seqs = asked * each, asked
     notes = (
         _note("max_num_batched_tokens", tokens, stated.max_num_batched_tokens, own_tokens, RAISED_WHY, rules),
         _note("max_num_seqs", seqs, stated.max_num_seqs, own_seqs, CUT_WHY, rules),
@@ -50,19 +51,26 @@ def settled_batches(
     return tokens, seqs, notes
 
 
-def running_beside(batched_tokens: int, seqs: int, rules: EngineRules) -> int:
-    """Return how many of some requests the engine lets run beside steps of so many tokens."""
-    if seqs <= batched_tokens:
+def tokens_of_each(settings: EngineSettings | StatedSettings, rules: EngineRules) -> int:
+    """Return the tokens of a step that the engine wants room for, of each request that may run. [tokens]."""
+    holds_drafts = settings.max_loras and rules.plan.drafts_for_adapters_fit
+    return 1 + settings.num_speculative_tokens if holds_drafts else 1
+
+
+def running_beside(slots: int, seqs: int, rules: EngineRules) -> int:
+    """Return how many of some requests the engine lets run beside steps with room for so many."""
+    if seqs <= slots:
         return seqs
-    most = rules.serving_engine.command_line.most_sequences(batched_tokens, None)
+    most = rules.serving_engine.command_line.most_sequences(max(slots, 1), None)
     return seqs if most is None else min(seqs, most)
 
 
-def _contradiction(tokens: int, seqs: int, rules: EngineRules) -> InvalidQuestionError:
+def _contradiction(tokens: int, seqs: int, each: int, rules: EngineRules) -> InvalidQuestionError:
+    drafts = "" if each == 1 else f" has room for with adapters, {each} tokens each with its drafts"
     return InvalidQuestionError(
-        f"{rules.engine} does not start with more max_num_seqs ({seqs}) than max_num_batched_tokens ({tokens})",
+        f"{rules.engine} does not start with more max_num_seqs ({seqs}) than max_num_batched_tokens ({tokens}){drafts}",
         field="max_num_seqs",
-        accepted=f"at most {tokens}, or max_num_batched_tokens of at least {seqs}",
+        accepted=f"at most {tokens // each}, or max_num_batched_tokens of at least {seqs * each}",
     )
 
 

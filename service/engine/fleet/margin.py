@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from service.engine.arithmetic import GIB
+from service.engine.fleet.batches import tokens_of_each
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.planned import CERTAINLY_HELD, planned
 from service.engine.inputs import EngineSettings
@@ -72,8 +73,9 @@ def _with_pool(deployment: Deployment, pool_bytes: int) -> MemoryPlan:
 
 def _most_seqs(plan: MemoryPlan, smallest: MemoryPlan) -> int:
     """Return the largest `max_num_seqs` that the engine starts with, up to the one that was sized."""
+    slots = max(plan.settings.max_num_batched_tokens // tokens_of_each(plan.settings, plan.rules), 1)
     most = plan.rules.serving_engine.command_line.most_sequences(
-        plan.settings.max_num_batched_tokens, smallest.kv_cache.num_gpu_blocks if _has_states(plan) else None
+        slots, smallest.kv_cache.num_gpu_blocks if _has_states(plan) else None
     )
     return plan.settings.max_num_seqs if most is None else min(plan.settings.max_num_seqs, most)
 

@@ -10,7 +10,7 @@ from service.engine.derived import derived
 from service.engine.engines.device import Device, device_of
 from service.engine.engines.rules import EngineRules, default_utilization
 from service.engine.errors import InvalidQuestionError
-from service.engine.facts import Checkpoint, ModelFacts, text_only
+from service.engine.facts import Checkpoint, ModelFacts, as_stored, text_only
 from service.engine.fleet.batches import settled_batches
 from service.engine.fleet.checkpoints import loaded_checkpoint
 from service.engine.fleet.questions import StatedSettings
@@ -103,6 +103,8 @@ def _of_any_length(model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: E
     device = device_of(gpu, rules)
     served = _served(model, stated, device)
     checkpoint, format_note = loaded_checkpoint(served, gpu, device, stated)
+    if checkpoint.architecture is not None:
+        served = as_stored(served, checkpoint)
     kv_cache_dtype, kv_note = _kv_cache_dtype(served, checkpoint, stated, device)
     settings, notes = _settings(served, gpu, stated, rules)
     settings = replace(

@@ -173,6 +173,7 @@ def check_start(
     """
     architecture = model.architecture
     _check_drafts_beside_states(architecture, device, settings)
+    _check_early_states(architecture, device, settings)
     if not device.is_vllm_on_cuda:
         check_loading(architecture, checkpoint.quantization, device, "weight_format")
         check_served(architecture.name, architecture.lacked_by, device)
@@ -211,6 +212,19 @@ def _check_drafts_beside_states(architecture: Architecture, device: Device, sett
             f"{device.engine} does not draft for models with recurrent states, such as {architecture.name}",
             field="num_speculative_tokens",
             accepted="0, or engine_version 0.17 or newer",
+        )
+
+
+def _check_early_states(architecture: Architecture, device: Device, settings: EngineSettings) -> None:
+    """Raise RefusedStartError where vLLM's class does not hand an EAGLE-3 head what it reads.
+
+    Source: vLLM 0.10.2 to 0.33 `v1/worker/gpu_model_runner.py` ("Model does not support EAGLE3 interface").
+    """
+    if settings.speculative_method == "eagle3" and device.is_vllm and not architecture.hands_early_states:
+        raise RefusedStartError(
+            f"{device.engine} runs no EAGLE-3 head beside {architecture.name}, which keeps the states it reads",
+            field="speculative_method",
+            accepted="ngram or eagle" if architecture.mtp is None else "mtp, ngram or eagle",
         )
 
 

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from service.engine.engines.device import device_of
 from service.engine.engines.rules import EngineRules
-from service.engine.fleet.batches import CUT_WHY, running_beside
+from service.engine.fleet.batches import CUT_WHY, running_beside, tokens_of_each
 from service.engine.fleet.results import Assumption
 from service.engine.fleet.settings import Resolved
 from service.engine.inputs import EngineSettings
@@ -72,7 +72,8 @@ def roomiest(resolved: Resolved, plan_of: Planner) -> MemoryPlan:
     """Return the plan with the most room: no other choice of settings holds more requests at once."""
     budgets = batched_tokens(resolved)
     plan = _with_most_room(resolved, budgets[0], plan_of)
-    if plan.settings.max_num_seqs < budgets[0] or resolved.stated.max_num_seqs is not None:
+    slots = budgets[0] // tokens_of_each(plan.settings, plan.rules)
+    if plan.settings.max_num_seqs < slots or resolved.stated.max_num_seqs is not None:
         return plan
     others = (_with_most_room(resolved, tokens, plan_of) for tokens in budgets[1:])  # that let more requests run
     return max((plan, *others), key=lambda plan: min(plan.requests_in_cache, plan.settings.max_num_seqs))
@@ -98,13 +99,14 @@ def _with_most_room(resolved: Resolved, tokens: int, plan_of: Planner) -> Memory
 def filled_by_cache(resolved: Resolved, plan_of: Planner) -> tuple[Resolved, MemoryPlan] | None:
     """Return the most running requests that the cache holds; None where those are the engine's own, or stated.
 
-        max max_num_seqs with requests_in_cache(max_num_seqs) >= max_num_seqs <= max_num_batched_tokens
+        max max_num_seqs with requests_in_cache(max_num_seqs) >= max_num_seqs <= those a step has room for
 
     What the cache holds falls as more may run: what it holds beside the engine's own number bounds the search.
     """
     if resolved.stated.max_num_seqs is not None:
         return None
-    own, limit = resolved.settings.max_num_seqs, resolved.settings.max_num_batched_tokens
+    settings = resolved.settings
+    own, limit = settings.max_num_seqs, settings.max_num_batched_tokens // tokens_of_each(settings, resolved.rules)
     held = plan_of.held(resolved)
     beside_own = held(own)
     low = min(beside_own, own)
@@ -159,7 +161,7 @@ def batched_tokens(resolved: Resolved) -> tuple[int, ...]:
     if resolved.stated.max_num_batched_tokens is not None:
         return (own,)
     image = fewest_batched_tokens(resolved.model.architecture, device_of(resolved.gpu, resolved.rules))
-    floor = max(image, resolved.stated.max_num_seqs or 1)
+    floor = max(image, (resolved.stated.max_num_seqs or 1) * tokens_of_each(resolved.stated, resolved.rules))
     return tuple(sorted({own, *(tokens for tokens in BATCHED_TOKENS if tokens >= floor)}))
 
 
@@ -192,5 +194,5 @@ def with_chosen(resolved: Resolved, name: Chosen, value: int, why: str) -> Resol
 
 def _with_tokens(settings: EngineSettings, tokens: int, rules: EngineRules) -> EngineSettings:
     """Return settings with another token budget, and no more requests than the engine lets run beside it."""
-    seqs = running_beside(tokens, settings.max_num_seqs, rules)
+    seqs = running_beside(tokens // tokens_of_each(settings, rules), settings.max_num_seqs, rules)
     return replace(settings, max_num_batched_tokens=tokens, max_num_seqs=seqs)

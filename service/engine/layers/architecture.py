@@ -58,6 +58,7 @@ class Architecture:
     runs_in_float16: bool = True  # else the engine refuses to, and loads it in float32 on GPUs without bfloat16
     deals_out_experts: bool = True  # else the engine refuses to give each rank whole ones
     drafts_beside_states: bool = False  # before vLLM drafted for every model with recurrent states
+    hands_early_states: bool = True  # to a head that drafts with EAGLE-3; else vLLM refuses one
     has_stages: bool = True  # else vLLM refuses to split it by layers
     repeats_embeddings: bool = False  # every pipeline stage holds embeddings
     repeats_ends: bool = False  # every pipeline stage holds embeddings and output head

@@ -161,7 +161,7 @@ def non_torch_bytes(gpu: Gpu, layout: Layout, rules: EngineRules) -> int:
 
     Source:
         vLLM 0.33 `v1/worker/gpu_worker.py` (`init_device`), pull request 25359; `config/vllm.py`
-        (`enable_allreduce_rms_fusion`).
+        (`enable_allreduce_rms_fusion`). Of GPUs in PCIe slots, up to 0.11.0: logs that `engine_rules.yaml` names.
     """
     host = rules.non_torch_bytes_unified if has_unified_memory(gpu) else 0
     device = device_of(gpu, rules)
@@ -176,7 +176,11 @@ def non_torch_bytes(gpu: Gpu, layout: Layout, rules: EngineRules) -> int:
     alone = layout.pipeline_parallel_size == 1 and layout.data_parallel_size == 1
     if is_fused and alone and layout.tensor_parallel_size > 1:
         return context + host + rules.fused_reduce_bytes
-    return context + host + rules.non_torch_bytes_with_peers
+    # Without NVLink NCCL opens few channels, and copies through buffers of the host.
+    buffers, meets_in_slots = rules.non_torch_bytes_with_slot_peers, gpu.scale_up_domain_gpus == 1 and not host
+    if buffers is None or not meets_in_slots or not device.is_vllm_on_cuda:
+        buffers = rules.non_torch_bytes_with_peers
+    return context + host + buffers
 
 
 def cuda_graph_bytes(

@@ -15,9 +15,11 @@ from service.engine.inputs import EngineName
 from tests.engine.conftest import Asked, users
 
 
-def batches(catalog: Snapshot, engine: EngineName = "vllm", **stated: Any) -> tuple[int, int, dict[str, str]]:
+def batches(
+    catalog: Snapshot, engine: EngineName = "vllm", version: str | None = None, **stated: Any
+) -> tuple[int, int, dict[str, str]]:
     model, gpu = catalog.model("llama-3.1-8b"), catalog.gpu("h100")
-    tokens, seqs, notes = settled_batches(model, gpu, StatedSettings(**stated), rules_for(engine))
+    tokens, seqs, notes = settled_batches(model, gpu, StatedSettings(**stated), rules_for(engine, version))
     return tokens, seqs, {note.name: note.origin for note in notes}
 
 
@@ -44,10 +46,45 @@ def test_more_requests_than_tokens_do_not_start(catalog: Snapshot) -> None:
     assert refused.value.field == "max_num_seqs"
 
 
+@pytest.mark.parametrize(
+    ("version", "stated", "expected"),
+    [
+        (None, {"max_num_batched_tokens": 1_024}, (1_024, 256)),
+        (None, {"max_num_seqs": 4_096}, (16_384, 4_096)),
+        (None, {"max_num_batched_tokens": 1_024, "max_loras": 0}, (1_024, 1_024)),
+        ("0.11.0", {"max_num_batched_tokens": 1_024}, (1_024, 1_024)),
+    ],
+)
+def test_with_adapters_a_step_has_room_for_the_drafts_of_all(
+    catalog: Snapshot, version: str | None, stated: dict[str, Any], expected: tuple[int, int]
+) -> None:
+    """vLLM `arg_utils.py` since 0.12: `max_num_batched_tokens < max_num_seqs * (num_speculative_tokens + 1)` raises."""
+    both = {"max_loras": 2, "num_speculative_tokens": 3, **stated}
+
+    assert batches(catalog, version=version, **both)[:2] == expected
+
+
+def test_more_drafts_of_adapters_than_a_step_holds_do_not_start(catalog: Snapshot) -> None:
+    with pytest.raises(InvalidQuestionError, match="4 tokens each") as refused:
+        batches(catalog, max_num_batched_tokens=1_024, max_num_seqs=512, max_loras=2, num_speculative_tokens=3)
+
+    assert "at most 256" in str(refused.value.accepted)
+
+
 def test_an_engine_without_that_rule_keeps_its_requests(catalog: Snapshot) -> None:
     tokens, seqs, _ = batches(catalog, "sglang", max_num_batched_tokens=256)
 
     assert tokens == 256 < seqs
+
+
+def test_a_command_with_adapters_and_drafts_starts(asked: Asked) -> None:
+    settings = StatedSettings(max_loras=2, num_speculative_tokens=7, speculative_method="ngram")
+    sized = size(replace(asked("qwen3-32b", "h200", load=users(600, 500, 100), settings=settings), timers=None))
+    args = sized.engine_args
+    seqs, tokens = (int(args[args.index(flag) + 1]) for flag in ("--max-num-seqs", "--max-num-batched-tokens"))
+
+    assert seqs * 8 <= tokens
+    assert sized.replicas * sized.layout.data_parallel_size * seqs >= 600
 
 
 @pytest.mark.parametrize("count", [1_500, 2_000, 3_000])

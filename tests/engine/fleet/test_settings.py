@@ -6,10 +6,12 @@ import pytest
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
-from service.engine.errors import InvalidQuestionError
+from service.engine.errors import InvalidQuestionError, UnsupportedLayoutError
 from service.engine.fleet.checkpoints import STANDARD_CHECKPOINTS, own_checkpoint
+from service.engine.fleet.layouts import check_layout
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.settings import Resolved, resolve
+from service.engine.inputs import Layout
 
 
 def resolved(catalog: Snapshot, context_tokens: int = 0, model: str = "llama-3.1-8b", **stated: Any) -> Resolved:
@@ -54,6 +56,27 @@ def test_a_format_without_a_checkpoint_is_the_standard_recipe(catalog: Snapshot)
 
     assert resolved(catalog, weight_format=missing).checkpoint is STANDARD_CHECKPOINTS[missing]
     assert resolved(catalog).checkpoint is own_checkpoint(catalog.model("llama-3.1-8b"))
+
+
+# Their config.json: Qwen pads 29,568 columns to 29,696, 232 groups of 128, so that eight ranks hold whole groups.
+@pytest.mark.parametrize(
+    "model", ["qwen2-72b-instruct", "qwen2.5-72b-instruct", "qwen2-vl-72b-instruct", "qwen2.5-vl-72b-instruct"]
+)
+def test_a_checkpoint_that_was_padded_is_spread_by_its_own_sizes(catalog: Snapshot, model: str) -> None:
+    padded, plain = resolved(catalog, model=model, weight_format="int4"), resolved(catalog, model=model)
+
+    assert '"intermediate_size": 29696' in padded.model.config_json
+    check_layout(padded.model.architecture, padded.checkpoint.quantization, Layout(tensor_parallel_size=8))
+    with pytest.raises(UnsupportedLayoutError, match="29568"):
+        check_layout(plain.model.architecture, padded.checkpoint.quantization, Layout(tensor_parallel_size=8))
+    assert plain.model is catalog.model(model)
+
+
+def test_towers_are_left_out_of_a_padded_checkpoint_too(catalog: Snapshot) -> None:
+    alone = resolved(catalog, model="qwen2-vl-72b-instruct", weight_format="int4", language_model_only=True)
+
+    assert alone.model.is_text_only
+    assert alone.model.architecture.encoder is None
 
 
 @pytest.mark.parametrize(

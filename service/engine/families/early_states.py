@@ -1,0 +1,52 @@
+"""Classes of vLLM that do not hand over the states of early and middle layers, which an EAGLE-3 head reads.
+
+With such a head the engine raises "Model does not support EAGLE3 interface" once the weights are loaded. None of them
+did so in any older version that was read, from 0.10.2 on. Classes that vLLM does not have are not listed.
+
+Source:
+    vLLM 0.33 `model_executor/models/` (classes without `SupportsEagle3`), `v1/worker/gpu_model_runner.py`
+    (`_setup_eagle3_aux_hidden_state_outputs`), `v1/worker/gpu/spec_decode/eagle/eagle3_utils.py`.
+"""
+
+from typing import Final
+
+NAMES: Final = """
+    AXK1ForCausalLM AriaForConditionalGeneration AudioFlamingo3ForConditionalGeneration BailingMoeForCausalLM
+    BailingMoeV2ForCausalLM BailingMoeV2_5ForCausalLM BailingMoeV3ForCausalLM
+    BailingMoeV3VLForConditionalGeneration BeeForConditionalGeneration BloomForCausalLM
+    ChatGLMForConditionalGeneration ChatGLMModel Cohere2ForCausalLM Cohere2VisionForConditionalGeneration
+    CohereForCausalLM DbrxForCausalLM DeciLMForCausalLM DeepseekOCR2ForCausalLM DeepseekOCRForCausalLM
+    DeepseekVLV2ForCausalLM DotsOCRForCausalLM Eagle2_5_VLForConditionalGeneration Ernie4_5_MoeForCausalLM
+    Ernie4_5_VLMoeForConditionalGeneration Exaone4ForCausalLM ExaoneForCausalLM ExaoneMoEForCausalLM
+    ExaoneMoeForCausalLM FalconForCausalLM FalconH1ForCausalLM FalconMambaForCausalLM GLM4VForCausalLM
+    GPT2LMHeadModel GPTJForCausalLM Gemma2ForCausalLM Gemma3ForCausalLM Gemma3ForConditionalGeneration
+    Gemma3nForCausalLM Gemma3nForConditionalGeneration GemmaForCausalLM Glm4ForCausalLM Glm4MoeForCausalLM
+    Glm4MoeLiteForCausalLM Glm4vForConditionalGeneration Glm4vMoeForConditionalGeneration
+    GlmOcrForConditionalGeneration Granite4VisionForConditionalGeneration GraniteMoeHybridForCausalLM
+    H2OVLChatModel HCXVisionV2ForCausalLM HYV3ForCausalLM HYV4ForCausalLM HyperCLOVAXForCausalLM
+    Idefics3ForConditionalGeneration InternLM2ForCausalLM InternS1ForConditionalGeneration InternVLChatModel
+    InternVLForConditionalGeneration IsaacForConditionalGeneration JambaForCausalLM KeyeForConditionalGeneration
+    KeyeVL1_5ForConditionalGeneration KimiVLForConditionalGeneration Lfm2ForCausalLM Lfm2MoeForCausalLM
+    Lfm2VlForConditionalGeneration LlavaNextForConditionalGeneration LlavaNextVideoForConditionalGeneration
+    LlavaOnevisionForConditionalGeneration LongcatFlashForCausalLM Mamba2ForCausalLM MambaForCausalLM MiniCPMO
+    MiniCPMV MixtralForCausalLM Molmo2ForConditionalGeneration NVLM_D NemotronForCausalLM OPTForCausalLM
+    OlmoHybridForCausalLM OlmoeForCausalLM OrionForCausalLM Ovis Ovis2_5 Ovis2_6ForCausalLM
+    Ovis2_6_MoeForCausalLM PaddleOCRVLForConditionalGeneration PaliGemmaForConditionalGeneration
+    PanguEmbeddedForCausalLM PanguUltraMoEForCausalLM Param2MoEForCausalLM Phi3VForCausalLM Phi4MMForCausalLM
+    PhiMoEForCausalLM QianfanOCRForConditionalGeneration Qwen2AudioForConditionalGeneration Qwen2MoeForCausalLM
+    Qwen2VLForConditionalGeneration Qwen2_5OmniForConditionalGeneration Qwen2_5OmniModel
+    RForConditionalGeneration Rnj1ForCausalLM SarvamMoEForCausalLM SkyworkR1VChatModel
+    SmolVLMForConditionalGeneration SolarForCausalLM StableLmForCausalLM Step3TextForCausalLM
+    Step3VLForConditionalGeneration Step3p5ForCausalLM Step3p7ForConditionalGeneration
+    StepVLForConditionalGeneration UltravoxModel Zamba2ForCausalLM
+"""
+KEEP_STATES: Final = frozenset(NAMES.split())
+
+
+def hands_early_states(name: str) -> bool:
+    """Return whether a class hands over what an EAGLE-3 head reads.
+
+    >>> hands_early_states("LlamaForCausalLM"), hands_early_states("MixtralForCausalLM")
+    (True, False)
+    """
+    return name not in KEEP_STATES
