@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from math import ceil, floor, inf, nextafter
 from typing import ClassVar, Final
 
+from service.engine.arithmetic import whole
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Alike, Headroom, Limits, Load
 from service.engine.time.batching import Serving
@@ -76,7 +77,7 @@ class Users(Demand):
 
     def planned(self, headroom: Headroom) -> "Users":
         """Return ceil(users x (1 + headroom)), at least 1."""
-        return Users(max(ceil(self.concurrent_requests * (1 + headroom.headroom_fraction)), 1), self.alike)
+        return Users(max(whole(self.concurrent_requests * (1 + headroom.headroom_fraction)), 1), self.alike)
 
     def replicas(self, of_one: float) -> int:
         """Return the replicas that carry these users, and take note of the fewest users who take as many.
@@ -293,4 +294,4 @@ def users_of(load: Load) -> Users:
             field="concurrent_requests",
             accepted="concurrent_requests, or request_rate_per_s",
         )
-    return Users(max(ceil(load.request_rate_per_s * load.request_duration_s), 1))
+    return Users(max(whole(load.request_rate_per_s * load.request_duration_s), 1))
