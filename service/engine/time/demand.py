@@ -209,8 +209,9 @@ class Arrivals(Demand):
 
     def has_room(self, carrier: Carrier) -> bool:
         """Return whether the queue does not grow without end."""
-        serving = carrier.serving
-        is_certain = self.request_rate_per_s <= SAFE * throughput(serving, serving.slots)
+        serving = carrier.serving  # an estimate leaves out one's own prompt: all that a stream of one slot reads
+        is_told = serving.slots_of_stream > 1
+        is_certain = is_told and self.request_rate_per_s <= SAFE * throughput(serving, serving.slots)
         return is_certain or self.request_rate_per_s <= carrier.saturation_rate
 
     @classmethod
