@@ -13,7 +13,7 @@ from typing import Final
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.rooms import Rooms
 from service.engine.fleet.settings import Resolved
-from service.engine.fleet.variants import batched_tokens, budgets_for
+from service.engine.fleet.variants import batched_tokens
 from service.engine.inputs import Layout, Load
 from service.engine.memory.held import Room
 from service.engine.time.batching import SchedulerSettings, Serving, scheduler_settings
@@ -104,7 +104,7 @@ class Ceilings:
 
     @cached_property
     def _in_question(self) -> tuple[int, ...]:
-        return batched_tokens(self.resolved, budgets_for(self.question.limits, is_timed=not self.question.is_of_memory))
+        return batched_tokens(self.resolved)
 
     def serving(self, layout: Layout, *, is_own: bool) -> Serving | None:
         """Return how a layout serves with all the room it may have; None where only a plan tells."""

@@ -28,7 +28,7 @@ from service.engine.fleet.rooms import rooms_of
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.space import Space
 from service.engine.fleet.turns import in_turn
-from service.engine.fleet.variants import Planner, budgets_for, roomiest, under_budgets, variants
+from service.engine.fleet.variants import Planner, roomiest, under_budgets, variants
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.estimate import MOST_REPLICAS
@@ -54,12 +54,11 @@ class _Search:
     kept: list[Deployment] = field(default_factory=list)
 
     def _plan_of(self, layout: Layout) -> Planner:
-        load, is_timed = self.question.load, not self.question.is_of_memory
+        load = self.question.load
         return Planner(
             lambda resolved: plan_for(self.question, resolved, layout),
             lambda resolved: held_of(resolved, layout, load.input_tokens, load.output_tokens),
-            budgets=budgets_for(self.question.limits, is_timed=is_timed),
-            is_timed=is_timed,
+            is_timed=not self.question.is_of_memory,
         )
 
     def _roomiest(self, layout: Layout) -> MemoryPlan:

@@ -20,10 +20,9 @@ from service.engine.fleet.planned import held_of
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.ranking import ALIKE
 from service.engine.fleet.settings import Resolved
-from service.engine.fleet.variants import BATCHED_WHY, batched_tokens, budgets_for, with_chosen
+from service.engine.fleet.variants import BATCHED_WHY, batched_tokens, with_chosen
 from service.engine.inputs import Layout, Limits, Load
 from service.engine.time.batching import Serving
-from service.engine.time.carried import needs_time
 from service.engine.time.demand import Demand, Users, demand_of, wanted_of
 from service.engine.time.estimate import alone_s, pace_s
 from service.engine.time.results import Violation
@@ -242,8 +241,7 @@ def soonest_first(
         layouts: in question.
         known_s: the time to the last token, at the 95th percentile, that is to be beaten: asked before each. [s]
     """
-    limits = question.limits
-    budgets = batched_tokens(resolved, budgets_for(limits, is_timed=needs_time(question.load, limits)))
+    budgets = batched_tokens(resolved)
     told = sorted((_estimated_s(question, resolved, layout), index) for index, layout in enumerate(layouts))
     for _, index in told:
         for tokens in _budgets(question, resolved, layouts[index], budgets, known_s):

@@ -17,7 +17,7 @@ from service.engine.fleet.questions import CapacityQuestion
 from service.engine.fleet.rooms import rooms_of
 from service.engine.fleet.settings import Resolved, longest_request, resolve
 from service.engine.fleet.space import Space, simplicity
-from service.engine.fleet.variants import Planner, batched_tokens, budgets_for, roomiest, under_budgets, variants
+from service.engine.fleet.variants import Planner, batched_tokens, roomiest, under_budgets, variants
 from service.engine.inputs import Layout, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import deciding_replica, hoped, needs_time
@@ -146,8 +146,7 @@ class _Search:
             return by_plans(settings, lambda other: self.plan_of(other, layout))
 
         is_timed = needs_time(question.load, question.limits)
-        budgets = budgets_for(question.limits, is_timed=is_timed)
-        return Planner(lambda settings: self.plan_of(settings, layout), held, budgets, is_timed)
+        return Planner(lambda settings: self.plan_of(settings, layout), held, is_timed)
 
     def best(self, shapes: Iterable[tuple[Resolved, Layout]]) -> Deployment:
         """Return the best deployment of some layouts with their settings, or the one that misses least."""
@@ -210,7 +209,7 @@ class _Search:
     def _budgets(self, resolved: Resolved, layout: Layout, least: Merit) -> Sequence[int]:
         """Return the token budgets with which a layout may carry more than what is known, by a ceiling. [tokens]."""
         question, load = self.question, self.question.load
-        budgets = batched_tokens(resolved, self.plans_of(layout).budgets)
+        budgets = batched_tokens(resolved)
         if not least[0] or not has_lengths(question) or not needs_time(load, question.limits):
             return budgets
         load = replace(load, input_tokens=question.input_tokens or 0, output_tokens=question.output_tokens or 0)

@@ -19,7 +19,7 @@ from service.engine.engines.device import device_of
 from service.engine.errors import EngineError
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved
-from service.engine.fleet.variants import ROOMY_BATCHED_TOKENS, batched_tokens
+from service.engine.fleet.variants import batched_tokens
 from service.engine.inputs import EngineSettings, Layout, Load
 from service.engine.memory.cache_shape import shape_of
 from service.engine.memory.held import Room
@@ -129,7 +129,7 @@ def _roomiest(resolved: Resolved, *, is_own: bool) -> tuple[EngineSettings, int]
     settings = replace(resolved.settings, max_model_len=1)
     if is_own:
         return settings, settings.max_num_seqs
-    budgets = batched_tokens(resolved, ROOMY_BATCHED_TOKENS)
+    budgets = batched_tokens(resolved)
     seqs = resolved.stated.max_num_seqs
     smallest = replace(settings, max_num_batched_tokens=budgets[0], max_num_seqs=seqs or 1)
     return smallest, seqs or max(budgets[-1], settings.max_num_seqs)

@@ -16,17 +16,14 @@ from service.engine.engines.rules import EngineRules
 from service.engine.fleet.batches import CUT_WHY, running_beside
 from service.engine.fleet.results import Assumption
 from service.engine.fleet.settings import Resolved
-from service.engine.inputs import EngineSettings, Limits
+from service.engine.inputs import EngineSettings
 from service.engine.memory.activation import fewest_batched_tokens
 from service.engine.memory.plan import MemoryPlan
 
-# From the engine's own smallest default (vLLM 0.33 `SchedulerConfig`: 2,048) up.
-BATCHED_TOKENS: Final = (2_048, 4_096, 8_192, 16_384)
-# Steps so short that decoding beside prompts keeps pace: where a limit on it is stated.
-SHORT_BATCHED_TOKENS: Final = (256, 512, 1_024)
-# Read a prompt in many steps and leave the most memory: where nobody limits how long that takes. No more requests run
-# than a step has tokens, so the fewest are not always the roomiest.
-ROOMY_BATCHED_TOKENS: Final = (*SHORT_BATCHED_TOKENS, *BATCHED_TOKENS)
+# From the engine's own smallest default (vLLM 0.33 `SchedulerConfig`: 2,048) up, and steps so short that decoding
+# beside prompts keeps pace: these leave most memory as well, so that they are in question whatever is limited. No more
+# requests run than a step has tokens, so the fewest are not always the roomiest.
+BATCHED_TOKENS: Final = (256, 512, 1_024, 2_048, 4_096, 8_192, 16_384)
 SEQS_WHY: Final = "as many as the cache holds beside them; the engine's own is {own}"
 BATCHED_WHY: Final = (
     "chosen among powers of two: fewer GPUs or less money carry the load, or the same GPUs more of it, than with the "
@@ -43,7 +40,6 @@ class Planner:
 
     plan: PlanOf
     held: Callable[[Resolved], Callable[[int], int]]  # by `max_num_seqs`
-    budgets: Sequence[int] = ROOMY_BATCHED_TOKENS  # in question where none is stated [tokens]
     is_timed: bool = False  # time decides, which budgets change
 
     def __call__(self, resolved: Resolved) -> MemoryPlan:
@@ -63,7 +59,7 @@ def variants(
         needs_room: more requests at once may help. [yes or no]
     """
     own = resolved.settings.max_num_batched_tokens
-    asked = budgets or batched_tokens(resolved, plan_of.budgets)
+    asked = budgets or batched_tokens(resolved)
     for tokens in sorted(asked, key=lambda tokens: (tokens != own, abs(tokens - own))):
         changed = resolved if tokens == own else with_chosen(resolved, "max_num_batched_tokens", tokens, BATCHED_WHY)
         if changed is not resolved:
@@ -75,7 +71,7 @@ def variants(
 
 def roomiest(resolved: Resolved, plan_of: Planner) -> MemoryPlan:
     """Return the plan with the most room: no other choice of settings holds more requests at once."""
-    budgets = batched_tokens(resolved, plan_of.budgets)
+    budgets = batched_tokens(resolved)
     plan = _with_most_room(resolved, budgets[0], plan_of)
     if plan.settings.max_num_seqs < budgets[0] or resolved.stated.max_num_seqs is not None:
         return plan
@@ -86,7 +82,7 @@ def roomiest(resolved: Resolved, plan_of: Planner) -> MemoryPlan:
 def under_budgets(resolved: Resolved, plan: MemoryPlan, plan_of: Planner) -> Iterator[MemoryPlan]:
     """Yield a plan's memory under each token budget in question, its own first."""
     yield plan
-    for tokens in batched_tokens(resolved, plan_of.budgets) if plan_of.is_timed else ():
+    for tokens in batched_tokens(resolved) if plan_of.is_timed else ():
         if tokens != plan.settings.max_num_batched_tokens:
             yield replace(plan, settings=replace(plan.settings, max_num_batched_tokens=tokens))
 
@@ -158,26 +154,14 @@ def _most_filled(held: Callable[[int], int], low: int, high: int, guess: int) ->
     return low
 
 
-def budgets_for(limits: Limits, *, is_timed: bool) -> tuple[int, ...]:
-    """Return the token budgets worth a look. [tokens].
-
-    Args:
-        limits: on latency.
-        is_timed: latency decides, which few batched tokens spoil unless the pace is limited. [yes or no]
-    """
-    if not is_timed:
-        return ROOMY_BATCHED_TOKENS
-    return BATCHED_TOKENS if limits.tpot_s is None else (*SHORT_BATCHED_TOKENS, *BATCHED_TOKENS)
-
-
-def batched_tokens(resolved: Resolved, asked: Sequence[int]) -> tuple[int, ...]:
-    """Return the token budgets in question: as stated, else the engine's own and those asked that may be had."""
+def batched_tokens(resolved: Resolved) -> tuple[int, ...]:
+    """Return the token budgets in question: as stated, else the engine's own and powers of two that may be had."""
     own = resolved.settings.max_num_batched_tokens
     if resolved.stated.max_num_batched_tokens is not None:
         return (own,)
     image = fewest_batched_tokens(resolved.model.architecture, device_of(resolved.gpu, resolved.rules))
     floor = max(image, resolved.stated.max_num_seqs or 1)
-    return tuple(sorted({own, *(tokens for tokens in asked if tokens >= floor)}))
+    return tuple(sorted({own, *(tokens for tokens in BATCHED_TOKENS if tokens >= floor)}))
 
 
 def with_chosen(resolved: Resolved, name: Chosen, value: int, why: str) -> Resolved:

@@ -17,7 +17,7 @@ from service.engine.fleet.estimates import hoped_replicas
 from service.engine.fleet.planned import held_of, layouts_of
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.fleet.ranking import best
-from service.engine.fleet.variants import Planner, budgets_for, roomiest, under_budgets
+from service.engine.fleet.variants import Planner, roomiest, under_budgets
 from service.engine.inputs import Headroom, Layout, Limits, Load, StatedLayout
 from service.engine.time.demand import Users
 from service.engine.time.estimate import HOPELESS, pace_s
@@ -84,7 +84,6 @@ def hoped_with_most_room(posed: SizeQuestion, layout: Layout) -> float:
     planner = Planner(
         lambda other: plan_for(posed, other, layout),
         lambda other: held_of(other, layout, load.input_tokens, load.output_tokens),
-        budgets=budgets_for(posed.limits, is_timed=True),
         is_timed=True,
     )
     plans = under_budgets(resolved, roomiest(resolved, planner), planner)

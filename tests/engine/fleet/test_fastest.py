@@ -11,7 +11,7 @@ from service.engine.fleet.fastest import FASTER_THAN_SPLIT, may_be_as_fast, risi
 from service.engine.fleet.planned import held_of, layouts_of
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.fleet.ranking import latency_s
-from service.engine.fleet.variants import Planner, budgets_for, variants
+from service.engine.fleet.variants import Planner, variants
 from service.engine.inputs import Layout, Limits, Load, StatedLayout
 from tests.engine.conftest import Asked, arrivals, users
 
@@ -24,7 +24,6 @@ def every_deployment(question: SizeQuestion, layouts: tuple[Layout, ...]) -> dic
         planner = Planner(
             lambda other, layout=layout: plan_for(question, other, layout),  # type: ignore[misc]
             lambda other, layout=layout: held_of(other, layout, load.input_tokens, load.output_tokens),  # type: ignore[misc]
-            budgets_for(question.limits, is_timed=True),
         )
         for settings, plan in ((resolved, planner(resolved)), *variants(resolved, planner)):
             deployment = deployment_of(question, settings, plan)

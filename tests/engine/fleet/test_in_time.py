@@ -12,7 +12,7 @@ from service.engine.fleet.planned import held_of
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.fleet.rooms import rooms_of
 from service.engine.fleet.settings import Resolved
-from service.engine.fleet.variants import Planner, batched_tokens, budgets_for, roomiest, variants
+from service.engine.fleet.variants import Planner, batched_tokens, roomiest, variants
 from service.engine.inputs import Layout, Limits, Load
 from tests.engine.conftest import Asked, arrivals, users
 
@@ -36,7 +36,6 @@ def test_whatever_carries_the_load_is_among_what_is_tried(
     planner = Planner(
         lambda other: plan_for(question, other, layout),
         lambda other: held_of(other, layout, load.input_tokens, load.output_tokens),
-        budgets_for(limits, is_timed=True),
     )
     roomy = roomiest(resolved, planner)
     ceilings, carried = ceilings_of(question, resolved), 0
@@ -60,7 +59,7 @@ def test_half_the_replicas_that_are_needed_are_not_tried(asked: Asked) -> None:
     deployment = deployment_of(question, resolved, plan)
     assert deployment is not None
 
-    every = batched_tokens(resolved, budgets_for(question.limits, is_timed=True))
+    every = batched_tokens(resolved)
     assert budgets_in_time(question, resolved, serving_for(question, plan), deployment.replicas // 2, every) == ()
     ceilings = ceilings_of(question, resolved)
     assert ceilings.budgets(ONE, deployment.replicas // 2) == ceilings.budgets(ONE, 0) == ()
@@ -73,8 +72,8 @@ def test_without_limits_every_budget_is_tried_and_a_stated_one_alone(asked: Aske
     resolved = resolve_size(question)
     plan = plan_for(question, resolved, ONE)
 
-    every = batched_tokens(resolved, budgets_for(Limits(), is_timed=False))
+    every = batched_tokens(resolved)
     assert budgets_in_time(question, resolved, serving_for(question, plan), inf, every) == every
     assert needs_room(question, plan)
     stated = resolve_size(asked(settings=StatedSettings(max_num_batched_tokens=4_096)))
-    assert batched_tokens(stated, budgets_for(Limits(), is_timed=True)) == (4_096,)
+    assert batched_tokens(stated) == (4_096,)
