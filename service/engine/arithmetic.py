@@ -1,10 +1,12 @@
 """Exact integer helpers and unit factors."""
 
+from math import ceil
 from typing import Final
 
 KIB: Final = 1 << 10
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
+ROUNDED: Final = 1e-12  # of a product or a quotient in binary fractions, at most
 
 
 def ceil_div(numerator: int, denominator: int) -> int:
@@ -24,3 +26,12 @@ def fitting(room: int, first: int, each: int) -> int:
     (3, 0)
     """
     return 0 if first > room else 1 + (room - first) // each
+
+
+def whole(amount: float) -> int:
+    """Return the smallest integer that is not below an amount, but for what its rounding added.
+
+    >>> whole(100 * 1.1), whole(3 * 0.2394 / 0.2394), whole(110.001)
+    (110, 3, 111)
+    """
+    return ceil(amount * (1 - ROUNDED))

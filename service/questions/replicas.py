@@ -57,8 +57,9 @@ REPLICAS = Question(
     summary="How many pods of this shape?",
     description="Return how many pods of one layout carry the load, for autoscalers: the shape of a pod does not "
     "depend on the load, and more load never takes fewer pods. State the layout that your pods have; what is left "
-    "open is chosen, the smallest shape that carries at least half as much per GPU as the densest. per_pod is the "
-    "threshold to scale on.",
+    "open is chosen, the smallest shape that carries at least half as much per GPU as the densest, by memory alone and "
+    "within limits. Settings that are left open are those that carry most, as `/size` and `/capacity` count them. "
+    "per_pod is the threshold to scale on.",
     query=ReplicasQuery,
     body=ReplicasBody,
     answer=ReplicasAnswer,

@@ -9,7 +9,6 @@ served is chosen by lengths, and so belongs to what is compared; half a prompt i
 """
 
 from dataclasses import dataclass, replace
-from math import ceil
 from typing import Final
 
 from service.engine.answers.load_levers import SHORTEST_TOKENS
@@ -21,6 +20,7 @@ from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.results import Assumption
 from service.engine.inputs import Alike, Load
 from service.engine.memory.plan import keeps_separate_pools
+from service.engine.time.demand import wanted_of
 
 HALVED: Final = "input_tokens"  # what the lever changes
 
@@ -53,7 +53,7 @@ class Sized:
 
     def is_of(self, question: SizeQuestion, load: Load) -> bool:
         """Return whether a load of the same question has this sizing."""
-        users = max(ceil((load.concurrent_requests or 0) * (1 + question.headroom.headroom_fraction)), 1)
+        users = wanted_of(load, question.headroom).amount
         if not self.fewest_users <= users <= self.most_users:
             return False
         return self.sizing.gpus == 1 or self.halved == halved_of(question, load)

@@ -10,6 +10,7 @@ from service.engine.fleet.aims import aim_of
 from service.engine.fleet.ceilings import serving_at_best
 from service.engine.fleet.choice import HOPED
 from service.engine.fleet.deployments import Deployment
+from service.engine.fleet.in_time import needs_room
 from service.engine.fleet.lengths import has_lengths, lengths_of, plan_at, split_of
 from service.engine.fleet.pacing import may_pace, paced_replicas
 from service.engine.fleet.planned import by_plans, held_of, legal_layouts, planned
@@ -233,7 +234,8 @@ class _Search:
     ) -> Iterator[tuple[Resolved, MemoryPlan]]:
         if resolved.settings.max_num_batched_tokens in budgets:
             yield resolved, self.plan_of(resolved, layout)
-        yield from variants(resolved, self.plans_of(layout), budgets)
+        needs_more = not has_lengths(self.question) or needs_room(self.question, self.plan_of(resolved, layout))
+        yield from variants(resolved, self.plans_of(layout), budgets, needs_room=needs_more)
 
     def _bound(self, plan: MemoryPlan) -> Merit:
         """Return what no deployment of a plan is better than, by memory and an optimistic estimate of time."""

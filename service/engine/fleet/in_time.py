@@ -9,7 +9,7 @@ from functools import partial
 
 from service.engine.fleet.estimates import CERTAIN
 from service.engine.fleet.pacing import may_pace
-from service.engine.fleet.questions import SizeQuestion
+from service.engine.fleet.questions import AnyQuestion, SizeQuestion
 from service.engine.fleet.settings import Resolved
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.batching import Serving
@@ -47,7 +47,7 @@ def budgets_in_time(
     return tuple(sorted(in_time))
 
 
-def needs_room(question: SizeQuestion, plan: MemoryPlan) -> bool:
+def needs_room(question: AnyQuestion, plan: MemoryPlan) -> bool:
     """Return whether more slots may carry more: memory decides, or those that a plan has can be filled in time."""
     if not plan.holds_one_request or not needs_time(question.load, question.limits):
         return True

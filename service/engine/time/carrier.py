@@ -1,9 +1,9 @@
 """The terms in which load is asked of replicas: what users and arrivals have in common."""
 
 from abc import ABC, abstractmethod
-from math import ceil
 from typing import ClassVar, Protocol, Self
 
+from service.engine.arithmetic import whole
 from service.engine.inputs import Headroom, Limits
 from service.engine.time.batching import Serving
 from service.engine.time.grid import Grid
@@ -76,7 +76,7 @@ class Demand(ABC):
         >>> asked.replicas(2_000.0), asked.planned(Headroom(headroom_fraction=0.3)).replicas(2_000.0)
         (5, 7)
         """
-        return max(ceil(self.amount / of_one), 1)
+        return max(whole(self.amount / of_one), 1)
 
     @classmethod
     @abstractmethod

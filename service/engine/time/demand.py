@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from math import ceil, floor, inf, nextafter
 from typing import ClassVar, Final
 
+from service.engine.arithmetic import whole
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Alike, Headroom, Limits, Load
 from service.engine.time.batching import Serving
@@ -76,7 +77,7 @@ class Users(Demand):
 
     def planned(self, headroom: Headroom) -> "Users":
         """Return ceil(users x (1 + headroom)), at least 1."""
-        return Users(max(ceil(self.concurrent_requests * (1 + headroom.headroom_fraction)), 1), self.alike)
+        return Users(max(whole(self.concurrent_requests * (1 + headroom.headroom_fraction)), 1), self.alike)
 
     def replicas(self, of_one: float) -> int:
         """Return the replicas that carry these users, and take note of the fewest users who take as many.
@@ -208,8 +209,9 @@ class Arrivals(Demand):
 
     def has_room(self, carrier: Carrier) -> bool:
         """Return whether the queue does not grow without end."""
-        serving = carrier.serving
-        is_certain = self.request_rate_per_s <= SAFE * throughput(serving, serving.slots)
+        serving = carrier.serving  # an estimate leaves out one's own prompt: all that a stream of one slot reads
+        is_told = serving.slots_of_stream > 1
+        is_certain = is_told and self.request_rate_per_s <= SAFE * throughput(serving, serving.slots)
         return is_certain or self.request_rate_per_s <= carrier.saturation_rate
 
     @classmethod
@@ -293,4 +295,4 @@ def users_of(load: Load) -> Users:
             field="concurrent_requests",
             accepted="concurrent_requests, or request_rate_per_s",
         )
-    return Users(max(ceil(load.request_rate_per_s * load.request_duration_s), 1))
+    return Users(max(whole(load.request_rate_per_s * load.request_duration_s), 1))

@@ -14,6 +14,7 @@ from service.engine.time.results import Bracket, Violation
 # Rates are searched on a grid of 2^(1/32), about 2 %, from 2^-14 to 2^14 per second.
 RATE_STEPS_PER_OCTAVE: Final = 32
 RATE_OCTAVES: Final = 14
+ROUNDED: Final = 1e-9  # of a step: a rate that was multiplied and divided again is the same one
 HIGHEST_RATE: Final = RATE_OCTAVES * RATE_STEPS_PER_OCTAVE
 # Users beyond this many are searched in steps of about 3 %.
 FINE_SEARCH: Final = 32
@@ -89,5 +90,5 @@ def _rate(step: int) -> float:
 
 
 def _rate_step(request_rate_per_s: float) -> int:
-    step = ceil(RATE_STEPS_PER_OCTAVE * log2(request_rate_per_s)) if request_rate_per_s > 0 else -HIGHEST_RATE
+    step = ceil(RATE_STEPS_PER_OCTAVE * log2(request_rate_per_s) - ROUNDED) if request_rate_per_s > 0 else -HIGHEST_RATE
     return max(step, -HIGHEST_RATE + 1)

@@ -6,10 +6,11 @@ import pytest
 
 from service.engine.answers.replicas import replicas
 from service.engine.answers.size import size
+from service.engine.fleet.given_gpus import largest, resolve_capacity
 from service.engine.fleet.pods import DENSE_ENOUGH, carried, pod_of
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.inputs import Layout, Limits, StatedLayout, WeightFormat
-from tests.engine.conftest import Asked, arrivals, users
+from tests.engine.conftest import Asked, arrivals, capacity_of, users
 
 
 def pinned(question: SizeQuestion, layout: Layout) -> SizeQuestion:
@@ -72,14 +73,36 @@ def test_what_is_twice_as_dense_is_found_without_a_search_for_its_most(asked: As
     pod = pod_of(question)
     larger = pod_of(pinned(question, replace(pod.layout, tensor_parallel_size=4)))
 
-    assert pod.layout.gpus_per_replica == 1
-    assert 0 < carried(larger) <= 4 * carried(pod) / DENSE_ENOUGH
+    assert pod.layout.gpus_per_replica == 2
+    assert 0 < carried(larger) / 4 <= carried(pod) / 2 / DENSE_ENOUGH
 
 
-def test_settings_are_the_engines_own_where_those_do(asked: Asked) -> None:
-    told = replicas(asked("deepseek-v3", "h200", load=users(1_024, 2_000, 500), timers=None))
+def test_settings_are_those_that_carry_most_as_sizes_and_capacities_count_them(asked: Asked) -> None:
+    question = asked("deepseek-v3", "h200", load=users(1_024, 2_000, 500), timers=None)
+    pod = pod_of(question)
+    given_gpus = capacity_of(pinned(question, pod.layout), 8)
 
-    assert told.engine_args[told.engine_args.index("--max-num-batched-tokens") + 1] == "8192"
+    assert pod.plan.settings.max_num_seqs < 1_024  # the engine's own, whose slots take memory that the cache lacks
+    assert carried(pod) == carried(largest(given_gpus, resolve_capacity(given_gpus)))
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_looser_limits_on_pace_take_no_more_gpus(asked: Asked, count: int) -> None:
+    # On two GPUs about twice as dense as on one, a little more or less: either was chosen in turn.
+    question = asked("gpt-oss-20b", "l40s", load=users(count, 2_000, 500))
+    paces_s = (0.008, 0.009, 0.01, 0.011, 0.012, 0.017, 0.03)
+    told = [replicas(replace(question, limits=Limits(tpot_s=pace_s))).gpus for pace_s in paces_s]
+
+    assert told == sorted(told, reverse=True)
+
+
+@pytest.mark.parametrize("limits", [Limits(ttft_s=0.5, tpot_s=0.012), Limits(ttft_s=5.0, tpot_s=0.1)])
+def test_limits_take_no_smaller_pods_than_memory_does(asked: Asked, limits: Limits) -> None:
+    question = asked("llama-3.3-70b", load=users(64, 2_000, 500))
+    usual = pod_of(question)
+
+    assert usual.layout.gpus_per_replica == 4
+    assert pod_of(replace(question, limits=limits)).layout.gpus_per_replica >= 4
 
 
 def test_of_as_many_gpus_a_pod_is_what_clearly_carries_more(asked: Asked) -> None:

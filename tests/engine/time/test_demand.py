@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import InvalidQuestionError
-from service.engine.inputs import Headroom, Limits, Load
+from service.engine.inputs import Headroom, Layout, Limits, Load
 from service.engine.time.demand import Arrivals, Demand, Users, demand_of, kind_of, users_of, wanted_of
 from service.engine.time.replica import Replica
 from service.engine.time.server import ROUGHLY_MEASURED
@@ -44,6 +44,30 @@ def test_headroom_is_added_before_replicas_are_counted() -> None:
     assert wanted_of(replace(LOAD, request_rate_per_s=10.0), kept_free) == Arrivals(12.5)
     assert Users(13).replicas(6) == 3
     assert Arrivals(12.5).replicas(12.5) == 1
+
+
+def test_what_binary_fractions_add_takes_no_user_and_no_replica_more() -> None:
+    assert Users(100).planned(Headroom(headroom_fraction=0.1)) == Users(110)  # 100 x 1.1 = 110.00000000000001
+    assert users_of(replace(LOAD, request_rate_per_s=1.1, request_duration_s=10.0)) == Users(11)
+    assert [Arrivals(count * 0.23940082017464343).replicas(0.23940082017464343) for count in (3, 7)] == [3, 7]
+
+
+def test_a_rate_that_was_shared_is_the_rate_of_the_grid(replica: Replica) -> None:
+    rate = 2.0 ** (-66 / 32)
+
+    assert all(
+        Arrivals(count * rate).per_replica(count).rounded_up(replica) == Arrivals(rate) for count in range(1, 200)
+    )
+
+
+def test_a_stream_that_runs_one_request_answers_no_more_than_it_reads(catalog: Snapshot) -> None:
+    # An estimate without one's own prompt says 6/s with certainty, where 2/s are answered.
+    plan = plan_of(catalog, Layout(pipeline_parallel_size=3), (12_000, 20), max_num_seqs=3)
+    replica = replica_on(plan, asked=traffic(12_000, 20))
+
+    assert replica.slots == 3
+    assert not Arrivals(1.01 * replica.saturation_rate).has_room(replica)
+    assert Arrivals(0.99 * replica.saturation_rate).has_room(replica)
 
 
 @given(demands, st.integers(1, 64))
