@@ -119,7 +119,10 @@ class RecommendQuery(
         default=None, description="leave out what costs more [USD per hour]", examples=[50]
     )
     weight_formats: Formats | None = Field(
-        default=None, description="default: the formats the model is published in", examples=[["bf16", "fp8"]]
+        default=None,
+        description="default: the formats the model is published in; where `gpus` names none, on each GPU those it "
+        "computes in, and of four bits those of the model's publisher",
+        examples=[["bf16", "fp8"]],
     )
     kv_cache_dtypes: CacheDtypes | None = Field(
         default=None, description="default: kv_cache_dtype", examples=[["auto", "fp8"]]

@@ -9,11 +9,12 @@ from service.engine.engines.measured_here import MEASURED_HERE
 from service.engine.engines.rules import EngineRules
 from service.engine.fleet.arguments import made_from
 from service.engine.fleet.checkpoints import own_checkpoint
+from service.engine.fleet.combinations import formats_left_out
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import CapacityQuestion, RecommendQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.results import Assumption, Origin, Scalar
 from service.engine.fleet.settings import Resolved, resolved_drafts
-from service.engine.fleet.shortlist import SHORTLIST_SOURCE
+from service.engine.fleet.shortlist import FORMATS_SOURCE, SHORTLIST_SOURCE
 from service.engine.inputs import EngineSettings, Headroom, Limits
 from service.engine.memory.plan import MemoryPlan, keeps_separate_pools
 from service.engine.memory.separate_pools import MAMBA_FULL_MEMORY_RATIO, states_per_request, windows_ratio
@@ -107,7 +108,17 @@ def recommend_assumptions(question: RecommendQuestion, limits: Limits) -> tuple[
         stated_or_default("service_class", question.service_class, "interactive", FLOOR_SOURCE),
         stated_or_default("objective", question.objective, "cost", "cheapest first unless asked otherwise"),
         *((note("gpus", len(question.gpus), "chosen", SHORTLIST_SOURCE),) if question.is_shortlist else ()),
+        *_formats_left_out(question),
     )
+
+
+def _formats_left_out(question: RecommendQuestion) -> tuple[Assumption, ...]:
+    """Return which formats of the model a list that names no GPUs leaves out on some of them, and how to have them."""
+    formats = formats_left_out(question)
+    if not formats:
+        return ()
+    every = ",".join(dict.fromkeys(each.weight_format for each in question.model.checkpoints))
+    return (note("weight_formats_left_out", ", ".join(formats), "chosen", FORMATS_SOURCE.format(formats=every)),)
 
 
 def _shared(resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:

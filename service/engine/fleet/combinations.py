@@ -59,6 +59,15 @@ def without_format(question: RecommendQuestion) -> Iterator[Gpu]:
         yield from (gpu for gpu in question.gpus if not any(usual_formats(question.model, gpu)))
 
 
+def formats_left_out(question: RecommendQuestion) -> tuple[WeightFormat, ...]:
+    """Return the formats of the model that a list that names none does not consider on some of its GPUs."""
+    if not question.is_shortlist or _named_formats(question):
+        return ()
+    usual = [set(usual_formats(question.model, gpu)) for gpu in question.gpus]
+    published = dict.fromkeys(each.weight_format for each in question.model.checkpoints)
+    return tuple(each for each in published if not all(each in formats for formats in usual))
+
+
 def size_question(question: RecommendQuestion, combination: Combination) -> SizeQuestion:
     """Return the question how many GPUs one combination takes."""
     return SizeQuestion(

@@ -26,6 +26,10 @@ SHORTLIST_SOURCE: Final = (
     "types that somebody in question rents out, of the product lines in question, each in formats that it computes in "
     "and within a server where no fabric joins servers; what gpus names is considered without such a choice"
 )
+FORMATS_SOURCE: Final = (
+    "not considered on GPUs that do not compute in them, nor four bits that the model's publisher did not make; "
+    "weight_formats={formats} has them considered, and may take fewer GPUs"
+)
 FOUR_BITS: Final = ("int4", "mxfp4", "nvfp4")
 JOINED_GPUS: Final = 4  # of one fast domain that fills its server, at least
 
