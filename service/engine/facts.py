@@ -18,6 +18,7 @@ class Checkpoint(Valued):
     is_default: bool
     kv_cache_dtype: KvCacheDtype | None  # what the checkpoint itself declares
     source: str | None
+    is_assumed: bool = False  # a repository was named, and how it stores its weights is not known
     key: str = field(init=False, repr=False)
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
 

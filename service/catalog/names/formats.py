@@ -62,6 +62,7 @@ class Stated:
     rest: tuple[str, ...]
     weight_format: WeightFormat | None = None
     is_bitsandbytes: bool = False
+    is_gptq: bool = False
     foreign: str | None = None  # whose files they are, when the engine cannot load them
     contradicts: tuple[str, ...] = ()  # formats, when it says several
 
@@ -74,8 +75,9 @@ def foreign_files(name: str) -> str | None:
 def stated_format(words: tuple[str, ...], publisher: str = "") -> Stated:
     """Return the format that the words of a name say, and the words that say something else.
 
-    >>> stated_format(("qwen", "3", "8b", "gptq", "int8"))
-    Stated(rest=('qwen', '3', '8b'), weight_format='int8', is_bitsandbytes=False, foreign=None, contradicts=())
+    >>> said = stated_format(("qwen", "3", "8b", "gptq", "int8"))
+    >>> said.rest, said.weight_format, said.is_gptq, said.contradicts
+    (('qwen', '3', '8b'), 'int8', True, ())
     """
     foreign = next((FOREIGN[word] for word in words if word in FOREIGN), None)
     words = _without_kept_head(words)
@@ -90,6 +92,7 @@ def stated_format(words: tuple[str, ...], publisher: str = "") -> Stated:
         rest=tuple(word for word in words if word not in known),
         weight_format=said[0] if len(said) == 1 and not mixed else None,
         is_bitsandbytes=bool({"bnb", "bitsandbytes"} & set(words)),
+        is_gptq=bool({"gptq", "gptqmodel"} & set(words)),
         foreign=foreign,
         contradicts=(*said, *mixed) if len(said) + len(mixed) > 1 else (),
     )

@@ -177,6 +177,7 @@ class ModelNames:
             hf_id=hf_id,
             weight_format=said.weight_format,
             is_bitsandbytes=said.is_bitsandbytes,
+            is_gptq=said.is_gptq,
             how=f"{how}: {entry.name} in {said.weight_format}",
         )
 
