@@ -24,10 +24,12 @@ STATED: Final[Mapping[str, WeightFormat]] = {
 # What says how they were found; four bits unless the name says otherwise.
 METHODS: Final[Mapping[str, WeightFormat]] = {
     "awq": "int4", "gptq": "int4", "gptqmodel": "int4", "autoround": "int4", "bnb": "int4", "bitsandbytes": "int4",
+    "autoawq": "int4", "autogptq": "int4",
 }  # fmt: skip
 # What stands beside a format without changing what is stored of most weights.
 OF_RECIPES = (
-    "quantized dynamic block static tensor channel per quark ct compressed tensors modelopt qat g32 g64 g128 gs128 "
+    "quantized dynamic block static tensor channel per quark ct compressed tensors modelopt qat g32 g64 g128 "
+    "gs32 gs64 gs128 group32 group64 group128 rtn ptpc imatrix "
     "sym asym unsloth fast kv lmhead marlin calib nvidia ptq quant auto round mtp floatmtp quarot rot mindie"
 )
 BESIDE: Final = frozenset(OF_RECIPES.split())
@@ -47,8 +49,11 @@ FOREIGN: Final[Mapping[str, str]] = {
 }
 LLAMA_CPP: Final = re.compile(
     r"(?:^|[^a-z0-9])(?:ud[-_])?i?q[2-8](?:[_-](?:[01]|k|k[_-][slm]|k[_-]xl|xs|xxs|nl|s|m))(?=$|[^a-z0-9])|"
+    r":[a-z0-9._-]*-qat$|"  # Ollama's tag of weights that were trained for Q4_0
     r"-apex-(?:mtp-)?(?:i-)?(?:quality|balanced|compact|mini|nano)$"  # its mixes of types, as LocalAI lists them
 )
+# Trained for few bits, and published in 16: `google/gemma-3-27b-it-qat-q4_0-unquantized`.
+UNQUANTIZED: Final = re.compile(r"(?:[-_]qat)?(?:[-_](?:q[2-8]_[0-9k]|(?:int|fp|nvfp|mxfp)[48]))?[-_]unquantized")
 # A conversion's own edition, behind its format: `-NVFP4-v2`, `-MXFP4-Preview`, `-AWQ-FP16Mix`.
 OWN_EDITION: Final = re.compile(r"v[1-9]|preview|(?:bf|fp|int)[0-9]{1,2}mix")
 MIXED: Final = re.compile(r"int8mix")  # how many of the weights have these bits no name tells
@@ -96,6 +101,15 @@ def stated_format(words: tuple[str, ...], publisher: str = "") -> Stated:
         foreign=foreign,
         contradicts=(*said, *mixed) if len(said) + len(mixed) > 1 else (),
     )
+
+
+def as_published(repo: str) -> str:
+    """Return a repository's name without the format that its weights were trained for, but not stored in.
+
+    >>> as_published("gemma-3-27b-it-qat-q4_0-unquantized"), as_published("gemma-3-27b-it-qat")
+    ('gemma-3-27b-it', 'gemma-3-27b-it-qat')
+    """
+    return UNQUANTIZED.sub("", repo)
 
 
 def without_own_edition(words: tuple[str, ...]) -> tuple[str, ...]:
