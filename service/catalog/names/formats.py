@@ -21,6 +21,9 @@ STATED: Final[Mapping[str, WeightFormat]] = {
     "mxfp4": "mxfp4", "nvfp4": "nvfp4", "nvfp4a16": "nvfp4",
     "bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16", "f16": "fp16",
 }  # fmt: skip
+# Of these the ones that say how many bits, and not of what: `NVFP4-W4A16` is NVFP4.
+BITS_ALONE: Final = frozenset({"w4a16", "w4", "4bit", "4bits", "w8a8", "w8a16", "8bit", "8bits"})
+SAME_BITS: Final[Mapping[WeightFormat, tuple[WeightFormat, ...]]] = {"int4": ("nvfp4", "mxfp4"), "int8": ("fp8",)}
 # What says how they were found; four bits unless the name says otherwise.
 METHODS: Final[Mapping[str, WeightFormat]] = {
     "awq": "int4", "gptq": "int4", "gptqmodel": "int4", "autoround": "int4", "bnb": "int4", "bitsandbytes": "int4",
@@ -87,7 +90,7 @@ def stated_format(words: tuple[str, ...], publisher: str = "") -> Stated:
     foreign = next((FOREIGN[word] for word in words if word in FOREIGN), None)
     words = _without_kept_head(words)
     named = {FOUR_BIT_FLOATS: "nvfp4"} if publisher == "nvidia" else {}
-    bits = tuple(dict.fromkeys(STATED[word] for word in words if word in STATED))
+    bits = _bits_of(words)
     floats: tuple[WeightFormat, ...] = ("nvfp4",) if named and FOUR_BIT_FLOATS in words else ()
     methods = tuple(dict.fromkeys(METHODS[word] for word in words if word in METHODS))
     said = bits or floats or methods
@@ -101,6 +104,16 @@ def stated_format(words: tuple[str, ...], publisher: str = "") -> Stated:
         foreign=foreign,
         contradicts=(*said, *mixed) if len(said) + len(mixed) > 1 else (),
     )
+
+
+def _bits_of(words: tuple[str, ...]) -> tuple[WeightFormat, ...]:
+    """Return the formats that words state; those that say bits alone give way to one that says of what."""
+    said = dict.fromkeys((STATED[word], word in BITS_ALONE) for word in words if word in STATED)
+    told = {weight_format for weight_format, is_bare in said if not is_bare}
+    given = dict.fromkeys(
+        each for each, is_bare in said if not (is_bare and told.intersection(SAME_BITS.get(each, ())))
+    )
+    return tuple(given)
 
 
 def as_published(repo: str) -> str:

@@ -123,6 +123,7 @@ class ModelNames:
         if entry is None:
             return None
         said = stated_format(words_of(repo), publisher)
+        self._check_one_format(name, said)
         few = few_bits(repo) if said.weight_format in (None, *HALVES) else None
         if few is not None:
             raise self._refused(name, said.rest, f"{name[:100]!r} says {few!r}, of fewer bits that no rule here stores")
@@ -141,9 +142,7 @@ class ModelNames:
         if foreign:
             rest = stated_format(words_of(_without_types(repo)), publisher).rest
             raise self._refused(name, rest, f"{name[:100]!r} names files in {foreign}; no engine here loads them")
-        if said.contradicts:
-            formats = " and ".join(said.contradicts)
-            raise self._refused(name, said.rest, f"{name[:100]!r} says {formats} at once; state weight_format")
+        self._check_one_format(name, said)
         if self.words.nearest.well_known(said.rest):
             raise self._refused(name, said.rest, f"{name[:100]!r} names a family of models")
         earlier = earlier_kind(words_of(repo))
@@ -167,6 +166,11 @@ class ModelNames:
             return of_own_weights(tuned, key if publisher else "", name)
         reading = self._in_format(model_ids[0], said, f"{publisher}/{repo}" if publisher else None, how)
         return of_edition(reading, said.rest, self.entries[reading.model_id], f"{publisher}/{repo}", name)
+
+    def _check_one_format(self, name: str, said: Stated) -> None:
+        if said.contradicts:
+            formats = " and ".join(said.contradicts)
+            raise self._refused(name, said.rest, f"{name[:100]!r} says {formats} at once; state weight_format")
 
     def _in_format(self, model_id: str, said: Stated, hf_id: str | None, how: str) -> ModelReading:
         """Return a reading in the format that the name says, of the repository that it names."""

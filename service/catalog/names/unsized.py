@@ -23,7 +23,7 @@ OTHER_FORMATS: Final = (
     r"mx[0-9]+|mxfp.*|w[0-9]+[aw][0-9]*.*|w[0-9]+|q[0-9].*|oq|oq[0-9].*|tq[0-9].*|jang.*|crack|escha|parol?|tq|"
     r"nvfp.*|mixfp.*|qtensor|mtplx.*|[a-z]*hqq|aqlm|quip.*|vptq|hqt|eetq|bitnet|ternary|1\.58.*|swq|wmix|kronq|quark|"
     r"torchao|ao|gptneox|mobile|compressed|packed|s?mix(?:ed)?|marlin|squeeze.*|spqr|efficientqat|bitblas|npu.*|"
-    r"neuron[a-z]*|trt.*|tensorrt.*|qqq|uqff|w[0-9]g[0-9]+|g(?:s|roup)?(?:32|64|128)|qnn|rkllm|rk[0-9]+|ov|ggjt|"
+    r"neuronx?|trt.*|tensorrt.*|qqq|uqff|w[0-9]g[0-9]+|g(?:s|roup)?(?:32|64|128)|qnn|rkllm|rk[0-9]+|ov|ggjt|"
     r"[a-z]*awq.*|[a-z]*gptq.*|[a-z]*bnb.*|fbgemm.*|nonuniform|ptpc|dq|sinq|a?eora|qoq|qserve|quik|rtn|higgs|flute|"
     r"optiq|dwq|ctranslate.*|ct2|imatrix|litert.*|smoothquant|omniquant|edgerazor|gsq|hlwq|zipnn|df11|dfloat.*|"
     r"exl[0-9].*|executorch|openvino.*|onnx.*|vnni|autoround.*|bitsandbytes.*|nunchaku|svdq.*"
