@@ -7,6 +7,7 @@ from typing import Final
 
 NUMBER_UNDERSCORE: Final = re.compile(r"(?<=[0-9])_(?=[0-9](?![0-9.]*[bmt]))")  # `3_1` of `llama3_1_8b`, not `2_2b`
 SEPARATOR: Final = re.compile(r"[^a-z0-9.]+|(?<![0-9])\.|\.(?![0-9])")
+IN_WORDS: Final = re.compile(r"(?<=[0-9])[-_ ]?(b|m|t)(?:illion|rillion|n)(?![a-z0-9])")  # `32 billion`
 # `4-bit`, `FP-8`: a format whose figure stands apart.
 FIGURE_APART: Final = re.compile(
     r"(?<=[0-9])[-_ ](?=bits?(?![a-z0-9]))|"
@@ -78,7 +79,7 @@ def pieces_of(text: str) -> tuple[str, ...]:
     >>> pieces_of("Llama-3_3-70B-4-bit")
     ('llama', '3.3', '70b', '4bit')
     """
-    together = FIGURE_APART.sub("", PLUS.sub(" plus", plain(text)))
+    together = IN_WORDS.sub(r"\1", FIGURE_APART.sub("", PLUS.sub(" plus", plain(text))))
     return tuple(piece for piece in SEPARATOR.split(NUMBER_UNDERSCORE.sub(".", together)) if piece)
 
 
