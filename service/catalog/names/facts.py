@@ -105,6 +105,8 @@ def _usual(facts: ModelFacts, reading: ModelReading, weight_format: WeightFormat
 
 
 def _is_hybrid_gptq(facts: ModelFacts, reading: ModelReading) -> bool:
-    """Return whether a name says GPTQ of a model that has layers with states beside those with a cache."""
+    """Return whether a name says integers of GPTQ, of a model that has layers with states beside those with a cache."""
+    if reading.weight_format not in ("int4", "int8"):
+        return False
     kinds = {mixer.is_recurrent for mixer in facts.architecture.mixers}
     return reading.is_gptq and len(kinds) > 1

@@ -8,7 +8,14 @@ from service.catalog.entries import Checkpoint, ModelEntry
 from service.catalog.errors import NotInCatalogError
 from service.catalog.names.addresses import repository
 from service.catalog.names.costs import NOT_THE_SAME, PUBLISHERS, cost_of
-from service.catalog.names.formats import Stated, as_published, foreign_files, stated_format, without_own_edition
+from service.catalog.names.formats import (
+    STATED,
+    Stated,
+    as_published,
+    foreign_files,
+    stated_format,
+    without_own_edition,
+)
 from service.catalog.names.kinds import earlier_kind, kind_of
 from service.catalog.names.readings import (
     UNTUNED,
@@ -124,7 +131,8 @@ class ModelNames:
             return None
         said = stated_format(words_of(repo), publisher)
         self._check_one_format(name, said)
-        few = few_bits(repo) if said.weight_format in (None, *HALVES) else None
+        is_told = said.weight_format not in (None, *HALVES) and not STATED.keys().isdisjoint(words_of(repo))
+        few = None if is_told else few_bits(repo)
         if few is not None:
             raise self._refused(name, said.rest, f"{name[:100]!r} says {few!r}, of fewer bits that no rule here stores")
         how = f"a repository of the shape of {entry.name}"

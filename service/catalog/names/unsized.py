@@ -26,11 +26,11 @@ OTHER_FORMATS: Final = (
     r"neuronx?|trt.*|tensorrt.*|qqq|uqff|w[0-9]g[0-9]+|g(?:s|roup)?(?:32|64|128)|qnn|rkllm|rk[0-9]+|ov|ggjt|"
     r"[a-z]*awq.*|[a-z]*gptq.*|[a-z]*bnb.*|fbgemm.*|nonuniform|ptpc|dq|sinq|a?eora|qoq|qserve|quik|rtn|higgs|flute|"
     r"optiq|dwq|ctranslate.*|ct2|imatrix|litert.*|smoothquant|omniquant|edgerazor|gsq|hlwq|zipnn|df11|dfloat.*|"
-    r"exl[0-9].*|executorch|openvino.*|onnx.*|vnni|autoround.*|bitsandbytes.*|nunchaku|svdq.*"
+    r"exl[0-9].*|executorch|openvino.*|onnx.*|vnni|ane|a?svd|prisma.*|hsaq.*|[0-9.]+gb|autoround.*|bitsandbytes.*|nunchaku|svdq.*"
 )
 # Of names whose shape is known and that say no format: what none of them says of 16 bits.
 FEW_BITS: Final = re.compile(
-    r"(?:[1-8](?:\.[0-9]+)?-?bits?|[0-9.]+bpw|mxfp[0-9]*|nvfp.*|[a-z]+fp8|float8.*|w[0-9]+[aw][0-9]+.*|i?q[2-8]|jang|"
+    r"(?:[1-8](?:\.[0-9]+)?-?bits?|[0-9.]+bpw|mxfp[0-9]*|nvfp.*|[a-z]+fp8|float8.*|w[0-9]+[aw][0-9]+.*|[io]?q[2-8]|jang|"
     r"mtplx|marlin|ptpc|fbgemm|nonuniform|int[1-8].*|hqq|aqlm|vptq|sinq|optiq|dwq|edgerazor|gsq|turboquant|hlwq)"
 )
 # What the formats that are sized are called, and may be meant by a slip of the finger.
@@ -83,12 +83,13 @@ def unsized(name: str) -> str | None:
 
 
 def few_bits(name: str) -> str | None:
-    """Return a word of a name that no repository in 16 bits says.
+    """Return a word of a name that no repository in 16 bits says, nor one in a format that is sized.
 
     >>> few_bits("TinyLlama-1.1B-Chat-v1.0-marlin"), few_bits("Llama-3-Quant-Trader")
     ('marlin', None)
     """
-    return next((piece for piece in pieces_of(name) if FEW_BITS.fullmatch(piece)), None)
+    pieces = (piece for piece in pieces_of(name) if piece not in STATED)
+    return next((piece for piece in pieces if FEW_BITS.fullmatch(piece)), None)
 
 
 def _pieces(name: str) -> Iterator[str]:

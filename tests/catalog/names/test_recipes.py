@@ -29,6 +29,11 @@ def test_gptq_of_a_model_with_states_leaves_its_attention_whole(catalog: Snapsho
     assert kept(checkpoint) == [True, True, False]
 
 
+def test_gptq_of_other_numbers_is_stored_as_they_are(catalog: Snapshot) -> None:
+    # sudo-0x2a/Qwen3.6-27B-NVFP4-GPTQ (huggingface.co)
+    assert checkpoint_of(catalog, "sudo-0x2a/Qwen3.6-27B-NVFP4-GPTQ").quantization.scheme == "nvfp4"
+
+
 @pytest.mark.parametrize("name", ["someone/Qwen3.6-27B-AWQ", "someone/Qwen3-32B-GPTQ-Int4"])
 def test_other_recipes_quantize_every_layer_and_are_said_to_be_assumed(catalog: Snapshot, name: str) -> None:
     checkpoint = checkpoint_of(catalog, name)

@@ -63,6 +63,8 @@ def test_a_word_of_a_recipe_beside_its_format_is_no_other_format(words: str) -> 
         ("OsaurusAI/Qwen3.8-27B-MXFP8", "mxfp8"),
         ("Youssofal/Qwen3.6-27B-MTPLX-Optimized-Speed", "mtplx"),
         ("ginsongsong/GLM-5.3-PTPC", "ptpc"),
+        ("Minachist/Qwen3.8-27B-INT6-Mixed-AutoRound", "int6"),
+        ("yugeshkarunamurthy/Qwopus3.5-4B-Coder-oQ6", "oq6"),
     ],
 )
 def test_a_repository_in_few_bits_is_not_its_shape_in_16(catalog: Snapshot, name: str, word: str) -> None:
