@@ -22,6 +22,7 @@ from service.engine.formats.scheme import ASYMMETRIC, UNQUANTIZED, Quantization,
 
 METHODS: Final = ("awq", "gptq", "gptq_marlin", "awq_marlin")
 ACTIVATION_ORDER: Final = "with groups in the order of activations"
+MOST_GROUPS: Final = 16  # of rules that follow each other and mean the same; published checkpoints have two
 LEFT_OUT: Final = "-:"
 HEAD: Final = "lm_head"
 ALL_EXPERTS: Final = "*.experts*"  # a list of quantized linear layers does not speak of them
@@ -53,6 +54,8 @@ def packed_integers(reader: ConfigReader, method: str, ignored: tuple[str, ...])
         (checked_patterns([pattern for pattern, _ in same], "dynamic"), own)
         for own, same in groupby(rules, lambda rule: rule[1])
     ]
+    if len(told) > MOST_GROUPS:
+        raise unknown_scheme(f"{method} with dynamic rules in {len(told)} groups, more than {MOST_GROUPS}")
     listed = checked_patterns([*quantized, ALL_EXPERTS], "modules_in_block_to_quantize") if quantized else ("Linear",)
     return replace(stored, ignored=checked_patterns([*ignored, *kept], "ignore"), groups=(*told, (listed, stored)))
 

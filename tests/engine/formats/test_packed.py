@@ -114,7 +114,13 @@ def test_a_rule_s_own_order_and_symmetry_are_told(own: dict[str, Any], variant: 
 
 
 @pytest.mark.parametrize(
-    "dynamic", [{"-:(?!model).*": {}}, {"+:.*": {"bits": 3}}, {f"-:.*layers.{layer}": {} for layer in range(65)}]
+    "dynamic",
+    [
+        {"-:(?!model).*": {}},
+        {"+:.*": {"bits": 3}},
+        {f"-:.*layers.{layer}": {} for layer in range(65)},
+        {f"+:.*layers.{layer}": {"group_size": 32 << layer % 2} for layer in range(17)},
+    ],
 )
 def test_rules_that_are_not_read_are_refused(dynamic: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedModelError):
