@@ -18,6 +18,7 @@ class Checkpoint(Valued):
     is_default: bool
     kv_cache_dtype: KvCacheDtype | None  # what the checkpoint itself declares
     source: str | None
+    is_assumed: bool = False  # a repository was named, and how it stores its weights is not known
     architecture: Architecture | None = field(default=None, repr=False)  # where its config differs from the model's
     config_json: str = field(default="", repr=False)  # and that config
     key: str = field(init=False, repr=False)

@@ -26,10 +26,14 @@ def quantization_modes(
     of_latents = engine_named(engine).latent_kernels if has_latents else None
     for dense, experts in _kernels(quantization, gpu.architecture, engine):
         yield {
-            "gemm_quant_mode": HALF if quantization.keeps(ATTENTION_MODULE) else _of_layer(dense, of_latents),
-            "moe_quant_mode": HALF if quantization.keeps(EXPERT_MODULE) else experts,
+            "gemm_quant_mode": HALF if _keeps(quantization, ATTENTION_MODULE) else _of_layer(dense, of_latents),
+            "moe_quant_mode": HALF if _keeps(quantization, EXPERT_MODULE) else experts,
             **cache,
         }
+
+
+def _keeps(quantization: Quantization, module: str) -> bool:
+    return quantization.of(module).keeps(module)
 
 
 def _of_layer(dense: str, of_latents: str | None) -> str:

@@ -25,9 +25,9 @@ PREFIX: Final = re.compile(
     r"(?:[a-z0-9+]+://|git@|(?:workers-ai/)?@[ch]f/|hf:|huggingface:|modelscope:|ms:|ollama:|hosted_vllm/|docker\.io/)"
 )
 POINT_IN_A_FOLDER: Final = "___"  # as ModelScope's cache writes it
-# What services write before the names of others' models; Arctic is Snowflake's own, and Dolly and DBRX Databricks's.
+# What services write before the names of others' models; Arctic is Snowflake's own, and Dolly Databricks's.
 SELLER: Final = re.compile(
-    r"(?:databricks-(?!dolly|dbrx)|snowflake-(?=llama|claude|mistral)|z-?ai-(?:org-)?(?=glm)|duo-chat-|alicloud-|"
+    r"(?:databricks-(?!dolly)|snowflake-(?=llama|claude|mistral)|z-?ai-(?:org-)?(?=glm)|duo-chat-|alicloud-|"
     r"(?:umans|cline)-(?=glm|kimi)|arcee-(?=trinity)|(?:coding-)?xiaomi-(?=mimo)|coding-(?=glm|minimax|kimi))"
 )
 SHOWN = "tree blob resolve raw summary files discussions commits main versions labels"

@@ -18,11 +18,18 @@ SYSTEM: Final = re.compile(r"(?:nvidia )?dgx[ _-](.+)")
 
 
 def counts(key: str) -> Iterator[tuple[int, str]]:
-    """Yield how many a name may count, and of what; the plainest way of counting first.
+    """Yield how many a name may count, and of what, as it stands and as one of them; the plainest way first.
 
-    >>> next(counts("8 x a100 80gb")), next(counts("four l40s"))
-    ((8, 'a100 80gb'), (4, 'l40s'))
+    >>> next(counts("8 x a100 80gb")), list(counts("two h100s"))
+    ((8, 'a100 80gb'), [(2, 'h100s'), (2, 'h100')])
     """
+    for count, counted in _counts(key):
+        yield count, counted
+        if counted.endswith("s"):
+            yield count, counted[:-1]
+
+
+def _counts(key: str) -> Iterator[tuple[int, str]]:
     before = BEFORE.fullmatch(key)
     if before:
         yield int(before[1]), before[2]
@@ -40,7 +47,6 @@ def counts(key: str) -> Iterator[tuple[int, str]]:
         counted = pattern.fullmatch(key)
         if counted:
             yield int(counted[count_at]), counted[rest_at]
-            yield int(counted[count_at]), counted[rest_at].removesuffix("s")
 
 
 def uncounted(key: str) -> str:

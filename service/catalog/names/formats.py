@@ -21,13 +21,18 @@ STATED: Final[Mapping[str, WeightFormat]] = {
     "mxfp4": "mxfp4", "nvfp4": "nvfp4", "nvfp4a16": "nvfp4",
     "bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16", "f16": "fp16",
 }  # fmt: skip
+# Of these the ones that say how many bits, and not of what: `NVFP4-W4A16` is NVFP4.
+BITS_ALONE: Final = frozenset({"w4a16", "w4", "4bit", "4bits", "w8a8", "w8a16", "8bit", "8bits"})
+SAME_BITS: Final[Mapping[WeightFormat, tuple[WeightFormat, ...]]] = {"int4": ("nvfp4", "mxfp4"), "int8": ("fp8",)}
 # What says how they were found; four bits unless the name says otherwise.
 METHODS: Final[Mapping[str, WeightFormat]] = {
     "awq": "int4", "gptq": "int4", "gptqmodel": "int4", "autoround": "int4", "bnb": "int4", "bitsandbytes": "int4",
+    "autoawq": "int4", "autogptq": "int4",
 }  # fmt: skip
 # What stands beside a format without changing what is stored of most weights.
 OF_RECIPES = (
-    "quantized dynamic block static tensor channel per quark ct compressed tensors modelopt qat g32 g64 g128 gs128 "
+    "quantized dynamic block static tensor channel per quark ct compressed tensors modelopt qat g32 g64 g128 "
+    "gs32 gs64 gs128 group32 group64 group128 rtn ptpc imatrix "
     "sym asym unsloth fast kv lmhead marlin calib nvidia ptq quant auto round mtp floatmtp quarot rot mindie"
 )
 BESIDE: Final = frozenset(OF_RECIPES.split())
@@ -47,8 +52,11 @@ FOREIGN: Final[Mapping[str, str]] = {
 }
 LLAMA_CPP: Final = re.compile(
     r"(?:^|[^a-z0-9])(?:ud[-_])?i?q[2-8](?:[_-](?:[01]|k|k[_-][slm]|k[_-]xl|xs|xxs|nl|s|m))(?=$|[^a-z0-9])|"
+    r":[a-z0-9._-]*-qat$|"  # Ollama's tag of weights that were trained for Q4_0
     r"-apex-(?:mtp-)?(?:i-)?(?:quality|balanced|compact|mini|nano)$"  # its mixes of types, as LocalAI lists them
 )
+# Trained for few bits, and published in 16: `google/gemma-3-27b-it-qat-q4_0-unquantized`.
+UNQUANTIZED: Final = re.compile(r"(?:[-_]qat)?(?:[-_](?:q[2-8]_[0-9k]|(?:int|fp|nvfp|mxfp)[48]))?[-_]unquantized")
 # A conversion's own edition, behind its format: `-NVFP4-v2`, `-MXFP4-Preview`, `-AWQ-FP16Mix`.
 OWN_EDITION: Final = re.compile(r"v[1-9]|preview|(?:bf|fp|int)[0-9]{1,2}mix")
 MIXED: Final = re.compile(r"int8mix")  # how many of the weights have these bits no name tells
@@ -62,6 +70,7 @@ class Stated:
     rest: tuple[str, ...]
     weight_format: WeightFormat | None = None
     is_bitsandbytes: bool = False
+    is_gptq: bool = False
     foreign: str | None = None  # whose files they are, when the engine cannot load them
     contradicts: tuple[str, ...] = ()  # formats, when it says several
 
@@ -74,13 +83,14 @@ def foreign_files(name: str) -> str | None:
 def stated_format(words: tuple[str, ...], publisher: str = "") -> Stated:
     """Return the format that the words of a name say, and the words that say something else.
 
-    >>> stated_format(("qwen", "3", "8b", "gptq", "int8"))
-    Stated(rest=('qwen', '3', '8b'), weight_format='int8', is_bitsandbytes=False, foreign=None, contradicts=())
+    >>> said = stated_format(("qwen", "3", "8b", "gptq", "int8"))
+    >>> said.rest, said.weight_format, said.is_gptq, said.contradicts
+    (('qwen', '3', '8b'), 'int8', True, ())
     """
     foreign = next((FOREIGN[word] for word in words if word in FOREIGN), None)
     words = _without_kept_head(words)
     named = {FOUR_BIT_FLOATS: "nvfp4"} if publisher == "nvidia" else {}
-    bits = tuple(dict.fromkeys(STATED[word] for word in words if word in STATED))
+    bits = _bits_of(words)
     floats: tuple[WeightFormat, ...] = ("nvfp4",) if named and FOUR_BIT_FLOATS in words else ()
     methods = tuple(dict.fromkeys(METHODS[word] for word in words if word in METHODS))
     said = bits or floats or methods
@@ -90,9 +100,29 @@ def stated_format(words: tuple[str, ...], publisher: str = "") -> Stated:
         rest=tuple(word for word in words if word not in known),
         weight_format=said[0] if len(said) == 1 and not mixed else None,
         is_bitsandbytes=bool({"bnb", "bitsandbytes"} & set(words)),
+        is_gptq=bool({"gptq", "gptqmodel"} & set(words)),
         foreign=foreign,
         contradicts=(*said, *mixed) if len(said) + len(mixed) > 1 else (),
     )
+
+
+def _bits_of(words: tuple[str, ...]) -> tuple[WeightFormat, ...]:
+    """Return the formats that words state; those that say bits alone give way to one that says of what."""
+    said = dict.fromkeys((STATED[word], word in BITS_ALONE) for word in words if word in STATED)
+    told = {weight_format for weight_format, is_bare in said if not is_bare}
+    given = dict.fromkeys(
+        each for each, is_bare in said if not (is_bare and told.intersection(SAME_BITS.get(each, ())))
+    )
+    return tuple(given)
+
+
+def as_published(repo: str) -> str:
+    """Return a repository's name without the format that its weights were trained for, but not stored in.
+
+    >>> as_published("gemma-3-27b-it-qat-q4_0-unquantized"), as_published("gemma-3-27b-it-qat")
+    ('gemma-3-27b-it', 'gemma-3-27b-it-qat')
+    """
+    return UNQUANTIZED.sub("", repo)
 
 
 def without_own_edition(words: tuple[str, ...]) -> tuple[str, ...]:

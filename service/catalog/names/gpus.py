@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NoReturn
 
 from rapidfuzz import fuzz, process
 
@@ -34,8 +34,15 @@ NOISE: Final = frozenset(MAKERS.split())
 # What is said of a card whose name is complete without it.
 MODULES = "sxm sxm2 sxm3 sxm4 sxm5 sxm6 nvlink nvl8 oam ac vf hgx hbm3 hbm3e gddr6 gddr6x gddr7"
 FURTHER: Final = frozenset(MODULES.split())
-SAME_WORDS: Final[Mapping[str, str]] = {"wk": "workstation", "ws": "workstation", "se": "server", "maxq": "max-q"}
+SAME_WORDS: Final[Mapping[str, str]] = {
+    "wk": "workstation", "ws": "workstation", "se": "server", "maxq": "max-q",
+    "mi325": "mi325x", "mi350": "mi350x", "mi355": "mi355x",  # as AMD's driver writes them: `AMD_Instinct_MI325_OAM`
+}  # fmt: skip
 
+# A driver prints the same name of cards of 8 and of 16 GB, one of which bears it as its id.
+SHARED_NAMES: Final[Mapping[frozenset[str], tuple[str, ...]]] = {
+    frozenset(words.split()): ("rtx-5060-ti", "rtx-5060-ti-8gb") for words in ("rtx 5060 ti", "5060 ti")
+}
 MEMORY: Final = re.compile(r"(?<![a-z0-9.])([0-9]{1,6}) ?(gib|gi|gb|g|mib|mb)(?![a-z0-9])")
 SLICE: Final = re.compile(
     r"-[0-9]{1,2}[acq]$|[ _-]shared$|[ _-]*(?:\bmig[ _-]*)?(?:(?<=[ _-])|\b)[1-7]g\.[0-9]{1,3}gb(?:\+me)?\b.*"
@@ -168,10 +175,12 @@ class GpuNames:
         Raises:
             NotInCatalogError: several have.
         """
+        said = _said(key)
+        if said.memory is None and said.words in SHARED_NAMES:
+            self._several(key, SHARED_NAMES[said.words])
         gpu_id = self.exact.get(re.sub(r"[ _-]+", "-", key.strip(" ()-_")))
         if gpu_id is not None:
             return self._by_words(gpu_id)
-        said = _said(key)
         if not said.words:
             return None
         bare = replace(said, words=said.words - FURTHER)
@@ -180,8 +189,11 @@ class GpuNames:
         if default in gpu_ids:
             return self._by_words(default)
         if len(gpu_ids) > 1:
-            raise NotInCatalogError("gpu", key[:100], gpu_ids, why=f"{key[:100]!r} may be any of several GPUs")
+            self._several(key, gpu_ids)
         return self._by_words(gpu_ids[0]) if gpu_ids else None
+
+    def _several(self, key: str, gpu_ids: tuple[str, ...]) -> NoReturn:
+        raise NotInCatalogError("gpu", key[:100], gpu_ids, why=f"{key[:100]!r} may be any of several GPUs")
 
     def _by_words(self, gpu_id: str) -> GpuReading:
         return GpuReading(gpu_id=gpu_id, how=f"by its words: {self.entries[gpu_id].name}")

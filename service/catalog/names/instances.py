@@ -8,6 +8,8 @@ Sources (types, GPUs and counts, as the providers' own pages list them):
     DigitalOcean: docs.digitalocean.com/products/droplets/details/pricing (GPU droplets)
     CoreWeave: docs.coreweave.com/docs/products/instances/gpu-instances
     RunPod: docs.runpod.io/references/gpu-types (pools of one kind of GPU)
+    Lambda: github.com/LambdaLabs/docsy-lambda-docs, content/en/cloud/faq/available-configurations.md, and what its API
+        calls them ("2x A100 (40 GB PCIe)", "8x A100 (40 GB SXM4)")
     Alibaba Cloud: alibabacloud.com/help/en/ecs/user-guide (GPU-accelerated compute-optimized instance families)
 """
 
@@ -50,7 +52,8 @@ UNPRICED: Final[tuple[Instance, ...]] = tuple(
             "a3-highgpu-1g": 1, "a3-highgpu-2g": 2, "a3-highgpu-4g": 4, "a3-edgegpu-8g": 8, "gpu-h100x1-80gb": 1,
             "gpu-h100x8-640gb": 8, "gd-8xh100ib-i128": 8,
         },
-        "a100-sxm-40gb": {"a2-highgpu-2g": 2, "a2-highgpu-4g": 4, "a2-megagpu-16g": 16},
+        "a100-pcie-40gb": {"gpu_1x_a100": 1, "gpu_2x_a100": 2, "gpu_4x_a100": 4},
+        "a100-sxm-40gb": {"a2-highgpu-2g": 2, "a2-highgpu-4g": 4, "a2-megagpu-16g": 16, "gpu_8x_a100": 8},
         "a100-sxm-80gb": {
             "a2-ultragpu-2g": 2, "a2-ultragpu-4g": 4, "a2-ultragpu-8g": 8,
             "ecs.gn7e-c16g1.4xlarge": 1, "ecs.gn7e-c16g1.16xlarge": 4, "ecs.gn7e-c16g1.32xlarge": 8,

@@ -42,7 +42,7 @@ KINDS: Final = (
     _kind(r"re ?rank(?:er|ing)?|[a-z]*reranker|cross encoder|colbert|ranker", f"a reranker; {ONLY_TEXT}"),
     _kind(
         r"[a-z]*embed(?:ding|dings)?|gme|bge|e 5|e5|gte|gtr|minilm|mpnet|uae|nomic|instructor|jina|sfr|retriever|"
-        r"sentence|colpali|colqwen|col qwen|stella",
+        r"sentence|harrier|f2llm|e2rank|flowvec|colpali|colqwen|col qwen|stella",
         f"a model of embeddings; {ONLY_TEXT}",
     ),
     _kind(r"reward|prm|[a-z]*classifier|prompt guard|moderation|pairrm", f"a model that scores; {ONLY_TEXT}"),

@@ -26,8 +26,9 @@ DRIVER: Final = re.compile(
     "\\s+[0-9]+xcpus?$|\\((?:r|tm|c)\\)|[\u00ae\u2122\u00a9]"
 )
 # As `lspci` writes it: class, maker, chip, and the card in the last brackets; with `-nn` its numbers behind them.
+# Some leave the class out.
 BUS: Final = re.compile(
-    r".*(?:controller|accelerators?|co-processor)\b.*\[(?![0-9a-f]{4}:)([^\[\]]+)\]"
+    r".*(?:(?:controller|accelerators?|co-processor|corporation)\b|devices, inc\.).*\[(?![0-9a-f]{4}:)([^\[\]]+)\]"
     r"(?: \[[0-9a-f]{4}:[0-9a-f]{4}\])?(?: \(rev [0-9a-f]+\))?"
 )
 DEVICE: Final = re.compile(r"(?:(?:beta\.)?amd\.com/gpu\.device-id\s*[=:]\s*|1002:|0x)([0-9a-f]{4})")

@@ -7,7 +7,15 @@ from typing import Final
 from service.catalog.entries import Checkpoint, ModelEntry
 from service.catalog.errors import NotInCatalogError
 from service.catalog.names.addresses import repository
-from service.catalog.names.formats import Stated, foreign_files, stated_format, without_own_edition
+from service.catalog.names.costs import NOT_THE_SAME, PUBLISHERS, cost_of
+from service.catalog.names.formats import (
+    STATED,
+    Stated,
+    as_published,
+    foreign_files,
+    stated_format,
+    without_own_edition,
+)
 from service.catalog.names.kinds import earlier_kind, kind_of
 from service.catalog.names.readings import (
     UNTUNED,
@@ -24,9 +32,8 @@ from service.catalog.names.siblings import several_sizes
 from service.catalog.names.spoken import Spoken, spoken_names
 from service.catalog.names.told_once import told_once
 from service.catalog.names.unread import unread
+from service.catalog.names.unsized import few_bits, unsized
 from service.catalog.names.words import (
-    ACTIVE,
-    EDITION,
     SIZE,
     TUNED,
     joined_words,
@@ -40,12 +47,7 @@ from service.catalog.names.words import (
 )
 from service.engine.derived import Derived, derived
 
-SAID_FIRST = "meta nvidia google openai mistralai microsoft ibm alibaba amd cohere zai moonshot moonshotai thudm"
-PUBLISHERS: Final = frozenset(SAID_FIRST.split())
-# What it costs that a catalog's name says a word more; a word of no such kind is another model.
-COST_OF_SIZE, COST_OF_EDITION, COST_OF_UNTUNED = 100, 10, 1
 HALVES: Final = ("bf16", "fp16")
-NOT_THE_SAME: Final = 10_000
 MOST_CANDIDATES: Final = 8
 MOST_READ: Final = 1_024  # names, of which each catalog keeps what they mean
 
@@ -83,6 +85,7 @@ class ModelNames:
         if literal is not None:
             return literal
         publisher, repo = repository(name)
+        repo = as_published(repo)
         stored = self._literal(f"{publisher}/{repo}", name) if publisher else self._literal(repo, name)
         return (
             stored or self._of_shape(name, publisher, repo.replace(" ", "-")) or self._by_words(name, publisher, repo)
@@ -118,7 +121,8 @@ class ModelNames:
 
         Under another publisher, or converted, a name with a size has the same shape: all 357 of the hub's lists have.
         """
-        key = f"{publisher}/{repo}" if publisher else repo
+        spelled_out = plain(name)  # an address may take what hosts write behind a name off it: `-8B-Thinking`
+        key = spelled_out if spelled_out in REPOSITORIES else f"{publisher}/{repo}" if publisher else repo
         is_sized = any(SIZE.fullmatch(word) for word in words_of(repo))
         bare = before_conversion(repo)
         known = REPOSITORIES.get(repo) or REPOSITORIES.get(bare, "") if is_sized else ""
@@ -126,6 +130,11 @@ class ModelNames:
         if entry is None:
             return None
         said = stated_format(words_of(repo), publisher)
+        self._check_one_format(name, said)
+        is_told = said.weight_format not in (None, *HALVES) and not STATED.keys().isdisjoint(words_of(repo))
+        few = None if is_told else few_bits(repo)
+        if few is not None:
+            raise self._refused(name, said.rest, f"{name[:100]!r} says {few!r}, of fewer bits that no rule here stores")
         how = f"a repository of the shape of {entry.name}"
         whole = name if publisher else WHOLE.get(repo, name)
         known = (key if publisher else whole.lower()) if key in REPOSITORIES else ""
@@ -141,9 +150,7 @@ class ModelNames:
         if foreign:
             rest = stated_format(words_of(_without_types(repo)), publisher).rest
             raise self._refused(name, rest, f"{name[:100]!r} names files in {foreign}; no engine here loads them")
-        if said.contradicts:
-            formats = " and ".join(said.contradicts)
-            raise self._refused(name, said.rest, f"{name[:100]!r} says {formats} at once; state weight_format")
+        self._check_one_format(name, said)
         if self.words.nearest.well_known(said.rest):
             raise self._refused(name, said.rest, f"{name[:100]!r} names a family of models")
         earlier = earlier_kind(words_of(repo))
@@ -157,15 +164,21 @@ class ModelNames:
         how = f"by its words, {' '.join(said.rest)}"
         if not model_ids:
             what = kind_of(words_of(repo)) or unread(words_of(repo))
-            model_ids = () if what else self._tuned(said)
+            odd = unsized(repo)
+            model_ids = () if what or odd else self._tuned(said)
             if not model_ids:
-                why = f"{name[:100]!r} is {what}" if what else self._apart(name, said)
+                why = f"{name[:100]!r} is {what}" if what else self._apart(name, said, odd)
                 raise self._refused(name, said.rest, why)
             key = f"{publisher}/{repo}"
             tuned = self._in_format(model_ids[0], said, key if publisher else None, "a fine-tune, by its words")
             return of_own_weights(tuned, key if publisher else "", name)
         reading = self._in_format(model_ids[0], said, f"{publisher}/{repo}" if publisher else None, how)
         return of_edition(reading, said.rest, self.entries[reading.model_id], f"{publisher}/{repo}", name)
+
+    def _check_one_format(self, name: str, said: Stated) -> None:
+        if said.contradicts:
+            formats = " and ".join(said.contradicts)
+            raise self._refused(name, said.rest, f"{name[:100]!r} says {formats} at once; state weight_format")
 
     def _in_format(self, model_id: str, said: Stated, hf_id: str | None, how: str) -> ModelReading:
         """Return a reading in the format that the name says, of the repository that it names."""
@@ -177,6 +190,7 @@ class ModelNames:
             hf_id=hf_id,
             weight_format=said.weight_format,
             is_bitsandbytes=said.is_bitsandbytes,
+            is_gptq=said.is_gptq,
             how=f"{how}: {entry.name} in {said.weight_format}",
         )
 
@@ -189,7 +203,7 @@ class ModelNames:
         costs: dict[str, int] = {}
         for spoken, model_ids in self.words.spoken.items():
             if asked_for <= spoken:
-                cost = _cost(asked, spoken)
+                cost = cost_of(asked, spoken)
                 for model_id in model_ids:
                     costs[model_id] = min(cost, costs.get(model_id, NOT_THE_SAME))
         least = min(costs.values(), default=NOT_THE_SAME)
@@ -207,8 +221,10 @@ class ModelNames:
         is_known = len(model_ids) == 1 and (said.weight_format or own_format(self.entries[model_ids[0]]) in HALVES)
         return model_ids if is_known else ()
 
-    def _apart(self, name: str, said: Stated) -> str | None:
-        """Return by which word a name that tells a base tells that it has another shape."""
+    def _apart(self, name: str, said: Stated, odd: str | None) -> str | None:
+        """Return by which word a name that tells a base tells that it has another shape or format."""
+        if odd is not None and self.words.bases.tells(with_points(said.rest)):
+            return f"{name[:100]!r} says {odd}; name the model itself, with weight_format, or paste its config"
         found = self.words.bases.apart(with_points(said.rest))
         if found is None:
             return None
@@ -255,27 +271,6 @@ class ModelNames:
 @told_once(MOST_READ)
 def _read(names: ModelNames, name: str) -> ModelReading:
     return as_spelled(names.read_anew(name), name)
-
-
-def _cost(asked: frozenset[str], spoken: frozenset[str]) -> int:
-    """Return what it costs to take a catalog's name for the one asked; nothing where no word differs."""
-    if spoken == asked:
-        return 0
-    cost = 1 + sum(_cost_of_word(word, asked) for word in spoken - asked)
-    wants_tuned = bool(asked & TUNED) or not asked & UNTUNED
-    is_tuned = bool(spoken & TUNED)
-    return cost + (COST_OF_UNTUNED if wants_tuned != is_tuned else 0)
-
-
-def _cost_of_word(word: str, asked: frozenset[str]) -> int:
-    """Return what it costs that the catalog's name says a word more."""
-    if word in TUNED or word in UNTUNED or word in PUBLISHERS:
-        return 0
-    if ACTIVE.fullmatch(word) and any(SIZE.fullmatch(each) for each in asked):
-        return 0
-    if EDITION.fullmatch(word):
-        return COST_OF_EDITION
-    return COST_OF_SIZE if SIZE.fullmatch(word) or ACTIVE.fullmatch(word) else NOT_THE_SAME
 
 
 def _without_types(repo: str) -> str:

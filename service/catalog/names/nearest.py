@@ -1,7 +1,7 @@
 """Which models come closest to a name that means none: first of its family, then of its size, then by letters."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log2
 from typing import Final
@@ -12,6 +12,7 @@ from rapidfuzz.distance import OSA
 from service.catalog.names.words import ACTIVE, SIZE, TUNED, joined_words, words_of
 
 MOST_NEIGHBOURS: Final = 3
+MOST_SLIPS: Final = 2  # of them whose figures were mistyped
 MOST_COMPARED: Final = 80  # characters of a name that no model has
 LEAST_SCORE: Final = 30.0  # below it a neighbour confuses more than it helps
 FIGURES: Final = re.compile(r"[0-9]+")
@@ -19,6 +20,8 @@ LONG: Final = 10  # characters of a name from which two slips are as likely as o
 SAME_WORD: Final = 75.0  # from which a word is a misspelt one of a family [per cent]
 FOR_BOTH: Final = 25.0  # given for a second family that both names say: Nemotron of Llama
 MOST_FOR_SIZE: Final = 25.0  # taken for a size twice as large, or half
+FOR_A_VERSION, MOST_FOR_VERSION = 6.0, 18.0  # taken for the next version, and for one far from it
+VERSION: Final = re.compile(r"[0-9](?:\.[0-9]{1,2})?")
 FIGURE: Final = re.compile(r"e?(?:([0-9]+)x)?([0-9]+(?:\.[0-9]+)?)([bmt])")
 LEAST_BARE: Final = 7  # below it a last figure is a version's
 MOST_BARE: Final = 1_000
@@ -64,8 +67,26 @@ class Nearest:
         family = self._family(words)
         if family is None:
             return meant
-        near = self.well_known(words) or self._closest(words, family)
-        return tuple(dict.fromkeys((*meant, *near)))[:MOST_NEIGHBOURS]
+        known = self.well_known(words)
+        if known:
+            return tuple(dict.fromkeys((*meant, *known)))[:MOST_NEIGHBOURS]
+        near, (swapped, missed) = self._closest(words, family), self._slipped(words)
+        return tuple(dict.fromkeys((*meant, *swapped, *near[:1], *missed, *near)))[:MOST_NEIGHBOURS]
+
+    def _slipped(self, words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the models whose names have two figures in the other order, and those with a figure more or less."""
+        asked = joined_words(words)[0][:MOST_COMPARED]
+        figures = sorted(filter(str.isdigit, asked))
+        alike = [name for name in self.joined if FIGURES.sub("", name) == FIGURES.sub("", asked)]
+        near = [name for name, _, _ in process.extract(asked, alike, scorer=OSA.distance, score_cutoff=1, limit=None)]
+        swapped = (name for name in near if sorted(filter(str.isdigit, name)) == figures)
+        missed = (name for name in near if len(name) != len(asked))
+        return self._tuned(swapped), self._tuned(missed)
+
+    def _tuned(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the model of each name that is tuned, if one is."""
+        models = (min(self.joined[name], key=lambda each: TUNED.isdisjoint(words_of(each))) for name in names)
+        return tuple(dict.fromkeys(models))[:MOST_SLIPS]
 
     def _meant(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the model whose name has the same figures and differs by a slip or two, tuned if that is said."""
@@ -100,7 +121,7 @@ class Nearest:
             if family not in spoken:
                 continue
             score = float(by_letters + by_words) / 2 - _taken_for_size(size, size_in_billions(spoken))
-            score += FOR_BOTH * len(others & spoken)
+            score += FOR_BOTH * len(others & spoken) - _taken_for_version(words, spoken)
             for model_id in model_ids:
                 scores[model_id] = max(score, scores.get(model_id, LEAST_SCORE))
         return tuple(sorted(scores, key=lambda model_id: -scores[model_id])[:MOST_NEIGHBOURS])
@@ -145,6 +166,15 @@ def _taken_for_size(asked: float | None, theirs: float | None) -> float:
     if not asked or not theirs:
         return 0.0 if asked == theirs else MOST_FOR_SIZE / 2
     return min(MOST_FOR_SIZE * abs(log2(theirs / asked)), 2 * MOST_FOR_SIZE)
+
+
+def _taken_for_version(asked: Sequence[str], theirs: frozenset[str]) -> float:
+    """Return what is taken for another version: by how far the nearest that a name says is from the one asked."""
+    version = next((float(word) for word in asked if VERSION.fullmatch(word)), None)
+    if version is None:
+        return 0.0
+    apart = [abs(float(word) - version) for word in theirs if VERSION.fullmatch(word)]
+    return min(FOR_A_VERSION * min(apart), MOST_FOR_VERSION) if apart else MOST_FOR_VERSION / 2
 
 
 def families_of(names: Sequence[str]) -> frozenset[str]:

@@ -24,6 +24,7 @@ class ModelReading:
     repository: str | None = None  # that holds the model's shape in its own format, as it was spelled
     has_own_weights: bool = False  # it is a fine-tune: nobody published its weights in other formats
     is_bitsandbytes: bool = False
+    is_gptq: bool = False
     how: str = ""  # empty where the name is the model's own
 
 

@@ -4,7 +4,7 @@ A repository stands in `data/repositories.csv` where the hub states of it and of
 heads, width of heads and of the model, experts and context, a vocabulary of as many tokens but for 64 that fine-tunes
 add, and, unless its name says a format of few bits, the same number of parameters to a thousandth (a tied head that is
 stored twice aside); or, where it states no more, the same class and total to the parameter. What its name says of a
-format holds as for any other name.
+format holds as for any other name; one that says few bits and no format that is sized is refused by it.
 
 Source:
     llmfit 1.1.17 (MIT licence, October 2026), which lists configs and totals of the hub's repositories; of fine-tunes

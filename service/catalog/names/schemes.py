@@ -7,7 +7,7 @@ Verda (docs.verda.com, instance types), DigitalOcean (docs.digitalocean.com/prod
 (docs.coreweave.com/docs/products/instances), OVHcloud (ovhcloud.com/en/public-cloud/gpu; PCIe cards, and the figure is
 the RAM), Nebius (docs.nebius.com/compute/virtual-machines/types), Akamai
 (techdocs.akamai.com/cloud-computing), Hathora (hathora.dev/docs, node shapes), CoreWeave (`b200-8x`), Oracle
-(docs.oracle.com, compute shapes).
+(docs.oracle.com, compute shapes), Hugging Face (huggingface.co/docs/hub/spaces-gpus, hardware flavors).
 """
 
 import re
@@ -71,6 +71,10 @@ SCHEMES: Final = (
     Scheme(pattern=re.compile(r"gpu-(?P<gpu>(?:[bh][0-9]+|l40s|rtx6000)(?:-sxm|-pcie)?)-[a-d]")),
     Scheme(pattern=re.compile(r"g2-gpu-(?P<gpu>rtx4000a)(?P<n>[1-8])-[a-z]+"), parts={"rtx4000a": "rtx-4000-ada"}),
     Scheme(pattern=re.compile(r"g1-gpu-(?P<gpu>rtx6000)-(?P<n>[1-4])"), parts={"rtx6000": "quadro-rtx-6000"}),
+    Scheme(
+        pattern=re.compile(r"(?P<gpu>t4|a10g|a100)-(?:small|medium|large)(?:x(?P<n>[1-8]))?"),
+        parts={"a100": "a100-sxm-80gb"},
+    ),
     Scheme(pattern=re.compile(r"gpu[.-](?P<n>[0-9]{1,2})x(?P<gpu>[a-z0-9]+)(?:\.(?P<memory>[0-9]+gb))?")),
 )
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from rapidfuzz.distance import OSA
 
+from service.catalog.names.unsized import OTHER_FORMATS
 from service.catalog.names.words import ACTIVE, SIZE
 
 # Said of most models, and of no other shape.
@@ -39,13 +40,7 @@ OTHER_LAYERS: Final = (
 NO_MODEL: Final = (
     r"draft.*|eagle.*|medusa|dflash|dflare|dspark|domino|vispec|.*speculat.*|assistant|lora|qlora|adapters?|peft|delta|"
     r"diff|tokenizer|sae|saes|evals?|datasets?|random|dummy|test|tests|debug|sharded|flexrank|intermediate|checkpoints?|"
-    r"seed[0-9]*|step[0-9]*|p"
-)
-OTHER_FORMATS: Final = (
-    r"[0-9](?:\.[0-9]+)?bits?|bits?|bpw|.*quant.*|.*fp4.*|.*int[248].*|fp[0-9].*|mxfp[0-9].*|w[0-9]+(?:a[0-9]+)?.*|q[0-9].*|oq|oq[0-9].*|tq[0-9].*|jang.*|"
-    r"crack|escha|parol?|tq|nvfp.*|mixfp.*|qtensor|mtplx.*|hqq|aqlm|quip.*|vptq|hqt|eetq|bitnet|ternary|1\.58.*|swq|wmix|kronq|quark|torchao|ao|"
-    r"gptneox|mobile|compressed|packed|s?mix(?:ed)?|marlin|squeeze.*|spqr|efficientqat|bitblas|npu.*|neuron|trt.*|tensorrt|"
-    r"qqq|uqff|w[0-9]g[0-9]+|g(?:s|roup)?(?:32|64|128)|qnn|rkllm|rk[0-9]+|ov|ggjt|awq.*|gptq.*|bnb.*"
+    r"seed[0-9]*|step[0-9]*|mtpv[0-9]?|p"
 )
 LONGER: Final = r"[0-9]+[km]|long.*|.*long|.*context|yarn|rope|[0-9]{4,}"
 LANGUAGES: Final = (
@@ -98,6 +93,10 @@ class Bases:
             (word for word in tune.left if word not in self.families and self._is_another(word, tune.base)), None
         )
         return (tune.base, other) if other is not None else None
+
+    def tells(self, words: Sequence[str]) -> bool:
+        """Return whether a name tells one base in full."""
+        return self._told_in_full(words) is not None
 
     def _told_in_full(self, words: Sequence[str]) -> Tune | None:
         """Return the one base that a name tells in full, the longest that it tells."""

@@ -7,6 +7,12 @@ from typing import Final
 
 NUMBER_UNDERSCORE: Final = re.compile(r"(?<=[0-9])_(?=[0-9](?![0-9.]*[bmt]))")  # `3_1` of `llama3_1_8b`, not `2_2b`
 SEPARATOR: Final = re.compile(r"[^a-z0-9.]+|(?<![0-9])\.|\.(?![0-9])")
+IN_WORDS: Final = re.compile(r"(?<=[0-9])[-_ ]?(b|m|t)(?:illion|rillion|n)(?![a-z0-9])")  # `32 billion`
+# `4-bit`, `FP-8`: a format whose figure stands apart.
+FIGURE_APART: Final = re.compile(
+    r"(?<=[0-9])[-_ ](?=bits?(?![a-z0-9]))|"
+    r"(?:(?<=[^a-z0-9]fp)|(?<=[^a-z0-9]int)|(?<=[^a-z0-9]nvfp)|(?<=[^a-z0-9]mxfp))[-_ ](?=[48](?![a-z0-9.]))"
+)
 LETTERS_THEN_NUMBER: Final = re.compile(r"([a-z]{2,})([0-9].*)")
 NUMBER_THEN_LETTERS: Final = re.compile(r"([0-9][0-9.]*)([a-z]{2,}.*)")
 SIZE_THEN_ACTIVE: Final = re.compile(r"([0-9][0-9.]*b)(a[0-9][0-9.]*b)")
@@ -64,8 +70,17 @@ def words_of(text: str) -> tuple[str, ...]:
     >>> words_of("qwen3vl:30ba3b fp8")
     ('qwen', '3', 'vl', '30b', 'a3b', 'fp8')
     """
-    pieces = SEPARATOR.split(NUMBER_UNDERSCORE.sub(".", PLUS.sub(" plus", plain(text))))
-    return tuple(word for piece in pieces if piece for word in _split(piece))
+    return tuple(word for piece in pieces_of(text) for word in _split(piece))
+
+
+def pieces_of(text: str) -> tuple[str, ...]:
+    """Return what stands between the separators of a name.
+
+    >>> pieces_of("Llama-3_3-70B-4-bit")
+    ('llama', '3.3', '70b', '4bit')
+    """
+    together = IN_WORDS.sub(r"\1", FIGURE_APART.sub("", PLUS.sub(" plus", plain(text))))
+    return tuple(piece for piece in SEPARATOR.split(NUMBER_UNDERSCORE.sub(".", together)) if piece)
 
 
 def _split(piece: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from service.engine.answers.advice import doubtful_limits
 from service.engine.answers.results import PerReplica, Saturation
 from service.engine.engines.device import Device
 from service.engine.engines.rules import EngineRules
+from service.engine.facts import Checkpoint
 from service.engine.fleet.aims import aim_of
 from service.engine.fleet.arguments import names_drafter, unnamed_settings
 from service.engine.fleet.command import launch
@@ -180,6 +181,7 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
     )
     return (
         _unread_warnings(plan.rules)
+        + _recipe_warnings(plan.checkpoint)
         + unnamed
         + (drafts,) * is_unnamed
         + (adapters,) * bool(settings.max_loras)
@@ -198,6 +200,14 @@ def _unread_warnings(rules: EngineRules) -> tuple[str, ...]:
     return (
         f"{engine.title} {rules.unread} is newer than {engine.newest}, the newest that is known: its rules hold here",
     )
+
+
+def _recipe_warnings(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """Return what a reader must know where a repository was named whose own recipe nobody stated."""
+    if not checkpoint.is_assumed:
+        return ()
+    told = f"which modules {checkpoint.hf_id or 'the named repository'} keeps in 16 bits is not known"
+    return (f"{told} ({checkpoint.source}): paste its config.json as model_config",)
 
 
 def _wheel_warnings(device: Device) -> tuple[str, ...]:

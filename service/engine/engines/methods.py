@@ -53,7 +53,8 @@ from service.engine.engines.classes import check_class
 from service.engine.engines.device import ADA, AMPERE, HOPPER, TURING, Capability, Device
 from service.engine.errors import RefusedStartError
 from service.engine.formats.compressed_tensors import ROWS
-from service.engine.formats.quantization import ACTIVATION_ORDER, Quantization
+from service.engine.formats.packed import ACTIVATION_ORDER
+from service.engine.formats.quantization import Quantization
 from service.engine.formats.scheme import ASYMMETRIC
 from service.engine.layers import Architecture
 
@@ -134,7 +135,7 @@ def check_method(quantization: Quantization, device: Device, field: str, archite
         return
     refusals = [
         _refusal(device, stored, architecture)
-        for stored in ((each for _, each in quantization.groups) if quantization.groups else (quantization,))
+        for stored in ([each for _, each in quantization.groups if each.method] or (quantization,))
     ]
     for refusal in (*refusals, _refusal_of_experts(device, quantization, architecture)):
         if refusal is not None:

@@ -26,6 +26,7 @@ MAX_MEMORY_BYTES: Final = 1 << 20
 # What RE2 takes for letters where others count: `{,3}`, and repetitions of more than four digits.
 ODD_REPETITION: Final = re.compile(r"\{(,|\d{5}|\d*,\d{5})")
 STEM: Final = re.compile(r"[^*?\[]*\*")
+PART: Final = re.compile(r"\*[^*?\[]*\*")
 # Letters as they stand, and runs of anything: what one of these matches of one layer, it matches of every layer.
 OF_ALL_LAYERS: Final = re.compile(r"re:(?:[A-Za-z_-]|\\\.|\.\*)*\$?|(?!re:)[A-Za-z_.*-]*")
 
@@ -66,7 +67,7 @@ class Named:
     """The modules that patterns name."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        """Sort patterns into exact names, beginnings such as `model.layers.0.*`, and expressions.
+        """Sort patterns into exact names, beginnings such as `model.layers.0.*`, parts as `*attn*`, and expressions.
 
         Raises:
             UnusablePatternError: an expression that does not run here, or too much of it.
@@ -74,11 +75,15 @@ class Named:
         wildcards = {pattern for pattern in patterns if "*" in pattern and not pattern.startswith("re:")}
         expressions = [pattern for pattern in dict.fromkeys(patterns) if pattern.startswith("re:")]
         stems = {pattern for pattern in wildcards if STEM.fullmatch(pattern)}
+        parts = {pattern for pattern in wildcards if PART.fullmatch(pattern)}
+        if len(parts) > MAX_EXPRESSIONS:
+            raise UnusablePatternError(f"{len(parts)} parts of names are more than {MAX_EXPRESSIONS}")
         self._exact = frozenset(patterns).difference(wildcards, expressions)
         self._stems = frozenset(stem[:-1] for stem in stems)
+        self._parts = sorted(part[1:-1] for part in parts)
         self._lengths = sorted({len(name) for name in self._exact})
         self._stem_lengths = sorted({len(stem) for stem in self._stems})
-        self._expression = _compiled((*expressions, *sorted(wildcards - stems)))
+        self._expression = _compiled((*expressions, *sorted(wildcards - stems - parts)))
         self.tells_layers_apart = not all(map(OF_ALL_LAYERS.fullmatch, patterns))  # by their numbers
         self._known: Kept[bool] = Kept(8_192)  # of the deepest model there may be
 
@@ -91,7 +96,7 @@ class Named:
         return known
 
     def _holds(self, name: str) -> bool:
-        """Return whether a name, its last part or what it is inside is named, begins as said, or is expressed."""
+        """Return whether a name, its last part or what it is inside is named, or a part or expression found in it."""
         if name[name.rfind(".") + 1 :] in self._exact:
             return True
         # Loops, as each name of a checkpoint is looked at: generators take twice as long.
@@ -100,6 +105,9 @@ class Named:
                 return True
         for length in self._stem_lengths:
             if name[:length] in self._stems:
+                return True
+        for part in self._parts:
+            if part in name:
                 return True
         return self._expression is not None and self._expression.match(name) is not None
 

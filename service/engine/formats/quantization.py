@@ -11,9 +11,10 @@ from typing import Final
 from service.engine.config_reader import ConfigReader, is_list, is_mapping
 from service.engine.formats.auto_round import auto_round
 from service.engine.formats.compressed_tensors import compressed_tensors
+from service.engine.formats.packed import METHODS as PACKED_METHODS
+from service.engine.formats.packed import packed_integers
 from service.engine.formats.quark import quark
 from service.engine.formats.scheme import (
-    ASYMMETRIC,
     UNQUANTIZED,
     Quantization,
     Scheme,
@@ -42,7 +43,9 @@ def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
     if method in READERS:
         return READERS[method](reader)
     ignored = _ignored(reader, FP8_IGNORE_NAMES if method == "fp8" else IGNORE_NAMES)
-    if method in ("fp8", "awq", "gptq", "gptq_marlin", "awq_marlin", "bitsandbytes"):
+    if method in PACKED_METHODS:
+        return packed_integers(reader, method, ignored)
+    if method in ("fp8", "bitsandbytes"):
         ignored = (*ignored, "lm_head")  # these loaders quantize linear layers only
     if method == "fp8":
         return _fp8(reader, ignored)
@@ -50,8 +53,6 @@ def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
         return Quantization(
             scheme="mxfp4", method=method, block=32, ignored=ignored, experts_only=True, weight_format="mxfp4"
         )
-    if method in ("awq", "gptq", "gptq_marlin", "awq_marlin"):
-        return _int4(reader, method, ignored)
     if method == "bitsandbytes":
         return _bitsandbytes(reader, ignored)
     if method == "compressed-tensors" and not algorithm:
@@ -96,27 +97,6 @@ def _expert_scheme(reader: ConfigReader) -> Scheme | None:
     if reader.raw("moe_quant_algo") == "NVFP4":
         return "nvfp4"
     return "fp8-block" if reader.raw("expert_dtype") == "fp8" else None  # DeepSeek V4.1; V4 states it beside
-
-
-def _int4(reader: ConfigReader, method: str, ignored: tuple[str, ...]) -> Quantization:
-    bits = reader.integer("bits", "w_bit", default=4)
-    if bits not in (4, 8):
-        raise unknown_scheme(f"{method} with {bits} bits")
-    group = reader.raw("group_size", "q_group_size")
-    stored = Quantization(
-        scheme="int4-group",
-        method=method.removesuffix("_marlin"),
-        block=group if isinstance(group, int) and group > 0 else 0,
-        ignored=ignored,
-        weight_format="int4",
-    )
-    if method.startswith("awq"):
-        stored = replace(stored, has_zero_points=reader.flag("zero_point", default=True))
-    elif not reader.flag("sym", default=True):
-        stored = replace(stored, has_zero_points=True, variant=ASYMMETRIC)
-    elif stored.block and reader.flag("desc_act"):
-        stored = replace(stored, variant=ACTIVATION_ORDER)
-    return replace(stored, scheme="int8-channel", weight_format="int8") if bits == 8 else stored
 
 
 def _modelopt(reader: ConfigReader, algorithm: str, ignored: tuple[str, ...]) -> Quantization:
@@ -168,7 +148,6 @@ READERS: Final[Mapping[str, Callable[[ConfigReader], Quantization]]] = {
     "inc": auto_round,
     "quark": quark,
 }
-ACTIVATION_ORDER: Final = "with groups in the order of activations"
 FP8_IGNORE_NAMES = ("ignored_layers", "modules_to_not_convert")
 IGNORE_NAMES = ("ignore", "exclude_modules", *FP8_IGNORE_NAMES, "llm_int8_skip_modules")
 

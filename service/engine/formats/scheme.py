@@ -17,6 +17,7 @@ from service.engine.formats.modules import Patterns, UnusablePatternError, check
 from service.engine.inputs import KvCacheDtype, WeightFormat
 
 LINEAR_CLASSES: Final = ("Linear", "FusedMoE", "RoutedExperts")  # targets that speak for every linear layer
+EXPERTS: Final = ".experts"
 ASYMMETRIC: Final = "of asymmetric weights"
 Scheme = Literal[
     "none",
@@ -71,6 +72,7 @@ class Quantization:
     is_made_at_load: bool = False  # out of a checkpoint in the model's dtype
     mixed: tuple[tuple[str, Scheme, int], ...] = ()  # module, its scheme and block; all others keep the dtype
     groups: tuple[tuple[tuple[str, ...], "Quantization"], ...] = ()  # targets, and how what they match is stored
+    names_experts_whole: bool = False  # patterns meet routed experts by the name of their block
 
     def __post_init__(self) -> None:
         """Have the long ones hashed once: they are keys of what is kept, looked up for every matrix."""
@@ -84,7 +86,7 @@ class Quantization:
         A group's targets are names, `re:` expressions, or a class such as `Linear`, which a name goes before.
         """
         if self.groups:
-            stored = next(_of_groups(self.groups, module), UNQUANTIZED)
+            stored = next(_of_groups(self.groups, self._met(module)), UNQUANTIZED)
             return replace(stored, ignored=self.ignored)
         if not self.mixed:
             return self
@@ -101,9 +103,14 @@ class Quantization:
         """Return whether a module stays in the model's dtype under this scheme."""
         if self.scheme == "none":
             return True
-        if self.experts_only and ".experts" not in module:
+        if self.experts_only and EXPERTS not in module:
             return True
-        return patterns_of(self.ignored).named.names(module)
+        return patterns_of(self.ignored).named.names(self._met(module))
+
+    def _met(self, module: str) -> str:
+        """Return the name by which patterns meet a module."""
+        block, inside, _ = module.partition(EXPERTS)
+        return block + inside if self.names_experts_whole else module
 
     @property
     def tells_layers_apart(self) -> bool:

@@ -5,11 +5,11 @@ from types import ModuleType
 
 import pytest
 
-from service.catalog.names import addresses, formats, words
+from service.catalog.names import addresses, formats, unsized, words
 from service.questions import neighbours
 
 
-@pytest.mark.parametrize("module", [addresses, formats, words, neighbours])
+@pytest.mark.parametrize("module", [addresses, formats, unsized, words, neighbours])
 def test_examples_hold(module: ModuleType) -> None:
     result = doctest.testmod(module)
 

@@ -168,3 +168,16 @@ def test_a_fine_tune_has_no_checkpoints_of_its_base_and_another_edition_has(cata
     mirror = facts_as_named(catalog, read(catalog, "unsloth/Llama-3.3-70B-Instruct"))
     assert "nvidia/Llama-3.3-70B-Instruct-FP8" in [each.hf_id for each in mirror.checkpoints]
     assert tune.architecture is catalog.model("llama-3.1-70b-instruct").architecture
+
+
+@pytest.mark.parametrize(
+    ("mistyped", "meant"),
+    [("llama-3.3-7b", "llama-3.3-70b-instruct"), ("phi-5", "phi-4"), ("qwen2.5-27b", "qwen2.5-72b-instruct")],
+)
+def test_a_mistyped_figure_leaves_the_model_that_is_meant_among_the_neighbours(
+    catalog: Snapshot, mistyped: str, meant: str
+) -> None:
+    with pytest.raises(NotInCatalogError) as refusal:
+        read(catalog, mistyped)
+
+    assert meant in refusal.value.suggestions

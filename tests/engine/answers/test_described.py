@@ -51,6 +51,15 @@ def test_a_gpu_that_nobody_times_is_sized_from_memory_and_says_so(asked: Asked) 
     assert (sized.per_replica.requests_per_s, sized.saturation.request_rate_per_s) == (None, None)
 
 
+def test_a_recipe_that_is_assumed_is_warned_of(asked: Asked) -> None:
+    question = asked(load=users(4))
+    assumed = tuple(replace(each, is_assumed=True, source="as is usual") for each in question.model.checkpoints)
+    warned = size(replace(question, model=replace(question.model, checkpoints=assumed))).warnings
+
+    assert any("in 16 bits is not known (as is usual)" in sentence for sentence in warned)
+    assert not any("in 16 bits is not known" in sentence for sentence in size(question).warnings)
+
+
 def test_an_estimate_says_how_far_it_may_be_off(asked: Asked) -> None:
     sized = size(asked(gpu="l4"))
 
