@@ -112,9 +112,27 @@ def _planned(log: StartupLog, catalog: Snapshot) -> Startup:
     plan = plan_replica(model, gpu, layout, _stated(log), rules)
     if not log.format_words and weights is None and plan.memory.weight_bytes > gpu.memory_bytes:
         raise UnstatedError("the weights as published do not fit, so it ran another format, which is not stated")
-    startup = Startup(log=log, plan=plan, terms=ledger_terms(plan), knows_checkpoint=knows_checkpoint)
+    terms = ledger_terms(plan)
+    sampled = _as_sampled(log, terms)
+    if sampled is not rules:
+        plan = plan_replica(model, gpu, layout, _stated(log), sampled)
+        terms = ledger_terms(plan)
+    startup = Startup(log=log, plan=plan, terms=terms, knows_checkpoint=knows_checkpoint)
     _check_sequences(startup)
     return startup
+
+
+def _as_sampled(log: StartupLog, terms: LedgerTerms) -> EngineRules:
+    """Return the rules by which a start-up sampled: a peak below that of a sort says that FlashInfer did.
+
+    Source:
+        vLLM 0.8 to 0.11.0 `v1/sample/ops/topk_topp_sampler.py`: it samples where it is installed, as in the image.
+    """
+    rules, logged = terms.rules, (log.printed.activation or 0.0) * GIB
+    is_other = SMALLEST_SAMPLER_BYTES * terms.sampled_logits <= logged
+    if rules.memory_share == "total" and is_other and logged < rules.sampler_bytes_per_logit * terms.sampled_logits:
+        return replace(rules, sampler_bytes_per_logit=SMALLEST_SAMPLER_BYTES)
+    return rules
 
 
 def _layout(log: StartupLog) -> Layout:
