@@ -12,6 +12,7 @@ from service.measurements.observed import MOST_SHOWN, Observed, UnreadableTextEr
 from service.measurements.patterns import COLOUR, MOST_CHARACTERS
 from service.measurements.printed import printed
 from service.measurements.prose import told
+from service.measurements.served_by import keep_server
 from service.measurements.startup_logs import READERS, startup_log
 from service.measurements.statistics import statistics_table
 from service.measurements.trtllm_bench import overview
@@ -68,7 +69,11 @@ def read_measurement(text: str) -> Observed:
     if len(lines) > MOST_LINES:
         raise UnreadableTextError(MOST_LINES, "the text goes on after it", f"at most {MOST_LINES} lines")
     results = (result for reader in PRINTED if (result := reader(lines)) is not None and result.figures)
-    return next(results, None) or _log(lines)
+    result = next(results, None)
+    if result is None:
+        return _log(lines)
+    keep_server(result, lines)
+    return result
 
 
 def _document(text: str) -> dict[str, object] | None:

@@ -140,7 +140,7 @@ def startup_log(reader: LogReader, lines: Sequence[tuple[int, str]]) -> Observed
     keep_arguments(observed, reader.engine, lines)
     _keep_names(observed, lines)
     _keep_ranks(observed, lines)
-    _settle(observed)
+    settle(observed)
     return observed
 
 
@@ -182,7 +182,7 @@ def _keep_ranks(observed: Observed, lines: Sequence[tuple[int, str]]) -> None:
             observed.state(field, size, said[-1][1])
 
 
-def _settle(observed: Observed) -> None:
+def settle(observed: Observed) -> None:
     """Bring what engines print into the terms that answers have."""
     if not isinstance(observed.settings.get("kv_cache_memory_bytes"), int):
         observed.settings.pop("kv_cache_memory_bytes", None)  # `4GiB`, which its tool reads

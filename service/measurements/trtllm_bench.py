@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from service.engine.patience import go_on
-from service.measurements.keeping import MS, Lines, check_single, keep_load, put, state
+from service.measurements.keeping import MS, Lines, assume_at_once, check_single, keep_load, put, state
 from service.measurements.observed import Observed
 from service.measurements.patterns import number
 
@@ -60,6 +60,8 @@ def overview(lines: Lines) -> Observed | None:
         said = LINE.match(line[:300])
         if said:
             _keep(observed, said[1], said[2], place)
+    prompts = observed.settings.get("num_prompts")
+    assume_at_once(observed, prompts if isinstance(prompts, int) else 0)
     return observed
 
 

@@ -1,0 +1,54 @@
+"""What served a benchmark whose result is printed: the command of a server that stands beside it."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from service.engine.inputs import EngineName
+from service.engine.patience import go_on
+from service.measurements.arguments import keep_arguments, whole_commands
+from service.measurements.keeping import Lines
+from service.measurements.observed import Observed, UnreadableTextError
+from service.measurements.patterns import MOST_CHARACTERS
+from service.measurements.startup_logs import settle
+
+SERVERS: Final[Mapping[EngineName, re.Pattern[str]]] = {
+    "vllm": re.compile(r"\bvllm serve |-m vllm\.entrypoints"),
+    "sglang": re.compile(r"\bsglang\.launch_server\b|\bsglang serve "),
+    "tensorrt-llm": re.compile(r"\btrtllm-serve "),
+}
+
+REPOSITORY: Final = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")  # of a model, not a folder
+
+
+def keep_server(observed: Observed, lines: Lines) -> None:
+    """Keep the engine and the settings of the server's command, as far as the result does not say them.
+
+    Raises:
+        UnreadableTextError: there are commands of several engines, or of two servers of one.
+    """
+    commands: dict[EngineName, list[tuple[int, str]]] = {}
+    for place, line in whole_commands(lines):
+        go_on()
+        for engine, pattern in SERVERS.items():
+            if pattern.search(line[:MOST_CHARACTERS]):
+                commands.setdefault(engine, []).append((place, line))
+    stated = observed.settings.get("engine")
+    own = {engine: found for engine, found in commands.items() if stated in (None, engine)}
+    if len(own) > 1:
+        places = sorted(found[0][0] for found in own.values())
+        raise UnreadableTextError(places[1], "a second server's command stands here", "the command of one server")
+    for engine, found in own.items():
+        server = Observed(what=observed.what, kind=observed.kind)
+        server.state("engine", engine, found[0][0])
+        keep_arguments(server, engine, found)
+        settle(server)
+        _add(observed, server)
+
+
+def _add(observed: Observed, server: Observed) -> None:
+    """Keep what a server's command says beside a result; what it loads by its own name is what was served."""
+    for name, value in server.settings.items():
+        if name not in observed.settings or (name == "model" and REPOSITORY.fullmatch(str(value))):
+            observed.settings[name] = value
+            observed.setting_lines[name] = server.setting_lines[name]
