@@ -136,11 +136,21 @@ def _inside(document: Any, *path: str) -> Any:
     return document
 
 
+def _strategy(run: Mapping[str, Any]) -> str:
+    """Return what GuideLLM calls a benchmark, with its rate or the number that runs at once."""
+    strategy = mapping_in(_inside(run, "args", "strategy"), _inside(run, "config", "strategy"))
+    kind = strategy.get("type_") or strategy.get("kind")
+    amount = number_in(strategy.get("rate")) or number_in(strategy.get("streams"))
+    return f"{kind}@{amount:.4g}" if kind and amount else str(kind or "")
+
+
 def _guidellm(document: Mapping[str, Any]) -> Observed:
     observed = Observed(what="GuideLLM report", kind="benchmark")
     runs = [run for run in document["benchmarks"] if isinstance(run, Mapping)]
     if len(runs) != 1:
-        raise UnreadableTextError(1, f"the report holds {len(runs)} benchmarks", "a report of one benchmark")
+        told = ", ".join(filter(None, map(_strategy, runs[:12])))
+        accepted = "the report with one object under benchmarks, one at a time"
+        raise UnreadableTextError(1, f"the report holds {len(runs)} benchmarks: {told or 'none'}", accepted)
     run, metrics = runs[0], runs[0].get("metrics")
     strategy = mapping_in(_inside(run, "args", "strategy"), _inside(run, "config", "strategy"))
     models = (

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from service.measurements import evalscope, guidellm, llmperf
+from service.measurements import evalscope, guidellm, guidellm_first, llmperf
 from service.measurements.benchmarks import benchmark, is_known
 from service.measurements.keeping import Lines
 from service.measurements.observed import MOST_SHOWN, Observed, UnreadableTextError
@@ -45,7 +45,7 @@ ACCEPTED: Final = (
 )
 # What is printed at the end of a benchmark, by whom; a text is of the first that knows it.
 PRINTED: Final[Sequence[Callable[[Lines], Observed | None]]] = (
-    printed, statistics_table, guidellm.console, overview, evalscope.table, llmperf.printed,
+    printed, statistics_table, guidellm.console, guidellm_first.console, overview, evalscope.table, llmperf.printed,
 )  # fmt: skip
 
 
