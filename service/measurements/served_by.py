@@ -1,7 +1,6 @@
 """What served a benchmark whose result is printed: the command of a server that stands beside it."""
 
 import re
-from collections.abc import Mapping
 from typing import Final
 
 from service.engine.inputs import EngineName
@@ -10,13 +9,7 @@ from service.measurements.arguments import keep_arguments, whole_commands
 from service.measurements.keeping import Lines
 from service.measurements.observed import Observed, UnreadableTextError
 from service.measurements.patterns import MOST_CHARACTERS
-from service.measurements.startup_logs import settle
-
-SERVERS: Final[Mapping[EngineName, re.Pattern[str]]] = {
-    "vllm": re.compile(r"\bvllm serve |-m vllm\.entrypoints"),
-    "sglang": re.compile(r"\bsglang\.launch_server\b|\bsglang serve "),
-    "tensorrt-llm": re.compile(r"\btrtllm-serve "),
-}
+from service.measurements.startup_logs import READERS, settle
 
 REPOSITORY: Final = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")  # of a model, not a folder
 
@@ -30,9 +23,9 @@ def keep_server(observed: Observed, lines: Lines) -> None:
     commands: dict[EngineName, list[tuple[int, str]]] = {}
     for place, line in whole_commands(lines):
         go_on()
-        for engine, pattern in SERVERS.items():
-            if pattern.search(line[:MOST_CHARACTERS]):
-                commands.setdefault(engine, []).append((place, line))
+        for reader in READERS:
+            if reader.command.search(line[:MOST_CHARACTERS]):
+                commands.setdefault(reader.engine, []).append((place, line))
     stated = observed.settings.get("engine")
     own = {engine: found for engine, found in commands.items() if stated in (None, engine)}
     if len(own) > 1:

@@ -120,12 +120,13 @@ class LogReader:
 
     engine: EngineName
     patterns: Sequence[Pattern]
+    command: re.Pattern[str]  # that starts its server
 
 
 READERS: Final = (
-    LogReader(engine="vllm", patterns=VLLM),
-    LogReader(engine="sglang", patterns=SGLANG),
-    LogReader(engine="tensorrt-llm", patterns=TENSORRT_LLM),
+    LogReader(engine="vllm", patterns=VLLM, command=re.compile(r"\bvllm serve |-m vllm\.entrypoints")),
+    LogReader(engine="sglang", patterns=SGLANG, command=re.compile(r"\bsglang\.launch_server\b|\bsglang serve ")),
+    LogReader(engine="tensorrt-llm", patterns=TENSORRT_LLM, command=re.compile(r"\btrtllm-serve ")),
 )
 
 
