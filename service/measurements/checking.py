@@ -95,6 +95,7 @@ def check(text: str, beside: Mapping[str, Setting], catalog: Snapshot, desk: Des
             *_overruled(observed, beside),
             *(doubt.sentence for doubt in doubts),
             *_failed(compared),
+            *own_settings.sampled_otherwise(_body(asked), observed.sampler_line, desk.sources(catalog)),
             *answer["warnings"],
         ),
         catalog_revision=catalog.revision,

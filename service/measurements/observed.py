@@ -58,6 +58,7 @@ class Observed:
     setting_lines: dict[str, int] = field(default_factory=dict)
     figures: dict[str, Figure] = field(default_factory=dict)
     doubts: list[Doubt] = field(default_factory=list)
+    sampler_line: int = 0  # that names FlashInfer's sampler; 0 where none does
 
     def state(self, name: str, value: Setting, line: int) -> None:
         """Keep a setting.

@@ -28,6 +28,7 @@ MODEL: Final = re.compile(r"--model(?:-path)?[ =]([^\s\\]{1,200})|\bmodel='([^']
 FLAGS: Final[Mapping[str, re.Pattern[str]]] = {
     "Traffic request rate": re.compile(r"\brequest[-_]rate[ =]'?(\d{1,6}(?:\.\d{1,6})?|inf)\b"),
     "Max request concurrency": re.compile(r"\bmax[-_]concurrency[ =](\d{1,6})\b"),
+    "Prompts": re.compile(r"\bnum[-_]prompts?[ =](\d{1,7})\b"),
 }
 LINE: Final = re.compile(
     r"^\s*(?P<label>[A-Z][\w .()/-]{3,60}):\s+"
@@ -72,7 +73,9 @@ def printed(lines: Lines) -> Observed | None:
         if match is not None and (place >= titles[0] or match["label"] in (*CONCURRENCY, *ARRIVALS)):
             values.setdefault(match["label"], (match["value"], place))
             _see(observed, match["label"], match["value"], place)
-    _load(observed, values if any(label in values for label in (*CONCURRENCY, *ARRIVALS)) else {**said, **values})
+    if any(label in values for label in (*CONCURRENCY, *ARRIVALS)):
+        said = {"Prompts": said["Prompts"]} if "Prompts" in said else {}
+    _load(observed, {**said, **values})
     return observed
 
 
@@ -112,8 +115,11 @@ def _load(observed: Observed, values: Mapping[str, tuple[str, int]]) -> None:
         observed.what = "SGLang bench_serving"
         observed.state("engine", "sglang", place)
     done, failed = _counted(values, (DONE,)), _counted(values, (FAILED,))
+    sent = _counted(values, ("Prompts",))
     if failed:
         check_answered(failed[0], failed[0] + (done[0] if done else 0.0), failed[1])
+    elif done and sent:
+        check_answered(sent[0] - done[0], sent[0], done[1])
     for label, field in ((PROMPTS, "input_tokens"), (COMPLETIONS, "output_tokens")):
         total = _counted(values, (label,))
         if done and total:

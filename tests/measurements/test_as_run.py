@@ -129,3 +129,71 @@ def test_two_servers_beside_one_result_are_refused() -> None:
         read_measurement(text)
 
     assert refusal.value.line == 2
+
+
+def test_what_was_sent_and_not_answered_has_failed() -> None:
+    # sgl-project/sglang issue 2805: 1,648 of 3,000, and no line of what failed.
+    text = f"python3 -m sglang.bench_serving --backend sglang --num-prompts 3000\n{RESULT}"
+
+    with pytest.raises(UnreadableTextError, match=r"1,352 of 3,000 requests failed"):
+        read_measurement(
+            text.replace("Failed requests:                         0\n", "").replace(
+                "requests:                     1000", "requests: 1648"
+            )
+        )
+
+
+# https://github.com/flashinfer-ai/flashinfer/issues/1180: the same server with and without it, 4.00 and 2.49 GiB.
+FLASHINFER = (
+    "INFO 06-26 00:11:32 [topk_topp_sampler.py:49] Using FlashInfer for top-p & top-k sampling.\n"
+    "INFO 06-26 00:14:16 [gpu_worker.py:227] Available KV cache memory: 4.00 GiB"
+)
+
+
+@pytest.mark.parametrize(("version", "is_told"), [("0.9.1", True), ("0.11.0", True), ("0.33.0", False)])
+def test_a_line_of_flashinfer_s_sampler_is_told_where_the_sort_is_counted(
+    version: str, *, is_told: bool, catalog: Snapshot
+) -> None:
+    asked: dict[str, str | int] = {
+        "model": "gemma-3-12b-it",
+        "gpu": "rtx-5090",
+        "engine_version": version,
+        "max_num_seqs": 256,
+    }
+
+    told = [each for each in check(FLASHINFER, asked, catalog, Desk(None)).warnings if "FlashInfer samples" in each]
+
+    # (38 - 14) bytes x 256 sequences x 262,208 tokens.
+    assert len(told) == is_told
+    assert all("1.50 GiB more beside the cache" in each for each in told)
+
+
+def test_a_table_of_memory_without_verbs_is_read() -> None:
+    # vllm-project/vllm pull request 10511.
+    text = (
+        "INFO 12-13 19:55:25 worker.py:243] total_gpu_memory     79.22GiB\n"
+        "INFO 12-13 19:55:25 worker.py:243] gpu_memory_utilization       0.90\n"
+        "INFO 12-13 19:55:25 worker.py:243] model weights take   7.48GiB\n"
+        "INFO 12-13 19:55:25 worker.py:243] non_torch_memory     3.58GiB\n"
+        "INFO 12-13 19:55:25 worker.py:243] PyTorch activation peak memory       1.26GiB\n"
+        "INFO 12-13 19:55:25 worker.py:243] available_kv_cache_memory    58.98GiB\n"
+    )
+    observed = read_measurement(text)
+
+    assert {name: round(figure.value / GIB, 2) for name, figure in observed.figures.items()} == {
+        "gpu_total_bytes": 79.22, "weight_bytes": 7.48, "non_torch_bytes": 3.58, "activation_bytes": 1.26,
+        "kv_cache_bytes": 58.98,
+    }  # fmt: skip
+    assert observed.settings["gpu_memory_utilization"] == 0.9
+
+
+def test_an_overview_that_was_copied_from_a_spreadsheet_is_read() -> None:
+    # NVIDIA/TensorRT-LLM issue 4043.
+    text = (
+        "=   PERFORMANCE OVERVIEW |   |  \nTP   Size:                8 |   |   |   |  \n"
+        "Number   of requests:             3000 |  \nRequest   Throughput (req/sec):      1.65 |  \n"
+    )
+    observed = read_measurement(text)
+
+    assert {"tensor_parallel_size": 8, "num_prompts": 3000}.items() <= observed.settings.items()
+    assert observed.figures["requests_per_s"].value == 1.65
