@@ -163,6 +163,12 @@ def _question(
         asked |= doubt.assumed
     if observed.kind == "start-up log" and "num_speculative_tokens" in asked:
         asked.setdefault("speculative_acceptance_fraction", 0.0)  # nothing is drafted yet, and no term asks for it
+    if "num_speculative_tokens" in asked and "speculative_acceptance_fraction" not in asked:
+        detail = "the text says that tokens are drafted, and not how likely one of them is accepted"
+        raise RefusalError("invalid-request", detail, Fault("question.speculative_acceptance_fraction", detail, "it"))
+    if "num_prompts" in asked and not any(load in asked for load in LOADS):
+        detail = "the text says neither how many requests ran at once nor their rate"
+        raise RefusalError("invalid-request", detail, Fault(f"question.{LOADS[0]}", detail, f"it, or {LOADS[1]}"))
     for field in ("model", "gpu"):
         if field not in asked:
             detail = f"the text does not say which {field} it was"

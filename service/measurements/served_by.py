@@ -1,6 +1,7 @@
 """What served a benchmark whose result is printed: the command of a server that stands beside it."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from service.engine.inputs import EngineName
@@ -30,13 +31,31 @@ def keep_server(observed: Observed, lines: Lines) -> None:
     own = {engine: found for engine, found in commands.items() if stated in (None, engine)}
     if len(own) > 1:
         places = sorted(found[0][0] for found in own.values())
-        raise UnreadableTextError(places[1], "a second server's command stands here", "the command of one server")
+        raise _second(places[1])
     for engine, found in own.items():
-        server = Observed(what=observed.what, kind=observed.kind)
-        server.state("engine", engine, found[0][0])
-        keep_arguments(server, engine, found)
-        settle(server)
-        _add(observed, server)
+        _add(observed, _one_of([_server(observed, engine, command) for command in found]))
+
+
+def _server(observed: Observed, engine: EngineName, command: tuple[int, str]) -> Observed:
+    """Return what one command says of its server."""
+    server = Observed(what=observed.what, kind=observed.kind)
+    server.state("engine", engine, command[0])
+    keep_arguments(server, engine, [command])
+    settle(server)
+    return server
+
+
+def _one_of(servers: Sequence[Observed]) -> Observed:
+    """Return the one that commands are of: a sentence may name it with less than it was started with.
+
+    Raises:
+        UnreadableTextError: they are of two.
+    """
+    fullest = max(servers, key=lambda server: len(server.settings))
+    other = next((each for each in servers if not each.settings.items() <= fullest.settings.items()), None)
+    if other is not None:
+        raise _second(max(fullest.setting_lines["engine"], other.setting_lines["engine"]))
+    return fullest
 
 
 def _add(observed: Observed, server: Observed) -> None:
@@ -45,3 +64,7 @@ def _add(observed: Observed, server: Observed) -> None:
         if name not in observed.settings or (name == "model" and REPOSITORY.fullmatch(str(value))):
             observed.settings[name] = value
             observed.setting_lines[name] = server.setting_lines[name]
+
+
+def _second(place: int) -> UnreadableTextError:
+    return UnreadableTextError(place, "a second server's command stands here", "the command of one server")

@@ -9,6 +9,7 @@ from service.measurements.checking import check
 from service.measurements.observed import UnreadableTextError
 from service.measurements.reading import read_measurement
 from service.questions.asked import Desk
+from service.questions.refusals import RefusalError
 
 GIB = 1 << 30
 # vllm-project/vllm issue 23278, 0.10.1 on one H100.
@@ -122,13 +123,40 @@ def test_a_server_s_command_beside_a_result_says_what_ran(command: str, settings
     assert {"model": SERVED, **settings}.items() <= said.items()
 
 
-def test_two_servers_beside_one_result_are_refused() -> None:
-    text = f"vllm serve {SERVED}\npython -m sglang.launch_server --model-path {SERVED}\n{RESULT}"
+@pytest.mark.parametrize(
+    "other", [f"python -m sglang.launch_server --model-path {SERVED}", f"vllm serve {SERVED} --kv-cache-dtype fp8"]
+)
+def test_two_servers_beside_one_result_are_refused(other: str) -> None:
+    text = f"vllm serve {SERVED} -tp 2\n{other}\n{RESULT}"
 
     with pytest.raises(UnreadableTextError, match="a second server's command") as refusal:
         read_measurement(text)
 
     assert refusal.value.line == 2
+
+
+def test_a_server_that_is_named_twice_is_one() -> None:
+    said = read_measurement(f"vllm serve {SERVED} hangs:\nvllm serve {SERVED} -tp 2\n{RESULT}").settings
+
+    assert (said["model"], said["tensor_parallel_size"]) == (SERVED, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        (RESULT + "Acceptance rate (%): 60.0\n", "speculative_acceptance_fraction"),
+        (json.dumps({"time_to_first_token": {"avg": 90.0}, "input_config": {"loadgen": {"request_count": 64}}}),
+         "concurrent_requests"),
+    ],
+    ids=["drafts", "load"],
+)  # fmt: skip
+def test_what_no_text_says_is_asked_for_by_its_name(text: str, field: str, catalog: Snapshot) -> None:
+    drafted = f'vllm serve {SERVED} --speculative-config \'{{"method":"ngram","num_speculative_tokens":3}}\'\n'
+
+    with pytest.raises(RefusalError) as refusal:
+        check(drafted + text if text.startswith("=") else text, LLAMA, catalog, Desk(None))
+
+    assert refusal.value.faults[0].field == f"question.{field}"
 
 
 def test_what_was_sent_and_not_answered_has_failed() -> None:
