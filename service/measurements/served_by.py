@@ -12,6 +12,7 @@ from service.measurements.observed import Observed, UnreadableTextError
 from service.measurements.patterns import MOST_CHARACTERS
 from service.measurements.startup_logs import READERS, settle
 
+MOST_COMMANDS: Final = 20  # that differ, of one engine beside one result
 REPOSITORY: Final = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")  # of a model, not a folder
 
 
@@ -21,26 +22,27 @@ def keep_server(observed: Observed, lines: Lines) -> None:
     Raises:
         UnreadableTextError: there are commands of several engines, or of two servers of one.
     """
-    commands: dict[EngineName, list[tuple[int, str]]] = {}
+    commands: dict[EngineName, dict[str, int]] = {}
     for place, line in whole_commands(lines):
         go_on()
         for reader in READERS:
             if reader.command.search(line[:MOST_CHARACTERS]):
-                commands.setdefault(reader.engine, []).append((place, line))
+                commands.setdefault(reader.engine, {}).setdefault(line[:MOST_CHARACTERS].strip(), place)
     stated = observed.settings.get("engine")
     own = {engine: found for engine, found in commands.items() if stated in (None, engine)}
     if len(own) > 1:
-        places = sorted(found[0][0] for found in own.values())
-        raise _second(places[1])
+        raise _second(sorted(min(found.values()) for found in own.values())[1])
     for engine, found in own.items():
-        _add(observed, _one_of([_server(observed, engine, command) for command in found]))
+        if len(found) > MOST_COMMANDS:
+            raise _second(sorted(found.values())[1])
+        _add(observed, _one_of([_server(observed, engine, line, place) for line, place in found.items()]))
 
 
-def _server(observed: Observed, engine: EngineName, command: tuple[int, str]) -> Observed:
+def _server(observed: Observed, engine: EngineName, line: str, place: int) -> Observed:
     """Return what one command says of its server."""
     server = Observed(what=observed.what, kind=observed.kind)
-    server.state("engine", engine, command[0])
-    keep_arguments(server, engine, [command])
+    server.state("engine", engine, place)
+    keep_arguments(server, engine, [(place, line)])
     settle(server)
     return server
 

@@ -68,3 +68,15 @@ def test_a_report_of_several_benchmarks_names_them() -> None:
 
     with pytest.raises(UnreadableTextError, match=r"2 benchmarks: synchronous, constant@0\.6875"):
         read_measurement(json.dumps({"benchmarks": runs}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Benchmarks Stats:\na|b|c\nd|e\nx|1|2\n",
+        "i Request Latency Statistics (Completed Requests)\n|====\n| a | b |\n| c |\n| d | e |\n| concurrent | 1 |\n",
+    ],
+)
+def test_heads_of_unequal_widths_are_no_table(text: str) -> None:
+    with pytest.raises(UnreadableTextError, match="measure nothing"):
+        read_measurement(text)
