@@ -7,6 +7,7 @@ import pytest
 from service.calibration.logs.rows import Skipped
 from service.calibration.startups import Comparison, compare_startup
 from service.catalog.snapshot import Snapshot
+from service.engine import GIB
 
 # public log of vLLM 0.27.1: "Model loading took 29.36 GiB memory; GPU KV cache size: 549,184 tokens"
 QWEN: dict[str, Any] = {
@@ -87,3 +88,27 @@ def test_a_pinned_pool_needs_no_utilization(catalog: Snapshot) -> None:
 
     assert found["kv_cache_tokens"].predicted == 106_288
     assert "kv_cache_bytes" not in found
+
+
+def test_a_peak_below_a_sort_says_that_flashinfer_sampled(catalog: Snapshot) -> None:
+    # llm-d-planner, docs/empirical-vllm-memory-results.md: 0.11.0 of an image with FlashInfer, 131,072 tokens x 1,024
+    # sequences: sorting them would take 4.6 GiB, and 2.12 were printed.
+    row = {
+        "id": "mistral",
+        "engine": "vllm",
+        "engine_version": "0.11.0",
+        "model": "mistralai/Mistral-Small-3.2-24B-Instruct-2506",
+        "gpu": "NVIDIA H100",
+        "gpu_total_gib": 79.18,
+        "tp": 1,
+        "gpu_memory_utilization": 0.95,
+        "max_model_len": 16_000,
+        "weights_gib": 44.76,
+        "kv_cache_gib": 28.2,
+    }
+
+    of_image = compared({**row, "activation_peak_gib": 2.12}, catalog)
+    of_package = compared(row, catalog)
+
+    assert of_image["kv_cache_bytes"].error_fraction == pytest.approx(0, abs=0.01)
+    assert of_package["kv_cache_bytes"].predicted == pytest.approx(28.2 * GIB - (38 - 14) * 131_072 * 1_024, rel=0.01)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from service.calibration.images import as_installed
 from service.calibration.logs.engines import LOGS
 from service.calibration.logs.rows import Row, Skipped, UnstatedError
 from service.calibration.logs.serving import ServingLog, read_serving
@@ -139,7 +140,7 @@ def _rules(log: ServingLog) -> EngineRules:
     """
     built = LOGS[log.engine].last_built_version
     if built is None or not log.sent.is_in_process or log.ranks.expert_parallel:
-        rules = rules_for(log.engine, log.version)
+        rules = as_installed(rules_for(log.engine, log.version), log.version, log.stated_version)
         return replace(rules, steps_planned_ahead=1) if log.served.plans_ahead else rules
     return replace(rules_for(log.engine, built), steps_planned_ahead=0)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from service.calibration.images import FLASHINFER_BYTES, as_installed
 from service.calibration.logs.rows import Row, Skipped, UnstatedError
 from service.calibration.logs.startups import StartupLog, read_startup
 from service.calibration.names import gpu_of_words, model_of_checkpoint
@@ -29,7 +30,6 @@ from service.engine import (
 )
 
 FIRST_RECENT: Final = (0, 10)
-SMALLEST_SAMPLER_BYTES: Final = 14  # of one logit, in any version that profiles sampling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ def resolve_startup(row: Row, catalog: Snapshot) -> Startup | Skipped:
 def _planned(log: StartupLog, catalog: Snapshot) -> Startup:
     named, is_own = model_of_checkpoint(log.model, catalog)
     gpu, layout = gpu_of_words(log.gpu, log.gpu_gib, catalog), _layout(log)
-    rules = rules_for(log.engine, log.version)
+    rules = as_installed(rules_for(log.engine, log.version), log.version, log.stated_version)
     knows_checkpoint = is_own and "bitsandbytes" not in log.format_words
     weights = log.printed.loaded_weights
     if not knows_checkpoint and weights is None:
@@ -112,9 +112,27 @@ def _planned(log: StartupLog, catalog: Snapshot) -> Startup:
     plan = plan_replica(model, gpu, layout, _stated(log), rules)
     if not log.format_words and weights is None and plan.memory.weight_bytes > gpu.memory_bytes:
         raise UnstatedError("the weights as published do not fit, so it ran another format, which is not stated")
-    startup = Startup(log=log, plan=plan, terms=ledger_terms(plan), knows_checkpoint=knows_checkpoint)
+    terms = ledger_terms(plan)
+    sampled = _as_sampled(log, terms)
+    if sampled is not rules:
+        plan = plan_replica(model, gpu, layout, _stated(log), sampled)
+        terms = ledger_terms(plan)
+    startup = Startup(log=log, plan=plan, terms=terms, knows_checkpoint=knows_checkpoint)
     _check_sequences(startup)
     return startup
+
+
+def _as_sampled(log: StartupLog, terms: LedgerTerms) -> EngineRules:
+    """Return the rules by which a start-up sampled: a peak below that of a sort says that FlashInfer did.
+
+    Source:
+        vLLM 0.8 to 0.11.0 `v1/sample/ops/topk_topp_sampler.py`: it samples where it is installed, as in the image.
+    """
+    rules, logged = terms.rules, (log.printed.activation or 0.0) * GIB
+    is_other = FLASHINFER_BYTES * terms.sampled_logits <= logged
+    if rules.memory_share == "total" and is_other and logged < rules.sampler_bytes_per_logit * terms.sampled_logits:
+        return replace(rules, sampler_bytes_per_logit=FLASHINFER_BYTES)
+    return rules
 
 
 def _layout(log: StartupLog) -> Layout:
@@ -176,7 +194,7 @@ def _check_sequences(startup: Startup) -> None:
     logged = startup.log.printed.activation
     if not logged or startup.log.max_num_seqs or startup.rules.memory_share != "total":
         return
-    if logged * GIB < SMALLEST_SAMPLER_BYTES * startup.terms.sampled_logits:
+    if logged * GIB < FLASHINFER_BYTES * startup.terms.sampled_logits:
         raise UnstatedError("fewer sequences than the default were asked for, and how many is not stated")
 
 

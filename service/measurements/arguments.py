@@ -59,6 +59,8 @@ FIELDS: Final[Mapping[str, str]] = {
     "max_num_batched_tokens": "max_num_batched_tokens", "chunked_prefill_size": "max_num_batched_tokens",
     "kv_cache_memory_bytes": "kv_cache_memory_bytes",
     "max_num_seqs": "max_num_seqs", "max_running_requests": "max_num_seqs",
+    "max_batch_size": "max_num_seqs", "max_num_tokens": "max_num_batched_tokens",
+    "kv_cache_free_gpu_memory_fraction": "gpu_memory_utilization",
     "kv_cache_dtype": "kv_cache_dtype", "quantization": "weight_format", "block_size": "block_size",
 }  # fmt: skip
 UNSAID: Final = ("None", "auto", "", None)
@@ -77,13 +79,13 @@ def keep_arguments(observed: Observed, engine: EngineName, lines: Sequence[tuple
     stated = observed.settings.get("engine_version")
     known = flags_of(engine, stated if isinstance(stated, str) else None)
     flags = sorted(flag.removeprefix("--").replace("-", "_") for flag in known)
-    for place, line in _commands(lines):
+    for place, line in whole_commands(lines):
         kind = ARGUMENTS.search(line[:2000])
         if kind is not None:
             _arguments(observed, _stated(line[:MOST_CHARACTERS], flags), place, kind[0], before)
 
 
-def _commands(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+def whole_commands(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Yield lines, those that a shell reads as one as one, where they begin."""
     begun, parts = 0, list[str]()
     for place, line in lines:

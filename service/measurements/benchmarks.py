@@ -10,7 +10,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from service.measurements import evalscope, llmperf
-from service.measurements.keeping import MS, STATISTICS, check_answered, keep_load, mapping_in, number_in, put, state
+from service.measurements.keeping import (
+    MS,
+    STATISTICS,
+    assume_at_once,
+    check_answered,
+    keep_load,
+    mapping_in,
+    number_in,
+    put,
+    state,
+)
 from service.measurements.observed import Observed, UnreadableTextError
 
 
@@ -48,10 +58,11 @@ def _vllm(document: Mapping[str, Any]) -> Observed:
     state(observed, "model", document.get("model_id"))
     if str(document.get("backend", "")).startswith("sglang"):
         _sglang(observed, mapping_in(document.get("server_info")))
-    # Without a rate and a limit all requests are sent at once.
-    at_once = document.get("num_prompts") if document.get("request_rate") in ("inf", 0.0) else None
+    # Without a rate and a limit all requests are sent at once; SGLang tells how many were answered alone.
+    at_once = (document.get("num_prompts") or done) if document.get("request_rate") in ("inf", 0.0) else None
     keep_load(observed, document.get("max_concurrency") or at_once, document.get("request_rate"))
-    state(observed, "num_prompts", document.get("num_prompts"))
+    assume_at_once(observed, done)
+    state(observed, "num_prompts", document.get("num_prompts") or round(done))
     if done:
         state(observed, "input_tokens", round(number_in(document.get("total_input_tokens")) / done))
         state(observed, "output_tokens", round(number_in(document.get("total_output_tokens")) / done))
@@ -99,6 +110,7 @@ def _trtllm(document: Mapping[str, Any]) -> Observed:
         state(observed, field, world.get(name))
     keep_load(observed, asked.get("avg_num_concurrent_requests"), None)
     state(observed, "num_prompts", asked.get("num_requests"))
+    assume_at_once(observed, number_in(asked.get("num_requests")))
     for name, field in (("avg_input_length", "input_tokens"), ("avg_output_length", "output_tokens")):
         state(observed, field, round(number_in(asked.get(name))))
     for name, field in (("ttft", "ttft_s"), ("tpot", "tpot_s")):
@@ -124,11 +136,21 @@ def _inside(document: Any, *path: str) -> Any:
     return document
 
 
+def _strategy(run: Mapping[str, Any]) -> str:
+    """Return what GuideLLM calls a benchmark, with its rate or the number that runs at once."""
+    strategy = mapping_in(_inside(run, "args", "strategy"), _inside(run, "config", "strategy"))
+    kind = strategy.get("type_") or strategy.get("kind")
+    amount = number_in(strategy.get("rate")) or number_in(strategy.get("streams"))
+    return f"{kind}@{amount:.4g}" if kind and amount else str(kind or "")
+
+
 def _guidellm(document: Mapping[str, Any]) -> Observed:
     observed = Observed(what="GuideLLM report", kind="benchmark")
     runs = [run for run in document["benchmarks"] if isinstance(run, Mapping)]
     if len(runs) != 1:
-        raise UnreadableTextError(1, f"the report holds {len(runs)} benchmarks", "a report of one benchmark")
+        told = ", ".join(filter(None, map(_strategy, runs[:12])))
+        accepted = "the report with one object under benchmarks, one at a time"
+        raise UnreadableTextError(1, f"the report holds {len(runs)} benchmarks: {told or 'none'}", accepted)
     run, metrics = runs[0], runs[0].get("metrics")
     strategy = mapping_in(_inside(run, "args", "strategy"), _inside(run, "config", "strategy"))
     models = (

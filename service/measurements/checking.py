@@ -1,6 +1,6 @@
 """Poses what was measured to the engine, and answers with what it would have said."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -8,7 +8,9 @@ from pydantic import ValidationError
 
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import EngineError
-from service.measurements.observed import Observed, Setting, Stored, UnreadableTextError
+from service.measurements import own_settings
+from service.measurements.keeping import LOADS
+from service.measurements.observed import Doubt, Observed, Setting, Stored, UnreadableTextError
 from service.measurements.patterns import GIB
 from service.measurements.reading import read_measurement
 from service.measurements.terms import Explanation, Term, changes, distance, terms, worth_telling
@@ -68,13 +70,14 @@ def check(text: str, beside: Mapping[str, Setting], catalog: Snapshot, desk: Des
         observed = read_measurement(text)
     except UnreadableTextError as error:
         raise RefusalError("invalid-request", str(error), Fault("text", str(error), error.accepted)) from error
-    asked = _question(observed, beside, catalog)
-    doubts = [each for each in observed.doubts if not any(field in asked for field in each.fields)]
+    stated = {**observed.settings, **beside}
+    doubts = [each for each in observed.doubts if not any(field in stated for field in each.fields)]
     for doubt in doubts:
         observed.figures.pop(doubt.figure, None)
+    asked = _question(observed, beside, doubts, catalog)
     if observed.kind == "start-up log" and not TIMED & asked.keys():
         desk = desk.without_times()  # no term of it is of time, which is most of the work
-    answer = _answered(asked, catalog, desk)
+    asked, own, answer = _as_run(observed, asked, catalog, desk)
     compared = terms(observed.figures, answer)
     now = distance(compared, observed.kind)
     return Checked(
@@ -87,11 +90,12 @@ def check(text: str, beside: Mapping[str, Setting], catalog: Snapshot, desk: Des
         terms=compared,
         error_fraction=now,
         explanations=_explained(observed, asked, now, catalog, desk) if now else (),
-        assumptions=tuple(answer["assumptions"]),
+        assumptions=own_settings.told(answer["assumptions"], own),
         warnings=(
             *_overruled(observed, beside),
             *(doubt.sentence for doubt in doubts),
             *_failed(compared),
+            *own_settings.sampled_otherwise(_body(asked), observed.sampler_line, desk.sources(catalog)),
             *answer["warnings"],
         ),
         catalog_revision=catalog.revision,
@@ -120,7 +124,27 @@ def _failed(compared: tuple[Term, ...]) -> Iterator[str]:
             yield f"line {term.line} says that the start failed for want of {-term.measured / GIB:.2f} GiB; {predicted}"
 
 
-def _question(observed: Observed, beside: Mapping[str, Setting], catalog: Snapshot) -> dict[str, Setting]:
+def _as_run(
+    observed: Observed, asked: dict[str, Setting], catalog: Snapshot, desk: Desk
+) -> tuple[dict[str, Setting], dict[str, Setting], Mapping[str, Any]]:
+    """Return the question with the settings the server ran with, those of them nobody stated, and the answer.
+
+    A benchmark that the engine's own settings leave no room for ran with others, nobody says which.
+    """
+    answer = _answered(asked, catalog, desk)
+    has_failed = any(figure.value < 0 for figure in observed.figures.values())
+    own = own_settings.own_settings(_body(asked), answer, desk.sources(catalog), has_failed=has_failed)
+    if own:
+        as_run = {**asked, **own}
+        of_own = _answered(as_run, catalog, desk)
+        if of_own["feasible"] or observed.kind == "start-up log":
+            return as_run, own, of_own
+    return asked, {}, answer
+
+
+def _question(
+    observed: Observed, beside: Mapping[str, Setting], doubts: Sequence[Doubt], catalog: Snapshot
+) -> dict[str, Setting]:
     """Return the question that a text poses, with what was stated beside it.
 
     Raises:
@@ -132,11 +156,19 @@ def _question(observed: Observed, beside: Mapping[str, Setting], catalog: Snapsh
     stated_format = observed.settings.get("weight_format")
     if isinstance(stated_format, str) and "weight_format" not in beside:
         asked |= _format(asked, stated_format)
+    if any(load in beside for load in LOADS):
+        asked = {name: value for name, value in asked.items() if name not in LOADS}
     asked |= beside
+    for doubt in doubts:
+        asked |= doubt.assumed
     if observed.kind == "start-up log" and "num_speculative_tokens" in asked:
         asked.setdefault("speculative_acceptance_fraction", 0.0)  # nothing is drafted yet, and no term asks for it
-    if "gpu_count" not in asked and "concurrent_requests" not in asked and observed.kind == "benchmark":
-        asked.setdefault("gpu_count", 1)
+    if "num_speculative_tokens" in asked and "speculative_acceptance_fraction" not in asked:
+        detail = "the text says that tokens are drafted, and not how likely one of them is accepted"
+        raise RefusalError("invalid-request", detail, Fault("question.speculative_acceptance_fraction", detail, "it"))
+    if "num_prompts" in asked and not any(load in asked for load in LOADS):
+        detail = "the text says neither how many requests ran at once nor their rate"
+        raise RefusalError("invalid-request", detail, Fault(f"question.{LOADS[0]}", detail, f"it, or {LOADS[1]}"))
     for field in ("model", "gpu"):
         if field not in asked:
             detail = f"the text does not say which {field} it was"
@@ -165,13 +197,16 @@ def _candidates(field: str, observed: Observed, catalog: Snapshot) -> str:
 
 
 def _answered(asked: Mapping[str, Setting], catalog: Snapshot, desk: Desk) -> Mapping[str, Any]:
+    return desk.answer(CAPACITY, _body(asked), catalog).document
+
+
+def _body(asked: Mapping[str, Setting]) -> CapacityBody:
     try:
-        question = CapacityBody.model_validate(dict(asked))
+        return CapacityBody.model_validate(dict(asked))
     except ValidationError as error:
         refusal = misread(error.errors(), CAPACITY.fields)
         faults = (Fault(f"question.{fault.field}", fault.detail, fault.accepted) for fault in refusal.faults)
         raise RefusalError(refusal.kind, refusal.detail, *faults) from error
-    return desk.answer(CAPACITY, question, catalog).document
 
 
 def _explained(

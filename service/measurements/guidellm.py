@@ -6,7 +6,7 @@ Sources:
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from service.engine.patience import go_on
@@ -17,6 +17,7 @@ from service.measurements.patterns import MOST_CHARACTERS
 
 TITLES: Final = ("Request Latency Statistics", "Server Throughput Statistics", "Request Token Statistics")
 OWN: Final = re.compile(r"(?:Request (?:Latency|Token)|Server Throughput) Statistics \((?:Completed|All) Requests\)")
+MOST_NAMED: Final = 12
 HEADS: Final = 3  # lines: group, name, unit or statistic
 STATISTICS: Final[Mapping[str, str]] = {"Mean": "mean", "Mdn": "p50", "p95": "p95"}
 # GuideLLM's ITL is the mean between a request's tokens, TPOT by vLLM's definition; its TPOT holds the first one's time.
@@ -74,15 +75,35 @@ def _rows(lines: Lines) -> Iterator[tuple[int, Sequence[Head], Sequence[str]]]:
         elif is_read and not line.startswith(("|=", "|-")):
             cells = line[1:].removesuffix("|").split("|")
             if len(heads) < HEADS:
-                heads.append(_spanned(cells))
+                heads.append(spanned(cells))
                 continue
             if had_row:
-                raise UnreadableTextError(place, "a second benchmark begins here", "a report of one benchmark")
+                refuse_second(place, _strategies(lines, place - 1))
             had_row = True
             yield place, tuple(zip(*heads, strict=False)), [cell.strip() for cell in cells]
 
 
-def _spanned(cells: Sequence[str]) -> list[str]:
+def _strategies(lines: Lines, first: int) -> Iterator[str]:
+    """Yield what each row of a table calls its benchmark, from the line of its first one on."""
+    for place, line in lines:
+        if place >= first and not line.strip().startswith("|"):
+            return
+        if place >= first and not line.strip().startswith(("|=", "|-")):
+            yield line.strip()[1:].partition("|")[0].strip()
+
+
+def refuse_second(place: int, names: Iterable[str]) -> None:
+    """Refuse the second of several benchmarks, each of which is a measurement of its own.
+
+    Raises:
+        UnreadableTextError: always.
+    """
+    told = ", ".join(list(names)[:MOST_NAMED])
+    sentence = f"a second benchmark begins here, of {told}: each is another load"
+    raise UnreadableTextError(place, sentence, "the tables with the row of one benchmark, one at a time")
+
+
+def spanned(cells: Sequence[str]) -> list[str]:
     """Return heads with those that span columns said of each: a cell without any width goes on with the last one."""
     heads: list[str] = []
     for cell in cells:

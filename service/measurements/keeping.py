@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from service.measurements.observed import Observed, UnreadableTextError
+from service.measurements.observed import Doubt, Observed, UnreadableTextError
 
+LOADS: Final = ("concurrent_requests", "request_rate_per_s")  # of which a run has one
 Lines = Sequence[tuple[int, str]]  # with their numbers, from 1
 MOST_FAILED: Final = 0.01  # of all requests; above it those that were answered met another load than the stated one
 STATISTICS: Final = {"mean": "mean", "avg": "mean", "median": "p50", "p50": "p50", "p95": "p95", "p99": "p99"}
@@ -42,6 +43,22 @@ def keep_load(observed: Observed, concurrency: object, rate: object, line: int =
         state(observed, "concurrent_requests", max(round(concurrency), 1), line)
     elif isinstance(rate, int | float) and 0 < rate < float("inf"):
         state(observed, "request_rate_per_s", float(rate), line)
+
+
+def assume_at_once(observed: Observed, prompts: float) -> None:
+    """Take a run of which neither a rate nor a limit is told for one whose prompts were all sent at once, and say so.
+
+    Source:
+        vLLM 0.33 `benchmarks/serve.py`: what was left at its default, infinite and none, is not printed.
+    """
+    if prompts < 1 or any(load in observed.settings for load in LOADS):
+        return
+    sentence = (
+        f"neither a rate of requests nor how many ran at once is told, so {prompts:.0f} prompts are taken to have been "
+        "sent all at once, as by default: state request_rate_per_s or concurrent_requests if they were not"
+    )
+    assumed = {"concurrent_requests": round(prompts)}
+    observed.doubts.append(Doubt(sentence=sentence, fields=LOADS, assumed=assumed))
 
 
 def number_in(value: object) -> float:

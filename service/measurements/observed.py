@@ -1,5 +1,6 @@
 """What a text says was measured: settings as fields of a question, figures in base units, each with its line."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -44,6 +45,7 @@ class Doubt:
     sentence: str
     fields: tuple[str, ...]
     figure: str = ""  # that is not compared meanwhile
+    assumed: Mapping[str, Setting] = field(default_factory=dict)  # meanwhile
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,6 +58,7 @@ class Observed:
     setting_lines: dict[str, int] = field(default_factory=dict)
     figures: dict[str, Figure] = field(default_factory=dict)
     doubts: list[Doubt] = field(default_factory=list)
+    sampler_line: int = 0  # that names FlashInfer's sampler; 0 where none does
 
     def state(self, name: str, value: Setting, line: int) -> None:
         """Keep a setting.

@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from service.measurements.keeping import Lines, check_answered, check_single
+from service.measurements.arguments import whole_commands
+from service.measurements.keeping import Lines, assume_at_once, check_answered, check_single
 from service.measurements.observed import Observed
 from service.measurements.patterns import MOST_CHARACTERS, number
 
@@ -21,10 +22,14 @@ UNIT_BEHIND: Final = re.compile(
 )
 UNITS: Final[Mapping[str, str]] = {"ms": "ms", "requests/s": "req/s", "tokens/s": "tok/s"}
 # The command above it, or its arguments as Python prints them.
-COMMAND: Final = re.compile(
-    r"(?:bench serve|bench_serving|benchmark_serving\.py)\b.{0,400}?--model(?:-path)?[ =]([^\s\\]{1,200})|"
-    r"Namespace\(.{0,4000}?\bmodel='([^']{1,200})'"
-)
+COMMAND: Final = re.compile(r"(?:bench serve|bench_serving|benchmark_serving\.py)\b(.{0,4000})|Namespace\((.{0,6000})")
+MODEL: Final = re.compile(r"--model(?:-path)?[ =]([^\s\\]{1,200})|\bmodel='([^']{1,200})'")
+# What of it says the load, where the result does not.
+FLAGS: Final[Mapping[str, re.Pattern[str]]] = {
+    "Traffic request rate": re.compile(r"\brequest[-_]rate[ =]'?(\d{1,6}(?:\.\d{1,6})?|inf)\b"),
+    "Max request concurrency": re.compile(r"\bmax[-_]concurrency[ =](\d{1,6})\b"),
+    "Prompts": re.compile(r"\bnum[-_]prompts?[ =](\d{1,7})\b"),
+}
 LINE: Final = re.compile(
     r"^\s*(?P<label>[A-Z][\w .()/-]{3,60}):\s+"
     r"(?P<value>\d[\d,]{0,18}(?:\.\d{1,9})?|[a-z][\w-]{0,30}|None|not set)\s*(?:<.*|\",?)?$"
@@ -62,13 +67,15 @@ def printed(lines: Lines) -> Observed | None:
     check_single(titles)
     observed = Observed(what="vllm bench serve", kind="benchmark")
     values: dict[str, tuple[str, int]] = {}
-    _model(observed, lines)
+    said = _command(observed, lines)
     for place, line in lines:
         match = LINE.match(_unit_before(BEFORE.sub("", line[:300], count=1)))
         if match is not None and (place >= titles[0] or match["label"] in (*CONCURRENCY, *ARRIVALS)):
             values.setdefault(match["label"], (match["value"], place))
             _see(observed, match["label"], match["value"], place)
-    _load(observed, values)
+    if any(label in values for label in (*CONCURRENCY, *ARRIVALS)):
+        said = {"Prompts": said["Prompts"]} if "Prompts" in said else {}
+    _load(observed, {**said, **values})
     return observed
 
 
@@ -78,13 +85,18 @@ def _unit_before(line: str) -> str:
     return f"{said['label']} ({UNITS[said['unit']]}): {said['value']}" if said else line
 
 
-def _model(observed: Observed, lines: Lines) -> None:
-    """Keep the model that the command names."""
-    for place, line in lines:
+def _command(observed: Observed, lines: Lines) -> dict[str, tuple[str, int]]:
+    """Keep the model that the command names, and return what it says of the load."""
+    for place, line in whole_commands(lines):
         command = COMMAND.search(line[:MOST_CHARACTERS])
-        if command is not None:
-            observed.state("model", command[1] or command[2], place)
-            return
+        if command is None:
+            continue
+        told = command[1] or command[2] or ""
+        model = MODEL.search(told)
+        if model is not None:
+            observed.state("model", model[1] or model[2], place)
+        return {label: (said[1], place) for label, flag in FLAGS.items() if (said := flag.search(told))}
+    return {}
 
 
 def _see(observed: Observed, label: str, value: str, place: int) -> None:
@@ -103,8 +115,11 @@ def _load(observed: Observed, values: Mapping[str, tuple[str, int]]) -> None:
         observed.what = "SGLang bench_serving"
         observed.state("engine", "sglang", place)
     done, failed = _counted(values, (DONE,)), _counted(values, (FAILED,))
+    sent = _counted(values, ("Prompts",))
     if failed:
         check_answered(failed[0], failed[0] + (done[0] if done else 0.0), failed[1])
+    elif done and sent:
+        check_answered(sent[0] - done[0], sent[0], done[1])
     for label, field in ((PROMPTS, "input_tokens"), (COMPLETIONS, "output_tokens")):
         total = _counted(values, (label,))
         if done and total:
@@ -118,6 +133,7 @@ def _load(observed: Observed, values: Mapping[str, tuple[str, int]]) -> None:
         observed.state("concurrent_requests", round(done[0]), done[1])
     if done:
         observed.state("num_prompts", round(done[0]), done[1])
+        assume_at_once(observed, done[0])
 
 
 def _are_at_once(values: Mapping[str, tuple[str, int]]) -> bool:

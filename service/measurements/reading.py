@@ -5,13 +5,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from service.measurements import evalscope, guidellm, llmperf
+from service.measurements import evalscope, guidellm, guidellm_first, llmperf
 from service.measurements.benchmarks import benchmark, is_known
 from service.measurements.keeping import Lines
 from service.measurements.observed import MOST_SHOWN, Observed, UnreadableTextError
 from service.measurements.patterns import COLOUR, MOST_CHARACTERS
 from service.measurements.printed import printed
 from service.measurements.prose import told
+from service.measurements.served_by import keep_server
 from service.measurements.startup_logs import READERS, startup_log
 from service.measurements.statistics import statistics_table
 from service.measurements.trtllm_bench import overview
@@ -44,7 +45,7 @@ ACCEPTED: Final = (
 )
 # What is printed at the end of a benchmark, by whom; a text is of the first that knows it.
 PRINTED: Final[Sequence[Callable[[Lines], Observed | None]]] = (
-    printed, statistics_table, guidellm.console, overview, evalscope.table, llmperf.printed,
+    printed, statistics_table, guidellm.console, guidellm_first.console, overview, evalscope.table, llmperf.printed,
 )  # fmt: skip
 
 
@@ -68,7 +69,11 @@ def read_measurement(text: str) -> Observed:
     if len(lines) > MOST_LINES:
         raise UnreadableTextError(MOST_LINES, "the text goes on after it", f"at most {MOST_LINES} lines")
     results = (result for reader in PRINTED if (result := reader(lines)) is not None and result.figures)
-    return next(results, None) or _log(lines)
+    result = next(results, None)
+    if result is None:
+        return _log(lines)
+    keep_server(result, lines)
+    return result
 
 
 def _document(text: str) -> dict[str, object] | None:

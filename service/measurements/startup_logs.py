@@ -23,22 +23,24 @@ from service.measurements.patterns import LEFT, MEMORY, MOST_CHARACTERS, NUMBER,
 VLLM: Final[Sequence[Pattern]] = (
     line_of(r"LLM engine \(v(\d[\w.+]*)\)|API server version:? v?(\d[\w.+]*)", settings=("engine_version",)),
     line_of(
-        r"(?:Model loading took|model weights take|Loading model weights took) " + MEMORY,
+        r"(?:Model loading took|model weights take|Loading model weights took) {1,9}" + MEMORY,
         memory="weight_bytes",
         is_largest=True,
     ),
     line_of(MEMORY + r" for weight", memory="weight_bytes"),
     line_of(MEMORY + r" for consumed memory", memory="weight_and_non_torch_bytes"),
-    line_of(r"PyTorch activation peak memory takes " + MEMORY, memory="activation_bytes"),
+    line_of(r"PyTorch activation peak memory (?:takes)? {0,9}" + MEMORY, memory="activation_bytes"),
     line_of(MEMORY + r" for peak activation|peak activation " + MEMORY, memory="activation_bytes"),
-    line_of(r"non_torch_memory takes " + MEMORY, memory="non_torch_bytes"),
+    line_of(r"non_torch_memory (?:takes)? {0,9}" + MEMORY, memory="non_torch_bytes"),
     line_of(MEMORY + r" for non-torch", memory="non_torch_bytes"),
     line_of(r"[Gg]raph capturing finished in \d+ secs?, took " + MEMORY, memory="cuda_graph_bytes"),
     line_of(MEMORY + r" for CUDAGraph", memory="cuda_graph_bytes"),
     line_of(r"CUDA graph pool memory: " + MEMORY + r" \(actual\)", memory="cuda_graph_bytes"),
     line_of(r"reserved for KV Cache is " + MEMORY, memory="kv_cache_bytes"),
     line_of(r"reserved " + MEMORY + r" memory for KV Cache", memory="kv_cache_bytes"),
-    line_of(r"total_gpu_memory=" + MEMORY, memory="gpu_total_bytes"),
+    line_of(r"total_gpu_memory(?:=| {1,9})" + MEMORY, memory="gpu_total_bytes"),
+    line_of(r"available_kv_cache_memory {1,9}" + MEMORY, memory="kv_cache_bytes", is_smallest=True),
+    line_of(r"\bgpu_memory_utilization {1,9}(0?\.\d+|1\.0)", settings=("gpu_memory_utilization",)),
     line_of(r"non_torch_memory=" + MEMORY, memory="non_torch_bytes"),
     line_of(r"kv_cache_size=" + MEMORY, memory="kv_cache_bytes"),
     line_of(r"kv_cache_size=.{0,40}gpu_memory_utilization=(0?\.\d+|1\.0)", settings=("gpu_memory_utilization",)),
@@ -84,6 +86,7 @@ SGLANG: Final[Sequence[Pattern]] = (
     line_of(r"cuda graph mem usage=" + MEMORY, memory="cuda_graph_bytes"),
     line_of(r"[Cc]apture [^=]{0,60}?end\..{0,400}?mem usage=" + MEMORY, memory="cuda_graph_bytes", is_largest=True),
 )
+SAMPLER: Final = "Using FlashInfer for top-p & top-k sampling"  # vLLM `v1/sample/ops/topk_topp_sampler.py`
 # What an engine says of its own accord, read where no argument says it.
 LOADS: Final = re.compile(r"Starting to load model (\S{1,200}?)/?\.\.\.")
 DEVICE: Final = re.compile(r"\bdevice_name=((?:NVIDIA|AMD)_\w{1,60})(?=\.json|,)")
@@ -120,12 +123,13 @@ class LogReader:
 
     engine: EngineName
     patterns: Sequence[Pattern]
+    command: re.Pattern[str]  # that starts its server
 
 
 READERS: Final = (
-    LogReader(engine="vllm", patterns=VLLM),
-    LogReader(engine="sglang", patterns=SGLANG),
-    LogReader(engine="tensorrt-llm", patterns=TENSORRT_LLM),
+    LogReader(engine="vllm", patterns=VLLM, command=re.compile(r"\bvllm serve |-m vllm\.entrypoints")),
+    LogReader(engine="sglang", patterns=SGLANG, command=re.compile(r"\bsglang\.launch_server\b|\bsglang serve ")),
+    LogReader(engine="tensorrt-llm", patterns=TENSORRT_LLM, command=re.compile(r"\btrtllm-serve ")),
 )
 
 
@@ -140,7 +144,8 @@ def startup_log(reader: LogReader, lines: Sequence[tuple[int, str]]) -> Observed
     keep_arguments(observed, reader.engine, lines)
     _keep_names(observed, lines)
     _keep_ranks(observed, lines)
-    _settle(observed)
+    observed.sampler_line = next((place for place, line in lines if SAMPLER in line[:MOST_CHARACTERS]), 0)
+    settle(observed)
     return observed
 
 
@@ -182,7 +187,7 @@ def _keep_ranks(observed: Observed, lines: Sequence[tuple[int, str]]) -> None:
             observed.state(field, size, said[-1][1])
 
 
-def _settle(observed: Observed) -> None:
+def settle(observed: Observed) -> None:
     """Bring what engines print into the terms that answers have."""
     if not isinstance(observed.settings.get("kv_cache_memory_bytes"), int):
         observed.settings.pop("kv_cache_memory_bytes", None)  # `4GiB`, which its tool reads

@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from service.engine.patience import go_on
-from service.measurements.keeping import MS, Lines, check_single, keep_load, put, state
+from service.measurements.keeping import MS, Lines, assume_at_once, check_single, keep_load, put, state
 from service.measurements.observed import Observed
 from service.measurements.patterns import number
 
 TITLE: Final = re.compile(r"^[=\s]*PERFORMANCE OVERVIEW\b")
 LINE: Final = re.compile(r"^\s*([A-Za-z\[][\w .()/\]\[-]{1,70}?)\s*:\s+(\S{1,200})\s*$")
+CELLS: Final = re.compile(r"[ \t|]+$")  # of a spreadsheet that a line was copied from
+GAPS: Final = re.compile(r" {2,9}")
 VALUE: Final = re.compile(r"\d[\d,]{0,18}(?:\.\d{1,9})?%?")
 SETTINGS: Final[Mapping[str, str]] = {
     "Model": "model", "TensorRT-LLM Version": "engine_version", "TensorRT LLM Version": "engine_version",
@@ -57,9 +59,11 @@ def overview(lines: Lines) -> Observed | None:
     observed.state("engine", "tensorrt-llm", titles[0])
     for place, line in lines:
         go_on()
-        said = LINE.match(line[:300])
+        said = LINE.match(CELLS.sub("", line[:300]))
         if said:
-            _keep(observed, said[1], said[2], place)
+            _keep(observed, GAPS.sub(" ", said[1]), said[2], place)
+    prompts = observed.settings.get("num_prompts")
+    assume_at_once(observed, prompts if isinstance(prompts, int) else 0)
     return observed
 
 

@@ -22,12 +22,14 @@ BENCHMARK = json.dumps(
         "max_concurrency": 8,
         "total_input_tokens": 64_000,
         "total_output_tokens": 12_800,
-        "mean_ttft_ms": 95.0,
+        "mean_ttft_ms": 85.0,
         "mean_tpot_ms": 9.5,
     }
 )
 ASKED: dict[str, Any] = {"model": MODEL, "gpu": GPU, "gpu_count": 1, "engine_version": VERSION}
-LOADED = {**ASKED, "concurrent_requests": 8, "input_tokens": 1000, "output_tokens": 200, "num_prompts": 64}
+# With the engine's own settings, as the benchmark's server ran: others are chosen where they carry more.
+OWN = {"max_num_seqs": 1024, "max_num_batched_tokens": 8192}
+LOADED = {**ASKED, **OWN, "concurrent_requests": 8, "input_tokens": 1000, "output_tokens": 200, "num_prompts": 64}
 
 
 @pytest.fixture
@@ -96,7 +98,7 @@ def test_a_benchmark_corrects_step_times_at_its_own_layout(quick: TestClient) ->
 
     assert before["latency"]["basis"] == "measured-kernels"
     assert latency["basis"] == "measured-here"
-    assert latency["ttft_s"]["mean"] == pytest.approx(0.095, rel=0.05)
+    assert latency["ttft_s"]["mean"] == pytest.approx(0.085, rel=0.05)
     assert latency["tpot_s"]["mean"] == pytest.approx(0.0095, rel=0.05)
     assert latency["expected_error_fraction"] == kept["error_fraction"] <= 0.05
     assert asked(quick, {**LOADED, "gpu_count": 2, "tensor_parallel_size": 2}) == apart

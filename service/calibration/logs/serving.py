@@ -50,6 +50,7 @@ class ServingLog:
     tier: str
     engine: EngineName
     version: str | None
+    stated_version: str
     model: str
     gpu: str
     weight_format: WeightFormat | None  # None: the model's own
@@ -94,6 +95,7 @@ def read_serving(row: Row) -> ServingLog:
         tier=str(row.get("quality_tier")),
         engine=logs.engine,
         version=_version(row, logs.engine),
+        stated_version=str(row.get("engine_version")),
         model=str(row["model"]).lstrip("- "),
         gpu=str(row["gpu"]),
         weight_format=_format(row),

@@ -1,12 +1,13 @@
 """Which kernels run experts on a GPU, by how they store the weights.
 
-    MXFP4            Hopper: Triton; 10: FlashInfer TRT-LLM; others: Marlin
+    MXFP4            Hopper: Triton, before 0.12 Marlin; 10: FlashInfer TRT-LLM; others: Marlin
     unquantized      10: FlashInfer TRT-LLM; others: Triton
     fp8 in blocks    Triton, whose scales may be finer than the checkpoint's
 
 Sources:
     vLLM 0.33 `model_executor/layers/fused_moe/oracle/` (`mxfp4.py`, `unquantized.py`, `fp8.py`),
-    `model_executor/layers/quantization/mxfp4.py`; pull request 46549 (0.25: the loaded scales are dropped).
+    `model_executor/layers/quantization/mxfp4.py`; pull requests 28788 (0.12: Triton's kernels come with
+    the package) and 46549 (0.25: the loaded scales are dropped).
 """
 
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class ExpertKernels:
 def expert_kernels(device: Device) -> ExpertKernels:
     """Return the kernels of a GPU."""
     plan = device.plan
-    if device.generation == 9:
+    if device.generation == 9 and plan.triton_runs_experts:
         return ExpertKernels(
             storage=Storage(),
             widens_biases=True,

@@ -51,6 +51,7 @@ class PlanRules:
     hybrid_latent_tokens: int = 128  # blocks of latents beside states are whole multiples [tokens]
     # Weights in the kernels' formats.
     refines_expert_scales: bool = True  # of fp8 blocks that a rank's part does not fill
+    triton_runs_experts: bool = True  # in MXFP4 on Hopper: its kernels come with the package; before, Marlin's
     drops_expert_scales: bool = True  # the loaded MXFP4 scales, once they are shuffled for Hopper's kernels
     expert_scale_multiple: int = 4  # Hopper's kernels pad the groups of a row to it
     pads_expert_values: bool = False  # Hopper's kernels, to whole lines of 64 bytes
@@ -98,7 +99,7 @@ VLLM: Final = (
     ),
     _before("0.15", can_align_states=False, flashinfer_runs_latents=False),
     _before("0.13", reads_images_whole=False, state_dtypes=("float32",), reads_state_dtypes=False),
-    _before("0.12", finds_own_formats=False, drafts_for_adapters_fit=False),
+    _before("0.12", finds_own_formats=False, drafts_for_adapters_fit=False, triton_runs_experts=False),  # pull 28788
     _before("0.11.1", flashinfer_reads_fp8=False),
     _before("0.11", names_half_caches=False),  # 0.10.2 `config/cache.py` (`CacheDType`)
     _before("0.10.2", state_dtypes=(), spreads_context=False),
