@@ -118,24 +118,19 @@ class _Search:
 
     def others(self, known: Merit, *, is_told: bool = False) -> Merit:
         """Look at all else for what truly beats what is known; return the best then. What is hopeless may be told."""
-        if self._is_for_sooner(known):
+        if self.aim.objective == "latency" and known[0] < inf:
             return self._sooner(known)
         for bound, _, layout in sorted(self._others_bounds(known, is_told=is_told)):
             if bound >= known and not (is_told and known == NOTHING):
                 break
-            budgets = self._budgets(layout, known)
-            if is_told and known == NOTHING and not budgets:
+            if not (budgets := self._budgets(layout, known)) and is_told and known == NOTHING:
                 self.hopeless.leave(layout)
             for resolved, plan in self._settings_of(layout, budgets) if budgets else ():
                 if self.bound(plan) < known:
                     known = min(known, self._tried(resolved, plan, known, is_equal_welcome=False))
-                if self._is_for_sooner(known):
+                if self.aim.objective == "latency" and known[0] < inf:
                     return self._sooner(known)
         return known
-
-    def _is_for_sooner(self, known: Merit) -> bool:
-        """Return whether what is left is told by its time: something is known, and latency is looked for."""
-        return self.aim.objective == "latency" and known[0] < inf
 
     def _sooner(self, known: Merit) -> Merit:
         """Look at all other layouts and settings for what answers sooner; return the best that is known then."""
