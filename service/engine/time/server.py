@@ -244,7 +244,9 @@ class Server:
             pace = pace_s(self.serving, users) / limits.tpot_s
             if pace > HOPELESS:
                 return Told("tpot", reach_of(self.serving, users))
-            if pace < SAFE and limits.ttft_s is None and not demand.may_queue:
+            # Who reads prompts alone has tokens wait for all chunks of a prompt: no full step bounds that.
+            is_bounded = not (demand.may_queue or self.serving.settings.reads_alone)
+            if pace < SAFE and limits.ttft_s is None and is_bounded:
                 return Told(None, reach_of(self.serving, users))
         return self._simulated_verdict(demand, limits, measured)
 

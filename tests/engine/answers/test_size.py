@@ -178,3 +178,15 @@ def test_a_stated_context_is_held_by_the_pool(client: TestClient, model: str, gp
     assert served["kv_cache"]["max_concurrency"] >= 1
     assert not pinned["feasible"]
     assert pinned["shortfall_bytes"] > 0
+
+
+@pytest.mark.parametrize(("users", "tpot_s"), [(600, 0.08), (400, 0.1), (400, 0.15)])
+def test_an_engine_that_reads_prompts_alone_keeps_a_limit_on_pace_alone(
+    client: TestClient, users: int, tpot_s: float
+) -> None:
+    # An estimate once called chunks of 256 tokens in time, for which whoever decodes waits one after the other.
+    asked = {"model": "gpt-oss-120b", "gpu": "h20", "engine": "sglang", "input_tokens": 4_000, "output_tokens": 500}
+    answer = client.post("/size", json={**asked, "concurrent_requests": users, "tpot_s": tpot_s}).json()
+
+    assert answer["feasible"]
+    assert answer["latency"]["tpot_s"]["p95"] <= tpot_s
