@@ -26,6 +26,7 @@ SMALLEST_LOAD: Final = {"request_rate_per_s": 4e-07, "concurrent_requests": 1.0}
 LEAST_GROWTH_S: Final = 60.0  # a slope over less is noise
 MOST_SAMPLES: Final = 200
 DIGITS: Final = 3
+MOST_SUMMED: Final = 1e290  # of a sample: sums of more are no numbers
 
 LoadField = Literal["request_rate_per_s", "concurrent_requests"]
 
@@ -142,6 +143,6 @@ def raised(amount: float) -> float:
 
 
 def finite_samples(values: Sequence[tuple[float, str]]) -> tuple[Sample, ...]:
-    """Return what Prometheus sends of a series; what is no load (NaN, infinite, negative) was not measured."""
+    """Return what Prometheus sends of a series; what is no load (NaN, infinite or nearly, negative) was not measured."""
     read = (Sample(float(at_s), float(value)) for at_s, value in values)
-    return tuple(sample for sample in read if isfinite(sample.value) and sample.value >= 0)
+    return tuple(sample for sample in read if isfinite(sample.value) and 0 <= sample.value <= MOST_SUMMED)

@@ -65,7 +65,7 @@ def test_users_are_counted_whole_and_rates_raised_to_three_digits() -> None:
 
 
 def test_what_is_no_load_was_not_measured() -> None:
-    values = [(1.0, "NaN"), (2.0, "+Inf"), (3.0, "-1"), (4.0, "7.5")]
+    values = [(1.0, "NaN"), (2.0, "+Inf"), (3.0, "-1"), (3.5, "1e308"), (4.0, "7.5")]
 
     assert finite_samples(values) == (Sample(4.0, 7.5),)
 
