@@ -107,6 +107,7 @@ class ModelNames:
         if is_own or said.weight_format in (None, own_format(entry)):
             how = how or ("" if key == plain(name) else "by its address")
             spelled_so = None if is_own else spelled(key, name) or repository_of_edition(key, entry)
+            how = how or (f"{spelled_so}, of the shape of {entry.name}" if spelled_so else "")
             return ModelReading(model_id=model_id, repository=spelled_so, how=how)
         return self._in_format(model_id, said, key if publisher else None, how or "an alias")
 

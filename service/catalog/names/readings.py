@@ -11,6 +11,7 @@ from service.engine.inputs import WeightFormat
 
 UNTUNED: Final = frozenset({"base", "pt"})
 SAID_BY_SOME: Final = frozenset({"meta", "hf"})  # of one model, in some of its repositories
+WORD: Final = re.compile(r"[A-Za-z0-9]+")
 HUB_ID: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,95}/[a-z0-9][a-z0-9_.-]{0,95}")  # in lower case
 
 
@@ -63,7 +64,15 @@ def repository_of_edition(alias: str, entry: ModelEntry) -> str | None:
     meant = publishers or named
     exact = [each for each in meant if _words(each.partition("/")[2]) == asked]
     tuned = [each for each in meant if not _words(each) & UNTUNED]
-    return next((some[0] for some in (exact, meant, tuned) if len(some) == 1), None)
+    found = next((some[0] for some in (exact, meant, tuned) if len(some) == 1), None)
+    return None if found is None else _as_published(found, entry)
+
+
+def _as_published(alias: str, entry: ModelEntry) -> str:
+    """Return an alias, which a database keeps in lower case, with the capitals of the model's repositories."""
+    published = (entry.hf_id or "", *(checkpoint.hf_id for checkpoint in entry.checkpoints))
+    spelled_so = {word.lower(): word for name in reversed(published) for word in WORD.findall(name)}
+    return alias if alias != alias.lower() else WORD.sub(lambda word: spelled_so.get(word[0], word[0]), alias)
 
 
 def is_of_edition(checkpoint: str, repository: str) -> bool:

@@ -1,0 +1,25 @@
+"""Another edition of a model is said to be one, and spelled as its publisher spells it."""
+
+import pytest
+
+from service.catalog.names.readings import repository_of_edition
+from service.catalog.snapshot import Snapshot
+
+THINKING, SMALL = "Qwen/Qwen3-235B-A22B-Thinking-2507", "mistralai/Mistral-Small-3.2-24B-Instruct-2506"
+
+
+@pytest.mark.parametrize("name", [THINKING, THINKING.partition("/")[2], THINKING.partition("/")[2].lower()])
+def test_an_edition_is_read_and_said(catalog: Snapshot, name: str) -> None:
+    reading = catalog.called_models.read(name)
+
+    assert (reading.model_id, reading.repository) == ("qwen3-235b-a22b-instruct-2507", THINKING)
+    assert "Qwen3 235B A22B Instruct 2507" in reading.how
+
+
+@pytest.mark.parametrize("repository", [THINKING, SMALL])
+def test_a_database_s_lower_case_is_spelled_as_published(catalog: Snapshot, repository: str) -> None:
+    alias = repository.partition("/")[2].lower()
+    entry = catalog.model_entries[catalog.called_models.read(alias).model_id]
+    stored = entry.model_copy(update={"aliases": tuple(sorted(each.lower() for each in entry.aliases))})
+
+    assert repository_of_edition(alias, stored) == repository
