@@ -143,6 +143,6 @@ def raised(amount: float) -> float:
 
 
 def finite_samples(values: Sequence[tuple[float, str]]) -> tuple[Sample, ...]:
-    """Return what Prometheus sends of a series; what is no load (NaN, infinite or nearly, negative) was not measured."""
+    """Return what Prometheus sends of a series; what is no load (NaN, infinite, negative) was not measured."""
     read = (Sample(float(at_s), float(value)) for at_s, value in values)
     return tuple(sample for sample in read if isfinite(sample.value) and 0 <= sample.value <= MOST_SUMMED)
