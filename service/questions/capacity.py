@@ -97,7 +97,7 @@ class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithConfidence, Withi
             EngineError: the model, or the engine's version, has no rules.
         """
         (gpu, gpu_count), wish = self._gpus(sources), self.layout_wish()
-        prices = self.prices(sources, (gpu.id,), rented=self.rented(sources))
+        prices = self.prices(sources, (gpu.id,), names=(self.gpu,))
         input_tokens, output_tokens = self.input_tokens or 0, self.output_tokens or 0
         model = self.model_facts(sources)
         load = self.load_of(input_tokens, output_tokens, self.speculative_acceptance_fraction)
@@ -115,7 +115,7 @@ class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithConfidence, Withi
             flags=self.flags(),
             offers=prices.offers,
             left_out_offers=prices.left_out,
-            timers=self.slowed(sources.timers),
+            timers=self.slowed(self.timed(sources.timers)),
             confidence=self.confidence,
         )
 

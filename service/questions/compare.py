@@ -168,7 +168,7 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
         asked = {**shared, **{name: value for name, value in cell.items() if value is not None}}
         try:
             facts = sources.model(cell["model"], field="models")
-            gpu = sources.gpu(cell["gpu"], field="gpus").id
+            gpu = sources.gpu_reading(cell["gpu"], field="gpus").gpu_id
         except EngineError as refusal:
             return refused(cell, refusal.detail, cell["model"], cell["gpu"])
         try:
@@ -191,7 +191,8 @@ def _told(cell: Cell, asked: Cell, sources: Sources) -> Sizing | Capacity:
     """
     if "input_tokens" in cell:
         return SizeQuery.model_validate(asked).answer(sources).result
-    counts = (cell["gpu_count"],) if cell["gpu_count"] else USUAL_COUNTS
+    counted = cell["gpu_count"] or sources.gpu_reading(cell["gpu"], field="gpus").gpu_count
+    counts = (counted,) if counted else USUAL_COUNTS
     for count in counts:
         told = CapacityQuery.model_validate({**asked, "gpu_count": count}).answer(sources).result
         if told.feasible:

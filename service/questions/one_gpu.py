@@ -25,8 +25,9 @@ class OfOneGpu(
             RefusalError: the catalog lacks what was named.
             EngineError: the model, or the engine's version, has no rules.
         """
-        gpu, model = self.gpu_facts(sources), self.model_facts(sources)
-        prices = self.prices(sources, (gpu.id,), rented=self.rented(sources))
+        gpu = self.gpu_facts(sources, has_own_price=self.usd_per_gpu_hour is not None)
+        model = self.model_facts(sources)
+        prices = self.prices(sources, (gpu.id,), names=(self.gpu,))
         load = self.load_of(self.input_tokens, self.output_tokens, self.speculative_acceptance_fraction)
         return SizeQuestion(
             model=model,

@@ -185,7 +185,7 @@ class RecommendQuery(
             flags=self.flags(),
             offers=prices.offers,
             left_out_offers=prices.left_out,
-            timers=self.slowed(sources.timers),
+            timers=self.slowed(self.timed(sources.timers)),
             confidence=self.confidence,
             weight_formats=tuple(self.weight_formats or ()),
             kv_cache_dtypes=tuple(self.kv_cache_dtypes or ()),
@@ -208,14 +208,16 @@ class RecommendQuery(
         if self.usd_per_gpu_hour is not None and len(gpus) > 1:
             detail = f"usd_per_gpu_hour is the price of one type of GPU, and {len(gpus)} are in question"
             raise RefusalError("invalid-request", detail, Fault("usd_per_gpu_hour", detail, "gpus with one name"))
-        return self.prices(sources, (gpu.id for gpu in gpus))
+        return self.prices(sources, (gpu.id for gpu in gpus), names=self.gpus or ())
 
     def _gpus(self, sources: Sources) -> tuple[tuple[Gpu, ...], tuple[Gpu, ...]]:
         """Return the GPUs to consider, without a list those in question that somebody rents out; and the others."""
         excluded = {sources.gpu(name, field="exclude_gpus").id for name in self.exclude_gpus or ()}
         catalog, lines = sources.catalog, frozenset(self.product_lines or USUAL_LINES)
         if self.gpus:
-            asked, others = [sources.gpu(name, field="gpus") for name in self.gpus], []
+            has_own_price = self.usd_per_gpu_hour is not None
+            named = [sources.rented_gpu(name, field="gpus", has_own_price=has_own_price) for name in self.gpus]
+            asked, others = named, []
         else:
             rented = {offer.gpu for offer in self.prices(sources, catalog.gpus).offers}
             known = [gpu for gpu in catalog.gpus.values() if gpu.id in rented] or list(catalog.gpus.values())

@@ -44,7 +44,7 @@ class ReplicasQuery(OfOneGpu):
 
     def answer(self, sources: Sources) -> ReplicasAnswer:
         """Return the pods that carry the load, and the load that one of them carries."""
-        question = self.sized(sources, self.slowed(sources.timers))
+        question = self.sized(sources, self.slowed(self.timed(sources.timers)))
         return ReplicasAnswer(replicas(question), sources.catalog.revision)
 
 

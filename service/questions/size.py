@@ -169,7 +169,7 @@ class SizeQuery(OfOneGpu):
             RefusalError: the catalog lacks what was named.
             EngineError: the model, or the engine's version, has no rules.
         """
-        timers = None if self.latency == "none" else sources.timers
+        timers = None if self.latency == "none" else self.timed(sources.timers)
         return replace(self.sized(sources, timers), disaggregated=self.disaggregated)
 
 

@@ -134,17 +134,38 @@ class Sources:
     alike: AlikeAnswers = field(default_factory=AlikeAnswers)  # that were computed for other loads
     asked_about: list[ModelFacts] = field(default_factory=list)  # models that were looked up
 
-    def gpu(self, name: str, *, field: str, priced: bool = False) -> Gpu:
-        """Return a GPU of the catalog, whatever it is called; `priced` where an instance's own offers are taken.
+    def gpu(self, name: str, *, field: str) -> Gpu:
+        """Return a GPU of the catalog, whatever it is called.
 
         Raises:
             RefusalError: it has no such GPU; the field that was asked is at fault.
         """
         reading = self.gpu_reading(name, field=field)
-        is_priced = priced and reading.instance_type is not None
         counted = "" if reading.gpu_count is None else f"; the count of {reading.gpu_count} decides nothing here"
+        self._note(field, reading.gpu_id, name, reading.how + counted)
+        return self.catalog.gpus[reading.gpu_id]
+
+    def rented_gpu(self, name: str, *, field: str, has_own_price: bool) -> Gpu:
+        """Return a GPU to rent, called by itself or by an instance type, which is rented whole.
+
+        Args:
+            name: what it is called.
+            field: the field at fault.
+            has_own_price: whether the caller states what a GPU costs.
+
+        Raises:
+            RefusalError: it has no such GPU; the field that was asked is at fault.
+        """
+        reading = self.gpu_reading(name, field=field)
+        if reading.instance_type is None:
+            return self.gpu(name, field=field)
+        is_listed = any(offer.instance_type == reading.instance_type for offer in self.catalog.offers)
+        price = "at its own price" if is_listed else "whose price is not known here"
         self._note(
-            field, reading.gpu_id, name, reading.how + ("; at its own price, rented whole" if is_priced else counted)
+            field,
+            reading.gpu_id,
+            name,
+            f"{reading.how}; {'at the price stated' if has_own_price else price}, rented whole",
         )
         return self.catalog.gpus[reading.gpu_id]
 
@@ -169,12 +190,25 @@ class Sources:
         except NotInCatalogError as error:
             raise not_in_catalog(error, field) from error
 
-    def offers_of(self, name: str) -> tuple[Offer, ...]:
-        """Return what may be rented: every offer, or those of the instance type that a GPU was called by."""
-        instance_type = self.gpu_reading(name, field="gpu").instance_type
-        if instance_type is None:
+    def offers_of(self, *names: str) -> tuple[Offer, ...]:
+        """Return what may be rented: every offer, and of GPUs called by instance types alone those of these types."""
+        by_gpu = self.instances_of(*names)
+        if not by_gpu:
             return self.catalog.offers
-        return tuple(offer for offer in self.catalog.offers if offer.instance_type == instance_type)
+        types = {gpu: {instance_type for instance_type, _ in instances} for gpu, instances in by_gpu.items()}
+        return tuple(
+            offer for offer in self.catalog.offers if offer.gpu not in types or offer.instance_type in types[offer.gpu]
+        )
+
+    def instances_of(self, *names: str) -> Mapping[str, tuple[tuple[str, int], ...]]:
+        """Return the instance types, and how many GPUs each holds, of every GPU that is called by such alone."""
+        readings = [self.gpu_reading(name, field="gpu") for name in names]
+        by_itself = {reading.gpu_id for reading in readings if reading.instance_type is None}
+        held: dict[str, tuple[tuple[str, int], ...]] = {}
+        for each in readings:
+            if each.instance_type is not None and each.gpu_id not in by_itself:
+                held[each.gpu_id] = (*held.get(each.gpu_id, ()), (each.instance_type, each.gpu_count or 1))
+        return held
 
     def model(self, name: str, *, field: str, weight_formats: tuple[WeightFormat, ...] = ()) -> ModelFacts:
         """Return a model of the catalog, whatever it is called; a name that says a format is loaded in it.

@@ -11,7 +11,7 @@ from service.questions.asked import Desk
 from service.questions.size import SIZE, SizeAnswer, SizeBody
 
 MODELS = ("llama-3.1-8b", "gpt-oss-20b", "gemma-3-27b", "deepseek-v3", "falcon-mamba-7b-instruct", "Qwen3 30B A3B")
-GPUS = ("h100", "l40s", "mi300x", "b200")
+GPUS = ("h100", "l40s", "mi355x", "b200")
 
 
 def asked_of(draw: random.Random) -> list[dict[str, Any]]:

@@ -11,6 +11,8 @@ from service.engine.engines.rules import EngineRules
 from service.engine.facts import ModelFacts
 from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import EngineName, KvCacheDtype, SpeculativeMethod, StatedLayout, WeightFormat
+from service.engine.time.eager import eager
+from service.engine.time.steps import StepTimers
 from service.questions.parts.part import Part, contradiction
 from service.questions.parts.switches import WithSwitches
 from service.questions.sources import Sources
@@ -174,6 +176,10 @@ class WithSettings(WithSwitches, Precision):
             sentence = "num_speculative_tokens and speculative_acceptance_fraction go together"
             raise contradiction("num_speculative_tokens", sentence, "both, or neither")
         return value
+
+    def timed(self, timers: StepTimers | None) -> StepTimers | None:
+        """Return times as they are known of an engine with these settings."""
+        return eager(timers) if self.enforce_eager else timers
 
     def settings_wish(self) -> StatedSettings:
         """Return the engine settings that were stated."""

@@ -2,7 +2,6 @@
 
 from pydantic import Field
 
-from service.engine.fleet.questions import Offer
 from service.engine.inputs import Gpu
 from service.questions.parts.part import Part
 from service.questions.sources import Sources
@@ -18,14 +17,10 @@ class OnGpu(Part):
         examples=["h100"],
     )
 
-    def gpu_facts(self, sources: Sources) -> Gpu:
-        """Return the GPU to compute with.
+    def gpu_facts(self, sources: Sources, *, has_own_price: bool = False) -> Gpu:
+        """Return the GPU to compute with, which the caller pays as listed, or at a price of their own.
 
         Raises:
             RefusalError: the catalog has no such GPU.
         """
-        return sources.gpu(self.gpu, field="gpu", priced=True)
-
-    def rented(self, sources: Sources) -> tuple[Offer, ...]:
-        """Return what may be rented: every offer, or those of the instance type that was named."""
-        return sources.offers_of(self.gpu)
+        return sources.rented_gpu(self.gpu, field="gpu", has_own_price=has_own_price)

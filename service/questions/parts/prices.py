@@ -75,19 +75,21 @@ class Priced(Part):
             raise contradiction("usd_per_gpu_hour", sentence, "one of them")
         return value
 
-    def prices(self, sources: Sources, gpus: Iterable[str], *, rented: tuple[Offer, ...] | None = None) -> Prices:
+    def prices(self, sources: Sources, gpus: Iterable[str], *, names: Sequence[str] = ()) -> Prices:
         """Return the offers that count for these GPUs.
 
         Args:
             sources: what is looked up.
             gpus: their ids.
-            rented: the offers in question; None: all of the catalog.
+            names: what they were called; one that is called by instance types alone is rented in these, whole.
 
         Raises:
             RefusalError: the catalog has no offer of such a provider, region or purchase.
         """
         if self.usd_per_gpu_hour is not None:
-            return Prices(offers=tuple(_own(gpu, self.usd_per_gpu_hour) for gpu in gpus), left_out=())
+            held, price = sources.instances_of(*names), self.usd_per_gpu_hour
+            own = (_own(gpu, price, *each) for gpu in gpus for each in held.get(gpu, (("", 1),)))
+            return Prices(offers=tuple(own), left_out=())
         catalog = sources.catalog
         wish = _Wish(
             gpus=frozenset(gpus),
@@ -97,7 +99,8 @@ class Priced(Part):
             purchases=_listed(self.purchases),
             discount_fraction=self.discount_fraction or 0.0,
         )
-        if rented is None or rented is catalog.offers:
+        rented = sources.offers_of(*names)
+        if rented is catalog.offers:
             return _counted(catalog, wish, sources.today)
         return _divided(wish, catalog.offers, rented, sources.today)
 
@@ -180,16 +183,16 @@ def _paid(offer: Offer, off: float, today: date) -> Offer:
     return replace(offer, usd_per_hour=offer.usd_per_hour * (1 - off), discount_fraction=off, is_stale=is_stale)
 
 
-def _own(gpu: str, usd_per_gpu_hour: float) -> Offer:
-    """Return the caller's own price, as what offers are compared with."""
+def _own(gpu: str, usd_per_gpu_hour: float, instance_type: str, gpu_count: int) -> Offer:
+    """Return the caller's own price of a GPU, or of an instance type that was named, as offers are compared with."""
     return Offer(
         id=OWN_PRICE,
         provider="",
-        instance_type="",
+        instance_type=instance_type,
         region="",
         gpu=gpu,
-        gpu_count=1,
-        usd_per_hour=usd_per_gpu_hour,
+        gpu_count=gpu_count,
+        usd_per_hour=usd_per_gpu_hour * gpu_count,
         as_of="",
         is_callers=True,
     )

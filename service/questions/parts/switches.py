@@ -29,7 +29,11 @@ class WithSwitches(Part):
         description="what the engine makes of a checkpoint in 16 bits while it loads; default: nothing",
         examples=["fp8"],
     )
-    enforce_eager: bool = Field(default=False, description="no CUDA graphs, and no memory for them", examples=[True])
+    enforce_eager: bool = Field(
+        default=False,
+        description="no CUDA graphs, and no memory for them; times are those with them, with a wider expected error",
+        examples=[True],
+    )
     enable_prefix_caching: bool | None = Field(
         default=None,
         description="caches of shared prefixes are kept; default: the engine's own for the model",
