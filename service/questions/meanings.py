@@ -114,9 +114,9 @@ OF_BLOCK: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Confidence": {
         "probability": "with which the count keeps the limits; 0.5: times are medians [fraction]",
-        "slowdown": "times of the answer over median times: what basis and sample may err at that probability [ratio]",
-        "sample_error_fraction": "one standard error of the simulated percentile; null: confidence was not stated, or "
-        "nobody tells time [fraction]",
+        "slowdown": "times of the answer over median times: what the basis may err at that probability [ratio]",
+        "sample_error_fraction": "one standard error of the simulated percentile, which is no part of slowdown; null: "
+        "confidence was not stated, or nobody tells time [fraction]",
         "counts": "GPUs at 50, 80 and 95 %, and at the asked confidence; empty where none was stated",
     },
     "ConfidentCount": {

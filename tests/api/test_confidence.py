@@ -66,6 +66,19 @@ def test_gpus_at_hand_and_one_pod_carry_less_with_more_certainty(client: TestCli
     assert origins(pods[1]) == ["request"]
 
 
+def test_a_recommended_deployment_is_as_fast_as_it_is_sized(client: TestClient) -> None:
+    one_gpu = {key: value for key, value in ASKED.items() if key != "gpu"}
+    found = client.post("/recommend", json={**one_gpu, "gpus": ["h100"], "confidence": 0.9, "limit": 1}).json()
+    (option,) = found["options"]
+    stated = ("weight_format", "kv_cache_dtype", "tensor_parallel_size", "pipeline_parallel_size")
+
+    answer = sized(client, confidence=0.9, **{name: option[name] for name in stated})
+
+    assert answer["gpus"] == option["gpus"]
+    assert answer["latency"]["ttft_s"]["p95"] == option["ttft_p95_s"]
+    assert answer["latency"]["tpot_s"]["p95"] == option["tpot_p95_s"]
+
+
 def test_a_recommendation_takes_no_fewer_gpus_with_more_certainty(client: TestClient) -> None:
     one_gpu = {key: value for key, value in ASKED.items() if key != "gpu"}
     even, sure = (

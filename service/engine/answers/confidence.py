@@ -16,9 +16,13 @@ from service.engine.time.results import Latency
 SHOWN: Final = (0.5, 0.8, 0.95)
 
 
-def at(question: SizeQuestion, probability: float, sample_error_fraction: float) -> SizeQuestion:
-    """Return the question under times that hold with a probability; the median is asked for."""
-    return replace(question, timers=slower(question.timers, probability, sample_error_fraction), confidence=None)
+def at(question: SizeQuestion, probability: float) -> SizeQuestion:
+    """Return the question under times that hold with a probability; the median is asked for.
+
+    They are the times of every other question. What the sample may err is told and not added: it is little beside
+    what the basis may, and `/recommend` and `/capacity` could add it only after simulating every option twice.
+    """
+    return replace(question, timers=slower(question.timers, probability, 0.0), confidence=None)
 
 
 def median_only() -> Confidence:
@@ -39,11 +43,11 @@ def confidence_of(
         sample_error_fraction: of the simulated percentile.
     """
     error = 0.0 if latency is None else latency.pace_error_fraction
-    shown = {asked: _gpus(at(question, asked, sample_error_fraction)) for asked in SHOWN if asked != probability}
+    shown = {asked: _gpus(at(question, asked)) for asked in SHOWN if asked != probability}
     shown[probability] = gpus
     return Confidence(
         probability=probability,
-        slowdown=1.0 if latency is None else slowdown(error, sample_error_fraction, probability),
+        slowdown=1.0 if latency is None else slowdown(error, 0.0, probability),
         sample_error_fraction=None if latency is None else sample_error_fraction,
         counts=tuple(ConfidentCount(probability=asked, gpus=shown[asked]) for asked in sorted(shown)),
     )

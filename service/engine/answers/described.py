@@ -8,7 +8,7 @@ from service.engine.engines.device import Device
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint
 from service.engine.fleet.aims import aim_of
-from service.engine.fleet.arguments import names_drafter, unnamed_settings
+from service.engine.fleet.arguments import names_drafter, unnamed_settings, where_it_lies
 from service.engine.fleet.command import launch
 from service.engine.fleet.costs import fleet_of, price_notes, with_token_prices
 from service.engine.fleet.deployments import Deployment
@@ -183,6 +183,7 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
         _unread_warnings(plan.rules)
         + _recipe_warnings(plan.checkpoint)
         + unnamed
+        + where_it_lies(plan, stated)
         + (drafts,) * is_unnamed
         + (adapters,) * bool(settings.max_loras)
         + (spread,) * (plan.layout.decode_context_parallel_size > 1)

@@ -35,16 +35,16 @@ def size(question: SizeQuestion) -> Sizing:
                x tensor_parallel_size x pipeline_parallel_size x data_parallel_size
 
     Among equals the cheapest is taken, then the one with the lowest latency at the asked load. With a stated
-    confidence every time is longer by what the basis and the sample may err, first seen with median times.
+    confidence every time is longer by what the basis may err, first seen with median times.
 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
     if question.confidence is None:
         return _sized(question)
-    median = _sized(at(question, MEDIAN, 0.0))
+    median = _sized(at(question, MEDIAN))
     sample = sample_error(median.latency)
-    answer = median if question.confidence == MEDIAN else _sized(at(question, question.confidence, sample))
+    answer = median if question.confidence == MEDIAN else _sized(at(question, question.confidence))
     told = confidence_of(question, question.confidence, answer.gpus, median.latency, sample)
     return replace(answer, confidence=told, assumptions=stated_in(answer.assumptions, question.confidence))
 

@@ -3,8 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from packaging.version import Version
+
 from service.engine.derived import Derived, derived
 from service.engine.engines.plans import NEWEST, PlanRules
+from service.engine.engines.platforms import CUDA, Loads, loads_on
 from service.engine.engines.rules import EngineRules
 from service.engine.inputs import EngineName, Gpu
 
@@ -20,7 +23,8 @@ HOPPER: Final[Capability] = (9, 0)
 class Device:
     """A GPU's generation under one version of an engine.
 
-    GPUs of other vendors, and engines other than vLLM, are planned by the rules for Hopper and refused nothing.
+    GPUs of other vendors, and engines other than vLLM, are planned by the rules for Hopper, and refused what their
+    platform does not load.
     """
 
     capability: Capability = HOPPER
@@ -30,6 +34,7 @@ class Device:
     is_vllm: bool = True
     is_vllm_on_cuda: bool = True
     release: str = ""  # as stated; empty where nobody states one
+    loads: Loads = CUDA
     selects_in_fp8: bool = False  # caches of selected latents are fp8 unless stated, unpacked: SGLang on Blackwell
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)
@@ -44,6 +49,7 @@ class Device:
             self.is_vllm_on_cuda,
             self.selects_in_fp8,
             self.release,
+            self.loads,
         )
         object.__setattr__(self, "hashed", hash(stated))
 
@@ -83,6 +89,7 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
         return Device(capability=(int(major), int(minor or 0)), plan=rules.plan, release=rules.release)
     engine = rules.serving_engine
     first = engine.selects_in_fp8_from
+    versions = (Version(rules.plan.version),) if rules.engine == "vllm" else ()
     return Device(
         plan=rules.plan,
         name=rules.engine,
@@ -90,5 +97,6 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
         is_vllm=rules.engine == "vllm",
         is_vllm_on_cuda=False,
         release=rules.release,
+        loads=loads_on(gpu, rules.engine, *versions),
         selects_in_fp8=first is not None and int(major) >= first,
     )

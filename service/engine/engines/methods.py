@@ -51,6 +51,7 @@ from packaging.version import Version
 
 from service.engine.engines.classes import check_class
 from service.engine.engines.device import ADA, AMPERE, HOPPER, TURING, Capability, Device
+from service.engine.engines.platforms import DENSE_ALONE, UNRUN_SCHEMES
 from service.engine.errors import RefusedStartError
 from service.engine.formats.compressed_tensors import ROWS
 from service.engine.formats.packed import ACTIVATION_ORDER
@@ -131,6 +132,9 @@ def check_method(quantization: Quantization, device: Device, field: str, archite
         field: what the caller would change.
         architecture: the model, whose experts some methods run on fewer GPUs.
     """
+    unlisted = _unlisted(device, quantization, architecture)
+    if unlisted is not None:
+        raise RefusedStartError(unlisted[0], field=field, accepted=unlisted[1])
     if not device.is_vllm or not quantization.method:
         return
     refusals = [
@@ -168,8 +172,8 @@ def _refusal_of_experts(
     device: Device, quantization: Quantization, architecture: Architecture
 ) -> tuple[str, str] | None:
     """Return why a version does not run how experts are stored; None where it does, and without experts."""
-    is_known = device.is_vllm_on_cuda and architecture.has_experts
-    if not is_known or not (quantization.expert_variant or quantization.groups):
+    is_known = device.is_vllm_on_cuda and (quantization.expert_variant or quantization.groups)
+    if not is_known or not architecture.has_experts:
         return None
     last = next(index for index, layer in reversed([*enumerate(architecture.layers)]) if layer.mlp.has_experts)
     module = f"model.layers.{last}.mlp.experts.down_proj"
@@ -182,6 +186,32 @@ def _refusal_of_experts(
     if device.generation == HOPPER[0] and Version(device.plan.version) >= GROUPS_ALONE:
         return f"{device.engine} does not run {what} on compute capability 9", "another format, or another GPU"
     return None
+
+
+def _unlisted(device: Device, stored: Quantization, architecture: Architecture) -> tuple[str, str] | None:
+    """Return why a GPU's platform does not load a quantization, and what it does; None where it does not refuse."""
+    loads = device.loads
+    if loads.methods is None or not stored.method:
+        return None
+    name = _listed_as(stored)
+    of_dense = DENSE_ALONE.get(loads.platform, frozenset())
+    of_dense = of_dense if of_dense and architecture.has_experts else frozenset()
+    is_unrun = (stored.method, stored.scheme) in UNRUN_SCHEMES.get(loads.platform, frozenset())
+    taken = loads.methods - of_dense
+    if name in taken and not is_unrun:
+        return None
+    what = f"experts by {name}" if name in of_dense else f"{name} {stored.scheme}" if is_unrun else name
+    refused = f"{device.engine} on {loads.platform} does not load {what}"
+    return refused, f"a checkpoint by {', '.join(sorted(taken))}, or another GPU"
+
+
+def _listed_as(stored: Quantization) -> str:
+    """Return a method as platforms tell it apart: what ModelOpt makes has a name by scheme."""
+    if stored.method != "modelopt":
+        return stored.method
+    if stored.mixed:
+        return "modelopt mixed"
+    return f"modelopt {stored.scheme}" if stored.scheme in ("nvfp4", "mxfp8") else "modelopt"
 
 
 def lines_of(stored: Quantization, *, has_experts: bool) -> tuple[Loading, ...]:

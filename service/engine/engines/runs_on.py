@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Final, get_args
 
 from service.engine.engines.device import Device
+from service.engine.engines.kernels import refuses_bfloat16
 from service.engine.errors import RefusedStartError
 from service.engine.inputs import EngineName, Gpu, WeightFormat
 from service.engine.layers import KernelNeed
@@ -62,6 +63,23 @@ def check_runs_format(gpu: Gpu, device: Device, weight_format: WeightFormat, met
             f"{gpu.compute_capability}",
             field=field,
             accepted=f"quantization={weight_format}, made of a checkpoint in 16 bits; another format, or another GPU",
+        )
+
+
+def check_bfloat16(gpu: Gpu, device: Device, weight_format: WeightFormat, field: str) -> None:
+    """Raise RefusedStartError if a GPU has no bfloat16.
+
+    Args:
+        gpu: the GPU type.
+        device: its generation and the engine's version.
+        weight_format: what is loaded.
+        field: what the caller would change.
+    """
+    if weight_format == "bf16" and refuses_bfloat16(device):
+        raise RefusedStartError(
+            f"{device.engine} runs bfloat16 from compute capability 8.0; {gpu.name} has {gpu.compute_capability}",
+            field=field,
+            accepted="fp16, or a GPU of compute capability 8.0 or newer",
         )
 
 

@@ -7,7 +7,7 @@ from service.engine.derived import derived
 from service.engine.engines.flags.base import Args, Start, StartFlags
 from service.engine.facts import ModelFacts
 from service.engine.families.own_files import is_in_own_format
-from service.engine.fleet.checkpoints import own_checkpoint
+from service.engine.fleet.checkpoints import HALF_FORMATS, own_checkpoint
 from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import Gpu
 from service.engine.memory.plan import MemoryPlan
@@ -76,6 +76,17 @@ def needs_half(gpu: Gpu) -> bool:
         vLLM 0.33 `platforms/cuda.py` (`check_if_supports_dtype`): compute capability 8.0.
     """
     return gpu.compute_capability is not None and float(gpu.compute_capability) < HALF_FROM_CAPABILITY
+
+
+def where_it_lies(plan: MemoryPlan, stated: StatedSettings) -> Args:
+    """Return what a reader must know of a repository that is not known here; nothing where the command names one."""
+    if start_of(plan, stated).served == UNNAMED_MODEL:
+        return (f"{UNNAMED_MODEL} is where your checkpoint lies: no repository of this model is known here",)
+    weight_format, made = plan.checkpoint.weight_format, made_from(plan, stated)
+    if made is None or stated.quantization is not None or weight_format in HALF_FORMATS:
+        return ()
+    told = f"no {weight_format} repository of {made} is known here: the engine makes {weight_format} of it while it "
+    return (f"{told}loads; model=OWNER/REPOSITORY names one that you know",)
 
 
 def made_from(plan: MemoryPlan, stated: StatedSettings) -> str | None:

@@ -1,17 +1,18 @@
 """Which checkpoint is loaded, and in what format: as stated, as published, or the format's usual recipe."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final, get_args
 
 from service.engine.derived import derived
 from service.engine.engines.device import Device
-from service.engine.engines.runs_on import check_runs_format, check_selects
+from service.engine.engines.methods import check_loading, check_method
+from service.engine.engines.runs_on import check_bfloat16, check_runs_format, check_selects
 from service.engine.errors import RefusedStartError
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.results import Assumption
-from service.engine.fleet.starts import check_bfloat16, needs_float16, needs_of
+from service.engine.fleet.starts import needs_float16, needs_of
 from service.engine.formats.quantization import standard_quantization
 from service.engine.inputs import Gpu, WeightFormat
 
@@ -43,25 +44,51 @@ def loaded_checkpoint(
     Raises:
         RefusedStartError: the engine does not run the format on the GPU, or does not make it of this checkpoint.
     """
-    loaded, note = _chosen(model, stated, is_in_float16=needs_float16(model.architecture, gpu, device))
+    is_in_float16 = needs_float16(model.architecture, gpu, device)
+    loaded, note = _chosen(model, gpu, device, stated, is_in_float16=is_in_float16)
     is_stated = stated.quantization is not None or stated.weight_format is not None
     field = note.name if is_stated else "gpu"
+    check_loading(model.architecture, loaded.quantization, device, "gpu" if loaded.is_default else "weight_format")
     check_bfloat16(gpu, device, loaded.weight_format, field)
-    if not device.is_vllm_on_cuda:  # there methods tell, when it starts
+    if not device.is_vllm_on_cuda:
         check_runs_format(gpu, device, loaded.weight_format, loaded.quantization.method, field)
         check_selects(gpu, device, needs_of(model.architecture))
     return loaded, note
 
 
-def _chosen(model: ModelFacts, stated: StatedSettings, *, is_in_float16: bool) -> tuple[Checkpoint, Assumption]:
+def _chosen(
+    model: ModelFacts, gpu: Gpu, device: Device, stated: StatedSettings, *, is_in_float16: bool
+) -> tuple[Checkpoint, Assumption]:
     if stated.quantization is not None:
         made = _made_at_load(model, stated.quantization)
         return made, Assumption(name="quantization", value=stated.quantization, origin="request", source=made.source)
     if stated.weight_format is None:
         return _own(model, is_in_float16=is_in_float16)
-    published = [each for each in model.checkpoints if each.weight_format == stated.weight_format]
-    loaded = published[0] if published else STANDARD_CHECKPOINTS[stated.weight_format]
+    published = [each for each in _found(model) if each.weight_format == stated.weight_format]
+    loading = (each for each in published if len(published) == 1 or _loads(model, each, gpu, device))
+    loaded = next(loading, published[0] if published else STANDARD_CHECKPOINTS[stated.weight_format])
     return loaded, Assumption(name="weight_format", value=stated.weight_format, origin="request", source=loaded.source)
+
+
+def _found(model: ModelFacts) -> Iterator[Checkpoint]:
+    """Yield the checkpoints whose repository is known: all, where nobody knows that of the model's own either.
+
+    Of another edition only the shape is known, and no repository that a command could name.
+    """
+    is_nowhere = own_checkpoint(model).hf_id is None
+    yield from (each for each in model.checkpoints if each.is_default or each.hf_id is not None or is_nowhere)
+
+
+def _loads(model: ModelFacts, checkpoint: Checkpoint, gpu: Gpu, device: Device) -> bool:
+    """Return whether an engine loads on a GPU how a checkpoint stores its weights."""
+    stored = checkpoint.quantization
+    try:
+        if not device.is_vllm_on_cuda:
+            check_runs_format(gpu, device, checkpoint.weight_format, stored.method, "weight_format")
+        check_method(stored, device, "weight_format", model.architecture)
+    except RefusedStartError:
+        return False
+    return True
 
 
 def _own(model: ModelFacts, *, is_in_float16: bool) -> tuple[Checkpoint, Assumption]:

@@ -58,7 +58,8 @@ def instances_needed(fleet: Fleet, offer: Offer) -> int:
 
     A replica no larger than an instance stays inside one; a larger one fills whole instances,
     which must then be whole servers, because slices of a server do not share its fabric.
-    GPUs at the caller's own price are counted one by one: how they stand is the caller's affair.
+    GPUs at the caller's own price are counted one by one, but in an instance type that was named: how they stand is
+    the caller's affair.
 
         instances = ceil(replicas / floor(offer_gpus / replica_gpus))      replica fits
         instances = replicas x ceil(replica_gpus / offer_gpus)             it does not
@@ -75,7 +76,7 @@ def instances_needed(fleet: Fleet, offer: Offer) -> int:
     Returns:
         The count, or 0 when the offer cannot hold the fleet. [instances]
     """
-    if offer.is_callers:
+    if offer.is_callers and not offer.instance_type:
         return fleet.gpus
     if offer.gpu_count >= fleet.gpus_per_replica:
         return ceil_div(fleet.replicas, offer.gpu_count // fleet.gpus_per_replica)
@@ -155,6 +156,7 @@ def cheapest_of(fleets: Sequence[Fleet], offers: Iterable[Offer]) -> Cost | None
         return None
     instances = _instances(fleets, offer)
     total, is_listed = instances * offer.usd_per_hour, not offer.is_callers
+    is_named = bool(offer.instance_type)
     return Cost(
         usd_per_hour=total,
         usd_per_month=total * HOURS_PER_MONTH,
@@ -164,9 +166,9 @@ def cheapest_of(fleets: Sequence[Fleet], offers: Iterable[Offer]) -> Cost | None
         origin="catalog" if is_listed else "request",
         offer=offer.id if is_listed else None,
         provider=offer.provider if is_listed else None,
-        instance_type=offer.instance_type if is_listed else None,
-        gpus_per_instance=offer.gpu_count if is_listed else None,
-        instances=instances if is_listed else None,
+        instance_type=offer.instance_type if is_named else None,
+        gpus_per_instance=offer.gpu_count if is_named else None,
+        instances=instances if is_named else None,
         region=offer.region if is_listed else None,
         tier=offer.tier if is_listed else None,
         purchase=offer.purchase if is_listed else None,

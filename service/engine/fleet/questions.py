@@ -68,7 +68,7 @@ class Offer:
     source: str = ""
     discount_fraction: float = 0.0  # taken off the list price
     is_stale: bool = False  # too old to rely on
-    is_callers: bool = False  # no offer: what the caller pays for a GPU, however many
+    is_callers: bool = False  # no offer: what the caller pays for a GPU, however many unless an instance was named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,32 +17,14 @@ from typing import Final
 from service.engine.engines.classes import check_served
 from service.engine.engines.device import Device
 from service.engine.engines.kernels import refuses_bfloat16
-from service.engine.engines.methods import check_loading
 from service.engine.engines.runs_on import lacks_kernels
 from service.engine.errors import RefusedStartError
 from service.engine.facts import Checkpoint, ModelFacts
-from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, WeightFormat
+from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype
 from service.engine.layers import DEFAULT_BLOCK_SIZE, Architecture, KernelNeed
 from service.engine.memory.kernels import asked_cache, kernels_of
 
 HALF_FORMATS: Final[Mapping[str, KvCacheDtype]] = MappingProxyType({"bfloat16": "bf16", "float16": "fp16"})
-
-
-def check_bfloat16(gpu: Gpu, device: Device, weight_format: WeightFormat, field: str) -> None:
-    """Raise RefusedStartError if a GPU has no bfloat16.
-
-    Args:
-        gpu: the GPU type.
-        device: its generation and the engine's version.
-        weight_format: what is loaded.
-        field: what the caller would change.
-    """
-    if weight_format == "bf16" and refuses_bfloat16(device):
-        raise RefusedStartError(
-            f"{device.engine} runs bfloat16 from compute capability 8.0; {gpu.name} has {gpu.compute_capability}",
-            field=field,
-            accepted="fp16, or a GPU of compute capability 8.0 or newer",
-        )
 
 
 def needs_float16(architecture: Architecture, gpu: Gpu, device: Device) -> bool:
@@ -175,14 +157,12 @@ def check_start(
     _check_drafts_beside_states(architecture, device, settings)
     _check_early_states(architecture, device, settings)
     if not device.is_vllm_on_cuda:
-        check_loading(architecture, checkpoint.quantization, device, "weight_format")
         check_served(architecture.name, architecture.lacked_by, device)
         if not device.is_vllm and stated == "fp16" and _half_dtype(architecture, checkpoint, device) == "bf16":
             raise _cache_refusal(f"fp16: {device.engine} has no word for it, and the model's is bf16", "auto or fp8")
         if device.is_vllm and settings.block_size is not None and _attends_by_heads(architecture):
             check_block_size(settings.block_size, device)
         return
-    check_loading(architecture, checkpoint.quantization, device, "gpu" if checkpoint.is_default else "weight_format")
     own = _half_dtype(architecture, checkpoint, device)
     if stated in ("bf16", "fp16") and reads_fp8_only(architecture):
         raise _cache_refusal(f"{stated}: {device.engine} has only an fp8 cache for this model", "auto or fp8")

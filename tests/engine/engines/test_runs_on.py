@@ -66,7 +66,7 @@ def test_formats_without_kernels_on_a_gpu(
 
 def test_sglang_loads_fp8_by_modelopt_from_ada_on(catalog: Snapshot) -> None:
     """SGLang 0.5.23 `modelopt_quant.py` (`ModelOptFp8Config.get_min_capability`: 89); what it makes itself runs on 8.0."""
-    model, rules = catalog.model("llama-3.3-70b"), rules_for("sglang")
+    model, rules = catalog.model("nemotron-3-super-120b-a12b"), rules_for("sglang")
     stated, made = StatedSettings(weight_format="fp8"), StatedSettings(quantization="fp8")
     a100 = catalog.gpu("a100-sxm-80gb")
 

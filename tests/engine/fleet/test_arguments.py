@@ -1,12 +1,13 @@
 """Flags by each engine's own names."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from service.catalog.engine_rules import rules_for
 from service.engine.engines.registry import engine_named
-from service.engine.fleet.arguments import engine_args, names_drafter, start_of, unnamed_settings
+from service.engine.fleet.arguments import engine_args, names_drafter, start_of, unnamed_settings, where_it_lies
 from service.engine.fleet.deployments import resolve_size
 from service.engine.fleet.planned import planned
 from service.engine.fleet.questions import StatedSettings
@@ -58,3 +59,25 @@ def test_what_no_flag_names_is_said(asked: Asked) -> None:
     assert vllm.loading(start_of(plan_of(asked, "vllm", StatedSettings()), StatedSettings())) == ()
     assert vllm.loading(start_of(without_checkpoint, int4)) is None
     assert "weight_format" in unnamed_settings(without_checkpoint, int4)
+
+
+@pytest.mark.parametrize(
+    ("stated", "kept", "told"),
+    [
+        (StatedSettings(weight_format="fp8"), 9, None),
+        (StatedSettings(quantization="fp8"), 1, None),
+        (StatedSettings(weight_format="fp8"), 1, "no fp8 repository of meta-llama/Llama-3.1-8B-Instruct is known here"),
+        (StatedSettings(weight_format="fp8"), 0, "PATH_OF_THE_MODEL is where your checkpoint lies"),
+    ],
+)
+def test_a_checkpoint_that_lies_nowhere_known_is_said(
+    asked: Asked, stated: StatedSettings, kept: int, told: str | None
+) -> None:
+    question = asked(settings=stated, rules=rules_for("vllm"))
+    known, others = question.model.checkpoints[:kept], question.model.checkpoints[kept:]
+    model = replace(question.model, checkpoints=(*known, *(replace(each, hf_id=None) for each in others)))
+
+    warned = where_it_lies(planned(resolve_size(replace(question, model=model)), Layout(), 1_000, 200), stated)
+
+    assert len(warned) == (told is not None)
+    assert all(each.startswith(str(told)) for each in warned)

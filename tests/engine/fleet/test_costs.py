@@ -85,12 +85,20 @@ def test_gpus_paid_for_and_idle_are_told_from_those_used() -> None:
 
 
 def test_the_caller_s_own_price_is_paid_for_the_gpus_used() -> None:
-    own = offer(1, 2.0, is_callers=True)
+    own = offer(1, 2.0, is_callers=True, instance_type="")
     cost = cheapest(fleet(3, 4), [own])
 
     assert cost is not None
     assert (cost.usd_per_hour, cost.gpus_paid, cost.origin) == (24.0, 12, "request")
     assert (cost.offer, cost.provider, cost.instance_type, cost.as_of, cost.source) == (None,) * 5
+
+
+def test_the_caller_s_own_price_of_an_instance_is_paid_whole() -> None:
+    cost = cheapest(fleet(1, 2), [offer(8, 16.0, is_callers=True)])
+
+    assert cost is not None
+    assert (cost.usd_per_hour, cost.gpus_paid, cost.instances, cost.instance_type) == (16.0, 8, 1, "i")
+    assert (cost.offer, cost.provider, cost.origin) == (None, None, "request")
 
 
 def test_two_pools_are_rented_by_one_offer() -> None:
