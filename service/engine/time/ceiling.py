@@ -2,12 +2,13 @@
 
 A state in which load and limits agree needs, with d requests decoding beside prompts on average,
 
-    step    T = decode(d) + rate x prompt x T x m(d),  m(d) = min over q of (mixed(q, d) - decode(d)) / q
+    step    T = decode(d) + others x prompt x T x m(d),  m(d) = min over q of (mixed(q, d) - decode(d)) / q
     tokens  d = rate x steps of an answer x T,   d + rate x prompt x T <= max_num_batched_tokens
     pace    T / tokens per step <= tpot_s
     wait    the chunks of a prompt beside d others, and the prompts before it, <= ttft_s
 
-where q are the tokens of prompts that share a step, as many as suit it best. What is read is read at the best of all
+where q are the tokens of prompts that share a step, as many as suit it best, and others = rate x (1 - 1 / slots), slots
+at least d: nobody waits between tokens for a prompt of the own slot, and a cap may leave no more. What is read is read at the best of all
 rates, one prompt after another, so that a queue M/D/1 waits no longer than the engine's: where even this breaks a
 limit, so does the engine.
 
@@ -84,7 +85,8 @@ def may_keep_rate(steps: Record, ceiling: Record, request_rate_per_s: float) -> 
         reading = request_rate_per_s * ceiling.new_tokens * _least_read_s(steps, ceiling, decoding)
         if reading >= 1.0:
             return False
-        step_s = _decode_s(steps, ceiling, decoding) / (1.0 - reading)
+        of_others = 1.0 - 1.0 / max(ceil(decoding), 1)
+        step_s = _decode_s(steps, ceiling, decoding) / (1.0 - of_others * reading)
         before = decoding
         decoding = request_rate_per_s * ceiling.answer_steps * step_s
         if not _is_room(ceiling, decoding, request_rate_per_s, step_s):
