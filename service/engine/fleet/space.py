@@ -1,6 +1,7 @@
 """The layouts that are searched: TP x PP x DP (attention) x EP x DCP, as far as the engine would start them.
 
-    tensor      any legal size within one fast domain (a server, or the NVLink domain of a rack)
+    tensor      any legal size within one fast domain (a server, or the NVLink domain of a rack), and powers of two
+                over whole servers
     pipeline    up to 8 stages: inside a server, or over whole servers
     data        copies of the attention of a mixture of experts, whose experts lie over all of them
     experts     cut over the ranks, or dealt out whole
@@ -27,6 +28,7 @@ MAX_NODES: Final = 8
 MAX_RANKS: Final = 64  # of one replica's attention
 MAX_STAGES: Final = 8
 SMALL_SIZES: Final = (1, 2, 3, 4, 5, 6, 7, 8)
+SIZES_OVER_SERVERS: Final = (2, 4, 8, 16, 32)  # over which every layer is split
 NODES: Final = (2, 3, 4, 6, 8, 12, 16)  # that one replica may fill, the most of few GPUs each
 SMALL_SERVERS: Final = 16  # GPUs that copies of the attention stand on together, in servers of few
 
@@ -129,12 +131,15 @@ def _sorted(layouts: list[Layout]) -> tuple[Layout, ...]:
 def _is_unusual(layout: Layout, gpu: Gpu, stated: StatedLayout) -> bool:
     """Return whether nobody asked for it, and experts are cut over copies of the attention, or those are stages too.
 
-    Or copies leave GPUs of their last server to others.
+    Or copies leave GPUs of their last server to others, or layers are split over servers of several GPUs.
     """
+    tensor = layout.tensor_parallel_size
+    if stated.tensor_parallel_size is None and tensor > _fast_domain(gpu) > 1:
+        return True
     has_copies = layout.data_parallel_size > 1
     is_cut = not layout.expert_parallel and stated.expert_parallel is None
     is_open = stated.pipeline_parallel_size is None and stated.data_parallel_size is None
-    stands = _stands(gpu, layout.tensor_parallel_size, layout.data_parallel_size)
+    stands = _stands(gpu, tensor, layout.data_parallel_size)
     return has_copies and (is_cut or (is_open and (layout.pipeline_parallel_size > 1 or not stands)))
 
 
@@ -174,11 +179,20 @@ def _layouts(architecture: Architecture, target: Target, stated: StatedLayout) -
 
 
 def _tensor_sizes(gpu: Gpu, stated: StatedLayout) -> tuple[int, ...]:
-    """Return sizes within one fast domain: all small ones, and powers of two."""
+    """Return sizes within one fast domain: all small ones, and powers of two; and powers of two over whole servers.
+
+    Source: SGLang `docs/basic_usage/deepseek_v3.md`: one `--tp` over two servers of H100, or over four of A100.
+    """
     if stated.tensor_parallel_size is not None:
         return (stated.tensor_parallel_size,)
-    domain = min(max(gpu.gpus_per_node, gpu.scale_up_domain_gpus), MAX_RANKS)
-    return tuple(size for size in (*SMALL_SIZES, 16, 32, MAX_RANKS) if size <= domain)
+    domain = _fast_domain(gpu)
+    within = (size for size in (*SMALL_SIZES, 16, 32, MAX_RANKS) if size <= domain)
+    return *within, *(size for size in SIZES_OVER_SERVERS if size > domain and size % gpu.gpus_per_node == 0)
+
+
+def _fast_domain(gpu: Gpu) -> int:
+    """Return the GPUs that a fabric or a server joins, as far as one replica's attention is spread."""
+    return min(max(gpu.gpus_per_node, gpu.scale_up_domain_gpus), MAX_RANKS)
 
 
 def _shares(architecture: Architecture, target: Target, tensor: int, stated: StatedLayout) -> Iterator[tuple[int, int]]:
@@ -195,7 +209,8 @@ def _shares(architecture: Architecture, target: Target, tensor: int, stated: Sta
 
 def _stages(gpu: Gpu, tensor: int) -> tuple[int, ...]:
     """Return stages that stay inside a server, or fill whole servers."""
-    return tuple(size for size in SMALL_SIZES[:MAX_STAGES] if _stands(gpu, tensor, size))
+    most = max(MAX_RANKS, MAX_STAGES * _fast_domain(gpu)) // tensor
+    return tuple(size for size in SMALL_SIZES[:MAX_STAGES] if size <= max(most, 1) and _stands(gpu, tensor, size))
 
 
 def _copies(architecture: Architecture, target: Target, tensor: int) -> tuple[int, ...]:
