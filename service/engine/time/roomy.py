@@ -36,10 +36,14 @@ def roomy(serving: Serving, simulations: Simulations, max_num_batched_tokens: in
         simulations: the store of what is found about it.
         max_num_batched_tokens: in the place of its own. [tokens]
     """
-    settings = replace(
-        serving.settings, max_num_batched_tokens=max_num_batched_tokens, max_num_seqs=serving.slots_of_stream
+    settings = replace(serving.settings, max_num_batched_tokens=max_num_batched_tokens)
+    slots = serving.slots_of_stream
+    if not settings.reads_alone:  # beside others no more run than a step has tokens
+        slots = min(slots, max(max_num_batched_tokens // settings.tokens_scheduled, 1))
+    served = replace(
+        serving, settings=replace(settings, max_num_seqs=slots), slots=min(serving.slots, slots * serving.streams)
     )
-    return Server(serving=replace(serving, settings=settings), pool=BOUNDLESS, simulations=simulations)
+    return Server(serving=served, pool=BOUNDLESS, simulations=simulations)
 
 
 def forgiving(limits: Limits) -> Limits:

@@ -1,9 +1,11 @@
 """Layouts told apart before their settings are tried: none is left out that would have been chosen."""
 
+from dataclasses import replace
 from math import inf
 
 import pytest
 
+from service.engine.answers.size import size
 from service.engine.fleet.ceilings import Ceilings
 from service.engine.fleet.deployments import deployment_of, plan_for, resolve_size
 from service.engine.fleet.estimates import serving_for
@@ -77,3 +79,11 @@ def test_without_limits_every_budget_is_tried_and_a_stated_one_alone(asked: Aske
     assert needs_room(question, plan)
     stated = resolve_size(asked(settings=StatedSettings(max_num_batched_tokens=4_096)))
     assert batched_tokens(stated) == (4_096,)
+
+
+def test_a_short_budget_bounds_who_runs_beside_others(asked: Asked) -> None:
+    """Who runs beyond a step's tokens starves the others: 20 GPUs were found where the stated budget takes 18."""
+    question = asked("gpt-oss-120b", load=arrivals(500.0, 500, 100), limits=Limits(ttft_s=3.0, tpot_s=0.06))
+    stated = replace(question, settings=StatedSettings(max_num_batched_tokens=1_024))
+
+    assert size(question).gpus <= size(stated).gpus
