@@ -8,9 +8,9 @@ A state in which load and limits agree needs, with d requests decoding beside pr
     wait    the chunks of a prompt beside d others, and the prompts before it, <= ttft_s
 
 where q are the tokens of prompts that share a step, as many as suit it best, and others = rate x (1 - 1 / slots), slots
-at least d: nobody waits between tokens for a prompt of the own slot, and a cap may leave no more. What is read is read at the best of all
-rates, one prompt after another, so that a queue M/D/1 waits no longer than the engine's: where even this breaks a
-limit, so does the engine.
+at least d: nobody waits between tokens for a prompt of the own slot, and a cap may leave no more. What is read is read
+at the best of all rates, one prompt after another, so that a queue M/D/1 waits no longer than the engine's: where even
+this breaks a limit, so does the engine.
 
 Source:
     the tail of the wait of M/D/1: A. K. Erlang (1909), and its decay as in H. C. Tijms, Stochastic Models (1994), 4.4:
