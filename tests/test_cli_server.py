@@ -95,13 +95,61 @@ def test_many_questions_of_a_file_are_one_table(service: Served, tmp_path: Path)
         service.url + "/size:batch", content=SHEET, headers={"content-type": "text/csv", "accept": "text/csv"}
     )
 
-    assert done.exit_code == 0, done.output
+    assert (done.exit_code, done.stderr) == (4, "1 of 2 questions were not answered\n")
     assert [(row["index"], row["status"], row["gpus"]) for row in rows] == [("0", "200", "1"), ("1", "404", "")]
     assert "none-such" in rows[1]["detail"]
+    assert [(row["problem"], row["field"]) for row in rows] == [("", ""), ("not-in-catalog", "model")]
     assert by_http.headers["content-type"].startswith("text/csv")
     assert by_http.text == done.stdout
     as_json = sizer(service, "batch", "size", str(tmp_path / "questions.json"), "--format", "json")
+    assert as_json.exit_code == 0, as_json.output
     assert json.loads(as_json.stdout)[0]["gpus"] == 1
+
+
+HEAD = "model,gpu,concurrent_requests,input_tokens,output_tokens"
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [
+        f"{HEAD}\nllama-3.1-8b,h100,8,1,500,90\n",
+        f"{HEAD}\nllama-3.1-8b,h100,8,900,90\n".replace(",", ";"),
+        f"{HEAD}\nllama-3.1-8b,h100,8,900,90\n".replace(",", "\t"),
+        f"sep=;\r\n{HEAD}\r\n\r\nllama-3.1-8b,h100,8,900,90\r\n,,,,\r\n".replace(",", ";"),
+        f"\ufeff {HEAD},\n llama-3.1-8b ,h100,8,900,90,\n",
+    ],
+    ids=["a comma within a number", "semicolons", "tabs", "separator named, and blank rows", "byte-order mark, spaces"],
+)
+def test_a_file_is_read_as_the_service_reads_its_bytes(service: Served, tmp_path: Path, sheet: str) -> None:
+    (tmp_path / "questions.csv").write_bytes(sheet.encode())
+    headers = {"content-type": "text/csv", "accept": "text/csv"}
+    by_http = httpx2.post(service.url + "/size:batch", content=sheet.encode(), headers=headers).text
+    done = sizer(service, "batch", "size", str(tmp_path / "questions.csv"))
+
+    assert done.stdout == by_http
+    assert len(by_http.splitlines()) == 2
+    assert done.exit_code == (4 if "1,500" in sheet else 0)
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        (b'model,gpu\n"llama,h100\n', "a quote is not closed"),
+        (b"model\n\xe9\n", "not in UTF-8"),
+        (b"model,model\na,b\n", "the first line names no fields, or one of them twice"),
+        (b"model\n", "0 questions"),
+        (b'{"questions": [}', "not valid JSON from character 16 on"),
+        (b'[{"model": "a", "model": "b"}]', "model: stated more than once"),
+        (b'{"question": []}', "no list of questions"),
+    ],
+)
+def test_a_file_that_is_no_batch_is_refused_before_it_is_sent(tmp_path: Path, file: bytes, told: str) -> None:
+    (tmp_path / "questions").write_bytes(file)
+    done = CliRunner().invoke(app, ["--server", "http://127.0.0.1:9", "batch", "size", str(tmp_path / "questions")])
+
+    assert done.exit_code == 2
+    assert told in done.stderr
+    assert "accepted: " in done.stderr
 
 
 @pytest.mark.parametrize("url", ["localhost:9", "ftp://localhost:9"])
