@@ -168,3 +168,23 @@ def test_a_server_that_is_not_there_is_said_to_be_so(tmp_path: Path) -> None:
     assert "not reached" in absent.stderr
     assert without.exit_code == 2
     assert "--server" in without.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["check", "a.log", "--gpu", "h100"], "http://sizer:8000/measurements"),
+        (["keys", "create", "me"], "keys works on this machine alone"),
+        (["measurements", "list"], "http://sizer:8000/measurements"),
+        (["seed"], "seed works on this machine alone"),
+    ],
+)
+@pytest.mark.parametrize("is_stated", [True, False], ids=["stated", "of the environment"])
+def test_a_command_of_this_machine_refuses_a_server(words: list[str], told: str, *, is_stated: bool) -> None:
+    url = "http://sizer:8000/"
+    stated, environment = (["--server", url], {}) if is_stated else ([], {"SIZER_SERVER": url})
+    done = CliRunner().invoke(app, [*stated, *words], env=environment)
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("--server: ")
+    assert told in done.stderr
