@@ -1,6 +1,5 @@
-"""What is delivered: the image, the compose file, the proxy's rules and the chart keep to a policy."""
+"""What is delivered: the image, the compose file and the proxy's rules keep to a policy."""
 
-import importlib
 import json
 import os
 import re
@@ -23,14 +22,9 @@ from tests.api.served import served
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCKERFILE = (ROOT / "service" / "Dockerfile").read_text(encoding="utf-8")
-CHART = ROOT / "service" / "deploy" / "helm"
 PROXY = ROOT / "service" / "deploy" / "haproxy.cfg"
 DIGEST = re.compile(r"[a-z]+:\d+\.\d+(\.\d+)?-[a-z0-9.-]+@sha256:[0-9a-f]{64}")
 OURS = ("prepare", "sizer-1", "sizer-2")
-VALUES: dict[str, Any] = {
-    "image": {"repository": "registry.example/sizer", "digest": f"sha256:{'a' * 64}"},
-    "existingSecret": "sizer-secret",
-}
 HAS_PROXY = pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed here")
 
 
@@ -166,111 +160,6 @@ def test_a_replica_that_goes_costs_no_answer(tmp_path: Path) -> None:
         after = [asked(900 + number) for number in range(10)]
 
     assert set(before) == set(after) == {200}
-
-
-INSERTED = re.compile(r"\{\{ \.(Values(?:\.\w+)+|Release\.Name) \}\}")
-BLOCK = re.compile(r"\{\{- toYaml \.(Values(?:\.\w+)+) \| nindent (\d+) \}\}")
-
-
-def rendered(name: str, values: dict[str, Any], release: str = "sizer") -> dict[str, Any]:
-    """Return a template as Helm renders it: ours insert scalars, and blocks of YAML, and nothing else."""
-
-    def at(path: str) -> Any:
-        node: Any = {"Values": values, "Release": {"Name": release}}
-        for part in path.split("."):
-            node = node[part]
-        return node
-
-    def block(match: re.Match[str]) -> str:
-        text = yaml.safe_dump(at(match[1])).rstrip()
-        return "".join(f"\n{' ' * int(match[2])}{line}" for line in text.splitlines())
-
-    text = BLOCK.sub(block, (CHART / "templates" / name).read_text(encoding="utf-8"))
-    text = INSERTED.sub(lambda match: str(at(match[1])), text)
-    assert "{{" not in text
-    document: dict[str, Any] = yaml.safe_load(text)
-    return document
-
-
-def values() -> dict[str, Any]:
-    return {**yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8")), **VALUES}
-
-
-TEMPLATES = sorted(path.name for path in (CHART / "templates").iterdir())
-PODS = ("deployment.yaml", "migrate.yaml")
-
-
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_what_the_chart_says_is_what_kubernetes_reads(name: str) -> None:
-    kubernetes = pytest.importorskip("kubernetes_validate", reason="installed by the newest development lock")
-
-    for version in ("1.27", "1.33"):
-        kubernetes.validate(rendered(name, values()), version, strict=True)
-
-
-def test_templates_are_rendered_here_as_helm_renders_them() -> None:
-    helm = pytest.importorskip("helm_python.chart", reason="Helm's own library is not installed here")
-
-    told = helm.Chart.load(CHART).render(VALUES, name="sizer", namespace="default")
-
-    assert {path.rsplit("/", 1)[-1]: yaml.safe_load(text) for path, text in told.items()} == {
-        name: rendered(name, values()) for name in TEMPLATES
-    }
-
-
-@pytest.mark.parametrize("name", PODS)
-def test_pods_may_do_little(name: str) -> None:
-    pod = rendered(name, values())["spec"]["template"]["spec"]
-
-    assert pod["automountServiceAccountToken"] is False
-    assert pod["securityContext"]["runAsNonRoot"] is True
-    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    for container in pod["containers"]:
-        assert container["securityContext"] == {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        }
-        assert {"cpu", "memory"} <= set(container["resources"]["limits"])
-        assert re.fullmatch(r"\S+@sha256:[0-9a-f]{64}", container["image"])
-
-
-def test_pods_are_probed_drained_and_spread() -> None:
-    pod = rendered("deployment.yaml", values())["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-
-    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
-    assert container["livenessProbe"]["httpGet"]["path"] == container["startupProbe"]["httpGet"]["path"] == "/livez"
-    assert container["livenessProbe"]["timeoutSeconds"] >= 3
-    assert pod["terminationGracePeriodSeconds"] > 25 + 5  # what the service takes to end, after the pause before it
-    assert pod["topologySpreadConstraints"]
-
-
-def test_the_chart_keeps_replicas_and_lets_few_in_and_out() -> None:
-    budget, scaler = rendered("disruption.yaml", values()), rendered("autoscaler.yaml", values())
-    network, service = rendered("network.yaml", values()), rendered("service.yaml", values())
-    labels = rendered("deployment.yaml", values())["spec"]["template"]["metadata"]["labels"]
-
-    assert budget["spec"]["minAvailable"] >= 1
-    assert scaler["spec"]["minReplicas"] >= 2
-    assert network["spec"]["policyTypes"] == ["Ingress", "Egress"]
-    assert all("podSelector" in peer for rule in network["spec"]["ingress"] for peer in rule["from"])
-    for selector in (
-        budget["spec"]["selector"]["matchLabels"],
-        network["spec"]["podSelector"]["matchLabels"],
-        service["spec"]["selector"],
-    ):
-        assert selector == labels
-
-
-def test_the_chart_takes_no_image_without_a_digest() -> None:
-    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
-    validator = importlib.import_module("jsonschema").Draft7Validator(schema)
-
-    assert validator.is_valid(values())
-    assert not validator.is_valid({**values(), "image": {"repository": "sizer", "digest": "latest"}})
-    assert not validator.is_valid({**values(), "existingSecret": ""})
-    assert not validator.is_valid({**values(), "replicas": 1})
 
 
 def test_the_bill_of_materials_names_every_locked_package_with_its_hash(tmp_path: Path) -> None:
