@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,6 +19,7 @@ import pytest
 import yaml
 
 from benchmarks.image import Rehearsal, instructions
+from service.settings import Settings
 from tests.api.served import served
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,6 +65,41 @@ def test_compose_has_no_password_of_its_own() -> None:
     assert set(re.findall(r"\$\{SIZER_POSTGRES_PASSWORD[^}]*\}", text)) == {
         "${SIZER_POSTGRES_PASSWORD:?set SIZER_POSTGRES_PASSWORD}"
     }
+
+
+def test_a_password_may_hold_any_character() -> None:
+    """libpq reads it from the environment as it is; a `@` or a `/` within the URL would end it there."""
+    services = compose()["services"]
+
+    for name in OURS:
+        environment = services[name]["environment"]
+        assert "$" not in environment["SIZER_DATABASE_URL"]
+        assert environment["PGPASSWORD"] == services["postgres"]["environment"]["POSTGRES_PASSWORD"]
+
+
+def test_every_setting_reaches_the_replicas() -> None:
+    """Stated where compose runs or in `.env`, and absent where it is not; where files are and when to end is compose's."""
+    environment = compose()["services"]["sizer-1"]["environment"]
+    known = {f"SIZER_{name.upper()}" for name in Settings.model_fields}
+
+    assert known - environment.keys() == {"SIZER_SNAPSHOT_PATH", "SIZER_TABLES_PATH", "SIZER_SHUTDOWN_SECONDS"}
+    assert {name for name, value in environment.items() if value is None} == known & environment.keys() - {
+        "SIZER_DATABASE_URL"
+    }
+
+
+def test_the_image_has_what_a_collector_is_told_with() -> None:
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+
+    assert [one for one in extras["otel"] if f"\n{one.partition('>')[0]}==" not in lock] == []
+
+
+def test_the_proxy_asks_again_where_a_replica_is() -> None:
+    stated = PROXY.read_text(encoding="utf-8")
+
+    assert "parse-resolv-conf" in stated
+    assert re.search(r"^    default-server .* resolvers names ", stated, flags=re.MULTILINE)
 
 
 def test_the_last_good_catalog_outlives_its_container_and_each_replica_has_its_own() -> None:
