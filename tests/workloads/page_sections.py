@@ -234,8 +234,8 @@ MONITORED: Final = Section(
                                     },
                                     {
                                         "record": "workload:pods_missing",
-                                        "expr": "max by (workload) (sizer_replicas) - on (workload) label_replace("
-                                        'kube_deployment_status_replicas, "workload", "$1", "deployment", "(.+)")',
+                                        "expr": "max by (workload) (sizer_replicas) - on (workload) group_right max by (workload, namespace) ("
+                                        'label_replace(kube_deployment_status_replicas, "workload", "$1", "deployment", "(.+)"))',
                                     },
                                 ],
                             }
