@@ -20,6 +20,7 @@ CALLED: Final = {
     **dict.fromkeys(("/swagger", "/redoc", "/api", "/help"), "/docs"),
     **dict.fromkeys(("/models", "/v1/models"), "/catalog/models"),
 }
+Templates = tuple[tuple[re.Pattern[str], frozenset[str], str], ...]  # pattern, methods, template of each route
 
 
 def known_paths(routes: Sequence[BaseRoute]) -> frozenset[str]:
@@ -27,6 +28,12 @@ def known_paths(routes: Sequence[BaseRoute]) -> frozenset[str]:
     return frozenset(
         str(context.path).replace(":path}", "}") for context in iter_route_contexts(routes) if context.path
     )
+
+
+def templates_of(routes: Sequence[BaseRoute]) -> Templates:
+    """Return every route's pattern, methods and template."""
+    contexts = (context for context in iter_route_contexts(routes) if context.path and context.path_regex)
+    return tuple((one.path_regex, frozenset(one.methods or ()), str(one.path)) for one in contexts)
 
 
 def path_meant(path: str, known: Collection[str]) -> str | None:
