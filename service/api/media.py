@@ -8,7 +8,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.problems import FIX_FORM, FieldProblem, problem_response
+from service.api.problems import FIX_FORM, OR_ASK_BY_GET, FieldProblem, problem_response
 from service.questions.formats import Written
 from service.questions.parts.writing import Format
 from service.questions.reading import read_json
@@ -70,7 +70,10 @@ class JsonBodies:
         if re.fullmatch(r"[a-z0-9:/._-]{1,100}", path) is None:
             return FIX_FORM
         how = "" if method == "POST" else f"-X {method} "
-        line = f"{FIX_FORM}: curl --json '{self._examples.get(path, '{...}')}' {how}'{self._server}{path}'"
+        # Of what has an example, questions alone are read from a query string as well.
+        is_asked_by_get = path in self._examples and not path.endswith(":batch")
+        fix = f"{FIX_FORM}{OR_ASK_BY_GET if is_asked_by_get else ''}"
+        line = f"{fix}: curl --json '{self._examples.get(path, '{...}')}' {how}'{self._server}{path}'"
         return f"{line}; for CSV, -H 'content-type: text/csv'" if path.endswith(":batch") else line
 
 

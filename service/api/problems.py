@@ -41,7 +41,8 @@ logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
 MOST_BYTES = 8192  # of a problem document
 MOST_DETAIL = 600  # characters, of which each may take 12 bytes
-FIX_FORM = "send JSON: add -H 'content-type: application/json' to curl, or use GET with a query string"
+FIX_FORM = "send JSON: add -H 'content-type: application/json' to curl"
+OR_ASK_BY_GET = ", or use GET with a query string"
 
 
 class FieldProblem(BaseModel):

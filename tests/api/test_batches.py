@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from tests.conftest import API_KEY
+
 QUESTION: dict[str, Any] = {
     "model": "llama-3.1-8b", "gpu": "h100", "concurrent_requests": 8, "input_tokens": 1000, "output_tokens": 100,
 }  # fmt: skip
@@ -175,6 +177,20 @@ def test_a_form_is_told_the_right_line(client: TestClient) -> None:
     *_, flag, body, address = shlex.split(line)
     assert (flag, address) == ("--json", "http://sizer:8000/size")
     assert client.post("/size", content=body, headers={"content-type": "application/json"}).status_code == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_a_form_is_advised_to_no_get_where_there_is_none(client: TestClient, method: str) -> None:
+    path = "/size:batch" if method == "POST" else "/workloads/chat"
+    headers = {"x-api-key": API_KEY}
+    told = client.request(method, path, data={"model": "llama-3.1-8b"}, headers=headers).json()["detail"]
+
+    assert "GET" not in told
+    assert f"http://sizer:8000{path}'" in told
+    if method == "POST":
+        body, sheet = shlex.split(told.partition("--json ")[2])[0], "; for CSV, -H 'content-type: text/csv'"
+        assert client.post(path, content=body, headers={"content-type": "application/json"}).json()["succeeded"] == 1
+        assert told.endswith(sheet)
 
 
 @pytest.mark.parametrize(
