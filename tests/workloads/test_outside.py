@@ -182,6 +182,9 @@ def test_argo_cd_reads_flat_parameters(service: Served) -> None:
     [
         ({"workload": "chat", "request_rate_per_s": 400}, "request_rate_per_s", "workload"),
         ({"workloads": "chat"}, "workloads", "did you mean workload?"),
+        ({"workload": ["chat"]}, "workload", 'the name of one workload, such as "chat"'),
+        ({"workload": {"name": "chat"}}, "workload", 'the name of one workload, such as "chat"'),
+        ({"workload": 7}, "workload", 'the name of one workload, such as "chat"'),
     ],
 )
 def test_argo_cd_s_parameters_are_read_or_refused(

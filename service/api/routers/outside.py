@@ -33,7 +33,7 @@ from service.questions.answers import flat
 from service.questions.asked import Question
 from service.questions.formats import written
 from service.questions.misread import unknown_field
-from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, RefusalError
+from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, RefusalError
 from service.questions.replicas import REPLICAS
 from service.workloads.errors import LoadUnknownError, WorkloadError
 from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, is_asked
@@ -232,7 +232,7 @@ async def getparams(
     workloads = await shelf.rows()
     name = wanted.input.parameters.get(WORKLOAD)
     every = tuple(workload for workload in workloads.values() if is_asked(workload, REPLICAS))
-    chosen = every if name is None else (await workload_called(shelf, str(name)[:200]),)
+    chosen = every if name is None else (await workload_called(shelf, name[:200]),)
     rows = [await _parameters(request, workload, reception, snapshot) for workload in chosen]
     return PluginAnswer(output=PluginOutput(parameters=tuple(rows)))
 
@@ -245,6 +245,9 @@ def _check_parameters(stated: Mapping[str, Any]) -> None:
         placed = [replace(fault, field=f"input.parameters.{fault.field}") for fault in faults]
         names = ", ".join(fault.field for fault in placed)
         raise RefusalError("invalid-request", f"not understood: {names[:MOST_SENTENCE_SHOWN]}", *placed)
+    if not isinstance(stated.get(WORKLOAD, ""), str | None):
+        fault = Fault(f"input.parameters.{WORKLOAD}", "should be a string", 'the name of one workload, such as "chat"')
+        raise RefusalError("invalid-request", f"not understood: {fault.field}", fault)
 
 
 async def _parameters(
