@@ -23,7 +23,7 @@ from starlette.responses import Response
 from service.api.about import answer_about, workload_called
 from service.api.dependencies import ReceptionDep, SnapshotDep, WorkloadsDep, stated_once
 from service.api.etags import TaggedRoute
-from service.api.problems import ProblemError, problem_responses
+from service.api.problems import FieldProblem, ProblemError, problem_responses
 from service.api.reception import ClientLeftError
 from service.api.routers.questions import CLIENT_LEFT
 from service.catalog.entries import Entry
@@ -150,7 +150,9 @@ async def probe(
     """Answer as blackbox_exporter does: a workload without an answer is `probe_success 0`, and no other number."""
     target, question = probed.target, _question_of(probed.module)
     if target is None:
-        raise ProblemError(400, "bad-request", "the target is missing: name a workload, as in /probe?target=chat")
+        fault = FieldProblem(field="target", detail="missing", accepted="the name of a workload, such as chat")
+        detail = "the target is missing: name a workload, as in /probe?target=chat"
+        raise ProblemError(400, "bad-request", detail, [fault])
     began_at, gauges = monotonic(), ""
     try:
         workload = await workload_called(shelf, target)
@@ -193,7 +195,9 @@ def _question_of(module: str) -> Question:
     """Return the question of a module's name."""
     question = MODULES.get(module)
     if question is None:
-        raise ProblemError(400, "bad-request", f"there is no such module; accepted: {', '.join(MODULES)}")
+        accepted = ", ".join(MODULES)
+        fault = FieldProblem(field="module", detail="there is no such module", accepted=accepted)
+        raise ProblemError(400, "bad-request", f"there is no such module; accepted: {accepted}", [fault])
     return question
 
 
