@@ -82,18 +82,35 @@ app = typer.Typer(
 )
 
 
+def _tell_version(is_asked: bool) -> None:  # noqa: FBT001 - as options call it
+    """Print which version this is, and leave."""
+    if is_asked:
+        from importlib.metadata import version  # noqa: PLC0415 - loading it takes a twentieth of a second
+
+        typer.echo(version("sizer"))
+        raise typer.Exit
+
+
 @app.callback()
 def elsewhere(
     context: typer.Context,
+    *,
     server: Annotated[
         str | None, typer.Option(envvar="SIZER_SERVER", help="a running service, which questions are then asked of")
     ] = None,
     key: Annotated[str | None, typer.Option(envvar="SIZER_KEY", help="a key of that service", show_envvar=True)] = None,
+    is_version_asked: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
 ) -> None:
     """How many GPUs does this LLM workload need?"""
+    del is_version_asked  # told before
     command = COMMANDS.get(context.invoked_subcommand or "")
     if server is not None and command is not None and not command.is_asked_elsewhere:
         _refuse_a_server(str(context.invoked_subcommand), server)
+    key_source = context.get_parameter_source("key")
+    if server is None and key_source is not None and key_source.name == "COMMANDLINE":
+        refuse("--key: of no service; accepted: beside --server, or SIZER_SERVER")
     context.obj = None if server is None else _server(server, key)
     if server is None and any(name.upper().startswith("SIZER_") for name in os.environ):
         _tell_unknown_settings()

@@ -24,6 +24,8 @@ app = commands()
 BESIDE: Final = "asked."
 MOST_COLUMNS: Final = 12
 ANSWERED: Final = 200
+UNAUTHORIZED: Final = 401
+STANDARD_INPUT: Final = Path("-")
 BatchFormat = Literal["csv", "json"]
 ASKS: Final[tuple[Asks, ...]] = get_args(Asks)
 
@@ -74,7 +76,8 @@ class Server:
                 Fault(fault["field"], fault["detail"], fault["accepted"]) for fault in error.problem.get("errors", ())
             ]
             is_infeasible = str(error.problem.get("type", "")).endswith("/infeasible")
-            told = map(said, faults) if faults else (str(error),)
+            by_key = "; state one by --key, or SIZER_KEY" if error.status == UNAUTHORIZED else ""
+            told = map(said, faults) if faults else (f"{self.url}: {error}{by_key}",)
             refuse(*told, code=INFEASIBLE if is_infeasible else USAGE_ERROR)
         except httpx2.UnsupportedProtocol:
             refuse(f"{self.url}: it has to begin with http:// or https://, as in http://{self.url.rpartition('//')[2]}")
@@ -111,7 +114,7 @@ def show_table(text: str) -> None:
 def questions_of(path: Path) -> Sequence[Mapping[str, Any]]:
     """Return the questions of a file, read as the service reads a batch: CSV under the names of fields, or JSON."""
     try:
-        body = path.read_bytes()
+        body = sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
     except OSError as error:
         refuse(f"{path}: not a readable file of questions ({error.strerror})")
     is_json = body.removeprefix(BOM_UTF8).lstrip().startswith((b"{", b"["))
@@ -127,7 +130,9 @@ def questions_of(path: Path) -> Sequence[Mapping[str, Any]]:
 def batch_command(
     context: typer.Context,
     question: Annotated[Asks, typer.Argument(help="which question")],
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="CSV under the names of fields, or JSON")],
+    path: Annotated[
+        Path, typer.Argument(metavar="FILE", help="CSV under the names of fields, or JSON; - reads the standard input")
+    ],
     written: Annotated[BatchFormat, typer.Option("--format", help="how the answers are written")] = "csv",
 ) -> None:
     """Ask a running service up to a thousand questions of a file: sizer --server URL batch size FILE.

@@ -7,7 +7,10 @@ import os
 import pty
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
 from pathlib import Path
 
 import httpx2
@@ -188,3 +191,58 @@ def test_a_command_of_this_machine_refuses_a_server(words: list[str], told: str,
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("--server: ")
     assert told in done.stderr
+
+
+def test_a_batch_is_read_from_the_standard_input_too(service: Served) -> None:
+    sheet = f"{HEAD}\nllama-3.1-8b,h100,8,900,90\n"
+    done = CliRunner().invoke(app, ["--server", service.url, "batch", "size", "-"], input=sheet)
+
+    assert done.exit_code == 0, done.output
+    assert [row["gpus"] for row in csv.DictReader(io.StringIO(done.stdout))] == ["1"]
+
+
+def test_what_a_server_refuses_without_a_field_is_told_with_its_address(service: Served) -> None:
+    nowhere = CliRunner().invoke(app, ["--server", f"{service.url}/elsewhere/of/it", "size", *ASKED])
+    unknown = CliRunner().invoke(app, ["--server", service.url, "--key", "nobody", "size", *ASKED])
+
+    assert (nowhere.exit_code, unknown.exit_code) == (2, 2)
+    assert nowhere.stderr.startswith(f"{service.url}/elsewhere/of/it: ")
+    assert "--key" in unknown.stderr
+
+
+@pytest.mark.parametrize("words", [["size", *ASKED], ["batch", "size", "-"]])
+def test_another_program_s_server_is_no_traceback(words: list[str]) -> None:
+    class Page(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            page = b"<html>Welcome</html>"
+            self.send_response(200)
+            self.send_header("content-length", str(len(page)))
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        done = CliRunner().invoke(app, ["--server", url, *words], input=SHEET)
+        server.shutdown()
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "not this service" in done.stderr
+
+
+def test_a_key_of_no_server_and_a_blank_name_are_refused() -> None:
+    alone = CliRunner().invoke(app, ["--key", "of-nobody", "size", *ASKED])
+    blank = CliRunner().invoke(app, ["keys", "create", " "])
+
+    assert (alone.exit_code, blank.exit_code) == (2, 2)
+    assert alone.stderr.startswith("--key: ")
+    assert blank.stderr.startswith("name: blank")
+
+
+def test_the_version_is_told() -> None:
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"{version('sizer')}\n"

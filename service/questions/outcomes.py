@@ -8,6 +8,7 @@ from service.questions.formats import table
 
 # Column -> what a fault of a problem calls it.
 OF_FAULTS: Final = {"field": "field", "fault": "detail", "accepted": "accepted"}
+BETWEEN: Final = " | "  # faults of one row, in the same order in each of these columns
 
 
 def outcome_row(index: int, status: int, document: Mapping[str, Any]) -> Row:
@@ -21,7 +22,7 @@ def outcome_row(index: int, status: int, document: Mapping[str, Any]) -> Row:
     is_answer = status == 200
     problem = None if is_answer else str(document.get("type", "")).rpartition("/")[2] or None
     faults: Sequence[Mapping[str, Any]] = () if is_answer else document.get("errors", ())
-    told = {name: "; ".join(str(fault[own] or "") for fault in faults) or None for name, own in OF_FAULTS.items()}
+    told = {name: BETWEEN.join(str(fault[own] or "") for fault in faults) or None for name, own in OF_FAULTS.items()}
     answer = dict(flat(document)) if is_answer else {}
     detail = None if is_answer else document.get("detail")
     return {"index": index, "status": status, "detail": detail, "problem": problem, **told, **answer}

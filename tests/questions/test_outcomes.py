@@ -13,7 +13,7 @@ def test_a_table_has_every_column_that_a_row_has() -> None:
         outcome_row(1, 200, {"gpus": 2, "cost": {"usd_per_hour": 3.5}, "levers": []}),
         outcome_row(2, 503, {}),
     ]
-    told = "invalid-request,ttft_s; gpus,should be greater than 0; unknown field,more than 0; "
+    told = "invalid-request,ttft_s | gpus,should be greater than 0 | unknown field,more than 0 | "
 
     assert sheet_of(rows).splitlines() == [
         "index,status,detail,problem,field,fault,accepted,gpus,cost.usd_per_hour",
