@@ -53,9 +53,7 @@ class JsonBodies:
         if scope["method"] in WITH_BODY and (media_type or has_body) and media_type != b"application/json":
             is_table = media_type == b"text/csv" and scope["path"].endswith(":batch")
             if not is_table:
-                return problem_response(
-                    415, "unsupported-media-type", f"the body is not JSON; {self._right_line(scope)}"
-                )
+                return self._not_json(scope)
         if scope["method"] in WITH_BODY and headers.get(b"content-encoding", PLAIN).lower() != PLAIN:
             return _compressed()
         length = headers.get(b"content-length", b"0")
@@ -63,6 +61,12 @@ class JsonBodies:
             detail = f"the body is larger than the {self._max_body_bytes} bytes this service reads"
             return problem_response(413, "body-too-large", detail)
         return None
+
+    def _not_json(self, scope: Scope) -> Response:
+        accepted = "application/json or text/csv" if scope["path"].endswith(":batch") else "application/json"
+        fault = FieldProblem(field="content-type", detail="the body is not JSON", accepted=accepted)
+        detail = f"{fault.detail}; {self._right_line(scope)}"
+        return problem_response(415, "unsupported-media-type", detail, [fault])
 
     def _right_line(self, scope: Scope) -> str:
         """Return what to send instead; curl's own default is a form, and the line that is right is short."""

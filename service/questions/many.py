@@ -9,6 +9,7 @@ from itertools import islice
 from json import JSONDecodeError
 from typing import Any, Final
 
+from service.questions.misread import UNNAMED_COLUMN
 from service.questions.reading import read_json
 from service.questions.refusals import Fault, RefusalError, stated_twice
 
@@ -94,7 +95,7 @@ def _fields(names: Sequence[str], row: Sequence[str]) -> Mapping[str, str]:
     fields = {name: cell.strip() for name, cell in zip(names, row, strict=False) if cell.strip()}
     beyond = [cell for cell in row[len(names) :] if cell.strip()]
     # A cell under no name is an unknown field.
-    return {**fields, **({f"column {len(names) + 1}": beyond[0]} if beyond else {})}
+    return {**fields, **({f"{UNNAMED_COLUMN}{len(names) + 1}": beyond[0]} if beyond else {})}
 
 
 def _counted(questions: Sequence[Any]) -> Sequence[Any]:

@@ -183,14 +183,15 @@ def test_a_form_is_told_the_right_line(client: TestClient) -> None:
 def test_a_form_is_advised_to_no_get_where_there_is_none(client: TestClient, method: str) -> None:
     path = "/size:batch" if method == "POST" else "/workloads/chat"
     headers = {"x-api-key": API_KEY}
-    told = client.request(method, path, data={"model": "llama-3.1-8b"}, headers=headers).json()["detail"]
+    told = client.request(method, path, data={"model": "llama-3.1-8b"}, headers=headers).json()
 
-    assert "GET" not in told
-    assert f"http://sizer:8000{path}'" in told
+    assert "GET" not in told["detail"]
+    assert f"http://sizer:8000{path}'" in told["detail"]
+    assert [(fault["field"], "json" in fault["accepted"]) for fault in told["errors"]] == [("content-type", True)]
     if method == "POST":
-        body, sheet = shlex.split(told.partition("--json ")[2])[0], "; for CSV, -H 'content-type: text/csv'"
+        body, sheet = shlex.split(told["detail"].partition("--json ")[2])[0], "; for CSV, -H 'content-type: text/csv'"
         assert client.post(path, content=body, headers={"content-type": "application/json"}).json()["succeeded"] == 1
-        assert told.endswith(sheet)
+        assert told["detail"].endswith(sheet)
 
 
 @pytest.mark.parametrize(
@@ -252,4 +253,6 @@ def test_a_sheet_is_read_as_programs_write_it(client: TestClient, sheet: str | b
 def test_a_cell_beyond_the_columns_is_named(client: TestClient) -> None:
     told = client.post("/size:batch", content=f"{HEAD}\n{ROW},7\n", headers={"content-type": "text/csv"}).json()
 
-    assert told["answers"][0]["problem"]["errors"][0]["field"] == "column 6"
+    [fault] = told["answers"][0]["problem"]["errors"]
+    assert fault["field"] == "column 6"
+    assert "in quotes" in fault["accepted"]
