@@ -112,7 +112,7 @@ audit: $(VENV)/.dev ## Known vulnerabilities of what is locked; says so loudly w
 
 lock: ## Resolve the lock files again (needs uv)
 	uv pip compile --quiet --generate-hashes --no-annotate --no-header --no-strip-extras --universal --python-version 3.11 --group dev pyproject.toml -o requirements-dev.lock
-	uv pip compile --quiet --generate-hashes --no-annotate --no-header --no-strip-extras --universal --python-version 3.11 -c requirements-dev.lock --group build pyproject.toml -o requirements.lock
+	uv pip compile --quiet --generate-hashes --no-annotate --no-header --no-strip-extras --universal --python-version 3.11 -c requirements-dev.lock --extra otel --group build pyproject.toml -o requirements.lock
 
 clean: ## Remove the virtual environment and local data
 	rm -rf $(VENV) var *.egg-info

@@ -8,6 +8,7 @@ from typing import Final
 
 API, CATALOG, ENGINE = "tests/api/test_{}.py", "tests/catalog/test_{}.py", "tests/engine/{}.py"
 DELIVERY: Final = "tests/test_delivery.py"
+CHART: Final = "tests/test_chart.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,10 @@ def catalog(words: str, file: str, name: str, *figures: str) -> Promise:
 
 def delivery(words: str, name: str) -> Promise:
     return Promise(words, f"{DELIVERY}::test_{name}")
+
+
+def chart(words: str, name: str) -> Promise:
+    return Promise(words, f"{CHART}::test_{name}")
 
 
 def benchmark(words: str, target: str, *figures: str) -> Promise:
@@ -165,10 +170,10 @@ DELIVERED: Final = (
     delivery("a replica that goes costs no answer", "a_replica_that_goes_costs_no_answer"),
     delivery("compose has no password of its own", "compose_has_no_password_of_its_own"),
     delivery("the last good catalog outlives its container", "the_last_good_catalog_outlives_its_container_and_each_replica_has_its_own"),
-    delivery("the chart is what Kubernetes reads", "what_the_chart_says_is_what_kubernetes_reads"),
-    delivery("pods may do little", "pods_may_do_little"),
-    delivery("pods are probed, drained and spread", "pods_are_probed_drained_and_spread"),
-    delivery("the chart keeps replicas, scales, and lets few in and out", "the_chart_keeps_replicas_and_lets_few_in_and_out"),
+    chart("the chart is what Kubernetes reads", "what_the_chart_says_is_what_kubernetes_reads"),
+    chart("pods may do little", "pods_may_do_little"),
+    chart("pods are probed, drained and spread", "pods_are_probed_drained_and_spread"),
+    chart("the chart keeps replicas, scales, and lets few in and out", "the_chart_keeps_replicas_and_lets_few_in_and_out"),
     delivery("the bill of materials names every package with its hash", "the_bill_of_materials_names_every_locked_package_with_its_hash"),
     benchmark("known vulnerabilities are asked for, and a skip is loud", "audit"),
     api("every answer has security headers", "headers", "every_answer_is_taken_for_what_it_says", "seen-now.json:10"),

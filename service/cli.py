@@ -6,13 +6,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from service.cli_words import USAGE_ERROR
+from service.cli_words import USAGE_ERROR, refuse
 
 if TYPE_CHECKING:
     from service.cli_server import Server
@@ -24,10 +24,11 @@ class Command:
 
     module: str
     help: str  # what the list of commands says of it, as the command itself does
+    is_asked_elsewhere: bool = False  # of the service that --server names; every other works on this machine
 
 
 COMMANDS: Final[Mapping[str, Command]] = {
-    "batch": Command("service.cli_server", "Ask a running service up to a thousand questions of a file"),
+    "batch": Command("service.cli_server", "Ask a running service up to a thousand questions of a file", True),
     "serve": Command("service.cli_serving", "Serve the API."),
     "migrate": Command("service.cli_catalog", "Bring the database to the newest schema."),
     "seed": Command("service.cli_catalog", "Load the seed files; what was written over the API is left alone."),
@@ -38,11 +39,11 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "fit-roofline": Command("service.cli_calibration", "Derive the roofline's efficiencies from measured kernels."),
     "fit-serving": Command("service.cli_calibration", "Derive the factors of step times from published runs."),
     "check": Command("service.cli_checking", "Hold a start-up log or a benchmark against the prediction."),
-    "size": Command("service.cli_questions", "How many GPUs of this type?"),
-    "capacity": Command("service.cli_questions", "How much load do these GPUs carry?"),
-    "replicas": Command("service.cli_questions", "How many pods of this shape?"),
-    "recommend": Command("service.cli_questions", "Which GPU, layout and precision?"),
-    "compare": Command("service.cli_questions", "Many combinations side by side"),
+    "size": Command("service.cli_questions", "How many GPUs of this type?", True),
+    "capacity": Command("service.cli_questions", "How much load do these GPUs carry?", True),
+    "replicas": Command("service.cli_questions", "How many pods of this shape?", True),
+    "recommend": Command("service.cli_questions", "Which GPU, layout and precision?", True),
+    "compare": Command("service.cli_questions", "Many combinations side by side", True),
     "offers": Command("service.cli_catalog", "The catalog's offers."),
     "keys": Command("service.access.commands", "API keys: created and shown once, listed, revoked."),
     "measurements": Command("service.cli_checking", "What was measured here: stored by `check --store`."),
@@ -81,18 +82,47 @@ app = typer.Typer(
 )
 
 
+def _tell_version(is_asked: bool) -> None:  # noqa: FBT001 - as options call it
+    """Print which version this is, and leave."""
+    if is_asked:
+        from importlib.metadata import version  # noqa: PLC0415 - loading it takes a twentieth of a second
+
+        typer.echo(version("sizer"))
+        raise typer.Exit
+
+
 @app.callback()
 def elsewhere(
     context: typer.Context,
+    *,
     server: Annotated[
         str | None, typer.Option(envvar="SIZER_SERVER", help="a running service, which questions are then asked of")
     ] = None,
     key: Annotated[str | None, typer.Option(envvar="SIZER_KEY", help="a key of that service", show_envvar=True)] = None,
+    is_version_asked: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
 ) -> None:
     """How many GPUs does this LLM workload need?"""
+    del is_version_asked  # told before
+    command = COMMANDS.get(context.invoked_subcommand or "")
+    if server is not None and command is not None and not command.is_asked_elsewhere:
+        _refuse_a_server(str(context.invoked_subcommand), server)
+    key_source = context.get_parameter_source("key")
+    if server is None and key_source is not None and key_source.name == "COMMANDLINE":
+        refuse("--key: of no service; accepted: beside --server, or SIZER_SERVER")
     context.obj = None if server is None else _server(server, key)
     if server is None and any(name.upper().startswith("SIZER_") for name in os.environ):
         _tell_unknown_settings()
+
+
+def _refuse_a_server(command: str, url: str) -> NoReturn:
+    """Refuse a server that would be ignored: what is read and written is on this machine."""
+    path = {"check": "/measurements, by POST", "measurements": "/measurements", "offers": "/catalog/offers"}.get(
+        command
+    )
+    instead = "" if path is None else f"; over HTTP: {url.rstrip('/')}{path}"
+    refuse(f"--server: {command} works on this machine alone; leave out --server and SIZER_SERVER{instead}")
 
 
 def _server(url: str, key: str | None) -> "Server":

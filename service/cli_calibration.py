@@ -10,20 +10,22 @@ from service.calibration.fits.constants import SERVING, calibrate
 from service.calibration.fits.constants import written as calibration_written
 from service.calibration.fits.ledger import STARTUPS, fit, text_of
 from service.calibration.fits.roofline import fit_roofline
-from service.calibration.report import report, write_page
+from service.calibration.report import MEASURED, report, write_page
 from service.catalog.keeper import seeded_snapshot
-from service.cli_words import USAGE_ERROR, commands
+from service.cli_words import USAGE_ERROR, commands, refuse
 
 app = commands()
 
 
 @app.command()
 def accuracy(
-    data: Annotated[Path, typer.Option(help="directory with vllm_kv_oracle.jsonl, vllm_startups.jsonl")],
+    data: Annotated[Path, typer.Option(help="directory with vllm_kv_oracle.jsonl, vllm_startups.jsonl, serving.jsonl")],
     page: Annotated[Path | None, typer.Option(help="page whose table is written")] = None,
 ) -> None:
     """Compare the engine with measurements, and say what was left out and why."""
     compared = report(data, seeded_snapshot())
+    if not compared.lines:
+        refuse(f"--data {data}: holds nothing to compare with; accepted: a directory with one of {', '.join(MEASURED)}")
     typer.echo(compared.text(), nl=False)
     if page is not None:
         write_page(page, compared)

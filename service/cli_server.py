@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,14 +14,18 @@ from typing import Annotated, Any, Final, Literal, get_args
 import httpx2
 import typer
 
-from service.cli_words import INFEASIBLE, USAGE_ERROR, commands, refuse, said
+from service.cli_words import INFEASIBLE, NOT_ALL_ANSWERED, USAGE_ERROR, commands, refuse, said
 from service.client import Asks, Client, RefusedError
+from service.questions.many import UnreadableError, of_json, of_sheet
 from service.questions.outcomes import outcome_row, sheet_of
-from service.questions.refusals import Fault
+from service.questions.refusals import Fault, RefusalError
 
 app = commands()
 BESIDE: Final = "asked."
 MOST_COLUMNS: Final = 12
+ANSWERED: Final = 200
+UNAUTHORIZED: Final = 401
+STANDARD_INPUT: Final = Path("-")
 BatchFormat = Literal["csv", "json"]
 ASKS: Final[tuple[Asks, ...]] = get_args(Asks)
 
@@ -56,6 +61,9 @@ class Server:
             typer.echo(sheet_of([outcome_row(*outcome) for outcome in outcomes]), nl=False)
         else:
             typer.echo(json.dumps([{"index": index, "status": status, **told} for index, status, told in outcomes]))
+        failed = sum(status != ANSWERED for _, status, _ in outcomes)
+        if failed:
+            refuse(f"{failed} of {len(outcomes)} questions were not answered", code=NOT_ALL_ANSWERED)
 
     @contextmanager
     def _asking(self) -> Iterator[Client]:
@@ -68,7 +76,8 @@ class Server:
                 Fault(fault["field"], fault["detail"], fault["accepted"]) for fault in error.problem.get("errors", ())
             ]
             is_infeasible = str(error.problem.get("type", "")).endswith("/infeasible")
-            told = map(said, faults) if faults else (str(error),)
+            by_key = "; state one by --key, or SIZER_KEY" if error.status == UNAUTHORIZED else ""
+            told = map(said, faults) if faults else (f"{self.url}: {error}{by_key}",)
             refuse(*told, code=INFEASIBLE if is_infeasible else USAGE_ERROR)
         except httpx2.UnsupportedProtocol:
             refuse(f"{self.url}: it has to begin with http:// or https://, as in http://{self.url.rpartition('//')[2]}")
@@ -103,27 +112,33 @@ def show_table(text: str) -> None:
 
 
 def questions_of(path: Path) -> Sequence[Mapping[str, Any]]:
-    """Return the questions of a file: CSV under the names of fields, or JSON."""
+    """Return the questions of a file, read as the service reads a batch: CSV under the names of fields, or JSON."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        if text.lstrip().startswith(("{", "[")):
-            document = json.loads(text)
-            questions = document["questions"] if isinstance(document, dict) else document
-            return list(questions)
-    except (OSError, ValueError, KeyError, TypeError):
-        refuse(f"{path}: not a readable file of questions")
-    rows = csv.DictReader(io.StringIO(text))
-    return [{name: value for name, value in row.items() if name and value} for row in rows]
+        body = sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
+    except OSError as error:
+        refuse(f"{path}: not a readable file of questions ({error.strerror})")
+    is_json = body.removeprefix(BOM_UTF8).lstrip().startswith((b"{", b"["))
+    try:
+        return of_json(body, may_be_list=True) if is_json else of_sheet(body)
+    except UnreadableError as error:
+        refuse(f"{path}: {error.detail}; accepted: {error.accepted}")
+    except RefusalError as error:
+        refuse(*(f"{path}: {said(fault)}" for fault in error.faults))
 
 
 @app.command("batch")
 def batch_command(
     context: typer.Context,
     question: Annotated[Asks, typer.Argument(help="which question")],
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="CSV under the names of fields, or JSON")],
+    path: Annotated[
+        Path, typer.Argument(metavar="FILE", help="CSV under the names of fields, or JSON; - reads the standard input")
+    ],
     written: Annotated[BatchFormat, typer.Option("--format", help="how the answers are written")] = "csv",
 ) -> None:
-    """Ask a running service up to a thousand questions of a file: sizer --server URL batch size FILE."""
+    """Ask a running service up to a thousand questions of a file: sizer --server URL batch size FILE.
+
+    The exit code is 0 where all are answered, 4 where some are not, 2 where none could be asked.
+    """
     if context.obj is None:
         refuse("batch needs a running service: sizer --server URL batch ...")
     context.obj.batch(question, questions_of(path), written)

@@ -6,6 +6,7 @@ import typer
 
 USAGE_ERROR: Final = 2
 INFEASIBLE: Final = 3
+NOT_ALL_ANSWERED: Final = 4  # of a batch
 
 
 def commands() -> typer.Typer:

@@ -73,18 +73,25 @@ def _wait_s(response: httpx2.Response, tries: int) -> float:
     return min(float(told) if told.isdigit() else FIRST_WAIT_S * 2**tries, MOST_WAIT_S)
 
 
+def _is_page(response: httpx2.Response) -> bool:
+    """Return whether it is one for people, which no answer of the service is: another program, or a proxy, sent it."""
+    return response.headers.get("content-type", "").startswith("text/html")
+
+
 def _document(response: httpx2.Response) -> Mapping[str, Any]:
     """Return an answer.
 
     Raises:
         RefusedError: it is none.
     """
+    is_page = _is_page(response)
+    page = {"detail": f"a page answers there, with status {response.status_code}, and not this service"}
     try:
-        document: Any = response.json()
+        document: Any = page if is_page else response.json()
     except ValueError:
         document = {"detail": response.text[:200]}
     document = document if isinstance(document, dict) else {"items": document}
-    if response.status_code != 200:
+    if response.status_code != 200 or is_page:
         raise RefusedError(response.status_code, document)
     kept: Mapping[str, Any] = document
     return kept
@@ -141,7 +148,7 @@ class Client:
             RefusedError: it is refused, or the service stays busy.
         """
         response = self._send(_asking(question, fields))
-        if response.status_code != 200:
+        if response.status_code != 200 or _is_page(response):
             _document(response)
         return response.text
 
@@ -151,7 +158,7 @@ class Client:
         for tries in range(self._most_tries):
             headers = {"Accept": NDJSON}
             with self._http.stream(call.method, call.path, json=call.body, headers=headers) as response:
-                if response.status_code == 200:
+                if response.status_code == 200 and not _is_page(response):
                     for line in response.iter_lines():
                         told = json.loads(line)
                         yield Outcome(**{name: told[name] for name in OUTCOME if name in told})

@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from service.calibration.report import BEGIN, END, report, write_page
 from service.catalog.snapshot import Snapshot
+from service.cli import app
 from service.questions.examples import LLAMA_CONFIG
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -93,3 +95,14 @@ def test_the_page_has_a_table_and_the_readme_names_it() -> None:
     text = (ROOT / "service" / "ACCURACY.md").read_text(encoding="utf-8")
 
     assert text.index(BEGIN) < text.index("100.0 %") < text.index(END)
+
+
+def test_a_page_is_left_alone_where_there_is_nothing_to_compare_with(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"{BEGIN}\nolder figures\n{END}\n", encoding="utf-8")
+    done = CliRunner().invoke(app, ["accuracy", "--data", str(tmp_path / "none-such"), "--page", str(page)])
+
+    assert done.exit_code == 2
+    assert "none-such" in done.stderr
+    assert "vllm_startups.jsonl" in done.stderr
+    assert "older figures" in page.read_text(encoding="utf-8")

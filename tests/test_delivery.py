@@ -1,6 +1,5 @@
-"""What is delivered: the image, the compose file, the proxy's rules and the chart keep to a policy."""
+"""What is delivered: the image, the compose file and the proxy's rules keep to a policy."""
 
-import importlib
 import json
 import os
 import re
@@ -9,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,18 +19,14 @@ import pytest
 import yaml
 
 from benchmarks.image import Rehearsal, instructions
+from service.settings import Settings
 from tests.api.served import served
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCKERFILE = (ROOT / "service" / "Dockerfile").read_text(encoding="utf-8")
-CHART = ROOT / "service" / "deploy" / "helm"
 PROXY = ROOT / "service" / "deploy" / "haproxy.cfg"
 DIGEST = re.compile(r"[a-z]+:\d+\.\d+(\.\d+)?-[a-z0-9.-]+@sha256:[0-9a-f]{64}")
 OURS = ("prepare", "sizer-1", "sizer-2")
-VALUES: dict[str, Any] = {
-    "image": {"repository": "registry.example/sizer", "digest": f"sha256:{'a' * 64}"},
-    "existingSecret": "sizer-secret",
-}
 HAS_PROXY = pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed here")
 
 
@@ -69,6 +65,41 @@ def test_compose_has_no_password_of_its_own() -> None:
     assert set(re.findall(r"\$\{SIZER_POSTGRES_PASSWORD[^}]*\}", text)) == {
         "${SIZER_POSTGRES_PASSWORD:?set SIZER_POSTGRES_PASSWORD}"
     }
+
+
+def test_a_password_may_hold_any_character() -> None:
+    """libpq reads it from the environment as it is; a `@` or a `/` within the URL would end it there."""
+    services = compose()["services"]
+
+    for name in OURS:
+        environment = services[name]["environment"]
+        assert "$" not in environment["SIZER_DATABASE_URL"]
+        assert environment["PGPASSWORD"] == services["postgres"]["environment"]["POSTGRES_PASSWORD"]
+
+
+def test_every_setting_reaches_the_replicas() -> None:
+    """Stated where compose runs or in `.env`, and absent where it is not; where files are and when to end is compose's."""
+    environment = compose()["services"]["sizer-1"]["environment"]
+    known = {f"SIZER_{name.upper()}" for name in Settings.model_fields}
+
+    assert known - environment.keys() == {"SIZER_SNAPSHOT_PATH", "SIZER_TABLES_PATH", "SIZER_SHUTDOWN_SECONDS"}
+    assert {name for name, value in environment.items() if value is None} == known & environment.keys() - {
+        "SIZER_DATABASE_URL"
+    }
+
+
+def test_the_image_has_what_a_collector_is_told_with() -> None:
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+
+    assert [one for one in extras["otel"] if f"\n{one.partition('>')[0]}==" not in lock] == []
+
+
+def test_the_proxy_asks_again_where_a_replica_is() -> None:
+    stated = PROXY.read_text(encoding="utf-8")
+
+    assert "parse-resolv-conf" in stated
+    assert re.search(r"^    default-server .* resolvers names ", stated, flags=re.MULTILINE)
 
 
 def test_the_last_good_catalog_outlives_its_container_and_each_replica_has_its_own() -> None:
@@ -166,111 +197,6 @@ def test_a_replica_that_goes_costs_no_answer(tmp_path: Path) -> None:
         after = [asked(900 + number) for number in range(10)]
 
     assert set(before) == set(after) == {200}
-
-
-INSERTED = re.compile(r"\{\{ \.(Values(?:\.\w+)+|Release\.Name) \}\}")
-BLOCK = re.compile(r"\{\{- toYaml \.(Values(?:\.\w+)+) \| nindent (\d+) \}\}")
-
-
-def rendered(name: str, values: dict[str, Any], release: str = "sizer") -> dict[str, Any]:
-    """Return a template as Helm renders it: ours insert scalars, and blocks of YAML, and nothing else."""
-
-    def at(path: str) -> Any:
-        node: Any = {"Values": values, "Release": {"Name": release}}
-        for part in path.split("."):
-            node = node[part]
-        return node
-
-    def block(match: re.Match[str]) -> str:
-        text = yaml.safe_dump(at(match[1])).rstrip()
-        return "".join(f"\n{' ' * int(match[2])}{line}" for line in text.splitlines())
-
-    text = BLOCK.sub(block, (CHART / "templates" / name).read_text(encoding="utf-8"))
-    text = INSERTED.sub(lambda match: str(at(match[1])), text)
-    assert "{{" not in text
-    document: dict[str, Any] = yaml.safe_load(text)
-    return document
-
-
-def values() -> dict[str, Any]:
-    return {**yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8")), **VALUES}
-
-
-TEMPLATES = sorted(path.name for path in (CHART / "templates").iterdir())
-PODS = ("deployment.yaml", "migrate.yaml")
-
-
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_what_the_chart_says_is_what_kubernetes_reads(name: str) -> None:
-    kubernetes = pytest.importorskip("kubernetes_validate", reason="installed by the newest development lock")
-
-    for version in ("1.27", "1.33"):
-        kubernetes.validate(rendered(name, values()), version, strict=True)
-
-
-def test_templates_are_rendered_here_as_helm_renders_them() -> None:
-    helm = pytest.importorskip("helm_python.chart", reason="Helm's own library is not installed here")
-
-    told = helm.Chart.load(CHART).render(VALUES, name="sizer", namespace="default")
-
-    assert {path.rsplit("/", 1)[-1]: yaml.safe_load(text) for path, text in told.items()} == {
-        name: rendered(name, values()) for name in TEMPLATES
-    }
-
-
-@pytest.mark.parametrize("name", PODS)
-def test_pods_may_do_little(name: str) -> None:
-    pod = rendered(name, values())["spec"]["template"]["spec"]
-
-    assert pod["automountServiceAccountToken"] is False
-    assert pod["securityContext"]["runAsNonRoot"] is True
-    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    for container in pod["containers"]:
-        assert container["securityContext"] == {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        }
-        assert {"cpu", "memory"} <= set(container["resources"]["limits"])
-        assert re.fullmatch(r"\S+@sha256:[0-9a-f]{64}", container["image"])
-
-
-def test_pods_are_probed_drained_and_spread() -> None:
-    pod = rendered("deployment.yaml", values())["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-
-    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
-    assert container["livenessProbe"]["httpGet"]["path"] == container["startupProbe"]["httpGet"]["path"] == "/livez"
-    assert container["livenessProbe"]["timeoutSeconds"] >= 3
-    assert pod["terminationGracePeriodSeconds"] > 25 + 5  # what the service takes to end, after the pause before it
-    assert pod["topologySpreadConstraints"]
-
-
-def test_the_chart_keeps_replicas_and_lets_few_in_and_out() -> None:
-    budget, scaler = rendered("disruption.yaml", values()), rendered("autoscaler.yaml", values())
-    network, service = rendered("network.yaml", values()), rendered("service.yaml", values())
-    labels = rendered("deployment.yaml", values())["spec"]["template"]["metadata"]["labels"]
-
-    assert budget["spec"]["minAvailable"] >= 1
-    assert scaler["spec"]["minReplicas"] >= 2
-    assert network["spec"]["policyTypes"] == ["Ingress", "Egress"]
-    assert all("podSelector" in peer for rule in network["spec"]["ingress"] for peer in rule["from"])
-    for selector in (
-        budget["spec"]["selector"]["matchLabels"],
-        network["spec"]["podSelector"]["matchLabels"],
-        service["spec"]["selector"],
-    ):
-        assert selector == labels
-
-
-def test_the_chart_takes_no_image_without_a_digest() -> None:
-    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
-    validator = importlib.import_module("jsonschema").Draft7Validator(schema)
-
-    assert validator.is_valid(values())
-    assert not validator.is_valid({**values(), "image": {"repository": "sizer", "digest": "latest"}})
-    assert not validator.is_valid({**values(), "existingSecret": ""})
-    assert not validator.is_valid({**values(), "replicas": 1})
 
 
 def test_the_bill_of_materials_names_every_locked_package_with_its_hash(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import typer
 
 from service.access.keys import Scope, create_key, read_keys, revoke_key
 from service.catalog.database import make_engine, reading, writing
-from service.cli_words import commands
+from service.cli_words import commands, refuse
 from service.settings import Settings
 
 app = commands()
@@ -21,8 +21,10 @@ def create(
     days: Annotated[int | None, typer.Option(min=1, max=3650, help="until it ends; default: it does not")] = 365,
 ) -> None:
     """Create a key, and show it this once."""
+    if not name.strip():
+        refuse("name: blank; accepted: whose key it is, as the record of changes is to name it")
     with writing(make_engine(Settings().database_url)) as session, session.begin():
-        key = create_key(session, name[:200], scope, days)
+        key = create_key(session, name.strip()[:200], scope, days)
     typer.echo(key)
 
 

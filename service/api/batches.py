@@ -1,13 +1,7 @@
 """Many questions at once: read from JSON or CSV, answered in order, each with its own success or problem."""
 
-import csv
-import io
 import json
-import re
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import AsyncIterator, Mapping, Sequence
-from itertools import islice
-from json import JSONDecodeError
+from collections.abc import AsyncIterator, Sequence
 from time import monotonic
 from typing import Any, Final
 
@@ -27,18 +21,13 @@ from service.catalog.snapshot import Snapshot
 from service.engine.errors import EngineError
 from service.questions.answers import Answer
 from service.questions.asked import Asked, Question
+from service.questions.many import UnreadableError, of_json, of_sheet
 from service.questions.misread import misread
 from service.questions.outcomes import outcome_row, sheet_of
-from service.questions.reading import read_json
-from service.questions.refusals import Fault, RefusalError, stated_twice
+from service.questions.refusals import Fault, RefusalError
 
-MOST_QUESTIONS: Final = 1_000
-MOST_LINES: Final = 5 * MOST_QUESTIONS  # of a sheet, blank ones too
 NDJSON: Final = "application/x-ndjson"
 CSV: Final = "text/csv"
-UTF_16: Final = (BOM_UTF16_LE, BOM_UTF16_BE)  # what Excel saves as Unicode text begins so
-SEPARATOR: Final = re.compile(r"sep=([,;\t])\r?\n")
-ACCEPTED: Final = f'{{"questions": [...]}} with 1 to {MOST_QUESTIONS} questions, or CSV under the names of fields'
 WRITTEN_ALIKE: Final = "all answers of a batch are written alike"
 IN_ACCEPT: Final = f"the header Accept: application/json, {NDJSON} or {CSV}"
 PART_CHARACTERS: Final = 64 << 10  # of a document: each part that leaves costs a write, and a wait
@@ -50,82 +39,17 @@ async def questions_in(request: Request) -> Sequence[Any]:
     """Return the questions of a body, each as it stands there.
 
     Raises:
-        ProblemError: the body holds none, or too many.
+        ProblemError: it cannot be read.
+        RefusalError: the body holds none, or too many.
     """
     body = await request.body()
     is_csv = request.headers.get("content-type", "").split(";")[0].strip().lower() == CSV
-    questions = _in_csv(body) if is_csv else _in_json(body)
-    if not 1 <= len(questions) <= MOST_QUESTIONS:
-        raise _refused(f"{len(questions)} questions")
-    return questions
-
-
-def _in_json(body: bytes) -> Sequence[Any]:
     try:
-        document, twice = read_json(body)
-    except JSONDecodeError as error:
-        raise _unreadable(f"not valid JSON from character {error.pos + 1} on") from error
-    except (ValueError, RecursionError) as error:
-        raise _unreadable("not valid JSON") from error
-    if twice:
-        raise stated_twice(twice)
-    if not isinstance(document, dict) or document.keys() != {"questions"}:
-        raise _refused("no list of questions")
-    if not isinstance(document["questions"], list):
-        raise _refused("questions is no list")
-    return document["questions"]
-
-
-def _in_csv(body: bytes) -> Sequence[Any]:
-    """Return rows as fields; an empty cell states nothing, nor does a column that is empty to its end."""
-    try:
-        rows = _rows(body.decode("utf-16" if body.startswith(UTF_16) else "utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ProblemError(400, "bad-request", "the body is not in UTF-8; sheets save it as CSV UTF-8") from error
-    except csv.Error as error:
-        raise ProblemError(
-            400, "bad-request", "the body is not CSV: a quote is not closed, or stands amid a cell"
-        ) from error
-    if len(rows) > MOST_LINES:
-        raise _refused(f"more than {MOST_LINES} lines")
-    names = [name.strip() for name in rows[0]] if rows else []
-    while names and not names[-1]:
-        names.pop()
-    if not names or len(set(names)) < len(names) or "" in names:
-        raise _refused("the first line names no fields, or one of them twice")
-    lines = [row for row in rows[1:] if any(cell.strip() for cell in row)]
-    return [_fields(names, row) for row in lines]
-
-
-def _rows(text: str) -> list[list[str]]:
-    """Return rows of cells, separated as the first line is: sheets write semicolons where commas are decimal.
-
-    Excel names the separator in a line of its own.
-    """
-    named = SEPARATOR.match(text)
-    first = text.partition("\n")[0]
-    separator = named[1] if named else next((each for each in ",;\t" if each in first), ",")
-    lines = io.StringIO(text[named.end() :] if named else text, newline="")
-    return list(islice(csv.reader(lines, delimiter=separator, strict=True), MOST_LINES + 1))
-
-
-def _fields(names: Sequence[str], row: Sequence[str]) -> Mapping[str, str]:
-    fields = {name: cell.strip() for name, cell in zip(names, row, strict=False) if cell.strip()}
-    beyond = [cell for cell in row[len(names) :] if cell.strip()]
-    # A cell under no name is an unknown field.
-    return {**fields, **({f"column {len(names) + 1}": beyond[0]} if beyond else {})}
-
-
-def _unreadable(detail: str) -> ProblemError:
-    accepted = f"{ACCEPTED}; of CSV, the header content-type: {CSV}"
-    fault = FieldProblem(field="body", detail=detail, accepted=accepted)
-    return ProblemError(400, "bad-request", f"the body is {detail}", [fault])
-
-
-def _refused(detail: str) -> ProblemError:
-    return ProblemError(
-        422, "invalid-request", detail, [FieldProblem(field="questions", detail=detail, accepted=ACCEPTED)]
-    )
+        return of_sheet(body) if is_csv else of_json(body)
+    except UnreadableError as error:
+        accepted = error.accepted if is_csv else f"{error.accepted}; of CSV, the header content-type: {CSV}"
+        fault = FieldProblem(field="body", detail=error.detail, accepted=accepted)
+        raise ProblemError(400, "bad-request", f"the body is {error.detail}", [fault]) from error
 
 
 def _refuse_a_format(asked: Asked) -> None:

@@ -27,6 +27,7 @@ from service.workloads.workload import Workload
 
 WITH_BODY: Final = frozenset({"POST", "PUT"})
 IN_BODY: Final = "every field in the JSON body"
+NO_QUERY: Final = "this path without a query string"
 IN_BATCH: Final = "every field in its question; the header Accept says how answers are written"
 
 
@@ -103,6 +104,14 @@ async def stated_once(request: Request) -> None:
         raise stated_twice(twice)
 
 
+async def no_query(request: Request) -> None:
+    """Refuse a query string where a path reads none: a format, or a misspelt field, would be ignored."""
+    stated = dict.fromkeys(name[:MOST_NAME_SHOWN] for name in request.query_params)
+    if stated:
+        faults = (Fault(name, "unknown field", NO_QUERY) for name in islice(stated, MOST_FAULTS))
+        raise RefusalError("invalid-request", "this path reads no query string", *faults)
+
+
 async def get_measured(request: Request) -> StoredMeasurements:
     """Return what derives corrections from stored measurements."""
     measured: StoredMeasurements = request.app.state.measured
@@ -136,3 +145,4 @@ async def require_key(request: Request, _key: Annotated[str | None, Security(KEY
 
 
 KeyDep = Depends(require_key)
+NoQueryDep = Depends(no_query)

@@ -8,7 +8,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.problems import FIX_FORM, FieldProblem, problem_response
+from service.api.problems import FIX_FORM, OR_ASK_BY_GET, FieldProblem, problem_response
 from service.questions.formats import Written
 from service.questions.parts.writing import Format
 from service.questions.reading import read_json
@@ -53,9 +53,7 @@ class JsonBodies:
         if scope["method"] in WITH_BODY and (media_type or has_body) and media_type != b"application/json":
             is_table = media_type == b"text/csv" and scope["path"].endswith(":batch")
             if not is_table:
-                return problem_response(
-                    415, "unsupported-media-type", f"the body is not JSON; {self._right_line(scope)}"
-                )
+                return self._not_json(scope)
         if scope["method"] in WITH_BODY and headers.get(b"content-encoding", PLAIN).lower() != PLAIN:
             return _compressed()
         length = headers.get(b"content-length", b"0")
@@ -64,13 +62,22 @@ class JsonBodies:
             return problem_response(413, "body-too-large", detail)
         return None
 
+    def _not_json(self, scope: Scope) -> Response:
+        accepted = "application/json or text/csv" if scope["path"].endswith(":batch") else "application/json"
+        fault = FieldProblem(field="content-type", detail="the body is not JSON", accepted=accepted)
+        detail = f"{fault.detail}; {self._right_line(scope)}"
+        return problem_response(415, "unsupported-media-type", detail, [fault])
+
     def _right_line(self, scope: Scope) -> str:
         """Return what to send instead; curl's own default is a form, and the line that is right is short."""
         path, method = scope["path"], scope["method"]
         if re.fullmatch(r"[a-z0-9:/._-]{1,100}", path) is None:
             return FIX_FORM
         how = "" if method == "POST" else f"-X {method} "
-        line = f"{FIX_FORM}: curl --json '{self._examples.get(path, '{...}')}' {how}'{self._server}{path}'"
+        # Of what has an example, questions alone are read from a query string as well.
+        is_asked_by_get = path in self._examples and not path.endswith(":batch")
+        fix = f"{FIX_FORM}{OR_ASK_BY_GET if is_asked_by_get else ''}"
+        line = f"{fix}: curl --json '{self._examples.get(path, '{...}')}' {how}'{self._server}{path}'"
         return f"{line}; for CSV, -H 'content-type: text/csv'" if path.endswith(":batch") else line
 
 

@@ -20,6 +20,12 @@ CALLED: Final = {
     **dict.fromkeys(("/swagger", "/redoc", "/api", "/help"), "/docs"),
     **dict.fromkeys(("/models", "/v1/models"), "/catalog/models"),
 }
+# What is asked for in other words, and how it is asked here.
+INSTEAD: Final = {
+    "/plan": "each model with its load as a question of POST /size:batch",
+    "/schedule": "the load of each hour as a question of POST /size:batch; a live one by /workloads/{name}/replicas",
+}
+Templates = tuple[tuple[re.Pattern[str], frozenset[str], str], ...]  # pattern, methods, template of each route
 
 
 def known_paths(routes: Sequence[BaseRoute]) -> frozenset[str]:
@@ -27,6 +33,18 @@ def known_paths(routes: Sequence[BaseRoute]) -> frozenset[str]:
     return frozenset(
         str(context.path).replace(":path}", "}") for context in iter_route_contexts(routes) if context.path
     )
+
+
+def instead_of(path: str) -> str | None:
+    """Return how it is asked here what a path of another shape of this service would answer; None of any other."""
+    plain = SLASHES.sub("/", path[:MOST_READ].lower()).rstrip("/")
+    return INSTEAD.get(BEFORE.sub("", plain, count=1))
+
+
+def templates_of(routes: Sequence[BaseRoute]) -> Templates:
+    """Return every route's pattern, methods and template."""
+    contexts = (context for context in iter_route_contexts(routes) if context.path and context.path_regex)
+    return tuple((one.path_regex, frozenset(one.methods or ()), str(one.path)) for one in contexts)
 
 
 def path_meant(path: str, known: Collection[str]) -> str | None:

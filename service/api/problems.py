@@ -16,7 +16,7 @@ from starlette.routing import Match
 
 from service.api.fields import known_fields
 from service.api.headers import SECURITY_HEADERS
-from service.api.nearby import known_paths, path_meant
+from service.api.nearby import instead_of, known_paths, path_meant
 from service.catalog.errors import ConflictError, NotInCatalogError
 from service.engine.errors import (
     EngineError,
@@ -41,7 +41,8 @@ logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
 MOST_BYTES = 8192  # of a problem document
 MOST_DETAIL = 600  # characters, of which each may take 12 bytes
-FIX_FORM = "send JSON: add -H 'content-type: application/json' to curl, or use GET with a query string"
+FIX_FORM = "send JSON: add -H 'content-type: application/json' to curl"
+OR_ASK_BY_GET = ", or use GET with a query string"
 
 
 class FieldProblem(BaseModel):
@@ -225,8 +226,10 @@ async def _http(request: Request, error: HTTPException) -> Response:
 
 def _nearby(request: Request, detail: str) -> Sequence[FieldProblem]:
     """Return that the path is wrong, with the one that was likely meant."""
-    meant = path_meant(request.url.path, known_paths(request.app.routes))
-    return () if meant is None else [FieldProblem(field="path", detail=detail, accepted=f"did you mean {meant}?")]
+    instead = instead_of(request.url.path)
+    meant = path_meant(request.url.path, known_paths(request.app.routes)) if instead is None else None
+    accepted = instead if meant is None else f"did you mean {meant}?"
+    return () if accepted is None else [FieldProblem(field="path", detail=detail, accepted=accepted)]
 
 
 def _methods(request: Request) -> list[str]:

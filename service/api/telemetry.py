@@ -18,6 +18,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.nearby import Templates, templates_of
 from service.api.reception import Reception
 from service.catalog.keeper import CatalogKeeper
 
@@ -120,6 +121,7 @@ class Seen:
     def __init__(self, app: ASGIApp, sight: Sight, paths: frozenset[str]) -> None:
         """Wrap an application whose kept answers are at these paths."""
         self._app, self._sight, self._paths = app, sight, paths
+        self._templates: Templates | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, and remember what became of it."""
@@ -153,7 +155,15 @@ class Seen:
             if status in (200, 304):
                 self._sight.kept.labels(scope["path"]).inc()
             return str(scope["path"])
-        return str(template or UNMATCHED)
+        return str(template or self._template(scope) or UNMATCHED)
+
+    def _template(self, scope: Scope) -> str | None:
+        """Return the template of the route that a request would have come to: its own method's, or else any's."""
+        if self._templates is None:
+            self._templates = templates_of(scope["app"].routes)
+        path, method = scope["path"], scope["method"]
+        fits = [(methods, template) for pattern, methods, template in self._templates if pattern.match(path)]
+        return next((template for methods, template in fits if method in methods), fits[0][1] if fits else None)
 
 
 def timing_headers(request_id: bytes, seconds: float) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:

@@ -1,13 +1,20 @@
 """What `/workloads` takes and shows: bodies, and examples of them."""
 
+import json
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
 
 from service.catalog.entries import Entry
+from service.questions.formats import table
 
 MOST_FIELDS: Final = 100
+CSV: Final = "text/csv"
+COLUMNS: Final = ("name", "version", "changed_at", "answers")
+SHEET: Final = {CSV: {"schema": {"type": "string"}}}
 QUESTION = {
     "model": "llama-3.3-70b", "gpu": "h100", "weight_format": "fp8", "tensor_parallel_size": 2,
     "request_rate_per_s": 10, "input_tokens": 2000, "output_tokens": 500, "ttft_s": 2, "tpot_s": 0.05,
@@ -52,12 +59,38 @@ class WorkloadShown(BaseModel):
     question: dict[str, Any]
 
 
+class WorkloadListing(Entry):
+    """How a list of workloads is written."""
+
+    format: Literal["json", "csv"] = Field(default="json", description="csv: every workload, on one sheet")
+
+
 class WorkloadList(BaseModel):
     """Every workload, by name."""
 
     model_config = ConfigDict(frozen=True)
 
     items: tuple[WorkloadShown, ...]
+
+
+def sheet_of_workloads(items: Iterable[WorkloadShown]) -> Response:
+    """Return workloads as CSV, a row each: its fields as they were written, under `question.` and their names."""
+    rows = [
+        {
+            "name": one.name,
+            "version": one.version,
+            "changed_at": one.changed_at.isoformat(),
+            "answers": " ".join(one.answers),
+            **{f"question.{name}": _cell(value) for name, value in sorted(one.question.items())},
+        }
+        for one in items
+    ]
+    columns = dict.fromkeys((*COLUMNS, *(name for row in rows for name in row)))
+    return Response(table([{name: row.get(name) for name in columns} for row in rows], [*columns]), media_type=CSV)
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list) else value
 
 
 class Change(BaseModel):

@@ -20,6 +20,8 @@ from service.engine import Gpu, engine_named
 from service.performance.fitted import left_out
 
 FIRST_STATED = (0, 2)  # development builds call themselves 0.1
+PLANS, PLANS_BY_GPU = "vllm_kv_oracle.jsonl", "vllm_kv_oracle_gpus.jsonl"
+MEASURED = (PLANS, PLANS_BY_GPU, *STARTUPS, *FILES)  # what of a directory is read
 BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
 
 
@@ -71,15 +73,14 @@ def _words(line: Line) -> str:
 def report(folder: Path, catalog: Snapshot) -> Report:
     """Return how far the engine is from the measurements of a directory.
 
-    Files: `vllm_kv_oracle.jsonl` and `_gpus`, `vllm_startups.jsonl` and `_2`, `serving.jsonl` and `_2`; one that is
-    missing is said.
+    One of its files that is missing is said.
     """
     skipped: list[Skipped] = []
-    planned = _rows(folder / "vllm_kv_oracle.jsonl", skipped)
+    planned = _rows(folder / PLANS, skipped)
     startups = [row for name in STARTUPS for row in _rows(folder / name, skipped)]
     lines = [
         *_oracle_lines(planned, catalog.gpu("h100"), skipped),
-        *_gpu_lines(_rows(folder / "vllm_kv_oracle_gpus.jsonl", skipped), planned, catalog, skipped),
+        *_gpu_lines(_rows(folder / PLANS_BY_GPU, skipped), planned, catalog, skipped),
         *_startup_lines(startups, catalog, skipped),
         *_serving_lines([row for name in FILES for row in _rows(folder / name, skipped)], catalog, skipped),
     ]

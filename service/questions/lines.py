@@ -1,14 +1,16 @@
 """How the answers that describe one deployment read as lines."""
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from service.engine.answers.results import Capacity, Lever, Sizing
 from service.engine.arithmetic import GIB
 from service.engine.fleet.results import Assumption, Cost, Scalar
 
 Deployment = Sizing | Capacity
+READING: Final = re.compile(r"""(['"])(?P<name>.*?)\1: """)  # how the source of a reading begins: with what was written
 
 
 class Spread(Protocol):
@@ -24,6 +26,15 @@ class Spread(Protocol):
     def expert_parallel(self) -> bool: ...  # noqa: D102
     @property
     def decode_context_parallel_size(self) -> int: ...  # noqa: D102
+
+
+class Named(Protocol):
+    """Anything that is answered about a model, with how its name was read."""
+
+    @property
+    def model(self) -> str: ...  # noqa: D102 - as in `Sizing`
+    @property
+    def assumptions(self) -> Sequence[Assumption]: ...  # noqa: D102
 
 
 def shape_of(deployment: Deployment) -> str:
@@ -79,6 +90,13 @@ def checkpoint_of(assumptions: Sequence[Assumption]) -> Scalar | None:
     return next((note.value for note in assumptions if note.name == "checkpoint"), None)
 
 
+def model_of(answer: Named) -> str:
+    """Return the model of an answer: what was asked for, where the catalog calls it otherwise, and its id there."""
+    readings = (note.source or "" for note in answer.assumptions if note.name == "model" and note.origin == "read as")
+    asked = READING.match(next(readings, ""))
+    return answer.model if asked is None else f"{asked['name']} (sized as {answer.model})"
+
+
 def price_of(cost: Cost | None) -> str:
     """Return what GPUs cost an hour, and whom."""
     if cost is None:
@@ -119,7 +137,7 @@ def _lever(lever: Lever, answer: Sizing) -> str:
 
 
 def _head(deployment: Deployment) -> str:
-    model, gpu = deployment.model, deployment.gpu
+    model, gpu = model_of(deployment), deployment.gpu
     if deployment.feasible:
         formats = f"{deployment.weight_format}, cache {deployment.kv_cache_dtype}"
         return f"{deployment.gpus} x {gpu} for {model} ({formats})"

@@ -11,6 +11,7 @@ from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, Refu
 
 THOSE_ABOVE: Final = "one of the names above"
 OF_A_QUESTION: Final = "input_tokens"  # every question takes it, and no list of entries
+UNNAMED_COLUMN: Final = "column "  # and its number: how a sheet's cell beyond the names is called
 SOURCES: Final = frozenset({"body", "query", "path", "header"})  # of a request; the first part of a location
 
 
@@ -63,6 +64,10 @@ def unknown_field(field: str, known: Sequence[str], every: str) -> Fault:
     """Return the fault of a name that nobody reads, with the names close to it, or else `every` name there is."""
     if field in known:
         return Fault(field, "not in a query string", "a JSON body, by POST")
+    if field.startswith(UNNAMED_COLUMN):
+        return Fault(
+            field, "a cell under no name", 'as many cells as names; with a separator in it, in quotes: "1,500"'
+        )
     right = right_name(field, frozenset(known))
     if right is not None:
         return Fault(field, "unknown field", f"did you mean {right}?")

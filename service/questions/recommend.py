@@ -14,7 +14,7 @@ from service.engine.fleet.shortlist import product_line
 from service.engine.inputs import Gpu, ProductLine
 from service.questions.answers import Answer, Row, flat, numbers
 from service.questions.asked import Asked, Question
-from service.questions.lines import layout_of
+from service.questions.lines import layout_of, model_of
 from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.load import SomeLoad, WithConfidence, WithHeadroom, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
@@ -46,7 +46,7 @@ class RecommendAnswer(Answer[Recommendation]):
     def lines(self) -> Sequence[str]:
         """Return the options, best first, and what starts the first."""
         options, rejected = self.result.options, self.result.rejected
-        head = f"{self.result.model}: {len(options)} options, {len(rejected)} left out"
+        head = f"{model_of(self.result)}: {len(options)} options, {len(rejected)} left out"
         if not options:
             return [head, *_left_out(rejected)]
         return [head, *(_line(option) for option in options), *_started(options[:1]), *_warned(options)]

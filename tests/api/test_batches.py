@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from tests.conftest import API_KEY
+
 QUESTION: dict[str, Any] = {
     "model": "llama-3.1-8b", "gpu": "h100", "concurrent_requests": 8, "input_tokens": 1000, "output_tokens": 100,
 }  # fmt: skip
@@ -177,6 +179,21 @@ def test_a_form_is_told_the_right_line(client: TestClient) -> None:
     assert client.post("/size", content=body, headers={"content-type": "application/json"}).status_code == 200
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_a_form_is_advised_to_no_get_where_there_is_none(client: TestClient, method: str) -> None:
+    path = "/size:batch" if method == "POST" else "/workloads/chat"
+    headers = {"x-api-key": API_KEY}
+    told = client.request(method, path, data={"model": "llama-3.1-8b"}, headers=headers).json()
+
+    assert "GET" not in told["detail"]
+    assert f"http://sizer:8000{path}'" in told["detail"]
+    assert [(fault["field"], "json" in fault["accepted"]) for fault in told["errors"]] == [("content-type", True)]
+    if method == "POST":
+        body, sheet = shlex.split(told["detail"].partition("--json ")[2])[0], "; for CSV, -H 'content-type: text/csv'"
+        assert client.post(path, content=body, headers={"content-type": "application/json"}).json()["succeeded"] == 1
+        assert told["detail"].endswith(sheet)
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -236,4 +253,6 @@ def test_a_sheet_is_read_as_programs_write_it(client: TestClient, sheet: str | b
 def test_a_cell_beyond_the_columns_is_named(client: TestClient) -> None:
     told = client.post("/size:batch", content=f"{HEAD}\n{ROW},7\n", headers={"content-type": "text/csv"}).json()
 
-    assert told["answers"][0]["problem"]["errors"][0]["field"] == "column 6"
+    [fault] = told["answers"][0]["problem"]["errors"]
+    assert fault["field"] == "column 6"
+    assert "in quotes" in fault["accepted"]

@@ -16,6 +16,23 @@ QUANTIZATIONS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+GROUPED = {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 7}}
+# What is stated, the field that is at fault, what an accepted value holds.
+SILENT: dict[str, tuple[dict[str, Any], str, str]] = {
+    "heads that cannot be shared alike": ({"num_key_value_heads": 7}, "num_key_value_heads", "divides 32"),
+    "more shared heads than heads": ({"num_key_value_heads": 64}, "num_key_value_heads", "divides 32"),
+    "uncountable heads": ({"num_attention_heads": (1 << 40) - 1, "hidden_size": 1 << 40, "head_dim": 1}, "num_key_value_heads", "divides"),
+    "no dtype": ({"torch_dtype": "bananas"}, "torch_dtype", "bfloat16"),
+    "a dtype by number": ({"dtype": 16}, "dtype", "bfloat16"),
+    **{
+        f"{method} in groups of {size}": ({"quantization_config": {"quant_method": method, "bits": 4, "group_size": size}}, "quantization_config.group_size", "32, 64 or 128")
+        for method in ("awq", "gptq", "auto-round") for size in (0, 7, -2, "many", True)
+    },
+    "packed groups of 7": ({"quantization_config": {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"group_0": GROUPED}}}, "quantization_config.config_groups.weights.group_size", "32, 64 or 128"),
+    "NVFP4 in groups of 7": ({"quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 7}}, "quantization_config.group_size", "16"),
+}  # fmt: skip
+
+
 def asked(client: TestClient, config: dict[str, Any]) -> Any:
     return client.post("/size", json={"model_config": config, **LOAD})
 
@@ -29,6 +46,33 @@ def test_a_quantization_that_cannot_be_is_refused_by_name(
     assert response.status_code == 422
     assert response.headers["content-type"] == "application/problem+json"
     assert response.json()["errors"][0]["field"] == f"model_config.quantization_config.{field}"
+
+
+@pytest.mark.parametrize(("stated", "field", "accepted"), SILENT.values(), ids=SILENT)
+def test_what_no_engine_loads_is_refused_by_name(
+    client: TestClient, stated: dict[str, Any], field: str, accepted: str
+) -> None:
+    response = asked(client, {**LLAMA_CONFIG, **stated})
+
+    assert response.status_code == 422, response.json()
+    [fault] = response.json()["errors"]
+    assert fault["field"] == f"model_config.{field}"
+    assert accepted in fault["accepted"]
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"torch_dtype": "torch.float16"},
+        {"torch_dtype": "float32"},
+        {"torch_dtype": None},
+        {"num_key_value_heads": 32},
+        {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": -1}},
+        {"quantization_config": {"quant_method": "awq", "w_bit": 4, "q_group_size": 64}},
+    ],
+)
+def test_what_engines_do_load_is_sized(client: TestClient, stated: dict[str, Any]) -> None:
+    assert asked(client, {**LLAMA_CONFIG, **stated}).status_code == 200
 
 
 def test_an_expression_that_explodes_by_backtracking_is_answered(client: TestClient) -> None:

@@ -380,6 +380,16 @@ def test_an_unknown_path_is_told_the_one_that_was_meant(client: TestClient, path
     assert problem(client.get(path), 404)["errors"][0]["accepted"] == f"did you mean {meant}?"
 
 
+@pytest.mark.parametrize("path", ["/plan", "/schedule", "/v1/plan/", "/api/schedule"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_fleet_and_a_day_are_told_how_they_are_asked(client: TestClient, path: str, method: str) -> None:
+    accepted = problem(client.request(method, path, json={} if method == "POST" else None), 404)["errors"][0][
+        "accepted"
+    ]
+
+    assert "POST /size:batch" in accepted
+
+
 def test_a_path_like_no_other_is_told_where_all_of_them_are(client: TestClient) -> None:
     document = problem(client.get("/favicon.ico"), 404)
 

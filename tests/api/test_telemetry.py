@@ -49,6 +49,24 @@ def test_requests_are_counted_by_route_and_kept_answers_told_apart(service: Test
     assert ("sizer_work_mean_seconds", ("quick",)) in seen
 
 
+def test_what_is_refused_before_its_route_is_counted_there(service: TestClient) -> None:
+    assert service.put("/workloads/chat", json={}, headers={"x-api-key": "nobody"}).status_code == 401
+    assert service.get("/catalog/models/a/b", headers={"x-api-key": "nobody"}).status_code == 401
+    assert service.post("/size:batch", data={"model": "a"}).status_code == 415
+    assert service.post("/workloads", data={"model": "a"}).status_code == 415
+    assert service.post("/nothing", data={"model": "a"}).status_code == 415
+    seen = samples(service)
+
+    for counted in (
+        ("PUT", "/workloads/{name}", "401"),
+        ("GET", "/catalog/models/{name:any_name}", "401"),
+        ("POST", "/size:batch", "415"),
+        ("POST", "/workloads", "415"),
+        ("POST", "unmatched", "415"),
+    ):
+        assert seen["sizer_http_requests_total", counted] == 1, counted
+
+
 def test_no_label_grows_with_what_callers_send(service: TestClient) -> None:
     service.get("/nothing")
     before = len(samples(service))

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from service.engine.answers.results import Lever, Pools, Sizing
 from service.engine.time.results import Distribution, Latency, LoadState
@@ -33,6 +34,32 @@ def test_what_fits_is_told_with_its_flags(sizing: Sizing) -> None:
     assert "engine args: --served-model-name 'two words'" in told
     assert f"command: {sizing.command}" in started
     assert not any(line.startswith("engine args") for line in started)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mistral-small-3.2",
+        "mistralai/Magistral-Small-2509",
+        "unsloth/Mistral-Small-3.2-24B-Instruct-2506",
+        'Mistral "Small" 3.2',
+    ],
+)
+def test_the_first_line_names_what_was_asked(client: TestClient, name: str) -> None:
+    """An edition, or another's repository, is sized as the model of its shape, whose id alone would look like a slip."""
+    load: dict[str, Any] = {
+        "model": name, "concurrent_requests": 8, "input_tokens": 900, "output_tokens": 90, "format": "text",
+    }  # fmt: skip
+    small = {**load, "gpu": "l4", "tensor_parallel_size": 1, "pipeline_parallel_size": 1}
+    answers = (
+        client.get("/size", params={**load, "gpu": "h100"}),
+        client.get("/size", params=small),
+        client.get("/replicas", params={**load, "gpu": "h100"}),
+        client.get("/recommend", params={**load, "gpus": "h100", "weight_formats": "bf16"}),
+    )
+
+    for answer in answers:
+        assert f"{name} (sized as mistral-small-3.1-24b-instruct-2503)" in answer.text.splitlines()[0]
 
 
 def test_a_command_of_several_nodes_stands_on_lines_of_its_own(sizing: Sizing) -> None:

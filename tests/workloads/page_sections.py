@@ -167,7 +167,8 @@ KEDA: Final = Section(
 
 MONITORED: Final = Section(
     title="Prometheus",
-    words="Workloads are discovered, and probed as a blackbox is; `probe_success` is 0 where there is no number.",
+    words="Workloads are discovered, and probed as a blackbox is; `probe_success` is 0 where there is no number. "
+    "The chart (`service/deploy/helm`) lets a Prometheus in that `alsoAllowedFrom` names.",
     parts=(
         (
             "scrape",
@@ -196,7 +197,7 @@ MONITORED: Final = Section(
                     "kind": "ServiceMonitor",
                     "metadata": {"name": "sizer"},
                     "spec": {
-                        "selector": {"matchLabels": {"app": "sizer"}},
+                        "selector": {"matchLabels": {"app.kubernetes.io/name": "sizer"}},
                         "endpoints": [
                             {
                                 "port": "http",
@@ -233,8 +234,8 @@ MONITORED: Final = Section(
                                     },
                                     {
                                         "record": "workload:pods_missing",
-                                        "expr": "max by (workload) (sizer_replicas) - on (workload) label_replace("
-                                        'kube_deployment_status_replicas, "workload", "$1", "deployment", "(.+)")',
+                                        "expr": "max by (workload) (sizer_replicas) - on (workload) group_right max by (workload, namespace) ("
+                                        'label_replace(kube_deployment_status_replicas, "workload", "$1", "deployment", "(.+)"))',
                                     },
                                 ],
                             }

@@ -200,7 +200,11 @@ BATCHES: Final = Section(
                 ],
             ),
         ),
-        "A running service may be asked from the command line: a table in a terminal, the plain answer where it is piped.",
+        (
+            "A running service may be asked from the command line: a table in a terminal, the plain answer where it is piped. "
+            "It leaves with 2 where a question is refused, 3 where it has no number, and 4 where some of a batch were not "
+            "answered."
+        ),
         (
             "commands",
             Pasted(
@@ -223,7 +227,7 @@ BOARDS: Final = Section(
 
 TRACED: Final = Section(
     title="OpenTelemetry",
-    words="A span for each request, part of its caller's trace (`traceparent`); needs the extra `otel`. Kept answers then "
+    words="A span for each request, part of its caller's trace (`traceparent`); needs the extra `otel`, which the image has. Kept answers then "
     "take the long way, too.",
     parts=(("traces", Pasted(language="bash", lines=["export SIZER_OTLP_ENDPOINT=http://collector:4318/v1/traces"])),),
 )

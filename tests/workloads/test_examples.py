@@ -161,7 +161,10 @@ def test_pods_of_sizer_do_not_add(tmp_path: Path) -> None:
         for workload, number in (("chat", 4), ("other", 9)) for pod in ("a", "b")
     }  # fmt: skip
     probes = {f'probe_success{{job="sizer",workload="chat",instance="{pod}"}}': [(now, 0)] for pod in ("a", "b")}
-    running = {f'kube_deployment_status_replicas{{deployment="{WORKLOAD}"}}': [(now, 1)]}
+    running = {
+        f'kube_deployment_status_replicas{{deployment="{WORKLOAD}",namespace="{namespace}",instance="{one}"}}': [(now, n)]
+        for namespace, n in (("production", 1), ("staging", 2)) for one in ("a", "b")
+    }  # fmt: skip
     with_past(tmp_path, {**pods, **probes, **running})
 
     with prometheus(tmp_path) as (url, _):
@@ -171,7 +174,8 @@ def test_pods_of_sizer_do_not_add(tmp_path: Path) -> None:
         ]
 
     assert rule["seriesQuery"] == metric["name"]
-    assert [[float(one["value"][1]) for one in result] for result in told] == [[4], [3], [0]]
+    assert [sorted(float(one["value"][1]) for one in result) for result in told] == [[4], [2, 3], [0]]
+    assert {one["metric"]["namespace"]: float(one["value"][1]) for one in told[1]} == {"production": 3, "staging": 2}
 
 
 @pytest.mark.parametrize("name", ["keda", "hpa"])

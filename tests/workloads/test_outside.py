@@ -182,6 +182,9 @@ def test_argo_cd_reads_flat_parameters(service: Served) -> None:
     [
         ({"workload": "chat", "request_rate_per_s": 400}, "request_rate_per_s", "workload"),
         ({"workloads": "chat"}, "workloads", "did you mean workload?"),
+        ({"workload": ["chat"]}, "workload", 'the name of one workload, such as "chat"'),
+        ({"workload": {"name": "chat"}}, "workload", 'the name of one workload, such as "chat"'),
+        ({"workload": 7}, "workload", 'the name of one workload, such as "chat"'),
     ],
 )
 def test_argo_cd_s_parameters_are_read_or_refused(
@@ -207,3 +210,19 @@ def test_argo_cd_prunes_nothing_because_one_workload_has_no_answer(service: Serv
 def test_nothing_is_discovered_where_there_is_nothing(client: TestClient) -> None:
     assert client.get("/sd").json() == []
     assert client.post("/api/v1/getparams.execute", json={"input": {}}).json() == {"output": {"parameters": []}}
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "accepted"),
+    [
+        ("/probe", "target", "the name of a workload"),
+        ("/probe?target=chat&module=siz", "module", "size, capacity"),
+        ("/sd?module=siz", "module", "size, capacity"),
+    ],
+)
+def test_what_a_probe_lacks_is_named(service: Served, path: str, field: str, accepted: str) -> None:
+    status, _, body = call(service, path)
+    [fault] = json.loads(body)["errors"]
+
+    assert (status, fault["field"]) == (400, field)
+    assert accepted in fault["accepted"]

@@ -1,5 +1,7 @@
 """Workloads: questions under a name, with versions, changes and overrides."""
 
+import csv
+import io
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -287,3 +289,43 @@ def test_a_database_of_the_version_before_costs_workloads_alone(tmp_path: Path) 
 
         assert service.get("/workloads").status_code == 503
         assert service.get("/size", params=QUESTION).status_code == 200
+
+
+def test_workloads_are_listed_on_a_sheet_as_well(kept: TestClient) -> None:
+    sheet = kept.get("/workloads?format=csv")
+    rows = {row["name"]: row for row in csv.DictReader(io.StringIO(sheet.text))}
+    listed = {one["name"]: one for one in kept.get("/workloads").json()["items"]}
+
+    assert sheet.headers["content-type"].startswith("text/csv")
+    assert rows.keys() == listed.keys()
+    for name, row in rows.items():
+        assert row["answers"].split() == listed[name]["answers"]
+        for field, value in listed[name]["question"].items():
+            assert row[f"question.{field}"] == str(value)
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/workloads?fromat=csv", "fromat"),
+        ("/workloads?format=xml", "format"),
+        ("/workloads?format=csv&format=json", "format"),
+        ("/workloads/chat?format=csv", "format"),
+        ("/catalog/models/llama-3.1-8b?format=csv", "format"),
+        ("/catalog/gpus/h100?fields=figures", "fields"),
+        ("/measurements/5f3a0c9d2b7e4681?format=csv", "format"),
+    ],
+)
+def test_a_field_that_a_list_or_an_entry_does_not_read_is_refused(kept: TestClient, path: str, field: str) -> None:
+    refused = kept.get(path)
+
+    assert refused.status_code == 422
+    assert [fault["field"] for fault in refused.json()["errors"]] == [field]
+    assert all(fault["accepted"] for fault in refused.json()["errors"])
+
+
+def test_a_field_beside_a_deletion_is_refused_before_anything_is_deleted(kept: TestClient) -> None:
+    refused = kept.delete("/workloads/chat?dry_run=true", headers={"if-match": '"1"'})
+
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "dry_run")
+    assert kept.get("/workloads/chat").status_code == 200

@@ -9,10 +9,11 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response, StreamingResponse
 
-from service.api.batches import CSV, MOST_QUESTIONS, NDJSON, Batch, questions_in
+from service.api.batches import CSV, NDJSON, Batch, questions_in
 from service.api.dependencies import ReceptionDep, SnapshotDep, stated_once
 from service.api.problems import Problem, problem_responses
 from service.questions.asked import Question
+from service.questions.many import MOST_QUESTIONS
 
 PROBLEMS = problem_responses(
     HTTPStatus.BAD_REQUEST,

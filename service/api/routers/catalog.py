@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from service.api.dependencies import ImporterDep, KeyDep, ProbeDep, SnapshotDep, stated_once
+from service.api.dependencies import ImporterDep, KeyDep, NoQueryDep, ProbeDep, SnapshotDep, stated_once
 from service.api.entry_writes import EntryDeleterDep, EntryImporterDep, EntryWriterDep
 from service.api.etags import TaggedRoute
 from service.api.lists import (
@@ -147,6 +147,7 @@ async def list_offers(listing: Annotated[OfferListing, Query()], snapshot: Snaps
 @router.get(
     f"/models/{{name:{ANY_NAME}}}",
     operation_id="get_model",
+    dependencies=[NoQueryDep],
     summary="Show a model",
     responses={**READ_PROBLEMS, **_abridged({"id": "llama-3.1-8b-instruct", "name": "Llama 3.1 8B Instruct"})},
 )
@@ -158,6 +159,7 @@ async def get_model(name: AnyName, snapshot: SnapshotDep, probe: ProbeDep) -> Mo
 @router.get(
     "/gpus/{name}",
     operation_id="get_gpu",
+    dependencies=[NoQueryDep],
     summary="Show a GPU",
     responses={**READ_PROBLEMS, **_abridged({"id": "h100-sxm-80gb", "name": "NVIDIA H100 SXM 80GB"})},
 )
@@ -169,6 +171,7 @@ async def get_gpu(name: AnyName, snapshot: SnapshotDep, probe: ProbeDep) -> GpuE
 @router.get(
     "/offers/{name}",
     operation_id="get_offer",
+    dependencies=[NoQueryDep],
     summary="Show an offer",
     responses={**READ_PROBLEMS, **_abridged({"id": "aws-p5.48xlarge-us-east-1", "provider": "aws"})},
 )
@@ -234,7 +237,7 @@ async def write_offer(name: EntryId, entry: OfferEntry, writer: EntryWriterDep) 
     "/gpus/{name}",
     operation_id="delete_gpu",
     summary="Delete a GPU and its offers",
-    dependencies=[KeyDep],
+    dependencies=[KeyDep, NoQueryDep],
     responses={**CONDITIONAL, **WRITTEN},
 )
 async def remove_gpu(name: EntryId, writer: EntryDeleterDep) -> Written:
@@ -247,7 +250,7 @@ async def remove_gpu(name: EntryId, writer: EntryDeleterDep) -> Written:
     "/models/{name}",
     operation_id="delete_model",
     summary="Delete a model",
-    dependencies=[KeyDep],
+    dependencies=[KeyDep, NoQueryDep],
     responses={**CONDITIONAL, **WRITTEN},
 )
 async def remove_model(name: EntryId, writer: EntryDeleterDep) -> Written:
@@ -260,7 +263,7 @@ async def remove_model(name: EntryId, writer: EntryDeleterDep) -> Written:
     "/offers/{name}",
     operation_id="delete_offer",
     summary="Delete an offer",
-    dependencies=[KeyDep],
+    dependencies=[KeyDep, NoQueryDep],
     responses={**CONDITIONAL, **WRITTEN},
 )
 async def remove_offer(name: EntryId, writer: EntryDeleterDep) -> Written:

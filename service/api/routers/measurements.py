@@ -14,6 +14,7 @@ from service.api.dependencies import (
     CallerDep,
     KeyDep,
     MeasuredDep,
+    NoQueryDep,
     ReceptionDep,
     SnapshotDep,
     WorkloadsDep,
@@ -230,6 +231,7 @@ async def list_measurements(page: Annotated[Page, Query()], snapshot: SnapshotDe
 @router.get(
     "/{measurement_id}",
     operation_id="get_measurement",
+    dependencies=[NoQueryDep],
     summary="Show a measurement",
     responses={**READ, **_example(ENTRY)},
 )
@@ -254,7 +256,7 @@ async def get_measurement(
     "/{measurement_id}",
     operation_id="delete_measurement",
     summary="Delete a measurement",
-    dependencies=[KeyDep],
+    dependencies=[KeyDep, NoQueryDep],
     responses={**KEYED, **_example({"id": ENTRY["id"], "catalog_revision": 3})},
 )
 async def remove_measurement(measurement_id: MeasurementId, caller: CallerDep, writer: WriterDep) -> Deleted:
@@ -267,7 +269,7 @@ async def remove_measurement(measurement_id: MeasurementId, caller: CallerDep, w
     "/{measurement_id}/changes",
     operation_id="list_measurement_changes",
     summary="Who stored it?",
-    dependencies=[KeyDep],
+    dependencies=[KeyDep, NoQueryDep],
     responses={**READ, **KEYED, **_example({"items": [{"number": 1, "changed_by": "configured key 1f2e3d4c"}]})},
 )
 async def list_measurement_changes(measurement_id: MeasurementId, workloads: WorkloadsDep) -> MeasurementChanges:

@@ -23,7 +23,7 @@ from starlette.responses import Response
 from service.api.about import answer_about, workload_called
 from service.api.dependencies import ReceptionDep, SnapshotDep, WorkloadsDep, stated_once
 from service.api.etags import TaggedRoute
-from service.api.problems import ProblemError, problem_responses
+from service.api.problems import FieldProblem, ProblemError, problem_responses
 from service.api.reception import ClientLeftError
 from service.api.routers.questions import CLIENT_LEFT
 from service.catalog.entries import Entry
@@ -33,7 +33,7 @@ from service.questions.answers import flat
 from service.questions.asked import Question
 from service.questions.formats import written
 from service.questions.misread import unknown_field
-from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, RefusalError
+from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, RefusalError
 from service.questions.replicas import REPLICAS
 from service.workloads.errors import LoadUnknownError, WorkloadError
 from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, is_asked
@@ -150,7 +150,9 @@ async def probe(
     """Answer as blackbox_exporter does: a workload without an answer is `probe_success 0`, and no other number."""
     target, question = probed.target, _question_of(probed.module)
     if target is None:
-        raise ProblemError(400, "bad-request", "the target is missing: name a workload, as in /probe?target=chat")
+        fault = FieldProblem(field="target", detail="missing", accepted="the name of a workload, such as chat")
+        detail = "the target is missing: name a workload, as in /probe?target=chat"
+        raise ProblemError(400, "bad-request", detail, [fault])
     began_at, gauges = monotonic(), ""
     try:
         workload = await workload_called(shelf, target)
@@ -193,7 +195,9 @@ def _question_of(module: str) -> Question:
     """Return the question of a module's name."""
     question = MODULES.get(module)
     if question is None:
-        raise ProblemError(400, "bad-request", f"there is no such module; accepted: {', '.join(MODULES)}")
+        accepted = ", ".join(MODULES)
+        fault = FieldProblem(field="module", detail="there is no such module", accepted=accepted)
+        raise ProblemError(400, "bad-request", f"there is no such module; accepted: {accepted}", [fault])
     return question
 
 
@@ -232,7 +236,7 @@ async def getparams(
     workloads = await shelf.rows()
     name = wanted.input.parameters.get(WORKLOAD)
     every = tuple(workload for workload in workloads.values() if is_asked(workload, REPLICAS))
-    chosen = every if name is None else (await workload_called(shelf, str(name)[:200]),)
+    chosen = every if name is None else (await workload_called(shelf, name[:200]),)
     rows = [await _parameters(request, workload, reception, snapshot) for workload in chosen]
     return PluginAnswer(output=PluginOutput(parameters=tuple(rows)))
 
@@ -245,6 +249,9 @@ def _check_parameters(stated: Mapping[str, Any]) -> None:
         placed = [replace(fault, field=f"input.parameters.{fault.field}") for fault in faults]
         names = ", ".join(fault.field for fault in placed)
         raise RefusalError("invalid-request", f"not understood: {names[:MOST_SENTENCE_SHOWN]}", *placed)
+    if not isinstance(stated.get(WORKLOAD, ""), str | None):
+        fault = Fault(f"input.parameters.{WORKLOAD}", "should be a string", 'the name of one workload, such as "chat"')
+        raise RefusalError("invalid-request", f"not understood: {fault.field}", fault)
 
 
 async def _parameters(

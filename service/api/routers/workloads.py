@@ -11,20 +11,32 @@ from starlette.responses import Response
 
 from service.api.about import answer_about, workload_called
 from service.api.conditions import ConditionDep, SeenDep
-from service.api.dependencies import CallerDep, KeyDep, ReceptionDep, SnapshotDep, TrafficDep, WorkloadsDep, stated_once
+from service.api.dependencies import (
+    CallerDep,
+    KeyDep,
+    NoQueryDep,
+    ReceptionDep,
+    SnapshotDep,
+    TrafficDep,
+    WorkloadsDep,
+    stated_once,
+)
 from service.api.etags import TaggedRoute, tagged
 from service.api.problems import problem_responses
 from service.api.reception import ClientLeftError
 from service.api.routers.questions import CLIENT_LEFT, PROBLEMS, answer_content, as_accepted
 from service.api.workload_bodies import (
     QUESTION,
+    SHEET,
     SHOWN,
     Change,
     Changes,
     Ended,
     WorkloadBody,
     WorkloadList,
+    WorkloadListing,
     WorkloadShown,
+    sheet_of_workloads,
 )
 from service.catalog.entries import Entry
 from service.questions.asked import Question
@@ -80,13 +92,27 @@ def _shown(workload: Workload) -> WorkloadShown:
     )
 
 
-@router.get("", operation_id="list_workloads", summary="List workloads", responses={**READ, **_example({"items": []})})
-async def list_workloads(shelf: WorkloadsDep) -> WorkloadList:
+@router.get(
+    "",
+    operation_id="list_workloads",
+    summary="List workloads",
+    response_model=WorkloadList,
+    dependencies=[Depends(stated_once)],
+    responses={**READ, 200: {"content": {"application/json": {"example": {"items": []}}, **SHEET}}},
+)
+async def list_workloads(listing: Annotated[WorkloadListing, Query()], shelf: WorkloadsDep) -> WorkloadList | Response:
     """Return every workload, by name."""
-    return WorkloadList(items=tuple(map(_shown, (await shelf.rows()).values())))
+    items = tuple(map(_shown, (await shelf.rows()).values()))
+    return sheet_of_workloads(items) if listing.format == "csv" else WorkloadList(items=items)
 
 
-@router.get("/{name}", operation_id="get_workload", summary="Show a workload", responses={**READ, **_example(SHOWN)})
+@router.get(
+    "/{name}",
+    operation_id="get_workload",
+    summary="Show a workload",
+    dependencies=[NoQueryDep],
+    responses={**READ, **_example(SHOWN)},
+)
 async def get_workload(name: Name, shelf: WorkloadsDep, response: Response) -> WorkloadShown:
     """Return a workload; its ETag is the version that a write states."""
     workload = await workload_called(shelf, name)
@@ -128,7 +154,7 @@ async def write_workload(
     "/{name}",
     operation_id="delete_workload",
     summary="Delete a workload",
-    dependencies=[KeyDep],
+    dependencies=[KeyDep, NoQueryDep],
     responses={**CONDITIONS, **_example({"name": "chat", "version": 2})},
 )
 async def remove_workload(name: Name, shelf: WorkloadsDep, caller: CallerDep, seen: SeenDep) -> Ended:

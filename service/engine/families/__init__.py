@@ -1,16 +1,17 @@
 """From a published config.json to an `Architecture`, and to what it says of its quantization."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from service.engine.config_reader import MAX_COUNT, ConfigReader, is_list, is_mapping, text_reader
-from service.engine.errors import MissingConfigFieldError
+from service.engine.config_reader import MAX_COUNT, ConfigReader, is_list, is_mapping, text_reader, unknown_kind
+from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
 from service.engine.families.adapters import joined_inputs, takes_adapters
 from service.engine.families.early_states import hands_early_states
 from service.engine.families.ends import repeats_embeddings, repeats_ends
 from service.engine.families.incomplete import all_missing
 from service.engine.families.llama import EXAMPLE_CLASS
 from service.engine.families.own_code import brings_code
+from service.engine.families.parts.attention import KEY_VALUE_HEAD_NAMES
 from service.engine.families.parts.biases import stated_biases
 from service.engine.families.parts.context import context_lengths
 from service.engine.families.parts.family import Family
@@ -25,7 +26,12 @@ from service.engine.layers import Architecture, Attention, DecoderLayer, Encoder
 __all__ = ["EXAMPLE_CLASS", "REGISTRY", "parse_architecture", "stated_quantization"]
 
 QUANTIZATION_NAMES = ("quantization_config", "compression_config")
-DTYPES = {"bfloat16": "bfloat16", "float16": "float16", "half": "float16", "float32": "bfloat16", "float": "bfloat16"}
+# What the engine runs a published dtype in: full precision, and what no layer computes in, as bfloat16.
+DTYPES = {
+    **dict.fromkeys(("float16", "half"), "float16"),
+    **dict.fromkeys(("bfloat16", "float32", "float", "float64", "double", "auto"), "bfloat16"),
+    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "int8", "uint8"), "bfloat16"),
+}
 
 
 def parse_architecture(config: Mapping[str, object], registry: Registry = REGISTRY) -> Architecture:
@@ -66,7 +72,7 @@ def _language_model(reader: ConfigReader, family: Family, name: str, unscaled_ty
     layers = _layers(reader, family, mixers, mlps)
     return Architecture(
         name=name,
-        dtype=DTYPES.get(str(reader.raw("dtype", "torch_dtype") or "bfloat16").removeprefix("torch."), "bfloat16"),
+        dtype=_dtype(reader),
         hidden_size=hidden_size(reader),
         vocab_size=reader.positive("vocab_size", "padded_vocab_size"),
         max_position_embeddings=longest,
@@ -83,6 +89,37 @@ def _language_model(reader: ConfigReader, family: Family, name: str, unscaled_ty
     )
 
 
+def _dtype(reader: ConfigReader) -> str:
+    """Return what the model runs in, by the dtype that it was published in.
+
+    Raises:
+        UnsupportedModelError: that is none.
+    """
+    stated = reader.raw("dtype", "torch_dtype")
+    dtype = DTYPES.get(str("bfloat16" if stated is None else stated).removeprefix("torch."))
+    if dtype is None:
+        name = "torch_dtype" if reader.raw("dtype") is None else "dtype"
+        raise unknown_kind(name, stated, "bfloat16, float16 or float32")
+    return dtype
+
+
+def _check_heads(reader: ConfigReader, mixers: Iterable[Attention]) -> None:
+    """Raise UnsupportedModelError where query heads cannot share key and value heads alike.
+
+    Source: vLLM 0.33 `v1/attention/backends/flash_attn.py` (`num_heads % num_kv_heads == 0`).
+    """
+    for shared in (mixer.sharing for mixer in mixers):
+        if shared is not None and shared.query_heads % shared.key_value_heads:
+            stated = (name for name in KEY_VALUE_HEAD_NAMES if reader.raw(name) is not None)
+            heads = shared.query_heads
+            field = next(stated, KEY_VALUE_HEAD_NAMES[0])
+            raise UnsupportedModelError(
+                f"{heads} attention heads cannot share {shared.key_value_heads} key and value heads alike",
+                field=f"model_config.{field}",
+                accepted=f"a whole number that divides {heads}",
+            )
+
+
 def _layers(
     reader: ConfigReader, family: Family, mixers: tuple[tuple[Attention, ...], ...], mlps: tuple[Mlp, ...]
 ) -> tuple[DecoderLayer, ...]:
@@ -95,6 +132,7 @@ def _layers(
         )
 
     once = {tuple(map(id, layer)): layer for layer in mixers}  # most layers share their parts, which are hashed once
+    _check_heads(reader, {mixer for layer in once.values() for mixer in layer})
     alike = {layer: tuple(mixer.detailed(details) for mixer in layer) for layer in dict.fromkeys(once.values())}
     detailed = {identities: alike[layer] for identities, layer in once.items()}
     return tuple(

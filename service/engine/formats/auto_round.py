@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from service.engine.config_reader import ConfigReader, is_list, is_mapping
-from service.engine.formats.scheme import ASYMMETRIC, Quantization, checked_patterns, unknown_scheme
+from service.engine.formats.scheme import ASYMMETRIC, Quantization, checked_patterns, group_length, unknown_scheme
 
 METHOD: Final = "auto-round"
 PACKINGS: Final = ("auto_round:auto_gptq", "auto_round:auto_awq")
@@ -46,15 +46,18 @@ def _stored(reader: ConfigReader, own: Mapping[str, object]) -> Quantization:
     """Return how weights are stored, by what a module states of its own and the whole checkpoint otherwise."""
     stated = reader.restated(own)
     bits, kind = stated.integer("bits", default=4), str(reader.raw("data_type") or "int")
-    packing, group = str(reader.raw("packing_format") or ""), stated.raw("group_size")
-    size = group if isinstance(group, int) and group > 0 else 0
+    packing = str(reader.raw("packing_format") or "")
     if "mx_fp" in kind and bits == 4:
         return Quantization(scheme="mxfp4", method=METHOD, block=32, weight_format="mxfp4")
     if kind != "int" or (packing or PACKINGS[0]) not in PACKINGS or bits not in (4, 8):
         raise unknown_scheme(f"{METHOD} with {bits} bits of {kind} {packing}".strip())
     is_symmetric = stated.flag("sym", default=True)
     plain = Quantization(
-        scheme="int4-group", method=METHOD, block=size, has_zero_points=not is_symmetric, weight_format="int4"
+        scheme="int4-group",
+        method=METHOD,
+        block=group_length(stated, "group_size"),
+        has_zero_points=not is_symmetric,
+        weight_format="int4",
     )
     if not is_symmetric and packing != PACKINGS[1]:
         plain = replace(plain, variant=ASYMMETRIC)

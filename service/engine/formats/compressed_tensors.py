@@ -17,6 +17,7 @@ from service.engine.formats.scheme import (
     Scheme,
     block_length,
     checked_patterns,
+    group_length,
     unknown_scheme,
 )
 from service.engine.inputs import KvCacheDtype
@@ -90,8 +91,7 @@ def _group(
     """Return how one group's weights are stored; `packing` is the format of the whole checkpoint."""
     weights = ConfigReader(ConfigReader(group).mapping("weights") or {})
     bits, kind = weights.integer("num_bits", default=0), str(weights.raw("type") or "")
-    group_size = weights.raw("group_size")
-    size = group_size if isinstance(group_size, int) and group_size > 0 else 0
+    size = group_length(weights, "group_size", inside="config_groups.weights.")
     scheme, block = _scheme(weights, bits, kind, size)
     has_activations = is_mapping(group.get("input_activations"))
     if scheme == "int4-group" and has_activations:
@@ -125,7 +125,9 @@ def _scheme(weights: ConfigReader, bits: int, kind: str, size: int) -> tuple[Sch
         case 4, "int":
             return "int4-group", size
         case 4, "float":
-            return ("nvfp4", size) if size == NVFP4_GROUP else ("mxfp4", size or 32)
+            if size not in (NVFP4_GROUP, MX_GROUP, 0):
+                raise unknown_scheme(f"compressed-tensors with 4 bits of float in groups of {size}")
+            return ("nvfp4", size) if size == NVFP4_GROUP else ("mxfp4", MX_GROUP)
         case _:
             raise unknown_scheme(f"compressed-tensors with {bits} bits of {kind or 'no type'}")
 

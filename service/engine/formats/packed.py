@@ -18,7 +18,14 @@ from typing import Final
 
 from service.engine.config_reader import ConfigReader, is_list, is_mapping
 from service.engine.formats.modules import MAX_EXPRESSIONS
-from service.engine.formats.scheme import ASYMMETRIC, UNQUANTIZED, Quantization, checked_patterns, unknown_scheme
+from service.engine.formats.scheme import (
+    ASYMMETRIC,
+    UNQUANTIZED,
+    Quantization,
+    checked_patterns,
+    group_length,
+    unknown_scheme,
+)
 
 METHODS: Final = ("awq", "gptq", "gptq_marlin", "awq_marlin")
 ACTIVATION_ORDER: Final = "with groups in the order of activations"
@@ -65,11 +72,10 @@ def _stored(reader: ConfigReader, method: str) -> Quantization:
     bits = reader.integer("bits", "w_bit", default=4)
     if bits not in (4, 8):
         raise unknown_scheme(f"{method} with {bits} bits")
-    group = reader.raw("group_size", "q_group_size")
     stored = Quantization(
         scheme="int4-group",
         method=method.removesuffix("_marlin"),
-        block=group if isinstance(group, int) and group > 0 else 0,
+        block=group_length(reader, "group_size", "q_group_size"),
         weight_format="int4",
     )
     if method.startswith("awq"):

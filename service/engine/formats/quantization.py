@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from service.engine.config_reader import ConfigReader, is_list, is_mapping
+from service.engine.config_reader import ConfigReader, is_list, is_mapping, unknown_kind
 from service.engine.formats.auto_round import auto_round
-from service.engine.formats.compressed_tensors import compressed_tensors
+from service.engine.formats.compressed_tensors import MX_GROUP, NVFP4_GROUP, compressed_tensors
 from service.engine.formats.packed import METHODS as PACKED_METHODS
 from service.engine.formats.packed import packed_integers
 from service.engine.formats.quark import quark
@@ -108,12 +108,25 @@ def _modelopt(reader: ConfigReader, algorithm: str, ignored: tuple[str, ...]) ->
     if algorithm.startswith("FP8"):
         return replace(stored, scheme="fp8-tensor", is_static=True, weight_format="fp8")
     if algorithm in ("NVFP4", "NVFP4_AWQ"):
-        return replace(stored, scheme="nvfp4", block=16, is_modelopt=True, weight_format="nvfp4")
+        _check_group(reader, NVFP4_GROUP)
+        return replace(stored, scheme="nvfp4", block=NVFP4_GROUP, is_modelopt=True, weight_format="nvfp4")
     if algorithm == "MXFP8":
-        return replace(stored, scheme="mxfp8", block=32, weight_format="fp8")
+        _check_group(reader, MX_GROUP)
+        return replace(stored, scheme="mxfp8", block=MX_GROUP, weight_format="fp8")
     if algorithm == "MIXED_PRECISION":
         return _mixed(reader, kv_cache_dtype)
     raise unknown_scheme(f"modelopt {algorithm}")
+
+
+def _check_group(reader: ConfigReader, size: int) -> None:
+    """Refuse groups of another length than the format's, which is its kernels' own. [elements].
+
+    Raises:
+        UnsupportedModelError: such a length is stated.
+    """
+    stated = reader.raw("group_size")
+    if stated is not None and stated != size:
+        raise unknown_kind("quantization_config.group_size", stated, str(size))
 
 
 def _mixed(reader: ConfigReader, kv_cache_dtype: KvCacheDtype | None) -> Quantization:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from service.engine.config_reader import ConfigReader, is_list, is_mapping
-from service.engine.formats.scheme import Quantization, Scheme, checked_patterns, unknown_scheme
+from service.engine.formats.scheme import Quantization, Scheme, checked_patterns, group_length, unknown_scheme
 from service.engine.inputs import WeightFormat
 
 METHOD: Final = "quark"
@@ -72,7 +72,7 @@ def _entries(stated: object) -> list[ConfigReader]:
 
 def _scheme(weights: list[ConfigReader], kinds: list[str]) -> tuple[Scheme, int]:
     """Return the scheme of weights, and its block or group. [elements]."""
-    way, size = (str(weights[0].raw("qscheme")), weights[0].integer("group_size", default=0)) if weights else ("", 0)
+    way, size = (str(weights[0].raw("qscheme")), group_length(weights[0], "group_size")) if weights else ("", 0)
     match kinds, way, size:
         case ["fp8_e4m3"], "per_tensor", _:
             return "fp8-tensor", 0

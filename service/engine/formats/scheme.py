@@ -19,6 +19,10 @@ from service.engine.inputs import KvCacheDtype, WeightFormat
 LINEAR_CLASSES: Final = ("Linear", "FusedMoE", "RoutedExperts")  # targets that speak for every linear layer
 EXPERTS: Final = ".experts"
 ASYMMETRIC: Final = "of asymmetric weights"
+WHOLE_ROW: Final = -1  # how a group says so
+WORD: Final = 8  # elements of four bits in a word
+LONGEST_GROUP: Final = 1 << 16  # published ones have 16 to 1,024
+GROUPS: Final = f"-1 for whole rows, or a multiple of {WORD}, such as 32, 64 or 128"
 Scheme = Literal[
     "none",
     "fp8-tensor",
@@ -157,6 +161,23 @@ def checked_patterns(patterns: Sequence[str], where: str) -> tuple[str, ...]:
             accepted="module names, wildcards, and re: expressions without lookaround and back-references",
         ) from refusal
     return checked
+
+
+def group_length(reader: ConfigReader, *names: str, inside: str = "") -> int:
+    """Return how many elements of a row share a scale, or 0 where the whole row does. [elements].
+
+    Four-bit elements are stored by eight, and a group is whole words of them.
+
+    Raises:
+        UnsupportedModelError: a length that no kernel reads.
+    """
+    stated = reader.raw(*names)
+    if stated is None or (stated == WHOLE_ROW and not isinstance(stated, bool)):
+        return 0
+    size = int(stated) if isinstance(stated, float) and stated.is_integer() else stated
+    if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= LONGEST_GROUP or size % WORD:
+        raise unknown_kind(f"quantization_config.{inside}{names[0]}", stated, GROUPS)
+    return size
 
 
 def block_length(reader: ConfigReader, name: str, inside: str = "") -> int:
