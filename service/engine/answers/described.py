@@ -187,9 +187,20 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
         + (drafts,) * is_unnamed
         + (adapters,) * bool(settings.max_loras)
         + (spread,) * (plan.layout.decode_context_parallel_size > 1)
+        + _network_warnings(plan)
         + (packed,) * _spreads_unpacked_latents(plan)
         + _image_warnings(plan, device)
         + _wheel_warnings(device)
+    )
+
+
+def _network_warnings(plan: MemoryPlan) -> tuple[str, ...]:
+    """Return the network that times hold for, where it is part of every step."""
+    if plan.layout.tensor_parallel_size <= max(plan.gpu.gpus_per_node, plan.gpu.scale_up_domain_gpus):
+        return ()
+    gigabits = plan.gpu.scale_out_bytes_per_s * 8 / 1e9
+    return (
+        f"layers are split over servers: times hold for a network of {gigabits:.0f} Gb/s for each GPU between them",
     )
 
 

@@ -1,7 +1,8 @@
 """What a plainer layout than the one with the fewest GPUs would take, or do on GPUs that are paid for anyway.
 
 Odd is a size that is no power of two, as six GPUs in stages of two, or caches spread within copies of the attention:
-truly the fewest, and started by few. Usual are powers of two, with stages over whole servers alone.
+truly the fewest, and started by few; so are layers that are split over servers, whose network is part of every step.
+Usual are powers of two, with stages over whole servers alone.
 
 More GPUs cost less where they fill what is rented, or fit smaller instances. No deployment takes fewer than the fewest,
 so that none costs less than those at the least that anybody asks for a GPU.
@@ -19,7 +20,7 @@ from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import Objective, SizeQuestion
 from service.engine.fleet.ranking import best, latency_s
 from service.engine.fleet.rooms import rooms_of
-from service.engine.fleet.space import is_odd, simplicity
+from service.engine.fleet.space import is_odd, simplicity, splits_over_servers
 from service.engine.inputs import Gpu, Layout
 
 MOST_TRIED: Final = 3
@@ -55,7 +56,9 @@ def on_paid_gpus(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
 
 def next_usual(question: SizeQuestion, chosen: Deployment, objective: Objective = "gpus") -> tuple[str, ...]:
     """Return the best that operators start, where the best of all by GPUs or price is a layout that few do."""
-    if not chosen.gpus or not is_odd(chosen.layout) or objective not in ("gpus", "cost"):
+    is_over_servers = splits_over_servers(chosen.layout, question.gpu)
+    is_rare = is_over_servers or is_odd(chosen.layout)
+    if not chosen.gpus or not is_rare or objective not in ("gpus", "cost"):
         return ()
     other = _usual(question, chosen, objective)
     if other is None:
@@ -63,8 +66,13 @@ def next_usual(question: SizeQuestion, chosen: Deployment, objective: Objective 
     usd_per_hour, _ = aim_of("cost", question.gpu, question.offers).merit(other.layout, other.replicas)
     price = "" if usd_per_hour == inf else f", {usd_per_hour:.2f} USD/h"
     copies = f"{other.replicas} replicas of " if other.replicas > 1 else ""
+    why = (
+        "splits layers over servers, whose network is part of every step"
+        if is_over_servers
+        else "is odd, and few run it"
+    )
     told = (
-        f"{stated(chosen.layout)} is odd, and few run it: the next usual layout takes {other.gpus} GPUs, as "
+        f"{stated(chosen.layout)} {why}: the next usual layout takes {other.gpus} GPUs, as "
         f"{copies}{stated(other.layout)}{price}"
     )
     return (told,)

@@ -124,6 +124,11 @@ def is_odd(layout: Layout) -> bool:
     return spreads_copies or any(size.bit_count() > 1 for size in sizes)
 
 
+def splits_over_servers(layout: Layout, gpu: Gpu) -> bool:
+    """Return whether every layer is split over servers of several GPUs, so that a network is part of every step."""
+    return layout.tensor_parallel_size > max(gpu.gpus_per_node, gpu.scale_up_domain_gpus) > 1
+
+
 def _sorted(layouts: list[Layout]) -> tuple[Layout, ...]:
     return tuple(sorted(layouts, key=lambda layout: (layout.gpus_per_replica, *simplicity(layout))))
 
@@ -134,7 +139,7 @@ def _is_unusual(layout: Layout, gpu: Gpu, stated: StatedLayout) -> bool:
     Or copies leave GPUs of their last server to others, or layers are split over servers of several GPUs.
     """
     tensor = layout.tensor_parallel_size
-    if stated.tensor_parallel_size is None and tensor > _fast_domain(gpu) > 1:
+    if stated.tensor_parallel_size is None and splits_over_servers(layout, gpu):
         return True
     has_copies = layout.data_parallel_size > 1
     is_cut = not layout.expert_parallel and stated.expert_parallel is None

@@ -34,6 +34,23 @@ def test_layers_are_split_over_servers_where_that_takes_fewer_gpus(
     assert found.feasible
     assert found.layout.tensor_parallel_size > question.gpu.gpus_per_node
     assert all(found.gpus <= each.gpus for each in stated if each.feasible)
+    assert any("between them" in warning for warning in found.warnings)
+
+
+def test_what_stays_within_servers_is_told_beside_it(asked: Asked) -> None:
+    found = size(asked("command-r-plus", "h200", load=users(37, 10_089, 515), limits=Limits(ttft_s=1.0, tpot_s=0.1)))
+    within = size(
+        asked(
+            "command-r-plus",
+            "h200",
+            load=users(37, 10_089, 515),
+            limits=Limits(ttft_s=1.0, tpot_s=0.1),
+            layout=StatedLayout(tensor_parallel_size=8, pipeline_parallel_size=1),
+        )
+    )
+
+    assert found.gpus < within.gpus
+    assert any(f"the next usual layout takes {within.gpus} GPUs" in warning for warning in found.warnings)
 
 
 def test_two_desks_serve_a_large_model_together(asked: Asked) -> None:
