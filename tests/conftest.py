@@ -119,12 +119,14 @@ def catalog() -> Snapshot:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    server = get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="stop")
-    try:
-        yield server
-    finally:
-        server.cleanup()
+def postgres_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL in a folder of its own: pytest's is closed to other users as soon as another run begins."""
+    with TemporaryDirectory(prefix="postgres") as folder:
+        server = get_server(folder, cleanup_mode="stop")
+        try:
+            yield server
+        finally:
+            server.cleanup()
 
 
 @pytest.fixture(scope="session")
