@@ -62,6 +62,7 @@ class PlanRules:
     spreads_context: bool = True  # `--decode-context-parallel-size`
     drafts_beside_states: bool = True  # speculation for every model with recurrent states; before, for Qwen3-Next
     deals_experts_evenly: bool = False  # SGLang: as many to every rank
+    pads_vocabulary_for_ranks: bool = False  # SGLang, TensorRT-LLM: further, where 64 rows do not divide over them
     leaves_towers_out: bool = True  # `--language-model-only`
     drafts_for_adapters_fit: bool = True  # with both, a step holds the drafts of every request that may run
     finds_own_formats: bool = True  # Mistral's own files before those of transformers

@@ -19,7 +19,13 @@ from service.engine.inputs import EngineName
 
 # The pools of `memory/separate_pools.py` are this version's.
 PLANNED: Final = "0.5.23"
-PLAN: Final = replace(NEWEST, joins_copies=True, deals_experts_evenly=True, drafts_for_adapters_fit=False)
+PLAN: Final = replace(
+    NEWEST,
+    joins_copies=True,
+    deals_experts_evenly=True,
+    pads_vocabulary_for_ranks=True,  # `layers/vocab_parallel_embedding.py` ("padding_size *= self.tp_size")
+    drafts_for_adapters_fit=False,
+)
 
 
 class Sglang(Engine):

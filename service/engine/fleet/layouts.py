@@ -9,7 +9,7 @@ from service.engine.errors import UnsupportedLayoutError
 from service.engine.formats.quantization import Quantization
 from service.engine.formats.storage import FINEST_SCALE_BLOCK, refined_block
 from service.engine.inputs import Layout
-from service.engine.layers import Architecture, Divisor
+from service.engine.layers import Architecture, Divisor, padded_vocabulary
 from service.engine.memory.kernels import runs_over_ranks
 
 # Quantization schemes whose kernels work on whole blocks of columns.
@@ -41,7 +41,7 @@ def check_layout(
 
     Sources:
         vLLM 0.33 ModelConfig.verify_with_parallel_config (heads, pipeline stages),
-        distributed.utils.divide (matrices, heads of towers), validate_fp8_block_shape,
+        distributed.utils.divide (matrices, heads of towers, tables of words), validate_fp8_block_shape,
         validate_fp8_block_shape_moe and refine_fp8_moe_block_shape (quantization blocks), FusedMoEConfig.__post_init__
         ("assert self.intermediate_size % tp_size == 0", of the ranks of all copies; 0.10.2 the same).
     """
@@ -55,6 +55,8 @@ def check_layout(
             raise _refusal(
                 f"tensor_parallel_size {tp} neither divides the model's {size} {name} nor is divided by them", size
             )
+    if not device.plan.pads_vocabulary_for_ranks:
+        _check_vocabulary(architecture, tp)
     cut = 1 if layout.expert_parallel else tp * layout.data_parallel_size
     for name, size in divisions.dealt:
         if size % cut:
@@ -76,6 +78,23 @@ def check_layout(
 def _has_stages(architecture: Architecture, device: Device) -> bool:
     """Return whether the engine's class for a model can be split by layers."""
     return architecture.has_stages if device.is_vllm else device.name not in architecture.unstaged_by
+
+
+def _check_vocabulary(architecture: Architecture, tp: int) -> None:
+    """Raise UnsupportedLayoutError if ranks do not divide a table of words, once it is padded.
+
+    Source:
+        vLLM 0.8 to 0.33 `model_executor/layers/vocab_parallel_embedding.py` (`pad_vocab_size`, then `divide`), of
+        embeddings and output head alike.
+    """
+    sizes = [architecture.vocab_size]
+    if (embeddings := architecture.per_layer_embeddings) is not None:
+        sizes.append(embeddings.vocab_size)
+    for rows in map(padded_vocabulary, sizes):
+        if rows % tp:
+            raise _refusal(
+                f"tensor_parallel_size {tp} does not divide the {rows} rows of the model's vocabulary, as padded", rows
+            )
 
 
 def _check_blocks(

@@ -263,3 +263,21 @@ def test_servers_of_few_gpus_are_filled_until_a_model_fits(catalog: Snapshot) ->
 
     assert gpu.gpus_per_node == 4
     assert {48, 64} <= sizes
+
+
+# vLLM 0.33 `layers/vocab_parallel_embedding.py` (`pad_vocab_size`, `divide`), 0.10.2 the same; SGLang 0.5.23 the same
+# file ("padding_size *= self.tp_size"), and TensorRT-LLM `_torch/modules/embedding.py` (`LMHead.padding_size`), pad on
+@pytest.mark.parametrize(
+    ("model", "tp", "rows"), [("kimi-k3", 6, 163_840), ("phi-4", 5, 100_352), ("gpt2-xl", 5, 50_304)]
+)
+def test_ranks_divide_the_vocabulary_where_it_is_padded_to_64_alone(
+    catalog: Snapshot, model: str, tp: int, rows: int
+) -> None:
+    facts, gpu, layout = catalog.model(model), catalog.gpu("b300"), Layout(tensor_parallel_size=tp)
+    quantization = replace(facts.checkpoints[0].quantization, block=0)
+
+    for version in (None, "0.10.2"):
+        with pytest.raises(UnsupportedLayoutError, match=f"does not divide the {rows} rows"):
+            check_layout(facts.architecture, quantization, layout, device_of(gpu, rules_for("vllm", version)))
+    for rules in (rules_for("sglang"), rules_for("tensorrt-llm")):
+        check_layout(facts.architecture, quantization, layout, device_of(gpu, rules))
