@@ -20,12 +20,10 @@ from service.engine.inputs import EngineName
 # The pools of `memory/separate_pools.py` are this version's.
 PLANNED: Final = "0.5.23"
 PLAN: Final = replace(
-    NEWEST,
-    joins_copies=True,
-    deals_experts_evenly=True,
-    pads_vocabulary_for_ranks=True,  # `layers/vocab_parallel_embedding.py` ("padding_size *= self.tp_size")
-    drafts_for_adapters_fit=False,
+    NEWEST, joins_copies=True, deals_experts_evenly=True, pads_vocabulary_for_ranks=True, drafts_for_adapters_fit=False
 )
+# On CPUs alone before: `layers/vocab_parallel_embedding.py` ("padding_size *= self.tp_size") of 0.5.14 to 0.5.23.
+PADS_FOR_RANKS_SINCE: Final = Version("0.5.22")
 
 
 class Sglang(Engine):
@@ -85,13 +83,14 @@ class Sglang(Engine):
         """Return the largest of the buffers: each is freed before the next is filled. [bytes]."""
         return max(sampler, forward, encoder)
 
-    def plan(self, version: Version) -> PlanRules:  # noqa: ARG002 - of every version
-        """Return how every version plans: one set of rules is known.
+    def plan(self, version: Version) -> PlanRules:
+        """Return how a version plans: one set of rules is known, but for the vocabulary's.
 
-        Source: SGLang 0.5.14 `models/deepseek_v2.py`: `lm_head` without `enable_dp_lm_head`, dense parts without
-        `moe_dense_tp_size`, and shared experts without DeepEP are split over all ranks; `embed_tokens` is not.
+        Source: SGLang 0.5.14 and 0.5.23 `models/deepseek_v2.py`: `lm_head` without `enable_dp_lm_head`, dense parts
+        without `moe_dense_tp_size`, and shared experts without DeepEP, which no command of ours asks for, are split
+        over all ranks; `embed_tokens` is not.
         """
-        return PLAN
+        return PLAN if version >= PADS_FOR_RANKS_SINCE else replace(PLAN, pads_vocabulary_for_ranks=False)
 
     def planned_as(self, version: Version) -> str | None:
         """Return the version whose pools stand in for another's."""
