@@ -44,6 +44,10 @@ class Sglang(Engine):
     # Its kernels there read 576 bytes a token without scales. Source: SGLang 0.5.23 `arg_groups/overrides.py`
     # ("Setting KV cache dtype to"), `mem_cache/kv_cache_configurator.py` (`calculate_mla_kv_cache_dim`).
     selects_in_fp8_from = 10
+    # Below, its kernels for gpt-oss's experts take no expert parallelism, and it loads them unpacked to bf16, 3.8 times
+    # as large: SGLang 0.5.14 `server_args.py`, 0.5.23 `arg_groups/model_overrides/gpt_oss.py` ("cfg.ep_size == 1"),
+    # `layers/quantization/mxfp4.py` ("upcast_from_mxfp").
+    deals_mxfp4_from = 10
     kernel_library = "sglang"
     unpacks_by_marlin = True
     fp8_block_kernels = "fp8_block"

@@ -73,6 +73,14 @@ def check_layout(
         )
     _check_stages(architecture, layout)
     _check_experts(architecture, divisions, layout, device)
+    unpacks = device.unpacks_dealt_mxfp4 and quantization.method == "mxfp4"
+    if layout.expert_parallel and unpacks and any(part.has_own_kernel for part in architecture.feed_forwards):
+        raise UnsupportedLayoutError(
+            f"{device.engine} loads experts in mxfp4 unpacked to 16 bits where ranks hold them whole, before compute "
+            "capability 10; that is not sized",
+            field="expert_parallel",
+            accepted="false",
+        )
     _check_context_parallel(architecture, layout, device)
 
 

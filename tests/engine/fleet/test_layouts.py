@@ -189,6 +189,24 @@ def test_a_shared_expert_fills_blocks_on_each_rank_of_sglang(catalog: Snapshot) 
         assert is_legal(facts.architecture, blocks, layout, device_of(gpu, rules_for("vllm")))
 
 
+# SGLang 0.5.23 `arg_groups/model_overrides/gpt_oss.py`: `triton_kernel` on Hopper and older GPUs where `ep_size == 1`,
+# `flashinfer_mxfp4` on Blackwell; else `layers/quantization/mxfp4.py` unpacks ("upcast_from_mxfp")
+@pytest.mark.parametrize(("gpu", "starts"), [("h100", False), ("a100-80gb", False), ("l40s", False), ("b200", True)])
+def test_sglang_deals_out_gpt_oss_where_its_experts_stay_packed(catalog: Snapshot, gpu: str, *, starts: bool) -> None:
+    facts = catalog.model("gpt-oss-120b")
+    packed, plain = (
+        facts.checkpoints[0].quantization,
+        replace(facts.checkpoints[0].quantization, method="", scheme="none"),
+    )
+    dealt, cut = Layout(tensor_parallel_size=2, expert_parallel=True), Layout(tensor_parallel_size=2)
+    device, of_vllm = (device_of(catalog.gpu(gpu), rules) for rules in (rules_for("sglang"), rules_for("vllm")))
+
+    assert is_legal(facts.architecture, packed, dealt, device) is starts
+    assert is_legal(facts.architecture, packed, cut, device)
+    assert is_legal(facts.architecture, plain, dealt, device)
+    assert is_legal(facts.architecture, packed, dealt, of_vllm)
+
+
 def test_whole_experts_are_dealt_out_over_any_ranks(catalog: Snapshot) -> None:
     """vLLM 0.33 `layers/fused_moe/expert_map_manager.py`: the first ranks hold one more."""
     facts = catalog.model("glm-4.5-air")
