@@ -64,6 +64,7 @@ class PlanRules:
     deals_experts_evenly: bool = False  # SGLang: as many to every rank
     pads_vocabulary_for_ranks: bool = False  # SGLang, TensorRT-LLM: further, where 64 rows do not divide over them
     leaves_towers_out: bool = True  # `--language-model-only`
+    drafts_of_one_fit: bool = True  # a step has more tokens than one request has drafts, if layers make them
     drafts_for_adapters_fit: bool = True  # with both, a step holds the drafts of every request that may run
     finds_own_formats: bool = True  # Mistral's own files before those of transformers
     interleaves_rotary: bool = True  # one rotary table for the three axes of images; before, four times as long
@@ -78,7 +79,7 @@ def _before(since: str, **otherwise: object) -> Row:
 
 
 VLLM: Final = (
-    _before("0.33", exports_states=("flash_kda", "mamba2"), refuses_other_floats=False),
+    _before("0.33", exports_states=("flash_kda", "mamba2"), refuses_other_floats=False, drafts_of_one_fit=False),
     _before("0.32", exports_states=("flash_kda",), glm_sparse_is_fp8=False, interleaves_rotary=False),
     _before("0.31", pads_plain_experts=False),
     _before("0.30", keeps_own_fp8_plain=False),

@@ -20,7 +20,12 @@ from service.engine.inputs import EngineName
 # The pools of `memory/separate_pools.py` are this version's.
 PLANNED: Final = "0.5.23"
 PLAN: Final = replace(
-    NEWEST, joins_copies=True, deals_experts_evenly=True, pads_vocabulary_for_ranks=True, drafts_for_adapters_fit=False
+    NEWEST,
+    joins_copies=True,
+    deals_experts_evenly=True,
+    pads_vocabulary_for_ranks=True,
+    drafts_of_one_fit=False,
+    drafts_for_adapters_fit=False,
 )
 # On CPUs alone before: `layers/vocab_parallel_embedding.py` ("padding_size *= self.tp_size") of 0.5.14 to 0.5.23.
 PADS_FOR_RANKS_SINCE: Final = Version("0.5.22")

@@ -19,7 +19,13 @@ from service.engine.inputs import EngineName
 # No rule of its own is known for any version: blocks, layouts and weights are held to this one's.
 PLANNED: Final = "vLLM 0.33"
 # Tables of words are padded to the ranks: `tensorrt_llm/_torch/modules/embedding.py` (`LMHead.padding_size`).
-OWN: Final = replace(NEWEST, keeps_any_block=True, pads_vocabulary_for_ranks=True, drafts_for_adapters_fit=False)
+OWN: Final = replace(
+    NEWEST,
+    keeps_any_block=True,
+    pads_vocabulary_for_ranks=True,
+    drafts_of_one_fit=False,
+    drafts_for_adapters_fit=False,
+)
 # Blocks of engines that were built: 64 tokens up to 0.16; `KvCacheConfig.tokens_per_block` says 32 since 1.0.
 PLANS: Final = (
     (Version("0.17"), replace(OWN, block_size=32)),
