@@ -64,6 +64,7 @@ class PlanRules:
     deals_experts_evenly: bool = False  # SGLang: as many to every rank
     pads_vocabulary_for_ranks: bool = False  # SGLang, TensorRT-LLM: further, where 64 rows do not divide over them
     leaves_towers_out: bool = True  # `--language-model-only`
+    drafts_in_stages: bool = True  # of pipelines; EAGLE-3 is another matter
     drafts_of_one_fit: bool = True  # a step has more tokens than one request has drafts, if layers make them
     drafts_for_adapters_fit: bool = True  # with both, a step holds the drafts of every request that may run
     finds_own_formats: bool = True  # Mistral's own files before those of transformers

@@ -24,6 +24,7 @@ PLAN: Final = replace(
     joins_copies=True,
     deals_experts_evenly=True,
     pads_vocabulary_for_ranks=True,
+    drafts_in_stages=False,
     drafts_of_one_fit=False,
     drafts_for_adapters_fit=False,
 )
