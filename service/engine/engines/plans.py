@@ -58,10 +58,11 @@ class PlanRules:
     pads_plain_experts: bool = True  # without quantization, on compute capability 10
     keeps_wide_routers: bool = True  # in fp32 where the model asks for it and no kernel mixes types
     joins_copies: bool = False  # of the attention: all else is split over the ranks of all of them
+    splits_copies: bool = True  # over several ranks each; TensorRT-LLM has one a rank
     names_half_caches: bool = True  # `--kv-cache-dtype bfloat16`
     spreads_context: bool = True  # `--decode-context-parallel-size`
     drafts_beside_states: bool = True  # speculation for every model with recurrent states; before, for Qwen3-Next
-    deals_experts_evenly: bool = False  # SGLang: as many to every rank
+    deals_experts_evenly: bool = False  # SGLang, TensorRT-LLM: as many to every rank
     pads_vocabulary_for_ranks: bool = False  # SGLang, TensorRT-LLM: further, where 64 rows do not divide over them
     leaves_towers_out: bool = True  # `--language-model-only`
     drafts_in_stages: bool = True  # of pipelines; EAGLE-3 is another matter

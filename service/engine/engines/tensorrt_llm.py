@@ -18,10 +18,14 @@ from service.engine.inputs import EngineName
 
 # No rule of its own is known for any version: blocks, layouts and weights are held to this one's.
 PLANNED: Final = "vLLM 0.33"
-# Tables of words are padded to the ranks: `tensorrt_llm/_torch/modules/embedding.py` (`LMHead.padding_size`).
+# Each rank gets `num_experts // moe_ep_size` experts (`tensorrt_llm/mapping.py`, `ep_experts`); with
+# `enable_attention_dp` it attends alone (`_torch/modules/attention.py`: "dp_size = tp_size"); tables of words are
+# padded to the ranks (`_torch/modules/embedding.py`, `LMHead.padding_size`).
 OWN: Final = replace(
     NEWEST,
     keeps_any_block=True,
+    splits_copies=False,
+    deals_experts_evenly=True,
     pads_vocabulary_for_ranks=True,
     drafts_of_one_fit=False,
     drafts_for_adapters_fit=False,

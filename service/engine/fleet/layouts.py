@@ -161,10 +161,21 @@ def _check_stages(architecture: Architecture, layout: Layout) -> None:
 
 
 def _check_experts(architecture: Architecture, divisions: Divisions, layout: Layout, device: Device) -> None:
-    """Raise UnsupportedLayoutError if the engine finds no experts to deal out, too few, or SGLang not as many for each.
+    """Raise UnsupportedLayoutError if the engine finds no experts to deal out, too few, or not as many for each rank.
 
-    Source: SGLang 0.5.23 `layers/moe/fused_moe_triton/layer.py` (`assert self._num_global_routed % storage_ep_size`).
+    Or if copies of the attention that share experts are split, where each stands on one rank.
+
+    Sources:
+        SGLang 0.5.23 `layers/moe/fused_moe_triton/layer.py` (`assert self._num_global_routed % storage_ep_size`);
+        TensorRT-LLM `mapping.py` (`ep_experts`, which leaves the rest to nobody), `_torch/modules/attention.py`.
     """
+    is_split = layout.tensor_parallel_size > 1 and layout.data_parallel_size > 1
+    if is_split and architecture.has_experts and not device.plan.splits_copies:
+        raise UnsupportedLayoutError(
+            f"{device.engine} has a copy of the attention on each rank, and splits none",
+            field="tensor_parallel_size",
+            accepted="1, or data_parallel_size=1",
+        )
     if layout.expert_parallel and device.is_vllm and not architecture.deals_out_experts:
         raise UnsupportedLayoutError(
             f"{device.engine} finds no experts to deal out in {architecture.name}",

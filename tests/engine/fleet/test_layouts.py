@@ -207,6 +207,30 @@ def test_sglang_deals_out_gpt_oss_where_its_experts_stay_packed(catalog: Snapsho
     assert is_legal(facts.architecture, packed, dealt, of_vllm)
 
 
+# TensorRT-LLM `mapping.py` (`ep_experts`: `num_experts // self.moe_ep_size`), `_torch/modules/attention.py` ("dp_size =
+# tp_size", "tp_size = 1" with `enable_attention_dp`; `assert self.num_heads % (tp_size * cp_size) == 0`), its
+# documentation, "Parallelism in TensorRT LLM": the product of both sizes for experts is `tensor_parallel_size`
+REFUSED_BY_TENSORRT_LLM = [
+    ("glm-4.5-air", Layout(data_parallel_size=3, expert_parallel=True), "3 do not divide 128"),
+    ("qwen3-235b-a22b", Layout(tensor_parallel_size=2, data_parallel_size=4), "a copy of the attention on each rank"),
+    ("qwen3-235b-a22b", Layout(tensor_parallel_size=3), "64 attention heads"),
+]
+
+
+@pytest.mark.parametrize(("model", "layout", "words"), REFUSED_BY_TENSORRT_LLM)
+def test_tensorrt_llm_refuses_experts_left_over_and_copies_that_are_split(
+    catalog: Snapshot, model: str, layout: Layout, words: str
+) -> None:
+    facts, device = catalog.model(model), device_of(catalog.gpu("b200"), rules_for("tensorrt-llm"))
+    quantization = replace(facts.checkpoints[0].quantization, block=0)
+
+    with pytest.raises(UnsupportedLayoutError, match=words):
+        check_layout(facts.architecture, quantization, layout, device)
+    for ranks in (4, 8):
+        for legal in (Layout(tensor_parallel_size=ranks, expert_parallel=True), Layout(data_parallel_size=ranks)):
+            check_layout(facts.architecture, quantization, legal, device)
+
+
 def test_whole_experts_are_dealt_out_over_any_ranks(catalog: Snapshot) -> None:
     """vLLM 0.33 `layers/fused_moe/expert_map_manager.py`: the first ranks hold one more."""
     facts = catalog.model("glm-4.5-air")
