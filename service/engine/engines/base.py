@@ -103,6 +103,11 @@ class Engine(ABC):
         return None
 
     @property
+    def deals_mxfp4_from(self) -> int:
+        """Return the generation of NVIDIA's GPUs from which on experts in mxfp4 that are dealt out whole stay so."""
+        return 0
+
+    @property
     @abstractmethod
     def reads_alone(self) -> bool:
         """Return whether prompts are read in iterations of their own, in which nobody decodes."""

@@ -35,6 +35,7 @@ class Device:
     is_vllm_on_cuda: bool = True
     release: str = ""  # as stated; empty where nobody states one
     loads: Loads = CUDA
+    unpacks_dealt_mxfp4: bool = False  # experts that ranks hold whole: SGLang before Blackwell
     selects_in_fp8: bool = False  # caches of selected latents are fp8 unless stated, unpacked: SGLang on Blackwell
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)
@@ -48,6 +49,7 @@ class Device:
             self.is_vllm,
             self.is_vllm_on_cuda,
             self.selects_in_fp8,
+            self.unpacks_dealt_mxfp4,
             self.release,
             self.loads,
         )
@@ -98,5 +100,6 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
         is_vllm_on_cuda=False,
         release=rules.release,
         loads=loads_on(gpu, rules.engine, *versions),
+        unpacks_dealt_mxfp4=gpu.vendor == "nvidia" and int(major) < engine.deals_mxfp4_from,
         selects_in_fp8=first is not None and int(major) >= first,
     )

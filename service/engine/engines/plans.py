@@ -58,11 +58,15 @@ class PlanRules:
     pads_plain_experts: bool = True  # without quantization, on compute capability 10
     keeps_wide_routers: bool = True  # in fp32 where the model asks for it and no kernel mixes types
     joins_copies: bool = False  # of the attention: all else is split over the ranks of all of them
+    splits_copies: bool = True  # over several ranks each; TensorRT-LLM has one a rank
     names_half_caches: bool = True  # `--kv-cache-dtype bfloat16`
     spreads_context: bool = True  # `--decode-context-parallel-size`
     drafts_beside_states: bool = True  # speculation for every model with recurrent states; before, for Qwen3-Next
-    deals_experts_evenly: bool = False  # SGLang: as many to every rank
+    deals_experts_evenly: bool = False  # SGLang, TensorRT-LLM: as many to every rank
+    pads_vocabulary_for_ranks: bool = False  # SGLang, TensorRT-LLM: further, where 64 rows do not divide over them
     leaves_towers_out: bool = True  # `--language-model-only`
+    drafts_in_stages: bool = True  # of pipelines; EAGLE-3 is another matter
+    drafts_of_one_fit: bool = True  # a step has more tokens than one request has drafts, if layers make them
     drafts_for_adapters_fit: bool = True  # with both, a step holds the drafts of every request that may run
     finds_own_formats: bool = True  # Mistral's own files before those of transformers
     interleaves_rotary: bool = True  # one rotary table for the three axes of images; before, four times as long
@@ -77,7 +81,7 @@ def _before(since: str, **otherwise: object) -> Row:
 
 
 VLLM: Final = (
-    _before("0.33", exports_states=("flash_kda", "mamba2"), refuses_other_floats=False),
+    _before("0.33", exports_states=("flash_kda", "mamba2"), refuses_other_floats=False, drafts_of_one_fit=False),
     _before("0.32", exports_states=("flash_kda",), glm_sparse_is_fp8=False, interleaves_rotary=False),
     _before("0.31", pads_plain_experts=False),
     _before("0.30", keeps_own_fp8_plain=False),

@@ -19,7 +19,17 @@ from service.engine.inputs import EngineName
 
 # The pools of `memory/separate_pools.py` are this version's.
 PLANNED: Final = "0.5.23"
-PLAN: Final = replace(NEWEST, joins_copies=True, deals_experts_evenly=True, drafts_for_adapters_fit=False)
+PLAN: Final = replace(
+    NEWEST,
+    joins_copies=True,
+    deals_experts_evenly=True,
+    pads_vocabulary_for_ranks=True,
+    drafts_in_stages=False,
+    drafts_of_one_fit=False,
+    drafts_for_adapters_fit=False,
+)
+# On CPUs alone before: `layers/vocab_parallel_embedding.py` ("padding_size *= self.tp_size") of 0.5.14 to 0.5.23.
+PADS_FOR_RANKS_SINCE: Final = Version("0.5.22")
 
 
 class Sglang(Engine):
@@ -40,6 +50,10 @@ class Sglang(Engine):
     # Its kernels there read 576 bytes a token without scales. Source: SGLang 0.5.23 `arg_groups/overrides.py`
     # ("Setting KV cache dtype to"), `mem_cache/kv_cache_configurator.py` (`calculate_mla_kv_cache_dim`).
     selects_in_fp8_from = 10
+    # Below, its kernels for gpt-oss's experts take no expert parallelism, and it loads them unpacked to bf16, 3.8 times
+    # as large: SGLang 0.5.14 `server_args.py`, 0.5.23 `arg_groups/model_overrides/gpt_oss.py` ("cfg.ep_size == 1"),
+    # `layers/quantization/mxfp4.py` ("upcast_from_mxfp").
+    deals_mxfp4_from = 10
     kernel_library = "sglang"
     unpacks_by_marlin = True
     fp8_block_kernels = "fp8_block"
@@ -79,13 +93,14 @@ class Sglang(Engine):
         """Return the largest of the buffers: each is freed before the next is filled. [bytes]."""
         return max(sampler, forward, encoder)
 
-    def plan(self, version: Version) -> PlanRules:  # noqa: ARG002 - of every version
-        """Return how every version plans: one set of rules is known.
+    def plan(self, version: Version) -> PlanRules:
+        """Return how a version plans: one set of rules is known, but for the vocabulary's.
 
-        Source: SGLang 0.5.14 `models/deepseek_v2.py`: `lm_head` without `enable_dp_lm_head`, dense parts without
-        `moe_dense_tp_size`, and shared experts without DeepEP are split over all ranks; `embed_tokens` is not.
+        Source: SGLang 0.5.14 and 0.5.23 `models/deepseek_v2.py`: `lm_head` without `enable_dp_lm_head`, dense parts
+        without `moe_dense_tp_size`, and shared experts without DeepEP, which no command of ours asks for, are split
+        over all ranks; `embed_tokens` is not.
         """
-        return PLAN
+        return PLAN if version >= PADS_FOR_RANKS_SINCE else replace(PLAN, pads_vocabulary_for_ranks=False)
 
     def planned_as(self, version: Version) -> str | None:
         """Return the version whose pools stand in for another's."""

@@ -18,10 +18,22 @@ from service.engine.inputs import EngineName
 
 # No rule of its own is known for any version: blocks, layouts and weights are held to this one's.
 PLANNED: Final = "vLLM 0.33"
+# Each rank gets `num_experts // moe_ep_size` experts (`tensorrt_llm/mapping.py`, `ep_experts`); with
+# `enable_attention_dp` it attends alone (`_torch/modules/attention.py`: "dp_size = tp_size"); tables of words are
+# padded to the ranks (`_torch/modules/embedding.py`, `LMHead.padding_size`).
+OWN: Final = replace(
+    NEWEST,
+    keeps_any_block=True,
+    splits_copies=False,
+    deals_experts_evenly=True,
+    pads_vocabulary_for_ranks=True,
+    drafts_of_one_fit=False,
+    drafts_for_adapters_fit=False,
+)
 # Blocks of engines that were built: 64 tokens up to 0.16; `KvCacheConfig.tokens_per_block` says 32 since 1.0.
 PLANS: Final = (
-    (Version("0.17"), replace(NEWEST, block_size=32, keeps_any_block=True, drafts_for_adapters_fit=False)),
-    (Version("0"), replace(NEWEST, block_size=64, keeps_any_block=True, drafts_for_adapters_fit=False)),
+    (Version("0.17"), replace(OWN, block_size=32)),
+    (Version("0"), replace(OWN, block_size=64)),
 )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from service.engine.config_reader import MAX_COUNT, ConfigReader, is_list, is_mapping, text_reader, unknown_kind
 from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
 from service.engine.families.adapters import joined_inputs, takes_adapters
-from service.engine.families.early_states import hands_early_states
+from service.engine.families.early_states import early_states_over_stages, hands_early_states
 from service.engine.families.ends import repeats_embeddings, repeats_ends
 from service.engine.families.incomplete import all_missing
 from service.engine.families.llama import EXAMPLE_CLASS
@@ -56,7 +56,7 @@ def _architecture(config: Mapping[str, object], registry: Registry) -> Architect
     if inner.restates is not None:
         reader = reader.restated(inner.restates(reader))
     architecture = _whole(reader, outer, _language_model(reader, inner, name, registry.unscaled_types), config)
-    architecture = _adapted(architecture, name if outer.wraps is None else outer.wraps(config, registry))
+    architecture = _by_inner(architecture, name if outer.wraps is None else outer.wraps(config, registry))
     return architecture if outer.draft is None else replace(architecture, mtp=outer.draft.read(reader, architecture))
 
 
@@ -171,8 +171,8 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
     )
 
 
-def _adapted(model: Architecture, inner: str) -> Architecture:
-    """Return the model with what adapters change of its class, or of the language model's inside."""
+def _by_inner(model: Architecture, inner: str) -> Architecture:
+    """Return the model with what adapters change of its class, or of the language model's inside, and drafts read."""
     whole = adapted_class(model.name, inner)
     return replace(
         model,
@@ -180,6 +180,7 @@ def _adapted(model: Architecture, inner: str) -> Architecture:
         vocabulary_adapted=vocabulary_adapted(whole),
         table_adapted=table_adapted(whole),
         joined_inputs=joined_inputs(model.name, inner),
+        early_states_over_stages=early_states_over_stages(model.name, inner),
     )
 
 

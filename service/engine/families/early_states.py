@@ -1,13 +1,19 @@
-"""Classes of vLLM that do not hand over the states of early and middle layers, which an EAGLE-3 head reads.
+"""Which classes of vLLM keep the states of early and middle layers, which an EAGLE-3 head reads, or hand them over.
 
-With such a head the engine raises "Model does not support EAGLE3 interface" once the weights are loaded. None of them
-did so in any older version that was read, from 0.10.2 on. Classes that vLLM does not have are not listed.
+Beside those that keep them the engine raises "Model does not support EAGLE3 interface" once the weights are loaded.
+None of them did otherwise in any older version that was read, from 0.10.2 on. Classes that vLLM does not have are not
+listed.
 
-Source:
+Fewer hand them on from one pipeline stage to the next, up to the head on the last one.
+
+Sources:
     vLLM 0.33 `model_executor/models/` (classes without `SupportsEagle3`), `v1/worker/gpu_model_runner.py`
-    (`_setup_eagle3_aux_hidden_state_outputs`), `v1/worker/gpu/spec_decode/eagle/eagle3_utils.py`.
+    (`_setup_eagle3_aux_hidden_state_outputs`), `v1/worker/gpu/spec_decode/eagle/eagle3_utils.py`;
+    0.30 to 0.33 `supports_aux_hidden_states_over_pp` of `models/` and `model_executor/models/`.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 NAMES: Final = """
@@ -41,6 +47,19 @@ NAMES: Final = """
     StepVLForConditionalGeneration UltravoxModel Zamba2ForCausalLM
 """
 KEEP_STATES: Final = frozenset(NAMES.split())
+OVER_STAGES: Final[Mapping[str, str]] = MappingProxyType({
+    name: version
+    for version, names in {
+        "0.30": """
+            DeepseekV4ForCausalLM Ernie4_5ForCausalLM IQuestCoderForCausalLM InternLM3ForCausalLM
+            KimiK3ForConditionalGeneration KimiLinearForCausalLM LLaMAForCausalLM Llama4ForCausalLM LlamaForCausalLM
+            Ministral3ForCausalLM MistralForCausalLM Phi3ForCausalLM Qwen2ForCausalLM Qwen3ForCausalLM
+            TeleChat2ForCausalLM TeleChat3ForCausalLM TeleFLMForCausalLM
+        """,
+        "0.32": "MiniMaxM3SparseForCausalLM MiniMaxM3SparseForConditionalGeneration SarvamMLAForCausalLM",
+    }.items()
+    for name in names.split()
+})  # fmt: skip
 
 
 def hands_early_states(name: str) -> bool:
@@ -50,3 +69,12 @@ def hands_early_states(name: str) -> bool:
     (True, False)
     """
     return name not in KEEP_STATES
+
+
+def early_states_over_stages(name: str, inner: str) -> str:
+    """Return since which version a class, or the language model inside, hands them on; empty where none does.
+
+    >>> early_states_over_stages("Qwen2_5_VLForConditionalGeneration", "Qwen2ForCausalLM")
+    '0.30'
+    """
+    return OVER_STAGES.get(name) or OVER_STAGES.get(inner, "")

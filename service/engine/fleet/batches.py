@@ -8,7 +8,8 @@ engine that is told neither cuts its own number of requests down to its tokens; 
 Source:
     vLLM 0.33 `config/scheduler.py` (`SchedulerConfig`: "max_num_batched_tokens must be greater than or equal to
     max_num_seqs"), `engine/arg_utils.py` (`min(max_num_seqs, max_num_batched_tokens)`; "Consider increasing
-    max_num_batched_tokens or decreasing num_speculative_tokens", where adapters and drafts are on, since 0.12).
+    max_num_batched_tokens or decreasing num_speculative_tokens", where adapters and drafts are on, since 0.12),
+    `config/vllm.py` (`num_lookahead_tokens`; "does not have enough slots to schedule a token", of drafts since 0.33).
 """
 
 from typing import Final
@@ -32,7 +33,8 @@ def settled_batches(
     """Return `max_num_batched_tokens`, `max_num_seqs`, and where each came from.
 
     Raises:
-        InvalidQuestionError: more requests are stated than tokens, with which the engine does not start.
+        InvalidQuestionError: more requests are stated than tokens, or no more tokens than one request has drafts, with
+            which the engine does not start.
     """
     own_tokens, own_seqs = batch_defaults(rules, gpu)
     # The engine raises its own number to that of an image (vLLM 0.33 `_get_min_mm_batched_tokens`).
@@ -44,11 +46,23 @@ def settled_batches(
         if stated.max_num_batched_tokens is not None:
             raise _contradiction(tokens, asked, each, rules)
         tokens, seqs = asked * each, asked
+    if rules.plan.drafts_of_one_fit and stated.speculative_method != "ngram":
+        _check_drafts(tokens, stated.num_speculative_tokens, rules)
     notes = (
         _note("max_num_batched_tokens", tokens, stated.max_num_batched_tokens, own_tokens, RAISED_WHY, rules),
         _note("max_num_seqs", seqs, stated.max_num_seqs, own_seqs, CUT_WHY, rules),
     )
     return tokens, seqs, notes
+
+
+def _check_drafts(tokens: int, drafts: int, rules: EngineRules) -> None:
+    """Raise InvalidQuestionError if a step has no more tokens than layers draft for one request."""
+    if drafts and tokens <= drafts:
+        raise InvalidQuestionError(
+            f"{rules.engine} does not start with max_num_batched_tokens {tokens} where {drafts} are drafted a request",
+            field="max_num_batched_tokens",
+            accepted=f"at least {drafts + 1}, or fewer num_speculative_tokens",
+        )
 
 
 def tokens_of_each(settings: EngineSettings | StatedSettings, rules: EngineRules) -> int:

@@ -9,7 +9,7 @@ from service.engine.errors import UnsupportedLayoutError
 from service.engine.formats.quantization import Quantization
 from service.engine.formats.storage import FINEST_SCALE_BLOCK, refined_block
 from service.engine.inputs import Layout
-from service.engine.layers import Architecture, Divisor
+from service.engine.layers import Architecture, Divisor, padded_vocabulary
 from service.engine.memory.kernels import runs_over_ranks
 
 # Quantization schemes whose kernels work on whole blocks of columns.
@@ -22,6 +22,7 @@ class Divisions:
     """Sizes that tensor parallelism must divide, and the name a person knows them by."""
 
     exact: tuple[tuple[str, int], ...]  # must be divisible by TP
+    columns: tuple[tuple[str, int], ...]  # of networks beside the attention: the same, or by the ranks of all copies
     repeated: tuple[tuple[str, int], ...]  # divisible by TP, or TP by them
     num_experts: int  # 0 without experts
     dealt: tuple[tuple[str, int], ...]  # of experts, cut over the ranks of all copies of the attention
@@ -41,12 +42,14 @@ def check_layout(
 
     Sources:
         vLLM 0.33 ModelConfig.verify_with_parallel_config (heads, pipeline stages),
-        distributed.utils.divide (matrices, heads of towers), validate_fp8_block_shape,
+        distributed.utils.divide (matrices, heads of towers, tables of words), validate_fp8_block_shape,
         validate_fp8_block_shape_moe and refine_fp8_moe_block_shape (quantization blocks), FusedMoEConfig.__post_init__
         ("assert self.intermediate_size % tp_size == 0", of the ranks of all copies; 0.10.2 the same).
+        SGLang 0.5.23 `models/deepseek_v2.py` (dense parts and shared experts: `parallel_group="tp"`, of all copies).
     """
     tp = layout.tensor_parallel_size
     divisions = _divisions(architecture, quantization)
+    joined = _joined_ranks(architecture, layout, device)
     for name, size in divisions.exact:
         if size % tp:
             raise _refusal(f"tensor_parallel_size {tp} does not divide the model's {size} {name}", size)
@@ -55,13 +58,13 @@ def check_layout(
             raise _refusal(
                 f"tensor_parallel_size {tp} neither divides the model's {size} {name} nor is divided by them", size
             )
+    _check_vocabulary(architecture, tp, device)
     cut = 1 if layout.expert_parallel else tp * layout.data_parallel_size
-    for name, size in divisions.dealt:
-        if size % cut:
-            field, ranks = ("tensor_parallel_size", tp) if cut == tp else ("data_parallel_size", cut)
-            raise _refusal(f"{ranks} ranks do not divide the model's {size} {name}", size, field)
+    _check_columns(divisions.dealt, cut, tp)
+    _check_columns(divisions.columns, joined, tp)
     for divisor in divisions.filled:
-        _check_blocks(divisor, architecture.hidden_size, quantization, layout, device)
+        ranks = tp * layout.data_parallel_size if divisor.is_dealt_out else joined
+        _check_blocks(divisor, architecture.hidden_size, quantization, layout, ranks, device)
     if layout.pipeline_parallel_size > 1 and not _has_stages(architecture, device):
         raise UnsupportedLayoutError(
             f"{device.engine} has no pipeline stages for {architecture.name}",
@@ -70,7 +73,21 @@ def check_layout(
         )
     _check_stages(architecture, layout)
     _check_experts(architecture, divisions, layout, device)
+    unpacks = device.unpacks_dealt_mxfp4 and quantization.method == "mxfp4"
+    if layout.expert_parallel and unpacks and any(part.has_own_kernel for part in architecture.feed_forwards):
+        raise UnsupportedLayoutError(
+            f"{device.engine} loads experts in mxfp4 unpacked to 16 bits where ranks hold them whole, before compute "
+            "capability 10; that is not sized",
+            field="expert_parallel",
+            accepted="false",
+        )
     _check_context_parallel(architecture, layout, device)
+
+
+def _joined_ranks(architecture: Architecture, layout: Layout, device: Device) -> int:
+    """Return the ranks over which all but attention is split: where copies of it share experts, maybe of all copies."""
+    joins = device.plan.joins_copies and architecture.has_experts
+    return layout.tensor_parallel_size * (layout.data_parallel_size if joins else 1)
 
 
 def _has_stages(architecture: Architecture, device: Device) -> bool:
@@ -78,16 +95,42 @@ def _has_stages(architecture: Architecture, device: Device) -> bool:
     return architecture.has_stages if device.is_vllm else device.name not in architecture.unstaged_by
 
 
+def _check_vocabulary(architecture: Architecture, tp: int, device: Device) -> None:
+    """Raise UnsupportedLayoutError if ranks do not divide a table of words, once it is padded.
+
+    Source:
+        vLLM 0.8 to 0.33 `model_executor/layers/vocab_parallel_embedding.py` (`pad_vocab_size`, then `divide`), of
+        embeddings and output head alike.
+    """
+    if device.plan.pads_vocabulary_for_ranks:
+        return
+    sizes = [architecture.vocab_size]
+    if (embeddings := architecture.per_layer_embeddings) is not None:
+        sizes.append(embeddings.vocab_size)
+    for rows in map(padded_vocabulary, sizes):
+        if rows % tp:
+            raise _refusal(
+                f"tensor_parallel_size {tp} does not divide the {rows} rows of the model's vocabulary, as padded", rows
+            )
+
+
+def _check_columns(sizes: tuple[tuple[str, int], ...], ranks: int, tp: int) -> None:
+    """Raise UnsupportedLayoutError if ranks, maybe those of all copies, do not divide the columns of a network."""
+    for name, size in sizes:
+        if size % ranks:
+            field = "tensor_parallel_size" if size % tp else "data_parallel_size"
+            raise _refusal(f"{ranks} ranks do not divide the model's {size} {name}", size, field)
+
+
 def _check_blocks(
-    divisor: Divisor, hidden_size: int, quantization: Quantization, layout: Layout, device: Device
+    divisor: Divisor, hidden_size: int, quantization: Quantization, layout: Layout, ranks: int, device: Device
 ) -> None:
     """Raise UnsupportedLayoutError if a rank's part does not fill its quantization blocks, and no kernel minds less.
 
-    Experts in NVFP4 may end within a group, and those in fp8 blocks get finer scales since 0.29.
+    Experts in NVFP4 may end within a group, and those in fp8 blocks get finer scales since 0.29. They are cut over all
+    ranks, those of other copies of the attention included.
     """
-    # Experts that are cut are cut over all ranks, those of other attention copies included.
-    copies = layout.data_parallel_size if divisor.is_dealt_out else 1
-    ranks, block = layout.tensor_parallel_size * copies, quantization.block
+    copies, block = ranks // layout.tensor_parallel_size, quantization.block
     columns = divisor.size // ranks
     if ranks == 1 or columns % block == 0 or (divisor.is_dealt_out and layout.expert_parallel):
         return
@@ -118,10 +161,21 @@ def _check_stages(architecture: Architecture, layout: Layout) -> None:
 
 
 def _check_experts(architecture: Architecture, divisions: Divisions, layout: Layout, device: Device) -> None:
-    """Raise UnsupportedLayoutError if the engine finds no experts to deal out, too few, or SGLang not as many for each.
+    """Raise UnsupportedLayoutError if the engine finds no experts to deal out, too few, or not as many for each rank.
 
-    Source: SGLang 0.5.23 `layers/moe/fused_moe_triton/layer.py` (`assert self._num_global_routed % storage_ep_size`).
+    Or if copies of the attention that share experts are split, where each stands on one rank.
+
+    Sources:
+        SGLang 0.5.23 `layers/moe/fused_moe_triton/layer.py` (`assert self._num_global_routed % storage_ep_size`);
+        TensorRT-LLM `mapping.py` (`ep_experts`, which leaves the rest to nobody), `_torch/modules/attention.py`.
     """
+    is_split = layout.tensor_parallel_size > 1 and layout.data_parallel_size > 1
+    if is_split and architecture.has_experts and not device.plan.splits_copies:
+        raise UnsupportedLayoutError(
+            f"{device.engine} has a copy of the attention on each rank, and splits none",
+            field="tensor_parallel_size",
+            accepted="1, or data_parallel_size=1",
+        )
     if layout.expert_parallel and device.is_vllm and not architecture.deals_out_experts:
         raise UnsupportedLayoutError(
             f"{device.engine} finds no experts to deal out in {architecture.name}",
@@ -200,15 +254,17 @@ def is_legal(architecture: Architecture, quantization: Quantization, layout: Lay
 @derived(16)
 def _divisions(architecture: Architecture, quantization: Quantization) -> Divisions:
     """Collect every size that tensor parallelism cuts, and what must hold of it."""
-    divisors = {divisor for part in architecture.parts for divisor in part.divisors}
+    heads = {divisor for mixer in architecture.mixers for divisor in mixer.divisors}
     if architecture.encoder is not None:
-        divisors |= set(architecture.encoder.divisors)
+        heads |= set(architecture.encoder.divisors)
+    columns = {divisor for part in architecture.feed_forwards for divisor in part.divisors}
     routings = [part.routing for part in architecture.feed_forwards]
     return Divisions(
-        exact=tuple(sorted((divisor.name, divisor.size) for divisor in divisors if divisor.rule == "exact")),
-        repeated=tuple(sorted((divisor.name, divisor.size) for divisor in divisors if divisor.rule == "repeated")),
+        exact=tuple(sorted((divisor.name, divisor.size) for divisor in heads if divisor.rule == "exact")),
+        columns=tuple(sorted((divisor.name, divisor.size) for divisor in columns if divisor.rule == "exact")),
+        repeated=tuple(sorted((divisor.name, divisor.size) for divisor in heads if divisor.rule == "repeated")),
         num_experts=max((routing.num_experts for routing in routings if routing is not None), default=0),
-        dealt=tuple(sorted({(divisor.name, divisor.size) for divisor in divisors if divisor.is_dealt_out})),
+        dealt=tuple(sorted({(divisor.name, divisor.size) for divisor in columns if divisor.is_dealt_out})),
         filled=_filled(architecture, quantization),
     )
 

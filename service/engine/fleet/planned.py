@@ -6,6 +6,7 @@ from typing import Final
 
 from service.engine.engines.device import device_of
 from service.engine.errors import UnsupportedLayoutError
+from service.engine.fleet.drafted import drafted_space
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.shortlist import most_together
@@ -27,7 +28,8 @@ def legal_layouts(resolved: Resolved, stated: StatedLayout) -> Space:
     architecture, quantization = resolved.model.architecture, resolved.checkpoint.quantization
     device = device_of(resolved.gpu, resolved.rules)
     target = Target(gpu=resolved.gpu, engine=resolved.rules.engine, device=device)
-    return space_of(architecture, quantization, target, stated)
+    space = space_of(architecture, quantization, target, stated)
+    return drafted_space(space, architecture, resolved.settings, device)
 
 
 def layouts_of(question: SizeQuestion, resolved: Resolved) -> Space:

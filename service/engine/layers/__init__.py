@@ -19,7 +19,7 @@ from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Checkpoin
 from service.engine.layers.compressed import CompressedAttention
 from service.engine.layers.delta_net import GatedDeltaNet
 from service.engine.layers.dense import DenseMlp
-from service.engine.layers.embeddings import PerLayerEmbeddings, vocabulary_rows
+from service.engine.layers.embeddings import PerLayerEmbeddings, padded_vocabulary, vocabulary_rows
 from service.engine.layers.encoder import TOWER, Encoder
 from service.engine.layers.experts import MoeMlp
 from service.engine.layers.grouped import BlockSelector, GroupedQueryAttention
@@ -91,6 +91,7 @@ __all__ = [
     "Work",
     "heads_per_rank",
     "hyper_connections",
+    "padded_vocabulary",
     "stream_joiner",
     "vocabulary_rows",
 ]

@@ -59,6 +59,7 @@ class Architecture:
     deals_out_experts: bool = True  # else the engine refuses to give each rank whole ones
     drafts_beside_states: bool = False  # before vLLM drafted for every model with recurrent states
     hands_early_states: bool = True  # to a head that drafts with EAGLE-3; else vLLM refuses one
+    early_states_over_stages: str = ""  # since which vLLM does so from one pipeline stage to the next; empty: none
     has_stages: bool = True  # else vLLM refuses to split it by layers
     repeats_embeddings: bool = False  # every pipeline stage holds embeddings
     repeats_ends: bool = False  # every pipeline stage holds embeddings and output head

@@ -13,19 +13,30 @@ from typing import Final
 from service.engine.arithmetic import ceil_div, round_up
 from service.engine.formats.matrix import Matrix, vector
 
-# Embedding tables are padded so that they divide over ranks (vLLM DEFAULT_VOCAB_PADDING_SIZE).
+# Embedding tables are padded so that they divide over most numbers of ranks (vLLM DEFAULT_VOCAB_PADDING_SIZE).
 VOCABULARY_PADDING: Final = 64
+
+
+def padded_vocabulary(vocab_size: int) -> int:
+    """Return the rows of a whole table: a multiple of 64.
+
+    >>> padded_vocabulary(50_257)
+    50304
+    """
+    return round_up(vocab_size, VOCABULARY_PADDING)
 
 
 def vocabulary_rows(vocab_size: int, tensor_parallel_size: int) -> int:
     """Return the rows of an embedding table or output head on one rank.
+
+    Rounded up where an engine pads further, to a multiple of its ranks; vLLM does not start there.
 
     GPT-2's 50,257 tokens become 50,304.
 
     >>> vocabulary_rows(50_257, 1), vocabulary_rows(50_257, 2)
     (50304, 25152)
     """
-    return ceil_div(round_up(vocab_size, VOCABULARY_PADDING), tensor_parallel_size)
+    return ceil_div(padded_vocabulary(vocab_size), tensor_parallel_size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -216,13 +216,14 @@ class MoeMlp(FeedForward):
 
     @property
     def divisors(self) -> tuple[Divisor, ...]:
-        """Return the columns of an expert, rounded up on a rank, and those of shared experts."""
+        """Return the columns of an expert, rounded up on a rank, and those of what stands beside the experts."""
         shared = Divisor(
             name="shared expert columns",
             size=self.shared_expert_intermediate_size,
             fills_blocks=True,
             module="mlp.shared_experts.down_proj",
         )
+        beside = Divisor(name="columns beside the experts", size=self.dense_intermediate_size)
         return (
             Divisor(
                 name="expert columns",
@@ -234,6 +235,7 @@ class MoeMlp(FeedForward):
                 module="mlp.experts.down_proj",
             ),
             *((shared,) if self.shared_expert_intermediate_size else ()),
+            *((beside,) if self.dense_intermediate_size else ()),
         )
 
     @property

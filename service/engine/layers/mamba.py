@@ -3,8 +3,8 @@
     Mamba    (k - 1 + state) x channels / tp x b
     Mamba 2  (k - 1 + drafted) x (channels + 2 x groups x state) / tp x b  +  heads / tp x head width x state x s
 
-with k the convolution's kernel, b and s the bytes of an element of the model and of the state. Groups
-are extended so that every rank has the ones its heads read.
+with k the convolution's kernel, b and s the bytes of an element of the model and of the state. A single
+group is repeated, so that every rank has the one its heads read; several divide over the ranks.
 
 Sources:
     A. Gu, T. Dao, Mamba (arXiv:2312.00752); T. Dao, A. Gu, Transformers are SSMs (arXiv:2405.21060);
@@ -90,8 +90,14 @@ class Mamba2(RecurrentMixer):
 
     @property
     def divisors(self) -> tuple[Divisor, ...]:
-        """Return the heads."""
-        return (Divisor(name="state-space heads", size=self.num_heads),)
+        """Return the heads, and the groups where there are several.
+
+        Source:
+            vLLM 0.10.2 to 0.33 `model_executor/layers/mamba/mamba_mixer2.py` ("If tensor parallel world size does not
+            divide num_groups, then num_groups must equal 1."); SGLang 0.5.23 `layers/attention/mamba/mamba.py`.
+        """
+        groups = Divisor(name="state-space groups", size=self.num_groups)
+        return (Divisor(name="state-space heads", size=self.num_heads), *((groups,) if self.num_groups > 1 else ()))
 
     def live(self, tensor_parallel_size: int) -> LiveElements:
         """Return the projection, the output, and two copies of what is convolved, which the profiling run holds.

@@ -41,13 +41,12 @@ def layer_matrices(
         architecture: the model.
         layer: one of its layers.
         layout: how one replica is spread.
-        rest: where all but attention is split otherwise; what stands beside whole experts never is.
+        rest: where all but attention is split otherwise.
     """
     go_on()
-    prefix = f"model.layers.{layer.index}."
-    hidden, is_whole = architecture.hidden_size, layout.expert_parallel and layer.mlp.routing is not None
+    prefix, hidden = f"model.layers.{layer.index}.", architecture.hidden_size
     matrices = [matrix for part in layer.mixers for matrix in part.matrices(hidden, layout, prefix)]
-    matrices += layer.mlp.matrices(hidden, layout if rest is None or is_whole else rest, prefix)
+    matrices += layer.mlp.matrices(hidden, rest or layout, prefix)
     if (embedding := architecture.per_layer_embeddings) is not None:
         matrices += embedding.layer_matrices(hidden, prefix)
     if (updates := architecture.alternating_updates) is not None:

@@ -2,8 +2,9 @@
 
 Copies of the attention that share their experts count as SGLang counts them: within its tensor-parallel size.
 
-Source:
-    SGLang `server_args.py` (`_handle_gpu_memory_settings`).
+Sources:
+    SGLang `server_args.py` (`_handle_gpu_memory_settings`); 0.5.23 `arg_groups/memory_hook.py` (captured requests are
+    bounded by `max_running_requests`, which `pool_configurator.py` divides among the copies).
 """
 
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ def served_of(architecture: Architecture, gpu: Gpu, layout: Layout, settings: En
     own = settings.num_speculative_tokens and settings.speculative_method != "ngram"
     return Served(
         chunk_tokens=settings.max_num_batched_tokens,
-        running=settings.max_num_seqs,
+        running=copies * settings.max_num_seqs,
         tensor_ranks=layout.tensor_parallel_size * copies,
         stages=layout.pipeline_parallel_size,
         attention_copies=copies,

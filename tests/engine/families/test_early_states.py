@@ -5,14 +5,15 @@ import pytest
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import RefusedStartError
-from service.engine.families.early_states import KEEP_STATES
+from service.engine.families.early_states import KEEP_STATES, OVER_STAGES
 from service.engine.families.registry import REGISTRY
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.settings import resolve
 
 
 def test_every_class_listed_is_one_of_ours() -> None:
-    assert set(REGISTRY.families) >= KEEP_STATES
+    assert set(REGISTRY.families) >= KEEP_STATES | set(OVER_STAGES)
+    assert not KEEP_STATES & set(OVER_STAGES)
 
 
 # vLLM 0.33 `glm4_moe.py`, `gemma3_mm.py` and `mixtral.py`: no `SupportsEagle3` among the bases.

@@ -71,6 +71,21 @@ def test_more_drafts_of_adapters_than_a_step_holds_do_not_start(catalog: Snapsho
     assert "at most 256" in str(refused.value.accepted)
 
 
+def test_a_step_has_more_tokens_than_one_request_has_drafts(catalog: Snapshot) -> None:
+    """vLLM 0.33 `config/vllm.py`: `max_num_batched_tokens <= self.num_lookahead_tokens` raises; none of n-grams.
+
+    Up to 0.32 `max_num_new_slots_for_drafting` stood there: 0 of prediction modules, EAGLE and EAGLE-3.
+    """
+    few: dict[str, Any] = {"max_num_batched_tokens": 4, "num_speculative_tokens": 4}
+
+    with pytest.raises(InvalidQuestionError, match="4 are drafted a request") as refused:
+        batches(catalog, **few)
+    assert refused.value.field == "max_num_batched_tokens"
+    assert batches(catalog, **{**few, "max_num_batched_tokens": 5})[0] == 5
+    assert batches(catalog, **few, speculative_method="ngram")[0] == 4
+    assert batches(catalog, version="0.32", **few)[0] == batches(catalog, "sglang", **few)[0] == 4
+
+
 def test_an_engine_without_that_rule_keeps_its_requests(catalog: Snapshot) -> None:
     tokens, seqs, _ = batches(catalog, "sglang", max_num_batched_tokens=256)
 

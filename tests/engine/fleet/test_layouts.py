@@ -106,7 +106,11 @@ REFUSED_BY_SGLANG = [
     ("gemma-3-27b", Layout(pipeline_parallel_size=3), "SGLang has no pipeline stages for Gemma3"),
     ("llama-4-scout", Layout(pipeline_parallel_size=5), "SGLang has no pipeline stages for Llama4"),
     ("qwen3-next-80b-a3b", Layout(pipeline_parallel_size=2), "SGLang has no pipeline stages for Qwen3Next"),
-    ("deepseek-v3", Layout(tensor_parallel_size=2, data_parallel_size=3, expert_parallel=True), "6 do not divide 256"),
+    (
+        "qwen3-235b-a22b",
+        Layout(tensor_parallel_size=2, data_parallel_size=3, expert_parallel=True),
+        "6 do not divide 128",
+    ),
 ]
 
 
@@ -150,6 +154,81 @@ def test_ranks_divide_the_experts_that_they_cut(
     with pytest.raises(UnsupportedLayoutError, match=words) as refused:
         check_layout(facts.architecture, quantization, layout, device)
     assert refused.value.field == field
+
+
+# SGLang 0.5.23 `srt/models/deepseek_v2.py`: dense parts and shared experts are split over the ranks of all copies
+# (`parallel_group="tp"`), also where experts are dealt out whole, without DeepEP; `layers/linear.py` (`divide`)
+BESIDE_EXPERTS = [
+    ("kimi-k2.6", Layout(data_parallel_size=3, expert_parallel=True), "3 ranks do not divide the model's 2048 shared"),
+    ("kimi-k2.6", Layout(tensor_parallel_size=2, data_parallel_size=3, expert_parallel=True), "6 ranks do not divide"),
+    ("glm-4.5-air", Layout(data_parallel_size=5, expert_parallel=True), "5 ranks do not divide"),
+]
+
+
+@pytest.mark.parametrize(("model", "layout", "words"), BESIDE_EXPERTS)
+def test_sglang_splits_what_stands_beside_experts_over_all_ranks(
+    catalog: Snapshot, model: str, layout: Layout, words: str
+) -> None:
+    facts, gpu = catalog.model(model), catalog.gpu("b300")
+    quantization = replace(facts.checkpoints[0].quantization, block=0)
+
+    with pytest.raises(UnsupportedLayoutError, match=words) as refused:
+        check_layout(facts.architecture, quantization, layout, device_of(gpu, rules_for("sglang")))
+    assert refused.value.field == "data_parallel_size"
+    check_layout(facts.architecture, quantization, layout, device_of(gpu, rules_for("vllm")))
+
+
+def test_a_shared_expert_fills_blocks_on_each_rank_of_sglang(catalog: Snapshot) -> None:
+    """SGLang 0.5.23 `layers/quantization/fp8.py`: "Weight output_partition_size = ... is not divisible by"."""
+    facts, gpu = catalog.model("deepseek-v3"), catalog.gpu("h200")
+    blocks = facts.checkpoints[0].quantization
+
+    for copies, starts in ((2, True), (4, False)):  # 2,048 columns over 16 ranks, and over 32
+        layout = Layout(tensor_parallel_size=8, data_parallel_size=copies, expert_parallel=True)
+        assert is_legal(facts.architecture, blocks, layout, device_of(gpu, rules_for("sglang"))) is starts
+        assert is_legal(facts.architecture, blocks, layout, device_of(gpu, rules_for("vllm")))
+
+
+# SGLang 0.5.23 `arg_groups/model_overrides/gpt_oss.py`: `triton_kernel` on Hopper and older GPUs where `ep_size == 1`,
+# `flashinfer_mxfp4` on Blackwell; else `layers/quantization/mxfp4.py` unpacks ("upcast_from_mxfp")
+@pytest.mark.parametrize(("gpu", "starts"), [("h100", False), ("a100-80gb", False), ("l40s", False), ("b200", True)])
+def test_sglang_deals_out_gpt_oss_where_its_experts_stay_packed(catalog: Snapshot, gpu: str, *, starts: bool) -> None:
+    facts = catalog.model("gpt-oss-120b")
+    packed, plain = (
+        facts.checkpoints[0].quantization,
+        replace(facts.checkpoints[0].quantization, method="", scheme="none"),
+    )
+    dealt, cut = Layout(tensor_parallel_size=2, expert_parallel=True), Layout(tensor_parallel_size=2)
+    device, of_vllm = (device_of(catalog.gpu(gpu), rules) for rules in (rules_for("sglang"), rules_for("vllm")))
+
+    assert is_legal(facts.architecture, packed, dealt, device) is starts
+    assert is_legal(facts.architecture, packed, cut, device)
+    assert is_legal(facts.architecture, plain, dealt, device)
+    assert is_legal(facts.architecture, packed, dealt, of_vllm)
+
+
+# TensorRT-LLM `mapping.py` (`ep_experts`: `num_experts // self.moe_ep_size`), `_torch/modules/attention.py` ("dp_size =
+# tp_size", "tp_size = 1" with `enable_attention_dp`; `assert self.num_heads % (tp_size * cp_size) == 0`), its
+# documentation, "Parallelism in TensorRT LLM": the product of both sizes for experts is `tensor_parallel_size`
+REFUSED_BY_TENSORRT_LLM = [
+    ("glm-4.5-air", Layout(data_parallel_size=3, expert_parallel=True), "3 do not divide 128"),
+    ("qwen3-235b-a22b", Layout(tensor_parallel_size=2, data_parallel_size=4), "a copy of the attention on each rank"),
+    ("qwen3-235b-a22b", Layout(tensor_parallel_size=3), "64 attention heads"),
+]
+
+
+@pytest.mark.parametrize(("model", "layout", "words"), REFUSED_BY_TENSORRT_LLM)
+def test_tensorrt_llm_refuses_experts_left_over_and_copies_that_are_split(
+    catalog: Snapshot, model: str, layout: Layout, words: str
+) -> None:
+    facts, device = catalog.model(model), device_of(catalog.gpu("b200"), rules_for("tensorrt-llm"))
+    quantization = replace(facts.checkpoints[0].quantization, block=0)
+
+    with pytest.raises(UnsupportedLayoutError, match=words):
+        check_layout(facts.architecture, quantization, layout, device)
+    for ranks in (4, 8):
+        for legal in (Layout(tensor_parallel_size=ranks, expert_parallel=True), Layout(data_parallel_size=ranks)):
+            check_layout(facts.architecture, quantization, legal, device)
 
 
 def test_whole_experts_are_dealt_out_over_any_ranks(catalog: Snapshot) -> None:
@@ -263,3 +342,22 @@ def test_servers_of_few_gpus_are_filled_until_a_model_fits(catalog: Snapshot) ->
 
     assert gpu.gpus_per_node == 4
     assert {48, 64} <= sizes
+
+
+# vLLM 0.33 `layers/vocab_parallel_embedding.py` (`pad_vocab_size`, `divide`), 0.8 the same; SGLang the same file
+# ("padding_size *= self.tp_size", up to 0.5.21 on CPUs alone), and TensorRT-LLM `_torch/modules/embedding.py`
+# (`LMHead.padding_size`), pad on
+@pytest.mark.parametrize(
+    ("model", "tp", "rows"), [("kimi-k3", 6, 163_840), ("phi-4", 5, 100_352), ("gpt2-xl", 5, 50_304)]
+)
+def test_ranks_divide_the_vocabulary_where_it_is_padded_to_64_alone(
+    catalog: Snapshot, model: str, tp: int, rows: int
+) -> None:
+    facts, gpu, layout = catalog.model(model), catalog.gpu("b300"), Layout(tensor_parallel_size=tp)
+    quantization = replace(facts.checkpoints[0].quantization, block=0)
+
+    for rules in (rules_for("vllm"), rules_for("vllm", "0.8.5"), rules_for("sglang", "0.5.21")):
+        with pytest.raises(UnsupportedLayoutError, match=f"does not divide the {rows} rows"):
+            check_layout(facts.architecture, quantization, layout, device_of(gpu, rules))
+    for rules in (rules_for("sglang"), rules_for("tensorrt-llm")):
+        check_layout(facts.architecture, quantization, layout, device_of(gpu, rules))

@@ -26,6 +26,12 @@ def test_groups_are_extended_so_that_every_rank_has_its_own() -> None:
     assert one_group.convolved(4) == 8_192 + 2 * 4 * 128
 
 
+# vLLM 0.33 `mamba_mixer2.py`: `(n_groups % self.tp_size) == 0 or n_groups == 1`
+def test_ranks_divide_several_groups_and_repeat_one() -> None:
+    assert [divisor.size for divisor in CODESTRAL.divisors] == [128, 8]
+    assert [divisor.size for divisor in replace(CODESTRAL, num_groups=1).divisors] == [128]
+
+
 def test_only_mamba_2_exports_states_and_keeps_inputs_of_drafts() -> None:
     drafting = rank(num_speculative_tokens=2)
 

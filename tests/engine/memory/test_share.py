@@ -5,6 +5,7 @@ import pytest
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine import StatedSettings
+from service.engine.engines.static_share import FOUR_RANKS, MIB
 from service.engine.fleet.settings import Resolved, resolve
 from service.engine.inputs import Layout
 from service.engine.memory.share import launched_share, served_of, with_own_share
@@ -45,6 +46,45 @@ def test_a_launch_sets_memory_aside_for_the_chunk_of_all_copies(catalog: Snapsho
     )
 
     assert launched == pytest.approx(0.592, abs=0.003)
+
+
+def test_the_requests_of_all_copies_are_captured(catalog: Snapshot) -> None:
+    """SGLang 0.5.23: `decode.max_bs > cfg.max_running_requests`, of which a copy runs `// attn_dp_size`."""
+    deepseek = resolved(catalog, "deepseek-v3", "0.5.23", max_num_seqs=16)
+    served = served_of(deepseek.model.architecture, deepseek.gpu, Layout(data_parallel_size=8), deepseek.settings)
+
+    assert served.running == 128
+
+
+# SGLang 0.5.23 `arg_groups/memory_hook.py` (`handle_gpu_memory_settings`): MiB, ranks, chunk, captured requests
+@pytest.mark.parametrize(
+    ("memory_mib", "ranks", "chunk", "captured"),
+    [
+        (16_384, 8, 2_048, 8),
+        (24_564, 1, 4_096, 48),
+        (24_564, 4, 4_096, 160),
+        (32_607, 1, 4_096, 48),
+        (40_960, 1, 4_096, 32),
+        (46_068, 4, 4_096, 160),
+        (81_559, 1, 8_192, 256),
+        (81_559, 8, 8_192, 512),
+        (97_871, 1, 8_192, 256),
+        (143_771, 1, 8_192, 256),
+        (143_771, 4, 8_192, 512),
+        (183_359, 1, 16_384, 512),
+        (294_896, 8, 16_384, 512),
+    ],
+)
+def test_chunks_and_captured_requests_are_those_of_the_memory_s_tier(
+    memory_mib: int, ranks: int, chunk: int, captured: int
+) -> None:
+    rules = rules_for("sglang", "0.5.23")
+    assert rules.static_reserve is not None
+    tier = next(it for it in rules.static_reserve.tiers if memory_mib * MIB >= it.at_least_memory_bytes)
+    batch = next(it for it in rules.batch_defaults if memory_mib * MIB >= it.at_least_memory_bytes)
+
+    assert batch.max_num_batched_tokens == chunk
+    assert (tier.captured if ranks < FOUR_RANKS else tier.captured_of_four) == captured
 
 
 def test_a_model_that_sees_images_leaves_more_free(catalog: Snapshot) -> None:
