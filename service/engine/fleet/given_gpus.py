@@ -260,7 +260,7 @@ class _Search:
         return self.question.gpu_count // plan.layout.gpus_per_replica
 
     def _deployed(self, resolved: Resolved, plan: MemoryPlan) -> Deployment:
-        """Return a plan's replicas, timed where time decides, capped where that keeps pace at higher rates."""
+        """Return a plan's replicas, timed where time decides, capped where they carry more by keeping pace."""
         question, load = self.question, lengths_of(self.question, plan)
         replica = deciding_replica(plan, question.timers, load, question.limits)
         own = self._deployment(resolved, plan, replica)
@@ -272,7 +272,7 @@ class _Search:
                 resolved, replica, question.limits, lambda capped: self.plan_of(capped, plan.layout)
             )
         ]
-        return max((own, *paced), key=highest_rate) if paced else own
+        return max((own, *paced), key=lambda each: (self.merit(each), highest_rate(each))) if paced else own
 
     def _deployment(self, resolved: Resolved, plan: MemoryPlan, replica: Replica | None) -> Deployment:
         return Deployment(

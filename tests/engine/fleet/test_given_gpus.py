@@ -5,12 +5,13 @@ from math import inf
 
 import pytest
 
+from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.aims import aim_of
 from service.engine.fleet.given_gpus import at_context, largest, resolve_capacity
 from service.engine.inputs import Limits, StatedLayout
-from service.engine.time.demand import Arrivals
+from service.engine.time.demand import Arrivals, Users
 from tests.engine.conftest import Asked, arrivals, capacity_of, users
 
 
@@ -82,3 +83,17 @@ def test_requests_of_a_context_fill_it(asked: Asked) -> None:
     assert row.plan.settings.max_model_len == row.load.input_tokens + row.load.output_tokens == 8_192
     assert row.load.output_tokens == 512
     assert not row.is_asked
+
+
+def test_who_asks_for_no_load_is_told_as_many_users_as_who_asks_for_them(asked: Asked) -> None:
+    """A cap that keeps pace at a higher rate held 8 users of the 10 who are carried when they are asked for."""
+    limits, sglang = Limits(ttft_s=2.0, tpot_s=0.03), rules_for("sglang")
+    told = [
+        largest(question, resolve_capacity(question)).carries(Users).max_concurrent_requests
+        for question in (
+            capacity_of(asked("gpt-oss-120b", "gh200-96gb", load=load, limits=limits, rules=sglang), 1)
+            for load in (users(None, 739, 16), users(10, 739, 16))
+        )
+    ]
+
+    assert told[0] >= told[1] > 0
