@@ -1,7 +1,7 @@
 """Reads what somebody calls a model: an id, a hub's address, a conversion's repository, or plain words."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from service.catalog.entries import Checkpoint, ModelEntry
@@ -18,23 +18,25 @@ from service.catalog.names.formats import (
 )
 from service.catalog.names.kinds import earlier_kind, kind_of
 from service.catalog.names.readings import (
+    HALF_OR_NOT,
+    HALVES,
     UNTUNED,
     ModelReading,
     as_spelled,
+    may_have_half,
     of_edition,
     of_own_weights,
     own_format,
     repository_of_edition,
     spelled,
 )
-from service.catalog.names.repositories import REPOSITORIES, WHOLE, before_conversion
+from service.catalog.names.repositories import REPOSITORIES, STORED, WHOLE, model_of
 from service.catalog.names.siblings import several_sizes
 from service.catalog.names.spoken import Spoken, spoken_names
 from service.catalog.names.told_once import told_once
 from service.catalog.names.unread import unread
 from service.catalog.names.unsized import few_bits, unsized
 from service.catalog.names.words import (
-    SIZE,
     TUNED,
     joined_words,
     plain,
@@ -47,7 +49,6 @@ from service.catalog.names.words import (
 )
 from service.engine.derived import Derived, derived
 
-HALVES: Final = ("bf16", "fp16")
 MOST_CANDIDATES: Final = 8
 MOST_READ: Final = 1_024  # names, of which each catalog keeps what they mean
 
@@ -118,16 +119,10 @@ class ModelNames:
         return ModelReading(model_id=model_id, hf_id=checkpoint.hf_id, weight_format=checkpoint.weight_format, how=how)
 
     def _of_shape(self, name: str, publisher: str, repo: str) -> ModelReading | None:
-        """Return the model whose shape a repository is known to have, in the format that its name says.
-
-        Under another publisher, or converted, a name with a size has the same shape: all 357 of the hub's lists have.
-        """
+        """Return the model whose shape a repository is known to have, in the format that its name or page says."""
         spelled_out = plain(name)  # an address may take what hosts write behind a name off it: `-8B-Thinking`
         key = spelled_out if spelled_out in REPOSITORIES else f"{publisher}/{repo}" if publisher else repo
-        is_sized = any(SIZE.fullmatch(word) for word in words_of(repo))
-        bare = before_conversion(repo)
-        known = REPOSITORIES.get(repo) or REPOSITORIES.get(bare, "") if is_sized else ""
-        entry = self.entries.get(REPOSITORIES.get(key) or known)
+        entry = self.entries.get(model_of(key, publisher, repo))
         if entry is None:
             return None
         said = stated_format(words_of(repo), publisher)
@@ -136,9 +131,13 @@ class ModelNames:
         few = None if is_told else few_bits(repo)
         if few is not None:
             raise self._refused(name, said.rest, f"{name[:100]!r} says {few!r}, of fewer bits that no rule here stores")
-        how = f"a repository of the shape of {entry.name}"
         whole = name if publisher else WHOLE.get(repo, name)
+        stored = said.weight_format or STORED.get(key) or STORED.get(whole.lower())
+        if stored is None and may_have_half(entry, publisher):
+            raise NotInCatalogError("model", name[:100], (entry.id,), why=f"{name[:100]!r} {HALF_OR_NOT}")
+        how = f"a repository of the shape of {entry.name}"
         known = (key if publisher else whole.lower()) if key in REPOSITORIES else ""
+        said = replace(said, weight_format=stored)
         return of_own_weights(self._in_format(entry.id, said, key if publisher else None, how), known, whole)
 
     def _by_words(self, name: str, publisher: str, repo: str) -> ModelReading:

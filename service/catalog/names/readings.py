@@ -9,6 +9,11 @@ from service.catalog.entries import ModelEntry
 from service.catalog.names.words import TUNED, words_of
 from service.engine.inputs import WeightFormat
 
+HALVES: Final = ("bf16", "fp16")
+HALF_OR_NOT: Final = (
+    "is tuned from weights of few bits, and neither its name nor its entry says whether it is stored in as many or in "
+    "16; name the model it is tuned from, with weight_format"
+)
 UNTUNED: Final = frozenset({"base", "pt"})
 SAID_BY_SOME: Final = frozenset({"meta", "hf"})  # of one model, in some of its repositories
 WORD: Final = re.compile(r"[A-Za-z0-9]+")
@@ -48,6 +53,14 @@ def as_spelled(reading: ModelReading, name: str) -> ModelReading:
 def own_format(entry: ModelEntry) -> WeightFormat:
     """Return the format of a model's own checkpoint."""
     return next(each.weight_format for each in entry.checkpoints if each.is_default)
+
+
+def may_have_half(entry: ModelEntry, publisher: str) -> bool:
+    """Return whether what a publisher tuned from a model may be stored in 16 bits, where the model's own is in fewer.
+
+    Whoever published a model stores its editions as the model.
+    """
+    return own_format(entry) not in HALVES and publisher != (entry.hf_id or "").lower().partition("/")[0]
 
 
 def repository_of_edition(alias: str, entry: ModelEntry) -> str | None:

@@ -4,7 +4,9 @@ A repository stands in `data/repositories.csv` where the hub states of it and of
 heads, width of heads and of the model, experts and context, a vocabulary of as many tokens but for 64 that fine-tunes
 add, and, unless its name says a format of few bits, the same number of parameters to a thousandth (a tied head that is
 stored twice aside); or, where it states no more, the same class and total to the parameter. What its name says of a
-format holds as for any other name; one that says few bits and no format that is sized is refused by it.
+format holds as for any other name; one that says few bits and no format that is sized is refused by it. What was
+tuned from weights of few bits may be stored in as many, or in 16, and the total tells neither: such a repository says
+its format by its name, or in the third column where its page states the tensors, or it is its base's own publisher's.
 
 Source:
     llmfit 1.1.17 (MIT licence, October 2026), which lists configs and totals of the hub's repositories; of fine-tunes
@@ -16,13 +18,15 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, cast
 
-from service.catalog.names.words import words_of
+from service.catalog.names.words import SIZE, words_of
+from service.engine.inputs import WeightFormat
 
 CONVERSIONS: Final = re.compile(
-    r"(?:-(?:quantized\.)?(?:awq|gptq|fp8|int[48]|w[48]a16|w8a8|nvfp4|unsloth|bnb|[48]bit|dynamic))+$"
+    r"(?:-(?:quantized\.)?(?:awq|gptq|fp8|int[48]|w[48]a16|w8a8|nvfp4|mxfp4|autoround|unsloth|bnb|[48]bit|dynamic|block))+$"
 )
+LEAST_WORDS: Final = 4  # of a name without a size from which a conversion's is nobody else's
 FILE: Final = Path(__file__).parents[1] / "data" / "repositories.csv"
 
 
@@ -51,6 +55,24 @@ def before_conversion(repo: str) -> str:
     return CONVERSIONS.sub("", repo)
 
 
+def model_of(key: str, publisher: str, repo: str) -> str:
+    """Return the model whose shape a repository has, empty where none is known.
+
+    Under another publisher, or converted, a name with a size has the same shape: all 357 of the hub's lists have. A
+    publisher's own conversion has the shape of what it converted, and one by others where its name is long.
+
+    Args:
+        key: the repository as the list spells it, in lower case.
+        publisher: whose it is, empty where none is named.
+        repo: its name, in lower case.
+    """
+    bare = before_conversion(repo)
+    own = REPOSITORIES.get(key) or REPOSITORIES.get(f"{publisher}/{bare}")
+    is_sized = any(SIZE.fullmatch(word) for word in words_of(repo))
+    is_telling = is_sized or (bare != repo and len(words_of(bare)) >= LEAST_WORDS)
+    return own or ((REPOSITORIES.get(repo) or REPOSITORIES.get(bare, "")) if is_telling else "")
+
+
 def whole_names(rows: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """Return the repository, as it is spelled, by its bare name where one publisher alone has one of that name.
 
@@ -63,12 +85,14 @@ def whole_names(rows: Iterable[Mapping[str, str]]) -> dict[str, str]:
     return {name: repositories[0] for name, repositories in by_name.items() if len(repositories) == 1}
 
 
-def _read() -> tuple[Mapping[str, str], Mapping[str, str]]:
+def _read() -> tuple[Mapping[str, str], ...]:
     with FILE.open(encoding="utf-8", newline="") as file:
         rows = tuple(csv.DictReader(file))
-    return MappingProxyType(of_shape(rows)), MappingProxyType(whole_names(rows))
+    stored = {row["repository"].lower(): row["weight_format"] for row in rows if row["weight_format"]}
+    return tuple(MappingProxyType(each) for each in (of_shape(rows), whole_names(rows), stored))
 
 
 _TOLD: Final = _read()
 REPOSITORIES: Final = _TOLD[0]
 WHOLE: Final = _TOLD[1]
+STORED: Final = cast("Mapping[str, WeightFormat]", _TOLD[2])

@@ -35,6 +35,58 @@ def test_a_repository_of_a_known_shape_is_that_model_in_the_format_its_name_says
     assert (reading.model_id, reading.weight_format) == (model_id, weight_format)
 
 
+@pytest.mark.parametrize(
+    ("name", "weight_format"),
+    [
+        # llmrun.dev/model/microsoft-mai-ds-r1: 1,342 GB of weights; winbuzzer.com (27 April 2025): 680 of 685 billion
+        # parameters of R1T are F8_E4M3.
+        ("microsoft/MAI-DS-R1", "bf16"),
+        ("MAI-DS-R1", "bf16"),
+        ("microsoft/MAI-DS-R1-FP8", "fp8"),
+        ("tngtech/DeepSeek-R1T-Chimera", "fp8"),
+        ("deepseek-ai/DeepSeek-Prover-V2-671B", "fp8"),
+        ("huihui-ai/Huihui-gpt-oss-20b-BF16-abliterated", "bf16"),
+    ],
+)
+def test_what_was_tuned_from_few_bits_is_in_the_format_that_its_name_or_page_says(
+    name: str, weight_format: str
+) -> None:
+    reading = CATALOG.called_models.read(name)
+
+    own = own_checkpoint(facts_as_named(CATALOG, reading))
+    assert own.weight_format == weight_format
+
+
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        ("ccharnkij/Ministral-3-14B-Reasoning-2512-Uncensored", "ministral-3-14b-instruct-2512"),
+        ("Jinx-org/Jinx-gpt-oss-20b", "gpt-oss-20b"),
+        ("simpledirect/Vinci-Cyber-123B-1.0", "devstral-2-123b-instruct-2512"),
+    ],
+)
+def test_what_was_tuned_from_few_bits_and_says_no_format_is_refused_with_its_base(name: str, base: str) -> None:
+    with pytest.raises(NotInCatalogError, match="with weight_format") as refusal:
+        CATALOG.called_models.read(name)
+
+    assert refusal.value.suggestions == (base,)
+
+
+@pytest.mark.parametrize(
+    ("name", "model_id", "weight_format"),
+    [
+        ("nm-testing/Phi-3-mini-128k-instruct-FP8", "phi-3.5-mini-instruct", "fp8"),
+        ("OpenGVLab/InternVL-Chat-V1-5-AWQ", "internvl2-26b", "int4"),
+    ],
+)
+def test_a_conversion_of_a_known_shape_without_a_size_has_that_shape(
+    name: str, model_id: str, weight_format: str
+) -> None:
+    reading = CATALOG.called_models.read(name)
+
+    assert (reading.model_id, reading.weight_format) == (model_id, weight_format)
+
+
 def test_a_bare_name_of_two_shapes_is_none() -> None:
     rows = [{"repository": "a/my-tune", "model": "x"}, {"repository": "b/my-tune", "model": "y"}]
 
