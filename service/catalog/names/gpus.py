@@ -28,7 +28,7 @@ SAME_MEMORY: Final = 0.02  # how far a name's gigabytes may be from the driver's
 # What every maker's cards share.
 MAKERS = (
     "nvidia amd intel geforce tesla instinct radeon graphics generation gpu gpus card series edition accelerator "
-    "ai tensor core blackwell hopper ampere lovelace corporation inc r tm"
+    "ai tensor core habana blackwell hopper ampere lovelace corporation inc r tm"
 )
 NOISE: Final = frozenset(MAKERS.split())
 # What is said of a card whose name is complete without it.

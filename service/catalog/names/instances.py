@@ -11,6 +11,7 @@ Sources (types, GPUs and counts, as the providers' own pages list them):
     Lambda: github.com/LambdaLabs/docsy-lambda-docs, content/en/cloud/faq/available-configurations.md, and what its API
         calls them ("2x A100 (40 GB PCIe)", "8x A100 (40 GB SXM4)")
     Alibaba Cloud: alibabacloud.com/help/en/ecs/user-guide (GPU-accelerated compute-optimized instance families)
+    Scaleway: scaleway.com/en/docs/gpu/reference-content/choosing-gpu-instance-type
 """
 
 from collections.abc import Container, Mapping
@@ -42,6 +43,7 @@ UNPRICED: Final[tuple[Instance, ...]] = tuple(
         },
         "gb300-nvl72": {"a4x-maxgpu-4g-metal": 4, "Standard_ND128isr_GB300_v6": 4},
         "b200-sxm-180gb": {"a4-highgpu-8g": 8, "BLACKWELL_180": 1},
+        "rtx-3070": {"GPU-3070-S": 1},
         "rtx-4090": {"ADA_24": 1},
         "rtx-5090": {"ADA_32_PRO": 1},
         "rtx-pro-6000-server": {
@@ -52,6 +54,7 @@ UNPRICED: Final[tuple[Instance, ...]] = tuple(
             "a3-highgpu-1g": 1, "a3-highgpu-2g": 2, "a3-highgpu-4g": 4, "a3-edgegpu-8g": 8, "gpu-h100x1-80gb": 1,
             "gpu-h100x8-640gb": 8, "gd-8xh100ib-i128": 8,
         },
+        "h100-nvl-94gb": {"Standard_NCC40ads_H100_v5": 1},
         "a100-pcie-40gb": {"gpu_1x_a100": 1, "gpu_2x_a100": 2, "gpu_4x_a100": 4},
         "a100-sxm-40gb": {"a2-highgpu-2g": 2, "a2-highgpu-4g": 4, "a2-megagpu-16g": 16, "gpu_8x_a100": 8},
         "a100-sxm-80gb": {

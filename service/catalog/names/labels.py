@@ -1,7 +1,8 @@
 """What drivers, schedulers and clouds write around the name of a GPU: prefixes of labels, numbers of buses, boards.
 
 Sources:
-    Labels: github.com/NVIDIA/k8s-device-plugin (GPU feature discovery), cloud.google.com/kubernetes-engine
+    Labels: github.com/NVIDIA/k8s-device-plugin (GPU feature discovery), docs.coreweave.com (`gpu.nvidia.com/class`,
+        `/model`), cloud.google.com/kubernetes-engine
         (`gke-accelerator`), karpenter.sh (`instance-gpu-name`), akash.network (`capabilities.gpu.vendor`).
     Numbers of AMD's devices: github.com/ROCm/gpu-operator, docs (`amd.com/gpu.device-id`), and pci-ids.ucw.cz.
     Cards of Gaudi (`HL-225`, `HL-325L`): docs.habana.ai.
@@ -15,7 +16,7 @@ TIMES: Final = "\u00d7"
 LABEL: Final = re.compile(
     r"^(?:akash\.network/capabilities\.gpu\.vendor\.(?:nvidia|amd|intel)\.model\.|"
     r"(?:[a-z0-9-]{1,63}\.){1,6}[a-z]{2,20}/(?:[a-z0-9-]{1,63}[./]){0,4}?(?:gpu[.-]?(?:product(?:-name)?|name|model|class|type|flavor)|"
-    r"instance-gpu-name|gke-accelerator|accelerator|class|device-id)\s*[=:]\s*|"
+    r"instance-gpu-name|gke-accelerator|accelerator|class|model|device-id)\s*[=:]\s*|"
     r"(?:nvidia|amd)\.com/[a-z.-]+\s*[=:]\s*(?=[a-z])|(?:gres/gpu|gpu)\s*[=:]\s*(?=[a-z]))"
 )
 OF_AKASH: Final = re.compile(r"\.(?:ram|interface)\.")

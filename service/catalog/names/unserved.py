@@ -40,9 +40,14 @@ def _named(pattern: str) -> re.Pattern[str]:
 
 
 UNSERVED: Final = (
-    Unserved(pattern=_named(r"p100|(?:vm|bm)\.gpu2\.[12]"), why=TOO_OLD, nearest=("v100-pcie-16gb", "v100-sxm2-16gb")),
+    Unserved(
+        pattern=_named(r"p100|(?:vm|bm)\.gpu2\.[12]|render-s"),
+        why=TOO_OLD,
+        nearest=("v100-pcie-16gb", "v100-sxm2-16gb"),
+    ),
     Unserved(pattern=_named(r"standard_nc(?:6|12|24r?)s_v2"), why=TOO_OLD, nearest=("v100-pcie-16gb",)),
     Unserved(pattern=_named(r"standard_n[cv](?:6|12|24r?)(?:_promo)?"), why=TOO_OLD, nearest=("t4",)),
+    Unserved(pattern=_named(r"standard_nv(?:12|24|48)s_v3"), why=TOO_OLD, nearest=("t4",)),
     Unserved(pattern=_named(r"gb200[ -]?nvl4"), why=NO_ENTRY, nearest=("gb200-nvl72",)),
     Unserved(pattern=_named(r"p40"), why=TOO_OLD, nearest=("quadro-rtx-6000", "t4")),
     Unserved(pattern=_named(r"k[248]0m?|m40|m60|p4|p2\.(?:8|16)?xlarge"), why=TOO_OLD, nearest=("t4",)),
@@ -94,16 +99,26 @@ UNSERVED: Final = (
     Unserved(pattern=_named(r"sm_?-?100a?"), why=AN_ARCHITECTURE, nearest=("b200-sxm-180gb", "gb200-nvl72")),
     Unserved(pattern=_named(r"sm_?-?120a?"), why=AN_ARCHITECTURE, nearest=("rtx-pro-6000-server", "rtx-5090")),
     Unserved(
-        pattern=_named(r"radeon vii|rx ?-?(?:5[5-7]|6[4-9]|7[67])[0-9]0(?: ?-?(?:xtx?|m|s))?|rx ?-?7800 ?-?xt|v710"),
+        pattern=_named(
+            r"radeon vii|rx ?-?(?:5[5-7]|6[4-9]|7[67])[0-9]0(?: ?-?(?:xtx?|m|s))?|rx ?-?7800 ?-?xt|v710|"
+            r"gfx10[0-9]{2}|gfx110[1-3]"
+        ),
         why=NOT_IN_ROCM,
         nearest=("rx-7900-xt", "radeon-pro-w7900"),
     ),
     Unserved(pattern=_named(r"dl1\.24xlarge|gaudi-?1|hl-205"), why=NOT_GAUDI, nearest=("gaudi-2",)),
-    Unserved(pattern=_named(r"mi(?:50|60|100)"), why=NOT_IN_ROCM, nearest=("mi210",)),
-    Unserved(pattern=_named(r"v[56]20|g4ad\.[0-9]*xlarge"), why=NOT_IN_ROCM, nearest=("radeon-pro-w7900",)),
+    Unserved(pattern=_named(r"mi(?:50|60|100)|gfx90[068]"), why=NOT_IN_ROCM, nearest=("mi210",)),
+    Unserved(
+        pattern=_named(r"v[56]20|standard_nv(?:4|8|16|32)as_v4|g4ad\.[0-9]*xlarge"),
+        why=NOT_IN_ROCM,
+        nearest=("radeon-pro-w7900",),
+    ),
     Unserved(pattern=_named(r"standard_nv(?:6|12|18)ad[m]?s_a10_v5"), why=A_PART, nearest=("a10",)),
     Unserved(pattern=_named(r"gr?6f\.[0-9]*x?large"), why=A_PART, nearest=("l4",)),
     Unserved(pattern=_named(r"g7\.[0-9]*xlarge|rtx[ -]pro[ -]4500.*server.*"), why=NO_ENTRY, nearest=("rtx-pro-4500",)),
+    Unserved(
+        pattern=_named(r"dgx[ -]station[ -](?:for )?a100.*"), why=A_SERIES, nearest=("a100-sxm-80gb", "a100-sxm-40gb")
+    ),
     Unserved(
         pattern=_named(r"dgx[ -]station.*|gb300.*(?:desktop|station).*"),
         why=NO_ENTRY,
@@ -125,6 +140,9 @@ UNSERVED: Final = (
     Unserved(
         pattern=_named(
             r"ascend|910[abc]?|310p|atlas|mlu[0-9]+|kunlun|hygon|mtt|groq|cerebras|sambanova|sn[34]0l|tenstorrent|"
+            r"graphcore|ipu|wse-?[0-9]|n[13][05]0[ds]?|p(?:150|300)[abc]?|blackhole|wormhole|furiosa|rngd|"
+            r"rbln.*|rebellions|atom-max|kunlunxin|p800|metax|[cn]5[05]0|iluvatar|bi-?v1[05]0|biren|br10[046]|enflame|sophgo|"
+            r"moore threads|"
             r"maia[ -]?[0-9]+|mtia|qualcomm|cloud ai 100|ai100|(?:intel )?xeon.*|(?:amd )?epyc.*|cpu"
         ),
         why=OTHER_MAKER,

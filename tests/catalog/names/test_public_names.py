@@ -13,10 +13,10 @@ HERE = Path(__file__).parent
 REFUSED = "refused"
 
 
-def listed(file: str) -> list[tuple[str, str]]:
-    """Return every name of a list with what it means."""
-    groups = yaml.safe_load((HERE / file).read_text(encoding="utf-8"))
-    return [meant for names in groups.values() for meant in names.items()]
+def listed(*files: str) -> list[tuple[str, str]]:
+    """Return every name of lists with what it means."""
+    groups = (yaml.safe_load((HERE / file).read_text(encoding="utf-8")) for file in files)
+    return [meant for each in groups for names in each.values() for meant in names.items()]
 
 
 @pytest.mark.parametrize(("name", "meant"), listed("models.yaml"))
@@ -33,7 +33,7 @@ def test_a_public_name_of_a_model_is_understood(catalog: Snapshot, name: str, me
     assert f"{reading.model_id} {reading.weight_format or own}".startswith(meant)
 
 
-@pytest.mark.parametrize(("name", "meant"), listed("gpus.yaml"))
+@pytest.mark.parametrize(("name", "meant"), listed("gpus.yaml", "served_gpus.yaml"))
 def test_a_public_name_of_a_gpu_is_understood(catalog: Snapshot, name: str, meant: str) -> None:
     if meant.startswith(REFUSED):
         with pytest.raises(NotInCatalogError) as refusal:
