@@ -19,7 +19,7 @@ STATED: Final[Mapping[str, WeightFormat]] = {
     "int8": "int8", "w8a8": "int8", "w8a16": "int8", "8bit": "int8", "8bits": "int8",
     "int4": "int4", "w4a16": "int4", "w4": "int4", "4bit": "int4", "4bits": "int4", "nf4": "int4",
     "mxfp4": "mxfp4", "nvfp4": "nvfp4", "nvfp4a16": "nvfp4",
-    "bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16", "f16": "fp16",
+    "bf16": "bf16", "bfloat16": "bf16", "16bit": "bf16", "fp16": "fp16", "float16": "fp16", "f16": "fp16",
 }  # fmt: skip
 # Of these the ones that say how many bits, and not of what: `NVFP4-W4A16` is NVFP4.
 BITS_ALONE: Final = frozenset({"w4a16", "w4", "4bit", "4bits", "w8a8", "w8a16", "8bit", "8bits"})
@@ -33,7 +33,7 @@ METHODS: Final[Mapping[str, WeightFormat]] = {
 OF_RECIPES = (
     "quantized dynamic block static tensor channel per quark ct compressed tensors modelopt qat g32 g64 g128 "
     "gs32 gs64 gs128 group32 group64 group128 rtn ptpc imatrix "
-    "sym asym unsloth fast kv lmhead marlin calib nvidia ptq quant auto round mtp floatmtp quarot rot mindie"
+    "sym asym inc unsloth fast kv lmhead marlin calib nvidia ptq quant auto round mtp floatmtp quarot rot mindie"
 )
 BESIDE: Final = frozenset(OF_RECIPES.split())
 # Files that other programs read.
@@ -57,6 +57,7 @@ LLAMA_CPP: Final = re.compile(
 )
 # Trained for few bits, and published in 16: `google/gemma-3-27b-it-qat-q4_0-unquantized`.
 UNQUANTIZED: Final = re.compile(r"(?:[-_]qat)?(?:[-_](?:q[2-8]_[0-9k]|(?:int|fp|nvfp|mxfp)[48]))?[-_]unquantized")
+OF_ACTIVATIONS: Final = re.compile(r"-w-([a-z]+[48])-a-[a-z]+(?:4|8|16)(?![a-z0-9])")  # as amd writes both
 # A conversion's own edition, behind its format: `-NVFP4-v2`, `-MXFP4-Preview`, `-AWQ-FP16Mix`.
 OWN_EDITION: Final = re.compile(r"v[1-9]|preview|(?:bf|fp|int)[0-9]{1,2}mix")
 MIXED: Final = re.compile(r"int8mix")  # how many of the weights have these bits no name tells
@@ -117,12 +118,14 @@ def _bits_of(words: tuple[str, ...]) -> tuple[WeightFormat, ...]:
 
 
 def as_published(repo: str) -> str:
-    """Return a repository's name without the format that its weights were trained for, but not stored in.
+    """Return a repository's name without formats of no weights: those they were trained for, and of activations.
 
     >>> as_published("gemma-3-27b-it-qat-q4_0-unquantized"), as_published("gemma-3-27b-it-qat")
     ('gemma-3-27b-it', 'gemma-3-27b-it-qat')
+    >>> as_published("gpt-oss-120b-w-mxfp4-a-fp8")
+    'gpt-oss-120b-mxfp4'
     """
-    return UNQUANTIZED.sub("", repo)
+    return OF_ACTIVATIONS.sub(r"-\1", UNQUANTIZED.sub("", repo))
 
 
 def without_own_edition(words: tuple[str, ...]) -> tuple[str, ...]:

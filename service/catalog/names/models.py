@@ -250,7 +250,7 @@ class ModelNames:
     def _of_one_size(self, words: Sequence[str], model_ids: tuple[str, ...]) -> tuple[str, ...]:
         """Return the models that a name was taken for, and those that bear it in other sizes, where it says none."""
         asked = frozenset(words) - TUNED - UNTUNED
-        if len(model_ids) > 1 or asked in self.words.spoken:
+        if len(model_ids) > 1 or asked in self.words.spoken or frozenset(words) in self.words.spoken:
             return model_ids
         return several_sizes(asked, model_ids[0], self.words.spoken, self.entries) or model_ids
 

@@ -23,11 +23,12 @@ MOST_FOR_SIZE: Final = 25.0  # taken for a size twice as large, or half
 FOR_A_VERSION, MOST_FOR_VERSION = 6.0, 18.0  # taken for the next version, and for one far from it
 VERSION: Final = re.compile(r"[0-9](?:\.[0-9]{1,2})?")
 FIGURE: Final = re.compile(r"e?(?:([0-9]+)x)?([0-9]+(?:\.[0-9]+)?)([bmt])")
+SHORT: Final = 2  # letters of a word that stands for itself: `lm` is no `glm`
 LEAST_BARE: Final = 7  # below it a last figure is a version's
 MOST_BARE: Final = 1_000
 UNITS: Final[Mapping[str, float]] = {"m": 1e-3, "b": 1.0, "t": 1e3}
 # What stands in front of a family's name without being one.
-IN_FRONT = "meta nvidia google openai microsoft ibm alibaba amd mini small llm code"
+IN_FRONT = "meta nvidia google openai microsoft ibm alibaba amd mini small tiny llm code skywork"
 NOT_FAMILIES: Final = frozenset(IN_FRONT.split())
 # Words that tell no member of a family from another.
 UNSAID: Final = NOT_FAMILIES | frozenset(("ai", "org", "model", "models", "latest", "instruct", "chat", "it", "base"))
@@ -142,7 +143,7 @@ class Nearest:
 
 def _is_slip(word: str, family: str) -> bool:
     """Return whether a word is a family's with one letter hit wrongly, two that changed places, or the first lost."""
-    return word == family[1:] or (len(word) == len(family) and OSA.distance(word, family) == 1)
+    return (len(word) > SHORT and word == family[1:]) or (len(word) == len(family) and OSA.distance(word, family) == 1)
 
 
 def size_in_billions(words: Sequence[str] | frozenset[str]) -> float | None:
