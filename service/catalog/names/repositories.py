@@ -10,7 +10,9 @@ its format by its name, or in the third column where its page states the tensors
 
 Source:
     llmfit 1.1.17 (MIT licence, October 2026), which lists configs and totals of the hub's repositories; of fine-tunes
-        that OpenRouter and Together sell or Xinference lists, the base that the card of each on huggingface.co names.
+        that OpenRouter and Together sell or Xinference lists, the base that the card of each on huggingface.co names;
+        of INTELLECT-2, AceInstruct, UI-TARS, SWE-Dev, Skywork-SWE, OpenHands LM, AM-Thinking and TinyR1 the base that
+        their card or paper (arXiv:2503.04872) names, and class and gigabytes on the hub's pages (November 2026).
 """
 
 import csv
