@@ -44,7 +44,7 @@ def test_a_conversion_s_edition_and_a_host_s_words_name_no_other_model(
         ("nvidia/gpt-oss-120b-Eagle3", "gpt-oss-120b"),
         ("01-ai/Yi-Coder-14B", "yi-coder-9b-chat"),
         ("facebook/opt-25b", "opt-30b"),
-        ("LGAI-EXAONE/EXAONE-4.5-33B", "exaone-4.0-32b"),
+        ("LGAI-EXAONE/EXAONE-4.0.1-32B", "exaone-4.0-32b"),
         ("paligemma2-28b-pt-1344", "paligemma2-28b-pt-"),
         ("Qwen/Qwen2.5-14B-Instruct-1M", "qwen2.5-14b-instruct"),
         ("unsloth/Qwen3-Coder-480B-A35B-Instruct-1M-GGUF", "qwen3-coder-480b-a35b-instruct"),
