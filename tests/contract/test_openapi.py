@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
 from service.api.openapi import rendered
+from service.engine.time.ready import make_ready
 from service.main import create_app
 from service.questions.asked import Question
 from service.questions.registry import QUESTIONS
@@ -144,7 +145,11 @@ def test_examples_of_questions_are_answered(client: TestClient, path: str) -> No
 
 @pytest.fixture(scope="module")
 def live_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A real server on a real port."""
+    """A real server on a real port; what it loads behind its start is loaded before.
+
+    Hypothesis walks through `sys.modules` while it generates, which no other thread may add to meanwhile.
+    """
+    make_ready()
     with served(tmp_path_factory.mktemp("live")) as running:
         yield running.url
 
