@@ -158,6 +158,9 @@ def _breaks(replica: Server, demand: Demand, limits: Limits) -> bool:
 def _broken(replica: Server, demand: Demand, limits: Limits) -> Violation | None:
     """Return the latency limit that a small sample breaks; whether a queue grows is nothing that so few tell."""
     broken = replica.breaks(demand, limits, ROUGHLY_MEASURED)
+    if broken == "ttft" and demand.may_queue and demand.has_room(replica):
+        # It is told before all are answered, of a sample that may tell of its beginning alone.
+        return replica.seen(demand, ROUGHLY_MEASURED).violates(limits)
     return None if broken == "throughput" else broken
 
 

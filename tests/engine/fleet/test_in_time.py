@@ -87,3 +87,25 @@ def test_a_short_budget_bounds_who_runs_beside_others(asked: Asked) -> None:
     stated = replace(question, settings=StatedSettings(max_num_batched_tokens=1_024))
 
     assert size(question).gpus <= size(stated).gpus
+
+
+@pytest.mark.parametrize(
+    ("ranks", "tokens", "load", "limits"),
+    [
+        (1, 512, arrivals(27.47, 627, 253), Limits(ttft_s=1.0, tpot_s=0.03)),
+        (2, 256, arrivals(19.36, 774, 352), Limits(ttft_s=1.0, tpot_s=0.03)),
+    ],
+)
+def test_the_beginning_of_a_small_sample_leaves_nothing_out(
+    asked: Asked, ranks: int, tokens: int, load: Load, limits: Limits
+) -> None:
+    """Near what is carried at most the first of a sample wait longer than all after them."""
+    question, layout = asked(load=load, limits=limits), Layout(tensor_parallel_size=ranks)
+    resolved = resolve_size(question)
+    planner = Planner(
+        lambda other: plan_for(question, other, layout),
+        lambda other: held_of(other, layout, load.input_tokens, load.output_tokens),
+    )
+    serving = serving_for(question, roomiest(resolved, planner))
+
+    assert tokens in budgets_in_time(question, resolved, serving, 1, batched_tokens(resolved))
