@@ -60,16 +60,18 @@ class Gpu(Valued):
     scale_out_bytes_per_s: float  # one direction, per GPU
     source: str = ""
     measured_as: str | None = None  # the name under which its kernels were measured; None: they were not
+    joined_gpus: int = field(init=False, repr=False, compare=False)  # by a server or its fabric; no network is passed
     key: str = field(init=False, repr=False)
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Derive the key from everything stated."""
+        """Derive the key from everything stated, and what is joined."""
         peaks = tuple(sorted(self.peak_flop_per_s.items()))
         others = tuple(
             getattr(self, stated.name) for stated in fields(self) if stated.init and stated.name != "peak_flop_per_s"
         )
         object.__setattr__(self, "key", content_key("gpu", (peaks, others)))
+        object.__setattr__(self, "joined_gpus", max(self.gpus_per_node, self.scale_up_domain_gpus))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ def ranks_of_stage(layout: Layout) -> int:
 
 def crosses_nodes(gpu: Gpu, ranks: int) -> bool:
     """Return whether so many ranks lie in more than one node, and beyond what a fabric joins."""
-    return ranks > max(gpu.gpus_per_node, gpu.scale_up_domain_gpus)
+    return ranks > gpu.joined_gpus
 
 
 def between_nodes(gpu: Gpu, within_bytes_per_s: float) -> float:
@@ -69,7 +69,7 @@ def network_s(architecture: Architecture, gpu: Gpu, layout: Layout) -> float:
 
 def collectives_s(gpu: Gpu, layout: Layout, *, layers: int, exchanges: int) -> float:
     """Return the same of so many layers, of which some exchange tokens between copies of the attention. [s]."""
-    tensor, ranks, node = layout.tensor_parallel_size, ranks_of_stage(layout), _node(gpu)
+    tensor, ranks, node = layout.tensor_parallel_size, ranks_of_stage(layout), gpu.joined_gpus
     reduced = layers * ALL_REDUCES_PER_LAYER * _reduced_s(tensor, node) if crosses_nodes(gpu, tensor) else 0.0
     is_exchanged = layout.data_parallel_size > 1 and crosses_nodes(gpu, ranks)
     gathered = exchanges * EXCHANGES_PER_LAYER * _gathered_s(ranks, node) if is_exchanged else 0.0
@@ -87,10 +87,6 @@ def with_network(tables: StepTables, seconds: float) -> StepTables:
     )
 
 
-def _node(gpu: Gpu) -> int:
-    return max(gpu.gpus_per_node, gpu.scale_up_domain_gpus)
-
-
 def _reduced_s(ranks: int, node: int) -> float:
     """Return the latency of one all-reduce over nodes. [s].
 
@@ -103,7 +99,7 @@ def _reduced_s(ranks: int, node: int) -> float:
 
 def gathered_s(gpu: Gpu, ranks: int) -> float:
     """Return the latency of one all-gather or reduce-scatter, within a node or over several. [s]."""
-    return _gathered_s(ranks, _node(gpu))
+    return _gathered_s(ranks, gpu.joined_gpus)
 
 
 def _gathered_s(ranks: int, node: int) -> float:

@@ -196,7 +196,7 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
 
 def _network_warnings(plan: MemoryPlan) -> tuple[str, ...]:
     """Return the network that times hold for, where it is part of every step."""
-    if plan.layout.tensor_parallel_size <= max(plan.gpu.gpus_per_node, plan.gpu.scale_up_domain_gpus):
+    if plan.layout.tensor_parallel_size <= plan.gpu.joined_gpus:
         return ()
     gigabits = plan.gpu.scale_out_bytes_per_s * 8 / 1e9
     return (

@@ -126,7 +126,7 @@ def is_odd(layout: Layout) -> bool:
 
 def splits_over_servers(layout: Layout, gpu: Gpu) -> bool:
     """Return whether every layer is split over servers of several GPUs, so that a network is part of every step."""
-    return layout.tensor_parallel_size > max(gpu.gpus_per_node, gpu.scale_up_domain_gpus) > 1
+    return layout.tensor_parallel_size > gpu.joined_gpus > 1
 
 
 def _sorted(layouts: list[Layout]) -> tuple[Layout, ...]:
@@ -197,7 +197,7 @@ def _tensor_sizes(gpu: Gpu, stated: StatedLayout) -> tuple[int, ...]:
 
 def _fast_domain(gpu: Gpu) -> int:
     """Return the GPUs that a fabric or a server joins, as far as one replica's attention is spread."""
-    return min(max(gpu.gpus_per_node, gpu.scale_up_domain_gpus), MAX_RANKS)
+    return min(gpu.joined_gpus, MAX_RANKS)
 
 
 def _shares(architecture: Architecture, target: Target, tensor: int, stated: StatedLayout) -> Iterator[tuple[int, int]]:
