@@ -207,7 +207,7 @@ def _shares(architecture: Architecture, target: Target, tensor: int, stated: Sta
     copies = _copies(architecture, target, tensor) if copies_stated is None else (copies_stated,)
     for of_stages in stages:
         for of_copies in copies:
-            is_stated = stages_stated is not None or copies_stated is not None
+            is_stated = stages_stated is not None and copies_stated is not None
             if 1 in (of_stages, of_copies) or is_stated or _stand_both(target, tensor, of_stages, of_copies):
                 yield of_stages, of_copies
 

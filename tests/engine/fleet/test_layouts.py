@@ -303,7 +303,9 @@ def test_what_is_searched_where_a_layout_is_stated_is_searched_where_none_is(
             data_parallel_size=layout.data_parallel_size,
             expert_parallel=layout.expert_parallel,
         )
-        for stated in (whole, replace(whole, expert_parallel=None)):
+        either = replace(whole, expert_parallel=None)
+        fewer = (replace(either, data_parallel_size=None), replace(either, pipeline_parallel_size=None))
+        for stated in (whole, either, *fewer):
             assert set(space_of(architecture, quantization, target, stated).layouts) <= set(everything.layouts)
 
 
