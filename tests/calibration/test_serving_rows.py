@@ -150,7 +150,7 @@ def test_figures_of_two_gpus_that_are_alike_to_the_digit_count_for_neither() -> 
     assert [skipped.case for skipped in copied] == ["one", "two"]
 
 
-CASE = "Section: Other Benchmark Cases > ShareGPT. Requests 1000, duration {} s. Parameters: --tp-size=8. Hardware line: H."
+CASE = "Section: Experiment Results > Other Benchmark Cases > ShareGPT. Requests 1000, duration {} s. Parameters: --tp-size=8. Hardware line: H."
 
 
 def test_of_one_case_twice_with_the_same_parameters_the_first_ran_without_them() -> None:

@@ -11,7 +11,7 @@ from service.engine import EngineName
 
 Row = Mapping[str, Any]
 # Further cases of a page, each measured twice: without anything of what the page advises, then with all of it.
-FURTHER: Final = re.compile(r"Section: (Other Benchmark Cases > .*?)\. Requests .*?Parameters: (.*?)\. Hardware")
+FURTHER: Final = re.compile(r"(Other Benchmark Cases > .*?)\. Requests .*?Parameters: (.*?)\. Hardware")
 BASELINE: Final = "its page ran this case first without the parameters that the row states, on an engine of its own"
 
 
