@@ -19,7 +19,7 @@ NEWER: Final = ("h100", "h200", "h20-", "gh200", "b200", "b300", "gb200", "gb300
 REASONS: Final[dict[str, str]] = {
     "MLPerf": "its logs state no input lengths and seldom the engine's version, batch or layout; servers run at the "
     "edge of what holds, where a few per cent of a step decide whether a queue grows: what v5.1 shows of Llama 2 70B "
-    "on H200 goes from 22 % too fast to twice as slow as one speed does by 27 %; AMD's harness plans several "
+    "on H200 goes from 22 % too fast to twice as slow as one speed does by 29 %; AMD's harness plans several "
     "iterations at once (`num_scheduler_steps`), how many is not stated, and first tokens take six",
     "aiconfigurator": "token budgets and memory shares are not stated; its TensorRT-LLM runs on B200 and ML.ENERGY's "
     "runs of that GPU contradict each other by 45 %, so that no constants meet both",
