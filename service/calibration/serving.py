@@ -44,6 +44,7 @@ MOST_OFFLINE_REQUESTS: Final = 3_000
 # Long runs are measured in their steady state, over so many requests.
 STEADY_REQUESTS: Final = 2_000
 WARM_UP_REQUESTS: Final = 500
+LAST_PERCENT: Final = 99.0  # of answers: the longest takes several times the mean
 FILLS: Final = 3  # of all that is under way at once, until the mix of old and new requests changes no more
 
 
@@ -99,6 +100,10 @@ def resolve_run(row: Row, catalog: Snapshot) -> Run | Skipped:
 
 
 def _planned(log: ServingLog, catalog: Snapshot) -> Run:
+    """Return a run as values.
+
+    Of arrivals at random that n servers take in turn, the gaps at each are sums of n: Gamma(shape = n).
+    """
     model, gpu = served_model(log.model, catalog), served_gpu(log.gpu, catalog)
     stated = stated_settings(log, model, gpu)
     plan = _plan(log, model, gpu, stated)
@@ -114,7 +119,7 @@ def _planned(log: ServingLog, catalog: Snapshot) -> Run:
         inputs=log.inputs,
         outputs=log.outputs,
         prefix_cache_hit_fraction=log.shared_tokens / log.input_tokens,
-        burstiness=log.sent.burstiness,
+        burstiness=log.sent.burstiness * (log.ranks.copies if log.sent.is_dealt_evenly else 1),
         arrives_read=log.arrives_read,
     )
     return Run(log=log, plan=plan, traffic=traffic, load=_load(log, plan, traffic))
@@ -176,21 +181,23 @@ def _load(log: ServingLog, plan: MemoryPlan, traffic: Traffic) -> SimulatedLoad:
     if sent.request_rate_per_s is not None:
         rate = sent.request_rate_per_s / streams
         if sent.is_steady:
-            more = _under_way(log, rate)  # come until the last measured ones are answered
-            load = sender.open_loop(traffic, rate, max(WARM_UP_REQUESTS, FILLS * more), STEADY_REQUESTS + more)
+            warm_up = max(WARM_UP_REQUESTS, FILLS * _under_way(log, rate, None))
+            behind = _under_way(log, rate, LAST_PERCENT)  # come until the last measured ones are answered
+            load = sender.open_loop(traffic, rate, warm_up, STEADY_REQUESTS + behind)
             return replace(load, measured=STEADY_REQUESTS)
         return sender.burst(traffic, rate, max((sent.count or 0) // streams, 1))
     if sent.users is not None:
         users = max(sent.users // streams, 1)
         if sent.how == "full":
             return sender.steady_users(traffic, users, max(2 * users, 50), users)
-        return sender.burst_of_users(traffic, users, max((sent.count or 0) // streams, users))
+        others = max(sent.users // log.ranks.copies - users, 0)
+        return sender.burst_of_users(traffic, users, max((sent.count or 0) // streams, users), others)
     return sender.steady_users(traffic, WAITING * at_once, min(WAITING * at_once, MOST_OFFLINE_REQUESTS), at_once)
 
 
-def _under_way(log: ServingLog, rate_per_s: float) -> int:
-    """Return the requests of one stream that were under way at once by a run's own figures: rate x mean latency."""
-    seconds = (each.value_s for each in log.latencies if each.quantity == "e2e" and each.percent is None)
+def _under_way(log: ServingLog, rate_per_s: float, percent: float | None) -> int:
+    """Return the requests of one stream that come while one is answered, by a run's own figures: rate x latency."""
+    seconds = (each.value_s for each in log.latencies if each.quantity == "e2e" and each.percent == percent)
     return round(rate_per_s * next(seconds, 0.0))
 
 
@@ -209,7 +216,7 @@ def simulated(run: Run, timing: Timing, load: SimulatedLoad) -> ScheduleResult:
     is_inside = run.log.sent.is_in_process
     if is_inside:
         timing = replace(timing, request_overhead=RequestOverhead(base_s=0.0, s_per_prompt_token=0.0))
-    return benchmarked(run.plan, timing, run.traffic, load, evicts=is_inside)
+    return benchmarked(run.plan, timing, run.traffic, load, evicts=is_inside, read_every=run.log.sent.read_every)
 
 
 def measured_pairs(run: Run, timing: Timing) -> list[Measured]:

@@ -1,6 +1,6 @@
 """Step times from data sheets, at the efficiency of kernels; measured ones of more ranks, where their link was slow."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from service.engine.time.steps import Deployed
@@ -8,9 +8,11 @@ from service.performance.fitted import efficiencies_for
 from service.performance.kernel_tables import KernelTables
 from service.performance.kernels import measured_step_tables
 from service.performance.links import sound_ranks
-from service.performance.roofline import roofline_tables
+from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.siblings import carried_over
 from service.performance.tables import StepTables
+from service.performance.triton import attention_fraction, note_of_triton
+from service.performance.unpacked import note_of_unpacked
 from service.performance.workload import Workload, workload_of
 
 SLOW_LINK: Final = (
@@ -19,9 +21,31 @@ SLOW_LINK: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimates:
+    """Step times by the roofline: at the efficiency of kernels, and at that of physics."""
+
+    estimated: StepTables
+    floor: StepTables
+
+
+def estimates_of(key: Deployed) -> Estimates:
+    """Return step times by the roofline, both ways."""
+    floor = roofline_tables(workload(key), key.gpu, key.layout, FLOOR)
+    return Estimates(estimated=estimated_step_tables(key), floor=floor)
+
+
 def estimated_step_tables(key: Deployed) -> StepTables:
     """Return step times from data sheets and the efficiency of kernels, before any factor."""
-    return roofline_tables(workload(key), key.gpu, key.layout, efficiencies_for(key.gpu, key.rules.engine))
+    reached = efficiencies_for(key.gpu, key.rules.engine)
+    of_attention = attention_fraction(key, reached.attention_compute_fraction)
+    reached = replace(reached, attention_compute_fraction=of_attention)
+    return roofline_tables(workload(key), key.gpu, key.layout, reached)
+
+
+def note_of_kernels(key: Deployed) -> str:
+    """Return what is said of kernels that go slower than others of their GPU; nothing of others."""
+    return "; ".join(filter(None, (note_of_unpacked(key, workload(key)), note_of_triton(key))))
 
 
 def workload(key: Deployed) -> Workload:

@@ -9,16 +9,20 @@ from service.engine.inputs import Gpu, Layout
 from service.engine.kept import Kept
 from service.engine.time.steps import Deployed
 from service.performance.between import between, neighbours, note_of
-from service.performance.estimated import estimated_step_tables, kernels_over_sound_link, note_of_link, workload
+from service.performance.estimated import (
+    Estimates,
+    estimates_of,
+    kernels_over_sound_link,
+    note_of_kernels,
+    note_of_link,
+)
 from service.performance.fitted import MOST_ERROR, SPARSE, SPREAD, Row, generation_of, row_for
 from service.performance.formats import before, compared, in_proportion
 from service.performance.kernel_tables import KernelTables, NotMeasuredError
 from service.performance.kernels import kernels_of
-from service.performance.roofline import FLOOR, roofline_tables
 from service.performance.siblings import CARRIED, CARRIED_ERROR, carried_over, sibling_of
 from service.performance.standins import STAND_IN, STAND_IN_ERROR, stand_ins
 from service.performance.tables import StepTables
-from service.performance.unpacked import note_of_unpacked
 
 MEASURED: Final = "measured-kernels"
 ROOFLINE: Final = "roofline"
@@ -49,14 +53,6 @@ class Times:
         return self.row.knowledge(kernel_class(self.key)) if is_own else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimates:
-    """Step times by the roofline: at the efficiency of kernels, and at that of physics."""
-
-    estimated: StepTables
-    floor: StepTables
-
-
 class Knowledge:
     """What is known of step times before their factors, kept: each format is looked at beside several others."""
 
@@ -78,18 +74,13 @@ class Knowledge:
     def estimates(self, key: Deployed) -> Estimates:
         """Return step times by the roofline, which what keeps their caches leaves as they are."""
         layout = replace(key.layout, decode_context_parallel_size=1)
-        asked = (key.model.key, key.checkpoint.key, key.gpu, layout, key.kv_cache_dtype)
-        return self._estimates.get_or(asked, lambda: _estimates(key))
+        asked = (key.model.key, key.checkpoint.key, key.gpu, layout, key.kv_cache_dtype, key.rules)
+        return self._estimates.get_or(asked, lambda: estimates_of(key))
 
     def estimated(self, key: Deployed, note: str) -> Times:
         """Return times from data sheets, with why they are not measured."""
-        note = "; ".join(filter(None, (note, note_of_unpacked(key, workload(key)))))
+        note = "; ".join(filter(None, (note, note_of_kernels(key))))
         return _times(key, self.estimates(key).estimated, ROOFLINE, note)
-
-
-def _estimates(key: Deployed) -> Estimates:
-    floor = roofline_tables(workload(key), key.gpu, key.layout, FLOOR)
-    return Estimates(estimated=estimated_step_tables(key), floor=floor)
 
 
 def _carried(key: Deployed, known: Knowledge) -> Times | None:

@@ -26,7 +26,7 @@ def test_constants_are_within_what_physics_leaves_open(name: str) -> None:
     found = [getattr(factors_of(row), name) for row in fitted_rows()]
 
     # One speed of its kernels moves all three of a class without latencies, or without runs, at once.
-    slack = 1.3 if name.endswith("factor") else 1.0
+    slack = 1.35 if name.endswith("factor") else 1.0
     assert all(low / slack <= value <= high * slack for value in found)
 
 

@@ -150,6 +150,45 @@ def test_figures_of_two_gpus_that_are_alike_to_the_digit_count_for_neither() -> 
     assert [skipped.case for skipped in copied] == ["one", "two"]
 
 
+CASE = "Section: Experiment Results > Other Benchmark Cases > ShareGPT. Requests 1000, duration {} s. Parameters: --tp-size=8. Hardware line: H."
+
+
+def test_of_one_case_twice_with_the_same_parameters_the_first_ran_without_them() -> None:
+    page = {**ROW, "source_url": "page.md"}
+    first = {**page, "id": "21", "notes": CASE.format(99), "reported": {"ttft_ms": {"mean": 20.0}}}
+    then = {**page, "id": "22", "notes": CASE.format(65), "reported": {"ttft_ms": {"mean": 17.0}}}
+    other = {**page, "id": "23", "notes": CASE.format(70).replace("ShareGPT", "Long"), "reported": {"itl_ms": {}}}
+
+    own, left_out = without_copies([first, then, other])
+
+    assert [row["id"] for row in own] == ["22", "23"]
+    assert [skipped.case for skipped in left_out] == ["21"]
+
+
+def test_a_mode_without_graphs_is_left_out_by_name() -> None:
+    with pytest.raises(UnstatedError, match="without graphs"):
+        read_serving({**ROW, "isl": 547, "notes": "--moe-a2a-backend=deepep --deepep-mode=normal"})
+
+
+def test_ranks_of_deepseek_read_together_and_servers_of_one_harness_take_arrivals_in_turn() -> None:
+    row = {
+        **ROW, "engine": "TensorRT-LLM", "dataset": "MLPerf deepseek-r1", "tp": 8, "ep": 8, "quality_tier": "B-mlperf",
+        "request_rate_per_s": 4,
+    }  # fmt: skip
+
+    sent = read_serving(row).sent
+
+    assert (sent.read_every, sent.is_dealt_evenly) == (9, True)
+    assert read_serving({**row, "dataset": "MLPerf llama3_1-8b"}).sent.read_every == 1
+    assert not read_serving({**row, "engine": "vLLM"}).sent.is_dealt_evenly
+
+
+def test_a_benchmark_keeps_no_conversation_of_fewer_than_four_tokens() -> None:
+    answers = read_serving({**ROW, "isl": 219.1, "osl": 196.6, "dataset": "ShareGPT", "concurrency": 1_000}).outputs
+
+    assert answers.quantile(0.0) >= 4
+
+
 def test_what_a_source_calls_a_trial_is_doubtful() -> None:
     assert read_serving({**ROW, "isl": 547, "notes": "the source calls this work experimental"}).is_doubtful
     assert read_serving({**ROW, "isl": 547, "quality_tier": "C"}).is_doubtful

@@ -12,6 +12,9 @@ from service.engine.time.steps import Deployed
 from service.performance.between import neighbours
 from tests.conftest import shared_timers
 
+# Kernels are between those of both; where bytes over bandwidth bound a step of one of them, the bound is not.
+SLACK = 0.005
+
 
 def deployed(catalog: Snapshot, model: str, layout: Layout) -> Deployed:
     facts = catalog.model(model)
@@ -38,7 +41,7 @@ def test_seven_ranks_take_times_between_those_of_four_and_eight(catalog: Snapsho
     assert "times lie between those of" in between.basis.note
     for requests in (1, 64, 512):
         low, high = sorted(end.steps.decode_s(requests, 2_000) for end in ends if end is not None)
-        assert low * (1 - 1e-9) <= between.steps.decode_s(requests, 2_000) <= high * (1 + 1e-9)
+        assert low * (1 - SLACK) <= between.steps.decode_s(requests, 2_000) <= high * (1 + SLACK)
 
 
 def test_layers_of_latents_take_the_times_of_kernels_that_were_measured_for_them(catalog: Snapshot) -> None:

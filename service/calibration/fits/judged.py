@@ -82,10 +82,14 @@ def fit(cases: Sequence[Case], like: Factors, begin: Factors | None = None) -> F
 
 
 def _fit_fold(rest: Sequence[Case], like: Factors) -> Factors:
-    """Return constants without what was left out; those of the engine where too little is left."""
+    """Return constants without what was left out; those of the engine where too little is left.
+
+    A fold has no constants of a first fit to begin with, and begins at the one speed that suits its runs best.
+    """
     timed = [case for case in rest if not case.run.is_throughput]
     if len(timed) >= FEWEST_RUNS:
-        return fitted(sampled(timed, FOLD_RUNS), like, like, FOLD_EVALUATIONS)
+        chosen = sampled(timed, FOLD_RUNS)
+        return fitted(chosen, scaled(chosen, like), like, FOLD_EVALUATIONS)
     return scaled(sampled(rest, FOLD_RUNS), like) if rest else like
 
 

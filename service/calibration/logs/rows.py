@@ -1,14 +1,18 @@
 """Rows of published measurements, as their files state them."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from service.engine import EngineName
 
 Row = Mapping[str, Any]
+# Further cases of a page, each measured twice: without anything of what the page advises, then with all of it.
+FURTHER: Final = re.compile(r"(Other Benchmark Cases > .*?)\. Requests .*?Parameters: (.*?)\. Hardware")
+BASELINE: Final = "its page ran this case first without the parameters that the row states, on an engine of its own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,10 @@ class EngineLog:
     newest_of_day: Callable[[str], str | None] = _nobody_s
     # Ranks that attend alone are counted among those of tensor parallelism, and share what is stated for all.
     deals_within_ranks: bool = False
+    # MLPerf's harness for it hands each request to the server with the fewest under way.
+    is_dealt_evenly: bool = False
+    # Ranks of DeepSeek-R1 that attend alone read prompts there in one of so many iterations.
+    reads_together_every: int = 1
     # Its versions differ in their kernels by more than runs of one version do.
     is_fitted_by_version: bool = False
 
@@ -61,19 +69,38 @@ def rows_at_hand(folder: Path, names: Iterable[str]) -> list[Row]:
 def without_copies(rows: Iterable[Row]) -> tuple[list[Row], list[Skipped]]:
     """Return rows whose figures are their own, and those that share every figure with a row of another GPU.
 
-    Two GPUs are never as fast to the last digit: one of the rows was copied, and nobody says which.
+    Two GPUs are never as fast to the last digit: one of the rows was copied, and nobody says which. Nor is one server
+    twice as fast with the same parameters: one of these rows ran without them.
     """
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(json.dumps(row.get("reported"), sort_keys=True), []).append(row)
     own: list[Row] = []
     copied: list[Skipped] = []
+    baselines = _baselines([row for alike in groups.values() for row in alike])
     for alike in groups.values():
         if len({row.get("gpu") for row in alike}) == 1:
-            own += alike
+            own += [row for row in alike if row["id"] not in baselines]
+            copied += [Skipped(case=str(row["id"]), reason=BASELINE) for row in alike if row["id"] in baselines]
         else:
             copied += [Skipped(case=str(row["id"]), reason="its figures are those of another GPU too") for row in alike]
     return own, copied
+
+
+def _baselines(rows: Iterable[Row]) -> set[str]:
+    """Return the first of two rows whose page states one case with the same parameters for both.
+
+    Where a page says "Baseline Backend Parameters: N/A", a row has those of the block before it, or behind it.
+
+    Source:
+        gpustack 47277d7 docs/performance-lab/glm-5.2/h200.md:1117: the baseline is "vLLM without any optimizations".
+    """
+    cases: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        case = FURTHER.search(remarks(row))
+        if case is not None:
+            cases.setdefault((str(row.get("source_url")), *case.groups()), []).append(str(row["id"]))
+    return {min(names) for names in cases.values() if len(names) > 1}
 
 
 def remarks(row: Row) -> str:

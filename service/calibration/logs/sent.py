@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from service.calibration.logs.engines import logs_of
 from service.calibration.logs.rows import Row, remarks
 
 How = Literal["users", "full", "arrivals", "offline"]
@@ -41,6 +42,8 @@ class Sent:
     burstiness: float
     is_steady: bool  # measured over many minutes: ramp and drain do not count
     is_in_process: bool  # the engine is called as a library with tokens: no HTTP, no tokenizer
+    is_dealt_evenly: bool  # servers side by side take what comes in turn
+    read_every: int  # iterations, of which one reads prompts while others decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +61,7 @@ class Served:
 def read_sent(row: Row) -> Sent:
     """Return how prompts were sent."""
     rate = row.get("request_rate_per_s") or row.get("request_rate")
-    users = _users(row)
+    users, logs = _users(row), logs_of(str(row["engine"]))
     count = row.get("num_prompts") or _first(PROMPTS, row)
     is_full = "energy" in row
     how: How = "arrivals" if rate else ("full" if is_full else "users") if users else "offline"
@@ -76,7 +79,19 @@ def read_sent(row: Row) -> Sent:
         is_steady=is_mlperf(row),
         # "Tokenization has not been part of the benchmark": github.com/mlcommons/inference language/*/README.md.
         is_in_process=is_mlperf(row),
+        is_dealt_evenly=logs is not None and logs.is_dealt_evenly and is_mlperf(row),
+        read_every=_read_every(row) if how == "arrivals" else 1,
     )
+
+
+def _read_every(row: Row) -> int:
+    """Return the iterations of which one reads prompts, where ranks that attend alone wait to read together.
+
+    While not all of them have prompts, one iteration in so many reads, whenever a prompt came.
+    """
+    logs, is_spread = logs_of(str(row["engine"])), int(row.get("ep") or 1) > 1
+    waits = is_mlperf(row) and is_spread and "deepseek-r1" in str(row.get("dataset"))
+    return logs.reads_together_every if logs is not None and waits else 1
 
 
 def _users(row: Row) -> int | None:

@@ -56,4 +56,9 @@ LOG: Final = EngineLog(
     keeps_fp8_cache=True,
     last_built_version="0.20",
     is_fitted_by_version=True,
+    # NVIDIA's harness of MLPerf v5.1 and v6.0: `traffic_distribution_policy`, "load_balancing" if not set.
+    is_dealt_evenly=True,
+    # closed/NVIDIA/configs/*/Server/deepseek-r1.py of both: `adp_balancing_timeout_iters`. TensorRT-LLM
+    # `_torch/pyexecutor/py_executor.py` (`_balance_adp_requests`) counts on, whether or not a prompt waits.
+    reads_together_every=9,
 )

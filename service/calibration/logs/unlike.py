@@ -9,6 +9,8 @@ from service.calibration.logs.sent import is_mlperf
 ASSUMED: Final = "C"  # the quality of rows whose settings are assumed in part
 # A trial by its own words; a GPU that its owner slowed is not the one of the data sheet.
 UNLIKE: Final = ("experimental", "power limit")
+# SGLang 0.5.10 `srt/server_args.py` (`_handle_a2a_moe`): "Cuda graph is disabled because deepep_mode=`normal`".
+WITHOUT_GRAPHS: Final = "deepep-mode=normal"
 # GuideLLM divides the whole latency by the tokens, the wait for the first one included (`time_per_output_token_ms`
 # in src/guidellm/schemas/request_stats.py); its time between tokens is what others call time per output token.
 WHOLE_LATENCY_TOLERANCE: Final = 0.03
@@ -58,6 +60,8 @@ def refuse_unlike(row: Row) -> None:
         raise UnstatedError("how many drafted tokens were accepted is not stated")
     if is_mlperf(row) and "v6" in str(row["source"]) and _drafts(row):
         raise UnstatedError("MLPerf v6.0 may draft in this scenario, and how many tokens were accepted is not stated")
+    if WITHOUT_GRAPHS in remarks(row):
+        raise UnstatedError("that mode of DeepEP runs without graphs, and nobody measured such steps")
     if "VisionArena" in str(row.get("dataset")):
         raise UnstatedError("how many tokens its images take is not stated")
 

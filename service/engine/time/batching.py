@@ -29,6 +29,7 @@ class SchedulerSettings:
     reserves_output: bool = False  # a request joins only with room for its last token: no eviction
     expects_output: bool = False  # a request joins only beside a share of what others have yet to write
     reads_alone: bool = False  # nobody decodes in iterations that read prompts
+    read_every: int = 1  # iterations, of which one reads prompts while others decode
     tokens_per_step: float = 1.0  # above 1 with speculative decoding: accepted drafts and the model's own
     tokens_scheduled: int = 1  # of each decoding request, accepted or not
     steps_planned_ahead: int = 0  # iterations a new request sits out because they were planned before it came

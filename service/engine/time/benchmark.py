@@ -16,7 +16,13 @@ def streams_of(plan: MemoryPlan) -> int:
 
 
 def benchmarked(
-    plan: MemoryPlan, timing: Timing, traffic: Traffic, load: SimulatedLoad, *, evicts: bool = False
+    plan: MemoryPlan,
+    timing: Timing,
+    traffic: Traffic,
+    load: SimulatedLoad,
+    *,
+    evicts: bool = False,
+    read_every: int = 1,
 ) -> ScheduleResult:
     """Return what the users of a load on one stream see, to its last request.
 
@@ -26,7 +32,8 @@ def benchmarked(
         traffic: the requests as they are announced; nothing is shared between them where it says so.
         load: the requests as they are sent.
         evicts: requests join as soon as there is room for their prompts, also where the engine reserves by default.
+        read_every: iterations, of which one reads prompts while others decode.
     """
     settings = scheduler_settings(plan.settings, plan.layout, plan.rules, traffic)
-    settings = replace(settings, reserves_output=settings.reserves_output and not evicts)
+    settings = replace(settings, reserves_output=settings.reserves_output and not evicts, read_every=read_every)
     return whole(Machine(timing, block_pool(plan), settings).simulated(load))

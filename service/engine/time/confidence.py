@@ -121,7 +121,9 @@ def slower_timing(timing: Timing, probability: float, sample_error_fraction: flo
         timing,
         steps=SlowerSteps(steps=timing.steps, factor=factor),
         request_overhead=RequestOverhead(
-            base_s=factor * overhead.base_s, s_per_prompt_token=factor * overhead.s_per_prompt_token
+            base_s=factor * overhead.base_s,
+            s_per_prompt_token=factor * overhead.s_per_prompt_token,
+            let_in_s=factor * overhead.let_in_s,
         ),
     )
 

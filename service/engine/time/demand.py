@@ -133,7 +133,9 @@ class Users(Demand):
     def benchmark(self, serving: Serving, sender: Sender, num_prompts: int) -> SimulatedLoad:
         """Return users who all begin at once, each with the next prompt as soon as the last is answered."""
         count = ceil(num_prompts / serving.streams)
-        return sender.burst_of_users(serving.traffic, self._users_of_stream(serving), count)
+        users = self._users_of_stream(serving)
+        others = max(self.concurrent_requests - users, 0)
+        return sender.burst_of_users(serving.traffic, users, count, others)
 
     def seen(self, result: ScheduleResult, serving: Serving) -> ScheduleResult:
         """Return the steady state of more users than were simulated: all of them wait longer, by Little's law.

@@ -44,7 +44,7 @@ def serve(
         if _next_arrival_s(engine, state, runs, places) <= state.now_s:
             _admit_arrivals(requests, engine, state, runs, places)
         state.num_chunks = 0
-        if state.num_waiting + state.num_prefilling > 0:
+        if state.num_waiting + state.num_prefilling > 0 and _may_read(engine, state):
             plan_chunks(engine, state, runs, places)
         if state.num_chunks > 0:
             _mixed_steps(steps, engine, state, runs, places, heap)
@@ -65,6 +65,8 @@ def _begin(requests: Records, steps: Record, engine: Record, state: Record, runs
         overhead_s = steps.request_overhead_s + steps.tokenizer_s_per_token * request.input_tokens
         run.came_s = request.arrival / engine.request_rate_per_s if engine.users == 0 else 0.0
         run.known_s = run.came_s + overhead_s
+        if index < min(engine.together, engine.users):
+            run.known_s += engine.together * steps.let_in_s
         run.first_token_s = -1.0
         run.reserved_blocks = 0.0
         run.is_decoding = False
@@ -114,6 +116,12 @@ def _admit_arrivals(requests: Records, engine: Record, state: Record, runs: Reco
 
 
 @compiled
+def _may_read(engine: Record, state: Record) -> bool:
+    """Return whether an iteration may read prompts; one in so many does where ranks wait to read together."""
+    return bool(state.num_decoding == 0 or state.step % engine.read_every == 0)
+
+
+@compiled
 def _mixed_steps(steps: Record, engine: Record, state: Record, runs: Records, places: Records, heap: Records) -> None:
     """Compute prompt chunks, and one token of every decoding request; like iterations in one go."""
     many = _like_chunks(engine, state, runs, places, heap) if state.num_chunks == 1 else 1
@@ -150,7 +158,7 @@ def _like_chunks(engine: Record, state: Record, runs: Records, places: Records, 
     """Return how many iterations in a row read as much of one long prompt while nothing else changes."""
     run, tokens = runs[places[0].chunk_of], places[0].chunk_tokens
     decoding = 0 if engine.reads_alone else state.num_decoding
-    if tokens < engine.max_num_batched_tokens - decoding * engine.tokens_scheduled:
+    if tokens < engine.max_num_batched_tokens - decoding * engine.tokens_scheduled or engine.read_every > 1:
         return 1  # what is left of the budget is for who comes next
     left = (run.prompt_tokens - run.computed_tokens - 1) // tokens  # the last chunk is an iteration of its own
     many = min(left, int(engine.skip_fraction * run.computed_tokens) // tokens)
@@ -230,6 +238,8 @@ def _decode_steps(steps: Record, engine: Record, state: Record, runs: Records, p
         many = steps_with_room(engine, state, runs, places, many)
     if engine.expects_output and state.num_waiting > 0:
         many = min(many, EXPECTED_ANEW)
+    if engine.read_every > 1 and state.num_waiting + state.num_prefilling > 0:
+        many = min(many, engine.read_every - state.step % engine.read_every)
     step_s = decode_step_s(steps, decoding, context + 0.5 * (many - 1) * grown)
     state.step_s = step_s  # what a request that comes meanwhile sits out
     until = _next_arrival_s(engine, state, runs, places) - state.now_s

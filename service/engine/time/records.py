@@ -45,6 +45,7 @@ STEPS: Final = np.dtype(
         ("mixed_sequence_overhead_s", np.float64),  # the same for each request that decodes beside them
         ("request_overhead_s", np.float64),  # before the scheduler knows a request
         ("tokenizer_s_per_token", np.float64),
+        ("let_in_s", np.float64),  # of each request that comes at the same time: one process lets them all in
         ("drafter_fraction", np.float64),  # of the model's layers
         ("drafted_tokens", np.int64),  # of each request in each step
     ],
@@ -110,6 +111,7 @@ ENGINE: Final = np.dtype(
         ("reserves_output", np.bool_),  # a request joins only with room for its last token: no eviction
         ("expects_output", np.bool_),  # a request joins only beside a share of what others have yet to write
         ("reads_alone", np.bool_),  # nobody decodes in iterations that read prompts
+        ("read_every", np.int64),  # iterations, of which one reads prompts while others decode
         ("tokens_per_step", np.float64),  # above 1 with speculative decoding: accepted drafts and the model's own
         ("prefix_cache_hit_fraction", np.float64),
         ("num_blocks", np.float64),
@@ -117,6 +119,7 @@ ENGINE: Final = np.dtype(
         ("knot_tokens", np.float64, MOST_KNOTS),  # lengths of a request, and
         ("knot_blocks", np.float64, MOST_KNOTS),  # the blocks it holds: linear between knots and beyond the last
         ("users", np.int64),  # of a closed loop; 0 of an open one
+        ("together", np.int64),  # requests that come at once, when the first do
         ("request_rate_per_s", np.float64),  # of an open loop
         ("first_measured", np.int64),
         ("last_measured", np.int64),

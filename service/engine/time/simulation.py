@@ -94,6 +94,7 @@ class Machine:
 
         engine = self._engine.copy()
         engine["users"], engine["request_rate_per_s"] = load.concurrency or 0, load.request_rate_per_s or 1.0
+        engine["together"] = load.together
         engine["first_measured"], engine["last_measured"] = load.first_measured, load.last_measured
         state, runs, places, heap = _workspace(count)
         if limits is not None:
@@ -129,6 +130,7 @@ def _engine_of(pool: BlockPool, settings: SchedulerSettings) -> Records:
         "reserves_output",
         "expects_output",
         "reads_alone",
+        "read_every",
         "tokens_per_step",
         "prefix_cache_hit_fraction",
     ):

@@ -49,10 +49,22 @@ class StepTimer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOverhead:
-    """What a request waits before the scheduler knows it: HTTP, and its tokenizer."""
+    """What a request waits before the scheduler knows it: HTTP, and its tokenizer.
+
+    Requests that come at the same time are let in together, by one process: none is known before that has worked for
+    each of them.
+
+        wait of each of n who come at once = base + tokenizer x prompt + n x let in
+
+    Source:
+        asyncio's loop runs all that is ready once before it runs any of it again (`base_events.py`, `_run_once`), and
+        a request takes several turns: its connection, its body, its tokenizer, its message to the engine. vLLM 0.17
+        `entrypoints/openai/api_server.py` and SGLang 0.5.10 `srt/managers/tokenizer_manager.py` are one process each.
+    """
 
     base_s: float
     s_per_prompt_token: float
+    let_in_s: float = 0.0
 
     def of_prompt(self, tokens: int) -> float:
         """Return the wait of a request with so long a prompt. [s]."""
@@ -86,6 +98,7 @@ class Timing:
         self.steps.write(records)
         records["request_overhead_s"] = self.request_overhead.base_s
         records["tokenizer_s_per_token"] = self.request_overhead.s_per_prompt_token
+        records["let_in_s"] = self.request_overhead.let_in_s
         return records
 
 

@@ -24,6 +24,7 @@ class SimulatedLoad:
     first_measured: int = 0
     measured: int | None = None  # None: all of the rest
     under_way: int = 0  # requests that had begun before
+    together: int = 0  # that come at once when users begin, those of other streams among them
 
     @property
     def last_measured(self) -> int:
@@ -79,9 +80,17 @@ class Sender:
         self._draws = Draws()
         self._requests: Kept[Records] = Kept(MOST_KEPT_BYTES, lambda requests: int(requests.nbytes))
 
-    def burst_of_users(self, traffic: Traffic, concurrency: int, count: int) -> SimulatedLoad:
-        """Return what benchmarks send: users who all start at once, and every request measured."""
-        return SimulatedLoad(requests=self._drawn(traffic, count), concurrency=concurrency)
+    def burst_of_users(self, traffic: Traffic, concurrency: int, count: int, others: int = 0) -> SimulatedLoad:
+        """Return what benchmarks send: users who all start at once, and every request measured.
+
+        Args:
+            traffic: lengths.
+            concurrency: users of one stream. [count]
+            count: requests. [count]
+            others: users of the server's other streams, who start with them. [count]
+        """
+        together = concurrency + others
+        return SimulatedLoad(requests=self._drawn(traffic, count), concurrency=concurrency, together=together)
 
     def burst(self, traffic: Traffic, request_rate_per_s: float, count: int) -> SimulatedLoad:
         """Return what benchmarks send at a rate: an idle engine to begin with, and every request measured."""

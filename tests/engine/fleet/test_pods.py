@@ -108,8 +108,16 @@ def test_limits_take_no_smaller_pods_than_memory_does(asked: Asked, limits: Limi
 def test_of_as_many_gpus_a_pod_is_what_clearly_carries_more(asked: Asked) -> None:
     # Latents are kept whole by each rank of TP8: 3 GB are left for them on each H200 by weights of a terabyte.
     question = asked("kimi-k2", "h200", load=arrivals(10.0), limits=Limits(ttft_s=3.0, tpot_s=0.05))
-    told = replicas(replace(question, load=replace(question.load, input_tokens=2_000, output_tokens=500)))
-    sized = size(replace(question, load=replace(question.load, input_tokens=2_000, output_tokens=500)))
+    question = replace(question, load=replace(question.load, input_tokens=2_000, output_tokens=500))
+    told = replicas(question)
+    whole, spread = (
+        size(replace(question, layout=layout)).gpus
+        for layout in (
+            StatedLayout(tensor_parallel_size=8),
+            StatedLayout(data_parallel_size=8, expert_parallel=True),
+        )
+    )
 
     assert told.layout.gpus_per_replica == 8
-    assert told.replicas * 8 <= 1.2 * sized.gpus
+    assert told.replicas * 8 < whole
+    assert told.replicas * 8 <= 1.2 * spread

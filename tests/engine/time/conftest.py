@@ -54,8 +54,10 @@ class LinearSteps:
         records["step_overhead_s"], records["sequence_overhead_s"] = self.step_s, self.decode_request_s
 
 
-def timing(steps: StepTimer | None = None, *, http_s: float = 0.0, tokenizer_s_per_token: float = 0.0) -> Timing:
-    overhead = RequestOverhead(base_s=http_s, s_per_prompt_token=tokenizer_s_per_token)
+def timing(
+    steps: StepTimer | None = None, *, http_s: float = 0.0, tokenizer_s_per_token: float = 0.0, let_in_s: float = 0.0
+) -> Timing:
+    overhead = RequestOverhead(base_s=http_s, s_per_prompt_token=tokenizer_s_per_token, let_in_s=let_in_s)
     return Timing(steps=steps or LinearSteps(), request_overhead=overhead, basis=BY_HAND)
 
 

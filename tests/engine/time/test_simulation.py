@@ -57,6 +57,32 @@ def test_overheads_outside_iterations_come_on_top() -> None:
     assert found.ttft_s.mean == pytest.approx(0.020 + 0.110)
 
 
+def test_who_come_at_once_are_let_in_together_and_who_come_later_wait_for_nobody() -> None:
+    """Two users of three requests each, 3 ms a request: both first ones wait 6 ms; one batch then reads both."""
+    times = timing(let_in_s=0.003)
+
+    found = simulated(SENDER.burst_of_users(traffic(), 2, 6), ROOMY, SETTINGS, times)
+
+    assert found.ttft_s.values.tolist() == pytest.approx(2 * [0.006 + 0.210] + 4 * [0.210])
+
+
+def test_users_of_other_streams_are_let_in_by_the_same_process() -> None:
+    found = simulated(SENDER.burst_of_users(traffic(), 1, 2, others=3), ROOMY, SETTINGS, timing(let_in_s=0.003))
+
+    assert found.ttft_s.values.tolist() == pytest.approx([4 * 0.003 + 0.110, 0.110])
+
+
+def test_ranks_that_read_together_read_in_one_of_so_many_iterations() -> None:
+    """The first prompt is read at once, in iteration 0; who comes while its answer is written is read in iteration 9."""
+    together = SchedulerSettings(max_num_batched_tokens=8_192, max_num_seqs=64, read_every=9)
+    requests = requests_of((1_000, 200, 0), (1_000, 2, 0))
+    requests["arrival"] = (0.0, 0.125)
+
+    found = simulated(SimulatedLoad(requests=requests, concurrency=None, request_rate_per_s=1.0), ROOMY, together)
+
+    assert found.ttft_s.values.tolist() == pytest.approx([0.110, (0.110 + 8 * 0.010 + 0.110) - 0.125])
+
+
 def test_users_beyond_the_slots_wait_by_littles_law() -> None:
     two = SchedulerSettings(max_num_batched_tokens=8_192, max_num_seqs=2)
 
