@@ -19,9 +19,14 @@ SLOW_LINK: Final = (
 )
 
 
-def estimated_step_tables(key: Deployed) -> StepTables:
-    """Return step times from data sheets and the efficiency of kernels, before any factor."""
-    return roofline_tables(workload(key), key.gpu, key.layout, efficiencies_for(key.gpu, key.rules.engine))
+def estimated_step_tables(key: Deployed, of_rank: Workload | None = None) -> StepTables:
+    """Return step times from data sheets and the efficiency of kernels, before any factor.
+
+    Args:
+        key: a deployment.
+        of_rank: its `workload`, where that is known.
+    """
+    return roofline_tables(of_rank or workload(key), key.gpu, key.layout, efficiencies_for(key.gpu, key.rules.engine))
 
 
 def workload(key: Deployed) -> Workload:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from service.engine.derived import derived
@@ -46,7 +45,7 @@ def kernels_of(key: Deployed) -> Kernels:
         config_json=_plain_config(key.model),
         restated_json=_restated_config(key.model),
         system=system,
-        layout=replace(key.layout, decode_context_parallel_size=1),  # see `spread`
+        layout=key.layout.without_spread,  # see `spread`
         engine=engine,
         modes=tuple(
             quantization_modes(

@@ -7,6 +7,7 @@ from service.engine.derived import derived
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.inputs import Gpu, Layout
 from service.engine.kept import Kept
+from service.engine.layers import Architecture
 from service.engine.time.steps import Deployed
 from service.performance.between import between, neighbours, note_of
 from service.performance.estimated import estimated_step_tables, kernels_over_sound_link, note_of_link, workload
@@ -77,7 +78,7 @@ class Knowledge:
 
     def estimates(self, key: Deployed) -> Estimates:
         """Return step times by the roofline, which what keeps their caches leaves as they are."""
-        layout = replace(key.layout, decode_context_parallel_size=1)
+        layout = key.layout.without_spread
         asked = (key.model.key, key.checkpoint.key, key.gpu, layout, key.kv_cache_dtype)
         return self._estimates.get_or(asked, lambda: _estimates(key))
 
@@ -88,8 +89,9 @@ class Knowledge:
 
 
 def _estimates(key: Deployed) -> Estimates:
-    floor = roofline_tables(workload(key), key.gpu, key.layout, FLOOR)
-    return Estimates(estimated=estimated_step_tables(key), floor=floor)
+    of_rank = workload(key)
+    floor = roofline_tables(of_rank, key.gpu, key.layout, FLOOR)
+    return Estimates(estimated=estimated_step_tables(key, of_rank), floor=floor)
 
 
 def _carried(key: Deployed, known: Knowledge) -> Times | None:
@@ -253,7 +255,7 @@ def has_other_weights(key: Deployed, other: Deployed) -> bool:
 def better_known(times: Times, known: Knowledge) -> list[Times]:
     """Return the formats that are better known, the best last; of those known alike, the ones that come first."""
     key, better = times.key, []
-    formats = before(key.model, key.gpu)
+    formats = before(key.model, compared(key.gpu))
     schemes = [each.quantization.scheme for each in formats]
     scheme = key.checkpoint.quantization.scheme
     own = times.knowledge, -(schemes.index(scheme) if scheme in schemes else len(schemes))
@@ -287,14 +289,18 @@ def kernel_class(key: Deployed) -> str:
     Sparse attention scores every token before it picks some, in kernels of its own.
     Ranks that attend together and hold whole experts wait for the one whose experts were chosen most.
     """
-    architecture = key.model.architecture
-    has_experts = architecture.has_experts
+    scheme, has_experts = key.checkpoint.quantization.scheme, key.model.architecture.has_experts
+    # Blocks of fp8 have kernels of their own; where they were not measured, others stand in, and are as far off.
+    stored = "bf16" if scheme == "none" else scheme if scheme == "fp8-block" else scheme.split("-")[0]
+    dealt = SPREAD if has_experts and key.layout.expert_parallel and key.layout.data_parallel_size == 1 else ""
+    return f"{_layer_class(key.model.architecture)}-{stored}{dealt}"
+
+
+@derived(1)
+def _layer_class(architecture: Architecture) -> str:
+    """Return what of it a model's layers decide."""
     recurrent = [mixer for mixer in architecture.mixers if mixer.is_recurrent]
     states = "-delta" if any(mixer.chunks_states for mixer in recurrent) else "-recurrent" if recurrent else ""
     kinds = {need.kind for mixer in architecture.mixers for need in mixer.kernel_needs}
     picks = SPARSE if "sparse" in kinds else ""
-    scheme = key.checkpoint.quantization.scheme
-    # Blocks of fp8 have kernels of their own; where they were not measured, others stand in, and are as far off.
-    stored = "bf16" if scheme == "none" else scheme if scheme == "fp8-block" else scheme.split("-")[0]
-    dealt = SPREAD if has_experts and key.layout.expert_parallel and key.layout.data_parallel_size == 1 else ""
-    return f"{'experts' if has_experts else 'dense'}{states}{picks}-{stored}{dealt}"
+    return f"{'experts' if architecture.has_experts else 'dense'}{states}{picks}"

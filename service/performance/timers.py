@@ -20,7 +20,7 @@ from service.performance.spread import with_spread
 from service.performance.tables import Factors, TabledSteps, calibrated
 
 KERNELS_SOURCE: Final = "aiconfigurator-core 0.12, kernels measured on this GPU (github.com/ai-dynamo/aiconfigurator)"
-MAX_TIMERS: Final = 2048  # about 10 kB each
+MAX_TIMERS: Final = 4096  # about 10 kB each
 MAX_FORMATS: Final = 1_024  # about 8 kB each, and tables that are kept beside them
 
 
@@ -112,8 +112,9 @@ def roofline_timer(key: Deployed, note: str, known: Knowledge) -> Timing:
 def _calibrated(times: Times, here: MeasuredSteps | None, known: Knowledge) -> Rated:
     """Return step times under their factors, with what they are put in order by."""
     by_roofline, key = known.estimates(times.key), times.key
+    is_spread = key.layout.decode_context_parallel_size > 1
     steps = calibrated(
-        with_spread(times.tables, workload(key), key.gpu, key.layout),
+        with_spread(times.tables, workload(key), key.gpu, key.layout) if is_spread else times.tables,
         by_roofline.floor,
         _factors(times, here),
         hides_host=hides_host(key),
