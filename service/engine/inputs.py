@@ -90,11 +90,6 @@ class Layout:
         gpus = self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
         object.__setattr__(self, "gpus_per_replica", gpus)
 
-    @property
-    def without_spread(self) -> "Layout":
-        """Return the same with caches on their own ranks."""
-        return self if self.decode_context_parallel_size == 1 else replace(self, decode_context_parallel_size=1)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:

@@ -7,11 +7,10 @@ from service.engine.derived import derived
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.inputs import Gpu, Layout
 from service.engine.kept import Kept
-from service.engine.layers import Architecture
 from service.engine.time.steps import Deployed
 from service.performance.between import between, neighbours, note_of
 from service.performance.estimated import estimated_step_tables, kernels_over_sound_link, note_of_link, workload
-from service.performance.fitted import MOST_ERROR, SPARSE, SPREAD, Row, generation_of, row_for
+from service.performance.fitted import MOST_ERROR, SPREAD, Row, generation_of, layer_class, row_for
 from service.performance.formats import before, compared, in_proportion
 from service.performance.kernel_tables import KernelTables, NotMeasuredError
 from service.performance.kernels import kernels_of
@@ -78,7 +77,9 @@ class Knowledge:
 
     def estimates(self, key: Deployed) -> Estimates:
         """Return step times by the roofline, which what keeps their caches leaves as they are."""
-        layout = key.layout.without_spread
+        layout = key.layout
+        if layout.decode_context_parallel_size > 1:
+            layout = replace(layout, decode_context_parallel_size=1)
         asked = (key.model.key, key.checkpoint.key, key.gpu, layout, key.kv_cache_dtype)
         return self._estimates.get_or(asked, lambda: _estimates(key))
 
@@ -293,14 +294,4 @@ def kernel_class(key: Deployed) -> str:
     # Blocks of fp8 have kernels of their own; where they were not measured, others stand in, and are as far off.
     stored = "bf16" if scheme == "none" else scheme if scheme == "fp8-block" else scheme.split("-")[0]
     dealt = SPREAD if has_experts and key.layout.expert_parallel and key.layout.data_parallel_size == 1 else ""
-    return f"{_layer_class(key.model.architecture)}-{stored}{dealt}"
-
-
-@derived(1)
-def _layer_class(architecture: Architecture) -> str:
-    """Return what of it a model's layers decide."""
-    recurrent = [mixer for mixer in architecture.mixers if mixer.is_recurrent]
-    states = "-delta" if any(mixer.chunks_states for mixer in recurrent) else "-recurrent" if recurrent else ""
-    kinds = {need.kind for mixer in architecture.mixers for need in mixer.kernel_needs}
-    picks = SPARSE if "sparse" in kinds else ""
-    return f"{'experts' if architecture.has_experts else 'dense'}{states}{picks}"
+    return f"{layer_class(key.model.architecture)}-{stored}{dealt}"

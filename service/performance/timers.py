@@ -112,9 +112,8 @@ def roofline_timer(key: Deployed, note: str, known: Knowledge) -> Timing:
 def _calibrated(times: Times, here: MeasuredSteps | None, known: Knowledge) -> Rated:
     """Return step times under their factors, with what they are put in order by."""
     by_roofline, key = known.estimates(times.key), times.key
-    is_spread = key.layout.decode_context_parallel_size > 1
     steps = calibrated(
-        with_spread(times.tables, workload(key), key.gpu, key.layout) if is_spread else times.tables,
+        with_spread(times.tables, workload(key), key.gpu, key.layout),
         by_roofline.floor,
         _factors(times, here),
         hides_host=hides_host(key),

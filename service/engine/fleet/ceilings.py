@@ -180,7 +180,7 @@ def timed_as(resolved: Resolved, layout: Layout) -> Deployed:
         model=resolved.model,
         checkpoint=resolved.checkpoint,
         gpu=resolved.gpu,
-        layout=layout.without_spread,
+        layout=layout if layout.decode_context_parallel_size == 1 else replace(layout, decode_context_parallel_size=1),
         kv_cache_dtype=resolved.settings.kv_cache_dtype,
         rules=resolved.rules,
     )
