@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Hashable
 from functools import wraps
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 from service.engine.kept import Kept
 
+NOTHING: Final = object()  # what a rule found out may be None
 Value = TypeVar("Value")
 Stated = ParamSpec("Stated")
 
@@ -57,10 +58,11 @@ def derived(most: int) -> Callable[[Rule[Owner, Stated, Value]], Rule[Owner, Sta
         def asked(owner: Owner, /, *stated: Stated.args, **named: Stated.kwargs) -> Value:
             key = (stated, *named.items()) if named else stated
             kept: Kept[Value] = owner.derived.by(rule, most)  # type: ignore[assignment]
-            value = kept.get(key)
-            if value is None:
-                value = kept.get_or(key, lambda: rule(owner, *stated, **named))
-            return value
+            value = kept.get(key, NOTHING)
+            if value is NOTHING:
+                value = rule(owner, *stated, **named)
+                kept.put(key, value)
+            return value  # type: ignore[return-value]  # it is not nothing
 
         return asked
 

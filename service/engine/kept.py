@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 Value = TypeVar("Value")
+Missing = TypeVar("Missing")
 
 
 class _Held(Generic[Value]):
@@ -38,17 +39,26 @@ class Kept(Generic[Value]):
         self._values: OrderedDict[Hashable, _Held[Value]] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, key: Hashable) -> Value | None:
-        """Return what is kept under a key; None where nothing is."""
+    def get(self, key: Hashable, missing: Missing | None = None) -> Value | Missing | None:
+        """Return what is kept under a key; None, or what stands for it, where nothing is."""
         held = self._values.get(key)
         if held is None:
-            return None
+            return missing
         held.is_asked = True
         return held.value
 
     def put(self, key: Hashable, value: Value) -> None:
         """Keep a value; one that is larger than all there may be is not kept."""
-        size = 1 if self._size_of is None else self._size_of(value)
+        if self._size_of is None:
+            held = _Held(value, 1)
+            held.is_asked = True  # until it has its place: what was kept before goes first
+            with self._lock:  # to hash a key takes longer than all the rest: it is asked for once
+                self._values[key] = held
+                if len(self._values) > self._most:
+                    self._free_one()
+            held.is_asked = False
+            return
+        size = self._size_of(value)
         with self._lock:
             before = self._values.pop(key, None)
             self._size -= 0 if before is None else before.size

@@ -31,16 +31,22 @@ class Estimates:
 
 def estimates_of(key: Deployed) -> Estimates:
     """Return step times by the roofline, both ways."""
-    floor = roofline_tables(workload(key), key.gpu, key.layout, FLOOR)
-    return Estimates(estimated=estimated_step_tables(key), floor=floor)
+    of_rank = workload(key)
+    floor = roofline_tables(of_rank, key.gpu, key.layout, FLOOR)
+    return Estimates(estimated=estimated_step_tables(key, of_rank), floor=floor)
 
 
-def estimated_step_tables(key: Deployed) -> StepTables:
-    """Return step times from data sheets and the efficiency of kernels, before any factor."""
+def estimated_step_tables(key: Deployed, of_rank: Workload | None = None) -> StepTables:
+    """Return step times from data sheets and the efficiency of kernels, before any factor.
+
+    Args:
+        key: a deployment.
+        of_rank: its `workload`, where that is known.
+    """
     reached = efficiencies_for(key.gpu, key.rules.engine)
     of_attention = attention_fraction(key, reached.attention_compute_fraction)
     reached = replace(reached, attention_compute_fraction=of_attention)
-    return roofline_tables(workload(key), key.gpu, key.layout, reached)
+    return roofline_tables(of_rank or workload(key), key.gpu, key.layout, reached)
 
 
 def note_of_kernels(key: Deployed) -> str:

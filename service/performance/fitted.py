@@ -7,7 +7,9 @@ from typing import Annotated
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from service.engine.derived import derived
 from service.engine.inputs import EngineName, Gpu
+from service.engine.layers import Architecture
 from service.performance.links import published_pcie
 from service.performance.roofline import Efficiencies
 from service.performance.tables import Factors
@@ -143,6 +145,16 @@ def family_of(generation: str) -> str:
     ('cdna', 'hopper')
     """
     return generation.rstrip("0123456789.")
+
+
+@derived(1)
+def layer_class(architecture: Architecture) -> str:
+    """Return what of the class of a model's kernels its layers decide."""
+    recurrent = [mixer for mixer in architecture.mixers if mixer.is_recurrent]
+    states = "-delta" if any(mixer.chunks_states for mixer in recurrent) else "-recurrent" if recurrent else ""
+    kinds = {need.kind for mixer in architecture.mixers for need in mixer.kernel_needs}
+    picks = SPARSE if "sparse" in kinds else ""
+    return f"{'experts' if architecture.has_experts else 'dense'}{states}{picks}"
 
 
 def has_own_efficiencies(generation: str) -> bool:

@@ -23,6 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from service.engine.derived import derived
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.fleet.checkpoints import STANDARD_CHECKPOINTS, own_checkpoint
 from service.engine.inputs import Gpu, WeightFormat
@@ -68,13 +69,14 @@ def compared(gpu: Gpu) -> tuple[WeightFormat, ...]:
     return (*PLAIN, "nvfp4") if "fp4" in gpu.peak_flop_per_s else PLAIN
 
 
-def before(model: ModelFacts, gpu: Gpu) -> list[Checkpoint]:
+@derived(8)
+def before(model: ModelFacts, formats: tuple[WeightFormat, ...]) -> tuple[Checkpoint, ...]:
     """Return the checkpoints that times of a format are put in order beside: the published one, then `compared`."""
     known: list[Checkpoint] = []
-    for each in (own_checkpoint(model), *(_stored(model, name) for name in compared(gpu))):
+    for each in (own_checkpoint(model), *(_stored(model, name) for name in formats)):
         if all(each.quantization.scheme != other.quantization.scheme for other in known):
             known.append(each)
-    return known
+    return tuple(known)
 
 
 def _stored(model: ModelFacts, weight_format: WeightFormat) -> Checkpoint:

@@ -36,7 +36,7 @@ def kernels_of(key: Deployed) -> Kernels:
     Raises:
         NotMeasuredError: none can.
     """
-    system = key.gpu.measured_as
+    system, layout = key.gpu.measured_as, key.layout  # without caches over ranks: see `spread`
     if system is None:
         raise NotMeasuredError(f"no kernels were measured on {key.gpu.id}")
     if not key.model.config_json:
@@ -46,7 +46,7 @@ def kernels_of(key: Deployed) -> Kernels:
         config_json=_plain_config(key.model),
         restated_json=_restated_config(key.model),
         system=system,
-        layout=replace(key.layout, decode_context_parallel_size=1),  # see `spread`
+        layout=layout if layout.decode_context_parallel_size == 1 else replace(layout, decode_context_parallel_size=1),
         engine=engine,
         modes=tuple(
             quantization_modes(

@@ -16,7 +16,7 @@ from service.performance.estimated import (
     note_of_kernels,
     note_of_link,
 )
-from service.performance.fitted import MOST_ERROR, SPARSE, SPREAD, Row, generation_of, row_for
+from service.performance.fitted import MOST_ERROR, SPREAD, Row, generation_of, layer_class, row_for
 from service.performance.formats import before, compared, in_proportion
 from service.performance.kernel_tables import KernelTables, NotMeasuredError
 from service.performance.kernels import kernels_of
@@ -73,7 +73,9 @@ class Knowledge:
 
     def estimates(self, key: Deployed) -> Estimates:
         """Return step times by the roofline, which what keeps their caches leaves as they are."""
-        layout = replace(key.layout, decode_context_parallel_size=1)
+        layout = key.layout
+        if layout.decode_context_parallel_size > 1:
+            layout = replace(layout, decode_context_parallel_size=1)
         asked = (key.model.key, key.checkpoint.key, key.gpu, layout, key.kv_cache_dtype, key.rules)
         return self._estimates.get_or(asked, lambda: estimates_of(key))
 
@@ -244,7 +246,7 @@ def has_other_weights(key: Deployed, other: Deployed) -> bool:
 def better_known(times: Times, known: Knowledge) -> list[Times]:
     """Return the formats that are better known, the best last; of those known alike, the ones that come first."""
     key, better = times.key, []
-    formats = before(key.model, key.gpu)
+    formats = before(key.model, compared(key.gpu))
     schemes = [each.quantization.scheme for each in formats]
     scheme = key.checkpoint.quantization.scheme
     own = times.knowledge, -(schemes.index(scheme) if scheme in schemes else len(schemes))
@@ -278,14 +280,8 @@ def kernel_class(key: Deployed) -> str:
     Sparse attention scores every token before it picks some, in kernels of its own.
     Ranks that attend together and hold whole experts wait for the one whose experts were chosen most.
     """
-    architecture = key.model.architecture
-    has_experts = architecture.has_experts
-    recurrent = [mixer for mixer in architecture.mixers if mixer.is_recurrent]
-    states = "-delta" if any(mixer.chunks_states for mixer in recurrent) else "-recurrent" if recurrent else ""
-    kinds = {need.kind for mixer in architecture.mixers for need in mixer.kernel_needs}
-    picks = SPARSE if "sparse" in kinds else ""
-    scheme = key.checkpoint.quantization.scheme
+    scheme, has_experts = key.checkpoint.quantization.scheme, key.model.architecture.has_experts
     # Blocks of fp8 have kernels of their own; where they were not measured, others stand in, and are as far off.
     stored = "bf16" if scheme == "none" else scheme if scheme == "fp8-block" else scheme.split("-")[0]
     dealt = SPREAD if has_experts and key.layout.expert_parallel and key.layout.data_parallel_size == 1 else ""
-    return f"{'experts' if has_experts else 'dense'}{states}{picks}-{stored}{dealt}"
+    return f"{layer_class(key.model.architecture)}-{stored}{dealt}"

@@ -19,6 +19,9 @@ from service.performance.nodes import ALL_REDUCES_PER_LAYER, EXCHANGES_PER_LAYER
 from service.performance.tables import Floats, StepTables, as_row, as_rows
 from service.performance.workload import Experts, Workload, peak_at
 
+# The knots as arrays, which nobody writes to; those of requests are the first ones of tokens.
+OF_TOKENS, OF_REQUESTS, OF_CONTEXTS, OF_ATTENDED = map(np.array, (TOKENS, REQUESTS, CONTEXTS, ATTENDED))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Efficiencies:
@@ -86,13 +89,12 @@ def roofline_tables(workload: Workload, gpu: Gpu, layout: Layout, efficiencies: 
         layout: how one replica is spread.
         efficiencies: what share of them kernels reach.
     """
-    requests, contexts = np.array(REQUESTS), np.array(CONTEXTS)
-    decode = _tokens_s(workload, gpu, layout, efficiencies, requests)[:, None]
-    decode = decode + _decode_attention_s(workload, gpu, efficiencies, requests, contexts)
+    tokens = _tokens_s(workload, gpu, layout, efficiencies, OF_TOKENS)
+    decode = tokens[: len(REQUESTS), None] + _decode_attention_s(workload, gpu, efficiencies, OF_REQUESTS, OF_CONTEXTS)
     return StepTables(
         decode=as_rows(decode),
-        tokens=as_row(_tokens_s(workload, gpu, layout, efficiencies, np.array(TOKENS))),
-        attention=as_row(_prefill_attention_s(workload, gpu, efficiencies, np.array(ATTENDED))),
+        tokens=as_row(tokens),
+        attention=as_row(_prefill_attention_s(workload, gpu, efficiencies, OF_ATTENDED)),
     )
 
 
@@ -101,8 +103,11 @@ def _tokens_s(workload: Workload, gpu: Gpu, layout: Layout, reached: Efficiencie
     bandwidth = gpu.memory_bandwidth_bytes_per_s * reached.bandwidth_fraction
     seconds = workload.num_layers * reached.layer_latency_s + _all_reduce_s(workload, gpu, layout, reached, tokens)
     if reached.exchanges:
-        seconds = seconds + _exchange_s(workload, gpu, layout, reached, tokens) + _network_s(workload, gpu, layout)
-        seconds = seconds + _hops_s(workload, gpu, layout, reached, tokens)
+        if layout.data_parallel_size > 1:
+            seconds = seconds + _exchange_s(workload, gpu, layout, reached, tokens)
+        seconds = seconds + _network_s(workload, gpu, layout)
+        if layout.pipeline_parallel_size > 1:
+            seconds = seconds + _hops_s(workload, gpu, layout, reached, tokens)
     for part in workload.matrices:
         share = reached.unpacked_compute_fraction if part.is_unpacked else reached.compute_fraction
         compute = tokens * (part.flop_per_token / (part.peak_flop_per_s * share))
@@ -137,8 +142,6 @@ def _all_reduce_s(workload: Workload, gpu: Gpu, layout: Layout, reached: Efficie
 
 def _exchange_s(workload: Workload, gpu: Gpu, layout: Layout, reached: Efficiencies, tokens: Floats) -> Floats:
     """Return the seconds that copies of the attention take to hand each other's tokens to the experts and back."""
-    if layout.data_parallel_size == 1:
-        return np.zeros_like(tokens)
     received = tokens * ((layout.data_parallel_size - 1) * workload.hidden_size * HALF_BYTES)
     ranks = ranks_of_stage(layout)
     rate = slowest_link(gpu, ranks)

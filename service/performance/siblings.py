@@ -89,4 +89,5 @@ def carried_over(known: StepTables, estimated: StepTables, estimated_known: Step
 
 def _scaled(times: Sequence[float], wanted: Sequence[float], beside: Sequence[float]) -> tuple[float, ...]:
     """Return each time in the proportion of two others; a part that a model does not have takes none."""
-    return tuple(time * one / other if other else time for time, one, other in zip(times, wanted, beside, strict=True))
+    both = zip(times, wanted, beside, strict=True)
+    return tuple([time * one / other if other else time for time, one, other in both])  # faster than of a generator

@@ -1,7 +1,9 @@
 """Step times as tables: built once per model, GPU and layout, then asked millions of times."""
 
+from array import array
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +28,7 @@ class Curve:
     """A function of one variable, linear between rising knots and beyond the last one."""
 
     knots: tuple[float, ...]
-    values: tuple[float, ...]
+    values: Sequence[float]
 
     def at(self, x: float) -> float:
         """Return the value at x; the first value below the first knot."""
@@ -45,7 +47,7 @@ class Surface:
 
     rows: tuple[float, ...]
     columns: tuple[float, ...]
-    values: tuple[tuple[float, ...], ...]  # one tuple per row
+    values: tuple[Sequence[float], ...]  # one per row
 
     def at(self, row: float, column: float) -> float:
         """Return the value at (row, column), held constant below the first knots."""
@@ -162,6 +164,16 @@ class TabledSteps:
             # An iteration with prompts does everything that one without them does.
             seconds = max(seconds, self.step_overhead_s + self.sequence_overhead_s * requests + decode)
         return seconds
+
+    def alone(self) -> "TabledSteps":
+        """Return the same of one request: the first row of what decodes, in arrays, a tenth of the size."""
+        first = array("d", self.decode.values[0])
+        return replace(
+            self,
+            decode=replace(self.decode, rows=self.decode.rows[:2], values=(first, first)),
+            tokens=replace(self.tokens, values=array("d", self.tokens.values)),
+            attention=replace(self.attention, values=array("d", self.attention.values)),
+        )
 
     def write(self, records: Records) -> None:
         """Write tables and constants into an array of one record, as simulations read them."""

@@ -20,7 +20,7 @@ from service.performance.spread import with_spread
 from service.performance.tables import Factors, TabledSteps, calibrated
 
 KERNELS_SOURCE: Final = "aiconfigurator-core 0.12, kernels measured on this GPU (github.com/ai-dynamo/aiconfigurator)"
-MAX_TIMERS: Final = 2048  # about 10 kB each
+MAX_TIMERS: Final = 4096  # about 10 kB each
 MAX_FORMATS: Final = 1_024  # about 8 kB each, and tables that are kept beside them
 
 

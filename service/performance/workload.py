@@ -99,6 +99,8 @@ class _Sums:
 
 def of_whole(layout: Layout) -> Layout:
     """Return the layout of which a rank reads and computes as much in all stages, as one token sees them."""
+    if layout.pipeline_parallel_size == 1 and layout.decode_context_parallel_size == 1:
+        return layout
     return replace(layout, pipeline_parallel_size=1, decode_context_parallel_size=1)
 
 

@@ -9,6 +9,7 @@ from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.inputs import Layout
+from service.engine.time.confidence import SlowerSteps
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.engine.time.steps import Deployed
 from service.performance.estimated import workload
@@ -126,3 +127,27 @@ def test_a_gpu_without_any_peak_is_not_timed(catalog: Snapshot, timers: KernelTi
 
     assert timers.timer(key) is None
     assert timers.quick(key) is None
+
+
+@pytest.mark.parametrize("copies", [1, 4])
+@pytest.mark.parametrize("gpu", ["h100-sxm-80gb", "mi300x", "l4"])
+@pytest.mark.parametrize("model", ["llama-3.1-8b-instruct", "gpt-oss-20b"])
+def test_what_is_kept_of_one_request_tells_the_same_to_the_last_bit(
+    catalog: Snapshot, timers: KernelTimers, model: str, gpu: str, copies: int
+) -> None:
+    facts = catalog.model(model)
+    key = Deployed(
+        model=facts,
+        checkpoint=own_checkpoint(facts),
+        gpu=catalog.gpu(gpu),
+        layout=Layout(tensor_parallel_size=copies),
+        kv_cache_dtype="bf16",
+        rules=RULES,
+    )
+    timing = timers.quick(key)
+    assert timing is not None
+    steps, slower = timing.steps, SlowerSteps(steps=timing.steps, factor=1.1)
+    for alone, whole in ((steps.alone(), steps), (slower.alone(), slower)):
+        for tokens in (1.0, 15.0, 16.0, 700.5, 131_072.0, 1e6):
+            assert alone.decode_s(1.0, tokens) == whole.decode_s(1.0, tokens)
+            assert alone.mixed_s(tokens, tokens / 2, 0.0, 0.0) == whole.mixed_s(tokens, tokens / 2, 0.0, 0.0)

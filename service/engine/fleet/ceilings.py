@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import inf
-from typing import Final
+from typing import Final, cast
 
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.rooms import Rooms
@@ -18,9 +18,9 @@ from service.engine.inputs import Layout, Load
 from service.engine.memory.held import Room
 from service.engine.time.batching import SchedulerSettings, Serving, scheduler_settings
 from service.engine.time.demand import wanted_of
-from service.engine.time.estimate import budgets_at_best, fewest_at_best
+from service.engine.time.estimate import alone_by, budgets_at_best, fewest_at_best
 from service.engine.time.roomy import share_of
-from service.engine.time.steps import Deployed, StepTimers, Timing
+from service.engine.time.steps import Deployed, StepTimer, StepTimers, Timing
 from service.engine.time.traffic import traffic_of
 
 ENDLESS_SLOTS: Final = 1 << 20
@@ -157,13 +157,30 @@ def unplanned(timing: Timing, layout: Layout, load: Load, max_num_batched_tokens
     return Serving(timing=timing, traffic=traffic_of(load), settings=settings, streams=streams, slots=ENDLESS_SLOTS)
 
 
+def least_s(question: SizeQuestion, resolved: Resolved, layout: Layout) -> float:
+    """Return the time of one request alone, which no load makes less; 0 where nobody tells it. [s].
+
+    It is kept apart from all other times, and takes a tenth of their room: by it alone most layouts are left out.
+    """
+    timers, key = question.timers, timed_as(resolved, layout)
+    if timers is None or resolved.settings.num_speculative_tokens:
+        return 0.0
+
+    def alone() -> StepTimer | None:
+        timing = timers.timer(key)
+        return None if timing is None else timing.steps.alone()
+
+    steps = cast("StepTimer | None", timers.simulations.alone.get_or((timers, key.key), alone))
+    return 0.0 if steps is None else alone_by(steps, traffic_of(question.load))
+
+
 def timed_as(resolved: Resolved, layout: Layout) -> Deployed:
     """Return what the step times of a layout depend on, before it is planned."""
     return Deployed(
         model=resolved.model,
         checkpoint=resolved.checkpoint,
         gpu=resolved.gpu,
-        layout=replace(layout, decode_context_parallel_size=1),
+        layout=layout if layout.decode_context_parallel_size == 1 else replace(layout, decode_context_parallel_size=1),
         kv_cache_dtype=resolved.settings.kv_cache_dtype,
         rules=resolved.rules,
     )

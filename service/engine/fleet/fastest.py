@@ -15,7 +15,7 @@ from math import inf
 from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Merit
-from service.engine.fleet.ceilings import served_with, timed_as, unplanned
+from service.engine.fleet.ceilings import least_s, served_with, timed_as, unplanned
 from service.engine.fleet.planned import held_of
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.ranking import ALIKE
@@ -242,7 +242,8 @@ def soonest_first(
         known_s: the time to the last token, at the 95th percentile, that is to be beaten: asked before each. [s]
     """
     budgets = batched_tokens(resolved)
-    told = sorted((_estimated_s(question, resolved, layout), index) for index, layout in enumerate(layouts))
+    soon = (index for index, layout in enumerate(layouts) if least_s(question, resolved, layout) < known_s())
+    told = sorted((_estimated_s(question, resolved, layouts[index]), index) for index in soon)
     for _, index in told:
         for tokens in _budgets(question, resolved, layouts[index], budgets, known_s):
             yield layouts[index], tokens

@@ -70,6 +70,10 @@ class SlowerSteps:
         """Return the seconds of an iteration that reads prompts and decodes. [s]."""
         return self.factor * self.steps.mixed_s(prefill_tokens, attended_tokens, requests, context_tokens)
 
+    def alone(self) -> "SlowerSteps":
+        """Return the same of a single request."""
+        return SlowerSteps(steps=self.steps.alone(), factor=self.factor)
+
     def write(self, records: Records) -> None:
         """Write the times, and multiply each of them."""
         self.steps.write(records)

@@ -59,6 +59,10 @@ class DraftingSteps:
         )
         return mixed_s + (self._draft_s(requests, context_tokens) if requests else 0.0)
 
+    def alone(self) -> "DraftingSteps":
+        """Return the same: one request passes several tokens, as several requests do."""
+        return self
+
     def write(self, records: Records) -> None:
         """Write the times without drafts, and what drafts make of them."""
         self.steps.write(records)

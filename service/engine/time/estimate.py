@@ -9,6 +9,8 @@ from service.engine.time.batching import Serving
 from service.engine.time.carrier import Demand
 from service.engine.time.records import CEILING, SHARES, Records, new_records
 from service.engine.time.shared import Reach
+from service.engine.time.steps import StepTimer
+from service.engine.time.traffic import Traffic
 
 # An estimate this many times beyond a limit, or this far below it, needs no simulation: it was 0.65 to 1.63 times
 # what is simulated, for answers of 32 to 381 tokens on eight GPUs. Of shorter answers it tells less (42 times, of two
@@ -84,8 +86,11 @@ def _busy_share(slack: float) -> float:
 
 def _read_alone_s(serving: Serving) -> float:
     """Return the time to read what is new of a mean prompt, on an idle engine. [s]."""
-    traffic = serving.traffic
-    alone_s = serving.timing.steps.mixed_s(traffic.inputs.mean(), traffic.inputs.mean() / 2, 0.0, 0.0)
+    return _read_s(serving.timing.steps, serving.traffic)
+
+
+def _read_s(steps: StepTimer, traffic: Traffic) -> float:
+    alone_s = steps.mixed_s(traffic.inputs.mean(), traffic.inputs.mean() / 2, 0.0, 0.0)
     return alone_s * (0.0 if traffic.arrives_read else 1 - traffic.prefix_cache_hit_fraction)
 
 
@@ -94,10 +99,14 @@ def alone_s(serving: Serving) -> float:
 
     No request of mean lengths is answered sooner: a load, and a prompt that is read in parts, add to it.
     """
-    traffic = serving.traffic
+    return alone_by(serving.timing.steps, serving.traffic)
+
+
+def alone_by(steps: StepTimer, traffic: Traffic) -> float:
+    """Return the same of a traffic, by step times that tell of a single request at least. [s]."""
     inputs, outputs = traffic.inputs.mean(), traffic.outputs.mean()
-    decode_s = serving.timing.steps.decode_s(1.0, inputs + outputs / 2)
-    return _read_alone_s(serving) + max(outputs - 1, 0.0) * decode_s
+    decode_s = steps.decode_s(1.0, inputs + outputs / 2)
+    return _read_s(steps, traffic) + max(outputs - 1, 0.0) * decode_s
 
 
 def throughput(serving: Serving, users: int) -> float:

@@ -45,6 +45,21 @@ def _surface_at(steps: Record, requests: float, context_tokens: float) -> float:
 
 
 @compiled
+def _surface_beside_shortest(steps: Record, requests: float, context_tokens: float) -> tuple[float, float]:
+    """Return the same, and that of the shortest context: both lie between the same rows."""
+    rows, columns, values = steps.requests, steps.contexts, steps.decode_s
+    below, right = _behind(rows, requests), _behind(columns, context_tokens)
+    above, left = rows[below - 1], columns[right - 1]
+    share = (requests - above) / (rows[below] - above) if requests > above else 0.0
+    part = (context_tokens - left) / (columns[right] - left) if context_tokens > left else 0.0
+    high, low = values[below - 1, right - 1], values[below, right - 1]
+    high += part * (values[below - 1, right] - high)
+    low += part * (values[below, right] - low)
+    first, second = values[below - 1, 0], values[below, 0]
+    return float(high + share * (low - high)), float(first + share * (second - first))
+
+
+@compiled
 def _model_s(steps: Record, requests: float, context_tokens: float) -> float:
     overhead = steps.step_overhead_s + steps.sequence_overhead_s * requests
     return float(overhead + _surface_at(steps, requests, context_tokens))
@@ -72,9 +87,9 @@ def _read_s(
     seconds = steps.step_overhead_s + steps.mixed_overhead_s + tokens_s
     seconds += prefill_tokens * curve_at(steps.attended, steps.attention_s, attended_tokens)
     if requests > 0:
-        decode = _surface_at(steps, requests, context_tokens)
+        decode, shortest = _surface_beside_shortest(steps, requests, context_tokens)
         seconds += (steps.sequence_overhead_s + steps.mixed_sequence_overhead_s) * requests
-        seconds += decode - _surface_at(steps, requests, 0.0)
+        seconds += decode - shortest
         # An iteration with prompts does everything that one without them does.
         seconds = max(seconds, steps.step_overhead_s + steps.sequence_overhead_s * requests + decode)
     return float(seconds)

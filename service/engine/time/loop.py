@@ -190,9 +190,11 @@ def _pass(engine: Record, state: Record, step_s: float, steps: int) -> None:
     if state.num_decoding > 0:
         state.context_sum += steps * state.num_decoding * engine.tokens_per_step
         state.steps_left_sum -= steps * state.num_decoding
-        held = 1 if state.held_s > 0 else 0  # the first of these steps ends the wait for prompts
-        _note_gaps(state, step_s, steps - held)
-        _note_gaps(state, step_s + state.held_s, held)
+        if state.held_s > 0:  # the first of these steps ends the wait for prompts
+            _note_gaps(state, step_s, steps - 1)
+            _note_gaps(state, step_s + state.held_s, 1)
+        else:
+            _note_gaps(state, step_s, steps)
     state.held_s = 0.0
 
 

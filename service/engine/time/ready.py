@@ -27,6 +27,9 @@ class _EvenSteps:
     def mixed_s(self, prefill_tokens: float, attended_tokens: float, requests: float, context_tokens: float) -> float:  # noqa: ARG002 - the protocol's
         return STEP_S
 
+    def alone(self) -> "_EvenSteps":
+        return self
+
     def write(self, records: Records) -> None:
         records["requests"], records["contexts"], records["batch_tokens"] = REQUESTS, CONTEXTS, TOKENS
         records["attended"], records["step_overhead_s"] = ATTENDED, STEP_S

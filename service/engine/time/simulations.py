@@ -15,6 +15,7 @@ MOST_VERDICTS: Final = 8192
 MOST_LATENCIES: Final = 8192
 MOST_SEARCHES: Final = 4096
 MOST_NUMBERS: Final = 1024
+MOST_ALONE: Final = 16384  # about 1 kB each: a search for the lowest latency asks for thousands
 
 
 class Simulations:
@@ -28,6 +29,7 @@ class Simulations:
         self.results: Kept[ScheduleResult] = Kept(MOST_RESULT_BYTES, lambda result: result.nbytes)
         self.latencies: Kept[float] = Kept(MOST_LATENCIES)  # of results that may be gone [s]
         self.verdicts: Kept[Told] = Kept(MOST_VERDICTS)
+        self.alone: Kept[object] = Kept(MOST_ALONE)  # `StepTimer.alone` of deployments; None where nobody tells it
         self.shared = Shared()
         self.searches: Kept[tuple[Bracket, Reach | None]] = Kept(MOST_SEARCHES)
 

@@ -42,6 +42,10 @@ class StepTimer(Protocol):
         """
         ...
 
+    def alone(self) -> "StepTimer":
+        """Return what tells the same of a single request, to the last bit, and is small to keep."""
+        ...
+
     def write(self, records: Records) -> None:
         """Write the tables and constants into an array of one record of `records.STEPS`, as simulations read them."""
         ...

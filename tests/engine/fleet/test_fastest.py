@@ -4,6 +4,7 @@ from math import inf
 
 import pytest
 
+from service.engine.fleet.ceilings import least_s, timed_as, unplanned
 from service.engine.fleet.choice import deployments
 from service.engine.fleet.deployments import Deployment, deployment_of, plan_for, resolve_size
 from service.engine.fleet.estimates import quickly_alone_s
@@ -13,6 +14,7 @@ from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.fleet.ranking import latency_s
 from service.engine.fleet.variants import Planner, variants
 from service.engine.inputs import Layout, Limits, Load, StatedLayout
+from service.engine.time.estimate import alone_s
 from tests.engine.conftest import Asked, arrivals, users
 
 
@@ -61,6 +63,23 @@ def test_whatever_would_win_is_among_what_is_tried(asked: Asked, load: Load, lim
     # An equal that was told sooner stands for it.
     assert winner in tried or any(told[key] < known_s for key in tried)
     assert len(tried) < len(told)
+
+
+def test_a_layout_is_left_out_by_one_request_alone_as_in_its_turn(asked: Asked) -> None:
+    question = asked(load=users(6), limits=FLOOR)
+    resolved = resolve_size(question)
+    layouts = layouts_of(question, resolved).layouts
+    assert question.timers is not None
+    alone = {}
+    for layout in layouts:
+        timing = question.timers.timer(timed_as(resolved, layout))
+        assert timing is not None
+        alone[layout] = alone_s(unplanned(timing, layout, question.load, resolved.settings.max_num_batched_tokens))
+
+    assert [least_s(question, resolved, layout) for layout in layouts] == list(alone.values())
+    known_s = sorted(alone.values())[len(alone) // 2]
+    tried = {layout for layout, _ in soonest_first(question, resolved, layouts, lambda: known_s)}
+    assert all(alone[layout] < known_s for layout in tried)
 
 
 def test_a_search_answers_as_soon_as_the_best_of_all(asked: Asked) -> None:

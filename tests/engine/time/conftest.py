@@ -48,6 +48,9 @@ class LinearSteps:
     ) -> float:
         return self.step_s + prefill_tokens * self.prefill_token_s + requests * self.decode_request_s
 
+    def alone(self) -> "LinearSteps":
+        return self
+
     def write(self, records: Records) -> None:
         records["requests"], records["contexts"], records["batch_tokens"] = REQUESTS, CONTEXTS, TOKENS
         records["attended"], records["attention_s"] = ATTENDED, self.prefill_token_s
