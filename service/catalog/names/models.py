@@ -168,7 +168,7 @@ class ModelNames:
             model_ids = () if what or odd else self._tuned(said)
             if not model_ids:
                 why = f"{name[:100]!r} is {what}" if what else self._apart(name, said, odd)
-                raise self._refused(name, said.rest, why)
+                raise self._refused(name, said.rest, why, is_known=what is not None)
             key = f"{publisher}/{repo}"
             tuned = self._in_format(model_ids[0], said, key if publisher else None, "a fine-tune, by its words")
             return of_own_weights(tuned, key if publisher else "", name)
@@ -260,12 +260,10 @@ class ModelNames:
         others = several_sizes(asked, entry.id, self.words.spoken, self.entries)
         return f"of several sizes that bear this name: {entry.name}" if others else ""
 
-    def _refused(self, name: str, words: Sequence[str], why: str | None) -> NotInCatalogError:
-        return NotInCatalogError("model", name[:100], self.neighbours(words), why=why)
-
-    def neighbours(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Return the models of the same family whose names come closest to words."""
-        return self.words.nearest.to(words)
+    def _refused(
+        self, name: str, words: Sequence[str], why: str | None, *, is_known: bool = False
+    ) -> NotInCatalogError:
+        return NotInCatalogError("model", name[:100], self.words.nearest.to(words, is_known=is_known), why=why)
 
 
 @told_once(MOST_READ)

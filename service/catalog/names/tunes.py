@@ -35,7 +35,7 @@ OTHER_PARTS: Final = (
 OTHER_LAYERS: Final = (
     r"2of4|prun.*|minitron|reap|puzzle|.*moe|[0-9]+x|x[0-9]+|slerp|frank.*|merge[dr]?|stack.*|upscal.*|expan.*|ext|depth|"
     r"width|layers?|half|hybrid|.*mamba.*|.*diffusion.*|sparse|sculpt|lite|tiny|mini|small|large|medium|nano|micro|air|"
-    r"flash|pro|max|plus|turbo|loop.*|recurrent|linear|sala|[0-9]+l|ream|svd|va|[sml]|a[0-9]+"
+    r"flash|pro|max|plus|turbo|loop.*|recurrent|linear|sala|swiftkv|[0-9]+l|ream|svd|va|[sml]|a[0-9]+"
 )
 NO_MODEL: Final = (
     r"draft.*|eagle.*|medusa|dflash|dflare|dspark|domino|vispec|.*speculat.*|assistant|lora|qlora|adapters?|peft|delta|"

@@ -26,7 +26,7 @@ WITHOUT_A_RULE = r"""
     zamba 7b|hymba|stripedhyena|codegen|xgen mm|ovis 1|mono internvl|jet nemotron|phi 4 mini flash|motif|
     ming (?:lite|flash|omni)|ring (?:flash|mini) linear|intern s 1 pro|ilama|higgs|chatts|cheers|
     nanbeige 4\.2|aya vision|c 4 ai aya vision|longcat 2|reka flash 3|reka edge|
-    flint|domyn|beam|muse spark|mimo v ?2 omni|
+    jina vlm|flint|domyn|beam|muse spark|mimo v ?2 omni|
     qwen 4|spark x|xing|mamba 3|hrm|recurrent|polylm|galactica|glm 10b|cosmos 3|nextstep|glm image
 """
 
@@ -39,7 +39,8 @@ def _begins(words: str) -> re.Pattern[str]:
 # Classes that `engine/families` reads: their config is not at hand.
 WITHOUT_AN_ENTRY = r"""
     rnj|isaac|intern s 2|granite (?:vision )?4(?:\.[0-9])? .*vision|granite vision 4|apriel 1\.[56]|
-    llama 3\.1 nemotron ultra|mimo v ?2\.5|cogito (?:v ?2\.1|2\.1|671b|v 2 preview deepseek)|lfm 2 24b|pixtral large
+    longchat|llama 3\.1 nemotron ultra|mimo v ?2\.5|cogito (?:v ?2\.1|2\.1|671b|v 2 preview deepseek)|lfm 2 24b|
+    pixtral large
 """
 
 UNREAD: Final = _begins(WITHOUT_A_RULE)
