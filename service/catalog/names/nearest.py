@@ -105,7 +105,8 @@ class Nearest:
         figures = FIGURES.findall(asked)
         if not figures:
             return ()
-        alike = [name for name in self.joined if FIGURES.findall(name) == figures]
+        family = next((word for word in words if word in self.families), "")  # in which there is no slip
+        alike = [name for name in self.joined if family in name and FIGURES.findall(name) == figures]
         near = process.extractOne(asked, alike, scorer=OSA.distance, score_cutoff=1 + (len(asked) >= LONG))
         if near is None:
             return ()

@@ -94,6 +94,10 @@ class Bases:
         )
         return (tune.base, other) if other is not None else None
 
+    def says_another(self, words: Sequence[str]) -> bool:
+        """Return whether a word is a family's, or said of another shape."""
+        return any(word in self.families or OTHER_SHAPE.fullmatch(word) for word in words)
+
     def tells(self, words: Sequence[str]) -> bool:
         """Return whether a name tells one base in full."""
         return self._told_in_full(words) is not None
