@@ -21,6 +21,8 @@ from service.catalog.names.words import ACTIVE, SIZE
 # Said of most models, and of no other shape.
 UNSAID: Final = frozenset(("instruct", "it", "chat", "inst", "hf", "base", "pt", "meta"))
 VERSION: Final = re.compile(r"v?[0-9]{1,2}(?:\.[0-9]+)?")
+# Of those who publish bases, in front of their own.
+MAKERS: Final = frozenset(("nvidia", "google", "openai", "microsoft", "ibm", "alibaba", "amd", "mistralai", "meta"))
 # A fine-tune by these words alone, where a base's name says no size.
 TUNING_WORDS = (
     "abliterated abliteration uncensored heretic derestricted decensored unfiltered sft dpo orpo simpo grpo kto rlhf "
@@ -116,7 +118,7 @@ class Bases:
         return next(iter(most.values())) if len(most) == 1 else None
 
     def _is_same_shape(self, tune: Tune) -> bool:
-        if all(VERSION.fullmatch(word) for word in tune.left):
+        if all(VERSION.fullmatch(word) for word in tune.left if word not in MAKERS):
             return False  # another edition of the base itself
         if not _is_sized(tune.base):
             return all(word in TUNING or VERSION.fullmatch(word) for word in tune.left) and bool(
