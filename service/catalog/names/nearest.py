@@ -23,6 +23,7 @@ MOST_FOR_SIZE: Final = 25.0  # taken for a size twice as large, or half
 FOR_A_VERSION, FOR_A_TENTH, MOST_FOR_VERSION = 15.0, 4.0, 30.0  # taken for the next version: 4 of 3, 3.3 of 3.2
 FOR_NO_VERSION: Final = 22.0  # taken from a name without a version, where one is asked for
 FOR_ANOTHER: Final = 8.0  # taken for a family, an eye or an ear not asked for: DeepSeek's distillate of Llama
+INSTRUCT: Final = "instruct"  # the one of those words that is mistyped
 FOR_TUNED: Final = 2.0  # given where both are tuned, or neither
 PARTS: Final = re.compile(OTHER_PARTS)
 VERSION: Final = re.compile(r"([a-z]?)([0-9](?:\.[0-9]{1,2})?)")  # `3.1`, `v3`, `k2.5`: with the letter of its line
@@ -136,7 +137,8 @@ class Nearest:
         spelled = spelled_words(words)[:MOST_COMPARED]
         letters = process.cdist([spelled], self.spelled_words, scorer=fuzz.ratio)[0]
         shared = process.cdist([text], self.sorted_words, scorer=fuzz.token_set_ratio)[0]
-        size, is_untuned = size_in_billions(words) or _bare_size(words), TUNED.isdisjoint(words)
+        size = size_in_billions(words) or _bare_size(words)
+        is_untuned = not any(word in TUNED or OSA.distance(word, INSTRUCT) <= MOST_SLIPS for word in words)
         others = {word for word in words if word in self.families and word != family}
         scores: dict[str, float] = {}
         for (spoken, model_ids), by_letters, by_words in zip(self.spoken.items(), letters, shared, strict=True):

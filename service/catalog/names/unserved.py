@@ -31,9 +31,7 @@ NO_ENTRY: Final = "it has no entry here, as its data sheet, or the memory that i
 AN_ARCHITECTURE: Final = "it is an architecture; several GPUs have it"
 A_SERIES: Final = "several GPUs bear the name, with other memories"
 A_BOARD: Final = "it is what a driver calls a board of several memories"
-SHARES_WITH_CPU: Final = (
-    "it shares 128 GiB with its own CPU: a process gets 96 of them, or what its driver is set to"
-)
+SHARES_WITH_CPU: Final = "it shares 128 GiB with its own CPU: a process gets 96 of them, or what its driver is set to"
 NO_CARD: Final = "it is what drivers and schedulers call any card"
 A_POOL: Final = "it is a pool of several kinds of GPU"
 A_PART: Final = "the type holds a part of a GPU, and what a slice leaves is not known; size the whole"
