@@ -34,7 +34,7 @@ OF_XAI = r"""
 OF_MISTRAL = r"""
     mistral medium(?: latest| [0-9]{4}| 3| 3\.1)?$|mistral (?:next|large 2402|small 2402|tiny|saba|small creative|
     vibe|document ai|code|nemotron$)|codestral (?:2|25[0-9]{2}|latest)|devstral medium|magistral medium|
-    pixtral large(?: latest)?$|ministral 3b 2410|mistral ocr
+    pixtral large latest$|ministral 3b 2410|mistral ocr
 """
 OF_ALIBABA = r"""
     (?:qwen|qvq|qwq) ?[0-9.]*(?: (?:vl|omni|coder|math|mt|livetranslate))? (?:max|plus|turbo|long|lite|

@@ -28,6 +28,6 @@ def _of_word(word: str, asked: frozenset[str]) -> int:
         return 0
     if ACTIVE.fullmatch(word) and any(SIZE.fullmatch(each) for each in asked):
         return 0
-    if EDITION.fullmatch(word):
+    if EDITION.fullmatch(word) or word == "preview":
         return COST_OF_EDITION
     return COST_OF_SIZE if SIZE.fullmatch(word) or ACTIVE.fullmatch(word) else NOT_THE_SAME

@@ -145,3 +145,9 @@ def _without_kept_head(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the words without those that say which matrix kept its format, as `-BF16-LMHead`."""
     kept = {place - 1 for place, word in enumerate(words) if word == "lmhead" and place}
     return tuple(word for place, word in enumerate(words) if place not in kept)
+
+
+def without_types(repo: str) -> str:
+    """Return a repository's name without the types of llama.cpp's files."""
+    before = (repo.partition("gguf")[0].rstrip("-_.:"), repo.rpartition("-")[0], repo.rpartition(":")[0])
+    return (before[0] if "gguf" in repo else max(before[1:], key=len)) or repo

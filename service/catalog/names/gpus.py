@@ -232,7 +232,8 @@ class GpuNames:
             if names and asked and (not makers or self.entries[gpu_id].vendor in makers)
         }
         near = sorted((each for each, score in scores.items() if score >= LEAST_SCORE), key=lambda each: -scores[each])
-        first = () if typed is None or typed not in scores else (typed,)
+        meant = self.exact.get("-".join(sorted(asked, key=key.find))) if typed is None else typed
+        first = (meant,) if meant in scores else ()
         return tuple(dict.fromkeys((*first, *near)))[:MOST_NEIGHBOURS]
 
     def _types(self, key: str) -> tuple[str, ...]:

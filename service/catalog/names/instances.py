@@ -44,6 +44,7 @@ UNPRICED: Final[tuple[Instance, ...]] = tuple(
         "gb300-nvl72": {"a4x-maxgpu-4g-metal": 4, "Standard_ND128isr_GB300_v6": 4},
         "b200-sxm-180gb": {"a4-highgpu-8g": 8, "BLACKWELL_180": 1},
         "rtx-3070": {"GPU-3070-S": 1},
+        "l40s": {"BM.GPU.L40S-NC.4": 4},
         "rtx-4090": {"ADA_24": 1},
         "rtx-5090": {"ADA_32_PRO": 1},
         "rtx-pro-6000-server": {
@@ -56,9 +57,11 @@ UNPRICED: Final[tuple[Instance, ...]] = tuple(
         },
         "h100-nvl-94gb": {"Standard_NCC40ads_H100_v5": 1},
         "a100-pcie-40gb": {"gpu_1x_a100": 1, "gpu_2x_a100": 2, "gpu_4x_a100": 4},
-        "a100-sxm-40gb": {"a2-highgpu-2g": 2, "a2-highgpu-4g": 4, "a2-megagpu-16g": 16, "gpu_8x_a100": 8},
+        "a100-sxm-40gb": {
+            "a2-highgpu-2g": 2, "a2-highgpu-4g": 4, "a2-megagpu-16g": 16, "gpu_8x_a100": 8, "DGX A100 320GB": 8,
+        },
         "a100-sxm-80gb": {
-            "a2-ultragpu-2g": 2, "a2-ultragpu-4g": 4, "a2-ultragpu-8g": 8,
+            "a2-ultragpu-2g": 2, "a2-ultragpu-4g": 4, "a2-ultragpu-8g": 8, "DGX A100 640GB": 8,
             "ecs.gn7e-c16g1.4xlarge": 1, "ecs.gn7e-c16g1.16xlarge": 4, "ecs.gn7e-c16g1.32xlarge": 8,
         },
         "l4": {

@@ -42,7 +42,7 @@ KINDS: Final = (
     _kind(r"re ?rank(?:er|ing)?|[a-z]*reranker|cross encoder|colbert|ranker", f"a reranker; {ONLY_TEXT}"),
     _kind(
         r"[a-z]*embed(?:ding|dings)?|embeddinggemma|voyage|splade|vlm 2 vec|"
-        r"gme|bge|e 5|e5|gte|gtr|minilm|mpnet|uae|nomic|instructor|jina|sfr|retriever|"
+        r"gme|bge|e 5|e5|gte|gtr|minilm|mpnet|uae|nomic|instructor|jina(?! vlm)|sfr|retriever|"
         r"sentence|harrier|f2llm|e2rank|flowvec|colpali|colqwen|col qwen|stella",
         f"a model of embeddings; {ONLY_TEXT}",
     ),

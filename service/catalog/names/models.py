@@ -15,6 +15,7 @@ from service.catalog.names.formats import (
     foreign_files,
     stated_format,
     without_own_edition,
+    without_types,
 )
 from service.catalog.names.kinds import earlier_kind, kind_of
 from service.catalog.names.readings import (
@@ -30,10 +31,11 @@ from service.catalog.names.readings import (
     repository_of_edition,
     spelled,
 )
-from service.catalog.names.repositories import REPOSITORIES, STORED, WHOLE, model_of
+from service.catalog.names.repositories import REPOSITORIES, STORED, WHOLE, listed, model_of
 from service.catalog.names.siblings import several_sizes
 from service.catalog.names.spoken import Spoken, spoken_names
 from service.catalog.names.told_once import told_once
+from service.catalog.names.totals import of_total, without_size
 from service.catalog.names.unread import unread
 from service.catalog.names.unsized import few_bits, unsized
 from service.catalog.names.words import (
@@ -68,8 +70,9 @@ class ModelNames:
         return _spoken_names(self)
 
     def make_ready(self) -> None:
-        """Find the words of names, a quarter of a second, before anybody asks for one that is not the catalog's."""
+        """Find the words of names, half a second, before anybody asks for one that is not the catalog's."""
         _spoken_names(self)
+        listed(())
 
     def read(self, name: str) -> ModelReading:
         """Return which model a name means: what was read once is kept with the names."""
@@ -148,7 +151,7 @@ class ModelNames:
         of_apple = "MLX, which Apple's machines read" if publisher == "mlx-community" else None
         foreign = foreign_files(repo) or said.foreign or of_apple
         if foreign:
-            rest = stated_format(words_of(_without_types(repo)), publisher).rest
+            rest = stated_format(words_of(without_types(repo)), publisher).rest
             raise self._refused(name, rest, f"{name[:100]!r} names files in {foreign}; no engine here loads them")
         self._check_one_format(name, said)
         if self.words.nearest.well_known(said.rest):
@@ -168,7 +171,7 @@ class ModelNames:
             model_ids = () if what or odd else self._tuned(said)
             if not model_ids:
                 why = f"{name[:100]!r} is {what}" if what else self._apart(name, said, odd)
-                raise self._refused(name, said.rest, why)
+                raise self._refused(name, said.rest, why, is_known=what is not None)
             key = f"{publisher}/{repo}"
             tuned = self._in_format(model_ids[0], said, key if publisher else None, "a fine-tune, by its words")
             return of_own_weights(tuned, key if publisher else "", name)
@@ -216,8 +219,10 @@ class ModelNames:
         """
         tune = self.words.bases.of(with_points(said.rest))
         if tune is None:
-            return ()
-        model_ids = self._meant((*tune.base, *(word for word in said.rest if word in TUNED or word in UNTUNED)))
+            is_own = not self.words.bases.says_another(said.rest)
+            model_ids = tuple(each for each in listed(said.rest) if is_own and each in self.entries)
+        else:
+            model_ids = self._meant((*tune.base, *(word for word in said.rest if word in TUNED or word in UNTUNED)))
         is_known = len(model_ids) == 1 and (said.weight_format or own_format(self.entries[model_ids[0]]) in HALVES)
         return model_ids if is_known else ()
 
@@ -245,7 +250,13 @@ class ModelNames:
                 # `qwen3-8` is 3.8, or 8 billion.
                 bare = self._meant((*said[:-1], f"{said[-1]}b")) if words is pointed and len(words) < len(said) else ()
                 return tuple(dict.fromkeys((*self._of_one_size(words, model_ids), *bare)))
-        return self.words.joined.get(joined_words(said), ())  # the same but for where a word ends
+        joined = self.words.joined.get(joined_words(said), ())  # the same but for where a word ends
+        return joined or self._of_total(said) or self._of_total(pointed)
+
+    def _of_total(self, said: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the models that words mean without the size among them, and that have as many parameters."""
+        apart = without_size(said)
+        return of_total(self._meant(apart[0]), apart[1], self.entries) if apart else ()
 
     def _of_one_size(self, words: Sequence[str], model_ids: tuple[str, ...]) -> tuple[str, ...]:
         """Return the models that a name was taken for, and those that bear it in other sizes, where it says none."""
@@ -260,22 +271,15 @@ class ModelNames:
         others = several_sizes(asked, entry.id, self.words.spoken, self.entries)
         return f"of several sizes that bear this name: {entry.name}" if others else ""
 
-    def _refused(self, name: str, words: Sequence[str], why: str | None) -> NotInCatalogError:
-        return NotInCatalogError("model", name[:100], self.neighbours(words), why=why)
-
-    def neighbours(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Return the models of the same family whose names come closest to words."""
-        return self.words.nearest.to(words)
+    def _refused(
+        self, name: str, words: Sequence[str], why: str | None, *, is_known: bool = False
+    ) -> NotInCatalogError:
+        return NotInCatalogError("model", name[:100], self.words.nearest.to(words, is_known=is_known), why=why)
 
 
 @told_once(MOST_READ)
 def _read(names: ModelNames, name: str) -> ModelReading:
     return as_spelled(names.read_anew(name), name)
-
-
-def _without_types(repo: str) -> str:
-    """Return a repository's name without the types of llama.cpp's files."""
-    return repo.partition("gguf")[0].rstrip("-_.:") if "gguf" in repo else "-".join(repo.split("-")[:-1]) or repo
 
 
 def model_names(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> ModelNames:

@@ -3,25 +3,30 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import log2
+from math import inf, log2
 from typing import Final
 
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
-from service.catalog.names.words import ACTIVE, SIZE, TUNED, joined_words, words_of
+from service.catalog.names.tunes import OTHER_PARTS
+from service.catalog.names.words import ACTIVE, SIZE, TUNED, joined_words, with_points, words_of
 
 MOST_NEIGHBOURS: Final = 3
 MOST_SLIPS: Final = 2  # of them whose figures were mistyped
 MOST_COMPARED: Final = 80  # characters of a name that no model has
-LEAST_SCORE: Final = 30.0  # below it a neighbour confuses more than it helps
 FIGURES: Final = re.compile(r"[0-9]+")
 LONG: Final = 10  # characters of a name from which two slips are as likely as one in a shorter
-SAME_WORD: Final = 75.0  # from which a word is a misspelt one of a family [per cent]
+SAME_WORD: Final = 80.0  # from which a word is a misspelt one of a family [per cent]
 FOR_BOTH: Final = 25.0  # given for a second family that both names say: Nemotron of Llama
 MOST_FOR_SIZE: Final = 25.0  # taken for a size twice as large, or half
-FOR_A_VERSION, MOST_FOR_VERSION = 6.0, 18.0  # taken for the next version, and for one far from it
-VERSION: Final = re.compile(r"[0-9](?:\.[0-9]{1,2})?")
+FOR_A_VERSION, FOR_A_TENTH, MOST_FOR_VERSION = 15.0, 4.0, 30.0  # taken for the next version: 4 of 3, 3.3 of 3.2
+FOR_NO_VERSION: Final = 22.0  # taken from a name without a version, where one is asked for
+FOR_ANOTHER: Final = 8.0  # taken for a family, an eye or an ear not asked for: DeepSeek's distillate of Llama
+INSTRUCT: Final = "instruct"  # the one of those words that is mistyped
+FOR_TUNED: Final = 2.0  # given where both are tuned, or neither
+PARTS: Final = re.compile(OTHER_PARTS)
+VERSION: Final = re.compile(r"([a-z]?)([0-9](?:\.[0-9]{1,2})?)")  # `3.1`, `v3`, `k2.5`: with the letter of its line
 FIGURE: Final = re.compile(r"e?(?:([0-9]+)x)?([0-9]+(?:\.[0-9]+)?)([bmt])")
 SHORT: Final = 2  # letters of a word that stands for itself: `lm` is no `glm`
 LEAST_BARE: Final = 7  # below it a last figure is a version's
@@ -59,16 +64,22 @@ class Nearest:
 
     spoken: Mapping[frozenset[str], tuple[str, ...]]  # the words of names: the models
     sorted_words: tuple[str, ...]  # the same in one text each
+    spelled_words: tuple[str, ...]  # and without what counts
     families: frozenset[str]  # words that names begin with
     joined: Mapping[str, tuple[str, ...]]  # names without a space and the words of every tuned model: the models
 
-    def to(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Return the models whose names come closest: one that a slip of the finger away, then of the same family."""
+    def to(self, words: Sequence[str], *, is_known: bool = False) -> tuple[str, ...]:
+        """Return the models whose names come closest: one that a slip of the finger away, then of the same family.
+
+        What is known to be something else is no slip: only a family that it names in full has neighbours.
+        """
+        if is_known and self.families.isdisjoint(words):
+            return ()
         meant = self._meant(words)
         family = self._family(words)
         if family is None:
             return meant
-        known = self.well_known(words)
+        known = self.well_known(words) or (self._of_another_generation(words, family) if is_known else ())
         if known:
             return tuple(dict.fromkeys((*meant, *known)))[:MOST_NEIGHBOURS]
         near, (swapped, missed) = self._closest(words, family), self._slipped(words)
@@ -95,7 +106,8 @@ class Nearest:
         figures = FIGURES.findall(asked)
         if not figures:
             return ()
-        alike = [name for name in self.joined if FIGURES.findall(name) == figures]
+        family = next((word for word in words if word in self.families), "")  # in which there is no slip
+        alike = [name for name in self.joined if family in name and FIGURES.findall(name) == figures]
         near = process.extractOne(asked, alike, scorer=OSA.distance, score_cutoff=1 + (len(asked) >= LONG))
         if near is None:
             return ()
@@ -110,12 +122,23 @@ class Nearest:
         held = {model_id for model_ids in self.spoken.values() for model_id in model_ids}
         return tuple(model_id for model_id in WELL_KNOWN.get(family, ()) if model_id in held)
 
+    def _of_another_generation(self, words: Sequence[str], family: str) -> tuple[str, ...]:
+        """Return the best-known models of a family, where words say no size, and no version of its generations."""
+        version = _version(with_points(tuple(words)))
+        ours = {_version((word,)) for spoken in self.spoken if family in spoken for word in spoken}
+        if size_in_billions(words) or (version and any(each and int(each[1]) == int(version[1]) for each in ours)):
+            return ()
+        return self.well_known((family,))
+
     def _closest(self, words: Sequence[str], family: str) -> tuple[str, ...]:
         """Return the models of a family whose size and name come closest."""
+        words = with_points(tuple(words))
         text = " ".join(sorted(words))[:MOST_COMPARED]
-        letters = process.cdist([text], self.sorted_words, scorer=fuzz.ratio)[0]
+        spelled = spelled_words(words)[:MOST_COMPARED]
+        letters = process.cdist([spelled], self.spelled_words, scorer=fuzz.ratio)[0]
         shared = process.cdist([text], self.sorted_words, scorer=fuzz.token_set_ratio)[0]
         size = size_in_billions(words) or _bare_size(words)
+        is_untuned = not any(word in TUNED or OSA.distance(word, INSTRUCT) <= MOST_SLIPS for word in words)
         others = {word for word in words if word in self.families and word != family}
         scores: dict[str, float] = {}
         for (spoken, model_ids), by_letters, by_words in zip(self.spoken.items(), letters, shared, strict=True):
@@ -123,8 +146,11 @@ class Nearest:
                 continue
             score = float(by_letters + by_words) / 2 - _taken_for_size(size, size_in_billions(spoken))
             score += FOR_BOTH * len(others & spoken) - _taken_for_version(words, spoken)
+            score -= FOR_ANOTHER * len(self.families.intersection(spoken) - others - {family})
+            score -= FOR_ANOTHER * any(map(PARTS.fullmatch, spoken.difference(words)))
+            score += FOR_TUNED * (TUNED.isdisjoint(spoken) is is_untuned)
             for model_id in model_ids:
-                scores[model_id] = max(score, scores.get(model_id, LEAST_SCORE))
+                scores[model_id] = max(score, scores.get(model_id, -inf))
         return tuple(sorted(scores, key=lambda model_id: -scores[model_id])[:MOST_NEIGHBOURS])
 
     def _family(self, words: Sequence[str]) -> str | None:
@@ -139,6 +165,16 @@ class Nearest:
                 if near is not None:
                     return str(near[0])
         return next((family for word in words for family in WELL_KNOWN if _is_slip(word, family)), None)
+
+
+def spelled_words(words: Iterable[str]) -> str:
+    """Return the words of a name that are compared by their letters: what counts is compared as figures.
+
+    >>> spelled_words(("ovis", "2", "34b")), spelled_words(("qwen", "3", "vl", "8b", "instruct"))
+    ('ovis', 'qwen vl')
+    """
+    spelled = (word for word in words if not (word in TUNED or SIZE.fullmatch(word) or VERSION.fullmatch(word)))
+    return " ".join(sorted(spelled))
 
 
 def _is_slip(word: str, family: str) -> bool:
@@ -166,16 +202,29 @@ def _taken_for_size(asked: float | None, theirs: float | None) -> float:
     """Return what is taken for another size: by how often one doubles to become the other."""
     if not asked or not theirs:
         return 0.0 if asked == theirs else MOST_FOR_SIZE / 2
-    return min(MOST_FOR_SIZE * abs(log2(theirs / asked)), 2 * MOST_FOR_SIZE)
+    return min(MOST_FOR_SIZE * abs(log2(theirs / asked)), 3 * MOST_FOR_SIZE)
 
 
 def _taken_for_version(asked: Sequence[str], theirs: frozenset[str]) -> float:
     """Return what is taken for another version: by how far the nearest that a name says is from the one asked."""
-    version = next((float(word) for word in asked if VERSION.fullmatch(word)), None)
+    version = _version(asked)
     if version is None:
         return 0.0
-    apart = [abs(float(word) - version) for word in theirs if VERSION.fullmatch(word)]
-    return min(FOR_A_VERSION * min(apart), MOST_FOR_VERSION) if apart else MOST_FOR_VERSION / 2
+    line, number = version
+    said = (each for word in theirs if (each := _version((word,))) is not None)
+    return min((_apart(number, each) for other, each in said if other == line), default=FOR_NO_VERSION)
+
+
+def _version(words: Sequence[str]) -> tuple[str, float] | None:
+    """Return the first version of words, with the letter of its line: `r1` is no earlier `v2`, and `v3` is 3."""
+    said = next((each for word in words if (each := VERSION.fullmatch(word))), None)
+    return (said[1].replace("v", ""), float(said[2])) if said else None
+
+
+def _apart(asked: float, theirs: float) -> float:
+    """Return what is taken for a version: by tenths within a generation, by generations beyond it."""
+    each = FOR_A_TENTH * 10 if int(asked) == int(theirs) else FOR_A_VERSION
+    return min(each * abs(asked - theirs), MOST_FOR_VERSION)
 
 
 def families_of(names: Sequence[str]) -> frozenset[str]:

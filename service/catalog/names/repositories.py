@@ -12,22 +12,33 @@ Source:
     llmfit 1.1.17 (MIT licence, October 2026), which lists configs and totals of the hub's repositories; of fine-tunes
         that OpenRouter and Together sell or Xinference lists, the base that the card of each on huggingface.co names;
         of INTELLECT-2, AceInstruct, UI-TARS, SWE-Dev, Skywork-SWE, OpenHands LM, AM-Thinking and TinyR1 the base that
-        their card or paper (arXiv:2503.04872) names, and class and gigabytes on the hub's pages (November 2026).
+        their card or paper (arXiv:2503.04872) names, and class and gigabytes on the hub's pages (November 2026); of
+        tags of Ollama's library, Cogito, R1 1776 and WizardCoder Python the base that the library or the card names; of
+        Granite Vision 3.1 and 3.3 the parts that github.com/ibm-granite/granite-vision-models states of each.
 """
 
 import csv
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, cast
 
-from service.catalog.names.words import SIZE, words_of
+from service.catalog.names.words import SIZE, TUNED, words_of
 from service.engine.inputs import WeightFormat
 
 CONVERSIONS: Final = re.compile(
     r"(?:-(?:quantized\.)?(?:awq|gptq|fp8|int[48]|w[48]a16|w8a8|nvfp4|mxfp4|autoround|unsloth|bnb|[48]bit|dynamic|block))+$"
 )
+# What stands behind a size and tells one edition from another; and words that many give what they tune.
+EDITION: Final = re.compile(r"v?[0-9]+(?:\.[0-9]+)*|preview|alpha|beta|base|final|instruct|it|chat|hf|inst")
+ANYBODYS_WORDS = (
+    "coder model agent reason reasoner reasoning thinking think tuned instruct assistant small large tiny medium mini "
+    "micro nano ultra super power story writer merged custom chatbot code medical finance legal vision audio"
+)
+ANYBODYS: Final = frozenset(ANYBODYS_WORDS.split())
+LEAST_LETTERS: Final = 5  # of a word that is a name of its own
 LEAST_WORDS: Final = 4  # of a name without a size from which a conversion's is nobody else's
 FILE: Final = Path(__file__).parents[1] / "data" / "repositories.csv"
 
@@ -85,6 +96,43 @@ def whole_names(rows: Iterable[Mapping[str, str]]) -> dict[str, str]:
     for row in rows:
         by_name.setdefault(row["repository"].rpartition("/")[2].lower(), []).append(row["repository"])
     return {name: repositories[0] for name, repositories in by_name.items() if len(repositories) == 1}
+
+
+def by_words(repositories: Mapping[str, str]) -> dict[frozenset[str], str]:
+    """Return the model by the words before the size of a repository's name, where all that say them have one shape.
+
+    What stands behind the size is an edition. A name without a word of its own is anybody's.
+
+    >>> told = by_words({"a/deepcoder-14b-preview": "x", "b/deepcoder-14b-v1": "x", "c/coder-8b": "z"})
+    >>> told == {frozenset({"deepcoder", "14b"}): "x"}
+    True
+    """
+    told: dict[frozenset[str], set[str]] = {}
+    for name, model_id in repositories.items():
+        words = words_of(name.rpartition("/")[2])
+        size = next((place for place, word in enumerate(words) if SIZE.fullmatch(word)), None)
+        if size is not None and all(EDITION.fullmatch(word) for word in words[size + 1 :]):
+            told.setdefault(_own(words[: size + 1]), set()).add(model_id)
+    return {words: min(model_ids) for words, model_ids in told.items() if len(model_ids) == 1 and _is_telling(words)}
+
+
+def _own(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(words) - TUNED
+
+
+def _is_telling(words: frozenset[str]) -> bool:
+    return any(len(word) >= LEAST_LETTERS and word.isalpha() and word not in ANYBODYS for word in words)
+
+
+@lru_cache(maxsize=1)
+def _by_words() -> Mapping[frozenset[str], str]:
+    return by_words(REPOSITORIES)
+
+
+def listed(words: Iterable[str]) -> tuple[str, ...]:
+    """Return the model whose shape a repository of these words is known to have: `openthinker:32b`."""
+    model_id = _by_words().get(_own(words))
+    return (model_id,) if model_id is not None else ()
 
 
 def _read() -> tuple[Mapping[str, str], ...]:

@@ -7,7 +7,8 @@ Verda (docs.verda.com, instance types), DigitalOcean (docs.digitalocean.com/prod
 (docs.coreweave.com/docs/products/instances), OVHcloud (ovhcloud.com/en/public-cloud/gpu; PCIe cards, and the figure is
 the RAM), Nebius (docs.nebius.com/compute/virtual-machines/types), Akamai
 (techdocs.akamai.com/cloud-computing), Hathora (hathora.dev/docs, node shapes), CoreWeave (`b200-8x`), Oracle
-(docs.oracle.com, compute shapes), Hugging Face (huggingface.co/docs/hub/spaces-gpus, hardware flavors).
+(docs.oracle.com, compute shapes), Google Cloud (docs.cloud.google.com/compute/docs/gpus, N1 machines and what is
+attached), Hugging Face (huggingface.co/docs/hub/spaces-gpus, hardware flavors).
 """
 
 import re
@@ -36,7 +37,7 @@ PCIE: Final = {"a100": "a100-pcie-80gb", "h100": "h100-pcie-80gb", "v100": "v100
 SCHEMES: Final = (
     Scheme(pattern=re.compile(r"(?P<gpu>[a-z][a-z0-9]+-[0-9]+gb(?:-sxm|-pcie)?)(?:-(?:ib|roce))?\.(?P<n>[0-9]{1,2})x")),
     Scheme(
-        pattern=re.compile(r"(?P<gpu>[a-z]+[0-9]+s?(?:-sxm5?)?)-(?P<n>[0-9])-(?P<memory>[0-9]{2,3}g)"),
+        pattern=re.compile(r"(?P<gpu>[a-z]+[0-9]+s?(?:-sxm5?)?)-(?P<n>[0-9])-[0-9]{2,3}g"),
         parts={"h100": "h100-pcie-80gb"},
     ),
     Scheme(pattern=re.compile(r"n[0-9]-(?P<gpu>[a-z][a-z0-9-]*?)x(?P<n>[0-9]{1,2})(?:-nvlink|-k)*"), parts=PCIE),
@@ -74,6 +75,13 @@ SCHEMES: Final = (
     Scheme(
         pattern=re.compile(r"(?P<gpu>t4|a10g|a100)-(?:small|medium|large)(?:x(?P<n>[1-8]))?"),
         parts={"a100": "a100-sxm-80gb"},
+    ),
+    Scheme(
+        pattern=re.compile(
+            r"n1-(?:standard|highmem|highcpu)-[0-9]{1,2} ?\+ ?(?:(?P<n>[1-8]) ?x ?)?"
+            r"(?:nvidia-)?(?:tesla-)?(?P<gpu>[a-z0-9]+)"
+        ),
+        parts={"v100": "v100-sxm2-16gb"},
     ),
     Scheme(pattern=re.compile(r"gpu[.-](?P<n>[0-9]{1,2})x(?P<gpu>[a-z0-9]+)(?:\.(?P<memory>[0-9]+gb))?")),
 )

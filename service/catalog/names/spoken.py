@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from service.catalog.entries import ModelEntry
 from service.catalog.names.formats import stated_format
-from service.catalog.names.nearest import Nearest, families_of
+from service.catalog.names.nearest import Nearest, families_of, spelled_words
 from service.catalog.names.tunes import Bases, bases_of
 from service.catalog.names.words import joined_words, with_points, words_of
 
@@ -33,12 +33,14 @@ def spoken_names(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) ->
         joined.setdefault(joined_words(words_of(name.rsplit("/", 1)[-1])), {})[model_id] = None
     whole = {words: tuple(model_ids) for words, model_ids in joined.items()}
     families = families_of(tuple(exact))
+    pointed = _pointed(entries, exact)
     return Spoken(
         spoken=spoken,
         bases=bases_of(_ordered(entries, exact), families),
         nearest=Nearest(
-            spoken=spoken,
-            sorted_words=tuple(" ".join(sorted(words)) for words in spoken),
+            spoken=pointed,
+            sorted_words=tuple(" ".join(sorted(words)) for words in pointed),
+            spelled_words=tuple(spelled_words(words) for words in pointed),
             families=families,
             joined={words[0]: model_ids for words, model_ids in whole.items()},
         ),
@@ -55,6 +57,15 @@ def _spoken(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Mapp
         if rest:
             spoken.setdefault(frozenset(rest), {})[model_id] = None
     return {words: tuple(model_ids) for words, model_ids in spoken.items()}
+
+
+def _pointed(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Mapping[frozenset[str], tuple[str, ...]]:
+    """Return the words of every name, with the points of its versions."""
+    pointed: dict[frozenset[str], dict[str, None]] = {}
+    for words, (_, model_id) in zip(_ordered(entries, exact), _named(entries, exact), strict=True):
+        if words:
+            pointed.setdefault(frozenset(words), {})[model_id] = None
+    return {words: tuple(model_ids) for words, model_ids in pointed.items()}
 
 
 def _ordered(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Iterator[Sequence[str]]:

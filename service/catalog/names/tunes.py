@@ -21,6 +21,8 @@ from service.catalog.names.words import ACTIVE, SIZE
 # Said of most models, and of no other shape.
 UNSAID: Final = frozenset(("instruct", "it", "chat", "inst", "hf", "base", "pt", "meta"))
 VERSION: Final = re.compile(r"v?[0-9]{1,2}(?:\.[0-9]+)?")
+# Of those who publish bases, in front of their own.
+MAKERS: Final = frozenset(("nvidia", "google", "openai", "microsoft", "ibm", "alibaba", "amd", "mistralai", "meta"))
 # A fine-tune by these words alone, where a base's name says no size.
 TUNING_WORDS = (
     "abliterated abliteration uncensored heretic derestricted decensored unfiltered sft dpo orpo simpo grpo kto rlhf "
@@ -35,7 +37,7 @@ OTHER_PARTS: Final = (
 OTHER_LAYERS: Final = (
     r"2of4|prun.*|minitron|reap|puzzle|.*moe|[0-9]+x|x[0-9]+|slerp|frank.*|merge[dr]?|stack.*|upscal.*|expan.*|ext|depth|"
     r"width|layers?|half|hybrid|.*mamba.*|.*diffusion.*|sparse|sculpt|lite|tiny|mini|small|large|medium|nano|micro|air|"
-    r"flash|pro|max|plus|turbo|loop.*|recurrent|linear|sala|[0-9]+l|ream|svd|va|[sml]|a[0-9]+"
+    r"flash|pro|max|plus|turbo|loop.*|recurrent|linear|sala|swiftkv|[0-9]+l|ream|svd|va|[sml]|a[0-9]+"
 )
 NO_MODEL: Final = (
     r"draft.*|eagle.*|medusa|dflash|dflare|dspark|domino|vispec|.*speculat.*|assistant|lora|qlora|adapters?|peft|delta|"
@@ -94,6 +96,10 @@ class Bases:
         )
         return (tune.base, other) if other is not None else None
 
+    def says_another(self, words: Sequence[str]) -> bool:
+        """Return whether a word is a family's, or said of another shape."""
+        return any(word in self.families or OTHER_SHAPE.fullmatch(word) for word in words)
+
     def tells(self, words: Sequence[str]) -> bool:
         """Return whether a name tells one base in full."""
         return self._told_in_full(words) is not None
@@ -112,7 +118,7 @@ class Bases:
         return next(iter(most.values())) if len(most) == 1 else None
 
     def _is_same_shape(self, tune: Tune) -> bool:
-        if all(VERSION.fullmatch(word) for word in tune.left):
+        if all(VERSION.fullmatch(word) for word in tune.left if word not in MAKERS):
             return False  # another edition of the base itself
         if not _is_sized(tune.base):
             return all(word in TUNING or VERSION.fullmatch(word) for word in tune.left) and bool(

@@ -20,13 +20,13 @@ WITHOUT_A_RULE = r"""
     llava onevision 1\.5|llava interleave|video llava|videollama|moondream|kosmos|blip|instructblip|emu 3|
     kanana 1\.5 v|youtu|
     hyperclovax seed (?:vision|omni)|ultravox|voxtral|granite speech|megrez|bagel|chameleon|llama [0-9.]+ [0-9]+b omni|
-    phi 3 small|openelm|gpt neo|chatglm 6b|codegeex|decilm|smallthinker|openmoe|bluelm|yuan|skywork 13b|lingowhale|
-    minicpm (?:moe|sala|llama)|minicpm v 2$|minimax vl|zaya|ouro|bitnet|falcon rw|
+    phi 3 small|openelm|gpt neo|chatglm 6b|codegeex(?! 4)|decilm|smallthinker|openmoe|bluelm|yuan|skywork 13b|
+    lingowhale|minicpm (?:moe|sala|llama)|minicpm v 2$|minimax vl|zaya|ouro|bitnet|falcon rw|
     inkling|diffusiongemma|deepseek v4\.1|k 2 horizon|a\.?x k 2|apertus v1\.5|hy 4|hunyuan 3d|
     zamba 7b|hymba|stripedhyena|codegen|xgen mm|ovis 1|mono internvl|jet nemotron|phi 4 mini flash|motif|
     ming (?:lite|flash|omni)|ring (?:flash|mini) linear|intern s 1 pro|ilama|higgs|chatts|cheers|
     nanbeige 4\.2|aya vision|c 4 ai aya vision|longcat 2|reka flash 3|reka edge|
-    flint|domyn|beam|muse spark|mimo v ?2 omni|
+    jina vlm|flint|domyn|beam|muse spark|mimo v ?2 omni|
     qwen 4|spark x|xing|mamba 3|hrm|recurrent|polylm|galactica|glm 10b|cosmos 3|nextstep|glm image
 """
 
@@ -39,7 +39,8 @@ def _begins(words: str) -> re.Pattern[str]:
 # Classes that `engine/families` reads: their config is not at hand.
 WITHOUT_AN_ENTRY = r"""
     rnj|isaac|intern s 2|granite (?:vision )?4(?:\.[0-9])? .*vision|granite vision 4|apriel 1\.[56]|
-    llama 3\.1 nemotron ultra|mimo v ?2\.5|cogito (?:v ?2\.1|2\.1|671b|v 2 preview deepseek)|lfm 2 24b|pixtral large
+    longchat|mimo v ?2\.5|cogito (?:v ?2\.1|2\.1|671b|v 2 preview deepseek)|lfm 2 24b|
+    pixtral large
 """
 
 UNREAD: Final = _begins(WITHOUT_A_RULE)

@@ -5,6 +5,7 @@ Sources:
         capability 7.0 or higher"); capabilities: developer.nvidia.com/cuda-legacy-gpus.
     Cards of AMD: vLLM, docs/getting_started/installation/gpu.rocm.inc.md (MI200, MI300 and MI350 series, Radeon RX 7900
         and 9000 series, Ryzen AI Max).
+    MI300A: ROCm's system optimization guide for it (96 GiB of 128 GiB allocatable by default).
 """
 
 import re
@@ -30,6 +31,7 @@ NO_ENTRY: Final = "it has no entry here, as its data sheet, or the memory that i
 AN_ARCHITECTURE: Final = "it is an architecture; several GPUs have it"
 A_SERIES: Final = "several GPUs bear the name, with other memories"
 A_BOARD: Final = "it is what a driver calls a board of several memories"
+SHARES_WITH_CPU: Final = "it shares 128 GiB with its own CPU: a process gets 96 of them, or what its driver is set to"
 NO_CARD: Final = "it is what drivers and schedulers call any card"
 A_POOL: Final = "it is a pool of several kinds of GPU"
 A_PART: Final = "the type holds a part of a GPU, and what a slice leaves is not known; size the whole"
@@ -79,7 +81,8 @@ UNSERVED: Final = (
         pattern=_named(r"rubin(?: cpx)?|vr[23]00|r[12]00"), why=NO_ENTRY, nearest=("gb300-nvl72", "b300-sxm-288gb")
     ),
     Unserved(pattern=_named(r"mi4[0-9]{2}x"), why=NO_ENTRY, nearest=("mi355x",)),
-    Unserved(pattern=_named(r"mi30[08][ah]|mi308x"), why=NO_ENTRY, nearest=("mi300x",)),
+    Unserved(pattern=_named(r"mi300a"), why=SHARES_WITH_CPU, nearest=("mi300x",)),
+    Unserved(pattern=_named(r"mi308[ah]|mi308x"), why=NO_ENTRY, nearest=("mi300x",)),
     Unserved(pattern=_named(r"orin(?: |-)?(?:nx|nano)"), why=NO_ENTRY, nearest=("jetson-agx-orin",)),
     Unserved(
         pattern=_named(

@@ -193,3 +193,39 @@ def test_a_slip_of_the_finger_has_what_was_meant_first(typed: str, meant: str) -
         CATALOG.called_models.read(typed)
 
     assert refusal.value.suggestions[0] == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        # What is known to be something else is no slip for a family that it is spelled like.
+        ("deepseek-ai/Janus-Pro-7B", ()),
+        ("stepfun-ai/GOT-OCR-2.0-hf", ()),
+        ("sentence-transformers/all-MiniLM-L6-v2", ()),
+        ("inclusionAI/LLaDA2.0-mini", ()),
+        ("jinaai/jina-vlm", ()),
+        ("lmsys/longchat-7b-v1.5-32k", ()),
+        ("Salesforce/codegen25-7b-multi_P", ()),
+        ("meetkai/functionary-small-v3.2", ()),
+        ("katanemo/Arch-Function-3B", ()),
+        ("perplexity/sonar-reasoning-pro", ()),
+        # One of another generation has none of gpt2's.
+        ("openai/gpt-4o-mini", ("gpt-oss-120b",)),
+        ("Qwen/Qwen-Image", ("qwen3-32b",)),
+        # Versions are compared by their line and generation, sizes as figures, and the rest by its letters.
+        ("meta-llama/Llama-3.2-11B-Vision-Instruct", ("llama-3.1-8b-instruct",)),
+        ("llama3.2-vision:11b", ("llama-3.1-8b-instruct",)),
+        ("deepseek v5", ("deepseek-v4-pro",)),
+        ("kimi k2.8", ("kimi-k2.7-code",)),
+        ("minimax m4", ("minimax-m3",)),
+        ("Qwen/Qwen3-72B", ("qwen2.5-72b",)),
+        ("Qwen3-14B-Instruct-2507", ("qwen3-14b",)),
+        ("AIDC-AI/Ovis2-34B", ("ovis2-16b",)),
+        ("yi:34b-chat-v1.5-q4_K_M", ("yi-1.5-34b-chat",)),
+    ],
+)
+def test_the_first_neighbour_is_the_family_s_own_nearest_or_there_is_none(name: str, nearest: tuple[str, ...]) -> None:
+    with pytest.raises(NotInCatalogError) as refusal:
+        CATALOG.called_models.read(name)
+
+    assert refusal.value.suggestions[:1] == nearest
