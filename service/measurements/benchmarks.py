@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from service.measurements import evalscope, llmperf
+from service.measurements.drafted import keep_counted, keep_drafts, settle_drafts
 from service.measurements.keeping import (
     MS,
     STATISTICS,
@@ -77,6 +78,8 @@ def _vllm(document: Mapping[str, Any]) -> Observed:
             put(observed, f"{field}.{STATISTICS[statistic]}", document.get(f"{statistic}_{name}_ms"), MS)
     put(observed, "requests_per_s", document.get("request_throughput"))
     put(observed, "output_tokens_per_s", document.get("output_throughput"))
+    keep_counted(observed, document)
+    keep_drafts(observed, document.get("accept_length"), 0.0)
     return observed
 
 
@@ -86,6 +89,7 @@ def _sglang(observed: Observed, server: Mapping[str, Any]) -> None:
     state(observed, "engine", "sglang")
     for name, field in SGLANG_SERVER.items():
         state(observed, field, server.get(name))
+    settle_drafts(observed)
 
 
 SGLANG_SERVER: Final[Mapping[str, str]] = {
@@ -95,6 +99,9 @@ SGLANG_SERVER: Final[Mapping[str, str]] = {
     "pp_size": "pipeline_parallel_size",
     "mem_fraction_static": "gpu_memory_utilization",
     "max_running_requests": "max_num_seqs",
+    "speculative_algorithm": "draft_algorithm",
+    "speculative_num_draft_tokens": "verified_tokens",
+    "speculative_num_steps": "draft_steps",
 }
 
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import EngineError
 from service.measurements import own_settings
+from service.measurements.drafted import with_chance
 from service.measurements.keeping import LOADS
 from service.measurements.observed import Doubt, Observed, Setting, Stored, UnreadableTextError
 from service.measurements.patterns import GIB
@@ -163,7 +164,8 @@ def _question(
         asked |= doubt.assumed
     if observed.kind == "start-up log" and "num_speculative_tokens" in asked:
         asked.setdefault("speculative_acceptance_fraction", 0.0)  # nothing is drafted yet, and no term asks for it
-    if "num_speculative_tokens" in asked and "speculative_acceptance_fraction" not in asked:
+    asked = with_chance(asked, observed)
+    if str(asked.get("num_speculative_tokens", 0)) != "0" and "speculative_acceptance_fraction" not in asked:
         detail = "the text says that tokens are drafted, and not how likely one of them is accepted"
         raise RefusalError("invalid-request", detail, Fault("question.speculative_acceptance_fraction", detail, "it"))
     if "num_prompts" in asked and not any(load in asked for load in LOADS):

@@ -17,6 +17,7 @@ from typing import Final
 from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName
 from service.measurements.arguments import keep_arguments
+from service.measurements.drafted import settle_drafts
 from service.measurements.observed import Doubt, Observed, Setting
 from service.measurements.patterns import LEFT, MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines
 
@@ -205,6 +206,7 @@ def settle(observed: Observed) -> None:
     parts = [observed.figures.pop(name) for name in POOLS if name in observed.figures]
     if parts and "kv_cache_bytes" not in observed.figures:
         observed.see("kv_cache_bytes", sum(part.value for part in parts), parts[0].line)
+    settle_drafts(observed)
 
 
 def _settle_ranks(observed: Observed) -> None:
