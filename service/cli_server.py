@@ -77,7 +77,7 @@ class Server:
             ]
             is_infeasible = str(error.problem.get("type", "")).endswith("/infeasible")
             by_key = "; state one by --key, or SIZER_KEY" if error.status == UNAUTHORIZED else ""
-            told = map(said, faults) if faults else (f"{self.url}: {error}{by_key}",)
+            told = map(said, faults) if faults and not by_key else (f"{self.url}: {error}{by_key}",)
             refuse(*told, code=INFEASIBLE if is_infeasible else USAGE_ERROR)
         except httpx2.UnsupportedProtocol:
             refuse(f"{self.url}: it has to begin with http:// or https://, as in http://{self.url.rpartition('//')[2]}")
