@@ -151,5 +151,7 @@ def _measures_nothing(lines: Sequence[tuple[int, str]], read: Sequence[Observed]
     if started:
         sentence = f"the start-up is told from line {started} on, and ends before it says what it took"
         return UnreadableTextError(lines[-1][0], sentence, f"its lines of weights or cache too; {ACCEPTED}")
-    place, line = lines[0] if lines else (1, "")
+    if not lines:
+        return UnreadableTextError(1, "the text is empty", ACCEPTED)
+    place, line = lines[0]
     return UnreadableTextError(place, f"{line.strip()[:MOST_SHOWN]!r} and what follows measure nothing", ACCEPTED)
