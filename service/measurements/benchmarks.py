@@ -16,6 +16,7 @@ from service.measurements.keeping import (
     STATISTICS,
     assume_at_once,
     check_answered,
+    doubt_bursts,
     keep_load,
     mapping_in,
     number_in,
@@ -52,7 +53,7 @@ def is_known(document: Mapping[str, Any]) -> bool:
 
 def _vllm(document: Mapping[str, Any]) -> Observed:
     observed = Observed(what="vllm bench serve", kind="benchmark")
-    done = number_in(document.get("completed")) or number_in(document.get("num_prompts"))
+    done = number_in(document.get("completed", document.get("num_prompts")))
     check_answered(number_in(document.get("num_prompts")) - done, number_in(document.get("num_prompts")))
     if document.get("ramp_up_strategy"):
         raise UnreadableTextError(1, "the rate of requests grows during the run", "a run without --ramp-up-strategy")
@@ -63,6 +64,7 @@ def _vllm(document: Mapping[str, Any]) -> Observed:
     at_once = (document.get("num_prompts") or done) if document.get("request_rate") in ("inf", 0.0) else None
     keep_load(observed, document.get("max_concurrency") or at_once, document.get("request_rate"))
     assume_at_once(observed, done)
+    doubt_bursts(observed, document.get("burstiness"))
     state(observed, "num_prompts", document.get("num_prompts") or round(done))
     if done:
         state(observed, "input_tokens", round(number_in(document.get("total_input_tokens")) / done))

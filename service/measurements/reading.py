@@ -96,6 +96,10 @@ def _document(text: str) -> dict[str, object] | None:
         raise UnreadableTextError(1, "the JSON holds a number beyond all measure", ACCEPTED) from error
     except RecursionError as error:
         raise UnreadableTextError(1, "the JSON is nested too deep", ACCEPTED) from error
+    if isinstance(document, list) and document and all(isinstance(each, dict) and is_known(each) for each in document):
+        if len(document) > 1:
+            raise UnreadableTextError(1, f"the JSON is a list of {len(document)} results", "the result of one run")
+        document = document[0]
     if not isinstance(document, dict):
         raise UnreadableTextError(1, "JSON without an object", ACCEPTED)
     return document
