@@ -38,7 +38,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "fit-ledger": Command("service.cli_calibration", "Derive the ledger's constants from logged start-ups."),
     "fit-roofline": Command("service.cli_calibration", "Derive the roofline's efficiencies from measured kernels."),
     "fit-serving": Command("service.cli_calibration", "Derive the factors of step times from published runs."),
-    "check": Command("service.cli_checking", "Hold a start-up log or a benchmark against the prediction."),
+    "check": Command("service.cli_checking", "Hold a start-up log or a benchmark against the prediction.", True),
     "size": Command("service.cli_questions", "How many GPUs of this type?", True),
     "capacity": Command("service.cli_questions", "How much load do these GPUs carry?", True),
     "replicas": Command("service.cli_questions", "How many pods of this shape?", True),
@@ -118,9 +118,7 @@ def elsewhere(
 
 def _refuse_a_server(command: str, url: str) -> NoReturn:
     """Refuse a server that would be ignored: what is read and written is on this machine."""
-    path = {"check": "/measurements, by POST", "measurements": "/measurements", "offers": "/catalog/offers"}.get(
-        command
-    )
+    path = {"measurements": "/measurements", "offers": "/catalog/offers"}.get(command)
     instead = "" if path is None else f"; over HTTP: {url.rstrip('/')}{path}"
     refuse(f"--server: {command} works on this machine alone; leave out --server and SIZER_SERVER{instead}")
 

@@ -1,9 +1,9 @@
 """The command that holds a log against the prediction, and may keep what it says."""
 
 import sys
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated
 
@@ -36,9 +36,12 @@ def check_command(
 ) -> None:
     """Hold a start-up log or a benchmark against the prediction: sizer check LOG --gpu h100, or ... | sizer check -."""
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8", errors="replace")
+        text = text_of(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
     except OSError:
         refuse(f"{path}: not a readable file")
+    if context.obj is not None:
+        context.obj.check(text, _pairs(context.args), is_stored=is_stored)  # a service elsewhere
+        return
     settings = Settings()
     keeper = CatalogKeeper(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
     try:
@@ -54,11 +57,24 @@ def check_command(
     typer.echo("\n".join(lines_of(checked)))
 
 
+def text_of(content: bytes) -> str:
+    """Return a log as it was written: PowerShell's `>` writes two bytes a character, and a mark before them.
+
+    >>> text_of("# GPU blocks: 27824".encode("utf-16")), text_of(b"# GPU blocks: 27824")
+    ('# GPU blocks: 27824', '# GPU blocks: 27824')
+    """
+    is_wide = content.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    return content.decode("utf-16" if is_wide else "utf-8", errors="replace")
+
+
 def _pairs(words: Sequence[str]) -> dict[str, str]:
-    """Return `--field value` as fields."""
+    """Return `--field value` and `--field=value` as fields."""
     pairs: dict[str, str] = {}
-    for word, value in zip_longest(words[::2], words[1::2]):
-        if not word.startswith("--") or value is None:
+    rest = iter(words)
+    for word in rest:
+        name, _, value = word.partition("=")
+        value = value or next(rest, "")
+        if not name.startswith("--") or not value:
             refuse(f"{word!r}: write --field value")
-        pairs[word.removeprefix("--").replace("-", "_")] = value
+        pairs[name.removeprefix("--").replace("-", "_")] = value
     return pairs

@@ -47,6 +47,16 @@ class Server:
         else:
             typer.echo(text, nl=False)
 
+    def check(self, text: str, question: Mapping[str, Any], *, is_stored: bool) -> None:
+        """Print what was measured beside the service's prediction."""
+        from pydantic import TypeAdapter  # noqa: PLC0415 - of this command alone
+
+        from service.measurements.checking import Checked, lines_of  # noqa: PLC0415 - as above
+
+        with self._asking() as client:
+            checked = client.check(text, question, is_stored=is_stored)
+        typer.echo("\n".join(lines_of(TypeAdapter(Checked).validate_python(checked))))
+
     def batch(self, question: Asks, questions: Sequence[Mapping[str, Any]], written: BatchFormat) -> None:
         """Print what became of many questions, as they become known in a terminal's progress."""
         from rich.console import Console  # noqa: PLC0415 - loading it takes a tenth of a second
@@ -77,7 +87,7 @@ class Server:
             ]
             is_infeasible = str(error.problem.get("type", "")).endswith("/infeasible")
             by_key = "; state one by --key, or SIZER_KEY" if error.status == UNAUTHORIZED else ""
-            told = map(said, faults) if faults else (f"{self.url}: {error}{by_key}",)
+            told = map(said, faults) if faults and not by_key else (f"{self.url}: {error}{by_key}",)
             refuse(*told, code=INFEASIBLE if is_infeasible else USAGE_ERROR)
         except httpx2.UnsupportedProtocol:
             refuse(f"{self.url}: it has to begin with http:// or https://, as in http://{self.url.rpartition('//')[2]}")

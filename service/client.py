@@ -67,6 +67,10 @@ def _about(workload: str, question: Asks, overrides: Mapping[str, Any]) -> _Call
     return _Call("GET", f"/workloads/{workload}/{question}", params=overrides)
 
 
+def _checking(text: str, question: Mapping[str, Any], *, is_stored: bool) -> _Call:
+    return _Call("POST", "/measurements", body={"text": text, "question": question, "store": is_stored})
+
+
 def _wait_s(response: httpx2.Response, tries: int) -> float:
     """Return how long to wait: as told, else twice as long each time. [s]."""
     told = response.headers.get("retry-after", "")
@@ -172,6 +176,10 @@ class Client:
         """Return the answer to a question about a workload, with these fields in the place of its own."""
         return _document(self._send(_about(workload, question, overrides)))
 
+    def check(self, text: str, question: Mapping[str, Any], *, is_stored: bool = False) -> Mapping[str, Any]:
+        """Return what a log or a benchmark says beside the prediction; stored, answers rest on it from now on."""
+        return _document(self._send(_checking(text, question, is_stored=is_stored)))
+
     def _send(self, call: _Call) -> httpx2.Response:
         for tries in range(self._most_tries):
             response = self._http.request(call.method, call.path, params=call.params, json=call.body)
@@ -220,6 +228,10 @@ class AsyncClient:
     async def ask_about(self, workload: str, question: Asks, **overrides: Any) -> Mapping[str, Any]:
         """Return the answer to a question about a workload, with these fields in the place of its own."""
         return _document(await self._send(_about(workload, question, overrides)))
+
+    async def check(self, text: str, question: Mapping[str, Any], *, is_stored: bool = False) -> Mapping[str, Any]:
+        """Return what a log or a benchmark says beside the prediction; stored, answers rest on it from now on."""
+        return _document(await self._send(_checking(text, question, is_stored=is_stored)))
 
     async def _send(self, call: _Call) -> httpx2.Response:
         for tries in range(self._most_tries):

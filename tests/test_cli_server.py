@@ -176,7 +176,6 @@ def test_a_server_that_is_not_there_is_said_to_be_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["check", "a.log", "--gpu", "h100"], "http://sizer:8000/measurements"),
         (["keys", "create", "me"], "keys works on this machine alone"),
         (["measurements", "list"], "http://sizer:8000/measurements"),
         (["seed"], "seed works on this machine alone"),
@@ -191,6 +190,33 @@ def test_a_command_of_this_machine_refuses_a_server(words: list[str], told: str,
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("--server: ")
     assert told in done.stderr
+
+
+LOG = "INFO Model loading took 15.0 GiB memory\nINFO GPU KV cache size: 460,496 tokens\n"
+
+
+@pytest.mark.parametrize("coding", ["utf-8", "utf-16", "utf-8-sig"])
+def test_a_log_is_held_against_a_running_service(service: Served, coding: str) -> None:
+    beside = ["--model=llama-3.1-8b", "--gpu", "a100-80gb", "--engine_version", "0.31.0"]
+    here = CliRunner().invoke(app, ["check", "-", *beside], input=LOG.encode(coding))
+    there = CliRunner().invoke(app, ["--server", service.url, "check", "-", *beside], input=LOG.encode(coding))
+
+    assert there.exit_code == here.exit_code == 0, there.output
+    assert there.stdout == here.stdout
+    assert "line 2: kv_cache.tokens 460496, predicted" in there.stdout
+
+
+def test_what_no_log_says_is_refused_by_a_running_service_as_here(service: Served) -> None:
+    refused = CliRunner().invoke(app, ["--server", service.url, "check", "-"], input=LOG)
+    stored = CliRunner().invoke(
+        app, ["--server", service.url, "check", "-", "--gpu", "h100", "--model", "llama-3.1-8b", "--store"], input=LOG
+    )
+    empty = CliRunner().invoke(app, ["check", "-", "--gpu", "h100"], input="")
+
+    assert (refused.exit_code, stored.exit_code, empty.exit_code) == (2, 2, 2)
+    assert refused.stderr.startswith("model: ")
+    assert service.url in stored.stderr
+    assert empty.stderr.startswith("text: line 1: the text is empty")
 
 
 def test_a_batch_is_read_from_the_standard_input_too(service: Served) -> None:

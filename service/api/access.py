@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.access.keys import ANYBODY, Caller, InvalidKeyError, Keys, caller_of, configured_caller, is_token
 from service.access.limits import Limiter
 from service.access.matrix import row_of
-from service.api.problems import ProblemError, problem_response
+from service.api.problems import FieldProblem, ProblemError, problem_response
 from service.api.shelf import Shelf
 from service.settings import Settings
 
@@ -24,6 +24,15 @@ CHALLENGE: Final = {"WWW-Authenticate": "APIKey"}
 NEEDS_KEY: Final = "this needs a valid key in the X-API-Key header, or as Authorization: Bearer"
 PROVIDER_AWAY: Final = "the keys that tokens are checked with are not to be had; a key of this service is still taken"
 READ_ONLY: Final = "this service has no API key configured, so it is read-only"
+
+
+def unauthorized() -> ProblemError:
+    """Return that a key is missing or wrong."""
+    return ProblemError(401, "unauthorized", NEEDS_KEY, [_of_key(NEEDS_KEY)], CHALLENGE)
+
+
+def _of_key(detail: str) -> FieldProblem:
+    return FieldProblem(field="x-api-key", detail=detail, accepted="a key that whoever runs this service created")
 
 
 class Access:
@@ -84,10 +93,10 @@ class Access:
                 return await _holder(tokens, key)
             keys = await self._keys(scope)
             if not self._accepted and not keys and tokens is None:
-                raise ProblemError(403, "read-only", READ_ONLY)
+                raise ProblemError(403, "read-only", READ_ONLY, [_of_key(READ_ONLY)])
             return caller_of(key or "", keys, datetime.now(UTC))
         except InvalidKeyError as error:
-            raise ProblemError(401, "unauthorized", NEEDS_KEY, headers=CHALLENGE) from error
+            raise unauthorized() from error
 
     async def _keys(self, scope: Scope) -> Keys:
         """Return the keys of the database; where it never answered, those of the settings alone are valid."""

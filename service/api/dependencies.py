@@ -9,11 +9,10 @@ from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyHeader
 
 from service.access.keys import Caller
-from service.api.access import CHALLENGE, NEEDS_KEY, get_caller
+from service.api.access import get_caller, unauthorized
 from service.api.fields import repeatable_fields
 from service.api.importer import Importer
 from service.api.probe import Probe
-from service.api.problems import ProblemError
 from service.api.reception import Reception
 from service.api.shelf import Shelf
 from service.api.writes import CatalogWriter
@@ -141,7 +140,7 @@ async def require_key(request: Request, _key: Annotated[str | None, Security(KEY
         ProblemError: nobody checked it.
     """
     if (await get_caller(request)).scope is None:
-        raise ProblemError(401, "unauthorized", NEEDS_KEY, headers=CHALLENGE)
+        raise unauthorized()
 
 
 KeyDep = Depends(require_key)

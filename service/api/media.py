@@ -59,7 +59,8 @@ class JsonBodies:
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length[:20]) > self._max_body_bytes:
             detail = f"the body is larger than the {self._max_body_bytes} bytes this service reads"
-            return problem_response(413, "body-too-large", detail)
+            fault = FieldProblem(field="body", detail=detail, accepted=f"at most {self._max_body_bytes} bytes")
+            return problem_response(413, "body-too-large", detail, [fault])
         return None
 
     def _not_json(self, scope: Scope) -> Response:

@@ -194,13 +194,20 @@ async def _workload(_request: Request, error: WorkloadError) -> Response:
             return problem_response(404, "no-such-workload", str(error), [fault])
         case OtherVersionError():
             headers = {} if error.version is None else {"ETag": f'"{error.version}"'}
-            return problem_response(412, "other-version", str(error), headers=headers)
+            return problem_response(412, "other-version", str(error), [_condition(error)], headers)
         case LoadUnknownError():
             return problem_response(503, "load-unknown", str(error), headers={"Retry-After": "5"})
         case UnconditionalError():
-            return problem_response(428, "precondition-required", str(error), headers={"ETag": f'"{error.version}"'})
+            headers = {"ETag": f'"{error.version}"'}
+            return problem_response(428, "precondition-required", str(error), [_condition(error)], headers)
         case _:
             return problem_response(409, "conflict", str(error))
+
+
+def _condition(error: OtherVersionError | UnconditionalError) -> FieldProblem:
+    """Return that a write's condition is at fault, with the one that would be met."""
+    met = "If-None-Match: *, which creates it" if error.version is None else f'If-Match: "{error.version}"'
+    return FieldProblem(field="if-match", detail=str(error), accepted=met)
 
 
 async def _http(request: Request, error: HTTPException) -> Response:
@@ -221,6 +228,8 @@ async def _http(request: Request, error: HTTPException) -> Response:
     detail = details.get(status, str(error.detail))
     headers = {"Allow": ", ".join(_methods(request))} if status == 405 else error.headers
     faults = _nearby(request, detail) if status == 404 else ()
+    if status == 405 and headers:
+        faults = [FieldProblem(field="method", detail=detail, accepted=headers["Allow"])]
     return problem_response(status, kinds.get(status, "http-error"), detail, faults, headers)
 
 

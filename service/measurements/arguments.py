@@ -15,6 +15,7 @@ from typing import Final
 
 from service.catalog.engine_flags import flags_of
 from service.engine.inputs import EngineName
+from service.measurements.drafted import drafts_in
 from service.measurements.observed import Observed, Setting, UnreadableTextError
 from service.measurements.patterns import MOST_CHARACTERS, setting
 
@@ -57,7 +58,8 @@ FIELDS: Final[Mapping[str, str]] = {
     "max_model_len": "max_model_len", "max_seq_len": "max_model_len", "context_length": "max_model_len",
     "gpu_memory_utilization": "gpu_memory_utilization", "mem_fraction_static": "gpu_memory_utilization",
     "max_num_batched_tokens": "max_num_batched_tokens", "chunked_prefill_size": "max_num_batched_tokens",
-    "kv_cache_memory_bytes": "kv_cache_memory_bytes",
+    "kv_cache_memory_bytes": "kv_cache_memory_bytes", "speculative_algorithm": "draft_algorithm",
+    "speculative_num_draft_tokens": "verified_tokens", "speculative_num_steps": "draft_steps",
     "max_num_seqs": "max_num_seqs", "max_running_requests": "max_num_seqs",
     "max_batch_size": "max_num_seqs", "max_num_tokens": "max_num_batched_tokens",
     "kv_cache_free_gpu_memory_fraction": "gpu_memory_utilization",
@@ -66,7 +68,6 @@ FIELDS: Final[Mapping[str, str]] = {
 UNSAID: Final = ("None", "auto", "", None)
 # What one server states alike wherever it prints a line of the same kind.
 ONES_OWN: Final = ("model", "tensor_parallel_size", "pipeline_parallel_size", "max_model_len")
-DRAFTED: Final = re.compile(r"SpeculativeConfig\(method='(\w{1,40})'.{0,300}?num_spec_tokens=(\d{1,3})\b")
 
 
 def keep_arguments(observed: Observed, engine: EngineName, lines: Sequence[tuple[int, str]]) -> None:
@@ -133,11 +134,7 @@ def _stated(line: str, flags: Sequence[str]) -> dict[str, Setting]:
     limits = LIMITS.search(line)
     if limits is not None and not any(int(limit) for limit in LIMIT.findall(limits[1])):
         fields["language_model_only"] = True
-    drafted = DRAFTED.search(line)
-    if drafted is not None:
-        method = "mtp" if drafted[1].endswith("mtp") else drafted[1]
-        fields |= {"speculative_method": method, "num_speculative_tokens": int(drafted[2])}
-    return fields
+    return fields | drafts_in(line)
 
 
 def _flagged(line: str, flags: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from service.measurements import evalscope, llmperf
+from service.measurements.drafted import keep_counted, keep_drafts, settle_drafts
 from service.measurements.keeping import (
     MS,
     STATISTICS,
     assume_at_once,
     check_answered,
+    doubt_bursts,
     keep_load,
     mapping_in,
     number_in,
@@ -51,7 +53,7 @@ def is_known(document: Mapping[str, Any]) -> bool:
 
 def _vllm(document: Mapping[str, Any]) -> Observed:
     observed = Observed(what="vllm bench serve", kind="benchmark")
-    done = number_in(document.get("completed")) or number_in(document.get("num_prompts"))
+    done = number_in(document.get("completed", document.get("num_prompts")))
     check_answered(number_in(document.get("num_prompts")) - done, number_in(document.get("num_prompts")))
     if document.get("ramp_up_strategy"):
         raise UnreadableTextError(1, "the rate of requests grows during the run", "a run without --ramp-up-strategy")
@@ -62,6 +64,7 @@ def _vllm(document: Mapping[str, Any]) -> Observed:
     at_once = (document.get("num_prompts") or done) if document.get("request_rate") in ("inf", 0.0) else None
     keep_load(observed, document.get("max_concurrency") or at_once, document.get("request_rate"))
     assume_at_once(observed, done)
+    doubt_bursts(observed, document.get("burstiness"))
     state(observed, "num_prompts", document.get("num_prompts") or round(done))
     if done:
         state(observed, "input_tokens", round(number_in(document.get("total_input_tokens")) / done))
@@ -77,6 +80,8 @@ def _vllm(document: Mapping[str, Any]) -> Observed:
             put(observed, f"{field}.{STATISTICS[statistic]}", document.get(f"{statistic}_{name}_ms"), MS)
     put(observed, "requests_per_s", document.get("request_throughput"))
     put(observed, "output_tokens_per_s", document.get("output_throughput"))
+    keep_counted(observed, document)
+    keep_drafts(observed, document.get("accept_length"), 0.0)
     return observed
 
 
@@ -86,6 +91,7 @@ def _sglang(observed: Observed, server: Mapping[str, Any]) -> None:
     state(observed, "engine", "sglang")
     for name, field in SGLANG_SERVER.items():
         state(observed, field, server.get(name))
+    settle_drafts(observed)
 
 
 SGLANG_SERVER: Final[Mapping[str, str]] = {
@@ -95,6 +101,9 @@ SGLANG_SERVER: Final[Mapping[str, str]] = {
     "pp_size": "pipeline_parallel_size",
     "mem_fraction_static": "gpu_memory_utilization",
     "max_running_requests": "max_num_seqs",
+    "speculative_algorithm": "draft_algorithm",
+    "speculative_num_draft_tokens": "verified_tokens",
+    "speculative_num_steps": "draft_steps",
 }
 
 

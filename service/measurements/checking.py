@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import EngineError
 from service.measurements import own_settings
+from service.measurements.drafted import with_chance
 from service.measurements.keeping import LOADS
 from service.measurements.observed import Doubt, Observed, Setting, Stored, UnreadableTextError
 from service.measurements.patterns import GIB
@@ -21,6 +22,7 @@ from service.questions.refusals import Fault, RefusalError
 
 SAME_MEMORY: Final = 0.012  # how far a driver's total is from the catalog's figure of the same card [fraction]
 MOST_CANDIDATES: Final = 8
+WHOLE: Final = ("pipeline_parallel_size", "data_parallel_size")
 SPELLED: Final = frozenset({"model", "gpu", "weight_format"})  # as people write them
 TIMED: Final = frozenset({"request_rate_per_s", "ttft_s", "tpot_s", "arrival", "num_prompts"})  # read in time alone
 
@@ -163,7 +165,10 @@ def _question(
         asked |= doubt.assumed
     if observed.kind == "start-up log" and "num_speculative_tokens" in asked:
         asked.setdefault("speculative_acceptance_fraction", 0.0)  # nothing is drafted yet, and no term asks for it
-    if "num_speculative_tokens" in asked and "speculative_acceptance_fraction" not in asked:
+    if observed.kind == "start-up log" and "tensor_parallel_size" in asked:
+        asked = dict.fromkeys(WHOLE, 1) | asked  # arguments name what is not the engine's own; other GPUs are copies
+    asked = with_chance(asked, observed)
+    if str(asked.get("num_speculative_tokens", 0)) != "0" and "speculative_acceptance_fraction" not in asked:
         detail = "the text says that tokens are drafted, and not how likely one of them is accepted"
         raise RefusalError("invalid-request", detail, Fault("question.speculative_acceptance_fraction", detail, "it"))
     if "num_prompts" in asked and not any(load in asked for load in LOADS):

@@ -61,6 +61,17 @@ def assume_at_once(observed: Observed, prompts: float) -> None:
     observed.doubts.append(Doubt(sentence=sentence, fields=LOADS, assumed=assumed))
 
 
+def doubt_bursts(observed: Observed, burstiness: object) -> None:
+    """Doubt arrivals that were not by chance alone: at 1 gaps are exponential, below it they bunch.
+
+    Source:
+        vLLM 0.33 `benchmarks/serve.py` (`--burstiness`: the shape of a gamma distribution).
+    """
+    if "request_rate_per_s" in observed.settings and number_in(burstiness) not in (0.0, 1.0):
+        sentence = f"requests came with burstiness {burstiness}, and are compared with Poisson arrivals"
+        observed.doubts.append(Doubt(sentence=sentence, fields=("arrival",)))
+
+
 def number_in(value: object) -> float:
     """Return a number, and 0 for what is none."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0

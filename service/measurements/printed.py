@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from service.measurements.arguments import whole_commands
+from service.measurements.drafted import keep_printed
 from service.measurements.keeping import Lines, assume_at_once, check_answered, check_single
 from service.measurements.observed import Observed
 from service.measurements.patterns import MOST_CHARACTERS, number
@@ -76,6 +77,7 @@ def printed(lines: Lines) -> Observed | None:
     if any(label in values for label in (*CONCURRENCY, *ARRIVALS)):
         said = {"Prompts": said["Prompts"]} if "Prompts" in said else {}
     _load(observed, {**said, **values})
+    keep_printed(observed, values)
     return observed
 
 

@@ -96,6 +96,10 @@ def _document(text: str) -> dict[str, object] | None:
         raise UnreadableTextError(1, "the JSON holds a number beyond all measure", ACCEPTED) from error
     except RecursionError as error:
         raise UnreadableTextError(1, "the JSON is nested too deep", ACCEPTED) from error
+    if isinstance(document, list) and document and all(isinstance(each, dict) and is_known(each) for each in document):
+        if len(document) > 1:
+            raise UnreadableTextError(1, f"the JSON is a list of {len(document)} results", "the result of one run")
+        document = document[0]
     if not isinstance(document, dict):
         raise UnreadableTextError(1, "JSON without an object", ACCEPTED)
     return document
@@ -151,5 +155,7 @@ def _measures_nothing(lines: Sequence[tuple[int, str]], read: Sequence[Observed]
     if started:
         sentence = f"the start-up is told from line {started} on, and ends before it says what it took"
         return UnreadableTextError(lines[-1][0], sentence, f"its lines of weights or cache too; {ACCEPTED}")
-    place, line = lines[0] if lines else (1, "")
+    if not lines:
+        return UnreadableTextError(1, "the text is empty", ACCEPTED)
+    place, line = lines[0]
     return UnreadableTextError(place, f"{line.strip()[:MOST_SHOWN]!r} and what follows measure nothing", ACCEPTED)

@@ -17,11 +17,15 @@ from typing import Final
 from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName
 from service.measurements.arguments import keep_arguments
+from service.measurements.drafted import settle_drafts
 from service.measurements.observed import Doubt, Observed, Setting
 from service.measurements.patterns import LEFT, MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines
 
 VLLM: Final[Sequence[Pattern]] = (
-    line_of(r"LLM engine \(v(\d[\w.+]*)\)|API server version:? v?(\d[\w.+]*)", settings=("engine_version",)),
+    line_of(
+        r"LLM engine \(v(\d[\w.+]*)\)|(?:API )?server version:? v?(\d[\w.+]*)|\u2588 {1,4}version {1,4}(\d[\w.+]*)",
+        settings=("engine_version",),
+    ),
     line_of(
         r"(?:Model loading took|model weights take|Loading model weights took) {1,9}" + MEMORY,
         memory="weight_bytes",
@@ -89,6 +93,7 @@ SGLANG: Final[Sequence[Pattern]] = (
 SAMPLER: Final = "Using FlashInfer for top-p & top-k sampling"  # vLLM `v1/sample/ops/topk_topp_sampler.py`
 # What an engine says of its own accord, read where no argument says it.
 LOADS: Final = re.compile(r"Starting to load model (\S{1,200}?)/?\.\.\.")
+BANNER: Final = re.compile(r"\u2588 {1,4}model {1,6}(\S{1,200})")  # vLLM 0.17 and newer `entrypoints/utils.py`
 DEVICE: Final = re.compile(r"\bdevice_name=((?:NVIDIA|AMD)_\w{1,60})(?=\.json|,)")
 RANK: Final = re.compile(
     r"\brank \d{1,5} in world size (\d{1,5}) is assigned as DP rank (\d{1,5}), PP rank (\d{1,5}), "
@@ -156,7 +161,7 @@ def _keep_names(observed: Observed, lines: Sequence[tuple[int, str]]) -> None:
         vLLM 0.6 to 0.33 `worker/model_runner.py`, `v1/worker/gpu_model_runner.py`; `fused_moe/fused_moe.py`
         (`get_config_file_name`: the driver's name of a device, with underscores).
     """
-    for field, pattern in (("model", LOADS), ("gpu", DEVICE)):
+    for field, pattern in (("model", LOADS), ("model", BANNER), ("gpu", DEVICE)):
         said = [(match[1], place) for place, line in lines if (match := pattern.search(line[:MOST_CHARACTERS]))]
         if field not in observed.settings and len({name for name, _ in said}) == 1:
             name, place = said[0]
@@ -205,6 +210,7 @@ def settle(observed: Observed) -> None:
     parts = [observed.figures.pop(name) for name in POOLS if name in observed.figures]
     if parts and "kv_cache_bytes" not in observed.figures:
         observed.see("kv_cache_bytes", sum(part.value for part in parts), parts[0].line)
+    settle_drafts(observed)
 
 
 def _settle_ranks(observed: Observed) -> None:

@@ -129,8 +129,8 @@ class RecommendQuery(
     )
     objective: Objective = Field(
         default="cost",
-        description="what comes first: the lowest price, the lowest price of a token at the asked load (of each GPU's "
-        "cheapest deployment), the fewest GPUs, or the lowest latency",
+        description="what comes first: the lowest price, the lowest price of a token at the asked load (of usual "
+        "layouts at up to twice the lowest price), the fewest GPUs, or the lowest latency",
         examples=["gpus"],
     )
     service_class: ServiceClass = Field(

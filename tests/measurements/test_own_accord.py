@@ -128,3 +128,29 @@ def said(row: dict[str, Any]) -> str:
         f"GPU KV cache size: {row['kv_cache_tokens']:,} tokens\n"
         f"Maximum concurrency for {row['max_model_len']:,} tokens per request: {row['max_concurrency']}x"
     )
+
+
+# RedHatAI/gemma-4-26B-A4B-it-NVFP4 on vLLM 0.19.2, as its server greets.
+BANNER = """(APIServer pid=1) INFO 04-19 10:58:51 [utils.py:299]        █     █     █▄   ▄█
+(APIServer pid=1) INFO 04-19 10:58:51 [utils.py:299]  ▄▄ ▄█ █     █     █ ▀▄▀ █  version 0.19.2rc1.dev8+g4b7f5ea1a
+(APIServer pid=1) INFO 04-19 10:58:51 [utils.py:299]   █▄█▀ █     █     █     █  model   RedHatAI/gemma-4-26B-A4B-it-NVFP4
+(EngineCore pid=2) INFO 04-19 10:59:51 [core.py:1] Model loading took 15.94 GiB memory and 9.1 seconds
+"""
+
+
+def test_a_banner_says_version_and_model() -> None:
+    said = read_measurement(BANNER).settings
+
+    assert said["engine_version"] == "0.19.2rc1.dev8+g4b7f5ea1a"
+    assert said["model"] == "RedHatAI/gemma-4-26B-A4B-it-NVFP4"
+
+
+def test_gpus_beyond_those_of_a_server_are_its_copies(catalog: Snapshot) -> None:
+    log = (
+        "non-default args: {'model': 'Qwen/Qwen3-32B', 'tensor_parallel_size': 2}\n"
+        "(Worker_TP0 pid=52) Model loading took 30.59 GiB memory and 12.3 seconds\n"
+    )
+
+    alone, among = (check(log, {"gpu": gpu}, catalog, Desk(None)) for gpu in ("h100", "8xh100"))
+
+    assert alone.terms[0].predicted == among.terms[0].predicted

@@ -70,7 +70,10 @@ def test_a_workload_is_written_read_changed_and_deleted(service: TestClient) -> 
 def test_a_version_must_be_stated_and_must_be_the_current_one(service: TestClient) -> None:
     put(service, "chat")
 
-    assert put(service, "chat").status_code == 428
+    unconditional = put(service, "chat")
+    assert unconditional.status_code == 428
+    assert [fault["field"] for fault in unconditional.json()["errors"]] == ["if-match"]
+    assert 'If-Match: "' in unconditional.json()["errors"][0]["accepted"]
     assert service.delete("/workloads/chat").status_code == 428
     for tag in ('"7"', 'W/"1"', "1", '"x"'):
         refused = put(service, "chat", if_match=tag)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.access.keys import Caller
-from service.api.access import CHALLENGE, NEEDS_KEY
+from service.api.access import unauthorized
 from service.api.dependencies import (
     CallerDep,
     KeyDep,
@@ -209,7 +209,7 @@ def _example(value: object) -> dict[int | str, dict[str, Any]]:
 
 def _refuse_to_store(caller: Caller) -> NoReturn:
     if caller.scope is None:
-        raise ProblemError(401, "unauthorized", NEEDS_KEY, headers=CHALLENGE)
+        raise unauthorized()
     raise ProblemError(403, "forbidden", f"this key's scope is {caller.scope}, and this needs write")
 
 

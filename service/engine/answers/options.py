@@ -50,7 +50,7 @@ def order(question: RecommendQuestion, candidate: Candidate) -> tuple[float, flo
     if question.objective == "gpus":
         keys = (gpus, price, per_replica)
     elif question.objective == "cost_per_token":
-        keys = (_usd_per_million(question, candidate), price, gpus)
+        keys = (usd_per_million(question, candidate), price, gpus)
     elif question.objective == "latency":
         timed = candidate.deployment.with_times(question.timers)
         keys = (per_replica if timed.replica is None else timed.latency_s(95.0), price, gpus)
@@ -77,7 +77,7 @@ def option_of(
     started = launch(deployment, question.flags)
     layout, basis = deployment.layout, None if deployment.replica is None else deployment.replica.timing.basis
     seen, rate = deployment.seen(), _rate(question, candidate)
-    usd, per_million = None if cost is None else cost.usd_per_hour, _usd_per_million(question, candidate)
+    usd, per_million = None if cost is None else cost.usd_per_hour, usd_per_million(question, candidate)
     return Option(
         rank=rank,
         gpu=candidate.gpu.id,
@@ -172,7 +172,7 @@ def _rate(question: RecommendQuestion, candidate: Candidate) -> float | None:
     return None if state is None else state.requests_per_s
 
 
-def _usd_per_million(question: RecommendQuestion, candidate: Candidate) -> float:
+def usd_per_million(question: RecommendQuestion, candidate: Candidate) -> float:
     """Return what a million tokens of output cost at the asked load; infinite where price or time is unknown."""
     rate = _rate(question, candidate)
     if candidate.cost is None or not rate:

@@ -9,6 +9,7 @@ from typing import Final
 from service.engine.answers.advice import INTERACTIVE, doubtful_limits, looser_limits
 from service.engine.answers.assumptions import recommend_assumptions
 from service.engine.answers.options import Candidate, option_of, order
+from service.engine.answers.per_token import with_cheapest_tokens
 from service.engine.answers.results import Recommendation, Rejection
 from service.engine.arithmetic import GIB
 from service.engine.engines.runs_on import unrun
@@ -40,13 +41,14 @@ def recommend(question: RecommendQuestion) -> Recommendation:
 
     Every GPU type, weight format and cache dtype in question is sized on its own, over every layout
     and open setting, by the objective: price, then GPUs for `cost`; GPUs, then price for `gpus`; price of
-    a token at the asked load for `cost_per_token`, of the deployment of each that is the cheapest by the hour; time to
-    the last token at the 95th percentile for `latency`. One GPU type is one option, with the other formats that carry
+    a token at the asked load for `cost_per_token`, as `with_cheapest_tokens` looks for it; time to the last token
+    at the 95th percentile for `latency`. One GPU type is one option, with the other formats that carry
     the load on it as alternatives. Without limits on latency those of an interactive service hold, unless the service
     class is `batch`.
     """
     asked = with_floor(question)
     kept, rejected = _evaluated(asked)
+    kept = with_cheapest_tokens(asked, kept) if question.objective == UNBOUNDED else kept
     groups = _by_gpu(asked, kept)[: question.limit]
     options = tuple(
         option_of(asked, group[0], rank, [best for best, *_ in groups], group[1:])

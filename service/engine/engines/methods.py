@@ -116,6 +116,8 @@ LOADED: Final[Mapping[tuple[str, str], tuple[Loading, ...]]] = MappingProxyType(
     ("bitsandbytes", ""): _lines(("0.28", None), ("0.8", (7, 0))),
 })  # fmt: skip
 
+FORMAT: Final = "weight_format"  # at fault where the GPU is not
+
 
 def check_loading(architecture: Architecture, quantization: Quantization, device: Device, field: str) -> None:
     """Raise RefusedStartError if the engine's version has no class for a model, or does not load its checkpoint."""
@@ -143,11 +145,13 @@ def check_method(quantization: Quantization, device: Device, field: str, archite
     ]
     for refusal in (*refusals, _refusal_of_experts(device, quantization, architecture)):
         if refusal is not None:
-            raise RefusedStartError(refusal[0], field=field, accepted=refusal[1])
+            raise RefusedStartError(refusal[0], field=(*refusal[2:], field)[0], accepted=refusal[1])
 
 
-def _refusal(device: Device, stored: Quantization, architecture: Architecture) -> tuple[str, str] | None:
+def _refusal(device: Device, stored: Quantization, architecture: Architecture) -> tuple[str, ...] | None:
     """Return why a version does not run a quantization on a GPU, and what would be accepted; None where it does.
+
+    Where no GPU has it run, the format is at fault, which then stands behind both.
 
     Which of NVIDIA's GPUs run it is known; of other vendors' only from which version on it is loaded at all.
     """
@@ -156,11 +160,15 @@ def _refusal(device: Device, stored: Quantization, architecture: Architecture) -
     lines = lines_of(stored, has_experts=version < EXPERTS_ALIKE and architecture.has_experts)
     line = next((line for line in lines if version >= Version(line.since)), None)
     if line is None:
-        return f"{device.engine} does not load {what} yet", f"engine_version {lines[-1].since} or newer"
+        return f"{device.engine} does not load {what} yet", f"engine_version {lines[-1].since} or newer", FORMAT
     if not device.is_vllm_on_cuda:
         return None
     if line.lowest is None:
-        return f"{device.engine} no longer loads {what}", f"an engine_version below {line.since}, or another format"
+        return (
+            f"{device.engine} no longer loads {what}",
+            f"an engine_version below {line.since}, or another format",
+            FORMAT,
+        )
     if device.capability < line.lowest:
         return _on_gpus(device, what, f"from compute capability {_dotted(line.lowest)}")
     if line.below is not None and device.capability >= line.below:

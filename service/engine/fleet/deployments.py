@@ -211,3 +211,9 @@ def excess(deployment: Deployment, limits: Limits) -> float:
     ttft = alone.ttft_s.percentile(limits.percentile) / limits.ttft_s if limits.ttft_s else 0.0
     tpot = alone.tpot_s.percentile(limits.percentile) / limits.tpot_s if limits.tpot_s else 0.0
     return max(ttft, tpot)
+
+
+def highest_rate(deployment: Deployment) -> float:
+    """Return the highest rate of one replica within limits; 0 where nobody tells time. [1/s]."""
+    replica = deployment.replica
+    return 0.0 if replica is None else replica.most(Arrivals, deployment.limits).load

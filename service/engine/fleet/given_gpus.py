@@ -9,7 +9,7 @@ from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.aims import aim_of
 from service.engine.fleet.ceilings import serving_at_best
 from service.engine.fleet.choice import HOPED
-from service.engine.fleet.deployments import Deployment
+from service.engine.fleet.deployments import Deployment, highest_rate
 from service.engine.fleet.in_time import needs_room
 from service.engine.fleet.lengths import has_lengths, lengths_of, plan_at, split_of
 from service.engine.fleet.pacing import may_pace, paced_replicas
@@ -44,7 +44,8 @@ def largest(question: CapacityQuestion, resolved: Resolved) -> Deployment:
 
     Requests of stated lengths are counted over every layout and open setting; of usual layouts that carry as much, the
     cheapest is chosen, then the plainest. Without lengths the engine starts as it does by itself, on the layout that
-    serves the longest context, and of those on the one that holds most requests.
+    serves the longest context, and of those on the one that holds most requests; as on fewer GPUs, on which it only
+    starts with other settings, where that holds more.
 
     Raises:
         UnsupportedLayoutError: no legal layout is as small as the GPUs given.
@@ -59,11 +60,14 @@ def largest(question: CapacityQuestion, resolved: Resolved) -> Deployment:
             accepted=f"at least {smallest}",
         )
     search = _search(question)
-    best = search.best((resolved, layout) for layout in _usual_first(space, fitting))
+    usual = _usual_first(space, fitting)
+    best = search.best((resolved, layout) for layout in usual)
     if not search.merit(best)[0] or has_lengths(question):
         best = search.better(resolved, fitting, best) or best
         return _plainest(question, resolved, [layout for layout in fitting if layout in space.usual], best)
-    return best
+    fewest = min(each.gpus_per_replica for each in usual if search.plan_of(resolved, each).holds_one_request)
+    smaller = [layout for layout in fitting if fewest <= 2 * layout.gpus_per_replica < 2 * fewest]
+    return search.better(resolved, smaller, best) or best
 
 
 def _plainest(
@@ -291,9 +295,3 @@ def _search(question: CapacityQuestion) -> _Search:
 
 def _descending(merit: Merit) -> tuple[bool, int, float]:
     return not merit[0], -merit[1], -merit[2]
-
-
-def highest_rate(deployment: Deployment) -> float:
-    """Return the highest rate of one replica within limits; 0 where nobody tells time. [1/s]."""
-    replica = deployment.replica
-    return 0.0 if replica is None else replica.most(Arrivals, deployment.limits).load

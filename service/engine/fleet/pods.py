@@ -25,8 +25,8 @@ from math import floor, log2, prod
 from typing import Final, cast
 
 from service.engine.fleet.choice import deployments
-from service.engine.fleet.deployments import Deployment, resolve_size
-from service.engine.fleet.given_gpus import carries_more, highest_rate, largest, resolve_capacity
+from service.engine.fleet.deployments import Deployment, highest_rate, resolve_size
+from service.engine.fleet.given_gpus import carries_more, largest, resolve_capacity
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import FREE, CapacityQuestion, SizeQuestion
 from service.engine.fleet.space import simplicity

@@ -74,6 +74,14 @@ def test_six_gpus_carry_at_least_what_four_do_at_any_context(client: TestClient)
         assert all(one <= other for one, other in zip(fewer, more, strict=True))
 
 
+def test_more_gpus_hold_no_fewer_whole_contexts_where_the_engine_starts_by_itself(client: TestClient) -> None:
+    # On 14 GPUs it only starts under fewer sequences than its own; two copies of seven stages then hold most.
+    fewer, more = (answer(client, "capacity", model="deepseek-v3", gpu="h100", gpu_count=count) for count in (14, 16))
+
+    assert fewer["max_model_len_fitting"] == more["max_model_len_fitting"]
+    assert fewer["max_concurrent_requests"] <= more["max_concurrent_requests"]
+
+
 def test_a_context_too_short_to_serve_is_not_an_answer(client: TestClient) -> None:
     one = answer(client, "capacity", model="llama-3.3-70b", gpu="h100")
 

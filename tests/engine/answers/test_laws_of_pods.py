@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from service.engine.answers.replicas import replicas
 from service.engine.answers.results import Replicas
-from service.engine.fleet.deployments import Deployment
-from service.engine.fleet.given_gpus import highest_rate, largest, resolve_capacity
+from service.engine.fleet.deployments import Deployment, highest_rate
+from service.engine.fleet.given_gpus import largest, resolve_capacity
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.inputs import Headroom, Limits, Load, StatedLayout, WeightFormat
 from service.engine.time.demand import Users

@@ -153,9 +153,10 @@ def test_a_refusal_says_the_rule_and_what_would_be_taken() -> None:
     stated = {"quant_method": "bitsandbytes", "load_in_4bit": True}
 
     with pytest.raises(RefusedStartError, match="no longer loads bitsandbytes") as refusal:
-        check_method(parse_quantization(stated), on(90, "0.33"), "weight_format", DENSE)
+        check_method(parse_quantization(stated), on(90, "0.33"), "gpu", DENSE)
 
     assert refusal.value.accepted == "an engine_version below 0.28, or another format"
+    assert refusal.value.field == "weight_format"  # no GPU has it run
 
 
 def test_other_engines_are_not_held_to_these_lines() -> None:
