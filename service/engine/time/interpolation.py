@@ -31,22 +31,11 @@ def curve_at(knots: Floats, values: Floats, x: float) -> float:
 
 
 @compiled
-def _surface_at(steps: Record, requests: float, context_tokens: float) -> float:
-    """Return seconds of an iteration that decodes: bilinear between knots and beyond the last ones."""
-    rows, columns, values = steps.requests, steps.contexts, steps.decode_s
-    below, right = _behind(rows, requests), _behind(columns, context_tokens)
-    above, left = rows[below - 1], columns[right - 1]
-    share = (requests - above) / (rows[below] - above) if requests > above else 0.0
-    part = (context_tokens - left) / (columns[right] - left) if context_tokens > left else 0.0
-    high, low = values[below - 1, right - 1], values[below, right - 1]
-    high += part * (values[below - 1, right] - high)
-    low += part * (values[below, right] - low)
-    return float(high + share * (low - high))
-
-
-@compiled
 def _surface_beside_shortest(steps: Record, requests: float, context_tokens: float) -> tuple[float, float]:
-    """Return the same, and that of the shortest context: both lie between the same rows."""
+    """Return seconds of an iteration that decodes, and of one at the shortest context: both between the same rows.
+
+    Bilinear between knots and beyond the last ones.
+    """
     rows, columns, values = steps.requests, steps.contexts, steps.decode_s
     below, right = _behind(rows, requests), _behind(columns, context_tokens)
     above, left = rows[below - 1], columns[right - 1]
@@ -57,6 +46,12 @@ def _surface_beside_shortest(steps: Record, requests: float, context_tokens: flo
     low += part * (values[below, right] - low)
     first, second = values[below - 1, 0], values[below, 0]
     return float(high + share * (low - high)), float(first + share * (second - first))
+
+
+@compiled
+def _surface_at(steps: Record, requests: float, context_tokens: float) -> float:
+    """Return seconds of an iteration that decodes."""
+    return _surface_beside_shortest(steps, requests, context_tokens)[0]
 
 
 @compiled
