@@ -32,9 +32,8 @@ from service.engine.layers import (
 )
 from service.engine.memory.activation import (
     expert_workspace_elements,
-    forward_bytes,
     widest_layer_elements,
-    workspace_bytes,
+    working_of,
 )
 from service.engine.memory.adapters import adapter_bytes
 from service.engine.memory.cache_shape import cache_shape
@@ -209,10 +208,13 @@ def test_working_memory_holds_what_new_parts_hold() -> None:
     assert widest_layer_elements(model((GROUPED, TWINS)), TP1) == 7 * 512 + 2 * HIDDEN
     assert expert_workspace_elements(SPARSE, TP1) == 11 * HIDDEN
     # Keys and values of up to 65,536 earlier tokens at once, 5 elements each, against 8,192 tokens of the widest part.
-    assert forward_bytes(SPARSE, TP1, settings()) == max(2 * 5 * 65_536, 2 * tokens * (16 * 6 * 128 + 2 * HIDDEN))
+    sparse = working_of(SPARSE, TP1, settings(), rules_for("vllm"))
+    assert sparse.forward_bytes(tokens, settings().max_num_seqs) == max(
+        2 * 5 * 65_536, 2 * tokens * (16 * 6 * 128 + 2 * HIDDEN)
+    )
     # An indexer's buffer for every second token, and its logits, where nothing else is larger.
-    indexed = workspace_bytes(model((ONE_KEY, NoMlp())), TP1, settings(), rules_for("vllm"))
-    assert indexed == 5 * 8_192 * 1_152 // 2 + (512 << 20)
+    indexed = working_of(model((ONE_KEY, NoMlp())), TP1, settings(), rules_for("vllm"))
+    assert indexed.workspace_bytes(tokens) == 5 * 8_192 * 1_152 // 2 + (512 << 20)
 
 
 def test_step_times_read_a_new_state_twice_and_new_experts_by_routing(catalog: Snapshot) -> None:

@@ -95,7 +95,8 @@ class Ceilings:
         if replicas < 1 or not self.rooms.may_hold(question.load, layout, is_own=False):
             return ()
         if question.is_of_memory:
-            return self._in_question
+            under = ((tokens, self.rooms.replicas_under(question, layout, tokens)) for tokens in self._in_question)
+            return tuple(tokens for tokens, fewest in under if fewest <= replicas and fewest < inf)
         serving = self.serving(layout, is_own=False)
         if serving is None:
             return self._in_question

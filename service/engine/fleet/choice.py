@@ -145,7 +145,7 @@ class _Search:
         most = self.aim.most_replicas(layout, known, is_equal_welcome=False)
         hoped = self.ceilings.budgets(layout, most)
         if self.question.is_of_memory or not hoped:
-            return hoped if hoped and self._roomy_bound(self._roomiest(layout)) < known else ()
+            return hoped if known < NOTHING or (hoped and self._roomy_bound(self._roomiest(layout)) < NOTHING) else ()
         serving = self.ceilings.serving(layout, is_own=False) or serving_for(self.question, self._roomiest(layout))
         return budgets_in_time(self.question, self.resolved, serving, most, hoped)
 

@@ -17,6 +17,7 @@ from typing import Final, cast
 
 from service.engine.engines.device import device_of
 from service.engine.errors import EngineError
+from service.engine.fleet.batches import tokens_of_each
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved
 from service.engine.fleet.variants import batched_tokens
@@ -24,7 +25,7 @@ from service.engine.inputs import EngineSettings, Layout, Load
 from service.engine.memory.cache_shape import shape_of
 from service.engine.memory.held import Room
 from service.engine.memory.plan import keeps_separate_pools, ledger_of, rank_weight_bytes
-from service.engine.memory.shared_pool import in_flight_tokens
+from service.engine.memory.shared_pool import in_flight_tokens, num_blocks
 from service.engine.time.demand import wanted_of
 
 # Of what one GPU would load, that all ranks together load at least: 0.988 is the least of the catalog's models.
@@ -63,10 +64,17 @@ class Rooms:
         if self.is_too_heavy(layout):
             return inf
         room, load = self.of(layout, is_own=is_own), question.load
+        return 1 if room is None else _replicas(question, room.users(load.input_tokens + load.output_tokens))
+
+    def replicas_under(self, question: SizeQuestion, layout: Layout, tokens: int) -> float:
+        """Return the same under a token budget."""
+        room, load, resolved = self.of(layout, is_own=False), question.load, self._resolved
         if room is None:
             return 1
-        users = room.users(load.input_tokens + load.output_tokens)
-        return wanted_of(load, question.headroom).replicas(users) if users else inf
+        stated, own = resolved.stated.max_num_seqs, resolved.settings
+        most = stated or max(tokens // tokens_of_each(own, resolved.rules), own.max_num_seqs)
+        context = load.input_tokens + load.output_tokens
+        return _replicas(question, room.users_under(tokens, most, context, is_stated=stated is not None))
 
     def is_too_heavy(self, layout: Layout) -> bool:
         """Return whether weights alone take more than the GPUs of a layout have, wherever they lie."""
@@ -100,6 +108,11 @@ def rooms_of(resolved: Resolved) -> Rooms:
     return cast("Rooms", kept.get_or(key, lambda: Rooms(resolved)))
 
 
+def _replicas(question: SizeQuestion, users: int) -> float:
+    """Return the replicas that carry a load where one carries so many users; infinite where it carries none."""
+    return wanted_of(question.load, question.headroom).replicas(users) if users else inf
+
+
 def _room(resolved: Resolved, layout: Layout, roomiest: tuple[EngineSettings, int]) -> Room | None:
     architecture, rules = resolved.model.architecture, resolved.rules
     settings, most_seqs = roomiest
@@ -114,7 +127,8 @@ def _room(resolved: Resolved, layout: Layout, roomiest: tuple[EngineSettings, in
     return Room(
         shape=shape,
         settings=settings if settings.max_num_seqs == most_seqs else replace(settings, max_num_seqs=most_seqs),
-        num_gpu_blocks=ledger.kv_cache_bytes // shape.bytes_per_block if shape.bytes_per_block else 1,
+        ledger=ledger,
+        num_gpu_blocks=num_blocks(shape, ledger.cache_bytes(settings.max_num_batched_tokens, settings.max_num_seqs)),
         in_flight_tokens=in_flight_tokens(settings, layout, device.plan),
         most_seqs=most_seqs,
         streams=layout.data_parallel_size,

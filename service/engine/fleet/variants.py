@@ -18,6 +18,7 @@ from service.engine.fleet.results import Assumption
 from service.engine.fleet.settings import Resolved
 from service.engine.inputs import EngineSettings
 from service.engine.memory.activation import fewest_batched_tokens
+from service.engine.memory.held import most_filled
 from service.engine.memory.plan import MemoryPlan
 
 # Small ones keep decoding beside prompts in pace, leave the most memory, and let pipeline stages share a long prompt;
@@ -111,7 +112,7 @@ def filled_by_cache(resolved: Resolved, plan_of: Planner) -> tuple[Resolved, Mem
     beside_own = held(own)
     low = min(beside_own, own)
     high = min(beside_own, limit) if beside_own >= own else min(held(max(low, 1)), own - 1)
-    low = _most_filled(held, low, high + 1, low if beside_own < own else high)
+    low = most_filled(held, low, high + 1, low if beside_own < own else high)
     if low in (0, own):
         return None
     return _surely_filled(resolved, plan_of, low)
@@ -136,23 +137,6 @@ def _surely_filled(resolved: Resolved, plan_of: Planner, most: int) -> tuple[Res
         else:
             too_many = seqs
     return filled
-
-
-def _most_filled(held: Callable[[int], int], low: int, high: int, guess: int) -> int:
-    """Return the most of `low` to `high`, the last excluded, that are no more than what is held beside them.
-
-    As what is held falls, n held beside m are too few for m > n, and beside n at least as many: each look bounds
-    both ends, and the last one's answer is the next to look at, in turn with the middle.
-
-    >>> _most_filled(lambda seqs: 400 - seqs // 10, 1, 1_000, 500)
-    364
-    """
-    is_guessed = True
-    while high - low > 1:
-        seqs = min(max(guess, low + 1), high - 1) if is_guessed else (low + high) // 2
-        guess, is_guessed = held(seqs), not is_guessed
-        low, high = (seqs, min(high, guess + 1)) if guess >= seqs else (max(low, guess), seqs)
-    return low
 
 
 def batched_tokens(resolved: Resolved) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ Constants are fitted on published start-up logs; `service/catalog/data/engine_ru
 source, sample and error of each.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from service.engine.derived import derived
@@ -13,7 +14,7 @@ from service.engine.engines.measured_here import MeasuredMemory
 from service.engine.engines.rules import EngineRules, has_unified_memory
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.layers import Architecture, Mixer
-from service.engine.memory.activation import activation_bytes
+from service.engine.memory.activation import Working, working_of
 from service.engine.memory.results import MemoryPerGpu
 from service.engine.memory.share import with_own_share
 
@@ -67,10 +68,97 @@ def memory_per_gpu(
         rules: the engine version's defaults and measured terms.
         measured: what a start-up of this model, GPU and layout was seen to take, where somebody stored it.
     """
-    if settings.is_share_open:
-        settings = with_own_share(architecture, gpu, layout, settings, rules)
-    return _ledger(
-        architecture, rank_weight_bytes, gpu, layout, settings, rules_of_model(architecture, rules), measured
+    ledger = ledger_for(architecture, rank_weight_bytes, gpu, layout, settings, rules, measured)
+    return ledger.memory(settings.max_num_batched_tokens, settings.max_num_seqs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ledger:
+    """The ledger of one GPU under any batch: what does not depend on that was looked up once.
+
+    A batch is of so many `tokens`, of at most so many `seqs`: `max_num_batched_tokens` and `max_num_seqs`.
+    """
+
+    rules: EngineRules  # that speak for the model
+    working: Working
+    total_bytes: int
+    weight_bytes: int
+    graph_bytes: float  # for each token of the largest captured batch
+    non_torch_bytes: int
+    given_bytes: int | None  # of the cache; None: it is what is left
+    share: Callable[[int, int], float]  # of the memory, by tokens and sequences [fraction]
+    measured: MeasuredMemory | None
+
+    def cache_bytes(self, tokens: int, seqs: int) -> int:
+        """Return what is left for the cache; 0 where nothing is. [bytes]."""
+        _, cache = self._divided(tokens, seqs)
+        return max(cache, 0)
+
+    def memory(self, tokens: int, seqs: int) -> MemoryPerGpu:
+        """Return the terms. [bytes]."""
+        spent, cache = self._divided(tokens, seqs)
+        kept = max(cache, 0)
+        reserved = spent.left_bytes - kept
+        shortfall = max(-reserved, -cache, 0)
+        return MemoryPerGpu(
+            total_bytes=spent.total_bytes,
+            reserved_bytes=reserved + shortfall,
+            weight_bytes=spent.weight_bytes,
+            activation_bytes=spent.activation_bytes,
+            cuda_graph_bytes=spent.graph_bytes,
+            non_torch_bytes=spent.non_torch_bytes,
+            kv_cache_bytes=kept,
+            shortfall_bytes=shortfall,
+        )
+
+    def _divided(self, tokens: int, seqs: int) -> tuple[Spent, int]:
+        """Return what is spent, and what the budget leaves for the cache; negative when nothing is left. [bytes]."""
+        if self.given_bytes is not None:
+            return self._spent(tokens, seqs), self.given_bytes
+        share, counts_graphs = self.share(tokens, seqs), self.rules.graph_accounting == "inside"
+        spent = self._spent(tokens, seqs)
+        return spent, self.rules.serving_engine.cache_bytes(spent, share, counts_graphs=counts_graphs)
+
+    def _spent(self, tokens: int, seqs: int) -> Spent:
+        graph_bytes = int(captured_batch(tokens, seqs) * self.graph_bytes)
+        spent = Spent(
+            total_bytes=self.total_bytes,
+            weight_bytes=self.weight_bytes,
+            activation_bytes=self.working.peak_bytes(tokens, seqs),
+            graph_bytes=graph_bytes,
+            non_torch_bytes=self.non_torch_bytes,
+        )
+        return spent if self.measured is None else _as_measured(spent, self.measured)
+
+
+def ledger_for(
+    architecture: Architecture,
+    rank_weight_bytes: int,
+    gpu: Gpu,
+    layout: Layout,
+    settings: EngineSettings,
+    rules: EngineRules,
+    measured: MeasuredMemory | None,
+) -> Ledger:
+    """Return the ledger under any batch, as of `memory_per_gpu`."""
+    own = rules_of_model(architecture, rules)
+
+    def share(tokens: int, seqs: int) -> float:
+        if not settings.is_share_open:
+            return settings.gpu_memory_utilization
+        batch = replace(settings, max_num_batched_tokens=tokens, max_num_seqs=seqs)
+        return with_own_share(architecture, gpu, layout, batch, rules).gpu_memory_utilization
+
+    return Ledger(
+        rules=own,
+        working=working_of(architecture, layout, settings, own, device_of(gpu, own)),
+        total_bytes=gpu.memory_bytes,
+        weight_bytes=rank_weight_bytes,
+        graph_bytes=graph_bytes_per_token(architecture, layout, settings, own, gpu),
+        non_torch_bytes=non_torch_bytes(gpu, layout, own),
+        given_bytes=settings.kv_cache_memory_bytes,
+        share=share,
+        measured=measured,
     )
 
 
@@ -89,63 +177,6 @@ def _as_measured(spent: Spent, measured: MeasuredMemory) -> Spent:
         activation_bytes=max(activation + min(non_torch, 0), 0),
         graph_bytes=round(measured.graph_factor * spent.graph_bytes),
         non_torch_bytes=max(non_torch, 0),
-    )
-
-
-def _ledger(
-    architecture: Architecture,
-    rank_weight_bytes: int,
-    gpu: Gpu,
-    layout: Layout,
-    settings: EngineSettings,
-    rules: EngineRules,
-    measured: MeasuredMemory | None,
-) -> MemoryPerGpu:
-    activation, graphs, non_torch = _beside_weights(architecture, layout, _alike_beside(settings), rules, gpu)
-    spent = Spent(
-        total_bytes=gpu.memory_bytes,
-        weight_bytes=rank_weight_bytes,
-        activation_bytes=activation,
-        graph_bytes=graphs,
-        non_torch_bytes=non_torch,
-    )
-    if measured is not None:
-        spent = _as_measured(spent, measured)
-    cache = settings.kv_cache_memory_bytes
-    if cache is None:
-        counts_graphs = rules.graph_accounting == "inside"
-        cache = rules.serving_engine.cache_bytes(spent, settings.gpu_memory_utilization, counts_graphs=counts_graphs)
-    kept = max(cache, 0)
-    reserved = spent.left_bytes - kept
-    shortfall = max(-reserved, -cache, 0)
-    return MemoryPerGpu(
-        total_bytes=spent.total_bytes,
-        reserved_bytes=reserved + shortfall,
-        weight_bytes=spent.weight_bytes,
-        activation_bytes=spent.activation_bytes,
-        cuda_graph_bytes=spent.graph_bytes,
-        non_torch_bytes=spent.non_torch_bytes,
-        kv_cache_bytes=kept,
-        shortfall_bytes=shortfall,
-    )
-
-
-def _alike_beside(settings: EngineSettings) -> EngineSettings:
-    """Return settings with the same memory beside weights and cache: what the cache holds does not count."""
-    if settings.kv_cache_dtype == "auto" and not settings.is_checkpoints_cache_dtype:
-        return settings
-    return replace(settings, kv_cache_dtype="auto", is_checkpoints_cache_dtype=False)
-
-
-@derived(256)
-def _beside_weights(
-    architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules, gpu: Gpu
-) -> tuple[int, int, int]:
-    """Return what the forward pass, graphs and the driver take: the same for weights of any format. [bytes]."""
-    return (
-        activation_bytes(architecture, layout, settings, rules, device_of(gpu, rules)),
-        cuda_graph_bytes(architecture, layout, settings, rules, gpu),
-        non_torch_bytes(gpu, layout, rules),
     )
 
 
@@ -183,15 +214,15 @@ def non_torch_bytes(gpu: Gpu, layout: Layout, rules: EngineRules) -> int:
     return context + host + buffers
 
 
-def cuda_graph_bytes(
+def graph_bytes_per_token(
     architecture: Architecture, layout: Layout, settings: EngineSettings, rules: EngineRules, gpu: Gpu
-) -> int:
-    """Return the memory of captured graphs, or the engine's estimate where that counts. [bytes].
+) -> float:
+    """Return the memory of captured graphs, or the engine's estimate where that counts, by the largest batch.
 
         graphs = largest captured batch x (base / 512 + sum over layers of what their kind takes)
 
     Of a pipeline stage's layers. The largest captured batch is twice `max_num_seqs`, at most 512 and at most the
-    token budget.
+    token budget. [bytes per token].
 
     vLLM 0.19 said of Gemma 2 9B on an H100 "Graph capturing finished, took 1.09 GiB" (jgchn/llm-d-planner on GitHub,
     accuracy/results/v0.19.0/logs/google-gemma-2-9b-it--h100-80gb--tp1pp1dp1--8192.log):
@@ -204,7 +235,8 @@ def cuda_graph_bytes(
     ...     gpu_memory_utilization=0.95, kv_cache_dtype="bf16", max_model_len=8_192, max_num_batched_tokens=8_192,
     ...     max_num_seqs=1_024)
     >>> h100 = catalog.gpu("h100")
-    >>> round(cuda_graph_bytes(gemma, Layout(), settings, rules_for("vllm", "0.19"), h100) / 2**30, 2)
+    >>> of_each = graph_bytes_per_token(gemma, Layout(), settings, rules_for("vllm", "0.19"), h100)
+    >>> round(captured_batch(8_192, 1_024) * of_each / 2**30, 2)
     1.09
 
     Source:
@@ -212,7 +244,7 @@ def cuda_graph_bytes(
         (`profile_cudagraph_memory`).
     """
     if settings.enforce_eager:
-        return 0
+        return 0.0
     terms = rules.graphs_on_hopper if device_of(gpu, rules).generation == 9 else rules.graphs_elsewhere
     kinds = layers_by_kind(architecture)
     of_layers = (
@@ -221,8 +253,7 @@ def cuda_graph_bytes(
         + kinds.recurrent * terms.per_recurrent_layer_and_size
         + kinds.selecting * terms.per_selecting_layer_and_size
     )
-    of_stage = of_layers / layout.pipeline_parallel_size
-    return int(largest_captured_batch(settings) * (terms.base_bytes / LARGEST_GRAPH_BATCH + of_stage))
+    return terms.base_bytes / LARGEST_GRAPH_BATCH + of_layers / layout.pipeline_parallel_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +283,6 @@ def _selects(mixer: Mixer) -> bool:
     return any(need.kind == "sparse" or need.reads_fp8_only for need in mixer.kernel_needs)
 
 
-def largest_captured_batch(settings: EngineSettings) -> int:
+def captured_batch(tokens: int, seqs: int) -> int:
     """Return the tokens of the largest batch that is captured as a graph. [tokens]."""
-    return min(2 * settings.max_num_seqs, LARGEST_GRAPH_BATCH, settings.max_num_batched_tokens)
+    return min(2 * seqs, LARGEST_GRAPH_BATCH, tokens)

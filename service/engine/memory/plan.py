@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Final
+from typing import Final, cast
 
 from service.engine.arithmetic import GIB, ceil_div
 from service.engine.derived import derived
@@ -12,10 +12,10 @@ from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.layers import Architecture, DraftHead
-from service.engine.memory.activation import alike_in_memory
+from service.engine.memory.activation import length_in_memory
 from service.engine.memory.adapters import adapter_bytes
 from service.engine.memory.drafts import draft_of
-from service.engine.memory.ledger import memory_per_gpu
+from service.engine.memory.ledger import Ledger, ledger_for
 from service.engine.memory.parameters import num_active_parameters, num_parameters
 from service.engine.memory.results import KvCache, MemoryPerGpu, ModelWeights
 from service.engine.memory.separate_pools import (
@@ -34,6 +34,7 @@ POOL_ERROR_FRACTION: Final = 0.076
 # Small pools on large GPUs err by the ledger's other terms: non-torch memory 0.17 and graphs 0.2 GiB, which are the
 # errors that `catalog/data/engine_rules.yaml` states, together the root of the sum of their squares.
 LEAST_POOL_ERROR_BYTES: Final = round(0.26 * GIB)
+MOST_LEDGERS: Final = 512  # of one model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -127,9 +128,10 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
     """
     go_on()
     architecture, context_tokens = model.architecture, input_tokens + output_tokens
+    ledger = ledger_of(model, checkpoint, gpu, layout, settings, rules)
+    memory = ledger.memory(settings.max_num_batched_tokens, settings.max_num_seqs)
     if settings.is_share_open:
         settings = with_own_share(architecture, gpu, layout, settings, rules)
-    memory = ledger_of(model, checkpoint, gpu, layout, settings, rules)
     pool = _Pool(
         architecture=architecture,
         layout=layout,
@@ -159,25 +161,38 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
 
 def ledger_of(
     model: ModelFacts, checkpoint: Checkpoint, gpu: Gpu, layout: Layout, settings: EngineSettings, rules: EngineRules
-) -> MemoryPerGpu:
-    """Return everything on one GPU that adds up to its memory; lengths of requests do not enter."""
-    return _ledger_of(model, checkpoint, gpu, layout, alike_in_memory(model.architecture, settings), rules)
+) -> Ledger:
+    """Return everything on one GPU that adds up to its memory, under any batch; lengths of requests do not enter."""
+    served = length_in_memory(model.architecture, settings.max_model_len)
+
+    def made() -> Ledger:
+        return ledger_for(
+            model.architecture,
+            rank_weight_bytes(model, checkpoint, layout, settings, device_of(gpu, rules)),
+            gpu,
+            layout,
+            replace(settings, max_model_len=served),
+            rules,
+            memory_of(rules.measured, model.id, gpu.id, layout, checkpoint.weight_format) if rules.measured else None,
+        )
+
+    key = (checkpoint, gpu, layout, rules, served, *_beside_batch(settings))
+    return cast("Ledger", model.derived.by("ledgers", MOST_LEDGERS).get_or(key, made))
 
 
-@derived(256)
-def _ledger_of(
-    model: ModelFacts, checkpoint: Checkpoint, gpu: Gpu, layout: Layout, settings: EngineSettings, rules: EngineRules
-) -> MemoryPerGpu:
-    return memory_per_gpu(
-        architecture=model.architecture,
-        rank_weight_bytes=rank_weight_bytes(model, checkpoint, layout, settings, device_of(gpu, rules)),
-        gpu=gpu,
-        layout=layout,
-        settings=settings,
-        rules=rules,
-        measured=memory_of(rules.measured, model.id, gpu.id, layout, checkpoint.weight_format)
-        if rules.measured
-        else None,
+def _beside_batch(settings: EngineSettings) -> tuple[object, ...]:
+    """Return what decides memory beside the cache, but for the batch and the context served."""
+    return (
+        settings.gpu_memory_utilization,
+        settings.is_share_open,
+        settings.kv_cache_memory_bytes,
+        settings.block_size,
+        settings.enforce_eager,
+        settings.is_text_only,
+        settings.max_loras,
+        settings.max_lora_rank,
+        settings.num_speculative_tokens,
+        settings.speculative_method,
     )
 
 

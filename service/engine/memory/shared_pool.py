@@ -113,8 +113,8 @@ def shared_pool(
     shape = shape_of(architecture, layout, settings, device)
     in_flight = in_flight_tokens(settings, layout, device.plan)
     per_longest = shape.blocks_per_request(settings.max_model_len, in_flight)
-    num_blocks = available_bytes // shape.bytes_per_block if shape.bytes_per_block else 1
-    concurrency = num_blocks / per_longest if per_longest else 0.0
+    blocks = num_blocks(shape, available_bytes)
+    concurrency = blocks / per_longest if per_longest else 0.0
     empty = KvCache(
         bytes_per_token=shape.bytes_per_token or shape.bytes_per_token_within_windows,
         bytes_per_token_within_windows=shape.bytes_per_token_within_windows,
@@ -124,12 +124,12 @@ def shared_pool(
         bytes_per_request_per_gpu=0,
         block_size=shape.block_size,
         bytes_per_block=shape.bytes_per_block,
-        num_gpu_blocks=num_blocks,
-        tokens=_printed_tokens(shape, num_blocks, layout)
+        num_gpu_blocks=blocks,
+        tokens=_printed_tokens(shape, blocks, layout)
         if device.plan.counts_tokens_by_blocks
         else int(concurrency * settings.max_model_len),
         max_concurrency=concurrency,
-        estimated_max_model_len=longest_fitting(shape, settings.max_model_len, in_flight, num_blocks - 1),
+        estimated_max_model_len=longest_fitting(shape, settings.max_model_len, in_flight, blocks - 1),
         groups=tuple(_described(group, settings.max_model_len, in_flight) for group in shape.groups),
     )
     return SharedPool(
@@ -139,6 +139,11 @@ def shared_pool(
         in_flight_tokens=in_flight,
         empty=empty,
     )
+
+
+def num_blocks(shape: CacheShape, available_bytes: int) -> int:
+    """Return the blocks of a pool; one where layers keep none. [blocks]."""
+    return available_bytes // shape.bytes_per_block if shape.bytes_per_block else 1
 
 
 def _printed_tokens(shape: CacheShape, num_blocks: int, layout: Layout) -> int:

@@ -4,18 +4,11 @@ from dataclasses import dataclass
 
 from service.engine.engines.device import device_of
 from service.engine.engines.rules import EngineRules
-from service.engine.formats.elements import HALF_BYTES
-from service.engine.memory.activation import (
-    activation_bytes,
-    forward_bytes,
-    lasting_bytes,
-    sampled_logits,
-    workspace_bytes,
-)
+from service.engine.memory.activation import working_of
 from service.engine.memory.ledger import (
     LARGEST_GRAPH_BATCH,
     LayerKinds,
-    largest_captured_batch,
+    captured_batch,
     layers_by_kind,
     non_torch_bytes,
     rules_of_model,
@@ -45,20 +38,19 @@ def ledger_terms(plan: MemoryPlan) -> LedgerTerms:
     architecture, layout, settings = plan.model.architecture, plan.layout, plan.settings
     rules = rules_of_model(architecture, plan.rules)
     device, encoder = device_of(plan.gpu, rules), architecture.encoder
-    forward = forward_bytes(architecture, layout, settings)
+    batch = settings.max_num_batched_tokens, settings.max_num_seqs
+    working = working_of(architecture, layout, settings, rules, device)
+    forward = working.forward_bytes(*batch)
     if not rules.keeps_workspaces:
-        forward += workspace_bytes(architecture, layout, settings, rules, device)
-    captured = largest_captured_batch(settings)
+        forward += working.workspace_bytes(settings.max_num_batched_tokens)
+    captured = captured_batch(*batch)
     return LedgerTerms(
         rules=rules,
-        sampled_logits=sampled_logits(architecture, settings),
-        hidden_bytes=settings.max_num_batched_tokens
-        * architecture.hidden_size
-        * architecture.residual_streams
-        * HALF_BYTES,
+        sampled_logits=working.sampled_logits(*batch),
+        hidden_bytes=settings.max_num_batched_tokens * working.streams * working.hidden_bytes,
         forward_bytes=forward,
-        lasting_bytes=lasting_bytes(architecture, layout, settings, rules, device),
-        activation_bytes=activation_bytes(architecture, layout, settings, rules, device),
+        lasting_bytes=working.lasting_bytes(*batch),
+        activation_bytes=working.peak_bytes(*batch),
         non_torch_bytes=non_torch_bytes(plan.gpu, layout, rules),
         captured_batch=captured,
         captured_fraction=captured / LARGEST_GRAPH_BATCH,

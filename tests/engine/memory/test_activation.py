@@ -7,25 +7,26 @@ import pytest
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.inputs import EngineSettings, Layout
+from service.engine.layers import Architecture
 from service.engine.memory.activation import (
-    activation_bytes,
-    encoder_tokens,
+    Working,
     expert_workspace_elements,
-    forward_bytes,
-    kept_bytes,
-    sampled_logits,
     widest_layer_elements,
+    working_of,
 )
 
+SEQS, ONE = 8, Layout()
 
-def with_batch(tokens: int) -> EngineSettings:
-    return EngineSettings(
+
+def working(architecture: Architecture, layout: Layout = ONE, version: str | None = None) -> Working:
+    settings = EngineSettings(
         gpu_memory_utilization=0.9,
         kv_cache_dtype="auto",
         max_model_len=16_000,
-        max_num_batched_tokens=tokens,
-        max_num_seqs=8,
+        max_num_batched_tokens=8_192,
+        max_num_seqs=SEQS,
     )
+    return working_of(architecture, layout, settings, rules_for("vllm", version))
 
 
 # model, batched tokens, items, tokens of each; the line "Encoder cache will be initialized with a budget of ...,
@@ -45,18 +46,18 @@ def test_a_vision_tower_is_profiled_with_its_largest_item(
 ) -> None:
     architecture = catalog.model(model).architecture
 
-    assert encoder_tokens(architecture, with_batch(batched)) == items * each
-    assert encoder_tokens(replace(architecture, encoder=None), with_batch(batched)) == 0
+    assert working(architecture).encoder_tokens(batched) == items * each
+    assert working(replace(architecture, encoder=None)).encoder_tokens(batched) == 0
 
 
 def test_ranks_share_a_tower_and_deep_stacks_add_outputs(catalog: Snapshot) -> None:
-    architecture, rules, settings = catalog.model("qwen3-vl-8b-instruct").architecture, rules_for("vllm"), with_batch(8)
+    architecture = catalog.model("qwen3-vl-8b-instruct").architecture
     assert architecture.encoder is not None
     without = replace(architecture, encoder=replace(architecture.encoder, outputs=1))
-    alone, four = (activation_bytes(architecture, Layout(tensor_parallel_size=tp), settings, rules) for tp in (1, 4))
+    alone, four = (working(architecture, Layout(tensor_parallel_size=tp)).peak_bytes(8, SEQS) for tp in (1, 4))
 
     # Qwen3-VL-8B: 16,384 tokens, 4,096 wide, and three deep stacks beside the output.
-    assert alone - activation_bytes(without, Layout(), settings, rules) == 16_384 * 4_096 * 3 * 2
+    assert alone - working(without).peak_bytes(8, SEQS) == 16_384 * 4_096 * 3 * 2
     # 4 patches x (2 x 4,304 + 3 x 1,152) split, 4 x 2 x 1,152 whole.
     assert alone - four == 16_384 * 2 * (4 * 12_064 - 12_064)
 
@@ -64,8 +65,8 @@ def test_ranks_share_a_tower_and_deep_stacks_add_outputs(catalog: Snapshot) -> N
 def test_the_first_version_with_qwen3_vl_kept_room_for_the_longest_video(catalog: Snapshot) -> None:
     # Public log of vLLM 0.11.0, Qwen3-VL-30B-A3B on four RTX 3090: "Encoder cache will be initialized with a budget
     # of 153600 tokens", 14.77 GiB of weights, 2.31 GiB for the cache; four vectors of 2,048 for each token.
-    architecture, settings = catalog.model("qwen3-vl-30b-a3b-instruct").architecture, with_batch(2_048)
-    kept = [kept_bytes(architecture, settings, rules_for("vllm", version)) for version in ("0.11.0", "0.11.1")]
+    architecture = catalog.model("qwen3-vl-30b-a3b-instruct").architecture
+    kept = [working(architecture, version=version).kept_bytes(2_048) for version in ("0.11.0", "0.11.1")]
 
     assert kept[0] - kept[1] == (153_600 - 16_384) * 4 * 2_048 * 2
 
@@ -108,8 +109,8 @@ def test_an_earlier_context_is_expanded_in_chunks(catalog: Snapshot) -> None:
     # vLLM 0.33 `mla_attention.py`: at most 65,536 tokens of (128 + 128) x 128 heads and one latent, in two bytes.
     architecture = catalog.model("deepseek-v3").architecture
 
-    assert forward_bytes(architecture, Layout(), with_batch(8)) == 65_536 * (128 * 256 + 576) * 2
+    assert working(architecture).forward_bytes(8, SEQS) == 65_536 * (128 * 256 + 576) * 2
 
 
 def test_one_row_of_the_vocabulary_is_sampled_for_each_sequence(catalog: Snapshot) -> None:
-    assert sampled_logits(catalog.model("llama-3.1-8b").architecture, with_batch(8_192)) == 8 * 128_256
+    assert working(catalog.model("llama-3.1-8b").architecture).sampled_logits(8_192, SEQS) == 8 * 128_256
