@@ -161,7 +161,7 @@ class _Search:
         if layout not in self.first and (self.resolved.settings.max_num_batched_tokens in budgets or not budgets):
             yield self.resolved, plan_for(self.question, self.resolved, layout)
         needs_more = needs_room(self.question, plan_for(self.question, self.resolved, layout))
-        yield from variants(self.resolved, self._plan_of(layout), budgets, needs_room=needs_more)
+        yield from variants(self.resolved, self._plan_of(layout), budgets, needs_room=needs_more, rises=bool(budgets))
 
     def _tried(self, resolved: Resolved, plan: MemoryPlan, known: Merit, *, is_equal_welcome: bool) -> Merit:
         """Keep a plan's deployment if it is as good as what is known; return how good it is."""

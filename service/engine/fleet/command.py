@@ -1,6 +1,5 @@
 """The command that starts one replica as it was sized: the whole of it, for each of its nodes."""
 
-import shlex
 from dataclasses import dataclass, replace
 
 from service.engine.engines.base import Engine
@@ -48,7 +47,7 @@ def launch(deployment: Deployment, flags: frozenset[str]) -> Launch:
 def _unknown(command: str, flags: frozenset[str]) -> tuple[str, ...]:
     """Return the flags of a command that the engine has not: those that join servers, as its arguments were read."""
     lines = (line for line in command.splitlines() if not line.startswith("#"))
-    words = (word for line in lines for word in shlex.split(line) if word.startswith("--")) if flags else ()
+    words = (word for line in lines for word in line.split() if word.startswith("--")) if flags else ()
     return tuple(dict.fromkeys(word for word in words if not {word, word.replace("--no-", "--", 1)} & flags))
 
 

@@ -48,7 +48,7 @@ class Planner:
 
 
 def variants(
-    resolved: Resolved, plan_of: Planner, budgets: Sequence[int] = (), *, needs_room: bool = True
+    resolved: Resolved, plan_of: Planner, budgets: Sequence[int] = (), *, needs_room: bool = True, rises: bool = False
 ) -> Iterator[tuple[Resolved, MemoryPlan]]:
     """Yield other settings than the engine's own with their plans, those nearest to them first.
 
@@ -57,16 +57,22 @@ def variants(
         plan_of: the memory of one layout under other settings.
         budgets: values of `max_num_batched_tokens` in question; none: all. [tokens]
         needs_room: more requests at once may help. [yes or no]
+        rises: where memory alone decides, leave out budgets under which no more run than under those before.
+            [yes or no]
     """
-    own = resolved.settings.max_num_batched_tokens
-    asked = budgets or batched_tokens(resolved)
+    running, own = 0, resolved.settings.max_num_batched_tokens
+    asked, rises = budgets or batched_tokens(resolved), rises and not plan_of.is_timed
     for tokens in sorted(asked, key=lambda tokens: (tokens != own, abs(tokens - own))):
         changed = resolved if tokens == own else with_chosen(resolved, "max_num_batched_tokens", tokens, BATCHED_WHY)
+        if rises and _most_running(changed, plan_of) <= running:
+            continue
         if changed is not resolved:
-            yield changed, plan_of(changed)
+            yield changed, (plan := plan_of(changed))
+            running = max(running, _running(plan)) if rises else 0
         filled = filled_by_cache(changed, plan_of) if needs_room else None
         if filled is not None:
             yield filled
+            running = max(running, _running(filled[1])) if rises else 0
 
 
 def roomiest(resolved: Resolved, plan_of: Planner) -> MemoryPlan:
@@ -77,7 +83,7 @@ def roomiest(resolved: Resolved, plan_of: Planner) -> MemoryPlan:
     if plan.settings.max_num_seqs < slots or resolved.stated.max_num_seqs is not None:
         return plan
     others = (_with_most_room(resolved, tokens, plan_of) for tokens in budgets[1:])  # that let more requests run
-    return max((plan, *others), key=lambda plan: min(plan.requests_in_cache, plan.settings.max_num_seqs))
+    return max((plan, *others), key=_running)
 
 
 def under_budgets(resolved: Resolved, plan: MemoryPlan, plan_of: Planner) -> Iterator[MemoryPlan]:
@@ -106,16 +112,31 @@ def filled_by_cache(resolved: Resolved, plan_of: Planner) -> tuple[Resolved, Mem
     """
     if resolved.stated.max_num_seqs is not None:
         return None
-    settings = resolved.settings
+    filled = _filled(resolved, plan_of)
+    return None if filled in (0, resolved.settings.max_num_seqs) else _surely_filled(resolved, plan_of, filled)
+
+
+def _most_running(resolved: Resolved, plan_of: Planner) -> int:
+    """Return the most requests that run at once under a token budget, as far as a cache is predicted. [count]."""
+    if resolved.stated.max_num_seqs is None:
+        return _filled(resolved, plan_of)
+    own = resolved.settings.max_num_seqs
+    return min(plan_of.held(resolved)(own), own)
+
+
+def _running(plan: MemoryPlan) -> int:
+    """Return the requests that one copy of the attention runs at once. [count]."""
+    return min(plan.requests_in_cache, plan.settings.max_num_seqs)
+
+
+def _filled(resolved: Resolved, plan_of: Planner) -> int:
+    """Return the most running requests that are no more than what is held beside them; 0 where nothing is."""
+    settings, held = resolved.settings, plan_of.held(resolved)
     own, limit = settings.max_num_seqs, settings.max_num_batched_tokens // tokens_of_each(settings, resolved.rules)
-    held = plan_of.held(resolved)
     beside_own = held(own)
     low = min(beside_own, own)
     high = min(beside_own, limit) if beside_own >= own else min(held(max(low, 1)), own - 1)
-    low = most_filled(held, low, high + 1, low if beside_own < own else high)
-    if low in (0, own):
-        return None
-    return _surely_filled(resolved, plan_of, low)
+    return most_filled(held, low, high + 1, low if beside_own < own else high)
 
 
 def _surely_filled(resolved: Resolved, plan_of: Planner, most: int) -> tuple[Resolved, MemoryPlan]:
