@@ -13,6 +13,7 @@ from service.measurements.patterns import COLOUR, MOST_CHARACTERS
 from service.measurements.printed import printed
 from service.measurements.prose import told
 from service.measurements.served_by import keep_server
+from service.measurements.starts import last_complete
 from service.measurements.startup_logs import READERS, startup_log
 from service.measurements.statistics import statistics_table
 from service.measurements.trtllm_bench import overview
@@ -120,28 +121,39 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _log(lines: Sequence[tuple[int, str]]) -> Observed:
-    """Return a log as the engine that understands most of it reads it.
+def _log(lines: Lines) -> Observed:
+    """Return what a log says of its last complete start, or else what people write of one.
 
     Raises:
-        UnreadableTextError: none does, or two do: it is of two servers.
+        UnreadableTextError: it says nothing, or it is of two servers.
     """
-    read = [(reader.engine, startup_log(reader, lines)) for reader in READERS] if lines else []
+    best = last_complete(_start, READERS, lines) if lines else told(lines)
+    if not best.figures:
+        best = told(lines)
+    if not best.figures:
+        raise _measures_nothing(lines, [startup_log(reader, lines) for reader in READERS])
+    best.settings.setdefault("engine", "vllm")
+    return best
+
+
+def _start(lines: Lines) -> Observed:
+    """Return a start as the engine that understands most of it reads it.
+
+    Raises:
+        UnreadableTextError: two engines do: it is of two servers.
+    """
+    read = [(reader.engine, startup_log(reader, lines)) for reader in READERS]
     read.sort(key=lambda pair: -len(pair[1].figures))
-    engine, best = read[0] if read else ("", None)
-    if best is None or not best.figures:
-        engine, best = "vllm", told(lines)
-    elif len(read[1][1].figures) >= SURELY:
+    engine, best = read[0]
+    if best.figures and len(read[1][1].figures) >= SURELY:
         starts = sorted((min(each.line for each in log.figures.values()), log.what) for _, log in read[:2])
         sentence = f"a {starts[1][1]} begins here, and a {starts[0][1]} on line {starts[0][0]}"
         raise UnreadableTextError(starts[1][0], sentence, "the log of one start-up")
-    if not best.figures:
-        raise _measures_nothing(lines, [observed for _, observed in read])
     best.settings.setdefault("engine", engine)
     return best
 
 
-def _measures_nothing(lines: Sequence[tuple[int, str]], read: Sequence[Observed]) -> UnreadableTextError:
+def _measures_nothing(lines: Lines, read: Sequence[Observed]) -> UnreadableTextError:
     """Return why lines are no measurement: a start-up that ended too early, or something else altogether."""
     for place, line in lines:
         if FAILED.search(line[:MOST_CHARACTERS]):
