@@ -5,10 +5,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from service.measurements import evalscope, guidellm, guidellm_first, llmperf
+from service.measurements import evalscope, guidellm, guidellm_csv, guidellm_first, llmperf
 from service.measurements.benchmarks import benchmark, is_known
 from service.measurements.keeping import Lines
 from service.measurements.observed import MOST_SHOWN, Observed, UnreadableTextError
+from service.measurements.pairs import value_table
 from service.measurements.patterns import COLOUR, MOST_CHARACTERS
 from service.measurements.printed import printed
 from service.measurements.prose import told
@@ -36,6 +37,7 @@ OF_OTHERS: Final = (
     ("text-generation-inference", re.compile(r"\btext_generation_(?:launcher|router)\b")),
     ("LMDeploy", re.compile(r"\[TM\]\[(?:INFO|WARNING|ERROR)\]|\blmdeploy\b.{0,80} - (?:INFO|WARNING)")),
     ("MLC LLM", re.compile(r"\bmlc_llm\b|Estimated KVCacheConfig")),
+    ("GuideLLM's report as YAML; its benchmarks.json says the same", re.compile(r"^ *guidellm_version: ")),
     ("SGLang's router, which holds no model", re.compile(r"\bsglang_router(?:_rs)?::|\bsgl_model_gateway::")),
     ("nvidia-smi: what is used of a GPU, not by what", re.compile(r"\bNVIDIA-SMI \d{3}\.")),
     ("rocm-smi: what is used of a GPU, not by what", re.compile(r"ROCm System Management Interface")),
@@ -47,6 +49,7 @@ ACCEPTED: Final = (
 # What is printed at the end of a benchmark, by whom; a text is of the first that knows it.
 PRINTED: Final[Sequence[Callable[[Lines], Observed | None]]] = (
     printed, statistics_table, guidellm.console, guidellm_first.console, overview, evalscope.table, llmperf.printed,
+    guidellm_csv.report, value_table,
 )  # fmt: skip
 
 
