@@ -55,6 +55,7 @@ def test_a_field_that_is_itself_at_fault_is_not_missing() -> None:
     [
         ({"input_tokens": 1.5}, ("input_tokens", "a whole number")),
         ({"percentile": 100}, ("percentile", "less than 100.0")),
+        ({"percentile": 0.95}, ("percentile", "at least 50.0; the 95th is 95, or p95")),
         ({"engine": "llama.cpp"}, ("engine", "'vllm', 'sglang' or 'tensorrt-llm'")),
         ({"expert_parallel": "perhaps"}, ("expert_parallel", "true or false")),
         ({"model": ""}, ("model", "text of at least 1 character")),

@@ -50,7 +50,8 @@ def test_a_value_is_read_as_it_was_meant_and_says_so(field: str, written: str, m
 @pytest.mark.parametrize(
     ("field", "written"),
     [("max_model_len", "128q"), ("weight_format", "gguf"), ("weight_format", "fp4"), ("engine", "ollama"),
-     ("concurrent_requests", "1.5"), ("ttft_s", "fast"), ("kv_cache_dtype", "int8"), ("max_model_len", "0.0001k")],
+     ("concurrent_requests", "1.5"), ("ttft_s", "fast"), ("kv_cache_dtype", "int8"), ("max_model_len", "0.0001k"),
+     ("input_tokens", "64.000"), ("concurrent_requests", "1.000")],
 )  # fmt: skip
 def test_a_value_that_means_nothing_here_is_refused(field: str, written: str) -> None:
     with pytest.raises(ValidationError):
