@@ -10,6 +10,8 @@ from service.questions.parts.part import CONTRADICTION
 from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, RefusalError
 
 THOSE_ABOVE: Final = "one of the names above"
+OF_MANY: Final = ("questions", "requests", "items", "rows", "batch")
+MANY: Final = "many questions at once go to a path with :batch, as /size:batch"
 PERCENTILE: Final = "percentile"
 OF_A_QUESTION: Final = "input_tokens"  # every question takes it, and no list of entries
 UNNAMED_COLUMN: Final = "column "  # and its number: how a sheet's cell beyond the names is called
@@ -51,6 +53,8 @@ def _fault(error: Mapping[str, Any], known: Sequence[str], every: str) -> Fault:
         return Fault(field, "missing", "a JSON object" if field == "body" else "a value; the field is required")
     if kind == CONTRADICTION:
         return Fault(error["ctx"]["field"], str(error["msg"])[:MOST_SENTENCE_SHOWN], error["ctx"]["accepted"])
+    if field == "body" and isinstance(error.get("input"), list):
+        return Fault(field, sentence_of(error), f"a JSON object; {MANY}")
     return Fault(field, sentence_of(error), _accepted(error))
 
 
@@ -71,6 +75,8 @@ def unknown_field(field: str, known: Sequence[str], every: str) -> Fault:
         return Fault(
             field, "a cell under no name", 'as many cells as names; with a separator in it, in quotes: "1,500"'
         )
+    if OF_A_QUESTION in known and field in OF_MANY:
+        return Fault(field, "unknown field", MANY)
     right = right_name(field, frozenset(known))
     if right is not None:
         return Fault(field, "unknown field", f"did you mean {right}?{unit_told(field)}")

@@ -103,3 +103,10 @@ def test_locations_lose_the_part_of_the_request() -> None:
     assert misread(errors, ()).faults == (Fault("gpus.0", "should be text", "text"),)
     errors = [{"loc": ("body",), "type": "missing", "msg": "Field required"}]
     assert misread(errors, ()).faults == (Fault("body", "missing", "a JSON object"),)
+
+
+def test_many_questions_sent_as_one_are_told_where_they_go() -> None:
+    told = refused(questions=[GOOD])
+
+    fault = next(each for each in told.faults if each.field == "questions")
+    assert fault.accepted == "many questions at once go to a path with :batch, as /size:batch"
