@@ -149,3 +149,7 @@ def main() -> None:
         for line in lines:
             typer.echo(line, err=True)
         sys.exit(USAGE_ERROR)
+
+
+if __name__ == "__main__":  # `python -m service.cli`, where no script is installed
+    main()

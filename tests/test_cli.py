@@ -215,3 +215,11 @@ def test_the_list_of_commands_needs_no_service_and_says_what_each_says() -> None
     for name, command in COMMANDS.items():
         own = " ".join(runner.invoke(app, [name, "--help"]).output.split())
         assert command.help.rstrip(".") in own
+
+
+def test_a_python_without_the_script_runs_the_commands() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "service.cli", "--help"], check=True, capture_output=True, text=True, timeout=60
+    )
+
+    assert "How many GPUs" in done.stdout

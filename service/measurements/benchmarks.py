@@ -2,14 +2,14 @@
 
 Sources:
     vLLM `benchmarks/serve.py`; SGLang `benchmark/serving.py`; TensorRT-LLM `bench/dataclasses/reporting.py`;
-    GuideLLM `schemas/generative/benchmark.py`; genai-perf `export_data/json_exporter.py`;
-    AIPerf `exporters/metrics_json_exporter.py`; inference-perf `reportgen/base.py` (`summarize_requests`).
+    genai-perf `export_data/json_exporter.py`; AIPerf `exporters/metrics_json_exporter.py`,
+    `common/models/export_models.py`; inference-perf `reportgen/base.py` (`summarize_requests`).
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from service.measurements import evalscope, llmperf
+from service.measurements import evalscope, guidellm_report, llmperf
 from service.measurements.drafted import keep_counted, keep_drafts, settle_drafts
 from service.measurements.keeping import (
     MS,
@@ -17,6 +17,7 @@ from service.measurements.keeping import (
     assume_at_once,
     check_answered,
     doubt_bursts,
+    inside,
     keep_load,
     mapping_in,
     number_in,
@@ -139,83 +140,28 @@ TRTLLM_WORLD: Final[Mapping[str, str]] = {
 }
 
 
-def _inside(document: Any, *path: str) -> Any:
-    for name in path:
-        document = document.get(name) if isinstance(document, Mapping) else None
-    return document
-
-
-def _strategy(run: Mapping[str, Any]) -> str:
-    """Return what GuideLLM calls a benchmark, with its rate or the number that runs at once."""
-    strategy = mapping_in(_inside(run, "args", "strategy"), _inside(run, "config", "strategy"))
-    kind = strategy.get("type_") or strategy.get("kind")
-    amount = number_in(strategy.get("rate")) or number_in(strategy.get("streams"))
-    return f"{kind}@{amount:.4g}" if kind and amount else str(kind or "")
-
-
-def _guidellm(document: Mapping[str, Any]) -> Observed:
-    observed = Observed(what="GuideLLM report", kind="benchmark")
-    runs = [run for run in document["benchmarks"] if isinstance(run, Mapping)]
-    if len(runs) != 1:
-        told = ", ".join(filter(None, map(_strategy, runs[:12])))
-        accepted = "the report with one object under benchmarks, one at a time"
-        raise UnreadableTextError(1, f"the report holds {len(runs)} benchmarks: {told or 'none'}", accepted)
-    run, metrics = runs[0], runs[0].get("metrics")
-    strategy = mapping_in(_inside(run, "args", "strategy"), _inside(run, "config", "strategy"))
-    models = (
-        ("args", "model"), ("config", "model"), ("config", "spec", "backend", "model"), ("config", "backend", "model"),
-        ("model",), ("worker", "backend_model"),
-    )  # fmt: skip
-    state(
-        observed,
-        "model",
-        next((name for each in (document, run) for path in models if (name := _inside(each, *path))), None),
-    )
-    made = mapping_in(_inside(run, "run_stats", "requests_made"), _inside(metrics, "request_totals"))
-    check_answered(number_in(made.get("errored")), number_in(made.get("total")))
-    alone = 1 if "synchronous" in (strategy.get("type_"), strategy.get("kind")) else None
-    keep_load(observed, strategy.get("streams") or strategy.get("max_concurrency") or alone, strategy.get("rate"))
-    for name, field in GUIDELLM_TIMES.items():
-        stated = mapping_in(_inside(metrics, name, "successful"))
-        scale = MS if name.endswith("_ms") else 1.0
-        put(observed, f"{field}.mean", stated.get("mean"), scale)
-        put(observed, f"{field}.p50", stated.get("median"), scale)
-        for percentile in ("p95", "p99"):
-            put(observed, f"{field}.{percentile}", _inside(stated, "percentiles", percentile), scale)
-    put(observed, "requests_per_s", _inside(metrics, "requests_per_second", "successful", "mean"))
-    put(observed, "output_tokens_per_s", _inside(metrics, "output_tokens_per_second", "successful", "mean"))
-    for name, field in (("prompt_token_count", "input_tokens"), ("output_token_count", "output_tokens")):
-        state(observed, field, round(number_in(_inside(metrics, name, "successful", "mean"))))
-    return observed
-
-
-# The mean between the tokens of a request is TPOT by vLLM's definition; what GuideLLM calls so holds the first token's
-# time too: https://github.com/vllm-project/guidellm, `schemas/request_stats.py`.
-GUIDELLM_TIMES: Final[Mapping[str, str]] = {
-    "time_to_first_token_ms": "ttft_s",
-    "inter_token_latency_ms": "tpot_s",
-    "request_latency": "end_to_end_s",
-}
-
-
 def _perf(document: Mapping[str, Any]) -> Observed:
     observed = Observed(what="genai-perf or AIPerf export", kind="benchmark")
     config = document.get("input_config")
     paths = (("model_names",), ("endpoint", "model_names"), ("model",))
-    names = next((names for path in paths if (names := _inside(config, *path))), None)
+    names = next((names for path in paths if (names := inside(config, *path))), None)
     state(observed, "model", names[0] if isinstance(names, list) else names)
-    stimulus = mapping_in(_inside(config, "perf_analyzer", "stimulus"), _inside(config, "loadgen"), config)
+    if document.get("was_cancelled"):
+        raise UnreadableTextError(1, "the run was cancelled before its end", "a run that was left to end by itself")
+    done, failed = (number_in(inside(document, name, "avg")) for name in ("request_count", "error_request_count"))
+    check_answered(failed, failed + done)
+    stimulus = mapping_in(inside(config, "perf_analyzer", "stimulus"), inside(config, "loadgen"), config)
     keep_load(observed, stimulus.get("concurrency"), stimulus.get("request_rate"))
-    state(observed, "num_prompts", _inside(config, "loadgen", "request_count"))
+    state(observed, "num_prompts", inside(config, "loadgen", "request_count"))
     for name, field in PERF_TIMES.items():
-        stated = mapping_in(_inside(document, name))
+        stated = mapping_in(inside(document, name))
         scale = _seconds(name, stated.get("unit", "ms"))
         for statistic in ("avg", "p50", "p95", "p99"):
             put(observed, f"{field}.{STATISTICS[statistic]}", stated.get(statistic), scale)
-    put(observed, "requests_per_s", _inside(document, "request_throughput", "avg"))
-    put(observed, "output_tokens_per_s", _inside(document, "output_token_throughput", "avg"))
+    put(observed, "requests_per_s", inside(document, "request_throughput", "avg"))
+    put(observed, "output_tokens_per_s", inside(document, "output_token_throughput", "avg"))
     for name, field in (("input_sequence_length", "input_tokens"), ("output_sequence_length", "output_tokens")):
-        state(observed, field, round(number_in(_inside(document, name, "avg"))))
+        state(observed, field, round(number_in(inside(document, name, "avg"))))
     return observed
 
 
@@ -252,7 +198,7 @@ def _inference_perf(document: Mapping[str, Any]) -> Observed:
     if not times and "time_to_first_token" in done:
         sentence = "what the server counted, over a time and with lengths that are not those of the run"
         raise UnreadableTextError(1, sentence, "the report of the same stage with lifecycle_metrics in its name")
-    failed = number_in(_inside(document, "failures", "count"))
+    failed = number_in(inside(document, "failures", "count"))
     check_answered(failed, failed + number_in(done.get("count")))
     keep_load(observed, load.get("concurrency"), load.get("requested_rate") or load.get("achieved_rate"))
     state(observed, "num_prompts", done.get("count"))
@@ -261,10 +207,10 @@ def _inference_perf(document: Mapping[str, Any]) -> Observed:
         stated = mapping_in(times.get(name)) if is_whole else {}
         for statistic in STATISTICS:
             put(observed, f"{field}.{STATISTICS[statistic]}", stated.get(statistic))
-    put(observed, "requests_per_s", _inside(done, "throughput", "requests_per_sec"))
-    put(observed, "output_tokens_per_s", _inside(done, "throughput", "output_tokens_per_sec"))
+    put(observed, "requests_per_s", inside(done, "throughput", "requests_per_sec"))
+    put(observed, "output_tokens_per_s", inside(done, "throughput", "output_tokens_per_sec"))
     for name, field in (("prompt_len", "input_tokens"), ("output_len", "output_tokens")):
-        state(observed, field, round(number_in(_inside(done, name, "mean"))))
+        state(observed, field, round(number_in(inside(done, name, "mean"))))
     return observed
 
 
@@ -275,10 +221,10 @@ def _counts_tokens_once(done: Mapping[str, Any], times: Mapping[str, Any]) -> bo
         https://github.com/kubernetes-sigs/inference-perf/issues/564.
     """
     whole, first, each = (
-        number_in(_inside(times, name, "mean"))
+        number_in(inside(times, name, "mean"))
         for name in ("request_latency", "time_to_first_token", "time_per_output_token")
     )
-    tokens = number_in(_inside(done, "output_len", "mean"))
+    tokens = number_in(inside(done, "output_len", "mean"))
     return not (whole and tokens > 1) or TWICE * each * (tokens - 1) >= whole - first
 
 
@@ -290,7 +236,7 @@ INFERENCE_PERF_TIMES: Final[Mapping[str, str]] = {
     "request_latency": "end_to_end_s",
 }
 READERS: Final[tuple[tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Observed]], ...]] = (
-    (lambda document: isinstance(document.get("benchmarks"), list), _guidellm),
+    (lambda document: isinstance(document.get("benchmarks"), list), guidellm_report.report),
     (lambda document: isinstance(document.get("time_to_first_token"), Mapping), _perf),
     (lambda document: isinstance(document.get("successes"), Mapping), _inference_perf),
     (lambda document: "results_ttft_s_mean" in document, llmperf.result),

@@ -24,6 +24,7 @@ SAME_MEMORY: Final = 0.012  # how far a driver's total is from the catalog's fig
 MOST_CANDIDATES: Final = 8
 WHOLE: Final = ("pipeline_parallel_size", "data_parallel_size")
 SPELLED: Final = frozenset({"model", "gpu", "weight_format"})  # as people write them
+OF_A_LOAD: Final = frozenset({"ttft_s.mean", "ttft_s.p50", "tpot_s.mean", "tpot_s.p50", "end_to_end_s.mean"})
 TIMED: Final = frozenset({"request_rate_per_s", "ttft_s", "tpot_s", "arrival", "num_prompts"})  # read in time alone
 
 
@@ -171,7 +172,8 @@ def _question(
     if str(asked.get("num_speculative_tokens", 0)) != "0" and "speculative_acceptance_fraction" not in asked:
         detail = "the text says that tokens are drafted, and not how likely one of them is accepted"
         raise RefusalError("invalid-request", detail, Fault("question.speculative_acceptance_fraction", detail, "it"))
-    if "num_prompts" in asked and not any(load in asked for load in LOADS):
+    is_timed = "num_prompts" in asked or (observed.kind == "benchmark" and OF_A_LOAD & observed.figures.keys())
+    if is_timed and not any(load in asked for load in LOADS):
         detail = "the text says neither how many requests ran at once nor their rate"
         raise RefusalError("invalid-request", detail, Fault(f"question.{LOADS[0]}", detail, f"it, or {LOADS[1]}"))
     for field in ("model", "gpu"):

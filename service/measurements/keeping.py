@@ -80,3 +80,10 @@ def number_in(value: object) -> float:
 def mapping_in(*values: object) -> Mapping[str, Any]:
     """Return the first of several that is an object with something in it."""
     return next((value for value in values if isinstance(value, Mapping) and value), {})
+
+
+def inside(document: Any, *path: str) -> Any:
+    """Return what lies at the end of a path of names; None where it breaks off."""
+    for name in path:
+        document = document.get(name) if isinstance(document, Mapping) else None
+    return document

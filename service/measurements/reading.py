@@ -5,14 +5,16 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from service.measurements import evalscope, guidellm, guidellm_first, llmperf
+from service.measurements import evalscope, guidellm, guidellm_csv, guidellm_first, llmperf
 from service.measurements.benchmarks import benchmark, is_known
 from service.measurements.keeping import Lines
 from service.measurements.observed import MOST_SHOWN, Observed, UnreadableTextError
+from service.measurements.pairs import value_table
 from service.measurements.patterns import COLOUR, MOST_CHARACTERS
 from service.measurements.printed import printed
 from service.measurements.prose import told
 from service.measurements.served_by import keep_server
+from service.measurements.starts import last_complete
 from service.measurements.startup_logs import READERS, startup_log
 from service.measurements.statistics import statistics_table
 from service.measurements.trtllm_bench import overview
@@ -35,17 +37,20 @@ OF_OTHERS: Final = (
     ("text-generation-inference", re.compile(r"\btext_generation_(?:launcher|router)\b")),
     ("LMDeploy", re.compile(r"\[TM\]\[(?:INFO|WARNING|ERROR)\]|\blmdeploy\b.{0,80} - (?:INFO|WARNING)")),
     ("MLC LLM", re.compile(r"\bmlc_llm\b|Estimated KVCacheConfig")),
+    ("GuideLLM's report as YAML; its benchmarks.json says the same", re.compile(r"^ *guidellm_version: ")),
     ("SGLang's router, which holds no model", re.compile(r"\bsglang_router(?:_rs)?::|\bsgl_model_gateway::")),
     ("nvidia-smi: what is used of a GPU, not by what", re.compile(r"\bNVIDIA-SMI \d{3}\.")),
     ("rocm-smi: what is used of a GPU, not by what", re.compile(r"ROCm System Management Interface")),
 )  # fmt: skip
 ACCEPTED: Final = (
     "a start-up log of vLLM, SGLang or TensorRT-LLM, or a result as it is printed or as JSON: of vllm bench serve, "
-    "SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf, inference-perf, llmperf or evalscope perf"
+    "SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf, inference-perf, llmperf or evalscope perf; or "
+    "metrics of these names as CSV"
 )
 # What is printed at the end of a benchmark, by whom; a text is of the first that knows it.
 PRINTED: Final[Sequence[Callable[[Lines], Observed | None]]] = (
     printed, statistics_table, guidellm.console, guidellm_first.console, overview, evalscope.table, llmperf.printed,
+    guidellm_csv.report, value_table,
 )  # fmt: skip
 
 
@@ -120,28 +125,39 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _log(lines: Sequence[tuple[int, str]]) -> Observed:
-    """Return a log as the engine that understands most of it reads it.
+def _log(lines: Lines) -> Observed:
+    """Return what a log says of its last complete start, or else what people write of one.
 
     Raises:
-        UnreadableTextError: none does, or two do: it is of two servers.
+        UnreadableTextError: it says nothing, or it is of two servers.
     """
-    read = [(reader.engine, startup_log(reader, lines)) for reader in READERS] if lines else []
+    best = last_complete(_start, READERS, lines) if lines else told(lines)
+    if not best.figures:
+        best = told(lines)
+    if not best.figures:
+        raise _measures_nothing(lines, [startup_log(reader, lines) for reader in READERS])
+    best.settings.setdefault("engine", "vllm")
+    return best
+
+
+def _start(lines: Lines) -> Observed:
+    """Return a start as the engine that understands most of it reads it.
+
+    Raises:
+        UnreadableTextError: two engines do: it is of two servers.
+    """
+    read = [(reader.engine, startup_log(reader, lines)) for reader in READERS]
     read.sort(key=lambda pair: -len(pair[1].figures))
-    engine, best = read[0] if read else ("", None)
-    if best is None or not best.figures:
-        engine, best = "vllm", told(lines)
-    elif len(read[1][1].figures) >= SURELY:
+    engine, best = read[0]
+    if best.figures and len(read[1][1].figures) >= SURELY:
         starts = sorted((min(each.line for each in log.figures.values()), log.what) for _, log in read[:2])
         sentence = f"a {starts[1][1]} begins here, and a {starts[0][1]} on line {starts[0][0]}"
         raise UnreadableTextError(starts[1][0], sentence, "the log of one start-up")
-    if not best.figures:
-        raise _measures_nothing(lines, [observed for _, observed in read])
     best.settings.setdefault("engine", engine)
     return best
 
 
-def _measures_nothing(lines: Sequence[tuple[int, str]], read: Sequence[Observed]) -> UnreadableTextError:
+def _measures_nothing(lines: Lines, read: Sequence[Observed]) -> UnreadableTextError:
     """Return why lines are no measurement: a start-up that ended too early, or something else altogether."""
     for place, line in lines:
         if FAILED.search(line[:MOST_CHARACTERS]):

@@ -20,6 +20,7 @@ from service.measurements.arguments import keep_arguments
 from service.measurements.drafted import settle_drafts
 from service.measurements.observed import Doubt, Observed, Setting
 from service.measurements.patterns import LEFT, MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines
+from service.measurements.starts import Begins
 
 VLLM: Final[Sequence[Pattern]] = (
     line_of(
@@ -129,13 +130,23 @@ class LogReader:
     engine: EngineName
     patterns: Sequence[Pattern]
     command: re.Pattern[str]  # that starts its server
+    begins: Sequence[Begins]  # what its starts begin with, the first of them that a log has
 
 
 READERS: Final = (
-    LogReader(engine="vllm", patterns=VLLM, command=re.compile(r"\bvllm serve |-m vllm\.entrypoints")),
-    LogReader(engine="sglang", patterns=SGLANG, command=re.compile(r"\bsglang\.launch_server\b|\bsglang serve ")),
-    LogReader(engine="tensorrt-llm", patterns=TENSORRT_LLM, command=re.compile(r"\btrtllm-serve ")),
-)
+    LogReader(
+        engine="vllm", patterns=VLLM, command=re.compile(r"\bvllm serve |-m vllm\.entrypoints"),
+        begins=(Begins(re.compile(r"API server version")), Begins(re.compile(r"LLM engine \(v\d"))),
+    ),
+    LogReader(
+        engine="sglang", patterns=SGLANG, command=re.compile(r"\bsglang\.launch_server\b|\bsglang serve "),
+        begins=(Begins(re.compile(r"\bserver_args=")),),
+    ),
+    LogReader(
+        engine="tensorrt-llm", patterns=TENSORRT_LLM, command=re.compile(r"\btrtllm-serve "),
+        begins=(Begins(re.compile(r"TensorRT[- ]LLM version: "), is_single=False),),
+    ),
+)  # fmt: skip
 
 
 def startup_log(reader: LogReader, lines: Sequence[tuple[int, str]]) -> Observed:

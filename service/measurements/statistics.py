@@ -11,7 +11,7 @@ from typing import Final
 
 from service.engine.patience import go_on
 from service.measurements.cells import cells_of, value_of
-from service.measurements.keeping import STATISTICS, Lines, check_single, keep_load, put, state
+from service.measurements.keeping import STATISTICS, Lines, check_answered, check_single, keep_load, put, state
 from service.measurements.observed import Observed, UnreadableTextError
 
 HEADS: Final = ("Statistic", "Metric")
@@ -48,13 +48,18 @@ def statistics_table(lines: Lines) -> Observed | None:
     check_single(titles)
     observed = Observed(what="genai-perf or AIPerf table", kind="benchmark")
     heads: list[str] = []
+    counts: dict[str, tuple[float, int]] = {}
     for place, line in lines:
         go_on()
         label, *cells = cells_of(line)
         heads = cells if label in HEADS else heads
         said = LABEL.fullmatch(label)
         if said and heads:
-            _row(observed, said[1].lower(), said[2] or "", dict(zip(heads, cells, strict=False)), place)
+            row = dict(zip(heads, cells, strict=False))
+            keep_row(observed, said[1].lower(), said[2] or "", row, place)
+            counts[said[1].lower()] = (value_of(row.get("avg", row.get("Value", ""))) or 0.0, place)
+    done, (failed, place) = counts.get("request count", (0.0, 1))[0], counts.get("error request count", (0.0, 1))
+    check_answered(failed, failed + done, place)
     _command(observed, lines)
     return observed
 
@@ -67,7 +72,12 @@ def _heads(line: str) -> bool:
     return label in HEADS and len(COLUMNS.intersection(cells)) >= FEWEST
 
 
-def _row(observed: Observed, label: str, unit: str, cells: Mapping[str, str], place: int) -> None:
+def keep_row(observed: Observed, label: str, unit: str, cells: Mapping[str, str], place: int) -> None:
+    """Keep what a row says of one metric, by the heads of its columns.
+
+    Raises:
+        UnreadableTextError: a time is in no unit that is known here.
+    """
     average = value_of(cells.get("avg", cells.get("Value", "")))
     if label in TIMES:
         if unit not in UNITS:

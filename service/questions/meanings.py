@@ -286,7 +286,7 @@ OF_BLOCK: Final[Mapping[str, Mapping[str, str]]] = {
     "SizeAnswer": {
         "pools": "prefill and decode on GPUs of their own; null unless disaggregated",
         "one_gpu_step_less": "the most GPUs below the answer that any layout fills; null on the smallest",
-        "one_gpu_step_more": "the next count that adds a whole replica; null when infeasible",
+        "one_gpu_step_more": "the next count with which a layout of powers of two carries it; null when infeasible",
     },
 }
 

@@ -5,11 +5,14 @@ from itertools import islice
 from typing import Any, Final
 
 from service.catalog.faults import MOST_SENTENCE_SHOWN, accepted_by, sentence_of
-from service.questions.neighbours import close_names, right_name, taken_elsewhere
+from service.questions.neighbours import close_names, right_name, taken_elsewhere, unit_told
 from service.questions.parts.part import CONTRADICTION
 from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, RefusalError
 
 THOSE_ABOVE: Final = "one of the names above"
+OF_MANY: Final = ("questions", "requests", "items", "rows", "batch")
+MANY: Final = "many questions at once go to a path with :batch, as /size:batch"
+PERCENTILE: Final = "percentile"
 OF_A_QUESTION: Final = "input_tokens"  # every question takes it, and no list of entries
 UNNAMED_COLUMN: Final = "column "  # and its number: how a sheet's cell beyond the names is called
 SOURCES: Final = frozenset({"body", "query", "path", "header"})  # of a request; the first part of a location
@@ -50,13 +53,17 @@ def _fault(error: Mapping[str, Any], known: Sequence[str], every: str) -> Fault:
         return Fault(field, "missing", "a JSON object" if field == "body" else "a value; the field is required")
     if kind == CONTRADICTION:
         return Fault(error["ctx"]["field"], str(error["msg"])[:MOST_SENTENCE_SHOWN], error["ctx"]["accepted"])
+    if field == "body" and isinstance(error.get("input"), list):
+        return Fault(field, sentence_of(error), f"a JSON object; {MANY}")
     return Fault(field, sentence_of(error), _accepted(error))
 
 
 def _accepted(error: Mapping[str, Any]) -> str | None:
-    """Return what would be accepted; of shares, as most people write them, too."""
+    """Return what would be accepted; of shares and percentiles, as most people write them, too."""
     accepted, context = accepted_by(error), error.get("ctx") or {}
     is_share = str(error["type"]).startswith("less_than") and context.get("le", context.get("lt")) == 1
+    if accepted and error["loc"][-1:] == (PERCENTILE,) and str(error["type"]).startswith("greater_than"):
+        return f"{accepted}; the 95th is 95, or p95"
     return f"{accepted}; 90 % is 0.9" if accepted and is_share else accepted
 
 
@@ -68,9 +75,11 @@ def unknown_field(field: str, known: Sequence[str], every: str) -> Fault:
         return Fault(
             field, "a cell under no name", 'as many cells as names; with a separator in it, in quotes: "1,500"'
         )
+    if OF_A_QUESTION in known and field in OF_MANY:
+        return Fault(field, "unknown field", MANY)
     right = right_name(field, frozenset(known))
     if right is not None:
-        return Fault(field, "unknown field", f"did you mean {right}?")
+        return Fault(field, "unknown field", f"did you mean {right}?{unit_told(field)}")
     elsewhere = taken_elsewhere(field) if OF_A_QUESTION in known else None
     if elsewhere is not None:
         return Fault(field, "unknown field", f"did you mean {elsewhere}?")

@@ -34,7 +34,9 @@ CALLED: Final[Mapping[str, str]] = {
     "concurrent_requests": "concurrency users concurrent_users num_users max_concurrency parallel_requests "
     "num_concurrent concurrent simultaneous_requests request_concurrency streams virtual_users vus clients sessions",
     "request_rate_per_s": "rps qps request_rate rate requests_per_second requests_per_s req_per_s throughput "
-    "arrival_rate target_rps requests_per_sec rate_per_s requests tps tokens_per_second tokens_per_s tok_s output_tps",
+    "arrival_rate target_rps requests_per_sec rate_per_s requests tps tokens_per_second tokens_per_s tok_s output_tps "
+    "rpm qpm rph rpd tpm requests_per_minute requests_per_min req_per_min requests_per_hour requests_per_day "
+    "daily_requests tokens_per_minute",
     "request_duration_s": "duration request_duration duration_s session_length_s",
     "input_tokens": "isl input_len input_length prompt_tokens prompt_len prompt_length random_input_len "
     "num_prompt_tokens avg_input_tokens mean_input_tokens synthetic_input_tokens_mean input_sequence_length tokens_in "
@@ -97,9 +99,28 @@ CALLED: Final[Mapping[str, str]] = {
 }
 # What one question takes and another answers: who else takes it.
 TAKEN_BY: Final[Mapping[str, str]] = {
-    "gpu_count": "/capacity",
-    **dict.fromkeys(("gpus", "exclude_gpus", "max_gpus", "max_usd_per_hour", "objective", "limit"), "/recommend"),
+    **dict.fromkeys(("gpu_count", "num_prompts", "arrival"), "/capacity"),
+    **dict.fromkeys(
+        ("gpus", "exclude_gpus", "max_gpus", "max_usd_per_hour", "objective", "limit", "service_class"), "/recommend"
+    ),
 }
+# In which unit a field stands, where the name that was written says another one.
+OTHERWISE: Final = (
+    (
+        re.compile(r"(?:ttft|tpot|latency|duration|itl|tbt)\w*_(?:ms|msec|millis|milliseconds)"),
+        "in seconds: 500 ms is 0.5",
+    ),
+    (re.compile(r"[rq]pm|req\w*_per_min(?:ute)?"), "of one second: 600 in a minute is 10"),
+    (re.compile(r"rph|req\w*_per_hour"), "of one second: 3600 in an hour is 1"),
+    (
+        re.compile(r"rpd|daily_requests|req\w*_per_day"),
+        "of one second, of the busiest hour: 86400 in a day is 1 on average",
+    ),
+    (
+        re.compile(r"tp[sm]|output_tps|tok\w*_(?:s|per_\w+)"),
+        "requests, not tokens: tokens in a second over output_tokens",
+    ),
+)
 RIGHT: Final[Mapping[str, str]] = {name: field for field, names in CALLED.items() for name in names.split()}
 
 
@@ -124,6 +145,17 @@ def right_name(field: str, known: frozenset[str]) -> str | None:
         if meant in known:
             return meant
     return None
+
+
+def unit_told(field: str) -> str:
+    """Return how the field that is meant is measured, where a name says another unit; empty where it says none.
+
+    >>> unit_told("ttft_ms"), unit_told("rpm"), unit_told("qps")
+    ('; in seconds: 500 ms is 0.5', '; of one second: 600 in a minute is 10', '')
+    """
+    name = written_here(field)
+    told = next((unit for written, unit in OTHERWISE if written.fullmatch(name)), None)
+    return "" if told is None else f"; {told}"
 
 
 def taken_elsewhere(field: str) -> str | None:

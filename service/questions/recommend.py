@@ -247,7 +247,8 @@ RECOMMEND = Question(
     summary="Which GPU, layout and precision?",
     description="Return ways to carry the load, best first, and what was left out and why. Order by objective: cost is "
     "the price, then GPUs paid; gpus is GPUs used, then the price; among equals the lower latency, then the plainer "
-    "layout: tensor parallelism before pipeline stages. The Pareto front is of price, TTFT, TPOT and GPUs. Without "
+    "layout: tensor parallelism before pipeline stages; of one GPU type the model's own format stands first, then the "
+    "wider one. The Pareto front is of price, TTFT, TPOT and GPUs. Without "
     "gpus, GPUs of data centres that somebody rents out are considered.",
     query=RecommendQuery,
     body=RecommendBody,

@@ -29,6 +29,8 @@ RATES: Final[Mapping[str, float]] = {
 }  # fmt: skip
 FIGURE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z/%]+)")
 POWER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{1,2}")  # as sheets write 1E+05 in a narrow column
+POINTED: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{3})+")
+COMMA: Final = re.compile(r"0,[0-9]{1,18}|[0-9]{1,15},(?:[0-9]{1,2}|[0-9]{4,9})")  # where it cannot be of thousands
 PERCENTILE: Final = re.compile(r"[pP]([0-9]{1,2}(?:\.[0-9]+)?)")
 SYNONYMS: Final[Mapping[str, Mapping[str, str]]] = {
     "engine": {
@@ -102,6 +104,8 @@ def _meant(kind: Kind, written: object) -> str | float | None:
     text = written.strip()
     if kind.of == "choice":
         return None if text in kind.choices else _choice(kind, text)
+    if kind.of == "whole" and POINTED.fullmatch(text):
+        return f"{text}: with a point"  # is refused: a thousand to half of the world, and one to the other
     reader: Callable[[str, str], float | None] = _whole if kind.of == "whole" else _number
     return reader(kind.name, text)
 
@@ -145,6 +149,8 @@ def _number(name: str, text: str) -> float | None:
     if name == "percentile":
         named = PERCENTILE.fullmatch(text)
         return float(named[1]) if named else float(figure[1]) if figure and figure[2] == "%" else None
+    if COMMA.fullmatch(text):
+        return float(text.replace(",", "."))
     if figure is None:
         return float(text[1:]) if name.endswith("usd_per_hour") and re.fullmatch(r"\$[0-9]+(\.[0-9]+)?", text) else None
     scale: float | None = None

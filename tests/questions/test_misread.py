@@ -55,6 +55,7 @@ def test_a_field_that_is_itself_at_fault_is_not_missing() -> None:
     [
         ({"input_tokens": 1.5}, ("input_tokens", "a whole number")),
         ({"percentile": 100}, ("percentile", "less than 100.0")),
+        ({"percentile": 0.95}, ("percentile", "at least 50.0; the 95th is 95, or p95")),
         ({"engine": "llama.cpp"}, ("engine", "'vllm', 'sglang' or 'tensorrt-llm'")),
         ({"expert_parallel": "perhaps"}, ("expert_parallel", "true or false")),
         ({"model": ""}, ("model", "text of at least 1 character")),
@@ -102,3 +103,10 @@ def test_locations_lose_the_part_of_the_request() -> None:
     assert misread(errors, ()).faults == (Fault("gpus.0", "should be text", "text"),)
     errors = [{"loc": ("body",), "type": "missing", "msg": "Field required"}]
     assert misread(errors, ()).faults == (Fault("body", "missing", "a JSON object"),)
+
+
+def test_many_questions_sent_as_one_are_told_where_they_go() -> None:
+    told = refused(questions=[GOOD])
+
+    fault = next(each for each in told.faults if each.field == "questions")
+    assert fault.accepted == "many questions at once go to a path with :batch, as /size:batch"

@@ -16,7 +16,6 @@ from service.questions.size import SIZE
         ("tp", "tensor_parallel_size"),
         ("--tp-size", "tensor_parallel_size"),
         ("maxModelLen", "max_model_len"),
-        ("ttft_ms", "ttft_s"),
         ("ISL", "input_tokens"),
         ("quant_method", "weight_format"),
         ("mem_fraction_static", "gpu_memory_utilization"),
@@ -26,15 +25,36 @@ from service.questions.size import SIZE
         ("promt_tokens", "input_tokens"),
         ("quantizaton", "quantization"),
         ("tensor_paralel", "tensor_parallel_size"),
-        ("tokens_per_second", "request_rate_per_s"),
         ("draft_model", "speculative_method"),
         ("price_per_hour", "usd_per_gpu_hour"),
         ("num_gpus", "gpu_count, which /capacity takes"),
         ("max_gpus", "max_gpus, which /recommend takes"),
+        ("service_class", "service_class, which /recommend takes"),
+        ("num_prompts", "num_prompts, which /capacity takes"),
     ],
 )
 def test_a_wrong_field_names_the_right_neighbour(wrong: str, right: str) -> None:
     assert unknown_field(wrong, SIZE.fields, "").accepted == f"did you mean {right}?"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "unit"),
+    [
+        ("ttft_ms", "ttft_s", "in seconds: 500 ms is 0.5"),
+        ("tpotMs", "tpot_s", "in seconds"),
+        ("requests_per_minute", "request_rate_per_s", "600 in a minute is 10"),
+        ("rpm", "request_rate_per_s", "600 in a minute is 10"),
+        ("requests_per_day", "request_rate_per_s", "86400 in a day is 1 on average"),
+        ("tokens_per_second", "request_rate_per_s", "tokens in a second over output_tokens"),
+        ("tps", "request_rate_per_s", "requests, not tokens"),
+    ],
+)
+def test_a_name_that_says_another_unit_is_told_the_fields_own(wrong: str, right: str, unit: str) -> None:
+    accepted = unknown_field(wrong, SIZE.fields, "").accepted
+
+    assert accepted is not None
+    assert accepted.startswith(f"did you mean {right}?; ")
+    assert unit in accepted
 
 
 def test_every_right_name_is_a_field_and_no_wrong_one_is() -> None:

@@ -36,6 +36,9 @@ LOAD: dict[str, Any] = {
         ("kv_cache_memory_bytes", "20GiB", 20 << 30),
         ("ttft_s", "500ms", 0.5),
         ("percentile", "p99", 99),
+        ("ttft_s", "0,5", 0.5),
+        ("ttft_s", "0,125", 0.125),
+        ("tpot_s", "12,75", 12.75),
         ("gpu_memory_utilization", "90%", 0.9),
     ],
 )
@@ -50,7 +53,9 @@ def test_a_value_is_read_as_it_was_meant_and_says_so(field: str, written: str, m
 @pytest.mark.parametrize(
     ("field", "written"),
     [("max_model_len", "128q"), ("weight_format", "gguf"), ("weight_format", "fp4"), ("engine", "ollama"),
-     ("concurrent_requests", "1.5"), ("ttft_s", "fast"), ("kv_cache_dtype", "int8"), ("max_model_len", "0.0001k")],
+     ("concurrent_requests", "1.5"), ("ttft_s", "fast"), ("kv_cache_dtype", "int8"), ("max_model_len", "0.0001k"),
+     ("input_tokens", "64.000"), ("concurrent_requests", "1.000"),
+     ("ttft_s", "1,500")],
 )  # fmt: skip
 def test_a_value_that_means_nothing_here_is_refused(field: str, written: str) -> None:
     with pytest.raises(ValidationError):

@@ -44,7 +44,7 @@ NO_MODEL: Final = (
     r"diff|tokenizer|sae|saes|evals?|datasets?|random|dummy|test|tests|debug|sharded|flexrank|intermediate|checkpoints?|"
     r"seed[0-9]*|step[0-9]*|mtpv[0-9]?|p"
 )
-LONGER: Final = r"[0-9]+[km]|long.*|.*long|.*context|yarn|rope|[0-9]{4,}"
+LONGER: Final = r"[0-9]+[km]|long.*|.*long|.*context|yarn|rope|gradient|[0-9]{4,}"
 LANGUAGES: Final = (
     r"arabic|ara|openbuddy|koen|bangla|bengali|cantonese|catalan|chinese|zh|cymraeg|czech|deu|dutch|eng|fas|farsi|finnish|french|fr|"
     r"german|de|greek|hebrew|hindi|hungarian|indic|indonesian|italian|ita|ja|jp|japanese|kazakh|kk|kor|ko|korean|mya|"

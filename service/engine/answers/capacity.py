@@ -42,7 +42,12 @@ def capacity(question: CapacityQuestion) -> Capacity:
     shared = described(question, deployment, told)
     warned: Described = {
         **shared,
-        "warnings": (*shared["warnings"], *_waits(question, told, replicas), *sooner(question, resolved, deployment)),
+        "warnings": (
+            *shared["warnings"],
+            *_few(question),
+            *_waits(question, told, replicas),
+            *sooner(question, resolved, deployment),
+        ),
     }
     return Capacity(
         **warned,
@@ -59,6 +64,16 @@ def capacity(question: CapacityQuestion) -> Capacity:
         ),
         assumptions=capacity_assumptions(question, deployment),
     )
+
+
+def _few(question: CapacityQuestion) -> Iterator[str]:
+    """Yield that a benchmark has fewer prompts than users, so that some never ask."""
+    prompts, users = question.load.num_prompts, question.load.concurrent_requests
+    if prompts is not None and users is not None and prompts < users:
+        yield (
+            f"{prompts} prompts never are {users} requests at once: what is told is of {prompts} at most, all sent at "
+            f"the beginning; num_prompts of several times {users} measures {users}"
+        )
 
 
 def _waits(question: CapacityQuestion, told: Figures, replicas: int) -> tuple[str, ...]:

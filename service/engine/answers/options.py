@@ -20,6 +20,7 @@ from service.engine.time.demand import users_of
 from service.engine.time.samples import ScheduleResult
 
 BITS: Final = {"bf16": 16, "fp16": 16, "fp8": 8, "int8": 8}
+WIDEST, FEWEST_BITS = 16, 4
 FOUR_BITS: Final = ("int4", "mxfp4", "nvfp4")
 NARROW: Final = "weights of four bits may cost quality: compare answers with those of the model's own format first"
 
@@ -41,20 +42,38 @@ class Candidate:
         return inf if self.cost is None else self.cost.usd_per_hour
 
 
-def order(question: RecommendQuestion, candidate: Candidate) -> tuple[float, float, float, str, str, str]:
-    """Return what candidates are sorted by: the objective first, names last."""
+Order = tuple[float, float, float, float, str, str, str]
+
+
+def order(question: RecommendQuestion, candidate: Candidate) -> Order:
+    """Return what candidates are sorted by: the objective, what is nearest to the model as published, names last."""
     price, gpus = candidate.usd_per_hour, float(candidate.deployment.gpus)
     paid = gpus if candidate.cost is None else float(candidate.cost.gpus_paid)
-    per_replica = float(candidate.deployment.layout.gpus_per_replica)
-    keys = (price, paid, per_replica)
+    keys = (price, paid)
     if question.objective == "gpus":
-        keys = (gpus, price, per_replica)
+        keys = (gpus, price)
     elif question.objective == "cost_per_token":
-        keys = (usd_per_million(question, candidate), price, gpus)
+        keys = (usd_per_million(question, candidate), price)
     elif question.objective == "latency":
         timed = candidate.deployment.with_times(question.timers)
-        keys = (per_replica if timed.replica is None else timed.latency_s(95.0), price, gpus)
-    return (*keys, candidate.gpu.id, candidate.weight_format, candidate.kv_cache_dtype)
+        alone = float(candidate.deployment.layout.gpus_per_replica)
+        keys = (alone if timed.replica is None else timed.latency_s(95.0), price)
+    per_replica = float(candidate.deployment.layout.gpus_per_replica)
+    return (
+        *keys,
+        _narrowness(question, candidate),
+        per_replica,
+        candidate.gpu.id,
+        candidate.weight_format,
+        candidate.kv_cache_dtype,
+    )
+
+
+def _narrowness(question: RecommendQuestion, candidate: Candidate) -> float:
+    """Return 0 for the format that the model is published in, else how many of 16 bits another one lacks, and one."""
+    if candidate.weight_format == own_checkpoint(question.model).weight_format:
+        return 0.0
+    return 1.0 + WIDEST - BITS.get(candidate.weight_format, FEWEST_BITS)
 
 
 def option_of(

@@ -1,5 +1,6 @@
 """`recommend`: this model, this load; which GPU, layout and precision?"""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
@@ -8,7 +9,7 @@ from typing import Final
 
 from service.engine.answers.advice import INTERACTIVE, doubtful_limits, looser_limits
 from service.engine.answers.assumptions import recommend_assumptions
-from service.engine.answers.options import Candidate, option_of, order
+from service.engine.answers.options import Candidate, Order, option_of, order
 from service.engine.answers.per_token import with_cheapest_tokens
 from service.engine.answers.results import Recommendation, Rejection
 from service.engine.arithmetic import GIB
@@ -24,7 +25,7 @@ from service.engine.fleet.combinations import (
 )
 from service.engine.fleet.deployments import Deployment, resolve_size
 from service.engine.fleet.questions import FREE, RecommendQuestion, SizeQuestion
-from service.engine.fleet.ranking import best
+from service.engine.fleet.ranking import best, latency_s
 from service.engine.fleet.shortlist import most_together, product_line, stays_in_server
 from service.engine.fleet.splitting import best_of
 from service.engine.fleet.starts import needs_of
@@ -49,7 +50,7 @@ def recommend(question: RecommendQuestion) -> Recommendation:
     asked = with_floor(question)
     kept, rejected = _evaluated(asked)
     kept = with_cheapest_tokens(asked, kept) if question.objective == UNBOUNDED else kept
-    groups = _by_gpu(asked, kept)[: question.limit]
+    groups = _soonest_first(asked, _by_gpu(asked, kept))[: question.limit]
     options = tuple(
         option_of(asked, group[0], rank, [best for best, *_ in groups], group[1:])
         for rank, group in enumerate(groups, start=1)
@@ -81,6 +82,19 @@ def _by_gpu(question: RecommendQuestion, kept: Sequence[Candidate]) -> list[list
     for candidate in sorted(kept, key=lambda candidate: order(question, candidate)):
         groups.setdefault(candidate.gpu.id, []).append(candidate)
     return list(groups.values())
+
+
+def _soonest_first(question: RecommendQuestion, groups: Sequence[list[Candidate]]) -> list[list[Candidate]]:
+    """Return GPU types in their order, those that are equal by the objective by their latency: of those it is seen."""
+    places = [order(question, group[0]) for group in groups]
+    alike = Counter(place[:2] for place in places)
+
+    def place_of(index: int) -> tuple[tuple[float, float], float, Order]:
+        place, best = places[index], groups[index][0]
+        time_s = latency_s(best.deployment, best.question) if alike[place[:2]] > 1 else 0.0
+        return place[:2], time_s, place
+
+    return [groups[index] for index in sorted(range(len(groups)), key=place_of)]
 
 
 def _evaluated(question: RecommendQuestion) -> tuple[list[Candidate], list[Rejection]]:

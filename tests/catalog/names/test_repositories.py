@@ -178,3 +178,35 @@ def test_words_of_the_catalog_s_own_edition_serve_it(name: str) -> None:
     reading = CATALOG.called_models.read(name)
 
     assert reading.repository is None
+
+
+@pytest.mark.parametrize(
+    ("name", "model_id"),
+    # The base that the card on huggingface.co, or Ollama's library, names of each.
+    [
+        ("nvidia/Llama3-ChatQA-1.5-70B", "llama-3-70b-instruct"),
+        ("HuggingFaceH4/zephyr-orpo-141b-A35b-v0.1", "mixtral-8x22b-v0.1"),
+        ("zephyr:141b", "mixtral-8x22b-v0.1"),
+        ("exaone-deep:7.8b", "exaone-3.5-7.8b-instruct"),
+        ("athene-v2:72b", "qwen2.5-72b-instruct"),
+        ("wizardcoder:33b", "deepseek-coder-33b-instruct"),
+        ("WizardLMTeam/WizardCoder-33B-V1.1", "deepseek-coder-33b-instruct"),
+        ("shieldgemma:27b", "gemma-2-27b-it"),
+        ("llama3-chatqa:70b", "llama-3-70b-instruct"),
+        ("reflection:70b", "llama-3.1-70b-instruct"),
+        ("sqlcoder:15b", "starcoder-15.5b"),
+        ("llama3-gradient:8b", "llama-3-8b-instruct-gradient-1048k"),
+        ("gradientai/Llama-3-8B-Instruct-Gradient-1048k", "llama-3-8b-instruct-gradient-1048k"),
+    ],
+)
+def test_a_tune_that_says_no_base_has_that_of_its_card(name: str, model_id: str) -> None:
+    assert CATALOG.called_models.read(name).model_id == model_id
+
+
+def test_a_context_that_was_made_longer_is_that_of_the_entry() -> None:
+    longer, own = (CATALOG.model(name).architecture for name in ("llama3-gradient:8b", "llama3:8b"))
+
+    assert (longer.default_max_model_len, own.default_max_model_len) == (1_048_576, 8_192)
+    assert len(longer.layers) == len(own.layers)
+    with pytest.raises(NotInCatalogError, match="gradient"):
+        CATALOG.called_models.read("llama3-gradient:70b")

@@ -10,12 +10,12 @@ from service.engine.answers.levers import changes_to_try
 from service.engine.answers.size import size
 from service.engine.fleet.choice import deployments
 from service.engine.fleet.ranking import best
-from service.engine.inputs import Limits, StatedLayout
+from service.engine.inputs import Limits, Load, StatedLayout
 from service.engine.time.demand import Users
-from tests.engine.conftest import Asked, users
+from tests.engine.conftest import Asked, arrivals, users
 
 
-def test_one_step_less_would_not_carry_and_one_more_adds_a_replica(asked: Asked) -> None:
+def test_one_step_less_would_not_carry_and_one_more_does(asked: Asked) -> None:
     question = asked("llama-3.3-70b", load=users(600))
     sized = size(question)
 
@@ -23,7 +23,38 @@ def test_one_step_less_would_not_carry_and_one_more_adds_a_replica(asked: Asked)
     assert sized.one_gpu_step_more is not None
     assert (sized.one_gpu_step_less.feasible, sized.one_gpu_step_less.violates) == (False, sized.binding_constraint)
     assert sized.gpus > sized.one_gpu_step_less.gpus
-    assert sized.one_gpu_step_more.gpus == sized.gpus + sized.gpus_per_replica
+    assert sized.gpus < sized.one_gpu_step_more.gpus <= sized.gpus + sized.gpus_per_replica
+
+
+def pinned_to(tensor_parallel_size: int) -> StatedLayout:
+    return StatedLayout(
+        tensor_parallel_size=tensor_parallel_size, pipeline_parallel_size=1, data_parallel_size=1, expert_parallel=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "load", "limits", "gpus", "above"),
+    [
+        ("qwen3-32b", users(32, 1_500, 600), Limits(ttft_s=1.0, tpot_s=0.03), 2, 3),
+        ("llama-3.3-70b", users(64, 1_500, 300), Limits(ttft_s=1.0, tpot_s=0.03), 8, 12),
+        ("llama-3.3-70b", users(600), Limits(), 6, 8),
+        ("qwen3-30b-a3b", arrivals(20, 2_000, 500), Limits(ttft_s=2.0, tpot_s=0.02), 4, 6),
+    ],
+)
+def test_one_step_more_is_the_next_count_that_any_layout_fills(
+    asked: Asked, model: str, load: Load, limits: Limits, gpus: int, above: int
+) -> None:
+    question = asked(model, load=load, limits=limits)
+    sized = size(question)
+    assert sized.one_gpu_step_more is not None
+    assert (sized.gpus, sized.one_gpu_step_more.gpus) == (gpus, above)
+
+    filled = set()
+    for width in (1, 2, 4, 8):
+        pinned = size(replace(question, layout=pinned_to(width)))
+        if pinned.feasible:
+            filled |= {count for count in range(pinned.gpus, above + 1, width) if sized.gpus < count}
+    assert min(filled, default=above) >= above
 
 
 def test_levers_are_true(asked: Asked) -> None:

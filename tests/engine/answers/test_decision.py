@@ -29,6 +29,7 @@ STATED_BY_HAND: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "one user": ("llama-3.1-70b", "h100", {**load(1, 2000, 500), "weight_format": "fp8"}, 1),
     "recurrent layers": ("qwen3.6-27b", "h100", load(16, 8000, 1000), 1),
     "a small GPU": ("llama-3.1-8b", "l4", load(28, 1000, 200), 1),
+    "copies within limits": ("deepseek-v3", "h200", {**load(512, 2000, 500), "ttft_s": 3, "tpot_s": 0.15}, 8),
     "within limits": ("kimi-k2", "b200", {**load(512, 2000, 500), "ttft_s": 3, "tpot_s": 0.15}, 8),
 }
 

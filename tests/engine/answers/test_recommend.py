@@ -80,3 +80,25 @@ def test_what_is_left_out_says_why(asked: Asked, catalog: Snapshot) -> None:
     assert any("no published offer" in rejection.reason for rejection in nobody.rejected)
     assert "runs mxfp4 from compute capability 8.0" in old.rejected[0].reason
     assert not slow.feasible
+
+
+def test_equals_stand_by_their_latency_and_of_one_gpu_the_models_own_format_first(
+    asked: Asked, catalog: Snapshot
+) -> None:
+    question = asked("llama-3.1-8b", load=users(8))
+    unpriced = recommendation_of(question, catalog, *GPUS, objective="gpus")
+    answer = recommend(replace(unpriced, offers=(), weight_formats=("int4", "fp8", "bf16")))
+
+    def seen(option: Option) -> float:
+        assert option.ttft_p95_s is not None
+        assert option.tpot_p95_s is not None
+        return option.ttft_p95_s + (question.load.output_tokens - 1) * option.tpot_p95_s
+
+    of_one = [option for option in answer.options if option.gpus == 1]
+    assert len(of_one) > 2
+    assert [option.gpu for option in of_one] == [option.gpu for option in sorted(of_one, key=seen)]
+    assert [option.gpu for option in of_one] != sorted(option.gpu for option in of_one)
+    assert {option.weight_format for option in of_one} == {"bf16"}
+    for option in of_one:
+        formats = [each.weight_format for each in option.alternatives if each.gpus == 1]
+        assert formats == sorted(formats, key=["fp8", "int4"].index)
