@@ -50,6 +50,7 @@ class FactorsEntry(_Entry):
     mixed_overhead_s: Amount
     request_overhead_s: Amount
     tokenizer_s_per_token: Amount
+    layer_launch_s: Amount = 0.0
 
 
 class Row(_Entry):

@@ -107,6 +107,7 @@ class Factors:
     mixed_overhead_s: float  # more in iterations with prompts: no whole-step CUDA graph [s]
     request_overhead_s: float  # HTTP, whatever the prompt [s]
     tokenizer_s_per_token: float  # of a prompt [s]
+    layer_launch_s: float = 0.0  # until the kernels of one layer are launched, where no whole-step graph is [s]
 
     @property
     def request_overhead(self) -> RequestOverhead:
@@ -127,6 +128,7 @@ class Factors:
             mixed_overhead_s=prefill * self.mixed_overhead_s,
             request_overhead_s=prefill * self.request_overhead_s + measured.request_overhead_s,
             tokenizer_s_per_token=prefill * self.tokenizer_s_per_token,
+            layer_launch_s=prefill * self.layer_launch_s,
         )
 
 
@@ -187,13 +189,24 @@ class TabledSteps:
 
 
 def calibrated(
-    tables: StepTables, floor: StepTables, factors: Factors, *, hides_host: bool, chunked_states: float = 0.0
+    tables: StepTables,
+    floor: StepTables,
+    factors: Factors,
+    *,
+    hides_host: bool,
+    chunked_states: float = 0.0,
+    layers: float = 0.0,
 ) -> TabledSteps:
     """Return step times: tables times their factors, never below the physical floor.
 
     What a request's state takes, whatever its context, is taken out of decoding and added for each request, so that
     iterations with prompts have it too. What the host does for each request is added as well, or hides behind the
     kernels: an iteration takes as long as the longer of both.
+
+    An iteration with prompts runs outside whole-step graphs: its kernels are launched one by one, and run while others
+    are launched, so that it takes as long as the longer of both as well.
+
+        tokens >= layers x layer_launch_s
 
     Args:
         tables: seconds as measured or estimated.
@@ -202,6 +215,7 @@ def calibrated(
         hides_host: the host plans the next iteration while kernels of this one run.
         chunked_states: what states of requests that decode take more beside prompts, over the time in which they are
             read and written; see `chunked`.
+        layers: whose kernels one iteration launches. [count]
     """
     state_s = max(floor.decode[0][0] - floor.tokens[0], 0.0)
     hidden_s, seen_s = (factors.sequence_overhead_s, 0.0) if hides_host else (0.0, factors.sequence_overhead_s)
@@ -209,6 +223,7 @@ def calibrated(
     measured, small = np.array(tables.tokens), tables.tokens[TOKENS.index(SMALL_BATCH_TOKENS)]
     tokens = factors.small_prefill_factor * np.minimum(measured, small)
     tokens += factors.large_prefill_factor * np.maximum(measured - small, 0.0)
+    tokens = np.maximum(tokens, layers * factors.layer_launch_s)
     attention = factors.large_prefill_factor * np.array(tables.attention)
     return TabledSteps(
         decode=Surface(rows=REQUESTS, columns=CONTEXTS, values=as_rows(rising_rows(decode))),

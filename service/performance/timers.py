@@ -118,6 +118,7 @@ def _calibrated(times: Times, here: MeasuredSteps | None, known: Knowledge) -> R
         _factors(times, here),
         hides_host=hides_host(key),
         chunked_states=chunked_states(key),
+        layers=launched_layers(key),
     )
     return Rated(steps=steps, estimated=by_roofline.estimated, floor=by_roofline.floor)
 
@@ -182,3 +183,11 @@ def hides_host(key: Deployed) -> bool:
     """
     is_recurrent = any(mixer.is_recurrent for mixer in key.model.architecture.mixers)
     return key.rules.steps_planned_ahead > 0 and not is_recurrent
+
+
+def launched_layers(key: Deployed) -> float:
+    """Return the layers whose kernels one iteration launches: those of a stage. [count].
+
+    layers / pipeline stages
+    """
+    return len(key.model.architecture.layers) / key.layout.pipeline_parallel_size

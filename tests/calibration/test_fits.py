@@ -9,7 +9,8 @@ import pytest
 from service.calibration.fits.constants import _rows, _untaught
 from service.calibration.fits.judged import Judged, cold_errors
 from service.calibration.fits.kinds import by_kind
-from service.calibration.fits.serving import BOUNDS, SCALES, START, _robust
+from service.calibration.fits.priors import BOUNDS, LAUNCHED_BOUNDS, SCALES, START, bounds_of, ease_of, start_of
+from service.calibration.fits.serving import _robust
 from service.calibration.serving import Measured
 from service.performance.fitted import ANY, MOST_ERROR, factors_of, fitted_rows
 from service.performance.known import MEASURED, ROOFLINE
@@ -28,6 +29,27 @@ def test_constants_are_within_what_physics_leaves_open(name: str) -> None:
     # One speed of its kernels moves all three of a class without latencies, or without runs, at once.
     slack = 1.35 if name.endswith("factor") else 1.0
     assert all(low / slack <= value <= high * slack for value in found)
+
+
+@pytest.mark.parametrize(
+    ("basis", "engine", "is_launched"),
+    [
+        (MEASURED, "vllm", True),
+        (MEASURED, "sglang", True),
+        (MEASURED, "tensorrt-llm", False),  # engines that were built ahead are launched as a whole
+        (ROOFLINE, "vllm", False),  # its layers have a latency of their own
+    ],
+)
+def test_launches_are_a_constant_where_a_runtimes_own_kernels_were_measured(
+    basis: str, engine: str, is_launched: object
+) -> None:
+    """Issue 45709 of vLLM: 34.4 ms for the 48 layers of Qwen3-30B-A3B without any graph."""
+    key = (basis, engine, ANY, "hopper", "experts-bf16")
+
+    assert ("layer_launch_s" in ease_of(key)) is is_launched
+    assert bool(start_of(key).layer_launch_s) is is_launched
+    assert ease_of(key).keys() <= bounds_of(key).keys()
+    assert start_of(key).layer_launch_s < 0.0344 / 48 < LAUNCHED_BOUNDS["layer_launch_s"][2]
 
 
 def test_what_nobody_measured_beside_measured_kernels_is_no_blank() -> None:

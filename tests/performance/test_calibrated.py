@@ -12,7 +12,7 @@ from service.performance.chunked import CHUNKED_STATE_FACTOR
 from service.performance.fitted import generation_of, row_for
 from service.performance.known import MEASURED, STAGED_ERROR, kernel_class
 from service.performance.tables import Factors, StepTables, TabledSteps, calibrated
-from service.performance.timers import hides_host
+from service.performance.timers import hides_host, launched_layers
 from tests.conftest import shared_timers
 
 HOST_S = 1e-4  # for each request
@@ -66,6 +66,35 @@ def test_the_host_hides_where_the_engine_plans_ahead(
     )  # fmt: skip
 
     assert hides_host(deployed(plan)) is expected
+
+
+LAYERS = 48  # of Qwen3-30B-A3B
+
+
+def test_kernels_outside_of_graphs_take_no_less_than_their_launch() -> None:
+    """Issue 45709 of vLLM: Qwen3-30B-A3B on four L20 takes 34.4 ms a token without graphs, 11.8 with piecewise ones."""
+    host = replace(FACTORS, layer_launch_s=0.0344 / LAYERS)
+    few, many = (
+        calibrated(flat(kernels_s), flat(0.0), host, hides_host=False, layers=LAYERS) for kernels_s in (0.0118, 0.05)
+    )
+
+    assert few.mixed_s(64, 32, 0, 0) == pytest.approx(0.001 + 0.0344)
+    assert few.decode_s(1, 1_024) == pytest.approx(0.001 + 0.0118 + HOST_S)  # in a graph of the whole step
+    assert many.mixed_s(64, 32, 0, 0) == pytest.approx(0.001 + 0.05)  # launched while kernels run
+
+
+def test_a_stage_launches_its_own_layers(catalog: Snapshot) -> None:
+    whole, half = (
+        deployed(
+            plan_replica(
+                catalog.model("qwen3-30b-a3b"), catalog.gpu("l40s"), Layout(pipeline_parallel_size=stages),
+                StatedSettings(), rules_for("vllm", "0.15.1"), input_tokens=1_000, output_tokens=100,
+            )
+        )
+        for stages in (1, 2)
+    )  # fmt: skip
+
+    assert (launched_layers(whole), launched_layers(half)) == (LAYERS, LAYERS / 2)
 
 
 STATE_S = 1e-6  # to read and write the state of a request

@@ -24,7 +24,8 @@ from service.calibration.fits.judged import (
     times_off,
 )
 from service.calibration.fits.kinds import by_kind
-from service.calibration.fits.serving import ANY, Case, Key, are_stand_ins, cases_of, overall, teaches, typical
+from service.calibration.fits.priors import Key, start_of
+from service.calibration.fits.serving import ANY, Case, are_stand_ins, cases_of, overall, teaches, typical
 from service.calibration.logs.engines import LOGS
 from service.calibration.logs.rows import rows_at_hand, without_copies
 from service.calibration.serving import Measured, Run, resolve_run
@@ -90,7 +91,7 @@ def _take(handed: Handed) -> None:
 def _judged(cases: Sequence[Case]) -> list[Judged]:
     """Return every class, fitted twice and then judged, in processes side by side.
 
-    The first fit is held near `START`, the second near the median of the engine's other classes. A class of runs that
+    The first fit is held near its start, the second near the median of the engine's other classes. A class of runs that
     teach nothing is none of these others: it has their constants, and is judged by them. One that stand-ins alone tell
     is none of them either.
     """
@@ -115,7 +116,8 @@ def _untaught(key: Key, factors: Mapping[Key, Factors], kinds: Mapping[Key, Fact
 
 def _like(key: Key, factors: Mapping[Key, Factors], told: Collection[Key]) -> Factors:
     """Return the median constants of an engine's other classes, those that stand-ins tell left out."""
-    return typical({other: each for other, each in factors.items() if other != key and other not in told}, key[1])
+    others = {other: each for other, each in factors.items() if other != key and other not in told}
+    return typical(others, key[1], start_of(key))
 
 
 def _side_by_side(

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from service.calibration.fits.priors import Key
 from service.calibration.fits.serving import (
     FEWEST_RUNS,
     MOST_RUNS,
     Case,
-    Key,
     are_stand_ins,
     errors_of,
     fitted,

@@ -18,7 +18,8 @@ from typing import Final
 
 import numpy as np
 
-from service.calibration.fits.serving import ANY, SCALES, Key, typical
+from service.calibration.fits.priors import SCALES, Key
+from service.calibration.fits.serving import ANY, typical
 from service.performance.fitted import family_of, has_own_efficiencies
 from service.performance.tables import Factors
 

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from service.calibration.fits.priors import BOUNDS, SCALES, START, Key, bounds_of, ease_of
 from service.calibration.logs.engines import LOGS
 from service.calibration.serving import Measured, Run, measured_pairs
 from service.engine import Basis, Deployed, Timing, deployed
@@ -22,47 +23,10 @@ from service.performance.fitted import generation_of
 from service.performance.kernel_tables import in_process
 from service.performance.known import ROOFLINE, Knowledge, kernel_class
 from service.performance.tables import Factors, StepTables, calibrated
-from service.performance.timers import hides_host
+from service.performance.timers import hides_host, launched_layers
 
-Key = tuple[str, str, str, str, str]  # basis, engine, rules version, GPU generation, kernels
 ANY: Final = "*"
 
-# What a fit keeps to where its runs say nothing: kernels as they were measured, and a fast host.
-START: Final = Factors(
-    decode_factor=0.95,
-    small_prefill_factor=0.9,
-    large_prefill_factor=1.0,
-    step_overhead_s=0.0005,
-    sequence_overhead_s=0.00001,
-    mixed_overhead_s=0.001,
-    request_overhead_s=0.005,
-    tokenizer_s_per_token=5e-7,
-)
-# How far from it each constant goes as easily as one figure goes off by `ROBUST_ERROR`.
-EASE: Final[Mapping[str, float]] = {
-    "decode_factor": 0.15,
-    "small_prefill_factor": 0.2,
-    "large_prefill_factor": 0.3,
-    "step_overhead_s": 0.001,
-    "sequence_overhead_s": 0.00002,
-    "mixed_overhead_s": 0.002,
-    "request_overhead_s": 0.005,
-    "tokenizer_s_per_token": 1e-6,
-}
-# name: scale of one step of the search, lowest, highest
-BOUNDS: Final[Mapping[str, tuple[float, float, float]]] = {
-    "decode_factor": (1.0, 0.5, 1.8),  # kernels were measured once, and engines choose others since
-    "small_prefill_factor": (1.0, 0.6, 2.0),
-    "large_prefill_factor": (1.0, 0.6, 2.0),
-    "step_overhead_s": (0.003, 0.0, 0.01),
-    "sequence_overhead_s": (0.00005, 0.0, 0.0002),
-    # A step outside whole-step graphs launches some 15 kernels a layer at 5 us each: 6 ms for 80 layers.
-    # Recurrent layers launch several times as many.
-    "mixed_overhead_s": (0.005, 0.0, 0.03),
-    "request_overhead_s": (0.01, 0.0, 0.03),
-    "tokenizer_s_per_token": (0.000002, 0.0, 0.00001),
-}
-SCALES: Final = ("decode_factor", "small_prefill_factor", "large_prefill_factor")
 # A class with fewer measured latencies keeps the engine's constants; only its kernels' speed is fitted.
 FEWEST_RUNS: Final = 3
 RUNS_OF_DOUBT: Final = 2  # that a class's speed is like the engine's others' counts as much as so many of its runs
@@ -90,6 +54,7 @@ class Case:
     floor: StepTables
     hides_host: bool
     chunked_states: float
+    layers: float
     is_stand_in: bool = False  # timed by another model's kernels
     is_outdone: bool = False  # where others of its class have kernels of their own
 
@@ -97,7 +62,12 @@ class Case:
         """Return the run's times under factors."""
         return Timing(
             steps=calibrated(
-                self.tables, self.floor, factors, hides_host=self.hides_host, chunked_states=self.chunked_states
+                self.tables,
+                self.floor,
+                factors,
+                hides_host=self.hides_host,
+                chunked_states=self.chunked_states,
+                layers=self.layers,
             ),
             request_overhead=factors.request_overhead,
             basis=Basis(
@@ -128,6 +98,7 @@ def cases_of(runs: Iterable[Run], basis: str) -> list[Case]:
                     floor=found.floor,
                     hides_host=hides_host(key),
                     chunked_states=chunked_states(key),
+                    layers=launched_layers(key),
                     is_stand_in=found.is_stand_in,
                 )
             )
@@ -199,17 +170,17 @@ def errors_of(cases: Sequence[Case], factors: Mapping[Key, Factors]) -> list[Mea
     timings: dict[Hashable, Timing] = {}
     pairs: list[Measured] = []
     for case in cases:
-        name = (id(case.tables), id(case.floor), case.key, case.hides_host, case.chunked_states)
+        name = (id(case.tables), id(case.floor), case.key, case.hides_host, case.chunked_states, case.layers)
         if name not in timings:
             timings[name] = case.timing(factors[case.key])
         pairs += measured_pairs(case.run, timings[name])
     return pairs
 
 
-def _away(factors: Factors, centre: Factors, name: str) -> float:
+def _away(factors: Factors, centre: Factors, name: str, ease: Mapping[str, float]) -> float:
     """Return how far a constant is from its centre, in units of its ease; factors by their logarithm."""
     one, other = getattr(factors, name), getattr(centre, name)
-    return float(np.log(one / other) if name in SCALES else one - other) / EASE[name]
+    return float(np.log(one / other) if name in SCALES else one - other) / ease[name]
 
 
 def _robust(errors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -239,10 +210,11 @@ def fitted(
     """
     from scipy.optimize import least_squares  # noqa: PLC0415 - 40 MB that no server needs
 
-    names = tuple(BOUNDS)
-    scales = np.array([BOUNDS[name][0] for name in names])
-    low = np.array([BOUNDS[name][1] for name in names]) / scales
-    high = np.array([BOUNDS[name][2] for name in names]) / scales
+    ease, bounds = ease_of(cases[0].key), bounds_of(cases[0].key)
+    names = tuple(ease)
+    scales = np.array([bounds[name][0] for name in names])
+    low = np.array([bounds[name][1] for name in names]) / scales
+    high = np.array([bounds[name][2] for name in names]) / scales
     begin = np.array([getattr(start, name) for name in names]) / scales
     timed = {case.run.log.case for case in cases if not case.run.is_throughput}
     firmness = HELD * max(MOST_RUNS / len(cases), 1.0) ** 0.5
@@ -254,7 +226,7 @@ def fitted(
         factors = factors_at(point)
         pairs = errors_of(cases, {case.key: factors for case in cases})
         errors = np.array([_residual(pair) for pair in pairs if _teaches(pair, timed)])
-        held = [firmness * ROBUST_ERROR * _away(factors, centre, name) for name in names]
+        held = [firmness * ROBUST_ERROR * _away(factors, centre, name, ease) for name in names]
         return np.concatenate([_robust(errors), held])
 
     optimum = least_squares(
@@ -267,14 +239,10 @@ def fitted(
     return factors_at(optimum.x)
 
 
-def _median(factors: Iterable[Factors], name: str) -> float:
-    return float(median([getattr(each, name) for each in factors] or [getattr(START, name)]))
-
-
-def typical(factors: Mapping[Key, Factors], engine: str) -> Factors:
-    """Return the median constants of an engine's classes, or of every engine's."""
+def typical(factors: Mapping[Key, Factors], engine: str, start: Factors = START) -> Factors:
+    """Return the median constants of an engine's classes, or of every engine's; `start` without any."""
     own = [each for key, each in factors.items() if key[1] == engine and key[3] != ANY] or list(factors.values())
-    return replace(START, **{name: _median(own, name) for name in BOUNDS})
+    return replace(start, **{name: float(median(getattr(each, name) for each in own or [start])) for name in BOUNDS})
 
 
 def overall(factors: Mapping[Key, Factors]) -> Factors:

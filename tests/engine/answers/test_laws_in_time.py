@@ -244,7 +244,7 @@ def test_an_answer_keeps_the_limits_it_was_asked_for(question: SizeQuestion) -> 
     "question",
     [
         asked("llama-3.3-70b-instruct", "h100-sxm-80gb", arrivals(17.0, 2_000), Limits(tpot_s=0.05)),
-        asked("gemma-3-27b-it", "h200-sxm-141gb", arrivals(60.0, 2_000), Limits(ttft_s=5.0, tpot_s=0.05)),
+        asked("gemma-3-27b-it", "h200-sxm-141gb", arrivals(50.0, 2_000), Limits(ttft_s=5.0, tpot_s=0.05)),
     ],
     ids=lambda question: question.model.id,
 )

@@ -22,13 +22,13 @@ def test_a_layout_that_holds_half_as_many_and_ends_sooner_is_told_by_its_own_fig
 
 
 def test_what_ends_requests_sooner_keeps_the_limits_that_are_stated(asked: Asked) -> None:
-    limits = Limits(ttft_s=20.0, tpot_s=0.1)
+    limits = Limits(ttft_s=30.0, tpot_s=0.1)
     question = capacity_of(asked("llama-3.1-8b", load=users(None, 2_000, 500), limits=limits), 1)
     own = replace(question.settings, max_num_batched_tokens=8_192, max_num_seqs=1_024)  # as vLLM has it on an H100
     most, larger = capacity(question), capacity(replace(question, settings=own))
 
     assert larger.latency is not None
-    assert larger.latency.ttft_s.p95 <= 20.0
+    assert larger.latency.ttft_s.p95 <= 30.0
     assert larger.latency.tpot_s.p95 <= 0.1
     (told,) = (each for each in most.warnings if "most requests run at once" in each)
     assert f" {larger.max_concurrent_requests} do, and end within" in told
