@@ -186,8 +186,5 @@ def hides_host(key: Deployed) -> bool:
 
 
 def launched_layers(key: Deployed) -> float:
-    """Return the layers whose kernels one iteration launches: those of a stage. [count].
-
-    layers / pipeline stages
-    """
-    return len(key.model.architecture.layers) / key.layout.pipeline_parallel_size
+    """Return the layers whose kernels an iteration launches, those of every stage that it passes. [count]."""
+    return float(len(key.model.architecture.layers))

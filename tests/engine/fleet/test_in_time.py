@@ -93,7 +93,7 @@ def test_a_short_budget_bounds_who_runs_beside_others(asked: Asked) -> None:
     ("ranks", "tokens", "load", "limits"),
     [
         (1, 512, arrivals(27.47, 627, 253), Limits(ttft_s=1.0, tpot_s=0.03)),
-        (2, 256, arrivals(19.36, 774, 352), Limits(ttft_s=1.0, tpot_s=0.03)),
+        (2, 256, arrivals(15.65, 774, 352), Limits(ttft_s=1.0, tpot_s=0.03)),
     ],
 )
 def test_the_beginning_of_a_small_sample_leaves_nothing_out(
