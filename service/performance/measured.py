@@ -1,5 +1,6 @@
 """Step times from kernels that aiconfigurator-core measured."""
 
+import hashlib
 import json
 import logging
 import re
@@ -25,13 +26,16 @@ from service.performance.tables import StepTables
 # What the library says where a matrix format was never measured on a GPU, whatever the model.
 NO_MATRICES: Final = "GEMM perf data missing for quant"
 UNKNOWN_CLASS: Final = "is not supported. Supported architectures"  # what it says of a class that it has no model of
+NO_PART: Final = "rows loaded from"  # what it says of a part of a model that was never measured on a GPU at all
 PATH: Final = re.compile(r"/\S*/")  # where the library's tables lie on this machine is nobody's business
 SHORT_PROMPT_TOKENS: Final = 128.0  # whose attention is negligible
 MILLISECONDS_PER_S: Final = 1e3
 # Engines of the systems asked for last stay, 20 to 40 MB each.
 MOST_SYSTEMS: Final = 6
 MOST_SETTINGS: Final = 64  # files of the library's own, a few kB each
-MOST_PROBED: Final = 1024  # far more than there are systems, engines and formats of matrices
+MOST_PROBED: Final = (
+    1024  # far more than there are systems, engines and formats of matrices; of models the last ones stay
+)
 
 
 class KernelLibrary:
@@ -43,8 +47,10 @@ class KernelLibrary:
     def __init__(self) -> None:
         """Start with nothing read."""
         self._held: LRUCache[tuple[str, EngineName, bool], Any] = LRUCache(MOST_SYSTEMS)
-        # What the library says of it, where no matrices were measured: each refusal costs as much as an answer.
+        # What the library says of it, where no matrices were measured, or nothing of a part of a model: each refusal
+        # costs as much as an answer.
         self._probed: LRUCache[tuple[str, EngineName, str], Refusal | None] = LRUCache(MOST_PROBED)
+        self._probed_models: LRUCache[str, Refusal | None] = LRUCache(MOST_PROBED)
 
     def build(self, kernels: Kernels) -> StepTables | Refusal:
         """Return tables for the first quantization mode that has data, or what the library says of the best one.
@@ -73,13 +79,27 @@ class KernelLibrary:
     def _compiled(
         self, config: Mapping[str, Any], kernels: Kernels, layout: Layout, modes: Mapping[str, str]
     ) -> StepTables | Refusal:
-        """Return tables, or why there are none: the format's reason before the model's, whatever was asked before."""
+        """Return tables, or why there are none: the format's reason, then the model's, then that of the layout.
+
+        Each is told whatever was asked before.
+        """
         asked = (kernels.system, kernels.engine, modes.get("gemm_quant_mode", ""))
-        known = self._probed.get(asked)
+        known = self._probed.get(asked) or self._probed_models.get(_of_any_layout(config, kernels, modes))
         if known is not None:
             return known
         found = self._tried(config, kernels, layout, modes)
-        return self._without_matrices(kernels, modes) or found if isinstance(found, Refusal) else found
+        if not isinstance(found, Refusal):
+            return found
+        return self._without_matrices(kernels, modes) or self._without_part(config, kernels, modes) or found
+
+    def _without_part(self, config: Mapping[str, Any], kernels: Kernels, modes: Mapping[str, str]) -> Refusal | None:
+        """Return the refusal of a model whose class is unknown, or of which a part was not measured; else None."""
+        asked = _of_any_layout(config, kernels, modes)
+        if asked not in self._probed_models:
+            found = self._tried(config, kernels, Layout(), modes)
+            is_of_all = isinstance(found, Refusal) and any(said in found.reason for said in (NO_PART, UNKNOWN_CLASS))
+            self._probed_models[asked] = found if isinstance(found, Refusal) and is_of_all else None
+        return self._probed_models[asked]
 
     def _without_matrices(self, kernels: Kernels, modes: Mapping[str, str]) -> Refusal | None:
         """Return the refusal of a format whose matrices were never measured on a GPU; None where they were."""
@@ -120,6 +140,12 @@ class KernelLibrary:
         system = (kernels.system, kernels.engine, kernels.crosses_nodes)
         self._held[system] = self._held.get(system, handle)
         give_back_freed()
+
+
+def _of_any_layout(config: Mapping[str, Any], kernels: Kernels, modes: Mapping[str, str]) -> str:
+    """Return what a refusal depends on that is the same of every layout."""
+    parts = (config, kernels.system, kernels.engine, kernels.crosses_nodes, modes)
+    return hashlib.sha256(json.dumps(parts, default=dict).encode()).hexdigest()
 
 
 def _keeping_loader() -> type[yaml.CSafeLoader]:
