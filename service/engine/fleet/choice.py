@@ -17,7 +17,7 @@ from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_for, aim_of
 from service.engine.fleet.ceilings import Ceilings
 from service.engine.fleet.deployments import Deployment, deployment_of, keeps_limits, plan_for, resolve_size
 from service.engine.fleet.estimates import hoped_replicas, may_be_enough, quickly_alone_s, replica_for, serving_for
-from service.engine.fleet.fastest import may_be_as_fast, rising_in_time, soonest_first
+from service.engine.fleet.fastest import may_be_as_fast, most_worth, rising_in_time, soonest_first
 from service.engine.fleet.hopeless import Hopeless
 from service.engine.fleet.in_time import budgets_in_time, needs_room
 from service.engine.fleet.planned import held_of, layouts_of
@@ -31,7 +31,6 @@ from service.engine.fleet.turns import in_turn
 from service.engine.fleet.variants import Planner, roomiest, under_budgets, variants
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
-from service.engine.time.estimate import MOST_REPLICAS
 from service.engine.time.tries import Tries
 
 HOPED: Final = 4.0  # times that kernels may be faster than the quick estimate
@@ -171,7 +170,9 @@ class _Search:
             return self.hopeless.nothing(resolved, plan, most)
         if not is_equal_welcome and self.tries.tell_of(replica):
             return NOTHING
-        at_most, soonest_s = (min(most, MOST_REPLICAS), known[0]) if self.aim.objective == "latency" else (most, inf)
+        at_most, soonest_s = most, inf
+        if self.aim.objective == "latency":
+            at_most, soonest_s = min(most, most_worth(self.kept, self.resolved, plan.layout)), known[0]
         is_soon = as_fast_as(self.question, soonest_s)  # others are not chosen, and slower under a cap
         with self.tries.noting(replica):
             deployment = deployment_of(
@@ -274,8 +275,7 @@ def deployments(
 def better(question: SizeQuestion, than: Merit, aim: Aim | None = None, hope: float = HOPED) -> Merit:
     """Return how good the best deployment is that is truly better than a bound; the bound itself where none is.
 
-    As `best` of `deployments` tells it, but for which of equals it is: those are not looked at. Questions that differ
-    in settings alone may share an aim, and so the prices of fleets; by default it is GPUs, then their price.
+    Equals are not looked at. Questions that differ in settings alone may share an aim: by default GPUs, then price.
 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.

@@ -1,5 +1,6 @@
 """Layouts and budgets left out of a search for the lowest latency: none of them would have won."""
 
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -63,6 +64,19 @@ def test_whatever_would_win_is_among_what_is_tried(asked: Asked, load: Load, lim
     # An equal that was told sooner stands for it.
     assert winner in tried or any(told[key] < known_s for key in tried)
     assert len(tried) < len(told)
+
+
+def test_settings_that_take_more_replicas_are_not_faster(asked: Asked) -> None:
+    """Found by `make decision`: 35 replicas that read 256 tokens a step "beat" the two that the engine's own take."""
+    limits, two_ranks = Limits(ttft_s=1.0, tpot_s=0.1), StatedLayout(tensor_parallel_size=2)
+    question = asked("qwen3-30b-a3b", "l40s", load=users(35, 2_278, 69), limits=limits, layout=two_ranks)
+    own = resolve_size(question).settings.max_num_batched_tokens
+    stated = replace(question, settings=StatedSettings(max_num_batched_tokens=own))
+    by_layout = {each.layout: each.replicas for each in deployments(stated, "latency")}
+    found = [each for each in deployments(question, "latency") if each.layout in by_layout]
+
+    assert found
+    assert all(each.replicas <= by_layout[each.layout] for each in found)
 
 
 def test_a_layout_is_left_out_by_one_request_alone_as_in_its_turn(asked: Asked) -> None:
