@@ -94,7 +94,7 @@ def price_of(gpu: Gpu, offers: Sequence[Offer], replicas: int, gpus_per_replica:
             instances = replicas * ceil(gpus_per_replica / offer.gpu_count)
         else:
             continue
-        told = min(told, (instances * offer.usd_per_hour, float(instances * offer.gpu_count)))
+        told = min(told, (round(instances * offer.usd_per_hour, 6), float(instances * offer.gpu_count)))
     return told
 
 

@@ -11,6 +11,7 @@ from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
 from service.engine.fleet.ceilings import timed_as
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.choice import better
+from service.engine.fleet.costs import paid_usd
 from service.engine.fleet.deployments import Deployment, resolve_size
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.fleet.results import Scalar
@@ -110,6 +111,6 @@ def lever_of(change: Mapping[str, Scalar], now: Merit, then: Merit, basis: str |
         gpus=int(gpus),
         saves_gpus=0 if now == NOTHING else int(gpus_now - gpus),
         usd_per_hour=None if usd == inf else usd,
-        saves_usd_per_hour=usd_now - usd if is_priced else None,
+        saves_usd_per_hour=paid_usd(1, usd_now - usd) if is_priced else None,
         basis=basis,
     )

@@ -85,22 +85,25 @@ def instances_needed(fleet: Fleet, offer: Offer) -> int:
     return 0
 
 
-def usd_per_hour(fleet: Fleet, offers: Iterable[Offer]) -> float:
-    """Return what the fleet costs at least, which deployments are ranked by; infinite when no offer holds it.
+def paid_usd(times: int, usd: float) -> float:
+    """Return a price so many times, to a millionth: no price list is finer, and a budget of 9.60 holds six of 1.60.
 
-    It never falls as replicas are added to the same layout, and never rises as offers are added.
+    >>> 6 * 1.6, paid_usd(6, 1.6)
+    (9.600000000000001, 9.6)
     """
-    offer = _cheapest_offer((fleet,), offers)
-    return inf if offer is None else instances_needed(fleet, offer) * offer.usd_per_hour
+    return round(times * usd, 6)
 
 
 def least_paid(fleet: Fleet, offers: Iterable[Offer]) -> tuple[float, int]:
-    """Return what the fleet costs at least an hour, and the GPUs paid for it; infinite and 0 when no offer holds it."""
+    """Return what the fleet costs at least an hour, and the GPUs paid for it; infinite and 0 when no offer holds it.
+
+    It never falls as replicas are added to the same layout, and never rises as offers are added.
+    """
     least = inf, 0
     for offer in offers:
         instances = instances_needed(fleet, offer) if offer.gpu == fleet.gpu else 0
         if instances:
-            least = min(least, (instances * offer.usd_per_hour, instances * offer.gpu_count))
+            least = min(least, (paid_usd(instances, offer.usd_per_hour), instances * offer.gpu_count))
     return least
 
 
@@ -116,7 +119,7 @@ def _cheapest_offer(fleets: Sequence[Fleet], offers: Iterable[Offer]) -> Offer |
 
     def paid(offer: Offer) -> tuple[float, int, str]:
         instances = _instances(fleets, offer)
-        return instances * offer.usd_per_hour, instances * offer.gpu_count, offer.id
+        return paid_usd(instances, offer.usd_per_hour), instances * offer.gpu_count, offer.id
 
     return min(holding, key=paid, default=None)
 
@@ -139,11 +142,6 @@ def cheapest_of_each_size(gpu: str, offers: Iterable[Offer]) -> tuple[Offer, ...
     return tuple(by_size.values())
 
 
-def least_usd_per_gpu_hour(gpu: str, offers: Iterable[Offer]) -> float:
-    """Return the lowest price of one GPU within any offer: no fleet of n GPUs costs less than n times that."""
-    return min((offer.usd_per_hour / offer.gpu_count for offer in offers if offer.gpu == gpu), default=inf)
-
-
 def cheapest(fleet: Fleet, offers: Iterable[Offer]) -> Cost | None:
     """Return the cheapest way to rent the fleet; None when no offer holds it."""
     return cheapest_of((fleet,), offers)
@@ -155,12 +153,12 @@ def cheapest_of(fleets: Sequence[Fleet], offers: Iterable[Offer]) -> Cost | None
     if offer is None:
         return None
     instances = _instances(fleets, offer)
-    total, is_listed = instances * offer.usd_per_hour, not offer.is_callers
+    total, is_listed = paid_usd(instances, offer.usd_per_hour), not offer.is_callers
     is_named = bool(offer.instance_type)
     return Cost(
         usd_per_hour=total,
-        usd_per_month=total * HOURS_PER_MONTH,
-        usd_per_gpu_hour=offer.usd_per_hour / offer.gpu_count,
+        usd_per_month=paid_usd(HOURS_PER_MONTH, total),
+        usd_per_gpu_hour=paid_usd(1, offer.usd_per_hour / offer.gpu_count),
         gpus=sum(each.gpus for each in fleets),
         gpus_paid=instances * offer.gpu_count,
         origin="catalog" if is_listed else "request",

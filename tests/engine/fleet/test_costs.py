@@ -11,10 +11,9 @@ from service.engine.fleet.costs import (
     cheapest,
     cheapest_of,
     instances_needed,
-    least_usd_per_gpu_hour,
+    least_paid,
     price_notes,
     token_prices,
-    usd_per_hour,
     usd_per_million_tokens,
     why_unpriced,
 )
@@ -109,13 +108,21 @@ def test_two_pools_are_rented_by_one_offer() -> None:
     assert (cost.offer, cost.instances, cost.gpus, cost.gpus_paid) == ("large", 3, 14, 24)
 
 
+def test_prices_are_printed_as_they_are_paid() -> None:
+    """Six times 1.60 is 9.600000000000001 in binary, and was beyond a budget of 9.60."""
+    cost = cheapest(fleet(6, 1), [offer(1, 1.6)])
+
+    assert cost is not None
+    assert (str(cost.usd_per_hour), str(cost.usd_per_month), str(cost.usd_per_gpu_hour)) == ("9.6", "7008.0", "1.6")
+    assert least_paid(fleet(6, 1), [offer(1, 1.6)]) == (9.6, 6)
+
+
 @given(pool=FLEETS, offers=OFFERS)
 def test_more_offers_and_fewer_replicas_never_cost_more(pool: Fleet, offers: list[Offer]) -> None:
-    price = usd_per_hour(pool, offers)
+    price, _ = least_paid(pool, offers)
 
-    assert all(usd_per_hour(pool, offers[:count]) >= price for count in range(len(offers)))
-    assert usd_per_hour(replace(pool, replicas=pool.replicas + 1), offers) >= price
-    assert pool.gpus * least_usd_per_gpu_hour("g", offers) <= price
+    assert all(least_paid(pool, offers[:count])[0] >= price for count in range(len(offers)))
+    assert least_paid(replace(pool, replicas=pool.replicas + 1), offers)[0] >= price
 
 
 def test_a_missing_price_is_explained() -> None:
