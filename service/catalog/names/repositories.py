@@ -13,8 +13,9 @@ Source:
         that OpenRouter and Together sell or Xinference lists, the base that the card of each on huggingface.co names;
         of INTELLECT-2, AceInstruct, UI-TARS, SWE-Dev, Skywork-SWE, OpenHands LM, AM-Thinking and TinyR1 the base that
         their card or paper (arXiv:2503.04872) names, and class and gigabytes on the hub's pages (November 2026); of
-        tags of Ollama's library, Cogito, R1 1776, WizardCoder, ChatQA, Notus, Meditron, MiniCheck, FireFunction,
-        Zephyr 141B and OpenCodeInterpreter the base that the library or the card names; of
+        tags of Ollama's library the base that the library names; of FireFunction v2 and Bespoke-MiniCheck their card;
+        of Cogito, R1 1776, WizardCoder, ChatQA, Notus, Meditron, Zephyr 141B and OpenCodeInterpreter the base that
+        their authors announced, without a config or a total beside it; of
         Granite Vision 3.1 and 3.3 the parts that github.com/ibm-granite/granite-vision-models states of each.
 """
 
