@@ -17,12 +17,12 @@ from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_for, aim_of
 from service.engine.fleet.ceilings import Ceilings
 from service.engine.fleet.deployments import Deployment, deployment_of, keeps_limits, plan_for, resolve_size
 from service.engine.fleet.estimates import hoped_replicas, may_be_enough, quickly_alone_s, replica_for, serving_for
-from service.engine.fleet.fastest import may_be_as_fast, most_worth, rising_in_time, soonest_first
+from service.engine.fleet.fastest import may_be_as_fast, rising_in_time, soonest_first
 from service.engine.fleet.hopeless import Hopeless
 from service.engine.fleet.in_time import budgets_in_time, needs_room
 from service.engine.fleet.planned import held_of, layouts_of
 from service.engine.fleet.questions import Objective, SizeQuestion
-from service.engine.fleet.ranking import as_fast, as_fast_as, latency_s
+from service.engine.fleet.ranking import as_fast, as_fast_as, latency_s, most_worth
 from service.engine.fleet.recalled import recalled
 from service.engine.fleet.rooms import rooms_of
 from service.engine.fleet.settings import Resolved

@@ -16,7 +16,6 @@ from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Merit
 from service.engine.fleet.ceilings import least_s, served_with, timed_as, unplanned
-from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.planned import held_of
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.ranking import ALIKE
@@ -25,7 +24,7 @@ from service.engine.fleet.variants import BATCHED_WHY, batched_tokens, with_chos
 from service.engine.inputs import Layout, Limits, Load
 from service.engine.time.batching import Serving
 from service.engine.time.demand import Demand, Users, demand_of, wanted_of
-from service.engine.time.estimate import MOST_REPLICAS, alone_s, pace_s
+from service.engine.time.estimate import alone_s, pace_s
 from service.engine.time.results import Violation
 from service.engine.time.roomy import BOUNDLESS, forgiving
 from service.engine.time.samples import ScheduleResult, whole
@@ -159,12 +158,6 @@ def may_be_as_fast(question: SizeQuestion, resolved: Resolved, layout: Layout, s
     """Return whether a layout with the engine's own settings may be as fast as the soonest that is known. [s]."""
     told = _told(question, resolved, layout, resolved.settings.max_num_batched_tokens, ALIKE * soonest_s)
     return told is None or told.may_be_faster
-
-
-def most_worth(kept: Sequence[Deployment], resolved: Resolved, layout: Layout) -> int:
-    """Return the most replicas of a layout under other settings that are worth a look: those its own settings need."""
-    own = (each.replicas for each in kept if each.resolved is resolved and each.layout == layout)
-    return min(own, default=MOST_REPLICAS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

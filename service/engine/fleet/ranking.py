@@ -13,7 +13,10 @@ from typing import Final
 from service.engine.fleet.aims import aim_for, aim_of
 from service.engine.fleet.deployments import Deployment, excess
 from service.engine.fleet.questions import Objective, SizeQuestion
+from service.engine.fleet.settings import Resolved
 from service.engine.fleet.space import simplicity
+from service.engine.inputs import Layout
+from service.engine.time.estimate import MOST_REPLICAS
 
 # Times so near to each other are the same: simulated percentiles are no finer, each off by about a hundredth.
 ALIKE: Final = 1.02
@@ -93,3 +96,9 @@ def as_fast_as(question: SizeQuestion, known_s: float) -> Callable[[Deployment],
 def latency_s(deployment: Deployment, question: SizeQuestion) -> float:
     """Return the time to the last token at the 95th percentile at the asked load; 0 where nobody tells it. [s]."""
     return deployment.with_times(question.timers).latency_s(95.0)
+
+
+def most_worth(kept: Sequence[Deployment], resolved: Resolved, layout: Layout) -> int:
+    """Return the most replicas of a layout under other settings that are worth a look: those its own settings need."""
+    own = (each.replicas for each in kept if each.resolved is resolved and each.layout == layout)
+    return min(own, default=MOST_REPLICAS)
