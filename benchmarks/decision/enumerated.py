@@ -121,12 +121,17 @@ MOST_REPLICAS: Final = 4_096
 
 
 def stated_settings(question: SizeQuestion, shape: Shape, replicas: int) -> Iterator[StatedSettings]:
-    """Yield settings to state: every token budget, with as many requests as a rank is asked for, or left alone."""
-    users = question.load.concurrent_requests
+    """Yield settings to state: every token budget, with as many requests as a rank is asked for, or left alone.
+
+    But for those that hold no image of a model that reads them whole: the engine does not start with them.
+    """
+    users, encoder = question.load.concurrent_requests, question.model.architecture.encoder
+    is_whole = encoder is not None and question.model.architecture.sees_images_both_ways
+    image = encoder.max_tokens_per_item if encoder is not None and is_whole else 0
     each = None if users is None else ceil(ceil(users / replicas) / shape.copies)
     for budget in BUDGETS:
         for seqs in (each, None):
-            if budget is not None and seqs is not None and seqs > budget:
+            if budget is not None and (budget < image or (seqs is not None and seqs > budget)):
                 continue
             yield replace(question.settings, max_num_batched_tokens=budget, max_num_seqs=seqs)
 
