@@ -3,19 +3,20 @@
 A repository stands in `data/repositories.csv` where the hub states of it and of the model's own the same class, layers,
 heads, width of heads and of the model, experts and context, a vocabulary of as many tokens but for 64 that fine-tunes
 add, and, unless its name says a format of few bits, the same number of parameters to a thousandth (a tied head that is
-stored twice aside); or, where it states no more, the same class and total to the parameter. What its name says of a
-format holds as for any other name; one that says few bits and no format that is sized is refused by it. What was
-tuned from weights of few bits may be stored in as many, or in 16, and the total tells neither: such a repository says
-its format by its name, or in the third column where its page states the tensors, or it is its base's own publisher's.
+stored twice aside); or, where it states no more, the same class and total to the parameter; else only where its base is
+told, as below. What its name says of a format holds as for any other name; one that says few bits and no format that is
+sized is refused by it. What was tuned from weights of few bits may be stored in as many, or in 16, and the total tells
+neither: such a repository says its format by its name, or in the third column where its page states the tensors, or it
+is its base's own publisher's.
 
 Source:
     llmfit 1.1.17 (MIT licence, October 2026), which lists configs and totals of the hub's repositories; of fine-tunes
         that OpenRouter and Together sell or Xinference lists, the base that the card of each on huggingface.co names;
         of INTELLECT-2, AceInstruct, UI-TARS, SWE-Dev, Skywork-SWE, OpenHands LM, AM-Thinking and TinyR1 the base that
         their card or paper (arXiv:2503.04872) names, and class and gigabytes on the hub's pages (November 2026); of
-        tags of Ollama's library the base that the library names; of FireFunction v2 and Bespoke-MiniCheck their card;
-        of Cogito, R1 1776, WizardCoder, ChatQA, Notus, Meditron, Zephyr 141B and OpenCodeInterpreter the base that
-        their authors announced, without a config or a total beside it; of
+        tags of Ollama's library the base that the library names; of FireFunction v2, Bespoke-MiniCheck, Zephyr 141B,
+        OpenCodeInterpreter and ChatQA 1.5 the base that their card names; of Cogito, R1 1776, WizardCoder, Notus and
+        Meditron the base that their authors announced, without a config or a total beside it; of
         Granite Vision 3.1 and 3.3 the parts that github.com/ibm-granite/granite-vision-models states of each.
 """
 
