@@ -36,6 +36,9 @@ def test_every_question_rents_it_whole_at_its_own_price(catalog: Snapshot) -> No
     assert cost["instance_type"] == best["instance_type"] == "p5.48xlarge"
     assert row["usd_per_hour"] == cost["usd_per_hour"] == best["usd_per_hour"]
     assert cost["gpus_paid"] == best["gpus_paid"] == 8
+    shared = ("usd_per_month", "instances", "region", "tier", "purchase", "as_of", "is_stale")
+    assert [cost[name] for name in shared] == [best[name] for name in shared]
+    assert (best["instances"], best["usd_per_month"]) == (1, round(730 * best["usd_per_hour"], 6))
     assert "at its own price, rented whole" in read_as(recommended(catalog, gpus=["p5.48xlarge"]), "gpus")[0]
 
 

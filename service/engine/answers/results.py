@@ -253,6 +253,7 @@ class Option:
     weight_format: WeightFormat
     kv_cache_dtype: KvCacheDtype
     usd_per_hour: float | None
+    usd_per_month: float | None
     usd_per_million_output_tokens: float | None
     ttft_p95_s: float | None
     tpot_p95_s: float | None
@@ -261,10 +262,12 @@ class Option:
     gpus_paid: int | None  # this and what follows: None where nobody rents it out
     provider: str | None
     instance_type: str | None
+    instances: int | None
     region: str | None
     tier: Tier | None
     purchase: str | None
     as_of: str | None
+    is_stale: bool | None
     on_pareto_front: bool  # nothing listed is as good in price, TTFT, TPOT and GPUs, and better in one
     basis: str | None  # of the latencies; None: nobody tells time
     expected_error_fraction: float | None
