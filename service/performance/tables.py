@@ -204,9 +204,8 @@ def calibrated(
     kernels: an iteration takes as long as the longer of both.
 
     An iteration with prompts runs outside whole-step graphs: its kernels are launched one by one, and run while others
-    are launched, so that it takes as long as the longer of both as well.
-
-        tokens >= layers x layer_launch_s
+    are launched, so that it takes as long as the longer of both as well: at least what the launch of a layer takes, for
+    each layer.
 
     Args:
         tables: seconds as measured or estimated.
