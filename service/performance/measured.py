@@ -33,9 +33,8 @@ MILLISECONDS_PER_S: Final = 1e3
 # Engines of the systems asked for last stay, 20 to 40 MB each.
 MOST_SYSTEMS: Final = 6
 MOST_SETTINGS: Final = 64  # files of the library's own, a few kB each
-MOST_PROBED: Final = (
-    1024  # far more than there are systems, engines and formats of matrices; of models the last ones stay
-)
+# Far more than there are systems, engines and formats of matrices; of models the last ones stay.
+MOST_PROBED: Final = 1024
 
 
 class KernelLibrary:
