@@ -29,6 +29,7 @@ OF_ANY_TIME: Final = frozenset({
     "gpus", "cost.usd_per_hour", "weights.weight_bytes", "weights.num_parameters", "weights.num_active_parameters",
     "kv_cache.bytes_per_token",
 })  # fmt: skip
+OF_LEVERS: Final = ("levers", "would_fit")  # where numbers of an answer begin that levers change
 OF_LOAD: Final = frozenset({"concurrent_requests", "input_tokens", "output_tokens"})
 
 
@@ -69,11 +70,11 @@ class SizeQuery(OfOneGpu):
         examples=["none"],
     )
 
-    levers: Literal["settings", "all"] = Field(
+    levers: Literal["settings", "all", "none"] = Field(
         default="settings",
         description="settings: what narrower formats and another load would save; all: what other GPUs that are rented "
         "out, smaller models and those with a leaner cache would save as well, each sized as a question of its own, "
-        "which takes seconds",
+        "which takes seconds; none: nothing is looked for, and the answer is there in about half the time",
         examples=["all"],
     )
 
@@ -103,6 +104,14 @@ class SizeQuery(OfOneGpu):
             self.__dict__["latency"] = "none"  # a question is frozen once it is read
         return self
 
+    @model_validator(mode="after")
+    def _without_levers(self) -> Self:
+        """Look for no levers where only a number is read that they do not change; by memory alone they take no time."""
+        of_other_number = self.field is not None and not self.field.startswith(OF_LEVERS)
+        if of_other_number and self.levers == "settings" and not self.is_of_memory_alone:
+            self.__dict__["levers"] = "none"  # as above
+        return self
+
     @property
     def is_of_memory_alone(self) -> bool:
         """Return whether nobody asked for times."""
@@ -114,7 +123,8 @@ class SizeQuery(OfOneGpu):
             return self._alike(sources)
         question = self.looked_up(sources)
         others = self._others(sources, question) if self.levers == "all" else ()
-        return SizeAnswer(size_beside(question, others), sources.catalog.revision)
+        sizing = size_beside(question, others, tells_levers=self.levers != "none")
+        return SizeAnswer(sizing, sources.catalog.revision)
 
     def _alike(self, sources: Sources) -> SizeAnswer:
         """Return the same by memory alone: what was computed for another load may be the answer to this one."""

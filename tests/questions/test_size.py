@@ -123,3 +123,34 @@ def test_a_number_that_times_do_not_change_is_told_without_them(catalog: Snapsho
 @pytest.mark.parametrize("more", [{"ttft_s": 1}, {"field": "replicas"}, {"confidence": 0.9}, {"levers": "all"}])
 def test_a_number_that_times_may_change_is_told_with_them(more: dict[str, Any]) -> None:
     assert not SizeBody(**{**ASKED, "field": "gpus", **more}).is_of_memory_alone
+
+
+LIMITED: dict[str, Any] = {
+    "model": "llama-3.1-8b", "gpu": "h100", "request_rate_per_s": 40, "input_tokens": 1000, "output_tokens": 200,
+    "ttft_s": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", ["gpus", "latency.ttft_s.p95", "one_gpu_step_less.gpus", "cost.usd_per_hour"])
+def test_a_number_that_levers_do_not_change_is_told_without_them(catalog: Snapshot, field: str) -> None:
+    desk, alone = Desk(shared_timers()), SizeBody(**LIMITED, field=field)
+
+    assert alone.levers == "none"
+    told, whole = (desk.answer(SIZE, body, catalog) for body in (alone, SizeBody(**LIMITED)))
+    assert (bool(told.result.levers), bool(whole.result.levers)) == (False, True)
+    assert written(told, alone).text == written(whole, SizeBody(**LIMITED, field=field)).text
+
+
+@pytest.mark.parametrize("more", [{"field": "levers.0.gpus"}, {}, {"field": "gpus", "levers": "all"}])
+def test_levers_are_looked_for_where_they_are_read(more: dict[str, Any]) -> None:
+    assert SizeBody(**LIMITED, **more).levers == more.get("levers", "settings")
+
+
+def test_nothing_but_levers_is_left_out_without_them(catalog: Snapshot) -> None:
+    desk = Desk(shared_timers())
+
+    whole, told = (
+        desk.answer(SIZE, SizeBody(**LIMITED, **more), catalog).document for more in ({}, {"levers": "none"})
+    )
+
+    assert told == {**whole, "levers": []}

@@ -33,13 +33,18 @@ class Other:
     question: SizeQuestion
 
 
-def size_beside(question: SizeQuestion, others: Sequence[Other]) -> Sizing:
+def size_beside(question: SizeQuestion, others: Sequence[Other], *, tells_levers: bool = True) -> Sizing:
     """Return the sizing, with what others would save after its own levers, the cheapest of each kind first.
+
+    Args:
+        question: what was asked.
+        others: the same of something else.
+        tells_levers: its own levers are looked for. [yes or no]
 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
-    answer = size(question)
+    answer = size(question, tells_levers=tells_levers)
     if not others:
         return answer
     now = _merit_of(answer)
@@ -85,7 +90,7 @@ def _sized(question: SizeQuestion) -> tuple[Merit, str | None]:
     """Return what `/size` answers: GPUs and price, and what its times rest on; nothing where it is refused."""
     try:
         if question.disaggregated:
-            answer = size(question)
+            answer = size(question, tells_levers=False)
             return _merit_of(answer), None if answer.latency is None else answer.latency.basis
         chosen = best(deployments(question), question)
     except EngineError:

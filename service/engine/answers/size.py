@@ -27,7 +27,7 @@ POOLS_WARNING = (
 )
 
 
-def size(question: SizeQuestion) -> Sizing:
+def size(question: SizeQuestion, *, tells_levers: bool = True) -> Sizing:
     """Return the fewest GPUs of one type that carry the load, and the reason.
 
         gpus = min over legal layouts and open settings of
@@ -37,24 +37,29 @@ def size(question: SizeQuestion) -> Sizing:
     Among equals the cheapest is taken, then the one with the lowest latency at the asked load. With a stated
     confidence every time is longer by what the basis may err, first seen with median times.
 
+    Args:
+        question: what was asked.
+        tells_levers: what other settings and another load would save is looked for. [yes or no]
+
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
     if question.confidence is None:
-        return _sized(question)
-    median = _sized(at(question, MEDIAN))
+        return _sized(question, tells_levers=tells_levers)
+    is_median = question.confidence == MEDIAN
+    median = _sized(at(question, MEDIAN), tells_levers=tells_levers and is_median)
     sample = sample_error(median.latency)
-    answer = median if question.confidence == MEDIAN else _sized(at(question, question.confidence))
+    answer = median if is_median else _sized(at(question, question.confidence), tells_levers=tells_levers)
     told = confidence_of(question, question.confidence, answer.gpus, median.latency, sample)
     return replace(answer, confidence=told, assumptions=stated_in(answer.assumptions, question.confidence))
 
 
-def _sized(question: SizeQuestion) -> Sizing:
+def _sized(question: SizeQuestion, *, tells_levers: bool) -> Sizing:
     """Return the sizing under the times of the question."""
-    return _size_pools(question) if question.disaggregated else _size_whole(question)
+    return (_size_pools if question.disaggregated else _size_whole)(question, tells_levers=tells_levers)
 
 
-def _size_whole(question: SizeQuestion) -> Sizing:
+def _size_whole(question: SizeQuestion, *, tells_levers: bool) -> Sizing:
     """Return the sizing of replicas that read and decode."""
     chosen = best_of(question, deployments(question))
     if question.load.alike is not None:
@@ -64,7 +69,7 @@ def _size_whole(question: SizeQuestion) -> Sizing:
     told = figures(deployment, deployment.capacity)
     by_price = aim_of("cost", question.gpu, question.offers).cost(chosen.layout, chosen.replicas)
     binds = binding_constraint(chosen, smaller)
-    saving = (*levers(question, chosen), *load_levers(question, chosen, binds))
+    saving = (*levers(question, chosen), *load_levers(question, chosen, binds)) if tells_levers else ()
     return Sizing(
         pools=None,
         binding_constraint=binds,
@@ -90,11 +95,12 @@ def _with_warnings(shared: Described, more: tuple[str, ...]) -> Described:
     return {**shared, "warnings": (*shared["warnings"], *more)}
 
 
-def _size_pools(question: SizeQuestion) -> Sizing:
+def _size_pools(question: SizeQuestion, *, tells_levers: bool) -> Sizing:
     """Return the decode pool's sizing, with the prefill pool's GPUs and wait added."""
     pair = pools_for(question)
     prefill, feasible = pair.prefill, pair.is_feasible
-    decode = _size_whole(decode_question(question))
+    wants_levers = tells_levers and not feasible  # then what would fit is told of both
+    decode = _size_whole(decode_question(question), tells_levers=wants_levers)
     latency, ttft_s = decode.latency, pair.ttft_s()
     if latency is not None and ttft_s is not None:
         latency = replace(latency, ttft_s=ttft_s, end_to_end_s=pair.end_to_end_s(latency.end_to_end_s))
