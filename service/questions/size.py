@@ -106,9 +106,9 @@ class SizeQuery(OfOneGpu):
 
     @model_validator(mode="after")
     def _without_levers(self) -> Self:
-        """Look for no levers where only a number is read that they do not change; by memory alone they take no time."""
-        of_other_number = self.field is not None and not self.field.startswith(OF_LEVERS)
-        if of_other_number and self.levers == "settings" and not self.is_of_memory_alone:
+        """Look for no levers where only numbers are read that they do not change; by memory alone they take no time."""
+        of_others = self.format == "prometheus" if self.field is None else not self.field.startswith(OF_LEVERS)
+        if of_others and self.levers == "settings" and not self.is_of_memory_alone:
             self.__dict__["levers"] = "none"  # as above
         return self
 

@@ -141,6 +141,14 @@ def test_a_number_that_levers_do_not_change_is_told_without_them(catalog: Snapsh
     assert written(told, alone).text == written(whole, SizeBody(**LIMITED, field=field)).text
 
 
+def test_gauges_are_told_without_levers(catalog: Snapshot) -> None:
+    desk, alone = Desk(shared_timers()), SizeBody(**LIMITED, format="prometheus")
+
+    assert alone.levers == "none"
+    told, whole = (desk.answer(SIZE, body, catalog) for body in (alone, SizeBody(**LIMITED)))
+    assert dict(told.gauges()) == dict(whole.gauges())
+
+
 @pytest.mark.parametrize("more", [{"field": "levers.0.gpus"}, {}, {"field": "gpus", "levers": "all"}])
 def test_levers_are_looked_for_where_they_are_read(more: dict[str, Any]) -> None:
     assert SizeBody(**LIMITED, **more).levers == more.get("levers", "settings")
