@@ -28,9 +28,9 @@ SHORTEST_READ_S: Final = 1e-6
 
 
 def pace_s(serving: Serving, users: int) -> float:
-    """Return the mean time per output token that users in flight see. [s].
+    """Return the mean time per output token that users in flight see in the fullest stream, which is simulated. [s].
 
-        tpot = min(decode(n, context) + (n - 1) / output x prompt, fullest)
+        tpot = min(decode(n, context) + (n - 1) / output x prompt, fullest),  n = ceil(users / streams)
 
     n requests decode side by side; for each token that one of them makes, the engine also reads its
     share of the prompts that take the others' places, and no more of them than its fullest step holds:
@@ -38,7 +38,8 @@ def pace_s(serving: Serving, users: int) -> float:
     """
     from service.engine.time import pace  # noqa: PLC0415 - loading the compiler takes half a second
 
-    return float(pace.pace_s(*serving.estimated, users))
+    of_fullest = serving.streams * ceil(users / serving.streams)
+    return float(pace.pace_s(*serving.estimated, of_fullest))
 
 
 def reach_of(serving: Serving, users: int) -> Reach:

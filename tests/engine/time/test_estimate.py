@@ -1,5 +1,7 @@
 """Pace without simulation, by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from service.catalog.snapshot import Snapshot
@@ -18,6 +20,13 @@ def serving(catalog: Snapshot) -> Serving:
 def test_pace_is_a_step_and_a_share_of_the_prompts_that_take_places(serving: Serving) -> None:
     # Six users: while one makes 100 tokens, the others' prompts are read, three at once: 10 + 30 ms for 3,000 tokens.
     assert pace_s(serving, 6) == pytest.approx(0.010 + 5 / 100 * 0.040 / 3)
+
+
+def test_pace_is_that_of_the_fullest_stream(serving: Serving) -> None:
+    several = replace(serving, streams=16)
+
+    assert pace_s(several, 17) == pace_s(several, 32) == pytest.approx(pace_s(serving, 2))
+    assert pace_s(several, 16) == pytest.approx(pace_s(serving, 1))
 
 
 def test_throughput_and_requests_in_flight_agree_by_littles_law(serving: Serving) -> None:

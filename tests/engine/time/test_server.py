@@ -9,7 +9,7 @@ from service.engine.time.demand import Arrivals, Users
 from service.engine.time.replica import Replica, timed
 from service.engine.time.results import Bracket
 from service.engine.time.server import MEASURED
-from tests.engine.time.conftest import HandTimers, LinearSteps, plan_of, replica_on
+from tests.engine.time.conftest import HandTimers, LinearSteps, plan_of, replica_on, traffic
 
 ALONE_S = 0.010 + 1_000 * 0.0001  # a prompt of 1,000 tokens on an idle engine
 LOAD = Load(concurrent_requests=1, request_rate_per_s=None, input_tokens=1_000, output_tokens=101)
@@ -45,6 +45,19 @@ def test_the_most_users_within_a_limit_keep_it_and_a_few_more_do_not(replica: Re
 
     assert replica.seen(Users(int(bracket.load))).violates(limits) is None
     assert replica.breaks(Users(int(1.1 * bracket.fails_at)), limits, MEASURED) == bracket.violates == "tpot"
+
+
+@pytest.mark.parametrize("streams", [8, 16])
+def test_an_estimate_is_of_the_stream_that_has_one_user_more(catalog: Snapshot, streams: int) -> None:
+    # Two users: while one makes 101 tokens, the prompt of the other takes 5 s; where each is alone, none does.
+    layout = Layout(pipeline_parallel_size=streams // 2, data_parallel_size=2)
+    replica = replica_on(plan_of(catalog, layout), LinearSteps(prefill_token_s=0.005), traffic(1_000, 101))
+    assert replica.serving.streams == streams
+    limits = Limits(tpot_s=0.050)
+
+    assert replica.breaks(Users(streams), limits, MEASURED) is None
+    assert replica.breaks(Users(streams + 1), limits, MEASURED) == "tpot"
+    assert replica.seen(Users(streams + 1)).violates(limits) == "tpot"
 
 
 def test_a_limit_below_a_single_prompt_lets_nobody_in(replica: Replica) -> None:
