@@ -5,6 +5,7 @@ from typing import Final
 
 from service.engine.derived import derived
 from service.engine.engines.device import REFERENCE, Device
+from service.engine.engines.kernel import AskedCache
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.formats.quantization import Quantization
 from service.engine.formats.storage import FINEST_SCALE_BLOCK, refined_block
@@ -228,7 +229,8 @@ def _check_context_parallel(architecture: Architecture, layout: Layout, device: 
                 f"{queries // key_values} query heads of each; tensor_parallel_size is {tp}",
                 f"1, or tensor_parallel_size of at least {dcp * key_values}" if most <= 1 else f"1 to {most}",
             )
-    if device.is_vllm_on_cuda and not runs_over_ranks(architecture, dcp, device):
+    asked = AskedCache(context_ranks=dcp, images_both_ways=architecture.sees_images_both_ways)
+    if device.is_vllm_on_cuda and not runs_over_ranks(architecture, asked, device):
         raise _context_refusal(f"{dcp} has no kernel on compute capability {device.dotted}", "1")
 
 

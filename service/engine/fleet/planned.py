@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from service.engine.engines.device import device_of
+from service.engine.engines.device import Device, device_of
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.drafted import drafted_space
 from service.engine.fleet.questions import SizeQuestion
@@ -13,6 +13,7 @@ from service.engine.fleet.shortlist import most_together
 from service.engine.fleet.space import Space, Target, space_of
 from service.engine.inputs import Layout, StatedLayout
 from service.engine.memory.held import requests_in_cache
+from service.engine.memory.kernels import asked_cache, runs_over_ranks
 from service.engine.memory.plan import MemoryPlan, memory_plan, pool_error_bytes
 
 # Of the longest requests in a pool: so many leave one where the pool is smaller by its error.
@@ -28,8 +29,38 @@ def legal_layouts(resolved: Resolved, stated: StatedLayout) -> Space:
     architecture, quantization = resolved.model.architecture, resolved.checkpoint.quantization
     device = device_of(resolved.gpu, resolved.rules)
     target = Target(gpu=resolved.gpu, engine=resolved.rules.engine, device=device)
-    space = space_of(architecture, quantization, target, stated)
-    return drafted_space(space, architecture, resolved.settings, device)
+    space = drafted_space(space_of(architecture, quantization, target, stated), architecture, resolved.settings, device)
+    return space if stated.decode_context_parallel_size is not None else _read_over_ranks(space, resolved, device)
+
+
+def _read_over_ranks(space: Space, resolved: Resolved, device: Device) -> Space:
+    """Return a space without caches spread over ranks for which no kernel puts together what is asked for.
+
+    What others spread as well was left out before; this is of the cache's dtype and blocks.
+    """
+    settings, architecture = resolved.settings, resolved.model.architecture
+    spreads = {layout.decode_context_parallel_size for layout in space.unusual} - {1}
+    without = {
+        ranks
+        for ranks in spreads
+        if not runs_over_ranks(
+            architecture,
+            asked_cache(
+                architecture,
+                settings.kv_cache_dtype,
+                is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
+                is_text_only=settings.is_text_only,
+                ranks=ranks,
+                block_size=settings.block_size,
+            ),
+            device,
+        )
+    }
+    if not without:
+        return space
+    return replace(
+        space, unusual=tuple(each for each in space.unusual if each.decode_context_parallel_size not in without)
+    )
 
 
 def layouts_of(question: SizeQuestion, resolved: Resolved) -> Space:

@@ -58,9 +58,8 @@ def hybrid_alignment(architecture: Architecture, device: Device) -> int:
     return device.plan.hybrid_latent_tokens if has_latents else 1
 
 
-def runs_over_ranks(architecture: Architecture, ranks: int, device: Device) -> bool:
+def runs_over_ranks(architecture: Architecture, asked: AskedCache, device: Device) -> bool:
     """Return whether kernels of a GPU put together what several ranks of context attend to."""
-    asked = AskedCache(context_ranks=ranks)
     return all(kernel_of(need, asked, device) is not None for need in _needs(architecture))
 
 
@@ -88,7 +87,8 @@ def _without_kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Refu
     heads = f"attention with heads of {need.key_dim}" if need.key_dim else "this model's attention"
     what = NAMES.get(need.kind, heads)
     selected = f" of {need.top_k} tokens" if device.generation == 12 and need.top_k else ""
-    refused = f"{device.engine} has no kernel for {what}{selected} on compute capability {device.dotted}"
+    where = f" on compute capability {device.dotted}" if device.is_vllm_on_cuda else ""
+    refused = f"{device.engine} has no kernel for {what}{selected}{where}"
     unstated = kernel_of(need, replace(asked, block_size=None), device)
     if unstated is not None:
         return RefusedStartError(
