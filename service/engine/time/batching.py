@@ -86,6 +86,10 @@ class Serving:
         """Return the requests that one stream runs at once, at least 1."""
         return max(ceil(self.slots / self.streams), 1)
 
+    def in_every_stream(self, users: int) -> int:
+        """Return the users there would be, were every stream as full as the fullest: as arrivals fill them. [count]."""
+        return self.streams * ceil(users / self.streams)
+
     @property
     def decoding_of_stream(self) -> int:
         """Return the requests that decode at once in one stream, at most: as many as its steps can read meanwhile.

@@ -9,7 +9,7 @@ from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Alike, Headroom, Limits, Load
 from service.engine.time.batching import Serving
 from service.engine.time.carrier import Carrier, Demand
-from service.engine.time.estimate import SAFE, in_flight, kept_pace, read_rate, throughput
+from service.engine.time.estimate import SAFE, in_flight, kept_pace, least_throughput, read_rate, throughput
 from service.engine.time.grid import Grid, rate_grid, rate_upto, user_grid, users_upto
 from service.engine.time.results import Violation
 from service.engine.time.samples import ScheduleResult
@@ -211,10 +211,8 @@ class Arrivals(Demand):
 
     def has_room(self, carrier: Carrier) -> bool:
         """Return whether the queue does not grow without end."""
-        serving = carrier.serving  # an estimate leaves out one's own prompt: all that a stream of one slot reads
-        is_told = serving.slots_of_stream > 1
-        is_certain = is_told and self.request_rate_per_s <= SAFE * throughput(serving, serving.slots)
-        return is_certain or self.request_rate_per_s <= carrier.saturation_rate
+        serving, rate = carrier.serving, self.request_rate_per_s
+        return rate <= SAFE * least_throughput(serving, serving.slots) or rate <= carrier.saturation_rate
 
     @classmethod
     def hoped(cls, serving: Serving, users: int, hope: float) -> float:

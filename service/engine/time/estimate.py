@@ -38,8 +38,7 @@ def pace_s(serving: Serving, users: int) -> float:
     """
     from service.engine.time import pace  # noqa: PLC0415 - loading the compiler takes half a second
 
-    of_fullest = serving.streams * ceil(users / serving.streams)
-    return float(pace.pace_s(*serving.estimated, of_fullest))
+    return float(pace.pace_s(*serving.estimated, serving.in_every_stream(users)))
 
 
 def reach_of(serving: Serving, users: int) -> Reach:
@@ -118,6 +117,14 @@ def throughput(serving: Serving, users: int) -> float:
     from service.engine.time import pace  # noqa: PLC0415 - as above
 
     return users / (max(serving.traffic.outputs.mean(), 1.0) * float(pace.work_s(*serving.estimated, users)))
+
+
+def least_throughput(serving: Serving, users: int) -> float:
+    """Return the same were one's own prompt read alone, which it leaves out: most of the time with few slots. [1/s].
+
+    throughput = n / (output x tpot(n) + read)
+    """
+    return users / (users / throughput(serving, users) + _read_alone_s(serving)) if users else 0.0
 
 
 def fewest_at_best(serving: Serving, budgets: Sequence[int], wanted: Demand, limits: Limits, at_most: float) -> float:

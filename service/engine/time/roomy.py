@@ -113,7 +113,7 @@ def _may_answer_in_pace(replica: Server, share: Arrivals, limits: Limits) -> boo
         users = int(min(fewest, enough - 1, replica.slots))
         if users <= too_few:
             break
-        seen = replica.seen(Users(users), ROUGHLY_MEASURED)
+        seen = replica.seen(Users(replica.serving.in_every_stream(users)), ROUGHLY_MEASURED)
         if seen.requests_per_s >= rate:
             if seen.violates(pace) is None:
                 return True

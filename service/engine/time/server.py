@@ -122,7 +122,8 @@ class Server:
     @property
     def saturation_rate(self) -> float:
         """Return the rate at which the queue grows without end: the throughput with every slot taken. [1/s]."""
-        return self.seen(Users(self.slots), ROUGHLY_MEASURED).requests_per_s if self.slots else 0.0
+        users = self.serving.in_every_stream(self.slots)
+        return self.seen(Users(users), ROUGHLY_MEASURED).requests_per_s if users else 0.0
 
     def alone(self) -> ScheduleResult:
         """Return what a single user sees."""
@@ -143,8 +144,7 @@ class Server:
     def _most(self, kind: type[Demand], limits: Limits) -> tuple[Bracket, Reach | None]:
         """Return the largest load, and what finding it used."""
         with self.simulations.shared.noting() as noted:
-            hopeless = self._hopeless(limits)
-            if hopeless is not None:  # nobody waits less than a single user does
+            if (hopeless := self._hopeless(limits)) is not None:  # nobody waits less than a single user does
                 return Bracket(load=0.0, fails_at=1.0, violates=hopeless), noted.reach
             bracket = search(
                 kind.grid(self, limits),

@@ -60,6 +60,19 @@ def test_an_estimate_is_of_the_stream_that_has_one_user_more(catalog: Snapshot, 
     assert replica.seen(Users(streams + 1)).violates(limits) == "tpot"
 
 
+def test_arrivals_have_room_only_where_every_prompt_is_read_as_fast_as_they_come(catalog: Snapshot) -> None:
+    # 14 slots over 12 streams: each reads one prompt of 15 s after another, and decodes 14 tokens more in 10 ms each.
+    plan = plan_of(catalog, Layout(pipeline_parallel_size=6, data_parallel_size=2), (15_000, 15), max_num_seqs=7)
+    replica = replica_on(plan, LinearSteps(prefill_token_s=0.001), traffic(15_000, 15))
+    assert (replica.slots, replica.serving.streams) == (14, 12)
+
+    assert replica.saturation_rate == pytest.approx(12 / 15.0, rel=0.02)
+    assert Arrivals(0.75).has_room(replica)
+    assert not Arrivals(0.85).has_room(replica)
+    assert replica.seen(Arrivals(0.75)).queue_growth_per_s == 0
+    assert replica.seen(Arrivals(0.85)).queue_growth_per_s > 0.02
+
+
 def test_a_limit_below_a_single_prompt_lets_nobody_in(replica: Replica) -> None:
     impossible = Limits(ttft_s=0.5 * ALONE_S)
 
