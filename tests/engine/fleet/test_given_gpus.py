@@ -27,6 +27,20 @@ def test_the_layout_that_holds_most_is_chosen(asked: Asked) -> None:
         assert held <= most.replicas * most.capacity.max_concurrent_requests
 
 
+def test_a_gpu_more_never_carries_fewer_whatever_a_small_sample_tells(asked: Asked) -> None:
+    """Of 49 users with answers of 22 tokens a small sample saw the limit broken that 51 keep: 2 GPUs 51, 3 GPUs 48."""
+    load = replace(users(None, 186, 22), burstiness=2.0)
+    question = asked("granite-4.1-30b", "h20-sxm-141gb", load=load, limits=Limits(ttft_s=0.5))
+    question = replace(question, settings=replace(question.settings, kv_cache_dtype="fp8"))
+    carried = []
+    for count in (1, 2, 3, 4):
+        of_count = capacity_of(question, count)
+        most = largest(of_count, resolve_capacity(of_count))
+        carried.append(most.replicas * most.capacity.max_concurrent_requests)
+
+    assert carried == sorted(carried)
+
+
 def test_too_few_gpus_for_the_stated_layout_are_refused(asked: Asked) -> None:
     question = capacity_of(asked(layout=StatedLayout(tensor_parallel_size=4, pipeline_parallel_size=1)), 2)
 
