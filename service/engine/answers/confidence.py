@@ -58,7 +58,7 @@ def _gpus(question: SizeQuestion) -> int:
     try:
         if question.disaggregated:
             pair = pools_for(question)
-            return pair.prefill.gpus + pair.decode.gpus if pair.is_feasible else 0
+            return pair.gpus if pair.is_feasible else 0
         return best(deployments(question), question).gpus
     except EngineError:
         return 0

@@ -16,7 +16,7 @@ from service.engine.fleet.aims import aim_of
 from service.engine.fleet.choice import deployments
 from service.engine.fleet.costs import cheapest_of, fleet_of, price_notes, with_token_prices
 from service.engine.fleet.figures import figures
-from service.engine.fleet.pools import PoolPair, decode_question, pools_for
+from service.engine.fleet.pools import PoolPair, pools_for
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.splitting import best_of
 from service.engine.time.confidence import MEDIAN, sample_error
@@ -84,8 +84,7 @@ def _size_whole(question: SizeQuestion, *, tells_levers: bool) -> Sizing:
             described(question, deployment, told),
             (
                 *unlimited_waits(question.limits, told.latency if deployment.load.phase == "both" else None),
-                *notches(question, chosen),
-                *plainer(question, chosen),
+                *((*notches(question, chosen), *plainer(question, chosen)) if deployment.load.phase == "both" else ()),
             ),
         ),
     )
@@ -100,7 +99,7 @@ def _size_pools(question: SizeQuestion, *, tells_levers: bool) -> Sizing:
     pair = pools_for(question)
     prefill, feasible = pair.prefill, pair.is_feasible
     wants_levers = tells_levers and not feasible  # then what would fit is told of both
-    decode = _size_whole(decode_question(question), tells_levers=wants_levers)
+    decode = _size_whole(pair.decoding, tells_levers=wants_levers)
     latency, ttft_s = decode.latency, pair.ttft_s()
     if latency is not None and ttft_s is not None:
         latency = replace(latency, ttft_s=ttft_s, end_to_end_s=pair.end_to_end_s(latency.end_to_end_s))
@@ -111,7 +110,7 @@ def _size_pools(question: SizeQuestion, *, tells_levers: bool) -> Sizing:
     return replace(
         decode,
         feasible=feasible,
-        gpus=prefill.gpus + pair.decode.gpus if feasible else 0,
+        gpus=pair.gpus if feasible else 0,
         pools=_pools(pair),
         binding_constraint=binds,
         shortfall_bytes=max(decode.shortfall_bytes, missing),

@@ -6,17 +6,22 @@ makes every token, the first one included:
     ttft = ttft(prefill) + cache bytes of the prompt on one GPU / interconnect + ttft(decode)
     tpot = tpot(decode)
 
+How much of the limit on TTFT decoding may take is tried in shares: with more of it the decode pool is smaller, and the
+prefill pool larger. Each share gives a count that never falls as load grows, and so does the least of them.
+
 Source:
     Y. Zhong et al., DistServe: disaggregating prefill and decoding (2024), sections 3 and 4.
 """
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from service.engine.errors import InvalidQuestionError
 from service.engine.fleet.choice import deployments
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.ranking import best
+from service.engine.fleet.splitting import best_of
 from service.engine.inputs import Gpu, Limits
 from service.engine.time.demand import Arrivals, kind_of
 from service.engine.time.results import Distribution
@@ -25,6 +30,7 @@ from service.engine.time.samples import ScheduleResult
 FIRST_TOKEN = 1
 LOOSEST_TPOT_S = 4.0  # slower than anybody reads
 SHORTEST_LIMIT_S = 1e-9  # of a limit that decoding and transfer have used up
+SHARES: Final = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of a limit on TTFT, for the wait after reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +39,7 @@ class PoolPair:
 
     prefill: Deployment
     decode: Deployment
+    decoding: SizeQuestion  # what the decode pool was sized for
     interconnect_bytes_per_s: float  # one direction, per GPU
     read: ScheduleResult | None  # at the asked load; None when a pool cannot carry it
     decoded: ScheduleResult | None
@@ -41,6 +48,11 @@ class PoolPair:
     def is_feasible(self) -> bool:
         """Return whether both pools carry the load."""
         return self.prefill.is_feasible and self.decode.is_feasible
+
+    @property
+    def gpus(self) -> int:
+        """Return the GPUs of both."""
+        return self.prefill.gpus + self.decode.gpus
 
     @property
     def sent_bytes(self) -> int:
@@ -78,11 +90,21 @@ class PoolPair:
         )
 
 
-def decode_question(question: SizeQuestion) -> SizeQuestion:
-    """Return the question of the decode pool: prompts come read, and only the pace is limited."""
+def decode_question(question: SizeQuestion, share: float | None = None) -> SizeQuestion:
+    """Return the question of the decode pool: prompts come read, and the pace is limited.
+
+    Args:
+        question: what was asked.
+        share: of the limit on TTFT, which the wait for the first token may take here; None: as long as it likes.
+    """
     # With a limit, however loose, that the queue does not grow is seen in a simulation: a full cache gives up requests
     # and makes their tokens twice, which the rate of a pool that is kept full does not tell.
-    limits = Limits(tpot_s=question.limits.tpot_s or LOOSEST_TPOT_S, percentile=question.limits.percentile)
+    asked = question.limits
+    limits = Limits(
+        ttft_s=None if share is None or asked.ttft_s is None else share * asked.ttft_s,
+        tpot_s=asked.tpot_s or LOOSEST_TPOT_S,
+        percentile=asked.percentile,
+    )
     return replace(question, disaggregated=False, limits=limits, load=replace(question.load, phase="decode"))
 
 
@@ -100,15 +122,44 @@ def pools_for(question: SizeQuestion) -> PoolPair:
             accepted="disaggregated=true with request_rate_per_s and without request_duration_s",
         )
     decoding = decode_question(question)
-    decode = best(deployments(decoding), decoding)
-    decoded = decode.seen()
-    decode_ttft_s = 0.0 if decoded is None else decoded.ttft_s.percentile(question.limits.percentile)
+    decode = _best(decoding)
+    pairs = _within_shares(question, decode) if question.limits.ttft_s is not None and decode.is_feasible else []
+    feasible = [pair for pair in pairs if pair.is_feasible]
+    return min(feasible, key=lambda pair: pair.gpus) if feasible else _pair(question, decoding, decode)
+
+
+def _within_shares(question: SizeQuestion, fewest: Deployment) -> list[PoolPair]:
+    """Return pools by the share of the limit on TTFT that decoding may take, up to that which saves it no GPU more."""
+    pairs = []
+    for share in SHARES:
+        decoding = decode_question(question, share)
+        decode = _best(decoding)
+        if decode.is_feasible:
+            pairs.append(_pair(question, decoding, decode, share))
+            if decode.gpus <= fewest.gpus:
+                break
+    return pairs
+
+
+def _best(question: SizeQuestion) -> Deployment:
+    return best_of(question, deployments(question))
+
+
+def _pair(question: SizeQuestion, decoding: SizeQuestion, decode: Deployment, share: float = 0.0) -> PoolPair:
+    """Return a decode pool with the prefill pool beside it."""
     rate = interconnect_bytes_per_s(question.gpu, decode.gpus)
-    prefill = _prefill(question, decode_ttft_s, rate)
-    return PoolPair(prefill=prefill, decode=decode, interconnect_bytes_per_s=rate, read=prefill.seen(), decoded=decoded)
+    prefill = _prefill(question, share, rate)
+    return PoolPair(
+        prefill=prefill,
+        decode=decode,
+        decoding=decoding,
+        interconnect_bytes_per_s=rate,
+        read=prefill.seen(),
+        decoded=decode.seen(),
+    )
 
 
-def _prefill(question: SizeQuestion, decode_ttft_s: float, bytes_per_s: float) -> Deployment:
+def _prefill(question: SizeQuestion, share: float, bytes_per_s: float) -> Deployment:
     """Return the prefill pool, within what decoding and transfer leave of the limit on TTFT."""
     asked = question.limits
     load = replace(question.load, phase="prefill", output_tokens=FIRST_TOKEN)
@@ -116,7 +167,7 @@ def _prefill(question: SizeQuestion, decode_ttft_s: float, bytes_per_s: float) -
     pool = best(deployments(unlimited), unlimited)
     if asked.ttft_s is None:
         return pool
-    left_s = asked.ttft_s - decode_ttft_s - pool.plan.kv_cache.bytes_per_request_per_gpu / bytes_per_s
+    left_s = (1 - share) * asked.ttft_s - pool.plan.kv_cache.bytes_per_request_per_gpu / bytes_per_s
     limited = replace(unlimited, limits=Limits(ttft_s=max(left_s, SHORTEST_LIMIT_S), percentile=asked.percentile))
     return best(deployments(limited), limited)
 

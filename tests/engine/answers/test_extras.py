@@ -113,6 +113,18 @@ def test_pools_need_a_rate(client: TestClient) -> None:
     assert response.json()["errors"][0]["field"] == "disaggregated"
 
 
+def test_decoding_leaves_reading_its_part_of_the_limit(client: TestClient) -> None:
+    """A decode pool that keeps pace alone may use up what the first token may take: no pool of readers mends that."""
+    question = {**POOLED, "input_tokens": 3_000, "output_tokens": 400, "ttft_s": 1.0, "tpot_s": 0.05}
+    answers = [client.post("/size", json={**question, "request_rate_per_s": rate}).json() for rate in (1, 12, 24, 48)]
+    counts = [answer["gpus"] for answer in answers]
+
+    assert all(answer["feasible"] for answer in answers)
+    assert all(answer["latency"]["ttft_s"]["p95"] <= 1.0 for answer in answers)
+    assert counts == sorted(counts)
+    assert not any("paid for anyway" in warning for answer in answers for warning in answer["warnings"])
+
+
 def test_more_arrivals_never_need_fewer_pooled_gpus(client: TestClient) -> None:
     counts = [
         client.post("/size", json={**POOLED, "request_rate_per_s": rate}).json()["gpus"] for rate in (1, 5, 20, 80)

@@ -6,7 +6,7 @@ import pytest
 
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import InvalidQuestionError
-from service.engine.fleet.pools import decode_question, interconnect_bytes_per_s, pools_for
+from service.engine.fleet.pools import SHARES, decode_question, interconnect_bytes_per_s, pools_for
 from service.engine.inputs import Limits
 from tests.engine.conftest import Asked, arrivals, users
 
@@ -32,6 +32,17 @@ def test_the_decode_pool_reads_nothing_and_keeps_pace_alone(asked: Asked) -> Non
 
     assert (question.load.phase, question.limits.ttft_s, question.limits.tpot_s) == ("decode", None, 0.03)
     assert not question.disaggregated
+
+
+def test_the_wait_after_reading_keeps_its_share_of_the_limit(asked: Asked) -> None:
+    question = asked("qwen3-32b", load=arrivals(6.0, 4_000), limits=LIMITS)
+    pair = pools_for(question)
+    share_s = pair.decoding.limits.ttft_s
+
+    assert share_s in SHARES  # of a second
+    assert pair.decoding == decode_question(question, share_s)
+    assert pair.decoded is not None
+    assert pair.decoded.ttft_s.percentile(95) <= (share_s or 0)
 
 
 def test_a_decode_pool_without_limits_keeps_up_with_what_comes(asked: Asked) -> None:
