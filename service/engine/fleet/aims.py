@@ -14,7 +14,7 @@ from math import inf
 from typing import Final
 
 from service.engine.derived import derived
-from service.engine.fleet.costs import Fleet, cheapest, cheapest_of_each_size, least_paid
+from service.engine.fleet.costs import Fleet, cheapest, cheapest_of_each_size, copies_apart, least_paid
 from service.engine.fleet.questions import FREE, Budget, Objective, Offer, SizeQuestion
 from service.engine.fleet.results import Cost
 from service.engine.inputs import Gpu, Layout
@@ -22,6 +22,7 @@ from service.engine.time.estimate import MOST_REPLICAS
 
 Merit = tuple[float, float]  # less is better
 NOTHING: Final[Merit] = (inf, inf)
+Told = tuple[int, float, int]  # GPUs of a replica, replicas, copies that stand server by server
 MOST_TOLD: Final = 4096  # fleets whose merit an aim remembers
 
 
@@ -34,29 +35,30 @@ class Aim:
     offers: tuple[Offer, ...]  # of this GPU
     budget: Budget = FREE
     least: Merit = (0.0, 0.0)  # nothing is better, as was found before
-    merits: dict[tuple[int, float], Merit] = field(default_factory=dict, repr=False, compare=False)  # told so far
+    merits: dict[Told, Merit] = field(default_factory=dict, repr=False, compare=False)  # told so far
 
     def merit(self, layout: Layout, replicas: float) -> Merit:
         """Return how good so many replicas are; it never falls as they grow in number."""
-        return self.merit_of(layout.gpus_per_replica, replicas)
+        copies = 1 if layout.data_parallel_size == 1 else copies_apart(layout, self.gpu.gpus_per_node)
+        return self.merit_of(layout.gpus_per_replica, replicas, copies)
 
-    def merit_of(self, gpus_per_replica: int, replicas: float) -> Merit:
-        """Return how good so many replicas of so many GPUs are: nothing else of a layout tells."""
-        key = gpus_per_replica, replicas
+    def merit_of(self, gpus_per_replica: int, replicas: float, copies: int = 1) -> Merit:
+        """Return how good so many replicas of so many GPUs are; copies that leave GPUs idle are never better."""
+        key = gpus_per_replica, replicas, copies
         merit = self.merits.get(key)
         if merit is None:
             if len(self.merits) >= MOST_TOLD:
                 self.merits.clear()
-            merit = self.merits[key] = self._merit(gpus_per_replica, replicas)
+            merit = self.merits[key] = self._merit(gpus_per_replica, replicas, copies)
         return merit
 
-    def _merit(self, gpus_per_replica: int, replicas: float) -> Merit:
+    def _merit(self, gpus_per_replica: int, replicas: float, copies: int) -> Merit:
         gpus = float(replicas * gpus_per_replica)
         if gpus == inf or gpus > self.budget.gpus:
             return NOTHING
         if self.objective == "latency" and self.budget.usd_per_hour == inf:  # replicas do not tell
             return 0.0, 0.0
-        price, paid = least_paid(self._fleet(gpus_per_replica, int(replicas)), self.offers)
+        price, paid = least_paid(self._fleet(gpus_per_replica, int(replicas), copies), self.offers)
         if price > self.budget.usd_per_hour:
             return NOTHING
         if self.objective == "latency":
@@ -73,14 +75,16 @@ class Aim:
 
     def cost(self, layout: Layout, replicas: int) -> Cost | None:
         """Return the cheapest way to rent so many replicas; None where no offer holds them."""
-        return cheapest(self._fleet(layout.gpus_per_replica, replicas), self.offers)
+        copies = copies_apart(layout, self.gpu.gpus_per_node)
+        return cheapest(self._fleet(layout.gpus_per_replica, replicas, copies), self.offers)
 
-    def _fleet(self, gpus_per_replica: int, replicas: int) -> Fleet:
+    def _fleet(self, gpus_per_replica: int, replicas: int, copies: int) -> Fleet:
         return Fleet(
             gpu=self.gpu.id,
             replicas=replicas,
             gpus_per_replica=gpus_per_replica,
             gpus_per_node=self.gpu.gpus_per_node,
+            copies=copies,
         )
 
     def most_replicas(self, layout: Layout, known: Merit, *, is_equal_welcome: bool) -> float:

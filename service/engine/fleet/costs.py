@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from service.engine.arithmetic import ceil_div
 from service.engine.fleet.questions import Offer
 from service.engine.fleet.results import Cost, TokenPrices
-from service.engine.inputs import Load
+from service.engine.inputs import Layout, Load
 from service.engine.memory.plan import MemoryPlan
 
 SECONDS_PER_HOUR: Final = 3600
@@ -24,6 +24,7 @@ class Fleet:
     replicas: int
     gpus_per_replica: int
     gpus_per_node: int
+    copies: int = 1  # of the attention in a replica over several servers, none of which divides one evenly
 
     @property
     def gpus(self) -> int:
@@ -50,19 +51,37 @@ def fleet_of(plan: MemoryPlan, replicas: int) -> Fleet:
         replicas=replicas,
         gpus_per_replica=plan.layout.gpus_per_replica,
         gpus_per_node=plan.gpu.gpus_per_node,
+        copies=copies_apart(plan.layout, plan.gpu.gpus_per_node),
     )
+
+
+def copies_apart(layout: Layout, gpus_per_node: int) -> int:
+    """Return the copies of the attention that are started server by server, where their GPUs do not fill servers.
+
+    Four copies of three GPUs stand on four servers of four GPUs, with one of each left over; copies of two fill theirs:
+
+    >>> [copies_apart(Layout(pipeline_parallel_size=gpus, data_parallel_size=4), 4) for gpus in (3, 2)]
+    [4, 1]
+    """
+    copies, gpus = layout.data_parallel_size, layout.gpus_per_replica
+    if copies == 1 or gpus <= gpus_per_node:
+        return 1
+    of_one = gpus // copies
+    return copies if of_one <= gpus_per_node and gpus_per_node % of_one else 1
 
 
 def instances_needed(fleet: Fleet, offer: Offer) -> int:
     """Return how many instances of the offer hold the fleet.
 
     A replica no larger than an instance stays inside one; a larger one fills whole instances,
-    which must then be whole servers, because slices of a server do not share its fabric.
+    which must then be whole servers, because slices of a server do not share its fabric. Copies of the attention
+    stay inside one as well.
     GPUs at the caller's own price are counted one by one, but in an instance type that was named: how they stand is
     the caller's affair.
 
         instances = ceil(replicas / floor(offer_gpus / replica_gpus))      replica fits
         instances = replicas x ceil(replica_gpus / offer_gpus)             it does not
+        instances = replicas x ceil(copies / floor(offer_gpus / copy_gpus))    nor do copies fill instances
 
     DeepSeek-V3 is read on 32 GPUs, "4 nodes", and decoded on 320, "40 nodes" (arXiv:2412.19437, section 3.4):
 
@@ -80,6 +99,9 @@ def instances_needed(fleet: Fleet, offer: Offer) -> int:
         return fleet.gpus
     if offer.gpu_count >= fleet.gpus_per_replica:
         return ceil_div(fleet.replicas, offer.gpu_count // fleet.gpus_per_replica)
+    if offer.gpu_count >= fleet.gpus_per_node and fleet.copies > 1:
+        together = offer.gpu_count // (fleet.gpus_per_replica // fleet.copies)
+        return fleet.replicas * ceil_div(fleet.copies, together)
     if offer.gpu_count >= fleet.gpus_per_node:
         return fleet.replicas * ceil_div(fleet.gpus_per_replica, offer.gpu_count)
     return 0

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, Generic, TypeVar, cast
 
-from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_for
+from service.engine.fleet.aims import NOTHING, Aim, Merit, Told, aim_for
 from service.engine.fleet.alike import Search, found_alike, searched_alike
 from service.engine.fleet.questions import Objective, SizeQuestion
 
@@ -23,14 +23,14 @@ MOST_KEPT: Final = 256  # searches of one model: a question makes one for each o
 class NotedAim(Aim):
     """An aim that notes every merit it told."""
 
-    noted: dict[tuple[int, float], Merit] = field(default_factory=dict, repr=False, compare=False)
+    noted: dict[Told, Merit] = field(default_factory=dict, repr=False, compare=False)
 
-    def merit_of(self, gpus_per_replica: int, replicas: float) -> Merit:
+    def merit_of(self, gpus_per_replica: int, replicas: float, copies: int = 1) -> Merit:
         """Return how good so many replicas of so many GPUs are."""
-        key = gpus_per_replica, replicas
+        key = gpus_per_replica, replicas, copies
         merit = self.noted.get(key)
         if merit is None:
-            merit = self.noted[key] = super().merit_of(gpus_per_replica, replicas)
+            merit = self.noted[key] = super().merit_of(gpus_per_replica, replicas, copies)
         return merit
 
 
@@ -40,12 +40,12 @@ class _Made(Generic[Outcome]):
 
     outcome: Outcome
     at_most: Merit
-    noted: Mapping[tuple[int, float], Merit]  # by GPUs of a replica, and replicas
+    noted: Mapping[Told, Merit]
 
     def ends_alike(self, aim: Aim, at_most: Merit) -> bool:
         """Return whether every comparison ends as it did."""
         before = [*self.noted.values(), self.at_most, NOTHING]
-        today = [*(aim.merit_of(gpus, replicas) for gpus, replicas in self.noted), at_most, NOTHING]
+        today = [*(aim.merit_of(*told) for told in self.noted), at_most, NOTHING]
         return before == today or in_same_order(before, today)
 
 

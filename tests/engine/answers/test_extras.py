@@ -131,3 +131,15 @@ def test_more_arrivals_never_need_fewer_pooled_gpus(client: TestClient) -> None:
     ]
 
     assert counts == sorted(counts)
+
+
+def test_as_many_servers_are_paid_for_as_the_command_names(client: TestClient) -> None:
+    """Copies of three GPUs leave one of four idle on each of their servers."""
+    question = {
+        "model": "deepseek-v2-lite", "gpu": "gb200", "concurrent_requests": 8, "input_tokens": 1_000,
+        "output_tokens": 200, "pipeline_parallel_size": 3, "data_parallel_size": 4,
+    }  # fmt: skip
+    answer = client.post("/size", json=question).json()
+
+    assert answer["cost"]["instances"] == answer["command"].count("# on node") == 4
+    assert (answer["gpus"], answer["cost"]["gpus_paid"]) == (12, 16)

@@ -10,6 +10,7 @@ from service.engine.fleet.costs import (
     Fleet,
     cheapest,
     cheapest_of,
+    copies_apart,
     instances_needed,
     least_paid,
     price_notes,
@@ -18,7 +19,7 @@ from service.engine.fleet.costs import (
     why_unpriced,
 )
 from service.engine.fleet.questions import Offer
-from service.engine.inputs import Load
+from service.engine.inputs import Layout, Load
 
 LOAD = Load(concurrent_requests=1, request_rate_per_s=None, input_tokens=900, output_tokens=100)
 
@@ -63,6 +64,16 @@ def test_replicas_stay_within_an_instance_or_fill_whole_nodes(
     replicas: int, per_replica: int, instance: int, instances: int
 ) -> None:
     assert instances_needed(fleet(replicas, per_replica), offer(instance, 1.0)) == instances
+
+
+@pytest.mark.parametrize(("stages", "copies", "instances"), [(3, 4, 4), (2, 4, 2), (4, 3, 3), (1, 12, 3), (8, 2, 4)])
+def test_copies_of_the_attention_are_not_split_between_instances(stages: int, copies: int, instances: int) -> None:
+    layout = Layout(pipeline_parallel_size=stages, data_parallel_size=copies)
+    spread = Fleet(
+        gpu="g", replicas=1, gpus_per_replica=stages * copies, gpus_per_node=4, copies=copies_apart(layout, 4)
+    )
+
+    assert instances_needed(spread, offer(4, 1.0)) == instances
 
 
 def test_the_cheapest_offer_that_holds_the_fleet_is_named() -> None:
