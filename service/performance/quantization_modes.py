@@ -1,7 +1,7 @@
 """Which measured kernels stand for a checkpoint: aiconfigurator-core's quantization modes."""
 
 from collections.abc import Iterator, Mapping
-from typing import assert_never
+from typing import Final, assert_never
 
 from service.engine.engines.registry import engine_named
 from service.engine.formats.quantization import Quantization
@@ -11,6 +11,10 @@ from service.engine.inputs import EngineName, Gpu, KvCacheDtype
 ATTENTION_MODULE = "model.layers.1.self_attn.o_proj"
 EXPERT_MODULE = "model.layers.1.mlp.experts.0.down_proj"
 HALF = "bfloat16"
+# What a mode is of, in words.
+PARTS: Final[Mapping[str, str]] = {
+    "gemm_quant_mode": "dense layers", "moe_quant_mode": "experts", "kvcache_quant_mode": "the cache",
+}  # fmt: skip
 
 
 def quantization_modes(

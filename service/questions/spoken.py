@@ -152,7 +152,7 @@ def _number(name: str, text: str) -> float | None:
     if COMMA.fullmatch(text):
         return float(text.replace(",", "."))
     if figure is None:
-        return float(text[1:]) if name.endswith("usd_per_hour") and re.fullmatch(r"\$[0-9]+(\.[0-9]+)?", text) else None
+        return float(text[1:]) if "usd_per_" in name and re.fullmatch(r"\$[0-9]+(\.[0-9]+)?", text) else None
     scale: float | None = None
     if name.endswith("per_s"):
         scale = RATES.get(figure[2].lower())

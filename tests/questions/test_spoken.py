@@ -37,6 +37,7 @@ LOAD: dict[str, Any] = {
         ("ttft_s", "500ms", 0.5),
         ("percentile", "p99", 99),
         ("ttft_s", "0,5", 0.5),
+        ("usd_per_gpu_hour", "$2.50", 2.5),
         ("ttft_s", "0,125", 0.125),
         ("tpot_s", "12,75", 12.75),
         ("gpu_memory_utilization", "90%", 0.9),
@@ -106,3 +107,11 @@ def test_an_instance_type_brings_its_own_price(catalog: Snapshot) -> None:
 
     cost = Desk(None).answer(SIZE, asked, catalog).document["cost"]
     assert (cost["instance_type"], cost["instances"]) == ("p5.48xlarge", 1)
+
+
+@pytest.mark.parametrize(("written", "instead"), [("awq", "int4"), ("GPTQ-Int8", "int8"), ("nvfp4", "nvfp4")])
+def test_a_format_of_published_checkpoints_is_not_made_while_loading(written: str, instead: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        SizeBody(**LOAD, quantization=written)
+
+    assert refused.value.errors()[0]["ctx"]["accepted"] == f"fp8, or weight_format={instead}"

@@ -76,7 +76,7 @@ def long_waits(limits: Limits, ttft_p95_s: float, tpot_p95_s: float) -> tuple[st
     """
     waits = {
         "ttft_s": (limits.ttft_s, ttft_p95_s, INTERACTIVE.ttft_s, "for the first token"),
-        "tpot_s": (limits.tpot_s, tpot_p95_s, INTERACTIVE.tpot_s, "for each further one"),
+        "tpot_s": (limits.tpot_s, tpot_p95_s, INTERACTIVE.tpot_s, "for each further token"),
     }
     long = [
         (name, wait, most, what)
@@ -88,7 +88,8 @@ def long_waits(limits: Limits, ttft_p95_s: float, tpot_p95_s: float) -> tuple[st
     unlimited = " and ".join(name for name, *_ in long) if limits.are_stated else "latency"
     told = " and ".join(f"{wait:.3g} s {what}" for _, wait, _, what in long)
     limited = "&".join(f"{name}={most:g}" for name, _, most, _ in long)
-    return (f"no limit on {unlimited} was stated: at the 95th percentile users wait {told}; {limited} sizes for less",)
+    sentence = f"no limit on {unlimited} was stated: at the 95th percentile users wait {told}"
+    return (f"{sentence}; {limited} sizes for shorter waits",)
 
 
 def looser_limits(replica: Replica, limits: Limits) -> tuple[str, ...]:

@@ -62,7 +62,10 @@ def _refusal(plan: MemoryPlan, engine: Engine, start: Start, line: CommandLine) 
     if lacking is not None and lacks_class(lacking, release):
         return f"{line.program[0]} of {release} has no {model.architecture.name}: engine_version newer than {lacking}"
     if line.loading(start) is None:
-        return f"nobody published {model.id} in {start.weight_format}, and no flag of the engine makes it so"
+        missing = (
+            f"no {start.weight_format} checkpoint of {model.id} is known here, and no flag of the engine makes one"
+        )
+        return f"{missing}; model=OWNER/REPOSITORY names one that you know"
     if start.num_nodes > 1 and (uneven := line.spreads_unevenly(start)) is not None:
         return uneven
     if "data_parallel_size" in line.unnamed(start):

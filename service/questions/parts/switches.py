@@ -6,6 +6,8 @@ from typing import Annotated, Final, get_args
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from service.catalog.names.formats import stated_format
+from service.catalog.names.words import words_of
 from service.engine.engines.base import Switch
 from service.engine.engines.registry import DEFAULT_ENGINE, ENGINES
 from service.engine.inputs import EngineName, LoadedFormat, StateDtype
@@ -19,6 +21,7 @@ KNOWN_TO: Final[Mapping[str, tuple[EngineName, ...]]] = MappingProxyType(
         for switch in get_args(Switch)
     }
 )
+MOST_READ: Final = 60  # characters of a format's name
 
 
 class WithSwitches(Part):
@@ -66,6 +69,15 @@ class WithSwitches(Part):
         if value != cls.model_fields[field].default and engine not in KNOWN_TO[field]:
             engines = " or ".join(KNOWN_TO[field])
             raise contradiction(field, f"{field} has no rule for {engine}", f"no {field}, or engine={engines}")
+        return value
+
+    @field_validator("quantization", mode="before")
+    @classmethod
+    def _not_of_a_published_checkpoint(cls, value: object) -> object:
+        said = stated_format(words_of(value[:MOST_READ])) if isinstance(value, str) else None
+        if said is not None and said.weight_format not in (None, *get_args(LoadedFormat)):
+            sentence = f"quantization is what the engine makes while it loads, and {said.weight_format} is none of it"
+            raise contradiction("quantization", sentence, f"fp8, or weight_format={said.weight_format}")
         return value
 
     @field_validator("quantization")
