@@ -1,4 +1,4 @@
-"""Exact integer helpers and unit factors."""
+"""Exact integer helpers, unit factors, and digits that tell something."""
 
 from math import ceil
 from typing import Final
@@ -7,6 +7,7 @@ KIB: Final = 1 << 10
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
 ROUNDED: Final = 1e-12  # of a product or a quotient in binary fractions, at most
+USD_DIGITS: Final = 6
 
 
 def ceil_div(numerator: int, denominator: int) -> int:
@@ -35,3 +36,12 @@ def whole(amount: float) -> int:
     (110, 3, 111)
     """
     return ceil(amount * (1 - ROUNDED))
+
+
+def rounded_usd(usd: float) -> float:
+    """Return a price that rests on a rate or a time of the simulation, to six digits: more of them tell nothing.
+
+    >>> rounded_usd(0.22327284351178595), rounded_usd(0.000012345678)
+    (0.223273, 1.23457e-05)
+    """
+    return float(f"{usd:.{USD_DIGITS}g}")

@@ -28,6 +28,15 @@ class Spread(Protocol):
     def decode_context_parallel_size(self) -> int: ...  # noqa: D102
 
 
+class Paid(Protocol):
+    """Anything that says how GPUs are rented."""
+
+    @property
+    def tier(self) -> str | None: ...  # noqa: D102 - as in `Cost`
+    @property
+    def purchase(self) -> str | None: ...  # noqa: D102
+
+
 class Named(Protocol):
     """Anything that is answered about a model, with how its name was read."""
 
@@ -39,7 +48,16 @@ class Named(Protocol):
 
 def shape_of(deployment: Deployment) -> str:
     """Return the replicas and the layout of each."""
-    return f"{deployment.replicas} replicas of {layout_of(deployment.layout)}"
+    return f"{counted(deployment.replicas, 'replica')} of {layout_of(deployment.layout)}"
+
+
+def counted(number: int, thing: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "replica"), counted(2, "GPU")
+    ('1 replica', '2 GPUs')
+    """
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def layout_of(layout: Spread) -> str:
@@ -100,10 +118,19 @@ def model_of(answer: Named) -> str:
 def price_of(cost: Cost | None) -> str:
     """Return what GPUs cost an hour, and whom."""
     if cost is None:
-        return "no published offer holds these GPUs"
+        return "no offer in question holds these GPUs"
     if cost.provider is None:
-        return f"{cost.usd_per_hour:.2f} USD/h at the caller's own price"
-    return f"{cost.usd_per_hour:.2f} USD/h, {cost.instances} x {cost.provider} {cost.instance_type}, {cost.as_of}"
+        held = f", {cost.instances} x {cost.instance_type}" if cost.instance_type else ""
+        return f"{cost.usd_per_hour:.2f} USD/h at the caller's own price{held}"
+    paid = f"{cost.usd_per_hour:.2f} USD/h, {cost.instances} x {cost.provider} {cost.instance_type}, {cost.as_of}"
+    off = f", {100 * cost.discount_fraction:g} % off the list price" if cost.discount_fraction else ""
+    return f"{paid}{terms_of(cost)}{off}"
+
+
+def terms_of(paid: Paid) -> str:
+    """Return on what terms GPUs are rented, where they are not the provider's own on demand."""
+    unusual = (paid.tier if paid.tier == "community" else None, paid.purchase if paid.purchase != "on-demand" else None)
+    return "".join(f", {term}" for term in unusual if term)
 
 
 def confident_counts(answer: Sizing) -> dict[str, int]:
@@ -125,7 +152,7 @@ def best_lever(answer: Sizing) -> str | None:
 def _lever(lever: Lever, answer: Sizing) -> str:
     """Return what a lever saves, and its times' basis where it is not the answer's."""
     change = " and ".join(f"{name}={value}" for name, value in lever.change.items())
-    saved = [f"{lever.saves_gpus} GPU{'s' if lever.saves_gpus > 1 else ''}"] if lever.saves_gpus > 0 else []
+    saved = [f"{counted(lever.saves_gpus, 'GPU')}"] if lever.saves_gpus > 0 else []
     usd_per_hour = round(lever.saves_usd_per_hour or 0.0, 2)
     if usd_per_hour > 0:
         saved.append(f"{usd_per_hour:.2f} USD/h")
@@ -133,7 +160,7 @@ def _lever(lever: Lever, answer: Sizing) -> str:
     more = f" for {-usd_per_hour:.2f} USD/h more" if usd_per_hour < 0 else ""
     other = lever.basis is not None and answer.latency is not None and lever.basis != answer.latency.basis
     unsure = f" (times by {lever.basis})" if other else ""
-    return f"{change} takes {lever.gpus} GPU{'s' if lever.gpus > 1 else ''}, {told}{more}{unsure}"
+    return f"{change} takes {counted(lever.gpus, 'GPU')}, {told}{more}{unsure}"
 
 
 def _head(deployment: Deployment) -> str:

@@ -14,7 +14,7 @@ from service.engine.fleet.shortlist import product_line
 from service.engine.inputs import Gpu, ProductLine
 from service.questions.answers import Answer, Row, flat, numbers
 from service.questions.asked import Asked, Question
-from service.questions.lines import layout_of, model_of
+from service.questions.lines import layout_of, model_of, terms_of
 from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.load import SomeLoad, WithConfidence, WithHeadroom, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
@@ -91,7 +91,7 @@ def _line(option: Option) -> str:
     price, latency = "no published price", ""
     if option.usd_per_hour is not None:
         offer = "at the caller's own price" if option.provider is None else f"{option.provider} {option.instance_type}"
-        price = f"{option.usd_per_hour:.2f} USD/h {offer}"
+        price = f"{option.usd_per_hour:.2f} USD/h {offer}{terms_of(option)}"
     if option.usd_per_million_output_tokens is not None:
         price += f", {option.usd_per_million_output_tokens:.2f} USD/M output tokens"
     if option.ttft_p95_s is not None and option.tpot_p95_s is not None:
@@ -219,7 +219,10 @@ class RecommendQuery(
             named = [sources.rented_gpu(name, field="gpus", has_own_price=has_own_price) for name in self.gpus]
             asked, others = named, []
         else:
-            rented = {offer.gpu for offer in self.prices(sources, catalog.gpus).offers}
+            prices = self.prices(sources, catalog.gpus)
+            if not prices.offers and prices.left_out:
+                raise self.no_offer(prices.left_out)
+            rented = {offer.gpu for offer in prices.offers}
             known = [gpu for gpu in catalog.gpus.values() if gpu.id in rented] or list(catalog.gpus.values())
             asked = [gpu for gpu in known if product_line(gpu) in lines]
             others = [gpu for gpu in known if product_line(gpu) not in lines]

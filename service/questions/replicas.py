@@ -6,7 +6,7 @@ from service.engine.answers.replicas import replicas
 from service.engine.answers.results import Replicas
 from service.questions.answers import Answer, Row, flat
 from service.questions.asked import Question
-from service.questions.lines import checkpoint_lines, checkpoint_of, layout_of, model_of, price_of, start_lines
+from service.questions.lines import checkpoint_lines, checkpoint_of, counted, layout_of, model_of, price_of, start_lines
 from service.questions.one_gpu import OfOneGpu
 from service.questions.parts.model import PastedModel
 from service.questions.sources import Sources
@@ -28,7 +28,7 @@ class ReplicasAnswer(Answer[Replicas]):
         if pod.max_requests_per_s is not None:
             load = f"{pod.max_requests_per_s:.3g} requests per s"
         return [
-            f"{result.replicas} pods of {result.gpus_per_replica} x {result.gpu} for {model_of(result)}",
+            f"{counted(result.replicas, 'pod')} of {result.gpus_per_replica} x {result.gpu} for {model_of(result)}",
             f"layout: {layout_of(result.layout)}, {result.weight_format}, cache {result.kv_cache_dtype}",
             f"one pod carries {load}; binds: {result.binding_constraint}",
             *checkpoint_lines(result.assumptions),

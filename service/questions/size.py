@@ -17,7 +17,7 @@ from service.questions.alternatives import leaner_models, other_gpus, smaller_mo
 from service.questions.answers import Answer, Row, flat
 from service.questions.asked import Question
 from service.questions.examples import LLAMA_CONFIG, MEMORY_PER_GPU
-from service.questions.lines import best_lever, checkpoint_of, confident_columns, deployment_lines, shape_of
+from service.questions.lines import best_lever, checkpoint_of, confident_columns, counted, deployment_lines, shape_of
 from service.questions.one_gpu import OfOneGpu
 from service.questions.parts.model import PastedModel
 from service.questions.parts.part import contradiction
@@ -50,7 +50,7 @@ class SizeAnswer(Answer[Sizing]):
         """Return the deployment, with its prefill replicas where they have GPUs of their own."""
         shape, pools = shape_of(self.result), self.result.pools
         if pools is not None:
-            prefill = f"{pools.prefill_replicas} prefill replicas of TP{pools.prefill_tensor_parallel_size}"
+            prefill = f"{counted(pools.prefill_replicas, 'prefill replica')} of TP{pools.prefill_tensor_parallel_size}"
             shape = f"{prefill}, {shape} for decode"
         return [*deployment_lines(self.result, shape)]
 

@@ -346,7 +346,7 @@ def test_pools_say_which_of_them_an_answer_is_of(client: TestClient) -> None:
     lines = client.get("/size", params={**asked, "format": "text"}).text
 
     assert any("decode pool" in it for it in answer["warnings"])
-    assert "prefill replicas of TP1" in lines
+    assert "prefill replica of TP1" in lines
 
 
 def test_an_autoscaler_reads_no_zero_where_nothing_carries_the_load(client: TestClient) -> None:

@@ -29,7 +29,7 @@ def test_what_fits_is_told_with_its_flags(sizing: Sizing) -> None:
     told = lines(sizing, command=None, engine_args=("--served-model-name", "two words"))
     started = lines(sizing)
 
-    assert told[1] == f"layout: 1 replicas of TP1 PP1; binds: {sizing.binding_constraint}"
+    assert told[1] == f"layout: 1 replica of TP1 PP1; binds: {sizing.binding_constraint}"
     assert told[2].startswith("per GPU [GiB]: weights 14.99, cache ")
     assert "engine args: --served-model-name 'two words'" in told
     assert f"command: {sizing.command}" in started
@@ -67,6 +67,21 @@ def test_a_command_of_several_nodes_stands_on_lines_of_its_own(sizing: Sizing) -
     at = told.index("command:")
 
     assert told[at + 1 : at + 5] == ["# on node 0 of 2", "first", "# on node 1 of 2", "second"]
+
+
+def test_a_price_tells_its_terms(sources: Sources) -> None:
+    asked: dict[str, Any] = {
+        "model": "llama-3.1-8b", "gpu": "h100", "concurrent_requests": 8, "input_tokens": 1000, "output_tokens": 200,
+    }  # fmt: skip
+
+    def price(**terms: object) -> str:
+        told = SizeQuery(**asked, **terms).answer(sources).lines()
+        return next(line for line in told if line.startswith("price: "))
+
+    assert price(purchases=["spot"]).endswith(", spot")
+    assert price(tiers=["community"]).endswith(", community")
+    assert price(discount_fraction=0.3).endswith(", 30 % off the list price")
+    assert price()[-2:].isdigit()  # its date, and no terms
 
 
 def test_a_price_of_the_callers_own_names_no_provider(sources: Sources) -> None:
@@ -126,7 +141,7 @@ def test_pools_are_told_apart(sizing: Sizing) -> None:
 
     told = SizeAnswer(replace(sizing, pools=pools), 1).lines()
 
-    assert told[1].startswith("layout: 3 prefill replicas of TP2, 1 replicas of TP1 PP1 for decode; binds: ")
+    assert told[1].startswith("layout: 3 prefill replicas of TP2, 1 replica of TP1 PP1 for decode; binds: ")
 
 
 @pytest.mark.parametrize(

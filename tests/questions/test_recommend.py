@@ -79,6 +79,8 @@ def test_lists_are_read_once_each(sources: Sources) -> None:
         ({"model": "llama-9"}, "model"),
         ({"providers": ["awss"]}, "providers"),
         ({"providers": ["aws"], "product_lines": ["consumer"]}, "product_lines"),
+        ({"providers": ["aws"], "regions": ["us-east"]}, "regions"),
+        ({"providers": ["akash"]}, "providers"),
         ({"usd_per_gpu_hour": 2.0, "gpus": ["h100", "h200"]}, "usd_per_gpu_hour"),
     ],
 )
@@ -88,6 +90,36 @@ def test_the_field_that_was_asked_is_at_fault(sources: Sources, asked: dict[str,
 
     assert refused.value.faults[0].field == field
     assert refused.value.faults[0].accepted
+
+
+def test_offers_that_nobody_makes_are_refused_with_those_that_are_made(sources: Sources) -> None:
+    """AWS names its regions us-east-1 and ap-south-1; Akash rents out spare servers of anybody."""
+    with pytest.raises(RefusalError) as elsewhere:
+        RecommendQuery(**ASKED, providers=["AWS"], regions=["us-east"]).looked_up(sources)
+    with pytest.raises(RefusalError) as spare:
+        RecommendQuery(**ASKED, providers=["akash"]).looked_up(sources)
+
+    assert "no offer has providers=AWS, regions=us-east, tiers=secure (default)" in elsewhere.value.detail
+    assert "aws in us-east-1 (secure, on-demand)" in str(elsewhere.value.faults[0].accepted)
+    assert "(community, spot)" in str(spare.value.faults[0].accepted)
+
+
+def test_a_gpu_that_is_not_rented_as_asked_is_left_out_for_that(sources: Sources) -> None:
+    """Lambda has no spot prices, and nobody asked for a budget."""
+    asked = RecommendQuery(**ASKED, gpus=["h100"], providers=["lambda"], purchases=["spot"])
+    reasons = {each.reason for each in asked.answer(sources).result.rejected}
+
+    assert len(reasons) == 1
+    assert "within the providers, regions, tiers and purchases in question; others are" in reasons.pop()
+
+
+def test_terms_other_than_on_demand_are_told_in_the_line(sources: Sources) -> None:
+    asked = RecommendQuery(**ASKED, gpus=["h100"], weight_formats=["bf16"], purchases=["reserved"])
+    line, *_ = [line for line in asked.answer(sources).lines() if line.startswith("1. ")]
+    told = asked.answer(sources).result.options[0].warnings
+
+    assert ", reserved" in line
+    assert any("a commitment of" in warning for warning in told)
 
 
 def test_there_is_a_row_and_a_line_for_each_option(answer: RecommendAnswer) -> None:

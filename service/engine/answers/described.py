@@ -10,11 +10,12 @@ from service.engine.facts import Checkpoint
 from service.engine.fleet.aims import aim_of
 from service.engine.fleet.arguments import names_drafter, unnamed_settings, where_it_lies
 from service.engine.fleet.command import launch
-from service.engine.fleet.costs import fleet_of, price_notes, with_token_prices
+from service.engine.fleet.costs import fleet_of, price_notes
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.figures import Figures
 from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.results import Cost
+from service.engine.fleet.token_prices import with_token_prices
 from service.engine.inputs import EngineName, KvCacheDtype, Layout, Load, WeightFormat
 from service.engine.memory.activation import fewest_batched_tokens
 from service.engine.memory.plan import MemoryPlan, model_weights, pool_error_bytes

@@ -9,12 +9,14 @@ from service.engine.answers.advice import long_waits
 from service.engine.answers.described import warnings_of
 from service.engine.answers.plainer import next_usual
 from service.engine.answers.results import Alternative, Option
+from service.engine.arithmetic import rounded_usd
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.command import launch
-from service.engine.fleet.costs import fleet_of, price_notes, usd_per_million_tokens
+from service.engine.fleet.costs import fleet_of, price_notes
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import RecommendQuestion, SizeQuestion
 from service.engine.fleet.results import Cost
+from service.engine.fleet.token_prices import usd_per_million_tokens
 from service.engine.inputs import Gpu, KvCacheDtype, WeightFormat
 from service.engine.time.demand import users_of
 from service.engine.time.samples import ScheduleResult
@@ -112,7 +114,7 @@ def option_of(
         kv_cache_dtype=candidate.kv_cache_dtype,
         usd_per_hour=usd,
         usd_per_month=None if cost is None else cost.usd_per_month,
-        usd_per_million_output_tokens=None if per_million == inf else per_million,
+        usd_per_million_output_tokens=None if per_million == inf else rounded_usd(per_million),
         ttft_p95_s=None if seen is None else seen.ttft_s.percentile(95.0),
         tpot_p95_s=None if seen is None else seen.tpot_s.percentile(95.0),
         requests_per_s=rate,

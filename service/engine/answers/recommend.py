@@ -23,6 +23,7 @@ from service.engine.fleet.combinations import (
     size_question,
     without_format,
 )
+from service.engine.fleet.costs import fleet_of, why_unheld
 from service.engine.fleet.deployments import Deployment, resolve_size
 from service.engine.fleet.questions import FREE, RecommendQuestion, SizeQuestion
 from service.engine.fleet.ranking import best, latency_s
@@ -241,7 +242,7 @@ def _why_none(question: RecommendQuestion, asked: SizeQuestion, chosen: Deployme
         return f"needs {fewest.gpus} GPUs and max_gpus is {question.max_gpus}"
     usd_per_hour, _ = aim_for(free, "cost").merit(cheapest.layout, cheapest.replicas)
     if usd_per_hour == inf:
-        return "no published offer within the providers, regions and budget asked for"
+        return why_unheld(fleet_of(cheapest.plan, cheapest.replicas), asked.offers, asked.left_out_offers)
     if usd_per_hour > asked.budget.usd_per_hour:
         return f"costs {usd_per_hour:.2f} USD per hour and max_usd_per_hour is {question.max_usd_per_hour}"
     return (

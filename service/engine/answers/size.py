@@ -14,11 +14,12 @@ from service.engine.answers.results import Pools, Sizing
 from service.engine.answers.reuse import reuse_of
 from service.engine.fleet.aims import aim_of
 from service.engine.fleet.choice import deployments
-from service.engine.fleet.costs import cheapest_of, fleet_of, price_notes, with_token_prices
+from service.engine.fleet.costs import cheapest_of, fleet_of, price_notes
 from service.engine.fleet.figures import figures
 from service.engine.fleet.pools import PoolPair, pools_for
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.splitting import best_of
+from service.engine.fleet.token_prices import with_token_prices
 from service.engine.time.confidence import MEDIAN, sample_error
 
 POOLS_WARNING = (

@@ -1,17 +1,16 @@
 """What a fleet costs: the price function that deployments are ranked by, and the cost that an answer shows."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from typing import Final, Protocol
 
 from service.engine.arithmetic import ceil_div
 from service.engine.fleet.questions import Offer
-from service.engine.fleet.results import Cost, TokenPrices
-from service.engine.inputs import Layout, Load
+from service.engine.fleet.results import Cost
+from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
 
-SECONDS_PER_HOUR: Final = 3600
 HOURS_PER_MONTH: Final = 730  # as cloud providers count it: 8760 / 12
 MOST_KINDS: Final = 3
 
@@ -202,52 +201,6 @@ def cheapest_of(fleets: Sequence[Fleet], offers: Iterable[Offer]) -> Cost | None
     )
 
 
-def with_token_prices(cost: Cost, load: Load, at_load: float | None, at_saturation: float | None) -> Cost:
-    """Return a cost with what tokens cost at two rates of requests; None where nobody knows the rate. [1/s]."""
-    if not at_load and not at_saturation:
-        return cost  # which has none of its own
-    return replace(
-        cost,
-        at_load=token_prices(cost.usd_per_hour, load, at_load),
-        at_saturation=token_prices(cost.usd_per_hour, load, at_saturation),
-    )
-
-
-def token_prices(total_usd_per_hour: float, load: Load, requests_per_s: float | None) -> TokenPrices | None:
-    """Return what a million tokens cost at a steady rate of requests; None without any.
-
-    The whole price stands over prompt tokens, over completion tokens, and over both together: three
-    ways to read one bill, not three parts of it.
-    """
-    if not requests_per_s:
-        return None
-    prompts, completions = requests_per_s * load.input_tokens, requests_per_s * load.output_tokens
-    return TokenPrices(
-        requests_per_s=requests_per_s,
-        usd_per_million_input_tokens=_price(total_usd_per_hour, prompts),
-        usd_per_million_output_tokens=_price(total_usd_per_hour, completions),
-        usd_per_million_tokens=_price(total_usd_per_hour, prompts + completions),
-    )
-
-
-def _price(total_usd_per_hour: float, tokens_per_s: float) -> float | None:
-    return usd_per_million_tokens(total_usd_per_hour, tokens_per_s) if tokens_per_s else None
-
-
-def usd_per_million_tokens(total_usd_per_hour: float, tokens_per_s: float) -> float:
-    """Return the price of a million tokens at a steady rate.
-
-    usd_per_million = usd_per_hour x 1e6 / (tokens_per_s x 3600)
-
-    DeepSeek on nodes of 8 H100 makes 22.3k tokens/s a node, "a cost of $0.20/1M output tokens" (LMSYS, 2025-05-05);
-    that is what a GPU at 2 USD an hour comes to:
-
-    >>> round(usd_per_million_tokens(8 * 2.0, 22_300), 2)
-    0.2
-    """
-    return total_usd_per_hour * 1_000_000 / (tokens_per_s * SECONDS_PER_HOUR)
-
-
 def price_notes(cost: Cost | None, fleets: Sequence[Fleet], asked: WithOffers) -> tuple[str, ...]:
     """Return why there is no price, or what a reader of it must know."""
     if cost is None:
@@ -256,13 +209,20 @@ def price_notes(cost: Cost | None, fleets: Sequence[Fleet], asked: WithOffers) -
     notes = []
     if cost.is_stale:
         notes.append(f"the price is of {cost.as_of}, more than 60 days ago: ask {cost.provider} again")
+    if cost.commitment_months is not None:
+        notes.append(f"the price is for a commitment of {cost.commitment_months} months")
     if cost.gpus_paid > cost.gpus:
         notes.append(f"{cost.gpus_paid} GPUs are paid for and {cost.gpus} used: {cost.instance_type} has no fewer")
     return tuple(notes)
 
 
 def why_unpriced(fleet: Fleet, offers: Sequence[Offer], left_out: Sequence[Offer]) -> str:
-    """Return why no offer in question holds a fleet.
+    """Return why no offer in question holds a fleet, and what the caller may state instead."""
+    return f"no price: {why_unheld(fleet, offers, left_out)}; usd_per_gpu_hour states your own"
+
+
+def why_unheld(fleet: Fleet, offers: Sequence[Offer], left_out: Sequence[Offer]) -> str:
+    """Return why no offer in question holds a fleet, and which others would.
 
     Args:
         fleet: what nobody rents out.
@@ -279,7 +239,7 @@ def why_unpriced(fleet: Fleet, offers: Sequence[Offer], left_out: Sequence[Offer
         reason = f"no offer of {fleet.gpu} is within the providers, regions, tiers and purchases in question"
     else:
         reason = f"the catalog has no offer of {fleet.gpu}"
-    return f"no price: {reason}; {_instead(others)}usd_per_gpu_hour states your own"
+    return f"{reason}{_instead(others)}"
 
 
 def _instead(others: Sequence[Offer]) -> str:
@@ -288,4 +248,4 @@ def _instead(others: Sequence[Offer]) -> str:
         return ""
     kinds = sorted({f"{offer.provider} in {offer.region} ({offer.tier}, {offer.purchase})" for offer in others})
     more = f" and {len(kinds) - MOST_KINDS} more" if len(kinds) > MOST_KINDS else ""
-    return f"others are {', '.join(kinds[:MOST_KINDS])}{more}; "
+    return f"; others are {', '.join(kinds[:MOST_KINDS])}{more}"

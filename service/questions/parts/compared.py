@@ -7,7 +7,7 @@ from typing import Any
 from service.engine.answers.results import Capacity, Sizing
 from service.engine.inputs import KvCacheDtype, WeightFormat
 from service.engine.layers.cache import CacheSharing
-from service.questions.lines import checkpoint_of
+from service.questions.lines import checkpoint_of, counted
 
 Cell = Mapping[str, Any]
 
@@ -71,14 +71,16 @@ def line_of(row: ComparedRow) -> str:
     own = "" if row.weight_format is None else f" {row.weight_format}"
     head = f"{row.model}{own}{cache} on {row.gpu}, {row.context_tokens} tokens{load}"
     if not row.feasible:
-        return f"{head}: not on {row.gpus} GPUs; {row.why}" if row.gpus else f"{head}: {row.why}"
+        return f"{head}: not on {counted(row.gpus, 'GPU')}; {row.why}" if row.gpus else f"{head}: {row.why}"
     speed = "" if row.tpot_p95_s is None else f", TTFT p95 {row.ttft_p95_s:.3g} s, TPOT p95 {row.tpot_p95_s:.3g} s"
     price = "no price" if row.usd_per_hour is None else f"{row.usd_per_hour:.2f} USD/h"
     layout = f"{row.replicas} x TP{row.tensor_parallel_size} PP{row.pipeline_parallel_size}"
     layout += f" DP{row.data_parallel_size}" if (row.data_parallel_size or 1) > 1 else ""
     layout += " EP" if row.expert_parallel else ""
     loaded = "" if row.checkpoint is None else f", {row.checkpoint}"
-    return f"{head}: {row.gpus} GPUs, {layout}, {row.max_concurrent_requests} at once{speed}, {price}{loaded}"
+    return (
+        f"{head}: {counted(row.gpus, 'GPU')}, {layout}, {row.max_concurrent_requests} at once{speed}, {price}{loaded}"
+    )
 
 
 def _asked(cell: Cell) -> dict[str, Any]:

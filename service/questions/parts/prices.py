@@ -1,6 +1,6 @@
 """What GPUs cost the caller: which published offers count, or a price of their own."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Annotated, Final
@@ -23,6 +23,11 @@ USUAL_PURCHASES: Final = ("on-demand",)
 KNOWN_PURCHASES: Final = ("on-demand", "reserved", "spot")
 OWN_PRICE: Final = "own-price"
 MOST_SHOWN: Final = 3
+MOST_KINDS: Final = 12
+# What a caller may ask of offers, and where an offer has it.
+OF_OFFERS: Final[Mapping[str, str]] = {
+    "providers": "provider", "regions": "region", "tiers": "tier", "purchases": "purchase",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +79,26 @@ class Priced(Part):
             sentence = f"usd_per_gpu_hour takes the place of list prices, and {stated[0]} speaks of those"
             raise contradiction("usd_per_gpu_hour", sentence, "one of them")
         return value
+
+    def no_offer(self, left_out: Sequence[Offer]) -> RefusalError:
+        """Return that no offer has all that is asked of offers, and what those have that have the first of it.
+
+        Args:
+            left_out: offers, none of which has all of it.
+        """
+        usual: dict[str, Sequence[str]] = {"tiers": USUAL_TIERS, "purchases": USUAL_PURCHASES}
+        stated = [name for name in OF_OFFERS if getattr(self, name)]
+        asked = {name: getattr(self, name) or usual[name] for name in OF_OFFERS if name in stated or name in usual}
+        first, wanted = next((name, {each.lower() for each in names}) for name, names in asked.items())
+        near = [offer for offer in left_out if getattr(offer, OF_OFFERS[first]).lower() in wanted]
+        kinds = sorted({f"{offer.provider} in {offer.region} ({offer.tier}, {offer.purchase})" for offer in near})
+        told = ", ".join(
+            f"{name}={','.join(names)}{'' if name in stated else ' (default)'}" for name, names in asked.items()
+        )
+        detail = f"no offer has {told} at once"
+        more = f" and {len(kinds) - MOST_KINDS} more" if len(kinds) > MOST_KINDS else ""
+        fault = Fault(stated[-1] if stated else first, detail, ", ".join(kinds[:MOST_KINDS]) + more)
+        return RefusalError("invalid-request", detail, fault)
 
     def prices(self, sources: Sources, gpus: Iterable[str], *, names: Sequence[str] = ()) -> Prices:
         """Return the offers that count for these GPUs.

@@ -18,7 +18,8 @@ def test_an_options_figures_follow_from_one_another(asked: Asked, catalog: Snaps
             assert option.usd_per_hour is not None
             assert option.requests_per_s is not None
             tokens_per_hour = option.requests_per_s * load.output_tokens * 3_600
-            assert option.usd_per_million_output_tokens == pytest.approx(option.usd_per_hour / tokens_per_hour * 1e6)
+            per_million = option.usd_per_hour / tokens_per_hour * 1e6
+            assert option.usd_per_million_output_tokens == pytest.approx(per_million, rel=1e-5)
 
 
 def merits(option: Option) -> tuple[float, float, float, float]:

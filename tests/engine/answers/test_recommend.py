@@ -77,7 +77,7 @@ def test_what_is_left_out_says_why(asked: Asked, catalog: Snapshot) -> None:
     assert any("and max_gpus is 3" in rejection.reason for rejection in small.rejected)
     assert all("tpot_s of at least" in rejection.reason for rejection in slow.rejected)
     assert any("max_usd_per_hour is 0.5" in rejection.reason for rejection in cheap.rejected)
-    assert any("no published offer" in rejection.reason for rejection in nobody.rejected)
+    assert any("the catalog has no offer of h100" in rejection.reason for rejection in nobody.rejected)
     assert "runs mxfp4 from compute capability 8.0" in old.rejected[0].reason
     assert not slow.feasible
 
