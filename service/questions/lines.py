@@ -169,7 +169,8 @@ def _head(deployment: Deployment) -> str:
         formats = f"{deployment.weight_format}, cache {deployment.kv_cache_dtype}"
         return f"{deployment.gpus} x {gpu} for {model} ({formats})"
     if deployment.shortfall_bytes:
-        return f"does not fit: {model} on {gpu}, {deployment.shortfall_bytes} bytes short per GPU"
+        missing = deployment.shortfall_bytes
+        return f"does not fit: {model} on {gpu}, {missing} bytes ({missing / GIB:.1f} GiB) short per GPU"
     return f"too slow: {model} on {gpu} does not keep the limits at any load"
 
 

@@ -34,9 +34,10 @@ def binding_constraint(chosen: Deployment, smaller: Deployment | None) -> Bindin
 
 def reason(deployment: Deployment) -> BindingConstraint:
     """Return why a deployment carries no more: what is missing, or what fills it."""
-    if not deployment.plan.weights_fit:
-        return "weights"
-    if not deployment.plan.holds_one_request:
+    plan = deployment.plan
+    if not plan.weights_fit:
+        return "kv_cache" if fitting_pool_bytes(plan) else "weights"
+    if not plan.holds_one_request:
         return "kv_cache"
     return deployment.capacity.binds
 
@@ -116,6 +117,13 @@ def _rounded_up(value: float) -> float:
     return round(ceil(value / unit) * unit, 12)
 
 
+def fitting_pool_bytes(plan: MemoryPlan) -> int:
+    """Return the largest pool that fits beside the weights where a larger one was given; 0 elsewhere. [bytes]."""
+    if plan.settings.kv_cache_memory_bytes is None or plan.weights_fit:
+        return 0
+    return max(plan.memory.kv_cache_bytes - plan.memory.shortfall_bytes, 0)
+
+
 def missing_memory(plan: MemoryPlan) -> tuple[str, ...]:
     """Return what memory alone would have to change."""
     missing = plan.shortfall_bytes
@@ -123,9 +131,10 @@ def missing_memory(plan: MemoryPlan) -> tuple[str, ...]:
     shape = (
         f"tensor_parallel_size {layout.tensor_parallel_size}, pipeline_parallel_size {layout.pipeline_parallel_size}"
     )
-    sentences = [
-        f"{missing} bytes ({missing / GIB:.1f} GiB) more memory on each of {layout.gpus_per_replica} GPUs ({shape})"
-    ]
+    where = f"each of {layout.gpus_per_replica} GPUs" if layout.gpus_per_replica > 1 else "the GPU"
+    sentences = [f"{missing} bytes ({missing / GIB:.1f} GiB) more memory on {where} ({shape})"]
+    if pool := fitting_pool_bytes(plan):
+        sentences.insert(0, f"kv_cache_memory_bytes of at most {pool} ({pool / GIB:.1f} GiB)")
     if plan.weights_fit and plan.kv_cache.estimated_max_model_len > 0:
         sentences.append(f"requests of at most {plan.kv_cache.estimated_max_model_len} tokens")
     return tuple(sentences)

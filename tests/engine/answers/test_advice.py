@@ -9,6 +9,7 @@ from service.engine.answers.advice import long_waits, looser_limits, missing_mem
 from service.engine.answers.levers import changes_to_try
 from service.engine.answers.size import size
 from service.engine.fleet.choice import deployments
+from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.ranking import best
 from service.engine.inputs import Limits, Load, StatedLayout
 from service.engine.time.demand import Users
@@ -114,3 +115,16 @@ def test_missing_memory_is_told_in_bytes_of_one_gpu(asked: Asked) -> None:
     assert str(sized.shortfall_bytes) in sized.would_fit[0]
     # 141 GB in 16 bits on 22 GiB.
     assert sized.shortfall_bytes == pytest.approx(141.1e9 - 22 * 2**30, rel=0.05)
+
+
+def test_a_pool_that_was_given_binds_where_no_gpu_holds_it(asked: Asked) -> None:
+    """Weights of 15 GiB fit beside 60 GiB of cache: what was given is what binds, and what may be stated is told."""
+    given = StatedSettings(kv_cache_memory_bytes=100 * 10**9)
+    nowhere = size(asked(settings=given))
+    spread = size(asked(load=users(4), settings=replace(given, kv_cache_memory_bytes=70 * 10**9)))
+    told = nowhere.would_fit[0].removeprefix("kv_cache_memory_bytes of at most ").split()[0]
+    held = replace(given, kv_cache_memory_bytes=int(told))
+
+    assert (nowhere.feasible, nowhere.binding_constraint) == (False, "kv_cache")
+    assert size(asked(settings=held)).feasible
+    assert (spread.feasible, spread.gpus, spread.binding_constraint) == (True, 2, "kv_cache")

@@ -65,7 +65,7 @@ def test_weights_that_do_not_fit_say_what_is_missing(asked: Asked) -> None:
     assert answer.binding_constraint == "weights"
     assert answer.shortfall_bytes > 141e9 - 79 * 2**30
     assert answer.would_fit[0] == "gpu_count=2"
-    assert "more memory on each of 1 GPUs" in answer.would_fit[1]
+    assert "more memory on the GPU" in answer.would_fit[1]
 
 
 def test_a_stored_token_costs_what_its_bytes_take_to_read(asked: Asked) -> None:
