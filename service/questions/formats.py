@@ -120,23 +120,46 @@ def _scalar(document: Row, path: str) -> str:
         elif isinstance(node, dict) and part in node:
             node = node[part]
         else:
-            raise _no_such_field(path, node, parts[:depth])
-    if isinstance(node, dict | list) or node is None:
+            raise _nothing_here(path, document) if node is None else _no_such_field(path, node, parts[:depth])
+    if node is None:
+        raise _nothing_here(path, document)
+    if isinstance(node, dict | list):
         raise _no_such_field(path, node or document, parts if node else ())
     return str(node).lower() if isinstance(node, bool) else str(node)
 
 
 def _no_such_field(path: str, node: object, at: Sequence[str]) -> RefusalError:
-    """Return the refusal of a path, with those that go on from where it still led to something, the nearest first."""
-    names = "the path of a value that is neither null nor a list"
+    """Return the refusal of a path, with those that go on from where it still led to something."""
+    detail = f"the answer has no single value at {path[:MOST_PATH_SHOWN]!r}"
+    return RefusalError("no-such-field", detail, Fault("field", detail, _near(path, node, at)))
+
+
+def _near(path: str, node: object, at: Sequence[str]) -> str:
+    """Return the paths that go on from a part of an answer, the nearest first: those that begin or end as asked."""
     if isinstance(node, list) and node:
         node, at = node[0], (*at, "0")
-    if isinstance(node, dict):
-        taken = [".".join((*at, name)) for name, value in flat(node) if value is not None]
-        near = sorted(taken, key=lambda name: (not name.startswith(path), -fuzz.ratio(path[:MOST_PATH_SHOWN], name)))
-        names = ", ".join(near[:MOST_PATHS_SHOWN]) or names
-    detail = f"the answer has no single value at {path[:MOST_PATH_SHOWN]!r}"
-    return RefusalError("no-such-field", detail, Fault("field", detail, names))
+    taken = [".".join((*at, name)) for name in _paths(node)] if isinstance(node, dict) else []
+    asked = path[:MOST_PATH_SHOWN]
+
+    def distance(name: str) -> tuple[bool, bool, float]:
+        return not name.startswith(path), not name.endswith(f".0.{path}"), -fuzz.ratio(asked, name)
+
+    return ", ".join(sorted(taken, key=distance)[:MOST_PATHS_SHOWN]) or "the path of a value that is not null"
+
+
+def _paths(node: Row) -> Iterator[str]:
+    """Yield the paths of values, those of the first of each list included."""
+    yield from (name for name, value in flat(node) if value is not None)
+    for name, value in node.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            yield from (f"{name}.0.{path}" for path, of_first in flat(value[0]) if of_first is not None)
+
+
+def _nothing_here(path: str, document: Row) -> RefusalError:
+    """Return the refusal of a path to nothing, with what the answer warns of: it says why, as for a missing price."""
+    why = "".join(f"; {warning}" for warning in document.get("warnings") or ())
+    detail = f"the answer has null at {path[:MOST_PATH_SHOWN]!r}{why}"
+    return RefusalError("no-such-field", detail, Fault("field", detail, _near(path, document, ())))
 
 
 class _Gauges(Collector):

@@ -132,6 +132,25 @@ def test_a_path_without_a_single_value_is_refused(field: str) -> None:
     assert (refused.value.kind, refused.value.faults[0].field) == ("no-such-field", "field")
 
 
+def test_a_value_of_a_list_is_found_by_its_name(client: TestClient) -> None:
+    asked: dict[str, Any] = {
+        "model": "llama-3.1-8b", "gpus": "h100", "input_tokens": 900, "output_tokens": 90, "concurrent_requests": 8,
+    }  # fmt: skip
+    [fault] = client.get("/recommend", params={**asked, "field": "gpus"}).json()["errors"]
+
+    assert fault["accepted"].startswith("options.0.gpus, ")
+
+
+def test_a_price_that_is_missing_is_refused_with_the_reason(client: TestClient) -> None:
+    asked: dict[str, Any] = {
+        "model": "llama-3.1-8b", "gpu": "gb10", "input_tokens": 900, "output_tokens": 90, "concurrent_requests": 8,
+    }  # fmt: skip
+    refused = client.get("/size", params={**asked, "field": "cost.usd_per_hour"})
+
+    assert refused.status_code == 422
+    assert "no price: the catalog has no offer of gb10" in refused.json()["detail"]
+
+
 @pytest.mark.parametrize("how", [{"field": "gpus"}, {"format": "prometheus"}])
 def test_machines_read_no_number_of_an_infeasible_answer(how: dict[str, Any]) -> None:
     with pytest.raises(RefusalError) as refused:
