@@ -14,7 +14,7 @@ from service.engine.answers.results import Pools, Sizing
 from service.engine.answers.reuse import reuse_of
 from service.engine.fleet.aims import aim_of
 from service.engine.fleet.choice import deployments
-from service.engine.fleet.costs import cheapest_of, fleet_of, price_notes
+from service.engine.fleet.costs import cheaper_apart, cheapest_of, fleet_of, price_notes
 from service.engine.fleet.figures import figures
 from service.engine.fleet.pools import PoolPair, pools_for
 from service.engine.fleet.questions import SizeQuestion
@@ -123,7 +123,11 @@ def _size_pools(question: SizeQuestion, *, tells_levers: bool) -> Sizing:
         warnings=(
             *decode.warnings,
             *unlimited_waits(question.limits, latency if feasible else None),
-            *(price_notes(cost, fleets, question) if feasible else ()),
+            *(
+                (*price_notes(cost, fleets, question), *cheaper_apart(cost, fleets, question.offers))
+                if feasible
+                else ()
+            ),
             POOLS_WARNING,
         ),
         cost=cost and with_token_prices(cost, question.load, question.load.request_rate_per_s, None),

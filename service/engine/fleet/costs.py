@@ -216,6 +216,22 @@ def price_notes(cost: Cost | None, fleets: Sequence[Fleet], asked: WithOffers) -
     return tuple(notes)
 
 
+def cheaper_apart(cost: Cost | None, fleets: Sequence[Fleet], offers: Iterable[Offer]) -> tuple[str, ...]:
+    """Return what fleets cost in instances of several sizes, where one provider has them for less in one region."""
+    by_place: dict[tuple[str, str], list[Offer]] = {}
+    for offer in offers:
+        by_place.setdefault((offer.provider, offer.region), []).append(offer)
+    rented = ([cheapest(fleet, listed) for fleet in fleets] for listed in by_place.values())
+    priced = [[each for each in costs if each is not None] for costs in rented]
+    whole = [costs for costs in priced if len(costs) == len(fleets)]
+    least = min(whole, key=lambda costs: sum(each.usd_per_hour for each in costs), default=[])
+    total = paid_usd(1, sum(each.usd_per_hour for each in least))
+    if cost is None or not least or total >= cost.usd_per_hour:
+        return ()
+    held = " and ".join(f"{each.instances} x {each.provider} {each.instance_type}" for each in least)
+    return (f"in instances of other sizes both pools cost {total:.2f} USD/h: {held}",)
+
+
 def why_unpriced(fleet: Fleet, offers: Sequence[Offer], left_out: Sequence[Offer]) -> str:
     """Return why no offer in question holds a fleet, and what the caller may state instead."""
     return f"no price: {why_unheld(fleet, offers, left_out)}; usd_per_gpu_hour states your own"

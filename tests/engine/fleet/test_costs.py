@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from service.engine.fleet.costs import (
     Fleet,
+    cheaper_apart,
     cheapest,
     cheapest_of,
     copies_apart,
@@ -153,6 +154,20 @@ def test_an_old_price_is_marked() -> None:
     assert price_notes(cost, [fleet(1, 1)], Asked()) == (
         "the price is of 2026-11-01, more than 60 days ago: ask p again",
     )
+
+
+def test_pools_are_told_what_they_cost_in_instances_of_their_own_size() -> None:
+    """From one offer three GPUs take two instances of two; a single one and a pair of the same provider are less."""
+    offers = [offer(1, 3.2, "one"), offer(2, 6.7, "two"), offer(1, 1.0, "other", provider="elsewhere")]
+    pools = [fleet(1, 1), fleet(1, 2)]
+    cost = cheapest_of(pools, offers)
+
+    assert cost is not None
+    assert cost.usd_per_hour == 13.4
+    assert cheaper_apart(cost, pools, offers) == (
+        "in instances of other sizes both pools cost 9.90 USD/h: 1 x p i and 1 x p i",
+    )
+    assert cheaper_apart(cost, pools, offers[1:]) == ()
 
 
 def test_a_price_says_for_how_long_it_binds() -> None:
