@@ -40,9 +40,10 @@ def roomy(serving: Serving, simulations: Simulations, max_num_batched_tokens: in
         max_num_batched_tokens: in the place of its own. [tokens]
     """
     settings = replace(serving.settings, max_num_batched_tokens=max_num_batched_tokens)
-    slots = serving.slots_of_stream
-    if not settings.reads_alone:  # beside others no more run than a step has tokens
-        slots = min(slots, max(max_num_batched_tokens // settings.tokens_scheduled, 1))
+    # Beside others no more run than a step has tokens, which open settings let run; those that read alone, as many as
+    # are stated or the engine's own.
+    most = max(max_num_batched_tokens // settings.tokens_scheduled, 1)
+    slots = min(serving.slots_of_stream, max(most, settings.max_num_seqs) if settings.reads_alone else most)
     served = replace(
         serving, settings=replace(settings, max_num_seqs=slots), slots=min(serving.slots, slots * serving.streams)
     )

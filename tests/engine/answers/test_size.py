@@ -190,3 +190,18 @@ def test_an_engine_that_reads_prompts_alone_keeps_a_limit_on_pace_alone(
 
     assert answer["feasible"]
     assert answer["latency"]["tpot_s"]["p95"] <= tpot_s
+
+
+def test_endless_room_is_no_more_than_an_engine_runs(client: TestClient) -> None:
+    """SGLang reads alone, and of a model with latents nobody knows the room of a layout without planning it.
+
+    A bound on what a layout carries simulated a million slots, and the question was refused as too much work.
+    """
+    asked = {"model": "deepseek-v3", "gpu": "h200", "engine": "sglang", "input_tokens": 3_000, "output_tokens": 400}
+    counts = []
+    for rate in (6, 20):
+        response = client.get("/size", params={**asked, "request_rate_per_s": rate, "ttft_s": 1.5, "tpot_s": 0.05})
+        assert response.status_code == 200, response.text
+        counts.append(response.json()["gpus"])
+
+    assert 0 < counts[0] <= counts[1]
