@@ -1,5 +1,6 @@
 """What a fleet costs: the price function that deployments are ranked by, and the cost that an answer shows."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -146,7 +147,24 @@ def _cheapest_offer(fleets: Sequence[Fleet], offers: Iterable[Offer]) -> Offer |
 
 
 def _instances(fleets: Sequence[Fleet], offer: Offer) -> int:
-    return sum(instances_needed(fleet, offer) for fleet in fleets)
+    """Return how many instances hold all fleets: what one leaves idle of an instance is room for a smaller one."""
+    if len(fleets) == 1 or (offer.is_callers and not offer.instance_type):
+        return sum(instances_needed(fleet, offer) for fleet in fleets)
+    started, idle = 0, Counter[int]()  # instances by their idle GPUs
+    for fleet in sorted(fleets, key=lambda each: each.gpus_per_replica, reverse=True):
+        size, left = fleet.gpus_per_replica, fleet.replicas
+        if size > offer.gpu_count:
+            started += instances_needed(fleet, offer)
+            continue
+        for room in sorted(room for room in idle if room >= size):
+            used = min(idle[room], ceil_div(left, room // size))
+            idle[room] -= used
+            left = max(left - used * (room // size), 0)
+        together = offer.gpu_count // size
+        started += ceil_div(left, together)
+        idle[offer.gpu_count % size] += left // together
+        idle[offer.gpu_count - left % together * size] += 1 if left % together else 0
+    return started
 
 
 def cheapest_of_each_size(gpu: str, offers: Iterable[Offer]) -> tuple[Offer, ...]:

@@ -116,7 +116,19 @@ def test_two_pools_are_rented_by_one_offer() -> None:
     cost = cheapest_of(pools, [offer(2, 1.0, "small"), offer(8, 8.0, "large")])
 
     assert cost is not None
-    assert (cost.offer, cost.instances, cost.gpus, cost.gpus_paid) == ("large", 3, 14, 24)
+    assert (cost.offer, cost.instances, cost.gpus, cost.gpus_paid) == ("large", 2, 14, 16)
+
+
+@pytest.mark.parametrize(
+    ("pools", "instances"),
+    [([(1, 1), (1, 1)], 1), ([(4, 1), (4, 3)], 4), ([(2, 8), (1, 2)], 5), ([(3, 2), (5, 1)], 3), ([(1, 4), (9, 1)], 4)],
+)
+def test_pools_share_instances_that_hold_both(pools: list[tuple[int, int]], instances: int) -> None:
+    of_four = [replace(fleet(*each), gpus_per_node=4) for each in pools]
+    cost = cheapest_of(of_four, [offer(4, 1.0)])
+
+    assert cost is not None
+    assert cost.instances == instances
 
 
 def test_prices_are_printed_as_they_are_paid() -> None:
