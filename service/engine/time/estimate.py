@@ -120,10 +120,7 @@ def throughput(serving: Serving, users: int) -> float:
 
 
 def least_throughput(serving: Serving, users: int) -> float:
-    """Return the same were one's own prompt read alone, which it leaves out: most of the time with few slots. [1/s].
-
-    throughput = n / (output x tpot(n) + read)
-    """
+    """Return the same were one's own prompt read alone, which it leaves out: most of the time with few slots. [1/s]."""
     return users / (users / throughput(serving, users) + _read_alone_s(serving)) if users else 0.0
 
 
