@@ -11,7 +11,7 @@ from service.engine.time.batching import Serving
 from service.engine.time.carrier import Carrier, Demand
 from service.engine.time.estimate import SAFE, in_flight, kept_pace, least_throughput, read_rate, throughput
 from service.engine.time.grid import Grid, rate_grid, rate_upto, user_grid, users_upto
-from service.engine.time.results import Violation
+from service.engine.time.results import GROWING, Violation
 from service.engine.time.samples import ScheduleResult
 from service.engine.time.traffic import Sender, SimulatedLoad
 
@@ -24,8 +24,6 @@ LONG_WARM_UP_FRACTION: Final = 1.0
 MOST_USERS_PER_SLOT: Final = 2
 # Arrivals that are carried are about this share of what the estimate says at the pace of a limit.
 GUESSED_SHARE: Final = 0.75
-# A queue that grows by more than this share of arrivals never empties.
-GROWING: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
