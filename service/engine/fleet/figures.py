@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from service.engine.fleet.deployments import Deployment
 from service.engine.time.carried import Carried
-from service.engine.time.demand import Users, demand_of
+from service.engine.time.demand import Users
 from service.engine.time.results import Latency, LoadState
 from service.engine.time.samples import ScheduleResult
 
@@ -54,24 +54,20 @@ def figures(deployment: Deployment, of_one: Carried, rates: Rates | None = None)
         rate = at_most.requests_per_s if at_most else 0.0
     rates = rates or Rates(of_one=rate, of_all=replicas * rate)
     seen = deployment.seen() if deployment.is_asked else at_most
-    diverges = replicas * max(replica.saturation_rate, rate)
+    at_load = _state(deployment, at_most)
     alone = replica.alone()
     return Figures(
         of_one=of_one,
         rates=rates,
         output_tokens_per_s=rates.of_one * (alone.output_tokens_per_s / alone.requests_per_s),
-        queue_diverges_at_requests_per_s=diverges,
+        queue_diverges_at_requests_per_s=replicas * max(replica.saturation_rate, rate),
         latency=seen.latency(replica.timing.basis, deployment.limits.percentile) if seen else None,
-        at_load=_state(deployment, at_most, diverges),
+        at_load=at_load,
     )
 
 
-def _state(deployment: Deployment, at_most: ScheduleResult | None, diverges_at_per_s: float) -> LoadState | None:
+def _state(deployment: Deployment, at_most: ScheduleResult | None) -> LoadState | None:
     """Return the state at the asked load, or else at the largest one."""
-    if not deployment.is_asked and at_most is not None:
-        return at_most.state(deployment.replicas)
-    state = deployment.state()
-    if state is None or deployment.load.num_prompts is not None:
-        return state
-    asked = demand_of(deployment.load)
-    return state.of_arrivals(asked.amount, diverges_at_per_s) if asked.may_queue else state
+    if deployment.is_asked or at_most is None:
+        return deployment.state()
+    return at_most.state(deployment.replicas)

@@ -13,7 +13,7 @@ from service.engine.fleet.shortlist import most_together
 from service.engine.fleet.space import Space, Target, space_of
 from service.engine.inputs import Layout, StatedLayout
 from service.engine.memory.held import requests_in_cache
-from service.engine.memory.kernels import asked_cache, runs_over_ranks
+from service.engine.memory.kernels import asked_of, runs_over_ranks
 from service.engine.memory.plan import MemoryPlan, memory_plan, pool_error_bytes
 
 # Of the longest requests in a pool: so many leave one where the pool is smaller by its error.
@@ -41,20 +41,7 @@ def _read_over_ranks(space: Space, resolved: Resolved, device: Device) -> Space:
     settings, architecture = resolved.settings, resolved.model.architecture
     spreads = {layout.decode_context_parallel_size for layout in space.unusual} - {1}
     without = {
-        ranks
-        for ranks in spreads
-        if not runs_over_ranks(
-            architecture,
-            asked_cache(
-                architecture,
-                settings.kv_cache_dtype,
-                is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
-                is_text_only=settings.is_text_only,
-                ranks=ranks,
-                block_size=settings.block_size,
-            ),
-            device,
-        )
+        ranks for ranks in spreads if not runs_over_ranks(architecture, asked_of(architecture, settings, ranks), device)
     }
     if not without:
         return space

@@ -22,7 +22,7 @@ from service.engine.errors import RefusedStartError
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype
 from service.engine.layers import DEFAULT_BLOCK_SIZE, Architecture, KernelNeed
-from service.engine.memory.kernels import asked_cache, kernels_of
+from service.engine.memory.kernels import asked_of, kernels_of
 
 HALF_FORMATS: Final[Mapping[str, KvCacheDtype]] = MappingProxyType({"bfloat16": "bf16", "float16": "fp16"})
 
@@ -168,18 +168,7 @@ def check_start(
         raise _cache_refusal(f"{stated}: {device.engine} has only an fp8 cache for this model", "auto or fp8")
     if stated in ("bf16", "fp16") and stated != own and device.plan.refuses_other_floats:
         raise _cache_refusal(f"{stated} is not the model's dtype; {device.engine} insists on it", f"auto, {own} or fp8")
-    kernels = kernels_of(
-        architecture,
-        asked_cache(
-            architecture,
-            settings.kv_cache_dtype,
-            is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
-            is_text_only=settings.is_text_only,
-            ranks=1,
-            block_size=settings.block_size,
-        ),
-        device,
-    )
+    kernels = kernels_of(architecture, asked_of(architecture, settings, ranks=1), device)
     if kernels and settings.block_size is not None:
         check_block_size(settings.block_size, device)
 

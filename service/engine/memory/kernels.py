@@ -15,7 +15,7 @@ from service.engine.engines.kernel import AskedCache, CacheKind, Kernel
 from service.engine.engines.kernels import kernel_of, raises_on_fp8
 from service.engine.errors import RefusedStartError
 from service.engine.formats.elements import BYTE, cache_bytes
-from service.engine.inputs import KvCacheDtype
+from service.engine.inputs import EngineSettings, KvCacheDtype
 from service.engine.layers import Architecture, KernelNeed
 
 # Beside recurrent states, blocks of latents are long enough for the kernels that split them.
@@ -40,6 +40,18 @@ def asked_cache(
         images_both_ways=architecture.sees_images_both_ways and not is_text_only,
         context_ranks=ranks,
         block_size=block_size,
+    )
+
+
+def asked_of(architecture: Architecture, settings: EngineSettings, ranks: int) -> AskedCache:
+    """Return what the model's kernels are asked to read under settings, over so many ranks of context."""
+    return asked_cache(
+        architecture,
+        settings.kv_cache_dtype,
+        is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
+        is_text_only=settings.is_text_only,
+        ranks=ranks,
+        block_size=settings.block_size,
     )
 
 

@@ -100,7 +100,8 @@ class Server:
             measured: requests that are measured. [count]
         """
         shares = asked.shares(replicas, self.serving.streams)
-        return LoadState.of_all([self.seen(share, measured).state(count) for count, share in shares])
+        state = LoadState.of_all([self.seen(share, measured).state(count) for count, share in shares])
+        return state.of_arrivals(asked.amount, replicas * self.saturation_rate) if asked.may_queue else state
 
     def benchmarked(self, demand: Demand, num_prompts: int) -> ScheduleResult:
         """Return what a benchmark prints that sends so many prompts to an idle engine: ramp and drain included.
@@ -245,8 +246,7 @@ class Server:
             if pace > HOPELESS:
                 return Told("tpot", reach_of(self.serving, users))
             # Who reads prompts alone has tokens wait for all chunks of a prompt: no full step bounds that.
-            is_bounded = not (demand.may_queue or self.serving.settings.reads_alone)
-            if pace < SAFE and limits.ttft_s is None and is_bounded:
+            if pace < SAFE and limits.ttft_s is None and not (demand.may_queue or self.serving.settings.reads_alone):
                 return Told(None, reach_of(self.serving, users))
         return self._simulated_verdict(demand, limits, measured)
 
