@@ -14,6 +14,7 @@ Source:
 """
 
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Final
 
 from service.engine.errors import InvalidQuestionError
@@ -123,21 +124,24 @@ def pools_for(question: SizeQuestion) -> PoolPair:
         )
     decoding = decode_question(question)
     decode = _best(decoding)
-    pairs = _within_shares(question, decode) if question.limits.ttft_s is not None and decode.is_feasible else []
-    feasible = [pair for pair in pairs if pair.is_feasible]
-    return min(feasible, key=lambda pair: pair.gpus) if feasible else _pair(question, decoding, decode)
+    if question.limits.ttft_s is None or not decode.is_feasible:
+        return _pair(question, decoding, decode)
+    return min(_within_shares(question, decode), key=lambda pair: pair.gpus if pair.is_feasible else inf)
 
 
 def _within_shares(question: SizeQuestion, fewest: Deployment) -> list[PoolPair]:
-    """Return pools by the share of the limit on TTFT that decoding may take, up to that which saves it no GPU more."""
-    pairs = []
+    """Return pools by the share of the limit on TTFT that decoding may take, up to that which saves it no GPU more.
+
+    Where decoding keeps none of them, the pools of the last.
+    """
+    pairs: list[PoolPair] = []
     for share in SHARES:
         decoding = decode_question(question, share)
         decode = _best(decoding)
-        if decode.is_feasible:
+        if decode.is_feasible or share == SHARES[-1]:
             pairs.append(_pair(question, decoding, decode, share))
-            if decode.gpus <= fewest.gpus:
-                break
+        if decode.is_feasible and decode.gpus <= fewest.gpus:
+            break
     return pairs
 
 

@@ -45,6 +45,18 @@ def test_the_wait_after_reading_keeps_its_share_of_the_limit(asked: Asked) -> No
     assert pair.decoded.ttft_s.percentile(95) <= (share_s or 0)
 
 
+@pytest.mark.parametrize("ttft_s", [0.02, 0.1, 0.5, 0.6, 0.8])
+@pytest.mark.parametrize("rate", [0.46, 2.3])
+def test_pools_keep_the_limit_together_or_are_none(asked: Asked, ttft_s: float, rate: float) -> None:
+    """Where no share of the limit left enough for either pool, pools were told that took 0.54 s of 0.5."""
+    limits = Limits(ttft_s=ttft_s, tpot_s=0.03)
+    pair = pools_for(asked("llama-3.1-8b", "l40s", load=arrivals(rate, 5_662, 303), limits=limits))
+    told = pair.ttft_s()
+
+    assert pair.is_feasible == (ttft_s >= 0.6)
+    assert not pair.is_feasible or (told is not None and told.p95 <= ttft_s)
+
+
 def test_a_decode_pool_without_limits_keeps_up_with_what_comes(asked: Asked) -> None:
     """A full cache gives up requests and makes their tokens twice: as many may run as it holds to their end."""
     pair = pools_for(asked("gpt-oss-120b", "l40s", load=arrivals(9.0, 3_000, 800)))
