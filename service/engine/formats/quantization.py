@@ -179,12 +179,15 @@ def _ignored(reader: ConfigReader, names: tuple[str, ...]) -> tuple[str, ...]:
 def standard_quantization(weight_format: WeightFormat) -> Quantization:
     """Return the usual recipe of a format, for models without a published checkpoint in it.
 
-    Linear layers are quantized; embeddings, output head, norms and routers keep the model's dtype.
+    Linear layers are quantized; embeddings, output head, norms, routers, towers and, of NVFP4, what delta nets read
+    with keep the model's dtype.
 
     Sources:
         vLLM `--quantization fp8` (one scale per matrix); llm-compressor W8A8 (one scale per
         channel); AutoAWQ default (4 bits, groups of 128, zero points); OCP MX v1.0 (groups of 32)
-        on experts, as gpt-oss ships; NVIDIA ModelOpt NVFP4 (groups of 16).
+        on experts, as gpt-oss ships; NVIDIA ModelOpt NVFP4 (groups of 16), whose checkpoints of models with delta
+        nets keep `linear_attn` (nvidia/Qwen3.5-122B-A10B-NVFP4), or its `in_proj` (26,381,249,312 bytes of
+        Inferact/Qwen3.8-27B-NVFP4, by models/Qwen/Qwen3.8-27B.yaml of vllm-project/recipes).
     """
     kept = ("lm_head", "re:.*\\.gate$", "re:.*router.*", "re:.*vision.*", "re:.*visual.*")
     match weight_format:
@@ -214,4 +217,10 @@ def standard_quantization(weight_format: WeightFormat) -> Quantization:
         case "mxfp4":
             return Quantization(scheme="mxfp4", method="mxfp4", block=32, ignored=kept, weight_format="mxfp4")
         case "nvfp4":
-            return Quantization(scheme="nvfp4", method="modelopt", block=16, ignored=kept, weight_format="nvfp4")
+            return Quantization(
+                scheme="nvfp4",
+                method="modelopt",
+                block=16,
+                ignored=(*kept, "re:.*linear_attn\\.in_proj.*"),
+                weight_format="nvfp4",
+            )

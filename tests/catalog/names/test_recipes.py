@@ -2,8 +2,10 @@
 
 import pytest
 
+from service.catalog.engine_rules import rules_for
 from service.catalog.names.facts import facts_as_named
 from service.catalog.snapshot import Snapshot
+from service.engine import GIB, Layout, StatedSettings, plan_replica
 from service.engine.facts import Checkpoint
 
 MODULES = [f"model.layers.3.{name}" for name in ("linear_attn.out_proj", "self_attn.q_proj", "mlp.down_proj")]
@@ -45,3 +47,30 @@ def test_other_recipes_quantize_every_layer_and_are_said_to_be_assumed(catalog: 
 @pytest.mark.parametrize("name", ["nvidia/Qwen3.6-27B-NVFP4", "Qwen/Qwen3-32B-AWQ"])
 def test_a_stored_recipe_is_not_assumed(catalog: Snapshot, name: str) -> None:
     assert not checkpoint_of(catalog, name).is_assumed
+
+
+@pytest.mark.parametrize(("gpus", "printed_gib"), [(1, 24.57), (2, 12.02)])
+def test_fp4_of_a_model_with_delta_nets_takes_what_it_was_published_to_take(
+    catalog: Snapshot, gpus: int, printed_gib: float
+) -> None:
+    # vllm-project/recipes, models/Qwen/Qwen3.8-27B.yaml: 26,381,249,312 bytes in all, of which the draft layer's (0.79
+    # GiB in 16 bits) are not loaded without drafts; 12.02 GiB on each of two RTX 5090.
+    model = facts_as_named(catalog, catalog.called_models.read("Inferact/Qwen3.8-27B-NVFP4"))
+    layout, rules = Layout(tensor_parallel_size=gpus), rules_for("vllm", "0.26")
+    loaded_gib = printed_gib - (0.79 if gpus == 1 else 0)
+
+    plan = plan_replica(model, catalog.gpu("rtx-5090"), layout, StatedSettings(max_model_len=32_768), rules)
+
+    assert plan.memory.weight_bytes / GIB == pytest.approx(loaded_gib, rel=0.01)
+
+
+def test_fp4_of_a_model_with_delta_nets_keeps_what_they_read_with(catalog: Snapshot) -> None:
+    stored = checkpoint_of(catalog, "someone/Qwen3.5-27B-NVFP4").quantization
+    names = ("linear_attn.in_proj_qkv", "linear_attn.in_proj_z", "linear_attn.out_proj", "mlp.down_proj")
+
+    assert [stored.of(f"model.layers.0.{name}").keeps(f"model.layers.0.{name}") for name in names] == [
+        True,
+        True,
+        False,
+        False,
+    ]
