@@ -23,3 +23,17 @@ def test_a_database_s_lower_case_is_spelled_as_published(catalog: Snapshot, repo
     stored = entry.model_copy(update={"aliases": tuple(sorted(each.lower() for each in entry.aliases))})
 
     assert repository_of_edition(alias, stored) == repository
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens"),
+    [
+        # context_length of models/zai-org/glm-4-9b-hf.yaml of vllm-project/recipes
+        ("zai-org/glm-4-9b-hf", 8_192),
+        ("zai-org/glm-4-9b-chat-hf", 131_072),
+    ],
+)
+def test_a_base_model_serves_its_own_context(catalog: Snapshot, name: str, tokens: int) -> None:
+    model = catalog.model(catalog.called_models.read(name).model_id)
+
+    assert model.architecture.default_max_model_len == tokens
