@@ -29,8 +29,10 @@ def kernel_of(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel | N
 @derived(1024)
 def _kernel(device: Device, need: KernelNeed, asked: AskedCache) -> Kernel | None:
     match need.kind:
-        case "own":
-            kernel = Kernel(name="OWN", blocks=(need.block_size,))
+        case "own" | "indexer":
+            # On ROCm an indexer reads single tokens as well: 0.33 `v1/attention/backends/mla/indexer.py`.
+            single = (1,) if need.kind == "indexer" and device.loads.platform == "ROCm" else ()
+            kernel = Kernel(name="OWN", blocks=(*single, need.block_size))
             return kernel if kernel.reads(asked.block_size) or not device.plan.kernels_set_blocks else None
         case "grouped":
             return grouped_kernel(need, asked, device)

@@ -10,7 +10,8 @@ Sources:
     vLLM 0.33 `platforms/cuda.py` (`_get_backend_priorities`), `v1/attention/backends/mla/` (each backend's
     `supports_compute_capability`, `supports_combination`, `get_supported_kernel_block_sizes`),
     `model_executor/layers/attention/mla_attention.py` (`_canonicalize_sparse_mla_kv_cache_dtype`); 0.17
-    `platforms/cuda.py` (`check_and_update_config`).
+    `platforms/cuda.py` (`check_and_update_config`); ROCm's `v1/attention/backends/mla/rocm_aiter_mla_sparse.py` and
+    `indexer.py` (`get_supported_kernel_block_sizes`: 1, or 64).
 """
 
 from typing import Final
@@ -31,6 +32,8 @@ TRITON_MLA: Final = Kernel(name="TRITON_MLA", is_triton=True)
 SPARSE: Final = Kernel(name="FLASHMLA_SPARSE", blocks=FIXED_BLOCKS)
 PACKED: Final = Kernel(name="FLASHMLA_SPARSE", blocks=FIXED_BLOCKS, is_packed=True)
 FLASHINFER_SPARSE: Final = Kernel(name="FLASHINFER_MLA_SPARSE", blocks=(32,))
+# Whose fp8 is plain, and which reads blocks of any length in tokens of their own.
+AITER_SPARSE: Final = Kernel(name="ROCM_AITER_MLA_SPARSE", blocks=(1, 64))
 WORKSTATION: Final = Kernel(name="FLASHINFER_MLA_SPARSE_SM120", blocks=FIXED_BLOCKS, is_packed=True)
 
 
@@ -62,6 +65,8 @@ def sparse_kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel
 
 def _sparse_kernels(need: KernelNeed, asked: AskedCache, device: Device) -> tuple[Kernel, ...]:
     """Return the kernels that run one sparse latent layer, the preferred one first."""
+    if device.is_vllm and device.loads.platform == "ROCm":
+        return (AITER_SPARSE,)
     match device.generation:
         case 9:
             return (_on_hopper(asked, device),)

@@ -73,7 +73,7 @@ class KernelNeed:
     own       a kernel of the layer's own, on every GPU, which reads whole multiples of `block_size`
     """
 
-    kind: Literal["grouped", "latent", "sparse", "own"]
+    kind: Literal["grouped", "latent", "sparse", "indexer", "own"]
     key_dim: int = 0  # of one head, or of a latent with its rotary part [elements]
     value_dim: int = 0  # of one head, or of a latent alone [elements]
     nope_dim: int = 0  # of a head's key without its rotary part, where latents are expanded [elements]

@@ -175,7 +175,9 @@ class LatentAttention(Mixer):
             rope_dim=self.qk_rope_head_dim,
             top_k=self.top_k,
         )
-        return (latents,) if self.indexer is None else (latents, KernelNeed(kind="own", block_size=INDEXER_BLOCK_SIZE))
+        if self.indexer is None:
+            return (latents,)
+        return latents, KernelNeed(kind="indexer", block_size=INDEXER_BLOCK_SIZE)
 
     @property
     def page_size(self) -> int | None:

@@ -6,9 +6,10 @@ import pytest
 from packaging.version import Version
 
 from service.engine.engines.device import AMPERE, HOPPER, Device
-from service.engine.engines.kernel import AskedCache
+from service.engine.engines.kernel import AskedCache, CacheKind
 from service.engine.engines.latent_kernels import latent_kernel, sparse_kernel
 from service.engine.engines.plans import plan_of
+from service.engine.engines.platforms import Loads
 from service.engine.layers import LatentAttention
 
 BLACKWELL, WORKSTATION = (10, 0), (12, 0)
@@ -63,3 +64,16 @@ def test_sparse_latents_in_fp8_are_packed_on_hopper_and_plain_on_blackwell() -> 
     assert hopper is not None
     assert blackwell is not None
     assert (hopper.is_packed, blackwell.is_packed, blackwell.blocks) == (True, False, (32,))
+
+
+@pytest.mark.parametrize("kind", ["model", "fp8"])
+@pytest.mark.parametrize("block_size", [1, 16, 64])
+def test_rocm_reads_sparse_latents_plain_and_in_blocks_of_any_length(kind: CacheKind, block_size: int) -> None:
+    # vllm-project/recipes, models/deepseek-ai/DeepSeek-V3.2-Exp.yaml: --block-size 1 on 8 x MI300X; `[1, 64]` and plain
+    # fp8 of `v1/attention/backends/mla/rocm_aiter_mla_sparse.py`
+    rocm = Device(is_vllm_on_cuda=False, loads=Loads(platform="ROCm"))
+
+    kernel = sparse_kernel(NEED, AskedCache(kind=kind, block_size=block_size), rocm)
+
+    assert kernel is not None
+    assert (kernel.name, kernel.is_packed) == ("ROCM_AITER_MLA_SPARSE", False)

@@ -50,7 +50,7 @@ def test_minicpm_3_keeps_every_head_as_wide_as_its_keys() -> None:
 
 def test_kernels_are_needed_for_latents_for_selected_ones_and_their_keys_or_for_heads() -> None:
     assert [(it.kind, it.key_dim, it.nope_dim) for it in DEEPSEEK_V3.kernel_needs] == [("latent", 576, 128)]
-    assert [it.kind for it in DEEPSEEK_V32.kernel_needs] == ["sparse", "own"]
+    assert [it.kind for it in DEEPSEEK_V32.kernel_needs] == ["sparse", "indexer"]
     assert [(it.kind, it.key_dim, it.value_dim) for it in MINICPM_3.kernel_needs] == [("grouped", 96, 96)]
 
 
