@@ -45,6 +45,8 @@ MOST_SHAPES: Final = 64  # of one model that are kept
 
 def pod_of(question: SizeQuestion) -> Deployment:
     """Return one pod; where none carries a single request, the one that misses least."""
+    # A pod is the same whatever share of the arrivals it gets, and told to carry them however they burst.
+    question = replace(question, load=replace(question.load, is_spread=False))
     key = replace(
         question,
         load=_of_any_amount(question.load),

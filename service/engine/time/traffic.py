@@ -1,6 +1,7 @@
 """What is simulated: requests with lengths and arrivals, drawn from a seed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil, log2
 from typing import Final, assert_never
 
 import numpy as np
@@ -11,6 +12,8 @@ from service.engine.time.draws import COMPLETIONS, PROMPTS, UNDER_WAY, Draws
 from service.engine.time.lengths import FixedLength, Length, LogNormalLength, UniformLength
 from service.engine.time.records import REQUEST, Records, new_records
 
+ROUNDING: Final = 1e-9
+SHARES_PER_OCTAVE: Final = 4  # of a stream: rates that are near draw the same gaps, so that curves over them are smooth
 MOST_KEPT_BYTES: Final = 8_000_000  # of requests drawn, 100 kB for a few thousand
 
 
@@ -40,9 +43,30 @@ class Traffic:
     outputs: Length
     prefix_cache_hit_fraction: float = 0.0  # of a prompt, already computed
     burstiness: float = 1.0  # of arrivals: 1 is Poisson, below comes in bursts, above is more even
+    spread_rate_per_s: float | None = None  # of all arrivals in bursts, where a stream gets its share of them
     speculative_acceptance_fraction: float = 0.0
     arrives_read: bool = False  # prompts come with their cache, from a prefill pool
     seed: int = 1
+
+    def share(self, request_rate_per_s: float) -> "Traffic":
+        """Return the traffic of one stream among those that the arrivals are spread over.
+
+            burstiness(share) = 1 / (1 + (1 / burstiness - 1) x share)
+
+        Of arrivals each of which goes to a stream with chance `share`, the squared variation of gaps is
+        share x squared variation + 1 - share: W. Whitt, The Queueing Network Analyzer (1983), on splitting. That of
+        Gamma gaps is 1 / burstiness. A share counts as the next larger one of a grid, as burstier. Arrivals that are
+        more even than Poisson stay so: routers deal them out in turn.
+
+        >>> bursts = Traffic(inputs=FixedLength(tokens=1), outputs=FixedLength(tokens=1), burstiness=0.25)
+        >>> replace(bursts, spread_rate_per_s=8.0).share(2.0).burstiness
+        0.5714285714285714
+        """
+        if self.spread_rate_per_s is None:
+            return self
+        steps = ceil(SHARES_PER_OCTAVE * log2(request_rate_per_s / self.spread_rate_per_s) - ROUNDING)
+        share = 2.0 ** (min(steps, 0) / SHARES_PER_OCTAVE)
+        return replace(self, burstiness=1 / (1 + (1 / self.burstiness - 1) * share), spread_rate_per_s=None)
 
 
 def traffic_of(load: Load) -> Traffic:
@@ -53,6 +77,7 @@ def traffic_of(load: Load) -> Traffic:
         arrives_read=load.phase == "decode",
         prefix_cache_hit_fraction=load.prefix_cache_hit_fraction,
         burstiness=load.burstiness,
+        spread_rate_per_s=load.request_rate_per_s if load.burstiness < 1 and load.is_spread else None,
         speculative_acceptance_fraction=load.speculative_acceptance_fraction,
     )
 
@@ -94,7 +119,7 @@ class Sender:
 
     def burst(self, traffic: Traffic, request_rate_per_s: float, count: int) -> SimulatedLoad:
         """Return what benchmarks send at a rate: an idle engine to begin with, and every request measured."""
-        requests = self._arriving(traffic, 0, count, 0)
+        requests = self._arriving(traffic.share(request_rate_per_s), 0, count, 0)
         return SimulatedLoad(requests=requests, concurrency=None, request_rate_per_s=request_rate_per_s)
 
     def steady_users(self, traffic: Traffic, concurrency: int, measured: int, slots: int) -> SimulatedLoad:
@@ -130,7 +155,7 @@ class Sender:
     ) -> SimulatedLoad:
         """Return requests that come on their own, whatever the engine does.
 
-            gap = Gamma(shape = burstiness, mean = 1 / rate)
+            gap = Gamma(shape = burstiness of this share of all arrivals, mean = 1 / rate)
 
         Args:
             traffic: lengths, and burstiness as in vLLM's benchmark: 1 is Poisson.
@@ -143,7 +168,7 @@ class Sender:
         rate are smooth.
         """
         return SimulatedLoad(
-            requests=self._arriving(traffic, under_way, warm_up + measured, under_way),
+            requests=self._arriving(traffic.share(request_rate_per_s), under_way, warm_up + measured, under_way),
             concurrency=None,
             request_rate_per_s=request_rate_per_s,
             first_measured=under_way + warm_up,

@@ -46,7 +46,8 @@ class AnyLoad(Part):
     )
     burstiness: Annotated[float, Field(ge=0.05, le=1000, allow_inf_nan=False), NUMBER] = Field(
         default=1.0,
-        description="of arrivals at a rate: 1 is Poisson, below 1 bursts, above 1 is more even [ratio]",
+        description="of all arrivals at a rate: 1 is Poisson, below 1 bursts, above 1 is more even; replicas share a "
+        "burst, and get their parts less bursty, but for a pod of /replicas, which is told to stand all of it [ratio]",
         examples=[0.5],
     )
 

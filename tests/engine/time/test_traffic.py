@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from service.engine.inputs import Load
 from service.engine.time.lengths import FixedLength, LogNormalLength, UniformLength
@@ -49,3 +50,34 @@ def test_twice_the_rate_is_the_same_arrivals_in_half_the_time() -> None:
     assert (slow.requests == fast.requests).all()
     assert (slow.requests["arrival"][:3] == 0).all()
     assert (np.diff(slow.requests["arrival"][3:]) > 0).all()
+
+
+@pytest.mark.parametrize("burstiness", [0.25, 0.5])
+@pytest.mark.parametrize("replicas", [1, 2, 4, 16])
+def test_a_replica_s_share_of_bursts_varies_as_arrivals_that_a_router_deals_out_by_chance(
+    burstiness: float, replicas: int
+) -> None:
+    # The referee is the router itself: each of 400,000 Gamma arrivals goes to one of the replicas by chance.
+    random = np.random.Generator(np.random.PCG64(7))
+    whole = np.cumsum(random.standard_gamma(burstiness, 400_000))
+    gaps = np.diff(whole[random.integers(replicas, size=len(whole)) == 0])
+    seen = gaps.var() / gaps.mean() ** 2
+
+    load = replace(LOAD, concurrent_requests=None, request_rate_per_s=3.0, burstiness=burstiness)
+    assert 1 / traffic_of(load).share(3.0 / replicas).burstiness == pytest.approx(seen, rel=0.04)
+
+
+def test_a_share_is_drawn_as_bursty_as_it_is_and_a_pod_s_as_all_of_the_arrivals() -> None:
+    load = replace(LOAD, concurrent_requests=None, request_rate_per_s=64.0, burstiness=0.25)
+    variations = []
+    for asked in (load, replace(load, is_spread=False)):
+        gaps = np.diff(Sender().open_loop(traffic_of(asked), 1.0, 0, 20_000).requests["arrival"])
+        variations.append(gaps.var() / gaps.mean() ** 2)
+
+    assert variations == pytest.approx([1 + 3 / 64, 4], rel=0.1)
+
+
+def test_more_even_arrivals_stay_as_even() -> None:
+    load = replace(LOAD, concurrent_requests=None, request_rate_per_s=64.0, burstiness=4.0)
+
+    assert traffic_of(load).share(1.0) == traffic_of(load)
