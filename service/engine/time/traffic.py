@@ -118,8 +118,20 @@ class Sender:
         return SimulatedLoad(requests=self._drawn(traffic, count), concurrency=concurrency, together=together)
 
     def burst(self, traffic: Traffic, request_rate_per_s: float, count: int) -> SimulatedLoad:
-        """Return what benchmarks send at a rate: an idle engine to begin with, and every request measured."""
-        requests = self._arriving(traffic.share(request_rate_per_s), 0, count, 0)
+        """Return what benchmarks send at a rate: an idle engine to begin with, and every request measured.
+
+            last arrival = count / rate
+
+        As vLLM's benchmark scales the gaps it drew (`vllm/benchmarks/serve.py`, `get_request`).
+        """
+        asked = traffic.share(request_rate_per_s)
+
+        def made() -> Records:
+            requests = self._arriving(asked, 0, count, 0).copy()
+            requests["arrival"] *= count / requests["arrival"][-1]
+            return requests
+
+        requests = self._requests.get_or((asked, "benchmark", count), made)
         return SimulatedLoad(requests=requests, concurrency=None, request_rate_per_s=request_rate_per_s)
 
     def steady_users(self, traffic: Traffic, concurrency: int, measured: int, slots: int) -> SimulatedLoad:

@@ -81,3 +81,13 @@ def test_more_even_arrivals_stay_as_even() -> None:
     load = replace(LOAD, concurrent_requests=None, request_rate_per_s=64.0, burstiness=4.0)
 
     assert traffic_of(load).share(1.0) == traffic_of(load)
+
+
+@pytest.mark.parametrize("burstiness", [0.25, 1.0, 4.0])
+def test_a_benchmark_at_a_rate_sends_its_last_prompt_when_the_rate_says(burstiness: float) -> None:
+    # `target_total_delay_s = total_requests / request_rate` of vLLM's `benchmarks/serve.py`; simulated at one a second
+    load = replace(LOAD, concurrent_requests=None, request_rate_per_s=8.0, burstiness=burstiness)
+
+    arrivals = Sender().burst(traffic_of(load), 8.0, 500).requests["arrival"]
+    assert arrivals[-1] == pytest.approx(500)
+    assert (np.diff(arrivals) > 0).all()
