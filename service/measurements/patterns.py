@@ -74,18 +74,18 @@ def read_lines(observed: Observed, patterns: Iterable[Pattern], lines: Iterable[
 def _keep(observed: Observed, pattern: Pattern, match: re.Match[str], place: int) -> None:
     groups = [group for group in match.groups() if group is not None]
     if pattern.memory:
-        _weigh(observed, pattern, number(groups[0]) * UNITS[groups[1].upper()], place)
+        _see(observed, pattern, pattern.memory, number(groups[0]) * UNITS[groups[1].upper()], place)
         groups = groups[2:]
     for name, text in zip(pattern.figures, groups, strict=False):
-        observed.see(name, number(text), place)
+        _see(observed, pattern, name, number(text), place)
     for name, text in zip(pattern.settings, groups[len(pattern.figures) :], strict=False):
         observed.state(name, setting(text), place)
 
 
-def _weigh(observed: Observed, pattern: Pattern, value: float, place: int) -> None:
-    before = observed.figures.get(pattern.memory)
+def _see(observed: Observed, pattern: Pattern, name: str, value: float, place: int) -> None:
+    before = observed.figures.get(name)
     is_told = before is not None and (
         (pattern.is_largest and before.value > value) or (pattern.is_smallest and before.value < value)
     )
     if not is_told:
-        observed.see(pattern.memory, value, place)
+        observed.see(name, value, place)

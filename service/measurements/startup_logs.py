@@ -57,12 +57,14 @@ VLLM: Final[Sequence[Pattern]] = (
     line_of(r"non-torch forward increase memory: " + MEMORY, memory="non_torch_bytes"),
     line_of(r"available KV cache memory \(" + MEMORY, memory="kv_cache_bytes"),
     line_of(r"KV (?:cache / card |pool )?" + MEMORY, memory="kv_cache_bytes"),
-    line_of(r"GPU KV cache(?: size)?(?: \(tokens\))?:? " + NUMBER, figures=("kv_cache.tokens",)),
+    line_of(r"GPU KV cache(?: size)?(?: \(tokens\))?:? " + NUMBER, figures=("kv_cache.tokens",), is_smallest=True),
     line_of(r"# (?:cuda|GPU) blocks: " + NUMBER, figures=("kv_cache.num_gpu_blocks",)),
     line_of(r"available Mamba cache blocks \(" + NUMBER, figures=("kv_cache.num_gpu_blocks",)),
     line_of(r"num_gpu_blocks(?: is)?[:=] ?\"?" + NUMBER, figures=("kv_cache.num_gpu_blocks",)),
     line_of(
-        r"Maximum concurrency for [\d,]+ tokens(?: per request)?: " + NUMBER, figures=("kv_cache.max_concurrency",)
+        r"Maximum concurrency for [\d,]+ tokens(?: per request)?: " + NUMBER,
+        figures=("kv_cache.max_concurrency",),
+        is_smallest=True,
     ),
     line_of(r"Maximum concurrency for (\d{1,9}(?:,\d{3}){0,4}) tokens", settings=("served_tokens",)),
     line_of(r"gpu_memory_utilization \((0?\.\d+|1\.0)\)", settings=("gpu_memory_utilization",)),

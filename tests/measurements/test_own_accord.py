@@ -154,3 +154,18 @@ def test_gpus_beyond_those_of_a_server_are_its_copies(catalog: Snapshot) -> None
     alone, among = (check(log, {"gpu": gpu}, catalog, Desk(None)) for gpu in ("h100", "8xh100"))
 
     assert alone.terms[0].predicted == among.terms[0].predicted
+
+
+def test_the_smallest_of_the_pools_that_ranks_print_is_the_one_that_all_of_them_use() -> None:
+    """`Change the num_blocks of each rank to the smallest among all ranks`: vLLM's `v1/core/kv_cache_utils.py`."""
+    text = "\n".join(
+        f"(Worker_TP{rank} pid={rank}) INFO 11-24 10:00:0{rank} [gpu_worker.py:298] Available KV cache memory: {gib} GiB\n"
+        f"(EngineCore_DP0 pid=1) INFO 11-24 10:00:1{rank} [kv_cache_utils.py:1087] GPU KV cache size: {tokens} tokens\n"
+        f"(EngineCore_DP0 pid=1) INFO 11-24 10:00:1{rank} [kv_cache_utils.py:1091] Maximum concurrency for 8,192 tokens "
+        f"per request: {held}x"
+        for rank, (gib, tokens, held) in enumerate([(35.70, "467,920", 57.12), (35.59, "466,480", 56.94)])
+    )
+    for lines in (text.splitlines(), text.splitlines()[::-1]):
+        figures = read_measurement("\n".join(lines)).figures
+        assert figures["kv_cache.tokens"].value == 466_480
+        assert figures["kv_cache.max_concurrency"].value == 56.94
