@@ -7,6 +7,7 @@ from service.catalog.names.facts import facts_as_named
 from service.catalog.snapshot import Snapshot
 from service.engine import GIB, Layout, StatedSettings, plan_replica
 from service.engine.facts import Checkpoint
+from service.engine.memory.plan import model_weights
 
 MODULES = [f"model.layers.3.{name}" for name in ("linear_attn.out_proj", "self_attn.q_proj", "mlp.down_proj")]
 
@@ -74,3 +75,15 @@ def test_fp4_of_a_model_with_delta_nets_keeps_what_they_read_with(catalog: Snaps
         False,
         False,
     ]
+
+
+def test_nemotron_3_ultra_takes_what_its_publisher_measured_of_the_mixed_checkpoint(catalog: Snapshot) -> None:
+    # 331 GB, of 1.1 TB in 16 bits: docs.nvidia.com/nemotron/nightly/nemotron/ultra3/quantization.html; with the draft
+    # layer, which is not loaded, it is 352.3 GB
+    model = facts_as_named(catalog, catalog.called_models.read("nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-NVFP4"))
+
+    plan = plan_replica(
+        model, catalog.gpu("b300"), Layout(tensor_parallel_size=4), StatedSettings(), rules_for("vllm", None)
+    )
+
+    assert model_weights(plan).weight_bytes == pytest.approx(331e9, rel=0.01)
