@@ -120,8 +120,16 @@ HEAD = "model,gpu,concurrent_requests,input_tokens,output_tokens"
         f"{HEAD}\nllama-3.1-8b,h100,8,900,90\n".replace(",", "\t"),
         f"sep=;\r\n{HEAD}\r\n\r\nllama-3.1-8b,h100,8,900,90\r\n,,,,\r\n".replace(",", ";"),
         f"\ufeff {HEAD},\n llama-3.1-8b ,h100,8,900,90,\n",
+        "Model,GPU,Concurrent Requests,Input  tokens,output_tokens\nllama-3.1-8b,h100,8,900,90\n",
     ],
-    ids=["a comma within a number", "semicolons", "tabs", "separator named, and blank rows", "byte-order mark, spaces"],
+    ids=[
+        "a comma within a number",
+        "semicolons",
+        "tabs",
+        "separator named, and blank rows",
+        "byte-order mark, spaces",
+        "headings",
+    ],
 )
 def test_a_file_is_read_as_the_service_reads_its_bytes(service: Served, tmp_path: Path, sheet: str) -> None:
     (tmp_path / "questions.csv").write_bytes(sheet.encode())

@@ -110,7 +110,7 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
                 raise contradiction(name, f"a load needs {name}", f"{name} beside it, or context_tokens")
             if is_loaded and has_contexts and info.data.get(name) is not None:
                 raise contradiction(name, f"context_tokens takes the place of {name}", "one of them")
-            if not is_loaded and info.data.get(name) is not None:
+            if not is_loaded and "concurrent_requests" in info.data and info.data.get(name) is not None:
                 raise contradiction(name, f"{name} is of a load", "concurrent_requests or request_rate_per_s beside it")
         if is_loaded and has_contexts and min(info.data["context_tokens"]) < len(LENGTHS):
             raise contradiction("context_tokens", "a context holds a prompt and an answer", "2 tokens at least")

@@ -70,7 +70,8 @@ def of_sheet(body: bytes) -> Sequence[Any]:
         raise UnreadableError(detail, 'a quote within a quoted cell is written twice: "say ""8"""') from error
     if len(rows) > MOST_LINES:
         raise _refused(f"more than {MOST_LINES} lines")
-    names = [name.strip() for name in rows[0]] if rows else []
+    # Sheets have headings: "Input Tokens".
+    names = ["_".join(name.lower().split()) for name in rows[0]] if rows else []
     while names and not names[-1]:
         names.pop()
     if not names or len(set(names)) < len(names) or "" in names:

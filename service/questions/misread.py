@@ -73,7 +73,7 @@ def unknown_field(field: str, known: Sequence[str], every: str) -> Fault:
         return Fault(field, "not in a query string", "a JSON body, by POST")
     if field.startswith(UNNAMED_COLUMN):
         return Fault(
-            field, "a cell under no name", 'as many cells as names; with a separator in it, in quotes: "1,500"'
+            field, "a cell under no name", 'as many cells as names; a list in one of them in quotes: "aws,gcp"'
         )
     if OF_A_QUESTION in known and field in OF_MANY:
         return Fault(field, "unknown field", MANY)

@@ -150,6 +150,21 @@ def test_fields_that_do_not_go_together_are_refused(asked: dict[str, Any], field
     assert refused.value.errors()[0]["ctx"]["field"] == field
 
 
+def test_lengths_beside_a_load_that_was_not_understood_are_not_refused_as_well() -> None:
+    with pytest.raises(ValidationError) as refused:
+        CompareQuery.model_validate(
+            {
+                "models": "llama-3.1-8b",
+                "gpus": "h100",
+                "concurrent_requests": "8..64",
+                "input_tokens": 1,
+                "output_tokens": 1,
+            }
+        )
+
+    assert [error["loc"][0] for error in refused.value.errors()] == ["concurrent_requests"]
+
+
 def test_too_many_combinations_and_unknown_names_are_refused(sources: Sources) -> None:
     many = {"models": "llama-3.1-8b", "gpus": ["h100"] * (MOST_ROWS // 4 + 1)}
 
