@@ -80,8 +80,8 @@ def roomiest(resolved: Resolved, plan_of: Planner) -> MemoryPlan:
     budgets = batched_tokens(resolved)
     plan = _with_most_room(resolved, budgets[0], plan_of)
     slots = budgets[0] // tokens_of_each(plan.settings, plan.rules)
-    if plan.settings.max_num_seqs < slots or resolved.stated.max_num_seqs is not None:
-        return plan
+    if plan.settings.max_num_seqs < slots or resolved.stated.max_num_seqs is not None or not _running(plan):
+        return plan  # the smallest budget leaves the most memory: where nothing runs under it, nothing does
     others = (_with_most_room(resolved, tokens, plan_of) for tokens in budgets[1:])  # that let more requests run
     return max((plan, *others), key=_running)
 
