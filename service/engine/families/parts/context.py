@@ -27,7 +27,8 @@ ALREADY_SCALED = frozenset(
 def context_lengths(reader: ConfigReader, unscaled_types: Collection[str]) -> tuple[int, int]:
     """Return the longest context a model accepts, and the one it starts with unasked. [tokens].
 
-    The smallest stated length, times the factor of a rope scaling that is not already in it.
+    The smallest stated length, times the factor of a rope scaling that is not already in it; of YaRN the length it
+    states as its original one, times its factor: 32,768 x 4 = 131,072 where Qwen's cards have readers add it.
     LongRoPE models start at their original length, to keep short prompts accurate.
 
     Args:
@@ -52,6 +53,8 @@ def context_lengths(reader: ConfigReader, unscaled_types: Collection[str]) -> tu
         kind = str(rope.raw("rope_type", "type") or "default")
         if kind == "longrope":
             unasked = reader.optional("original_max_position_embeddings") or None
+        elif kind == "yarn" and (original := rope.optional("original_max_position_embeddings")):
+            length, factor = original, rope.number("factor", default=factor) or 1.0
         elif kind not in ALREADY_SCALED:
             factor = rope.number("factor", default=factor) or 1.0
     longest = max(int(length * factor), 1)

@@ -26,6 +26,22 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int, int]] = {
     "Vicuna 16K": (
         {"max_position_embeddings": 4_096, "rope_scaling": {"type": "linear", "factor": 4.0}}, 16_384, 16_384,
     ),
+    # huggingface.co/Qwen/Qwen2.5-7B-Instruct, "Processing Long Texts": 131,072 tokens with what it has readers add
+    "Qwen2.5 with YaRN": (
+        {
+            "max_position_embeddings": 32_768,
+            "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768},
+        },
+        131_072, 131_072,
+    ),
+    # huggingface.co/openai/gpt-oss-120b: 128 Ki tokens, 32 x 4,096
+    "gpt-oss": (
+        {
+            "max_position_embeddings": 131_072,
+            "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4_096},
+        },
+        131_072, 131_072,
+    ),
     # huggingface.co/openai-community/gpt2
     "GPT-2": ({"n_positions": 1_024}, 1_024, 1_024),
 }  # fmt: skip
