@@ -120,9 +120,7 @@ class Sender:
     def burst(self, traffic: Traffic, request_rate_per_s: float, count: int) -> SimulatedLoad:
         """Return what benchmarks send at a rate: an idle engine to begin with, and every request measured.
 
-            last arrival = count / rate
-
-        As vLLM's benchmark scales the gaps it drew (`vllm/benchmarks/serve.py`, `get_request`).
+        The last is sent after count / rate: vLLM scales the gaps it drew (`vllm/benchmarks/serve.py`, `get_request`).
         """
         asked = traffic.share(request_rate_per_s)
 
