@@ -6,6 +6,7 @@ Sources:
     `common/models/export_models.py`; inference-perf `reportgen/base.py` (`summarize_requests`).
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -16,15 +17,17 @@ from service.measurements.keeping import (
     STATISTICS,
     assume_at_once,
     check_answered,
-    doubt_bursts,
     inside,
+    keep_bursts,
     keep_load,
     mapping_in,
     number_in,
     put,
     state,
 )
-from service.measurements.observed import Observed, UnreadableTextError
+from service.measurements.observed import Doubt, Observed, UnreadableTextError
+
+PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d{1,4})?)_(?:ttft|tpot|itl|e2el)_ms")
 
 
 def benchmark(document: Mapping[str, Any]) -> Observed:
@@ -65,7 +68,7 @@ def _vllm(document: Mapping[str, Any]) -> Observed:
     at_once = (document.get("num_prompts") or done) if document.get("request_rate") in ("inf", 0.0) else None
     keep_load(observed, document.get("max_concurrency") or at_once, document.get("request_rate"))
     assume_at_once(observed, done)
-    doubt_bursts(observed, document.get("burstiness"))
+    keep_bursts(observed, document.get("burstiness"))
     state(observed, "num_prompts", document.get("num_prompts") or round(done))
     if done:
         state(observed, "input_tokens", round(number_in(document.get("total_input_tokens")) / done))
@@ -79,6 +82,12 @@ def _vllm(document: Mapping[str, Any]) -> Observed:
     ):
         for statistic in ("mean", "median", "p95", "p99"):
             put(observed, f"{field}.{STATISTICS[statistic]}", document.get(f"{statistic}_{name}_ms"), MS)
+    others = {match[1] for name in document if (match := PERCENTILE.fullmatch(name))} - {"50", "95", "99"}
+    if others:
+        told = ", ".join(f"p{each}" for each in sorted(others, key=float))
+        observed.doubts.append(
+            Doubt(sentence=f"{told} of the run: only mean, p50, p95 and p99 are compared", fields=())
+        )
     put(observed, "requests_per_s", document.get("request_throughput"))
     put(observed, "output_tokens_per_s", document.get("output_throughput"))
     keep_counted(observed, document)

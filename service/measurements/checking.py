@@ -160,7 +160,7 @@ def _question(
     if isinstance(stated_format, str) and "weight_format" not in beside:
         asked |= _format(asked, stated_format)
     if any(load in beside for load in LOADS):
-        asked = {name: value for name, value in asked.items() if name not in LOADS}
+        asked = {name: value for name, value in asked.items() if name not in (*LOADS, "burstiness")}
     asked |= beside
     for doubt in doubts:
         asked |= doubt.assumed

@@ -10,6 +10,7 @@ Lines = Sequence[tuple[int, str]]  # with their numbers, from 1
 MOST_FAILED: Final = 0.01  # of all requests; above it those that were answered met another load than the stated one
 STATISTICS: Final = {"mean": "mean", "avg": "mean", "median": "p50", "p50": "p50", "p95": "p95", "p99": "p99"}
 MS: Final = 1e-3
+MOST_EVEN: Final = 1e3  # of what /capacity takes; more even arrivals come by the clock
 
 
 def check_answered(failed: float, asked: float, line: int = 1) -> None:
@@ -61,15 +62,15 @@ def assume_at_once(observed: Observed, prompts: float) -> None:
     observed.doubts.append(Doubt(sentence=sentence, fields=LOADS, assumed=assumed))
 
 
-def doubt_bursts(observed: Observed, burstiness: object) -> None:
-    """Doubt arrivals that were not by chance alone: at 1 gaps are exponential, below it they bunch.
+def keep_bursts(observed: Observed, burstiness: object) -> None:
+    """Keep how arrivals bunch: at 1 gaps are exponential.
 
     Source:
         vLLM 0.33 `benchmarks/serve.py` (`--burstiness`: the shape of a gamma distribution).
     """
-    if "request_rate_per_s" in observed.settings and number_in(burstiness) not in (0.0, 1.0):
-        sentence = f"requests came with burstiness {burstiness}, and are compared with Poisson arrivals"
-        observed.doubts.append(Doubt(sentence=sentence, fields=("arrival",)))
+    shape = number_in(burstiness)
+    if "request_rate_per_s" in observed.settings and shape not in (0.0, 1.0):
+        state(observed, "burstiness", min(shape, MOST_EVEN))
 
 
 def number_in(value: object) -> float:

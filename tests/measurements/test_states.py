@@ -5,8 +5,12 @@ from typing import Any
 
 import pytest
 
+from service.catalog.snapshot import Snapshot
+from service.measurements.checking import check
 from service.measurements.observed import UnreadableTextError
 from service.measurements.reading import read_measurement
+from service.questions.asked import Desk
+from tests.conftest import shared_timers
 
 RESULT: dict[str, Any] = {
     "model_id": "Qwen/Qwen3-32B", "num_prompts": 200, "request_rate": 2.0, "completed": 200, "burstiness": 1.0,
@@ -25,6 +29,28 @@ def test_one_result_in_a_list_is_read_and_several_are_counted() -> None:
         read_measurement(json.dumps([RESULT, RESULT]))
 
 
-@pytest.mark.parametrize(("burstiness", "doubts"), [(1.0, 0), (0.5, 1)])
-def test_arrivals_in_bunches_are_doubted(burstiness: float, doubts: int) -> None:
-    assert len(read_measurement(json.dumps(RESULT | {"burstiness": burstiness})).doubts) == doubts
+@pytest.mark.parametrize(("burstiness", "stated"), [(1.0, None), (0.5, 0.5), (1e9, 1_000.0)])
+def test_arrivals_in_bunches_are_compared_as_they_came(burstiness: float, stated: float | None) -> None:
+    observed = read_measurement(json.dumps(RESULT | {"burstiness": burstiness}))
+
+    assert observed.settings.get("burstiness") == stated
+    assert observed.doubts == []
+
+
+def test_percentiles_that_are_not_compared_are_named() -> None:
+    """As with `--metric-percentiles 50,90,95,99.9`."""
+    told = {"p50_ttft_ms": 80.0, "p90_ttft_ms": 150.0, "p95_ttft_ms": 170.0, "p99.9_tpot_ms": 9.0}
+    observed = read_measurement(json.dumps(RESULT | told))
+
+    assert [doubt.sentence for doubt in observed.doubts] == [
+        "p90, p99.9 of the run: only mean, p50, p95 and p99 are compared"
+    ]
+
+
+def test_a_load_that_is_stated_instead_of_the_rate_leaves_its_bursts_out(catalog: Snapshot) -> None:
+    text, desk = json.dumps(RESULT | {"burstiness": 0.5}), Desk(shared_timers())
+    bursts = check(text, {"gpu": "h100"}, catalog, desk)
+    users = check(text, {"gpu": "h100", "concurrent_requests": 8}, catalog, desk)
+
+    assert bursts.question["burstiness"] == 0.5
+    assert "burstiness" not in users.question
