@@ -70,6 +70,7 @@ class KernelNeed:
     grouped   keys and values of several heads
     latent    one latent for all heads, whole
     sparse    the same, of selected tokens
+    indexer   which tokens a sparse kernel reads: whole multiples of `block_size`, on ROCm single ones too
     own       a kernel of the layer's own, on every GPU, which reads whole multiples of `block_size`
     """
 
