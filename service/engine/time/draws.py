@@ -41,7 +41,7 @@ class Draws:
                 return np.cumsum(random.standard_exponential(many))
             if burstiness > 1:
                 return np.cumsum(random.standard_gamma(burstiness, many) / burstiness)
-            return np.cumsum(_bursts(burstiness, random.random(many)))
+            return np.cumsum(_bursts(burstiness, np.exp(-random.standard_exponential(many))))
 
         return self._stream((seed, GAPS, burstiness), count, drawn)
 
@@ -57,11 +57,11 @@ class Draws:
 
 
 def _bursts(burstiness: float, shares: Floats) -> Floats:
-    """Return the gaps that such shares of all gaps are shorter than: a little burstier is another sample by as little.
+    """Return the gaps that such shares of all gaps exceed: Poisson's own at 1, and others by little for a little less.
 
-    >>> [round(float(gap), 3) for gap in _bursts(0.5, np.array([0.5, 0.9]))]  # of half a chi-squared
+    >>> [round(float(gap), 3) for gap in _bursts(0.5, np.array([0.5, 0.1]))]  # of half a chi-squared
     [0.455, 2.706]
     """
-    from scipy.special import gammaincinv  # noqa: PLC0415 - 27 MB that only bursts need
+    from scipy.special import gammainccinv  # noqa: PLC0415 - 27 MB that only bursts need
 
-    return np.asarray(gammaincinv(burstiness, shares) / burstiness, dtype=np.float64)
+    return np.asarray(gammainccinv(burstiness, shares) / burstiness, dtype=np.float64)

@@ -91,3 +91,14 @@ def test_a_benchmark_at_a_rate_sends_its_last_prompt_when_the_rate_says(burstine
     arrivals = Sender().burst(traffic_of(load), 8.0, 500).requests["arrival"]
     assert arrivals[-1] == pytest.approx(500)
     assert (np.diff(arrivals) > 0).all()
+
+
+def test_hardly_bursty_arrivals_are_poisson_s_own_but_for_a_little() -> None:
+    poisson, bursts = (
+        replace(LOAD, concurrent_requests=None, request_rate_per_s=1.0, burstiness=b) for b in (1.0, 0.999)
+    )
+    first, second = (
+        Sender().open_loop(traffic_of(load), 1.0, 0, 2_000).requests["arrival"] for load in (poisson, bursts)
+    )
+
+    assert np.abs(first - second).max() < 2
