@@ -14,8 +14,9 @@ MOST_CLIMBS = 15
 # that is its turn, so memory and time take turns; what the engine would refuse to start is asked while settings are
 # resolved; fleets are priced as they are met; what costs less than the fewest GPUs is looked for when those are known;
 # whether latency is limited is asked of the limits. Which layout is chosen turns on fitted times, and a layout may
-# ask one function more than another: those over servers, whether caches are read over ranks.
-MOST_RETURNS = 81
+# ask one function more than another: those over servers, whether caches are read over ranks; what is broken of a sample
+# is asked first where it was measured.
+MOST_RETURNS = 82
 
 
 GUIDE = ROOT / "service" / "README.md"

@@ -183,6 +183,7 @@ def factors_of(row: Row) -> Factors:
     return Factors(**row.factors.model_dump())
 
 
+@derived(16)
 def efficiencies_for(gpu: Gpu, engine: EngineName) -> Efficiencies:
     """Return what an engine's kernels reach on a GPU's generation, or on any GPU."""
     rows = _file().efficiencies

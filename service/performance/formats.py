@@ -28,7 +28,7 @@ from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.fleet.checkpoints import STANDARD_CHECKPOINTS, own_checkpoint
 from service.engine.inputs import Gpu, WeightFormat
 from service.engine.time.records import REQUESTS
-from service.performance.tables import Floats, StepTables, TabledSteps, as_row, as_rows, rising, rising_rows
+from service.performance.tables import Floats, Row, StepTables, TabledSteps, rising, rising_rows
 
 Flags = NDArray[np.bool_] | np.bool_
 
@@ -108,16 +108,16 @@ def in_order(own: Rated, other: Rated) -> Rated:
     # Physics puts a batch's iterations behind those of the other.
     is_slower = np.array([one[0] for one in own.estimated.decode])
     is_slower = (is_slower >= ALIKE * np.array([one[0] for one in other.estimated.decode]))[:, None]
-    lowest = np.where(is_slower, beside.decode.values, 0.0)
+    lowest = np.where(is_slower, beside.decode.grid, 0.0)
     decode = _decode(own, other, is_slower, hosts_s)
     attention = _bound(np.array(steps.attention.values), np.array(beside.attention.values), slower[-1])
     return replace(
         own,
         steps=replace(
             beside,
-            decode=replace(beside.decode, values=as_rows(_raised(rising_rows(decode), lowest))),
-            tokens=replace(beside.tokens, values=as_row(_raised(rising(tokens), lowest_tokens))),
-            attention=replace(beside.attention, values=as_row(rising(attention))),
+            decode=replace(beside.decode, values=Row(_raised(rising_rows(decode), lowest))),
+            tokens=replace(beside.tokens, values=Row(_raised(rising(tokens), lowest_tokens))),
+            attention=replace(beside.attention, values=Row(rising(attention))),
         ),
     )
 
@@ -131,14 +131,14 @@ def moved(own: Rated, known: Rated, ordered: Rated) -> Rated:
         ordered: of the other, in order beside those that are better known.
     """
     was, now, steps = known.steps, ordered.steps, own.steps
-    decode = _as_many_times(np.array(steps.decode.values), was.decode.values, now.decode.values)
+    decode = _as_many_times(steps.decode.grid, was.decode.grid, now.decode.grid)
     tokens = _as_many_times(np.array(steps.tokens.values), was.tokens.values, now.tokens.values)
     return replace(
         own,
         steps=replace(
             steps,
-            decode=replace(steps.decode, values=as_rows(rising_rows(decode))),
-            tokens=replace(steps.tokens, values=as_row(rising(tokens))),
+            decode=replace(steps.decode, values=Row(rising_rows(decode))),
+            tokens=replace(steps.tokens, values=Row(rising(tokens))),
         ),
     )
 
@@ -167,7 +167,7 @@ def _decode(own: Rated, other: Rated, is_slower: Flags, hosts_s: float) -> Float
     """
     requests = np.array(REQUESTS)[:, None]
     hosts = hosts_s + requests * (own.steps.sequence_overhead_s - other.steps.sequence_overhead_s)
-    ours, others = np.array(own.steps.decode.values), np.array(other.steps.decode.values)
+    ours, others = own.steps.decode.grid, other.steps.decode.grid
     state_s = requests * max(own.floor.decode[0][0] - own.floor.tokens[0], 0.0)  # steps add it for each request
     shortest = _bound(ours[:, :1] + hosts, others[:, :1], is_slower)
     longer = _bound(ours - ours[:, :1], others - others[:, :1], is_slower)

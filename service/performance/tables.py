@@ -2,17 +2,21 @@
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from service.engine.engines.measured_here import MeasuredSteps
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS, Records
 from service.engine.time.steps import RequestOverhead
 
 Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    _Doubles = array[float]
+else:
+    _Doubles = array  # Python 3.11 has no subscript for it
 
 # Below this, weights are streamed for the whole batch anyway; above it, time grows with every token.
 SMALL_BATCH_TOKENS = 1024.0
@@ -23,12 +27,26 @@ SMALL_BATCH_TOKENS = 1024.0
 LET_IN_S = 0.002
 
 
+class Row(_Doubles):
+    """Numbers that nobody changes, hashed by value: a third of the room that a tuple of them takes."""
+
+    __slots__ = ()
+
+    def __new__(cls, values: ArrayLike) -> Self:
+        """Keep numbers in a row, those of an array of two axes one row after the other."""
+        return cast("Self", super().__new__(cls, "d", np.asarray(values, dtype=np.float64).tobytes()))
+
+    def __hash__(self) -> int:  # type: ignore[override]  # an array has none
+        """Return a hash of all of them."""
+        return hash(self.tobytes())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
     """A function of one variable, linear between rising knots and beyond the last one."""
 
     knots: tuple[float, ...]
-    values: Sequence[float]
+    values: Row
 
     def at(self, x: float) -> float:
         """Return the value at x; the first value below the first knot."""
@@ -47,7 +65,12 @@ class Surface:
 
     rows: tuple[float, ...]
     columns: tuple[float, ...]
-    values: tuple[Sequence[float], ...]  # one per row
+    values: Row  # of the first row, of the second, and so on
+
+    @property
+    def grid(self) -> Floats:
+        """Return the values, an array of rows x columns."""
+        return np.array(self.values).reshape(len(self.rows), len(self.columns))
 
     def at(self, row: float, column: float) -> float:
         """Return the value at (row, column), held constant below the first knots."""
@@ -58,10 +81,12 @@ class Surface:
         # Written out, as simulations ask for nothing more often.
         share = (row - above) / (rows[below] - above) if row > above else 0.0
         part = (column - left) / (columns[right] - left) if column > left else 0.0
-        upper, lower = self.values[below - 1], self.values[below]
-        high, low = upper[right - 1], lower[right - 1]
-        high += part * (upper[right] - high)
-        low += part * (lower[right] - low)
+        values, width = self.values, len(columns)
+        lower = below * width + right
+        upper = lower - width
+        high, low = values[upper - 1], values[lower - 1]
+        high += part * (values[upper] - high)
+        low += part * (values[lower] - low)
         return high + share * (low - high)
 
 
@@ -168,19 +193,14 @@ class TabledSteps:
         return seconds
 
     def alone(self) -> "TabledSteps":
-        """Return the same of one request: the first row of what decodes, in arrays, a tenth of the size."""
-        first = array("d", self.decode.values[0])
-        return replace(
-            self,
-            decode=replace(self.decode, rows=self.decode.rows[:2], values=(first, first)),
-            tokens=replace(self.tokens, values=array("d", self.tokens.values)),
-            attention=replace(self.attention, values=array("d", self.attention.values)),
-        )
+        """Return the same of one request: the first row of what decodes, twice, for a row that is alike is bilinear."""
+        first = self.decode.values[: len(self.decode.columns)]
+        return replace(self, decode=replace(self.decode, rows=self.decode.rows[:2], values=Row((first, first))))
 
     def write(self, records: Records) -> None:
         """Write tables and constants into an array of one record, as simulations read them."""
         records["requests"], records["contexts"] = self.decode.rows, self.decode.columns
-        records["decode_s"] = self.decode.values
+        records["decode_s"] = self.decode.grid
         records["batch_tokens"], records["tokens_s"] = self.tokens.knots, self.tokens.values
         records["attended"], records["attention_s"] = self.attention.knots, self.attention.values
         records["step_overhead_s"], records["mixed_overhead_s"] = self.step_overhead_s, self.mixed_overhead_s
@@ -225,9 +245,9 @@ def calibrated(
     tokens = np.maximum(tokens, layers * factors.layer_launch_s)
     attention = factors.large_prefill_factor * np.array(tables.attention)
     return TabledSteps(
-        decode=Surface(rows=REQUESTS, columns=CONTEXTS, values=as_rows(rising_rows(decode))),
-        tokens=Curve(knots=TOKENS, values=as_row(rising(np.maximum(tokens, floor.tokens)))),
-        attention=Curve(knots=ATTENDED, values=as_row(rising(np.maximum(attention, floor.attention)))),
+        decode=Surface(rows=REQUESTS, columns=CONTEXTS, values=Row(rising_rows(decode))),
+        tokens=Curve(knots=TOKENS, values=Row(rising(np.maximum(tokens, floor.tokens)))),
+        attention=Curve(knots=ATTENDED, values=Row(rising(np.maximum(attention, floor.attention)))),
         step_overhead_s=factors.step_overhead_s,
         sequence_overhead_s=seen_s + state_s,
         mixed_overhead_s=factors.mixed_overhead_s,

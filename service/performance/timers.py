@@ -20,7 +20,8 @@ from service.performance.spread import with_spread
 from service.performance.tables import Factors, TabledSteps, calibrated
 
 KERNELS_SOURCE: Final = "aiconfigurator-core 0.12, kernels measured on this GPU (github.com/ai-dynamo/aiconfigurator)"
-MAX_TIMERS: Final = 4096  # about 10 kB each
+MAX_TIMERS: Final = 12_288  # about 3 kB each: a question looks at a hundred of them
+MAX_QUICK: Final = 4_096
 MAX_FORMATS: Final = 1_024  # about 8 kB each, and tables that are kept beside them
 
 
@@ -37,7 +38,7 @@ class KernelTimers:
         self.tables = tables or in_process()
         self._formats = Formats(self.tables)
         self._timers: Kept[Timing] = Kept(MAX_TIMERS)
-        self._quick: Kept[Timing] = Kept(MAX_TIMERS // 4)
+        self._quick: Kept[Timing] = Kept(MAX_QUICK)
 
     def close(self) -> None:
         """Give back what building tables took."""

@@ -265,7 +265,9 @@ class Server:
 
     def _told(self, demand: Demand, limits: Limits, measured: int, load: SimulatedLoad) -> Told:
         """Return what a simulation tells; keep what it measured, if that is enough for percentiles."""
-        outcome = self.machine.simulated(load, limits)
+        # Of users who are all simulated nothing else is broken where no limit is.
+        is_told = measured == ROUGHLY_MEASURED and (load.concurrency or 0) * self.serving.streams >= demand.amount
+        outcome = self.machine.simulated(load, limits, is_verdict=is_told)
         if not isinstance(outcome, ScheduleResult):
             return outcome
         result = demand.seen(self._settled(demand, outcome, measured), self.serving)
@@ -292,9 +294,6 @@ def measured_for(limits: Limits) -> int:
 
 
 def _percentile_by_chance(percentile: float, measured: int) -> float:
-    """Return the percentile that the asked one may be by chance, by a sample of so many: two standard errors above.
-
-    p + 2 sqrt(p (1 - p) / n)
-    """
+    """Return the percentile that a sample of so many may have by chance: p + 2 sqrt(p (1 - p) / n)."""
     share = percentile / 100
     return min(percentile + 100 * CHANCE * sqrt(share * (1 - share) / measured), 100.0)

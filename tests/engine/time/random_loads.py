@@ -17,7 +17,7 @@ from service.engine.time.samples import ScheduleResult
 from service.engine.time.simulation import Machine
 from service.engine.time.steps import RequestOverhead, StepTimer, Timing
 from service.engine.time.traffic import Sender, SimulatedLoad, Traffic
-from service.performance.tables import Curve, Surface, TabledSteps, as_rows, rising_rows
+from service.performance.tables import Curve, Row, Surface, TabledSteps, rising_rows
 
 BASIS = Basis(
     name="random", is_measured=False, source="a seed", note="", overhead_source="a seed", expected_error_fraction=0.0
@@ -38,9 +38,9 @@ def random_steps(draw: random.Random) -> StepTimer:
         for first in rising(draw, len(REQUESTS), draw.uniform(0.001, 0.02), 1e-4)
     ]
     return TabledSteps(
-        decode=Surface(rows=REQUESTS, columns=CONTEXTS, values=as_rows(rising_rows(np.array(rows)))),
-        tokens=Curve(knots=TOKENS, values=rising(draw, len(TOKENS), 0.001, 1e-4)),
-        attention=Curve(knots=ATTENDED, values=rising(draw, len(ATTENDED), 1e-9, 1e-8)),
+        decode=Surface(rows=REQUESTS, columns=CONTEXTS, values=Row(rising_rows(np.array(rows)))),
+        tokens=Curve(knots=TOKENS, values=Row(rising(draw, len(TOKENS), 0.001, 1e-4))),
+        attention=Curve(knots=ATTENDED, values=Row(rising(draw, len(ATTENDED), 1e-9, 1e-8))),
         step_overhead_s=draw.choice([0.0, 0.0005]),
         sequence_overhead_s=draw.choice([0.0, 1e-5]),
         mixed_overhead_s=draw.choice([0.0, 0.003]),
