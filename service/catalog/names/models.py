@@ -156,6 +156,8 @@ class ModelNames:
         self._check_one_format(name, said)
         if self.words.nearest.well_known(said.rest):
             raise self._refused(name, said.rest, f"{name[:100]!r} names a family of models")
+        if not (publisher or kind_of(words_of(repo))) and (editions := self.words.nearest.of_edition(said.rest)):
+            raise NotInCatalogError("model", name[:100], editions, why=f"{name[:100]!r} does not say whose it is")
         earlier = earlier_kind(words_of(repo))
         if earlier:
             raise self._refused(name, said.rest, f"{name[:100]!r} is {earlier}")

@@ -78,7 +78,7 @@ class Nearest:
         meant = self._meant(words)
         family = self._family(words)
         if family is None:
-            return meant
+            return meant or (() if all(map(SIZE.fullmatch, words)) else self._with_all(words))
         known = self.well_known(words) or (self._of_another_generation(words, family) if is_known else ())
         if known:
             return tuple(dict.fromkeys((*meant, *known)))[:MOST_NEIGHBOURS]
@@ -113,6 +113,24 @@ class Nearest:
             return ()
         is_tuned = not TUNED.isdisjoint(words)
         return tuple(sorted(self.joined[near[0]], key=lambda each: TUNED.isdisjoint(words_of(each)) is is_tuned)[:1])
+
+    def of_edition(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return the models of an edition where a name does not say whose: `k2` is Kimi's to most, and LLM360's."""
+        pointed = with_points(tuple(words))
+        editions = [each for word in pointed if (each := VERSION.fullmatch(word)) and each[1]]
+        return self._with_all(words) if pointed and len(editions) == len(pointed) else ()
+
+    def _with_all(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return the models whose names have all words: with one more the well-known first, then by how many more."""
+        asked, known = frozenset(with_points(tuple(words))), {each for some in WELL_KNOWN.values() for each in some}
+        others: dict[str, tuple[bool, bool, int]] = {}
+        for spoken, model_ids in self.spoken.items():
+            if asked and asked <= spoken:
+                for each in model_ids:
+                    more = len(spoken - asked - UNSAID)
+                    rank = (more > 1, each not in known, more)
+                    others[each] = min(rank, others.get(each, rank))
+        return tuple(sorted(others, key=lambda each: others[each])[:MOST_NEIGHBOURS])
 
     def well_known(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the best-known models of a family, where a name says no more than the family."""

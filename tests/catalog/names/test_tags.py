@@ -44,7 +44,7 @@ def test_a_size_or_a_name_of_its_own_tells_the_model(catalog: Snapshot, name: st
         ("llama 3.3 405b", "llama-3.1-405b-instruct"),
         ("qwen3 33b", "qwen3-32b"),  # a size in a model's own name is never rounded
         ("openthinker:9b", None),
-        ("coder 7b", None),
+        ("coder 7b", "qwen2.5-7b-instruct"),  # that Qwen2.5-Coder-7B has the shape of
         ("guard 7b", None),
         ("perplexity-ai/r1-1776", "deepseek-r1"),  # in 8 bits or 16: no page here says
         ("glm-4.7-flash:q8_0", "glm-4.7-flash"),
@@ -55,3 +55,29 @@ def test_another_size_is_refused_with_the_nearest(catalog: Snapshot, name: str, 
         catalog.called_models.read(name)
 
     assert refusal.value.suggestions[:1] == ((nearest,) if nearest else ())
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("k2", ["kimi-k2-instruct", "k2-65b"]),  # LLM360's is named so alone, and Kimi's meant
+        ("r1", ["deepseek-r1"]),
+        ("v3", ["deepseek-v3"]),
+        ("k2.5", ["kimi-k2.5"]),
+        ("scout", ["llama-4-scout-17b-16e-instruct"]),
+        ("maverick", ["llama-4-maverick-17b-128e-instruct"]),
+        ("oss 120b", ["gpt-oss-120b"]),
+        ("70b", []),  # any family's
+    ],
+)
+def test_an_edition_without_its_family_is_refused_with_those_that_have_it(
+    catalog: Snapshot, name: str, nearest: list[str]
+) -> None:
+    with pytest.raises(NotInCatalogError) as refusal:
+        catalog.called_models.read(name)
+
+    assert list(refusal.value.suggestions[: len(nearest) or 1]) == nearest
+
+
+def test_an_edition_of_a_publisher_is_that_publisher_s(catalog: Snapshot) -> None:
+    assert catalog.called_models.read("LLM360/K2").model_id == "k2-65b"
