@@ -4,17 +4,24 @@ Sources:
     Docker's json-file driver (`log`): docs.docker.com/engine/logging/drivers/json-file;
     Google Cloud (`textPayload`, `jsonPayload.message`): cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry;
     journald (`MESSAGE`): systemd.io/JOURNAL_EXPORT_FORMATS; CloudWatch (`message`); Python's JSON formatters (`msg`,
-    `message`, `event`).
+    `message`, `event`); Elasticsearch (`hits.hits[]._source.message`); Datadog (`data[].attributes.message`);
+    Loki's query response (`data.result[].values`, pairs of nanoseconds and a line, by default the newest first):
+    grafana.com/docs/loki/latest/reference/loki-http-api;
+    files of container runtimes (`2016-10-06T00:17:09.669794202Z stdout P line`, where P is a part of a line and F its
+    end): kubernetes/design-proposals-archive, node/kubelet-cri-logging.md.
 """
 
 import json
+import re
 from typing import Any, Final
 
 from service.engine.patience import go_on
 
 KEYS: Final = ("log", "message", "msg", "textPayload", "MESSAGE", "event", "body", "line", "text")
-INSIDE: Final = ("jsonPayload", "record", "attributes", "events", "entries", "logs")
-DEEPEST: Final = 4
+INSIDE: Final = ("jsonPayload", "record", "attributes", "_source", "events", "entries", "logs", "hits", "data")
+DEEPEST: Final = 5
+NANOSECONDS: Final = re.compile(r"[0-9]{1,20}")
+WRITTEN: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (stdout|stderr) ([FP])(?: (.*))?")
 
 
 def unwrapped(text: str) -> str:
@@ -25,10 +32,33 @@ def unwrapped(text: str) -> str:
     >>> unwrapped('{"mean_ttft_ms": 3.5}')
     '{"mean_ttft_ms": 3.5}'
     """
+    text = _joined(text)
     if not text.lstrip().startswith(("{", "[")):
         return "\n".join(_line(line) for line in text.splitlines()) if '{"' in text else text
     whole = _said(text)
     return whole if whole is not None else "\n".join(_line(line) for line in text.splitlines()) or text
+
+
+def _joined(text: str) -> str:
+    r"""Return the lines that a container runtime wrote in parts, each where it ends; others as they are.
+
+    >>> _joined("2016-10-06T00:17:09.6Z stdout P log content 1, \n2016-10-06T00:17:10.1Z stdout F log content 2")
+    'log content 1, log content 2'
+    """
+    if WRITTEN.match(text.lstrip()) is None:
+        return text
+    parts: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        written = WRITTEN.fullmatch(line.strip())
+        if written is None:
+            lines.append(line)
+            continue
+        stream, end, part = written[1], written[2], line.lstrip()[written.start(3) :] if written[3] else ""
+        parts.setdefault(stream, []).append(part)
+        if end == "F":
+            lines.append("".join(parts.pop(stream)))
+    return "\n".join([*lines, *("".join(rest) for rest in parts.values())])
 
 
 def _line(line: str) -> str:
@@ -55,7 +85,21 @@ def _message(document: Any, deepest: int) -> str | None:
         return "\n".join(lines) if lines and len(lines) == len(document) else None
     if not isinstance(document, dict) or not deepest:
         return None
+    if (queried := _queried(document)) is not None:
+        return queried
     own = next((value for key in KEYS if isinstance(value := document.get(key), str)), None)
     if own is not None:
         return own.rstrip("\n")
     return next((said for key in INSIDE if (said := _message(document.get(key), deepest - 1)) is not None), None)
+
+
+def _queried(document: dict[str, Any]) -> str | None:
+    """Return the lines of Loki's response to a query, the oldest first; None of anything else."""
+    data = document.get("data")
+    streams = data.get("result") if isinstance(data, dict) and data.get("resultType") == "streams" else None
+    if not isinstance(streams, list):
+        return None
+    values = [each.get("values") for each in streams if isinstance(each, dict)]
+    of_all = [pair for each in values if isinstance(each, list) for pair in each if isinstance(pair, list)]
+    pairs = [(int(pair[0]), str(pair[1])) for pair in of_all if len(pair) >= 2 and NANOSECONDS.fullmatch(str(pair[0]))]
+    return "\n".join(line.rstrip("\n") for _, line in sorted(pairs, key=lambda pair: pair[0]))

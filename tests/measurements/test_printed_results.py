@@ -286,10 +286,44 @@ LOG = (
         json.dumps([{"jsonPayload": {"message": line}} for line in LOG], indent=2),
         "2026-08-14T14:07:22Z stderr F started\n" + "\n".join(json.dumps({"msg": line}) for line in LOG),
         json.dumps({"events": [{"timestamp": 1, "message": line} for line in LOG]}),
+        json.dumps({"hits": {"hits": [{"_source": {"message": line}} for line in LOG]}}),
+        json.dumps({"data": [{"attributes": {"message": line}} for line in LOG]}),
+        json.dumps(
+            {
+                "status": "success",
+                "data": {
+                    "resultType": "streams",
+                    "result": [
+                        {
+                            "stream": {"pod": "vllm-0"},
+                            "values": [[str(9 - place), line] for place, line in enumerate(LOG)],
+                        },
+                        {"stream": {"pod": "vllm-1"}, "values": [["8", "INFO 08-14 Starting"], ["x", "no time"], 3]},
+                    ],
+                },
+            }
+        ),
+        "\n".join(
+            f"2026-08-14T14:07:22.1Z stderr P {line[:80]}\n2026-08-14T14:07:22.2+02:00 stdout F other\n"
+            f"2026-08-14T14:07:22.3Z stderr F {line[80:]}"
+            for line in LOG
+        ),
     ],
-    ids=["docker", "formatter", "loguru", "gcloud", "gcloud-json", "mixed", "cloudwatch"],
+    ids=[
+        "docker",
+        "formatter",
+        "loguru",
+        "gcloud",
+        "gcloud-json",
+        "mixed",
+        "cloudwatch",
+        "elasticsearch",
+        "datadog",
+        "loki",
+        "parts",
+    ],
 )
-def test_what_wrapped_lines_into_json_hides_nothing(text: str) -> None:
+def test_what_wrapped_lines_hides_nothing(text: str) -> None:
     figures = {name: figure.value for name, figure in read_measurement(text).figures.items()}
 
     assert figures == pytest.approx({"kv_cache_bytes": 6.87 * (1 << 30), "kv_cache.tokens": 150_016})
