@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from service.engine.derived import derived
 from service.engine.engines.device import Device
 from service.engine.engines.kernel import AskedCache, CacheKind, Kernel
 from service.engine.engines.kernels import kernel_of, raises_on_fp8
@@ -75,6 +76,7 @@ def runs_over_ranks(architecture: Architecture, asked: AskedCache, device: Devic
     return all(kernel_of(need, asked, device) is not None for need in _needs(architecture))
 
 
+@derived(1)
 def _needs(architecture: Architecture) -> tuple[KernelNeed, ...]:
     return tuple(dict.fromkeys(need for mixer in architecture.mixers for need in mixer.kernel_needs))
 
