@@ -51,6 +51,16 @@ class AnyLoad(Part):
         examples=[0.5],
     )
 
+    @field_validator("request_rate_per_s", mode="before")
+    @classmethod
+    def _finite(cls, value: object) -> object:
+        # Of `vllm bench serve --request-rate`, whose default it is.
+        if str(value).strip().lower() in ("inf", "infinity", "+inf"):
+            sentence = "an endless rate is a benchmark's word for all prompts at once"
+            accepted = "a finite number; all at once are as many concurrent_requests"
+            raise contradiction("request_rate_per_s", sentence, accepted)
+        return value
+
     @field_validator("request_rate_per_s")
     @classmethod
     def _one_load(cls, value: float | None, info: ValidationInfo) -> float | None:

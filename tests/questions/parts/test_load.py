@@ -50,6 +50,13 @@ def test_a_load_must_be_stated_where_it_is_asked_for(asked: dict[str, Any], fiel
     assert [name for name, _ in faults(SomeLoad, **LENGTHS, **asked)] == [field]
 
 
+@pytest.mark.parametrize("rate", ["inf", "Infinity", float("inf")])
+def test_a_benchmark_s_endless_rate_is_told_to_be_users_at_once(rate: str | float) -> None:
+    accepted = "a finite number; all at once are as many concurrent_requests"
+
+    assert faults(SomeLoad, **LENGTHS, request_rate_per_s=rate) == [("request_rate_per_s", accepted)]
+
+
 def test_every_broken_rule_is_told_at_once() -> None:
     wrong = {"request_duration_s": 5, "length_variation_fraction": 2, "burstiness": 2}
 
