@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from pydantic import ValidationError
@@ -28,6 +28,7 @@ from service.questions.reading import read_json
 from service.questions.refusals import Fault, RefusalError, stated_twice
 from service.settings import Settings
 
+OF_ALL_COMMANDS: Final = ("server", "key")  # as `cli` takes them
 QUESTION_SETTINGS = {
     "allow_extra_args": True,
     "ignore_unknown_options": True,
@@ -113,11 +114,10 @@ def _help(question: Question) -> str:
 
 def _fields(question: Question, stated: Mapping[str, list[str]], rest: Sequence[str]) -> dict[str, Any]:
     """Return options as fields; a model config is read from a file."""
-    for word in rest[:1]:
-        if not word.startswith("--"):
-            refuse(f"{word!r} is not an option; write --field value")
-        name = word.removeprefix("--").partition("=")[0].replace("-", "_")
-        refuse(said(unknown_field(name, question.fields, f"a name that sizer {question.name} --help lists")))
+    if rest and not rest[0].startswith("--"):
+        refuse(f"{rest[0]!r} is not an option; write --field value")
+    if rest:
+        refuse(*(_unknown(question, word) for word in rest if word.startswith("--")))
     lists = lists_of(question.body)
     twice = [name for name, values in stated.items() if len(values) > 1 and name not in lists]
     if twice:
@@ -126,6 +126,14 @@ def _fields(question: Question, stated: Mapping[str, list[str]], rest: Sequence[
     if "model_config" in fields:
         fields["model_config"] = _config(Path(fields["model_config"]))
     return fields
+
+
+def _unknown(question: Question, word: str) -> str:
+    """Return what is said of an option that no field has, or that stands behind the command and not before it."""
+    name = word.removeprefix("--").partition("=")[0].replace("-", "_")
+    if name in OF_ALL_COMMANDS:
+        return f"--{name}: of all commands; accepted: before this one, as in sizer --{name} ... {question.name} ..."
+    return said(unknown_field(name, question.fields, f"a name that sizer {question.name} --help lists"))
 
 
 def _config(path: Path) -> Any:

@@ -99,6 +99,8 @@ def test_mistakes_are_explained_with_exit_code_2(arguments: list[str], words: st
     [
         ([*QUESTION, "--output-tokens", "1", "--ttft", "1"], "did you mean ttft_s?"),
         ([*QUESTION, "--output-tokens", "1", "--xyzzy=1"], "sizer size --help"),
+        ([*QUESTION, "--output-tokens", "1", "--server", "http://sizer:8000"], "sizer --server ... size ..."),
+        ([*QUESTION, "--ttft", "1", "--osl", "200"], "did you mean output_tokens?"),  # the second of two
         ([*QUESTION, "--output-tokens", "1", "--gpu", "h200"], "gpu: stated more than once"),
         ([*QUESTION, "--output-tokens", "1_000"], "a whole number"),
         ([*QUESTION, "--output-tokens", "1", "--engine-version", "0.1"], "engine_version"),
