@@ -97,7 +97,8 @@ def looser_limits(replica: Replica, limits: Limits) -> tuple[str, ...]:
     """Return the limits that one request alone would meet on the fastest layout."""
     alone = replica.alone()
     layout = replica.plan.layout
-    where = f"on {layout.gpus_per_replica} GPUs (tensor_parallel_size {layout.tensor_parallel_size})"
+    staged = f", pipeline_parallel_size {layout.pipeline_parallel_size}" if layout.pipeline_parallel_size > 1 else ""
+    where = f"on {layout.gpus_per_replica} GPUs (tensor_parallel_size {layout.tensor_parallel_size}{staged})"
     seen = {"ttft_s": alone.ttft_s.percentile(limits.percentile), "tpot_s": alone.tpot_s.percentile(limits.percentile)}
     asked = {"ttft_s": limits.ttft_s, "tpot_s": limits.tpot_s}
     return tuple(

@@ -12,6 +12,7 @@ from service.engine.time.estimate import HOPELESS, alone_s, budgets_at_best
 from service.engine.time.replica import Replica, quickly_timed
 from service.engine.time.roomy import share_of
 from service.engine.time.steps import Deployed, deployed
+from service.engine.time.traffic import traffic_of
 
 # An estimate with a replica's own step times is so near to what is simulated; arrivals were carried at most 1.16 times
 # as fast as estimated.
@@ -37,18 +38,22 @@ def quickly_alone_s(question: SizeQuestion, plan: MemoryPlan) -> float:
 
 def estimated_excess(question: SizeQuestion, plan: MemoryPlan) -> float:
     """Return how many times one request takes what the tighter limit allows; 0 where it finds no room."""
-    return excess_of(question, deployed(plan)) if plan.holds_one_request else 0.0
+    budget = plan.settings.max_num_batched_tokens
+    return excess_of(question, deployed(plan), budget) if plan.holds_one_request else 0.0
 
 
-def excess_of(question: SizeQuestion, key: Deployed) -> float:
-    """Return the same of what step times depend on, where there is room."""
+def excess_of(question: SizeQuestion, key: Deployed, max_num_batched_tokens: float = inf) -> float:
+    """Return the same of what step times depend on, where there is room; without a budget a prompt is read at once."""
     limits, load = question.limits, question.load
-    timing = None if question.timers is None else question.timers.quick(key)
+    timing = None if question.timers is None else question.timers.timer(key)
     if timing is None:
         return 0.0
-    steps, prompt = timing.steps, float(load.input_tokens)
-    ttft = steps.mixed_s(prompt, prompt / 2, 0.0, 0.0) / limits.ttft_s if limits.ttft_s else 0.0
-    tpot = steps.decode_s(1.0, prompt + load.output_tokens / 2) / limits.tpot_s if limits.tpot_s else 0.0
+    steps, prompt = timing.steps, traffic_of(load).inputs.quantile(limits.percentile / 100)
+    whole, rest = divmod(prompt, max_num_batched_tokens)
+    chunks = ((whole, float(max_num_batched_tokens)), (1.0, rest))
+    reads_s = sum(times * steps.mixed_s(read, prompt / 2, 0.0, 0.0) for times, read in chunks if times and read)
+    ttft = reads_s / limits.ttft_s if limits.ttft_s else 0.0
+    tpot = steps.decode_s(1.0, load.input_tokens + load.output_tokens / 2) / limits.tpot_s if limits.tpot_s else 0.0
     return max(ttft, tpot)
 
 

@@ -2,11 +2,11 @@
 
     missed by = (bytes that are missing, times that one request alone takes what the tighter limit allows)
 
-A request alone takes as long under all settings of a layout. Where as many as are told hold it and take less, a layout
-whose settings nobody tried is not among them.
+A request alone takes as long under all settings of a layout, but for the steps in which a token budget has its prompt
+read. Where as many as are told hold it and take less, a layout whose settings nobody tried is not among them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Final
@@ -24,7 +24,7 @@ Planned = tuple[Resolved, MemoryPlan]
 SettingsOf = Callable[[Layout], Iterable[Planned]]
 # Of layouts that an estimate calls too slow, those looked at to say by how much.
 MOST_EXPLAINED: Final = 4
-MOST_LOOKED_AT: Final = 16  # of layouts too slow under any settings, for one that memory does not rule out
+MOST_LOOKED_AT: Final = 32  # of layouts too slow under any settings, for one that memory does not rule out
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +70,34 @@ class Hopeless:
         """Yield what was tried, and settings of those layouts that were left and may miss as little."""
         tried = [each for each in self._seen if not isinstance(each, Layout)]
         most = self._excess_told(tried) if len(tried) >= self.usual else inf
+        left = {each: self._excess(each) for each in self._seen if isinstance(each, Layout)}
         for each in self._seen:
             if not isinstance(each, Layout):
                 yield each
-            elif self._excess(each) <= most and leaves_hope(each):
+            elif each in left and left[each] <= most and leaves_hope(each):
+                del left[each]
                 yield from settings_of(each)
-        if not any(plan.holds_one_request for _, plan in tried):
-            yield from self._that_hold_a_request(settings_of)
+        holding = (estimated_excess(self.question, plan) for _, plan in tried if plan.holds_one_request)
+        yield from self._that_hold_a_request(left, settings_of, min(holding, default=inf))
 
-    def _that_hold_a_request(self, settings_of: SettingsOf) -> Iterator[Planned]:
-        """Yield settings of the layout that is too slow by the least, of those left that hold a request at all."""
-        left = sorted((each for each in self._seen if isinstance(each, Layout)), key=self._excess)
-        for layout in left[:MOST_LOOKED_AT]:
-            holding = [(resolved, plan) for resolved, plan in settings_of(layout) if plan.holds_one_request]
-            if holding:
-                yield from holding
+    def _that_hold_a_request(
+        self, left: Mapping[Layout, float], settings_of: SettingsOf, below: float
+    ) -> Iterator[Planned]:
+        """Yield settings that hold a request and are too slow by less, of layouts that leave no hope.
+
+        Args:
+            left: these layouts, and by how much each is too slow at least. [times]
+            settings_of: settings of a layout.
+            below: by how much the fastest that was tried is too slow. [times]
+        """
+        for layout in sorted(left, key=lambda each: left[each])[:MOST_LOOKED_AT]:
+            if left[layout] >= below:  # whatever its budget
                 return
+            for resolved, plan in settings_of(layout):
+                excess = estimated_excess(self.question, plan) if plan.holds_one_request else inf
+                if excess < below:
+                    below = excess
+                    yield resolved, plan
 
     def _excess(self, layout: Layout) -> float:
         """Return how many times what the tighter limit allows one request alone takes."""

@@ -94,3 +94,29 @@ def test_a_limit_that_nothing_keeps_is_told_and_not_memory_that_others_have(aske
     assert limited.binding_constraint == "tpot"
     assert limited.shortfall_bytes == 0
     assert limited.would_fit[0].startswith("tpot_s of at least ")
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "load", "limits"),
+    [
+        ("llama-3.1-8b", "a100-sxm-80gb", users(8, 9_000, 400), Limits(ttft_s=0.002)),  # a larger budget reads sooner
+        ("llama-3.3-70b", "a10", users(32, 2_000, 500), Limits(ttft_s=0.01)),  # four GPUs hold it under a smaller one
+        ("qwen3-30b-a3b", "t4", users(8, 9_000, 400), Limits(ttft_s=0.002)),
+        ("qwen3-30b-a3b", "rtx-pro-6000", users(64, 200, 50), Limits(tpot_s=0.0005)),  # more ranks wait for their link
+        ("gpt-oss-20b", "rtx-pro-6000", users(64, 200, 400), Limits(tpot_s=0.0005)),
+    ],
+)
+def test_the_limit_that_is_told_is_kept_and_no_shorter_one(
+    asked: Asked, model: str, gpu: str, load: Load, limits: Limits
+) -> None:
+    question = asked(model, gpu, load=load, limits=limits)
+    name = "ttft_s" if limits.ttft_s else "tpot_s"
+    told = size(question).would_fit[0]
+    least_s = float(told.removeprefix(f"{name} of at least ").partition(":")[0])
+
+    def is_kept(limit_s: float) -> bool:
+        alone = replace(load, concurrent_requests=1)
+        return size(replace(question, load=alone, limits=replace(limits, **{name: limit_s}))).feasible
+
+    assert is_kept(1.002 * least_s)
+    assert not is_kept(0.95 * least_s)
