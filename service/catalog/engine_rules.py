@@ -213,6 +213,7 @@ def _converted(engine: EngineName, row: Complete[Values], entry: _Rules) -> Engi
         source=listed[entry.source].url,
         measured_source=listed[measured.source].url,
         plan=engine_named(engine).plan(row.since),
+        rescales_contexts=engine_named(engine).rescales_contexts,
     )
 
 

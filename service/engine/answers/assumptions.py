@@ -10,6 +10,7 @@ from service.engine.engines.rules import EngineRules
 from service.engine.fleet.arguments import made_from
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.combinations import formats_left_out
+from service.engine.fleet.contexts import unasked_context
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import CapacityQuestion, RecommendQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.results import Assumption, Origin, Scalar
@@ -172,7 +173,7 @@ def _served_context(resolved: Resolved, plan: MemoryPlan) -> Assumption:
         return note("max_model_len", served, "request", None)
     if served < resolved.settings.max_model_len:
         return note("max_model_len", served, "chosen", SHORTENED_SOURCE)
-    if served < plan.model.architecture.default_max_model_len:
+    if served < unasked_context(plan.model.architecture, plan.rules):
         return note("max_model_len", served, "chosen", ASKED_LENGTHS_SOURCE)
     return note("max_model_len", served, "default", "the model's longest context")
 

@@ -9,6 +9,7 @@ from service.engine.answers.assumptions import capacity_assumptions
 from service.engine.answers.described import Described, described
 from service.engine.answers.results import Capacity, CapacityRow, CurvePoint
 from service.engine.answers.sooner import sooner
+from service.engine.fleet.contexts import longest_context, unasked_context
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.figures import Figures, Rates, figures
 from service.engine.fleet.given_gpus import at_context, largest, resolve_capacity, smallest_that_holds
@@ -99,7 +100,7 @@ def _longest_context(question: CapacityQuestion, deployment: Deployment) -> int:
     """Return the longest request that a deployment's pool holds, up to the model's own longest. [tokens]."""
     resolved, model = deployment.resolved, question.model.architecture
     if question.settings.max_model_len is None:
-        settings = replace(resolved.settings, max_model_len=model.default_max_model_len)
+        settings = replace(resolved.settings, max_model_len=unasked_context(model, resolved.rules))
         resolved = replace(resolved, settings=settings)
     plan = planned(resolved, deployment.layout, question.input_tokens or 0, question.output_tokens or 0)
     return plan.kv_cache.estimated_max_model_len
@@ -167,7 +168,7 @@ def _point(seen: ScheduleResult, users: int, replicas: int) -> CurvePoint:
 
 
 def _contexts(plan: MemoryPlan) -> tuple[int, ...]:
-    longest = plan.model.architecture.max_position_embeddings
+    longest = longest_context(plan.model.architecture, plan.rules)
     return tuple(sorted({min(tokens, longest) for tokens in TABLE_CONTEXT_TOKENS}))
 
 

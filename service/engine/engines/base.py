@@ -113,6 +113,11 @@ class Engine(ABC):
         """Return whether prompts are read in iterations of their own, in which nobody decodes."""
 
     @property
+    def rescales_contexts(self) -> bool:
+        """Return whether a context is derived from the length a rope scaling starts from; else from the stated one."""
+        return False
+
+    @property
     @abstractmethod
     def spreads_caches(self) -> bool:
         """Return whether tensor-parallel ranks can hold the tokens of one cache in turn."""

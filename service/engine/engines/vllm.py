@@ -34,6 +34,7 @@ class Vllm(Engine):
     })  # fmt: skip
     reserves_output = False
     reads_alone = False
+    rescales_contexts = True
     spreads_caches = True
     kernel_library = "vllm"
     unpacks_by_marlin = True

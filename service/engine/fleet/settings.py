@@ -13,6 +13,7 @@ from service.engine.errors import InvalidQuestionError
 from service.engine.facts import Checkpoint, ModelFacts, as_stored, text_only
 from service.engine.fleet.batches import settled_batches
 from service.engine.fleet.checkpoints import loaded_checkpoint
+from service.engine.fleet.contexts import longest_context, unasked_context
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.results import Assumption, Origin
 from service.engine.fleet.starts import (
@@ -77,17 +78,19 @@ def resolve(
     Raises:
         InvalidQuestionError: `max_model_len` exceeds what the model accepts, or requests exceed either.
     """
-    return _resolved(model, gpu, stated, rules, served_tokens(model, stated, context_tokens, longest_tokens))
+    return _resolved(model, gpu, stated, rules, served_tokens(model, stated, rules, context_tokens, longest_tokens))
 
 
-def served_tokens(model: ModelFacts, stated: StatedSettings, context_tokens: int, longest_tokens: int) -> int:
+def served_tokens(
+    model: ModelFacts, stated: StatedSettings, rules: EngineRules, context_tokens: int, longest_tokens: int
+) -> int:
     """Return the context to serve, as stated or for the longest request, as of `resolve`. [tokens].
 
     Raises:
         InvalidQuestionError: `max_model_len` exceeds what the model accepts, or requests exceed either.
     """
-    _check_lengths(model, stated, context_tokens)
-    return stated.max_model_len or _served_tokens(model, longest_tokens)
+    _check_lengths(model, stated, rules, context_tokens)
+    return stated.max_model_len or _served_tokens(model, rules, longest_tokens)
 
 
 @derived(64)
@@ -150,7 +153,7 @@ def _settings(
         gpu_memory_utilization=utilization,
         is_share_open=stated.gpu_memory_utilization is None and rules.static_reserve is not None,
         kv_cache_dtype="auto",
-        max_model_len=model.architecture.default_max_model_len,
+        max_model_len=unasked_context(model.architecture, rules),
         max_num_batched_tokens=batched_tokens,
         max_num_seqs=seqs,
         block_size=stated.block_size,
@@ -223,17 +226,17 @@ def longest_request(load: Load, context_tokens: int) -> int:
             return max(ceil(context_tokens * exp(RARE_DEVIATIONS * spread**0.5 - spread / 2)), context_tokens)
 
 
-def _served_tokens(model: ModelFacts, longest_tokens: int) -> int:
+def _served_tokens(model: ModelFacts, rules: EngineRules, longest_tokens: int) -> int:
     """Return the context to serve: of the longest request with a margin, else the model's own. [tokens]."""
     if not longest_tokens:
-        return model.architecture.default_max_model_len
+        return unasked_context(model.architecture, rules)
     with_margin = round_up(ceil(MODEL_LEN_MARGIN * longest_tokens), MODEL_LEN_STEP)
-    return min(with_margin, model.architecture.max_position_embeddings)
+    return min(with_margin, longest_context(model.architecture, rules))
 
 
-def _check_lengths(model: ModelFacts, stated: StatedSettings, context_tokens: int) -> None:
+def _check_lengths(model: ModelFacts, stated: StatedSettings, rules: EngineRules, context_tokens: int) -> None:
     """Raise where the stated context is longer than the model's, or requests are longer than either."""
-    longest = model.architecture.max_position_embeddings
+    longest = longest_context(model.architecture, rules)
     if stated.max_model_len is not None and stated.max_model_len > longest:
         raise InvalidQuestionError(
             f"max_model_len {stated.max_model_len} is longer than the {longest} tokens of the model's config",

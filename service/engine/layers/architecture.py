@@ -46,6 +46,7 @@ class Architecture:
     vocab_size: int
     max_position_embeddings: int  # longest context the model accepts [tokens]
     default_max_model_len: int  # what the engine serves when nobody states a length [tokens]
+    plain_max_model_len: int = 0  # both, for engines that take the stated length; 0: no other [tokens]
     layers: tuple[DecoderLayer, ...]
     ties_embeddings: bool = False
     norms_per_layer: int = 2  # of the width of the residual stream

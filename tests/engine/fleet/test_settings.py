@@ -24,6 +24,17 @@ def resolved(catalog: Snapshot, context_tokens: int = 0, model: str = "llama-3.1
     )
 
 
+def test_engines_serve_unasked_what_they_derive_themselves(catalog: Snapshot) -> None:
+    # microsoft/Phi-3.5-mini-instruct states 131,072 tokens, of which vLLM serves the 4,096 before LongRoPE by itself.
+    phi = catalog.model("phi-3.5-mini-instruct")
+    served = {
+        engine: resolve(phi, catalog.gpu("h100"), StatedSettings(), rules_for(engine)).settings.max_model_len
+        for engine in ("vllm", "sglang", "tensorrt-llm")
+    }
+
+    assert served == {"vllm": 4_096, "sglang": 131_072, "tensorrt-llm": 131_072}
+
+
 def origins(settled: Resolved) -> dict[str, str]:
     return {note.name: note.origin for note in settled.assumptions}
 

@@ -1,4 +1,4 @@
-"""The longest context that the engine derives from a config."""
+"""The longest context that engines derive from a config."""
 
 from collections.abc import Collection, Mapping
 
@@ -14,6 +14,15 @@ LENGTH_NAMES = (
     "max_sequence_length",
     "max_seq_length",
     "seq_len",
+)
+# The same for other engines, in the order of SGLang; `n_positions` is what GPT-2 calls the last of them.
+PLAIN_NAMES = (
+    "max_sequence_length",
+    "seq_length",
+    "max_seq_len",
+    "model_max_length",
+    "max_position_embeddings",
+    "n_positions",
 )
 # What the engine assumes when a config states no length at all. [tokens]
 UNSTATED_LENGTH = 2048
@@ -59,6 +68,29 @@ def context_lengths(reader: ConfigReader, unscaled_types: Collection[str]) -> tu
             factor = rope.number("factor", default=factor) or 1.0
     longest = max(int(length * factor), 1)
     return longest, min(unasked or longest, longest)
+
+
+def plain_context(reader: ConfigReader, unscaled_types: Collection[str]) -> int:
+    """Return the longest context for engines that do not rescale it, which they serve unasked as well. [tokens].
+
+    The first stated length, times the factor of a rope scaling that names no original length. So YaRN added to a
+    config serves what the config stated without it, and LongRoPE all of what is stated.
+
+    Sources:
+        SGLang 0.5.23 `srt/utils/hf_transformers/common.py` (`get_context_length`), and TensorRT-LLM 1.2
+        `_torch/models/modeling_utils.py` (`infer_max_seq_len`), which leaves out the factor by the type of scaling.
+    """
+    name = next((name for name in PLAIN_NAMES if reader.raw(name) is not None), None)
+    if name is None:
+        return context_lengths(reader, unscaled_types)[0]
+    length = reader.positive(name)
+    if any(part in str(reader.raw("model_type") or "") for part in unscaled_types):
+        return length
+    rope = ConfigReader(next(iter(_rope_parameters(reader)), {}))
+    is_scaled = rope.raw("original_max_position_embeddings") is not None or (
+        str(rope.raw("rope_type", "type") or "default") in ALREADY_SCALED
+    )
+    return length if is_scaled else max(int(length * (rope.number("factor", default=1.0) or 1.0)), 1)
 
 
 def _rope_parameters(reader: ConfigReader) -> list[Mapping[str, object]]:

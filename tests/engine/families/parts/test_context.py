@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from service.engine.config_reader import ConfigReader
-from service.engine.families.parts.context import context_lengths
+from service.engine.families.parts.context import context_lengths, plain_context
 
 # config, and the context that the publisher prints: accepted, and served unasked
 PUBLISHED: dict[str, tuple[dict[str, Any], int, int]] = {
@@ -62,3 +62,19 @@ def test_some_types_state_the_scaled_length_whatever_their_rope() -> None:
     }
 
     assert context_lengths(ConfigReader(config), ("gemma3",)) == (131_072, 131_072)
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens"),
+    [
+        # SGLang 0.5.23, get_context_length: a scaling with an original length brings no factor.
+        ("Qwen2.5 with YaRN", 32_768),
+        ("Phi-3 mini 128K", 131_072),
+        ("Vicuna 16K", 16_384),
+        ("Llama 3.1", 131_072),
+        ("gpt-oss", 131_072),
+        ("GPT-2", 1_024),
+    ],
+)
+def test_other_engines_take_no_factor_of_yarn(name: str, tokens: int) -> None:
+    assert plain_context(ConfigReader(PUBLISHED[name][0]), ()) == tokens
