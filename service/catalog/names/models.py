@@ -32,7 +32,7 @@ from service.catalog.names.readings import (
     spelled,
 )
 from service.catalog.names.repositories import REPOSITORIES, STORED, WHOLE, listed, model_of
-from service.catalog.names.siblings import several_sizes
+from service.catalog.names.siblings import BASE, several_sizes
 from service.catalog.names.spoken import Spoken, spoken_names
 from service.catalog.names.told_once import told_once
 from service.catalog.names.totals import of_total, without_size
@@ -212,7 +212,8 @@ class ModelNames:
                 for model_id in model_ids:
                     costs[model_id] = min(cost, costs.get(model_id, NOT_THE_SAME))
         least = min(costs.values(), default=NOT_THE_SAME)
-        return tuple(model_id for model_id, cost in costs.items() if cost == least < NOT_THE_SAME)
+        meant = tuple(model_id for model_id, cost in costs.items() if cost == least < NOT_THE_SAME)
+        return meant if "base" in asked else tuple(each for each in meant if not each.endswith(BASE)) or meant
 
     def _tuned(self, said: Stated) -> tuple[str, ...]:
         """Return the one model of which a name says that it is a fine-tune.

@@ -6,6 +6,7 @@ from typing import Final
 from service.catalog.entries import ModelEntry
 from service.catalog.names.words import SIZE
 
+BASE: Final = "-base"  # at the end of an entry's id, where the chat that a name means unsaid is another entry
 LAYERS: Final = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 WIDTHS: Final = ("hidden_size", "n_embd", "d_model")
 LANGUAGE_PARTS: Final = ("text_config", "llm_config", "language_config", "thinker_config")
@@ -35,7 +36,7 @@ def several_sizes(
         for words, model_ids in spoken.items()
         if asked <= words
         for other in (model_id, *model_ids)
-        if entries[other].publisher == publisher
+        if entries[other].publisher == publisher and (other == model_id or not other.endswith(BASE))
     }
     sizes = {_size(entries[other].config) for other in bearers}
     return tuple(bearers) if len(sizes) > 1 else ()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from service.catalog.entries import ModelEntry
 from service.catalog.names.formats import stated_format
 from service.catalog.names.nearest import Nearest, families_of, spelled_words
+from service.catalog.names.siblings import BASE
 from service.catalog.names.tunes import Bases, bases_of
 from service.catalog.names.words import joined_words, with_points, words_of
 
@@ -27,13 +28,16 @@ def spoken_names(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) ->
         entries: models by id.
         exact: ids, hub ids and aliases in lower case, with their models.
     """
+    exact = {name: model_id for name, model_id in exact.items() if not _means_chat(name, model_id)}
     spoken = _spoken(entries, exact)
     joined: dict[tuple[str, ...], dict[str, None]] = {}
     for name, model_id in exact.items():
         joined.setdefault(joined_words(words_of(name.rsplit("/", 1)[-1])), {})[model_id] = None
     whole = {words: tuple(model_ids) for words, model_ids in joined.items()}
     families = families_of(tuple(exact))
-    pointed = _pointed(entries, exact)
+    # Neighbours of what is refused are those that people mean most: chats.
+    chats = {model_id: entry for model_id, entry in entries.items() if not model_id.endswith(BASE)}
+    pointed = _pointed(chats, {name: model_id for name, model_id in exact.items() if model_id in chats})
     return Spoken(
         spoken=spoken,
         bases=bases_of(_ordered(entries, exact), families),
@@ -42,7 +46,9 @@ def spoken_names(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) ->
             sorted_words=tuple(" ".join(sorted(words)) for words in pointed),
             spelled_words=tuple(spelled_words(words) for words in pointed),
             families=families,
-            joined={words[0]: model_ids for words, model_ids in whole.items()},
+            joined={
+                words[0]: own for words, model_ids in whole.items() if (own := tuple(filter(chats.get, model_ids)))
+            },
         ),
         joined=whole,
     )
@@ -79,5 +85,11 @@ def _named(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Itera
     """Yield every name with its model's id."""
     yield from exact.items()
     for entry in entries.values():
-        yield from ((checkpoint.hf_id.lower(), entry.id) for checkpoint in entry.checkpoints)
+        stored = (checkpoint.hf_id.lower() for checkpoint in entry.checkpoints)
+        yield from ((name, entry.id) for name in stored if not _means_chat(name, entry.id))
         yield entry.name.lower(), entry.id
+
+
+def _means_chat(name: str, model_id: str) -> bool:
+    """Return whether the words of a base model's repository are read as its chat: `qwen2 7b`, of Qwen/Qwen2-7B."""
+    return model_id.endswith(BASE) and "base" not in name.rpartition("/")[2]

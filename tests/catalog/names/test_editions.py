@@ -31,6 +31,20 @@ def test_a_database_s_lower_case_is_spelled_as_published(catalog: Snapshot, repo
         # context_length of models/zai-org/glm-4-9b-hf.yaml of vllm-project/recipes
         ("zai-org/glm-4-9b-hf", 8_192),
         ("zai-org/glm-4-9b-chat-hf", 131_072),
+        # max_position_embeddings of the base's config.json, and of the chat's: cards of Qwen3 bases print 32,768,
+        # huggingface.co/blog/llama4-release "pretrained with 256K context"
+        ("Qwen/Qwen3-8B-Base", 32_768),
+        ("qwen3-8b-base", 32_768),
+        ("qwen3-8b", 40_960),
+        ("Qwen/Qwen3-30B-A3B-Base", 32_768),
+        ("Qwen/Qwen2.5-14B", 131_072),
+        ("qwen2.5-14b", 32_768),
+        ("qwen 2.5 14b", 32_768),
+        ("qwen 2.5 32b", 32_768),
+        ("Qwen/Qwen2-7B", 131_072),
+        ("qwen2 7b", 32_768),
+        ("meta-llama/Llama-4-Scout-17B-16E", 262_144),
+        ("llama 4 scout", 10_485_760),
     ],
 )
 def test_a_base_model_serves_its_own_context(catalog: Snapshot, name: str, tokens: int) -> None:
