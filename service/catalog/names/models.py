@@ -85,8 +85,7 @@ class ModelNames:
             NotInCatalogError: no model is meant, or several may be, or files that no engine here loads; with
                 neighbours, the nearest first.
         """
-        literal = self._literal(plain(name), name)
-        if literal is not None:
+        if (literal := self._literal(plain(name), name)) is not None:
             return literal
         publisher, repo = repository(name)
         repo = as_published(repo)

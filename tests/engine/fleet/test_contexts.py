@@ -1,0 +1,28 @@
+"""Each engine derives a context from the same config in its own way."""
+
+import pytest
+
+from service.catalog.engine_rules import rules_for
+from service.catalog.snapshot import Snapshot
+from service.engine.fleet.contexts import longest_context, unasked_context
+from service.engine.inputs import EngineName
+
+
+@pytest.mark.parametrize(
+    ("engine", "model", "unasked", "longest"),
+    [
+        # microsoft/Phi-3.5-mini-instruct: LongRoPE from 4,096 tokens to the 131,072 that it states.
+        ("vllm", "phi-3.5-mini-instruct", 4_096, 131_072),
+        ("sglang", "phi-3.5-mini-instruct", 131_072, 131_072),
+        ("tensorrt-llm", "phi-3.5-mini-instruct", 131_072, 131_072),
+        # meta-llama/Llama-3.1-8B-Instruct: a scaling that the stated 131,072 tokens have in them.
+        ("vllm", "llama-3.1-8b", 131_072, 131_072),
+        ("sglang", "llama-3.1-8b", 131_072, 131_072),
+    ],
+)
+def test_a_context_is_what_the_engine_makes_of_the_config(
+    catalog: Snapshot, engine: EngineName, model: str, unasked: int, longest: int
+) -> None:
+    architecture, rules = catalog.model(model).architecture, rules_for(engine)
+
+    assert (unasked_context(architecture, rules), longest_context(architecture, rules)) == (unasked, longest)
