@@ -219,6 +219,7 @@ def test_sparse_latents_are_packed_unless_the_checkpoint_itself_is_fp8() -> None
         "index_topk": 2048,
         "vocab_size": 154880,
         "intermediate_size": 12288,
+        "n_routed_experts": 0,
         "max_position_embeddings": 202752,
     }
     architecture = parse_architecture(config)

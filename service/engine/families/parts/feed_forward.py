@@ -2,15 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from service.engine.config_reader import ConfigReader, is_list, unknown_kind
 from service.engine.families.parts.dense import Dense
-from service.engine.families.parts.experts import COUNT_NAMES, Experts
+from service.engine.families.parts.experts import COUNT_NAMES, TOP_K_NAMES, Experts
 from service.engine.families.parts.sparsity import sparse_layers
 from service.engine.layers import DenseMlp, Mlp, NoMlp
 
 FeedForwardRule = Callable[[ConfigReader, int], tuple[Mlp, ...]]
 DenseLayersRule = Callable[[ConfigReader, DenseMlp, int], tuple[Mlp, ...]]
+OF_EXPERTS: Final = "moe"  # in a class's name
 
 
 def no_feed_forward(_reader: ConfigReader, num_layers: int) -> tuple[Mlp, ...]:
@@ -35,7 +37,7 @@ class FeedForward:
     def __call__(self, reader: ConfigReader, num_layers: int) -> tuple[Mlp, ...]:
         """Return each layer's network, or experts where the config has more than one and this layer does."""
         dense = self.dense.read(reader, is_gated=self.is_gated)
-        num_experts = reader.integer(*COUNT_NAMES, default=0)
+        num_experts = reader.integer(*COUNT_NAMES, default=None if _lacks_count(reader) else 0)
         if num_experts <= 1:
             sizes = reader.raw("intermediate_size")
             return (
@@ -44,6 +46,19 @@ class FeedForward:
         experts = self.experts.read(reader, num_experts, is_gated=self.is_gated)
         sparse = sparse_layers(reader, num_layers, self.experts.sparsity)
         return tuple(experts if has_experts else dense for has_experts in sparse)
+
+
+def _lacks_count(reader: ConfigReader) -> bool:
+    """Return whether a config has experts by its class, or by how many a token takes, and does not say how many.
+
+    Loaders then take the default of the published model (128 of `Qwen3MoeConfig`); without experts it would be read as
+    the small dense model that it is not. A count of null or 0 says that there are none.
+    """
+    if any(reader.states(name) for name in COUNT_NAMES):
+        return False
+    classes = reader.raw("architectures")
+    is_named = any(OF_EXPERTS in str(name).lower() for name in classes) if is_list(classes) else False
+    return is_named or reader.raw(*TOP_K_NAMES) is not None
 
 
 def _of_sizes(reader: ConfigReader, dense: DenseMlp, num_layers: int) -> tuple[Mlp, ...]:

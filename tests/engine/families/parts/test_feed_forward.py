@@ -5,23 +5,31 @@ from typing import Any
 import pytest
 
 from service.engine.config_reader import ConfigReader
-from service.engine.errors import UnsupportedModelError
+from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
 from service.engine.families.parts.feed_forward import FeedForward, no_feed_forward
 from service.engine.inputs import Layout
 from service.engine.layers import DenseMlp, MoeMlp
 
-DENSE: dict[str, Any] = {"hidden_size": 4_096, "intermediate_size": 14_336, "num_experts_per_tok": 2}
+DENSE: dict[str, Any] = {"hidden_size": 4_096, "intermediate_size": 14_336}
+ROUTED: dict[str, Any] = {**DENSE, "num_experts_per_tok": 2}
 
 
 def test_one_expert_is_a_dense_network() -> None:
-    for stated in ({}, {"num_local_experts": 1}):
-        layers = FeedForward()(ConfigReader({**DENSE, **stated}), 4)
+    for stated in (DENSE, {**ROUTED, "num_local_experts": 1}, {**ROUTED, "n_routed_experts": None}):
+        layers = FeedForward()(ConfigReader(stated), 4)
         assert [type(layer) for layer in layers] == [DenseMlp] * 4
+
+
+@pytest.mark.parametrize("stated", [ROUTED, {**DENSE, "architectures": ["Qwen3MoeForCausalLM"]}])
+def test_experts_without_their_number_are_refused_rather_than_left_out(stated: dict[str, Any]) -> None:
+    """`Qwen3MoeConfig` of transformers builds 128 where none are stated; a dense network would be a tenth of it."""
+    with pytest.raises(MissingConfigFieldError, match="num_local_experts"):
+        FeedForward()(ConfigReader(stated), 4)
 
 
 def test_mixtral_has_eight_experts_in_every_layer() -> None:
     """Mixtral of Experts (arxiv.org/abs/2401.04088), table 1: 8 experts, 2 of them for a token."""
-    layers = FeedForward()(ConfigReader({**DENSE, "num_local_experts": 8}), 32)
+    layers = FeedForward()(ConfigReader({**ROUTED, "num_local_experts": 8}), 32)
 
     assert {
         (type(layer), layer.num_experts, layer.num_experts_per_tok) for layer in layers if isinstance(layer, MoeMlp)
