@@ -3,8 +3,10 @@
 A family is a module beside this one with its records in `FAMILIES`; nothing else needs to know of it.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
 from itertools import chain
 from pkgutil import iter_modules
@@ -16,6 +18,12 @@ from service.engine.families.parts.family import Family
 from service.engine.families.parts.unruled import UNKNOWN
 
 Value = TypeVar("Value")
+# What the names of most classes end in; a task's name is in between: `LlamaForSequenceClassification`.
+ENDING: Final = re.compile(r"(?:for[a-z]+|lmhead)?(?:lm|model|generation|classification|answering)?$")
+FIGURES: Final = re.compile(r"[0-9]+")
+MOST_COMPARED: Final = 80  # characters of a class's name
+MOST_CLOSE: Final = 3
+CLOSE: Final = 0.8  # of the letters of two names
 NOT_FAMILIES: Final = frozenset({
     "adapters", "early_states", "ends", "incomplete", "own_code", "own_files", "parts", "registry", "served_by",
     "since", "vocabulary",
@@ -56,13 +64,34 @@ class Registry:
             raise UnsupportedModelError(
                 f"{refused}: {UNKNOWN[name]}" if name in UNKNOWN else refused,
                 field="model_config.architectures",
-                accepted=", ".join(sorted(self.families)),
+                accepted=", ".join(_close(name, self.families) or sorted(self.families)),
             )
         return known
 
     def language_model(self, config: Mapping[str, object], outer: Family) -> Family:
         """Return the record of the language model inside a multimodal class; any other class is its own."""
         return outer if outer.wraps is None else self.family(outer.wraps(config, self))
+
+
+def _close(name: str, known: Iterable[str]) -> list[str]:
+    """Return the classes that a misspelt one may mean, the likest first; none of another number: Qwen4 is no Qwen3.
+
+    >>> _close("LamaForCausalLM", ("LlamaForCausalLM", "MptForCausalLM"))
+    ['LlamaForCausalLM']
+    >>> _close("MyForCausalLM", ("LlamaForCausalLM", "MptForCausalLM"))
+    []
+    """
+    asked = _stem(name)
+    stems = {each: _stem(each) for each in sorted(known)}
+    known_stems = sorted(set(stems.values()))
+    close = [asked] if asked in known_stems else get_close_matches(asked, known_stems, MOST_CLOSE, CLOSE)
+    same = [stem for stem in close if FIGURES.findall(stem) == FIGURES.findall(asked)]
+    return [each for stem in same for each in stems if stems[each] == stem]
+
+
+def _stem(name: str) -> str:
+    """Return what tells a class from others, without what most classes end in."""
+    return ENDING.sub("", name[:MOST_COMPARED].lower())
 
 
 def collected(families: Iterable[Family]) -> Registry:
