@@ -15,6 +15,23 @@ MANY: Final = "many questions at once go to a path with :batch, as /size:batch"
 PERCENTILE: Final = "percentile"
 OF_A_QUESTION: Final = "input_tokens"  # every question takes it, and no list of entries
 UNNAMED_COLUMN: Final = "column "  # and its number: how a sheet's cell beyond the names is called
+MODEL: Final = "model"
+PASTED: Final = "model_config"
+INSIDE: Final = 'the whole config as model_config, by POST: {"model_config": {"architectures": [...], ...}, ...}'
+# What nearly every config.json states, and no question has a field like.
+IN_EVERY_CONFIG: Final = """
+    architectures model_type hidden_size num_hidden_layers num_attention_heads num_key_value_heads intermediate_size
+    vocab_size
+"""
+# What it may state as well; alone some of these are names of other tools for fields of a question.
+IN_SOME_CONFIGS: Final = """
+    head_dim max_position_embeddings torch_dtype dtype tie_word_embeddings rms_norm_eps hidden_act rope_scaling
+    rope_parameters rope_theta sliding_window quantization_config text_config vision_config auto_map
+    transformers_version bos_token_id eos_token_id pad_token_id initializer_range use_cache attention_bias
+    attention_dropout mlp_bias
+"""
+ONLY_OF_A_CONFIG: Final = frozenset(IN_EVERY_CONFIG.split())
+OF_A_CONFIG: Final = ONLY_OF_A_CONFIG | frozenset(IN_SOME_CONFIGS.split())
 SOURCES: Final = frozenset({"body", "query", "path", "header"})  # of a request; the first part of a location
 
 
@@ -31,10 +48,12 @@ def misread(errors: Iterable[Mapping[str, Any]], known: Sequence[str]) -> Refusa
     told: list[Fault] = []
     every = ", ".join(known)
     lists = (every, THOSE_ABOVE)
+    errors, of_a_config = _without_config(tuple(errors), known)
     for error in islice(errors, MOST_FAULTS):
         told.append(_fault(error, known, every))
         if told[-1].accepted == every:
             every = THOSE_ABOVE
+    told.extend([of_a_config] if of_a_config else [])
     told.sort(key=lambda fault: order.get(fault.field.split(".")[0], -1 if fault.accepted not in lists else len(order)))
     names = ", ".join(dict.fromkeys(fault.field for fault in told))
     if len(names) > MOST_SENTENCE_SHOWN:
@@ -56,6 +75,23 @@ def _fault(error: Mapping[str, Any], known: Sequence[str], every: str) -> Fault:
     if field == "body" and isinstance(error.get("input"), list):
         return Fault(field, sentence_of(error), f"a JSON object; {MANY}")
     return Fault(field, sentence_of(error), _accepted(error))
+
+
+def _without_config(
+    errors: Sequence[Mapping[str, Any]], known: Sequence[str]
+) -> tuple[Sequence[Mapping[str, Any]], Fault | None]:
+    """Return errors but those of a config that was pasted among a question's own fields, and one fault for them all."""
+    strangers = {str(error["loc"][-1]) for error in errors if error["type"] == "extra_forbidden"}
+    if PASTED not in known or not strangers & ONLY_OF_A_CONFIG:
+        return errors, None
+    own = [
+        error
+        for error in errors
+        if str(error["loc"][-1]) not in (OF_A_CONFIG & strangers)
+        and (error.get("ctx") or {}).get("field") != MODEL  # that neither is stated
+    ]
+    named = ", ".join(sorted(strangers & OF_A_CONFIG))
+    return own, Fault(PASTED, f"fields of a model's config stand beside the question's: {named}", INSIDE)
 
 
 def _accepted(error: Mapping[str, Any]) -> str | None:

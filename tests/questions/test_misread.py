@@ -87,6 +87,22 @@ def test_a_misspelt_name_stands_before_what_is_missing_for_it() -> None:
     assert [fault.field for fault in told[1:]] == ["concurrent_requests", "input_tokens", "output_tokens", "xyzzy"]
 
 
+def test_a_config_pasted_among_the_fields_of_a_question_is_told_where_it_goes() -> None:
+    config = {"architectures": ["LlamaForCausalLM"], "hidden_size": 4_096, "vocab_size": 128_256, "torch_dtype": "auto"}
+    told = refused(**config, gpu="h100", concurrent_requests=8, input_tokens=1_000, output_token=100)
+
+    assert [fault.field for fault in told.faults] == ["output_token", "output_tokens", "model_config"]
+    assert "architectures, hidden_size, torch_dtype, vocab_size" in told.faults[-1].detail
+    assert told.faults[-1].accepted is not None
+    assert "model_config" in told.faults[-1].accepted
+
+
+def test_names_of_other_tools_that_configs_have_too_stay_theirs() -> None:
+    fault = refused(**GOOD, max_position_embeddings=8_192).faults[0]
+
+    assert (fault.field, fault.accepted) == ("max_position_embeddings", "did you mean max_model_len?")
+
+
 def test_at_most_so_many_faults_are_told() -> None:
     assert len(refused(**GOOD, **{f"xyzzy{number}": 1 for number in range(1000)}).faults) == MOST_FAULTS
 
