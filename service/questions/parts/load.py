@@ -85,6 +85,15 @@ class AnyLoad(Part):
             raise contradiction("length_variation_fraction", sentence, "0 to 1")
         return value
 
+    @field_validator("burstiness")
+    @classmethod
+    def _burstiness_of_arrivals(cls, value: float, info: ValidationInfo) -> float:
+        # Without any load it waits for one: a workload's is stated when it is asked.
+        if value != 1.0 and info.data.get("concurrent_requests") is not None:
+            sentence = "burstiness is of arrivals at request_rate_per_s"
+            raise contradiction("burstiness", sentence, "1 without a rate")
+        return value
+
     def load_of(self, input_tokens: int, output_tokens: int, speculative_acceptance_fraction: float | None) -> Load:
         """Return the load of requests of these lengths."""
         return Load(
@@ -113,14 +122,6 @@ class SomeLoad(AnyLoad):
         if value is None and absent(info, "concurrent_requests"):
             accepted = "concurrent_requests, or request_rate_per_s"
             raise contradiction("concurrent_requests", "no load was stated", accepted)
-        return value
-
-    @field_validator("burstiness")
-    @classmethod
-    def _burstiness_of_arrivals(cls, value: float, info: ValidationInfo) -> float:
-        if value != 1.0 and absent(info, "request_rate_per_s"):
-            sentence = "burstiness is of arrivals at request_rate_per_s"
-            raise contradiction("burstiness", sentence, "1 without a rate")
         return value
 
 

@@ -23,6 +23,7 @@ def faults(part: type[AnyLoad], **asked: Any) -> list[tuple[str, str]]:
         ({"concurrent_requests": 1, "request_rate_per_s": 1}, "concurrent_requests", "one of them"),
         ({"concurrent_requests": 1, "request_duration_s": 5}, "request_duration_s", "both, or neither"),
         ({"length_variation_fraction": 1.5}, "length_variation_fraction", "0 to 1"),
+        ({"concurrent_requests": 1, "burstiness": 0.5}, "burstiness", "1 without a rate"),
     ],
 )
 def test_fields_that_contradict_each_other_are_refused(asked: dict[str, Any], field: str, accepted: str) -> None:
