@@ -14,7 +14,7 @@ from service.engine.fleet.shortlist import product_line
 from service.engine.inputs import Gpu, ProductLine
 from service.questions.answers import Answer, Row, flat, numbers
 from service.questions.asked import Asked, Question
-from service.questions.lines import layout_of, model_of, terms_of
+from service.questions.lines import counted, layout_of, model_of, terms_of
 from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.load import SomeLoad, WithConfidence, WithHeadroom, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
@@ -26,6 +26,7 @@ from service.questions.values import NUMBER, WHOLE, CacheDtypes, Formats, Gpus, 
 
 MOST_REASONS: Final = 5
 OF_ONE: Final = re.compile(r"\S*[A-Z0-9]\S*")  # names and numbers
+FIGURES: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 OF_OPTION: Final = tuple(field.name for field in fields(Option) if field.name not in ("warnings", "alternatives"))
 USUAL_LINES: tuple[ProductLine, ...] = ("data-centre",)
 
@@ -46,7 +47,7 @@ class RecommendAnswer(Answer[Recommendation]):
     def lines(self) -> Sequence[str]:
         """Return the options, best first, and what starts the first."""
         options, rejected = self.result.options, self.result.rejected
-        head = f"{model_of(self.result)}: {len(options)} options, {len(rejected)} left out"
+        head = f"{model_of(self.result)}: {counted(len(options), 'option')}, {len(rejected)} left out"
         if not options:
             return [head, *_left_out(rejected)]
         return [head, *(_line(option) for option in options), *_started(options[:1]), *_warned(options)]
@@ -58,17 +59,25 @@ class RecommendAnswer(Answer[Recommendation]):
 
 
 def _left_out(rejected: Sequence[Rejection]) -> Iterator[str]:
-    """Yield the reasons that are most frequent, those that differ in names and numbers together."""
+    """Yield the reasons that are most frequent, those that differ in names and numbers together.
+
+    Of these the one by the smallest numbers is told: what misses a budget or a limit by least.
+    """
     alike: dict[str, list[Rejection]] = {}
     for rejection in rejected:
         alike.setdefault(OF_ONE.sub("", rejection.reason), []).append(rejection)
     groups = sorted(alike.values(), key=len, reverse=True)
-    for first, *others in groups[:MOST_REASONS]:
-        form = "" if first.weight_format is None else f" in {first.weight_format}"
-        yield f"{1 + len(others)} left out, such as {first.gpu}{form}: {first.reason}"
+    for group in groups[:MOST_REASONS]:
+        nearest = min(group, key=_figures)
+        form = "" if nearest.weight_format is None else f" in {nearest.weight_format}"
+        yield f"{len(group)} left out, such as {nearest.gpu}{form}: {nearest.reason}"
     num_more = sum(len(group) for group in groups[MOST_REASONS:])
     if num_more:
         yield f"{num_more} left out for other reasons; format=csv or json lists each"
+
+
+def _figures(rejection: Rejection) -> tuple[float, ...]:
+    return tuple(map(float, FIGURES.findall(rejection.reason)))
 
 
 def _started(options: Sequence[Option]) -> Iterator[str]:

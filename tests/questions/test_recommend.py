@@ -66,6 +66,23 @@ def test_where_nothing_is_found_table_and_text_say_why(client: TestClient) -> No
     assert len(told) < 10
 
 
+def test_of_what_a_budget_leaves_out_the_cheapest_is_told(client: TestClient) -> None:
+    asked = {**ASKED, "gpus": "mi300x,h100,l4", "weight_formats": "bf16", "max_usd_per_hour": 0.01}
+    rejected = client.get("/recommend", params=asked).json()["rejected"]
+    head, told, *_ = client.get("/recommend", params={**asked, "format": "text"}).text.splitlines()
+    prices = [float(each["reason"].split()[1]) for each in rejected]
+
+    assert head.endswith(": 0 options, 3 left out")
+    assert f"costs {min(prices):.2f} USD per hour" in told
+    assert rejected[prices.index(min(prices))]["gpu"] in told
+
+
+def test_one_option_is_told_as_one(client: TestClient) -> None:
+    asked = {**ASKED, "gpus": "h100", "limit": 1, "format": "text"}
+
+    assert ": 1 option, " in client.get("/recommend", params=asked).text
+
+
 def test_lists_are_read_once_each(sources: Sources) -> None:
     assert considered(sources, gpus="h100,H100,l40s") == {"h100-sxm-80gb", "l40s"}
 

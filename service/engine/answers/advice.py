@@ -98,7 +98,8 @@ def looser_limits(replica: Replica, limits: Limits) -> tuple[str, ...]:
     alone = replica.alone()
     layout = replica.plan.layout
     staged = f", pipeline_parallel_size {layout.pipeline_parallel_size}" if layout.pipeline_parallel_size > 1 else ""
-    where = f"on {layout.gpus_per_replica} GPUs (tensor_parallel_size {layout.tensor_parallel_size}{staged})"
+    gpus = "1 GPU" if layout.gpus_per_replica == 1 else f"{layout.gpus_per_replica} GPUs"
+    where = f"on {gpus} (tensor_parallel_size {layout.tensor_parallel_size}{staged})"
     seen = {"ttft_s": alone.ttft_s.percentile(limits.percentile), "tpot_s": alone.tpot_s.percentile(limits.percentile)}
     asked = {"ttft_s": limits.ttft_s, "tpot_s": limits.tpot_s}
     return tuple(
