@@ -17,7 +17,7 @@ import typer
 from service.cli_words import INFEASIBLE, NOT_ALL_ANSWERED, USAGE_ERROR, commands, refuse, said
 from service.client import Asks, Client, RefusedError
 from service.questions.many import UnreadableError, of_json, of_sheet
-from service.questions.outcomes import outcome_row, sheet_of
+from service.questions.outcomes import outcome_rows, sheet_of
 from service.questions.refusals import Fault, RefusalError
 
 app = commands()
@@ -68,7 +68,7 @@ class Server:
             shown = track(lines, question, len(questions), console=errors, disable=not errors.is_terminal)
             outcomes = [(outcome.index, outcome.status, outcome.answer or outcome.problem or {}) for outcome in shown]
         if written == "csv":
-            typer.echo(sheet_of([outcome_row(*outcome) for outcome in outcomes]), nl=False)
+            typer.echo(sheet_of([row for outcome in outcomes for row in outcome_rows(*outcome)]), nl=False)
         else:
             typer.echo(json.dumps([{"index": index, "status": status, **told} for index, status, told in outcomes]))
         failed = sum(status != ANSWERED for _, status, _ in outcomes)

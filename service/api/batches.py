@@ -23,7 +23,7 @@ from service.questions.answers import Answer
 from service.questions.asked import Asked, Question
 from service.questions.many import UnreadableError, of_json, of_sheet
 from service.questions.misread import misread
-from service.questions.outcomes import outcome_row, sheet_of
+from service.questions.outcomes import outcome_rows, sheet_of
 from service.questions.refusals import Fault, RefusalError
 
 NDJSON: Final = "application/x-ndjson"
@@ -102,10 +102,10 @@ class Batch:
             yield f'{{"index":{index},"status":{status},{done},"{kind}":{document}}}\n'
 
     async def sheet(self, questions: Sequence[Any]) -> str:
-        """Return one table, a row for each question."""
+        """Return one table, a row for each question, or for each entry of an answer that is a list."""
         outcomes = [await self.outcome(fields) for fields in questions]
-        rows = [outcome_row(index, told[0], json.loads(told[2])) for index, told in enumerate(outcomes)]
-        return sheet_of(rows)
+        rows = (outcome_rows(index, told[0], json.loads(told[2])) for index, told in enumerate(outcomes))
+        return sheet_of([row for of_one in rows for row in of_one])
 
     async def document(self, questions: Sequence[Any]) -> AsyncIterator[str]:
         """Yield one JSON document, as its parts become known."""

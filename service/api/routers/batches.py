@@ -25,7 +25,7 @@ PROBLEMS = problem_responses(
 DESCRIPTION = (
     f"Answer up to {MOST_QUESTIONS:,} questions in order, each with its own success or problem. The body is JSON, or "
     f"CSV under the names of fields. With Accept: {NDJSON} each answer is a line that leaves when it is known; "
-    f"with Accept: {CSV} all of them are one table."
+    f"with Accept: {CSV} all of them are one table, with a row for each entry of an answer that is a list."
 )
 
 # An item that is no question has an outcome of its own, as any that is not understood.
