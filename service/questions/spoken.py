@@ -23,11 +23,16 @@ SCALES: Final[Mapping[str, int]] = {
 BYTES: Final[Mapping[str, int]] = {
     "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
 }  # fmt: skip
-SECONDS: Final[Mapping[str, float]] = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
-RATES: Final[Mapping[str, float]] = {
-    "/s": 1.0, "rps": 1.0, "qps": 1.0, "/min": 1 / 60, "rpm": 1 / 60, "/h": 1 / 3600,
+SECONDS: Final[Mapping[str, float]] = {
+    "ms": 1e-3, "msec": 1e-3, "millisecond": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0,
+    "h": 3600.0, "hour": 3600.0,
 }  # fmt: skip
-FIGURE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z/%]+)")
+RATES: Final[Mapping[str, float]] = {"rps": 1.0, "qps": 1.0, "rpm": 1 / 60, "qpm": 1 / 60}
+# `/s`, `req/s`, `requests per minute`; not of a day, whose busiest hour is another rate.
+RATE: Final = re.compile(r"(?:(?:req(?:uest)?s?|quer(?:y|ies)) ?)?(?:/|per) ?(s|sec|second|min|minute|h|hour)")
+FIGURE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z/%][A-Za-z/ ]*)")
+PRICE: Final = re.compile(r"\$?([0-9]+(?:\.[0-9]+)?)(?: ?USD)?(?: ?(?:/|per) ?(?:h|hr|hour))?", re.IGNORECASE)
+TOKENS: Final = re.compile(r" ?(?:tokens|tok)$", re.IGNORECASE)
 POWER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{1,2}")  # as sheets write 1E+05 in a narrow column
 POINTED: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{3})+")
 COMMA: Final = re.compile(r"0,[0-9]{1,18}|[0-9]{1,15},(?:[0-9]{1,2}|[0-9]{4,9})")  # where it cannot be of thousands
@@ -133,13 +138,14 @@ def _whole(name: str, text: str) -> int | None:
     if figure is None:
         value = float(text) if POWER.fullmatch(text) else None
         return int(value) if value is not None and value.is_integer() else None
-    scale: int | None = SCALES.get(figure[2])
+    unit = figure[2]
+    if name.endswith(("_tokens", "_len")):
+        unit = TOKENS.sub("", unit)
+    scale: int | None = SCALES.get(unit) if unit else 1
     if name.endswith("_bytes"):
-        scale = BYTES.get(figure[2].lower(), scale)
-    elif name == "num_parameters" and figure[2].lower() == "b":
+        scale = BYTES.get(unit.lower(), scale)
+    elif name == "num_parameters" and unit.lower() == "b":
         scale = 10**9
-    elif name.endswith(("_tokens", "_len")) and figure[2].lower() in ("tokens", "tok"):
-        scale = 1
     value = None if scale is None else float(figure[1]) * scale
     return None if value is None or value != int(value) else int(value)
 
@@ -151,16 +157,33 @@ def _number(name: str, text: str) -> float | None:
         return float(named[1]) if named else float(figure[1]) if figure and figure[2] == "%" else None
     if COMMA.fullmatch(text):
         return float(text.replace(",", "."))
+    if "usd_per_" in name:
+        price = PRICE.fullmatch(text)
+        return float(price[1]) if price is not None and price[1] != text else None
     if figure is None:
-        return float(text[1:]) if "usd_per_" in name and re.fullmatch(r"\$[0-9]+(\.[0-9]+)?", text) else None
+        return None
     scale: float | None = None
     if name.endswith("per_s"):
-        scale = RATES.get(figure[2].lower())
+        scale = _per_second(figure[2].lower())
     elif name.endswith("_s"):
-        scale = SECONDS.get(figure[2].lower())
+        scale = _seconds(figure[2].lower())
     elif name.endswith(("_fraction", "_utilization")) and figure[2] == "%":
         scale = 0.01
     return None if scale is None else round(float(figure[1]) * scale, 12)
+
+
+def _per_second(unit: str) -> float | None:
+    """Return how much of a rate is one per second.
+
+    >>> _per_second("req/s"), _per_second("requests per minute") == 1 / 60, _per_second("tokens/s")
+    (1.0, True, None)
+    """
+    rate = RATE.fullmatch(unit)
+    return RATES.get(unit) if rate is None else 1 / SECONDS[rate[1]]
+
+
+def _seconds(unit: str) -> float | None:
+    return SECONDS.get(unit) or SECONDS.get(unit.removesuffix("s"))
 
 
 def kinds_of(model: type[BaseModel]) -> Kinds:

@@ -34,7 +34,14 @@ LOAD: dict[str, Any] = {
         ("engine", "TensorRT_LLM", "tensorrt-llm"),
         ("engine", "vLLM", "vllm"),
         ("kv_cache_memory_bytes", "20GiB", 20 << 30),
+        ("max_model_len", "1000 tokens", 1_000),
+        ("input_tokens", "2k tokens", 2_000),
         ("ttft_s", "500ms", 0.5),
+        ("ttft_s", "2 seconds", 2),
+        ("ttft_s", "500 milliseconds", 0.5),
+        ("usd_per_gpu_hour", "$2.50/h", 2.5),
+        ("usd_per_gpu_hour", "2.50 USD/h", 2.5),
+        ("usd_per_gpu_hour", "$3 per hour", 3),
         ("percentile", "p99", 99),
         ("ttft_s", "0,5", 0.5),
         ("usd_per_gpu_hour", "$2.50", 2.5),
@@ -56,11 +63,30 @@ def test_a_value_is_read_as_it_was_meant_and_says_so(field: str, written: str, m
     [("max_model_len", "128q"), ("weight_format", "gguf"), ("weight_format", "fp4"), ("engine", "ollama"),
      ("concurrent_requests", "1.5"), ("ttft_s", "fast"), ("kv_cache_dtype", "int8"), ("max_model_len", "0.0001k"),
      ("input_tokens", "64.000"), ("concurrent_requests", "1.000"),
-     ("ttft_s", "1,500")],
+     ("ttft_s", "1,500"), ("ttft_s", "1m"), ("max_model_len", "2k words"), ("usd_per_gpu_hour", "2 EUR")],
 )  # fmt: skip
 def test_a_value_that_means_nothing_here_is_refused(field: str, written: str) -> None:
     with pytest.raises(ValidationError):
         SizeBody.model_validate({**LOAD, field: written})
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("2/s", 2), ("2 req/s", 2), ("2rps", 2), ("2 requests per second", 2), ("120 req/min", 2), ("120 rpm", 2),
+     ("7200 per hour", 2), ("7200/h", 2)],
+)  # fmt: skip
+def test_a_rate_is_read_with_its_unit(written: str, meant: float) -> None:
+    arrivals = {name: value for name, value in LOAD.items() if name != "concurrent_requests"}
+
+    assert SizeBody.model_validate({**arrivals, "request_rate_per_s": written}).request_rate_per_s == meant
+
+
+@pytest.mark.parametrize("written", ["2 tokens/s", "864000/day", "2 Hz", "2 req"])
+def test_a_rate_of_something_else_is_refused(written: str) -> None:
+    arrivals = {name: value for name, value in LOAD.items() if name != "concurrent_requests"}
+
+    with pytest.raises(ValidationError):
+        SizeBody.model_validate({**arrivals, "request_rate_per_s": written})
 
 
 def test_every_value_of_a_list_is_read() -> None:
