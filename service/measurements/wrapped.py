@@ -7,18 +7,22 @@ Sources:
     `message`, `event`); Elasticsearch (`hits.hits[]._source.message`); Datadog (`data[].attributes.message`);
     Loki's query response (`data.result[].values`, pairs of nanoseconds and a line, by default the newest first):
     grafana.com/docs/loki/latest/reference/loki-http-api;
+    newest first as well: Google Cloud's `gcloud logging read` (`--order`, default desc), logcli's `--output=jsonl`;
     files of container runtimes (`2016-10-06T00:17:09.669794202Z stdout P line`, where P is a part of a line and F its
     end): kubernetes/design-proposals-archive, node/kubelet-cri-logging.md.
 """
 
 import json
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from service.engine.patience import go_on
 
 KEYS: Final = ("log", "message", "msg", "textPayload", "MESSAGE", "event", "body", "line", "text")
 INSIDE: Final = ("jsonPayload", "record", "attributes", "_source", "events", "entries", "logs", "hits", "data")
+TIMES: Final = ("timestamp", "@timestamp", "time", "ts", "__REALTIME_TIMESTAMP")
 DEEPEST: Final = 5
 NANOSECONDS: Final = re.compile(r"[0-9]{1,20}")
 WRITTEN: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (stdout|stderr) ([FP])(?: (.*))?")
@@ -36,7 +40,69 @@ def unwrapped(text: str) -> str:
     if not text.lstrip().startswith(("{", "[")):
         return "\n".join(_line(line) for line in text.splitlines()) if '{"' in text else text
     whole = _said(text)
-    return whole if whole is not None else "\n".join(_line(line) for line in text.splitlines()) or text
+    if whole is not None:
+        return whole
+    lines = text.splitlines()
+    return _of_docker(lines) or "\n".join(map(_line, _lines_oldest_first(lines))) or text
+
+
+def _of_docker(lines: Sequence[str]) -> str | None:
+    r"""Return what Docker's json-file driver wrote, lines that it cut in parts of 16 KiB whole; None of anything else.
+
+    Its `log` has the line's end, and a part that goes on has none; other drivers never write one.
+
+    >>> _of_docker(['{"log": "Available KV "}', r'{"log": "cache memory: 8.11 GiB\n"}'])
+    'Available KV cache memory: 8.11 GiB\n'
+    """
+    parts: dict[str, list[str]] = {}
+    whole: list[str] = []
+    try:
+        entries = [json.loads(line) for line in lines if line.strip()]
+    except (ValueError, RecursionError):
+        return None
+    if not all(isinstance(entry, dict) and isinstance(entry.get("log"), str) for entry in entries):
+        return None
+    if not any(entry["log"].endswith("\n") for entry in entries):
+        return None
+    for entry in entries:
+        of_stream = parts.setdefault(str(entry.get("stream")), [])
+        of_stream.append(entry["log"])
+        if entry["log"].endswith("\n"):
+            whole.append("".join(parts.pop(str(entry.get("stream")))))
+    return "".join([*whole, *("".join(rest) for rest in parts.values())])
+
+
+def _lines_oldest_first(lines: Sequence[str]) -> Sequence[str]:
+    """Return lines in the order of their time, where each is an object that has one and they stand the newest first."""
+    stated = [line for line in lines if line.strip()]
+    try:
+        times = [_time(json.loads(line)) for line in stated]
+    except (ValueError, RecursionError):
+        return lines
+    return stated[::-1] if _are_falling(times) else lines
+
+
+def _time(document: Any) -> tuple[int, str] | None:
+    """Return when an entry was written, as what can be compared with others of its kind; None where it does not say.
+
+    >>> _time({"timestamp": "2026-11-20T10:00:00.5Z"}) > _time({"timestamp": "2026-11-20T10:00:00Z"})
+    True
+    """
+    if not isinstance(document, dict):
+        return None
+    for written in (document, *(own for key in INSIDE if isinstance(own := document.get(key), dict))):
+        time = next((str(value) for key in TIMES if isinstance(value := written.get(key), str | int)), None)
+        if time is not None:
+            return (int(time), "") if NANOSECONDS.fullmatch(time) else (0, time.removesuffix("Z"))
+    return None
+
+
+def _are_falling(times: Sequence[tuple[int, str] | None]) -> bool:
+    """Return whether all of them are known, none is later than the one before it, and the last is earlier."""
+    known = [time for time in times if time is not None]
+    if len(known) < len(times) or not known:
+        return False
+    return known[-1] < known[0] and all(later <= before for before, later in pairwise(known))
 
 
 def _joined(text: str) -> str:
@@ -81,6 +147,7 @@ def _message(document: Any, deepest: int) -> str | None:
     if isinstance(document, str):
         return document
     if isinstance(document, list) and deepest:
+        document = document[::-1] if _are_falling([_time(each) for each in document]) else document
         lines = [line for each in document if (line := _message(each, deepest - 1)) is not None]
         return "\n".join(lines) if lines and len(lines) == len(document) else None
     if not isinstance(document, dict) or not deepest:

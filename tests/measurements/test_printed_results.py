@@ -276,10 +276,18 @@ LOG = (
 )
 
 
+START = ("INFO 08-14 14:06:00 [utils.py:233] non-default args: {'max_model_len': 32768}", *LOG)
+
+
 @pytest.mark.parametrize(
     "text",
     [
         json.dumps({"log": LOG[0] + "\n" + LOG[1] + "\n", "stream": "stderr", "time": "2026-08-14T14:07:22Z"}),
+        "\n".join(
+            f"{json.dumps({'log': line[:80], 'stream': 'stderr'})}\n{json.dumps({'log': 'other' + chr(10)})}\n"
+            f"{json.dumps({'log': line[80:] + chr(10), 'stream': 'stderr'})}"
+            for line in LOG
+        ),
         "\n".join(json.dumps({"timestamp": "t", "level": "INFO", "message": line}) for line in LOG),
         "\n".join(json.dumps({"text": line + "\n", "record": {"level": {"name": "INFO"}}}) for line in LOG),
         json.dumps([{"textPayload": line, "severity": "ERROR"} for line in LOG]),
@@ -311,6 +319,7 @@ LOG = (
     ],
     ids=[
         "docker",
+        "docker-parts",
         "formatter",
         "loguru",
         "gcloud",
@@ -327,6 +336,48 @@ def test_what_wrapped_lines_hides_nothing(text: str) -> None:
     figures = {name: figure.value for name, figure in read_measurement(text).figures.items()}
 
     assert figures == pytest.approx({"kv_cache_bytes": 6.87 * (1 << 30), "kv_cache.tokens": 150_016})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(
+            [
+                {"textPayload": line, "timestamp": f"2026-08-14T14:0{7 - place}:22Z"}
+                for place, line in enumerate(START[::-1])
+            ]
+        ),
+        "\n".join(
+            json.dumps({"labels": {}, "line": line, "timestamp": f"2026-08-14T14:07:22.{9 - place}Z"})
+            for place, line in enumerate(START[::-1])
+        ),
+        json.dumps(
+            {
+                "hits": {
+                    "hits": [
+                        {"_source": {"message": line, "@timestamp": f"2026-08-14T14:0{7 - place}:22Z"}}
+                        for place, line in enumerate(START[::-1])
+                    ]
+                }
+            }
+        ),
+        json.dumps(
+            {
+                "data": [
+                    {"attributes": {"message": line, "timestamp": 9_000 - place}}
+                    for place, line in enumerate(START[::-1])
+                ]
+            }
+        ),
+    ],
+    ids=["gcloud", "logcli", "elasticsearch", "datadog"],
+)
+def test_entries_that_stand_the_newest_first_are_read_in_the_order_of_their_time(text: str) -> None:
+    told = read_measurement(text)
+
+    assert {name: figure.line for name, figure in told.figures.items()} == {"kv_cache_bytes": 2, "kv_cache.tokens": 3}
+    assert told.settings["max_model_len"] == 32_768
+    assert not told.doubts
 
 
 def test_a_result_that_was_quoted_line_by_line_is_read() -> None:
