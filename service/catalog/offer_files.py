@@ -13,24 +13,19 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from math import isfinite
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from service.catalog.entries import OfferEntry
 from service.catalog.errors import NotInCatalogError
 from service.catalog.faults import told
+from service.catalog.offer_columns import BEYOND, COLUMNS, Kind, Row, kind_of, table_of, without_kind
 from service.catalog.snapshot import Snapshot
 
-Kind = Literal["own", "gpuhunt", "skypilot"]
-COLUMNS: Final[Mapping[Kind, frozenset[str]]] = {
-    "own": frozenset({"provider", "instance_type", "region", "gpu", "gpu_count", "usd_per_hour", "as_of", "source"}),
-    "gpuhunt": frozenset({"instance_name", "location", "price", "gpu_count", "gpu_name", "gpu_memory", "spot"}),
-    "skypilot": frozenset({"InstanceType", "AcceleratorName", "AcceleratorCount", "Region", "Price", "SpotPrice"}),
-}
 SOURCES: Final[Mapping[Kind, str]] = {
     "gpuhunt": "https://github.com/dstackai/gpuhunt",
     "skypilot": "https://github.com/skypilot-org/skypilot-catalog",
@@ -44,13 +39,14 @@ CALLED: Final[Mapping[str, str]] = {
     "fluidstack": "fluidstack",
 }
 THIRD_PARTY_HOSTS: Final = frozenset({"vast", "tensordock", "salad", "akash", "spheron"})
+PURCHASES: Final = ("on-demand", "reserved", "spot")
 MOST_CELL_SHOWN: Final = 60
 MARKETPLACE = "community"
 NOT_IN_ID: Final = re.compile(r"[^a-z0-9._-]+")
 GPU_NAME: Final = re.compile(r"'Name': '([^']+)'")
 ON_ANYBODYS: Final = re.compile(r"(^|[-_])community($|[-_])", re.IGNORECASE)
+DECIMAL_COMMA: Final = re.compile(r"[0-9]+,[0-9]{1,2}")
 MEMORY_MIB: Final = re.compile(r"'SizeInMiB': ([0-9]+)")
-Row = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,21 +79,17 @@ def read_price_list(file: Path, catalog: Snapshot, stated: Stated) -> PriceList:
         OSError: the file cannot be read.
     """
     try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
-            rows = list(csv.DictReader(lines))
+        columns, rows = table_of(file)
     except (UnicodeDecodeError, csv.Error):
         return PriceList(offers=(), faults=("not a CSV file in UTF-8",), skipped_gpus=())
-    kind = _kind(rows[0] if rows else {})
+    kind = kind_of(columns)
     if kind is None:
-        known = "; ".join(f"{name}: {', '.join(sorted(columns))}" for name, columns in COLUMNS.items())
-        return PriceList(offers=(), faults=(f"unknown columns; accepted: {known}",), skipped_gpus=())
+        return PriceList(offers=(), faults=(without_kind(columns),), skipped_gpus=())
+    if not rows:
+        return PriceList(offers=(), faults=("no lines below the names of columns",), skipped_gpus=())
     if kind != "own" and stated.as_of is None:
         return PriceList(offers=(), faults=(f"{kind} files state no date; state --as-of",), skipped_gpus=())
     return _gathered(rows, kind, catalog, _with_provider(stated, file))
-
-
-def _kind(row: Row) -> Kind | None:
-    return next((kind for kind, columns in COLUMNS.items() if columns <= row.keys()), None)
 
 
 def _with_provider(stated: Stated, file: Path) -> Stated:
@@ -187,14 +179,36 @@ def _skypilot_memory(row: Row) -> str:
 def _own(row: Row, stated: Stated) -> dict[str, Any]:
     """Return a line of an own file as an entry is written; blank cells are not stated."""
     unknown = row.keys() - COLUMNS["own"] - {"id", "tier", "purchase", "commitment_months"}
+    if BEYOND in unknown:
+        raise ValueError("more cells than columns; a cell with a comma stands in quotes")
     if unknown:
-        raise ValueError(f"unknown columns: {', '.join(sorted(str(name) for name in unknown))}")
+        raise ValueError(f"unknown columns: {', '.join(sorted(unknown))}")
     cells = {name: value.strip() for name, value in row.items() if value and value.strip()}
     numbers: dict[str, Any] = {
         name: _number(cells[name]) for name in ("gpu_count", "usd_per_hour", "commitment_months") if name in cells
     }
     source = {"url": cells.pop("source", ""), "checked_on": stated.checked_on}
+    _check_purchase(cells.get("purchase", "on-demand"), "commitment_months" in cells)
+    _check_day(cells.get("as_of", ""), stated.checked_on)
     return {**cells, **numbers, "source": source}
+
+
+def _check_purchase(purchase: str, has_months: bool) -> None:  # noqa: FBT001 - a fact of the line
+    """Raise ValueError for an offer that no question would ever find: questions name these purchases."""
+    if purchase not in PURCHASES:
+        raise ValueError(f"purchase: {purchase[:MOST_CELL_SHOWN]!r} is none; accepted: {', '.join(PURCHASES)}")
+    if has_months and purchase != "reserved":
+        raise ValueError(f"commitment_months: {purchase} binds for none; accepted: purchase reserved, or none of them")
+
+
+def _check_day(as_of: str, today: date) -> None:
+    """Raise ValueError for a price of a day to come, which would never be stale; somewhere it is tomorrow already."""
+    try:
+        day = date.fromisoformat(as_of)
+    except ValueError:
+        return  # is told with what else is wrong with the line
+    if day > today + timedelta(days=1):
+        raise ValueError(f"as_of: {as_of} is yet to come; accepted: a day up to {today}")
 
 
 def _shared(stated: Stated, kind: Kind, instance: str, region: str, gpu: str, count: str) -> dict[str, Any]:
@@ -256,13 +270,14 @@ def _gpu(catalog: Snapshot, name: str, memory_gb: str) -> str:
 
 
 def _number(text: str) -> float:
-    """Return a number; 0 for a blank cell.
+    """Return a number; 0 for a blank cell. A comma before one or two digits is a decimal one, as in `20,5`.
 
     Raises:
         ValueError: it is none.
     """
     try:
-        number = float(text) if text and text.strip() else 0.0
+        stated = text.replace(",", ".") if text and DECIMAL_COMMA.fullmatch(text.strip()) else text
+        number = float(stated) if stated and stated.strip() else 0.0
     except ValueError:
         raise ValueError(f"{text[:MOST_CELL_SHOWN]!r} is no number") from None
     if not isfinite(number):

@@ -51,6 +51,17 @@ def test_own_columns_state_everything(tmp_path: Path, catalog: Snapshot) -> None
     assert (community.tier, community.gpu) == ("community", "rtx-4090")
 
 
+def test_own_columns_are_read_as_sheets_save_them(tmp_path: Path, catalog: Snapshot) -> None:
+    plain = read(tmp_path, OWN, catalog)
+    heading, lines = OWN.split("\n", 1)
+    sheet = f"{heading.replace('_', ' ').upper()}\n{lines}".replace(",", ";")
+
+    assert plain.offers
+    assert read(tmp_path, sheet, catalog) == plain
+    assert read(tmp_path, sheet.replace(";", "\t"), catalog) == plain
+    assert read(tmp_path, sheet.replace("6.38", "6,38").replace("31.5", "31,5"), catalog) == plain
+
+
 def test_gpuhunt_tells_a_gpu_by_its_name_and_memory(tmp_path: Path, catalog: Snapshot) -> None:
     listed = read(tmp_path, GPUHUNT, catalog)
 
@@ -117,6 +128,16 @@ def test_what_the_catalog_sells_already_keeps_its_id(tmp_path: Path, catalog: Sn
         (OWN + OWN.splitlines()[1].replace("6.38", "7") + "\n", "line 5: lambda-gpu_2x_h100_sxm5"),
         ("a,b\n1,2\n", "unknown columns; accepted: own: "),
         ("", "unknown columns; accepted: own: "),
+        (OWN.splitlines()[0], "no lines below the names of columns"),
+        (OWN.replace(",source", ""), "missing columns: source"),
+        (GPUHUNT.replace("gpu_memory", "memory_gb"), "missing columns of gpuhunt's: gpu_memory"),
+        (OWN.replace("/pricing", "/pricing,more"), "line 2: more cells than columns"),
+        (
+            OWN.replace("reserved", "ondemand"),
+            "line 3: purchase: 'ondemand' is none; accepted: on-demand, reserved, spot",
+        ),
+        (OWN.replace("reserved", "spot"), "line 3: commitment_months: spot binds for none"),
+        (OWN.replace("2026-11-01", "2026-11-07"), "line 2: as_of: 2026-11-07 is yet to come"),
     ],
 )
 def test_a_fault_names_its_line(tmp_path: Path, catalog: Snapshot, text: str, fault: str) -> None:
