@@ -17,7 +17,7 @@ from starlette.routing import Match
 from service.api.fields import known_fields
 from service.api.headers import SECURITY_HEADERS
 from service.api.nearby import instead_of, known_paths, path_meant
-from service.catalog.errors import ConflictError, NotInCatalogError
+from service.catalog.errors import ConflictError, NotInCatalogError, UnusableOfferError
 from service.engine.errors import (
     EngineError,
     InvalidQuestionError,
@@ -141,6 +141,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(EngineError, _engine)  # type: ignore[arg-type]
     app.add_exception_handler(NotInCatalogError, _not_in_catalog)  # type: ignore[arg-type]
     app.add_exception_handler(ConflictError, _conflict)  # type: ignore[arg-type]
+    app.add_exception_handler(UnusableOfferError, _unusable_offer)  # type: ignore[arg-type]
     app.add_exception_handler(WorkloadError, _workload)  # type: ignore[arg-type]
     app.add_exception_handler(HubError, _hub)  # type: ignore[arg-type]
     app.add_exception_handler(Exception, _unexpected)
@@ -177,6 +178,12 @@ async def _not_in_catalog(request: Request, error: NotInCatalogError) -> Respons
 
 async def _conflict(_request: Request, error: ConflictError) -> Response:
     return problem_response(409, "conflict", str(error))
+
+
+async def _unusable_offer(_request: Request, error: UnusableOfferError) -> Response:
+    detail = f"{error.field}: {error.detail}"
+    fault = FieldProblem(field=error.field, detail=error.detail, accepted=error.accepted)
+    return problem_response(422, "invalid-request", detail, [fault])
 
 
 async def _hub(_request: Request, error: HubError) -> Response:

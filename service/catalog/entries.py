@@ -3,7 +3,7 @@
 import math
 import re
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -21,6 +21,8 @@ from service.engine.inputs import KvCacheDtype, Tier, WeightFormat
 
 MAX_NAME = 200
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+LETTERS_OF_PURCHASES: Final = re.compile(r"[a-z0-9-]+")
+PURCHASES: Final = ("on-demand", "reserved", "spot")  # that questions name; rows written before may have others
 
 
 def _no_stand_in(value: Any) -> Any:
@@ -34,6 +36,13 @@ def _no_time_stamp(value: Any) -> Any:
     """Refuse what Pydantic would take for seconds since 1970."""
     if isinstance(value, bool | int | float) or (isinstance(value, str) and not DAY.match(value)):
         raise ValueError("not a date; accepted: a date such as 2026-11-01")
+    return value
+
+
+def _no_other_letters(value: Any) -> Any:
+    """Refuse `On-Demand` by what purchases there are, not by the letters of their names."""
+    if isinstance(value, str) and not LETTERS_OF_PURCHASES.fullmatch(value):
+        raise ValueError(f"no way to buy GPUs; accepted: {', '.join(PURCHASES)}")
     return value
 
 
@@ -182,7 +191,9 @@ class OfferEntry(Entry):
     gpu: CatalogId
     gpu_count: Count
     usd_per_hour: Annotated[float, Field(ge=1e-4, le=1e6, allow_inf_nan=False), Number]
-    purchase: Annotated[str, StringConstraints(max_length=32, pattern=r"^[a-z0-9-]+$")] = Field(
+    purchase: Annotated[
+        str, StringConstraints(max_length=32, pattern=r"^[a-z0-9-]+$"), BeforeValidator(_no_other_letters)
+    ] = Field(
         default="on-demand", description="on-demand; reserved, for so many months; or spot, which may be taken away"
     )
     tier: Tier = Field(default="secure", description="secure: the provider's own servers; community: anybody's")

@@ -25,5 +25,16 @@ class ConflictError(ValueError):
     """A write that would contradict what the catalog holds."""
 
 
+class UnusableOfferError(ValueError):
+    """An offer that no question would find, or whose price would never be old."""
+
+    def __init__(self, field: str, detail: str, accepted: str) -> None:
+        """Keep which field is at fault, and what would be accepted."""
+        super().__init__(f"{field}: {detail}; accepted: {accepted}")
+        self.field = field
+        self.detail = detail
+        self.accepted = accepted
+
+
 class InDoubtError(RuntimeError):
     """The database took a write and fell silent before it said whether it is kept."""

@@ -13,7 +13,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
@@ -21,9 +21,10 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from service.catalog.entries import OfferEntry
-from service.catalog.errors import NotInCatalogError
+from service.catalog.errors import NotInCatalogError, UnusableOfferError
 from service.catalog.faults import told
 from service.catalog.offer_columns import BEYOND, COLUMNS, Kind, Row, kind_of, table_of, without_kind
+from service.catalog.offer_rules import check_day, check_purchase
 from service.catalog.snapshot import Snapshot
 
 SOURCES: Final[Mapping[Kind, str]] = {
@@ -39,7 +40,6 @@ CALLED: Final[Mapping[str, str]] = {
     "fluidstack": "fluidstack",
 }
 THIRD_PARTY_HOSTS: Final = frozenset({"vast", "tensordock", "salad", "akash", "spheron"})
-PURCHASES: Final = ("on-demand", "reserved", "spot")
 MOST_CELL_SHOWN: Final = 60
 MARKETPLACE = "community"
 NOT_IN_ID: Final = re.compile(r"[^a-z0-9._-]+")
@@ -89,6 +89,11 @@ def read_price_list(file: Path, catalog: Snapshot, stated: Stated) -> PriceList:
         return PriceList(offers=(), faults=("no lines below the names of columns",), skipped_gpus=())
     if kind != "own" and stated.as_of is None:
         return PriceList(offers=(), faults=(f"{kind} files state no date; state --as-of",), skipped_gpus=())
+    if kind != "own" and stated.as_of is not None:
+        try:
+            check_day(stated.as_of, stated.checked_on, "--as-of")
+        except UnusableOfferError as error:
+            return PriceList(offers=(), faults=(str(error),), skipped_gpus=())
     return _gathered(rows, kind, catalog, _with_provider(stated, file))
 
 
@@ -188,27 +193,17 @@ def _own(row: Row, stated: Stated) -> dict[str, Any]:
         name: _number(cells[name]) for name in ("gpu_count", "usd_per_hour", "commitment_months") if name in cells
     }
     source = {"url": cells.pop("source", ""), "checked_on": stated.checked_on}
-    _check_purchase(cells.get("purchase", "on-demand"), "commitment_months" in cells)
-    _check_day(cells.get("as_of", ""), stated.checked_on)
+    check_purchase(cells.get("purchase", "on-demand"), cells.get("commitment_months"))
+    _check_stated_day(cells.get("as_of", ""), stated.checked_on)
     return {**cells, **numbers, "source": source}
 
 
-def _check_purchase(purchase: str, has_months: bool) -> None:  # noqa: FBT001 - a fact of the line
-    """Raise ValueError for an offer that no question would ever find: questions name these purchases."""
-    if purchase not in PURCHASES:
-        raise ValueError(f"purchase: {purchase[:MOST_CELL_SHOWN]!r} is none; accepted: {', '.join(PURCHASES)}")
-    if has_months and purchase != "reserved":
-        raise ValueError(f"commitment_months: {purchase} binds for none; accepted: purchase reserved, or none of them")
-
-
-def _check_day(as_of: str, today: date) -> None:
-    """Raise ValueError for a price of a day to come, which would never be stale; somewhere it is tomorrow already."""
+def _check_stated_day(as_of: str, today: date) -> None:
     try:
         day = date.fromisoformat(as_of)
     except ValueError:
         return  # is told with what else is wrong with the line
-    if day > today + timedelta(days=1):
-        raise ValueError(f"as_of: {as_of} is yet to come; accepted: a day up to {today}")
+    check_day(day, today)
 
 
 def _shared(stated: Stated, kind: Kind, instance: str, region: str, gpu: str, count: str) -> dict[str, Any]:

@@ -185,6 +185,25 @@ def test_bounds_are_stated_where_a_figure_breaks_them(writable: TestClient) -> N
     assert problem["errors"][0]["accepted"] == "1 to 100000 watts"
 
 
+@pytest.mark.parametrize(
+    ("fault", "field", "accepted"),
+    [
+        ({"purchase": "ondemand"}, "purchase", "on-demand, reserved, spot"),
+        ({"purchase": "On-Demand"}, "purchase", "on-demand, reserved, spot"),
+        ({"purchase": "spot", "commitment_months": 12}, "commitment_months", "purchase reserved, or none of them"),
+        ({"as_of": "2099-01-01"}, "as_of", "a day up to "),
+    ],
+)
+def test_an_offer_that_no_question_would_find_is_refused(
+    writable: TestClient, fault: dict[str, Any], field: str, accepted: str
+) -> None:
+    response = writable.put("/catalog/offers/made-up-offer", json={**OFFER, "gpu": "h100-sxm-80gb", **fault})
+
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["field"] == field
+    assert response.json()["errors"][0]["accepted"].startswith(accepted)
+
+
 def test_a_gpu_added_over_the_api_may_have_measured_kernels(writable: TestClient) -> None:
     """The same silicon in another form: it is timed by the kernels it names."""
     h100 = writable.get("/catalog/gpus/h100").json()

@@ -150,6 +150,16 @@ def test_a_file_without_dates_needs_one(tmp_path: Path, catalog: Snapshot) -> No
     assert read(tmp_path, GPUHUNT, catalog, as_of=False).faults == ("gpuhunt files state no date; state --as-of",)
 
 
+@pytest.mark.parametrize(("text", "name"), [(GPUHUNT, "aws.csv"), (SKYPILOT, "aws/vms.csv")])
+def test_a_file_s_date_has_come(tmp_path: Path, catalog: Snapshot, text: str, name: str) -> None:
+    read(tmp_path, text, catalog, name)  # writes it
+    stated = Stated(provider=None, as_of=date(2026, 12, 24), checked_on=date(2026, 11, 5))
+
+    assert read_price_list(tmp_path / name, catalog, stated).faults == (
+        "--as-of: 2026-12-24 is yet to come; accepted: a day up to 2026-11-05",
+    )
+
+
 def test_gpus_that_nobody_knows_are_skipped_only_when_asked(tmp_path: Path, catalog: Snapshot) -> None:
     strange = GPUHUNT.replace("A100,80.0", "K520,4.0")
 

@@ -29,6 +29,7 @@ from service.api.lists import (
 from service.api.problems import FieldProblem, ProblemError, problem_responses
 from service.catalog.entries import CatalogId, Entry, GpuEntry, HubId, ModelEntry, OfferEntry
 from service.catalog.errors import NotInCatalogError
+from service.catalog.offer_rules import check_day, check_purchase
 from service.catalog.reading import GPUS, MODELS, OFFERS
 from service.catalog.snapshot import Snapshot
 from service.catalog.store import delete_model, delete_offer, put_gpu, put_offer
@@ -227,8 +228,10 @@ async def write_model(name: EntryId, entry: ModelEntry, writer: EntryWriterDep) 
     responses={**CONDITIONAL, **WRITTEN},
 )
 async def write_offer(name: EntryId, entry: OfferEntry, writer: EntryWriterDep) -> Written:
-    """Write a list price with its date."""
+    """Write a list price with its date, which must have come."""
     _same_id(entry, name)
+    check_purchase(entry.purchase, entry.commitment_months)
+    check_day(entry.as_of, datetime.now(UTC).date())
     revision = await writer.make(OFFERS, name, lambda session: put_offer(session, entry))
     return Written(id=entry.id, catalog_revision=revision)
 

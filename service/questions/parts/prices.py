@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from service.catalog.entries import PURCHASES
 from service.catalog.snapshot import Snapshot
 from service.engine.derived import derived
 from service.engine.fleet.questions import Offer
@@ -20,7 +21,6 @@ from service.questions.values import NUMBER, Texts, Tiers
 STALE_AFTER: Final = timedelta(days=60)
 USUAL_TIERS: Final[tuple[Tier, ...]] = ("secure",)
 USUAL_PURCHASES: Final = ("on-demand",)
-KNOWN_PURCHASES: Final = ("on-demand", "reserved", "spot")
 OWN_PRICE: Final = "own-price"
 MOST_SHOWN: Final = 3
 MOST_KINDS: Final = 12
@@ -161,7 +161,7 @@ class _Wish:
 
 def _purchases(listed: Iterable[Offer]) -> Iterator[str]:
     """Yield the ways to pay that offers name, and those that callers may name in any case."""
-    yield from KNOWN_PURCHASES
+    yield from PURCHASES
     yield from (offer.purchase for offer in listed)
 
 
