@@ -51,9 +51,10 @@ def put_model(session: Session, entry: ModelEntry) -> None:
     """Insert or replace a model with its checkpoints and aliases.
 
     Raises:
-        ConflictError: another model already has one of its names.
+        ConflictError: another model already has one of its names, or checkpoints.
     """
     _replace_aliases(session, "model", entry.id, _names(entry))
+    _check_checkpoints(session, entry)
     session.merge(_model_row(entry))
     session.flush()
 
@@ -145,6 +146,18 @@ def delete_offer(session: Session, offer_id: str) -> None:
         NotInCatalogError: there is none.
     """
     _delete(session, "offer", session.get(OfferRow, offer_id), offer_id)
+
+
+def _check_checkpoints(session: Session, entry: ModelEntry) -> None:
+    """Refuse a repository that another model has: a question that names it would mean either.
+
+    Raises:
+        ConflictError: another has one of these.
+    """
+    held = func.lower(col(CheckpointRow.hf_id)).in_({each.hf_id.lower() for each in entry.checkpoints})
+    taken = session.exec(select(CheckpointRow).where(held, col(CheckpointRow.model_id) != entry.id)).first()
+    if taken is not None:
+        raise ConflictError(f"the checkpoint {taken.hf_id!r} already belongs to {taken.model_id!r}")
 
 
 def _delete(session: Session, kind: str, row: object | None, entry_id: str) -> None:

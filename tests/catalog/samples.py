@@ -71,6 +71,11 @@ def model(**changes: Any) -> ModelEntry:
     return ModelEntry.model_validate({**MODEL, **changes})
 
 
+def published_as(hf_id: str) -> dict[str, Any]:
+    """Return what names a model's repository, which no other model may have."""
+    return {"hf_id": hf_id, "checkpoints": [{**MODEL["checkpoints"][0], "hf_id": hf_id}]}
+
+
 def with_figure(name: str, value: Any) -> dict[str, Any]:
     """Return a GPU as it is sent, with one figure of its own."""
     return {**GPU, "figures": {**GPU["figures"], name: {"value": value, "source": SOURCE}}}
@@ -82,7 +87,7 @@ def fill(engine: Engine) -> None:
         put_gpu(session, gpu())
         put_gpu(session, gpu(id="other-gpu", name="Other", aliases=[]))
         put_model(session, model())
-        put_model(session, model(id="other-model", name="Other", hf_id="made/Other", aliases=[]))
+        put_model(session, model(id="other-model", name="Other", aliases=[], **published_as("made/Other")))
         put_offer(session, offer())
         put_offer(session, offer(id="other-offer", gpu="other-gpu"))
         raise_revision(session)

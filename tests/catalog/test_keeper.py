@@ -19,7 +19,7 @@ from service.catalog.errors import ConflictError, InvalidCatalogError
 from service.catalog.keeper import CatalogKeeper
 from service.catalog.store import current_version, delete_gpu, delete_model, put_gpu, put_model, put_offer
 from service.engine.errors import EngineError
-from tests.catalog.samples import MODEL, fill, gpu, model, of_another_release, offer, with_figure
+from tests.catalog.samples import MODEL, fill, gpu, model, of_another_release, offer, published_as, with_figure
 from tests.catalog.stopped import stopped
 from tests.waiting import eventually
 
@@ -84,7 +84,9 @@ def test_a_write_is_in_use_at_once_and_leaves_the_rest_as_it_was(stored: Engine,
 def test_a_write_that_is_refused_is_not_made(stored: Engine, kept: Made) -> None:
     keeper = kept(stored)
     before = keeper.snapshot
-    strange = model(id="strange", name="S", hf_id="made/S", aliases=[], config={"architectures": ["NoSuchForCausalLM"]})
+    strange = model(
+        id="strange", name="S", aliases=[], **published_as("made/S"), config={"architectures": ["NoSuchForCausalLM"]}
+    )
 
     with pytest.raises(EngineError, match="NoSuchForCausalLM"):
         keeper.write(lambda session: put_model(session, strange), lambda result: result.model("strange"))

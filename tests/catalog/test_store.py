@@ -21,7 +21,7 @@ from service.catalog.store import (
     raise_revision,
 )
 from service.catalog.tables import AliasRow, CheckpointRow, OfferRow
-from tests.catalog.samples import MODEL, SOURCE, fill, gpu, model, offer
+from tests.catalog.samples import MODEL, SOURCE, fill, gpu, model, offer, published_as
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_name_of_another_model_is_a_conflict_that_changes_nothing(stored: Engi
     with writing(stored) as session:
         before = read_catalog(session).entries
         with pytest.raises(ConflictError):
-            put_model(session, model(id="other-model", name="Other", hf_id="made/Other", aliases=[alias]))
+            put_model(session, model(id="other-model", name="Other", aliases=[alias], **published_as("made/Other")))
         assert read_catalog(session).entries == before
 
 
@@ -151,3 +151,10 @@ def test_the_first_two_writers_of_all_wait_for_each_other(database: Engine) -> N
     assert errors == []
     with reading(database) as session:
         assert current_version(session)[1] == 8
+
+
+def test_a_repository_of_another_model_is_a_conflict(stored: Engine) -> None:
+    taken = model(id="other-model", name="Other", aliases=[], **{**published_as("made/up-8b"), "hf_id": "made/Other"})
+
+    with writing(stored) as session, pytest.raises(ConflictError, match="'made/Up-8B' already belongs to 'made-up-8b'"):
+        put_model(session, taken)
