@@ -1,11 +1,19 @@
 """A model as the catalog or a pasted config states it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
+from service.engine.arithmetic import ceil_div
 from service.engine.derived import Derived, derived
 from service.engine.formats.quantization import Quantization
 from service.engine.inputs import KvCacheDtype, Valued, WeightFormat, content_key
 from service.engine.layers import Architecture
+
+# Of an element, without scales: parameters are all that is known. [bits]
+BITS: Final[Mapping[WeightFormat, int]] = {
+    "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4, "mxfp4": 4, "nvfp4": 4,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,6 +48,7 @@ class ModelFacts(Valued):
     source: str | None
     config_json: str = field(default="", repr=False)  # the published config, for step timers that read it
     weight_bytes: int | None = None  # stated by the caller where the config cannot tell
+    num_parameters: int | None = None  # so, too, and counted in whatever format is asked
     is_text_only: bool = False  # loaded without towers for images and sound
     key: str = field(init=False, repr=False)
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
@@ -48,8 +57,15 @@ class ModelFacts(Valued):
         """Derive the key from the config and everything stated beside it."""
         checkpoints = tuple(checkpoint.key for checkpoint in self.checkpoints)
         config = self.config_json or self.architecture  # the one is parsed from the other
-        content = (self.id, self.source, config, self.weight_bytes, self.is_text_only, checkpoints)
+        content = (self.id, self.source, config, self.weight_bytes, self.num_parameters, self.is_text_only, checkpoints)
         object.__setattr__(self, "key", content_key("model", content))
+
+
+def stated_weight_bytes(model: ModelFacts, checkpoint: Checkpoint) -> int:
+    """Return the caller's figure of all weights: as stated, or parameters in the checkpoint's format. [bytes]."""
+    if model.weight_bytes is not None:
+        return model.weight_bytes
+    return ceil_div((model.num_parameters or 0) * BITS[checkpoint.weight_format], 8)
 
 
 def as_stored(model: ModelFacts, checkpoint: Checkpoint) -> ModelFacts:

@@ -16,7 +16,6 @@ from service.catalog.names.facts import facts_as_named
 from service.catalog.names.gpus import GpuReading
 from service.catalog.names.readings import ModelReading
 from service.catalog.snapshot import Snapshot
-from service.engine.arithmetic import ceil_div
 from service.engine.engines.measured_here import Measured
 from service.engine.engines.rules import EngineRules, as_measured
 from service.engine.facts import Checkpoint, ModelFacts
@@ -31,7 +30,6 @@ from service.questions.refusals import Fault, RefusalError, not_in_catalog
 
 PASTED_ID = "pasted-config"
 PASTED_SOURCE = "model_config of the request"
-BITS: Mapping[WeightFormat, int] = {"bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4, "mxfp4": 4, "nvfp4": 4}
 MOST_PASTED = 256
 MOST_PASTED_BYTES = 64 << 20  # of configs, and of what follows from them
 BYTES_PER_LAYER = 3 << 10  # of a model, its matrices and what is found out about them, measured
@@ -90,7 +88,8 @@ class PastedModels:
             checkpoints=(checkpoint,),
             source=PASTED_SOURCE,
             config_json=_to_keep(config, config_json),
-            weight_bytes=_stated_weight_bytes(weight_bytes, num_parameters, weight_format),
+            weight_bytes=weight_bytes,
+            num_parameters=num_parameters,
         )
 
 
@@ -110,15 +109,6 @@ def _to_keep(config: Mapping[str, object], config_json: str) -> str:
     digest = sha256(config_json.encode()).hexdigest()
     kept = json.dumps({**short, "sha256": digest}, sort_keys=True)
     return kept if len(kept) <= MOST_KEPT_CONFIG else json.dumps({"sha256": digest})
-
-
-def _stated_weight_bytes(
-    weight_bytes: int | None, num_parameters: int | None, weight_format: WeightFormat
-) -> int | None:
-    """Return the caller's weights: as stated, or parameters x bits / 8."""
-    if weight_bytes is not None or num_parameters is None:
-        return weight_bytes
-    return ceil_div(num_parameters * BITS[weight_format], 8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

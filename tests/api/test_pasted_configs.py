@@ -101,3 +101,22 @@ def test_a_pattern_of_more_layers_than_any_model_has_is_refused(client: TestClie
 
     assert response.status_code == 422
     assert response.json()["errors"][0]["field"] == "model_config.hybrid_override_pattern"
+
+
+def test_stated_parameters_are_counted_in_the_format_that_is_asked(client: TestClient) -> None:
+    question = {"model_config": LLAMA_CONFIG, **LOAD, "tensor_parallel_size": 1, "num_parameters": 16_000_000_000}
+    counted = {
+        each: client.post("/size", json={**question, "weight_format": each}).json()["memory_per_gpu"]["weight_bytes"]
+        for each in ("bf16", "fp8", "int4")
+    }
+
+    assert counted == {"bf16": 32_000_000_000, "fp8": 16_000_000_000, "int4": 8_000_000_000}
+
+
+def test_stated_bytes_of_another_format_are_told(client: TestClient) -> None:
+    question = {"model_config": LLAMA_CONFIG, **LOAD, "weight_bytes": 20_000_000_000}
+    own, other = (client.post("/size", json={**question, "weight_format": each}).json() for each in ("bf16", "fp8"))
+    told = "weight_bytes is counted as stated, in fp8 too, where the config is of bf16"
+
+    assert any(warning.startswith(told) for warning in other["warnings"])
+    assert not any("weight_bytes" in warning for warning in own["warnings"])

@@ -3,6 +3,7 @@
 import pytest
 
 from service.engine.errors import UnsupportedModelError
+from service.engine.facts import stated_weight_bytes
 from service.questions.examples import LLAMA_CONFIG
 from service.questions.refusals import RefusalError
 from service.questions.sources import BYTES_PER_LAYER, PASTED_ID, PastedModels, Sources
@@ -36,10 +37,12 @@ def test_the_same_config_is_one_model_in_any_order_of_its_fields() -> None:
 
 
 @pytest.mark.parametrize(("quantization", "bits"), [(None, 16), ({"quant_method": "fp8"}, 8)])
-def test_parameters_are_counted_in_the_config_s_own_format(quantization: object, bits: int) -> None:
+def test_parameters_are_counted_in_a_checkpoint_s_format(quantization: object, bits: int) -> None:
     config = LLAMA_CONFIG if quantization is None else {**LLAMA_CONFIG, "quantization_config": quantization}
 
-    assert PastedModels().model(config, None, 1_000_001).weight_bytes == -(-1_000_001 * bits // 8)
+    facts = PastedModels().model(config, None, 1_000_001)
+
+    assert stated_weight_bytes(facts, facts.checkpoints[0]) == -(-1_000_001 * bits // 8)
 
 
 def test_kept_configs_are_bounded_in_count_and_bytes() -> None:

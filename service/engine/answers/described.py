@@ -175,6 +175,9 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
     spread = "decode_context_parallel_size: step times are those without, and the exchange; no kernels were measured"
     adapters = "adapters count in memory; what their kernels add to a step is not known"
     packed = "the kernel for selected latents reads caches spread over ranks in packed form only: kv_cache_dtype=fp8"
+    given = (
+        "kv_cache_memory_bytes takes the place of gpu_memory_utilization, which is neither counted nor in engine_args"
+    )
     settings, device = plan.settings, plan.device
     is_unnamed = bool(settings.num_speculative_tokens) and not names_drafter(plan)
     unnamed = tuple(
@@ -185,6 +188,8 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
         + _recipe_warnings(plan.checkpoint)
         + unnamed
         + where_it_lies(plan, stated)
+        + _stated_weights(plan)
+        + (given,) * (stated.kv_cache_memory_bytes is not None and stated.gpu_memory_utilization is not None)
         + (drafts,) * is_unnamed
         + (adapters,) * bool(settings.max_loras)
         + (spread,) * (plan.layout.decode_context_parallel_size > 1)
@@ -193,6 +198,16 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
         + _image_warnings(plan, device)
         + _wheel_warnings(device)
     )
+
+
+def _stated_weights(plan: MemoryPlan) -> tuple[str, ...]:
+    """Return that the caller's figure of all weights may be of another format than the one that is asked."""
+    own = next(checkpoint for checkpoint in plan.model.checkpoints if checkpoint.is_default).weight_format
+    asked = plan.checkpoint.weight_format
+    if plan.model.weight_bytes is None or asked == own:
+        return ()
+    told = f"weight_bytes is counted as stated, in {asked} too, where the config is of {own}"
+    return (f"{told}: num_parameters in its place is counted in the format asked",)
 
 
 def _network_warnings(plan: MemoryPlan) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from service.engine.derived import derived
 from service.engine.engines.device import Device, device_of
 from service.engine.engines.measured_here import memory_of
 from service.engine.engines.rules import EngineRules
-from service.engine.facts import Checkpoint, ModelFacts
+from service.engine.facts import Checkpoint, ModelFacts, stated_weight_bytes
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.layers import Architecture, DraftHead
 from service.engine.memory.activation import length_in_memory
@@ -282,8 +282,10 @@ def _loaded_bytes(
     model: ModelFacts, checkpoint: Checkpoint, layout: Layout, device: Device, draft: DraftHead | None = None
 ) -> int:
     """Return the loaded bytes of the fullest rank, by the caller's figure (of all weights) where one is stated."""
-    if model.weight_bytes is not None:
-        return ceil_div(model.weight_bytes, layout.tensor_parallel_size * layout.pipeline_parallel_size)
+    if model.weight_bytes is not None or model.num_parameters is not None:
+        return ceil_div(
+            stated_weight_bytes(model, checkpoint), layout.tensor_parallel_size * layout.pipeline_parallel_size
+        )
     quantization = checkpoint.quantization
     weights = rank_weights(model.architecture, layout=layout, quantization=quantization, draft=draft, device=device)
     return weights.loaded_bytes

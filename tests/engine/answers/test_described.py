@@ -98,3 +98,13 @@ def test_a_version_that_nobody_has_read_is_told(asked: Asked) -> None:
 
     assert told("0.33.2") == told("0.33") == told("0.11") == []
     assert told("33") == ["vLLM 33 is newer than 0.33, the newest that is known: its rules hold here"]
+
+
+def test_a_share_of_memory_beside_a_pool_that_is_given_is_told_to_be_left_out(asked: Asked) -> None:
+    question = asked(load=users(4))
+    pool = replace(question.settings, kv_cache_memory_bytes=20_000_000_000)
+    both = size(replace(question, settings=replace(pool, gpu_memory_utilization=0.8)))
+
+    assert "--gpu-memory-utilization" not in both.engine_args
+    assert any("takes the place of gpu_memory_utilization" in sentence for sentence in both.warnings)
+    assert not any("gpu_memory_utilization" in each for each in size(replace(question, settings=pool)).warnings)
