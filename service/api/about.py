@@ -114,7 +114,8 @@ def _told(load_from: LoadFrom, followed: Followed, loading: Loading) -> Sequence
     load = followed.load
     words = (
         f"{load.now:.6g} now, {load.most:.6g} at most within {load_from.cooldown_s:g} s, "
-        f"{load.expected:.6g} expected in {loading.seconds:g} s; the most of these over that time, to three digits up"
+        f"{load.expected:.6g} expected in {loading.seconds:g} s; {load.needed:.6g} the most so expected within that "
+        f"time, {'to a whole one up' if load.field == 'concurrent_requests' else 'to three digits up'}"
     )
     age = "of the last sample" + (f"; no newer one: {followed.failure}" if followed.failure else "")
     origin: Origin = "request" if "cooldown_s" in load_from.model_fields_set else "default"

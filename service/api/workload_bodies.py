@@ -5,14 +5,17 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.responses import Response
 
 from service.catalog.entries import Entry
 from service.questions.formats import table
+from service.questions.parts.part import contradiction
+from service.workloads.workload import ASKED_OF_ONE, LOAD_FROM
 
 MOST_FIELDS: Final = 100
 CSV: Final = "text/csv"
+OF_QUESTIONS: Final = frozenset({LOAD_FROM, *(name for question in ASKED_OF_ONE for name in question.fields)})
 COLUMNS: Final = ("name", "version", "changed_at", "answers")
 SHEET: Final = {CSV: {"schema": {"type": "string"}}}
 QUESTION = {
@@ -45,6 +48,16 @@ class WorkloadBody(Entry):
         "a load, load_from: {prometheus_url, query, field, cooldown_s, max_age_s, loading_s, loading_bytes_per_s}",
         examples=[QUESTION],
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _inside(cls, body: Any) -> Any:
+        """Refuse fields of a question that stand beside it by where they go."""
+        beside = [name for name in body if name in OF_QUESTIONS] if isinstance(body, dict) else []
+        if beside:
+            sentence = f"{', '.join(beside)} belong{'s' if len(beside) == 1 else ''} inside `question`"
+            raise contradiction(beside[0], sentence, f'{{"question": {{"{beside[0]}": ..., ...}}}}')
+        return body
 
 
 class WorkloadShown(BaseModel):

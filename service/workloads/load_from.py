@@ -86,7 +86,8 @@ class Load:
     at_s: float
     most: float  # measured within the cool-down window
     expected: float  # when a pod that starts now has loaded
-    amount: float  # to be carried: of all of these within the window the most
+    needed: float  # of what was expected within the window the most
+    amount: float  # to be carried: that, raised
 
 
 def load_of(samples: Sequence[Sample], load_from: LoadFrom, loading_s: float, now_s: float) -> Load:
@@ -111,6 +112,7 @@ def load_of(samples: Sequence[Sample], load_from: LoadFrom, loading_s: float, no
         at_s=last.at_s,
         most=max(samples[index].value for index in window),
         expected=round(expected[-1], 6),
+        needed=round(max(expected), 6),
         amount=ceil(amount - 1e-9) if load_from.field == "concurrent_requests" else raised(amount),
     )
 

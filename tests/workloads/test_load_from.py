@@ -39,6 +39,14 @@ def test_what_the_window_needed_stays_until_it_ends() -> None:
     assert load_of(samples, asked(cooldown_s=0, loading_s=0), 0, NOW).amount == 10
 
 
+def test_the_figure_that_a_load_was_made_of_is_told() -> None:
+    fallen = load_of(
+        [Sample(0.0, 41.234), Sample(10.0, 5.0)], LoadFrom(prometheus_url="http://p", query="q"), 0.0, 20.0
+    )
+
+    assert (fallen.now, fallen.expected, fallen.needed, fallen.amount) == (5.0, 5.0, 41.234, 41.3)
+
+
 def test_growth_is_met_as_early_as_a_pod_loads() -> None:
     growing = by_minute(10, 12, 14, 16)
 

@@ -332,3 +332,13 @@ def test_a_field_beside_a_deletion_is_refused_before_anything_is_deleted(kept: T
 
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "dry_run")
     assert kept.get("/workloads/chat").status_code == 200
+
+
+def test_fields_beside_the_question_are_told_where_they_belong(writable: TestClient) -> None:
+    body = {"model": "llama-3.1-8b", "gpu": "h100", "concurrent_requests": 8}
+    bare = writable.put("/workloads/chat", json=body, headers={"If-None-Match": "*"})
+    beside = writable.put("/workloads/chat", json={"question": {}, "load_from": {}}, headers={"If-None-Match": "*"})
+
+    assert (bare.status_code, beside.status_code) == (422, 422)
+    assert "model, gpu, concurrent_requests belong inside `question`" in bare.json()["errors"][0]["detail"]
+    assert "load_from belongs inside `question`" in beside.json()["errors"][0]["detail"]
