@@ -19,7 +19,8 @@ from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.pods import carried, pod_of
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.memory.plan import model_weights
-from service.engine.time.demand import Arrivals, Users, kind_of, wanted_of
+from service.engine.time.demand import Arrivals, Demand, Users, kind_of, wanted_of
+from service.engine.time.server import measured_for
 
 
 def replicas(question: SizeQuestion) -> Replicas:
@@ -64,11 +65,22 @@ def replicas(question: SizeQuestion) -> Replicas:
         assumptions=replicas_assumptions(question, timed),
         warnings=(
             *warnings_of(plan, timed.replica, question.settings, is_timed=question.timers is not None),
+            *(_when_full(timed, kind.of(of_one), question) if count else ()),
             *(started.notes if count else ()),
             *(price_notes(cost, (fleet_of(plan, count),), question) if count else ()),
         ),
         rules_version=question.rules.rules_version,
     )
+
+
+def _when_full(pod: Deployment, demand: Demand, question: SizeQuestion) -> tuple[str, ...]:
+    """Return how long users of a pod wait that is filled to what it carries, where no limit holds that."""
+    if pod.replica is None or question.limits.ttft_s is not None:
+        return ()
+    percentile = question.limits.percentile
+    wait_s = pod.replica.seen(demand, measured_for(question.limits)).ttft_s.percentile(percentile)
+    told = f"in a pod filled to what it carries, first tokens take {wait_s:.3g} s at the {percentile:g}th percentile"
+    return (f"{told}: ttft_s limits that",)
 
 
 def _would_fit(question: SizeQuestion, pod: Deployment) -> tuple[str, ...]:

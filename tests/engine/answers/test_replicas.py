@@ -57,3 +57,13 @@ def test_copies_of_a_dense_model_are_a_pod_where_they_are_asked_for(asked: Asked
     answer = replicas(question)
 
     assert (answer.layout.data_parallel_size, answer.gpus_per_replica, answer.feasible) == (2, 2, True)
+
+
+def test_how_long_users_of_a_full_pod_wait_is_told_where_no_limit_holds_it(asked: Asked) -> None:
+    question = asked(load=arrivals(200.0), limits=Limits(tpot_s=0.05))
+    told = [sentence for sentence in replicas(question).warnings if sentence.startswith("in a pod filled")]
+    held = replicas(replace(question, limits=Limits(ttft_s=1.0, tpot_s=0.05))).warnings
+
+    assert len(told) == 1
+    assert told[0].endswith("s at the 95th percentile: ttft_s limits that")
+    assert not any(sentence.startswith("in a pod filled") for sentence in held)
