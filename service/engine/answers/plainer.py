@@ -117,9 +117,11 @@ def stated(layout: Layout) -> str:
 
 
 def is_usual(layout: Layout, gpu: Gpu) -> bool:
-    """Return whether operators start a layout: powers of two, of which stages fill a server each."""
+    """Return whether operators start a layout: powers of two, of which stages fill a server each, and layers one."""
     of_stage = layout.gpus_per_replica // layout.pipeline_parallel_size
-    return not is_odd(layout) and (layout.pipeline_parallel_size == 1 or of_stage % gpu.gpus_per_node == 0)
+    if is_odd(layout) or splits_over_servers(layout, gpu):
+        return False
+    return layout.pipeline_parallel_size == 1 or of_stage % gpu.gpus_per_node == 0
 
 
 def _plainest_on(question: SizeQuestion, chosen: Deployment, gpus: int) -> Deployment | None:
@@ -159,7 +161,7 @@ def _usual_layouts(question: SizeQuestion, chosen: Deployment, aim: Aim) -> list
     least = aim.merit(chosen.layout, chosen.replicas)  # the best of all
     bounds: list[tuple[Merit, Layout]] = []
     for layout in legal_layouts(resolved, question.layout).usual:
-        if is_usual(layout, question.gpu):
+        if layout != chosen.layout and is_usual(layout, question.gpu):
             too_few = aim.most_replicas(layout, least, is_equal_welcome=False)
             bounds.append((aim.merit(layout, max(ceilings.replicas_that_hold(layout), too_few + 1)), layout))
     return sorted(bounds, key=lambda each: (each[0], simplicity(each[1])))

@@ -93,3 +93,10 @@ def test_caches_spread_within_copies_of_the_attention_are_odd(catalog: Snapshot)
     assert not is_usual(both, h200)
     assert stated(both).endswith("decode_context_parallel_size=4 and expert_parallel=true")
     assert is_usual(Layout(tensor_parallel_size=8, decode_context_parallel_size=8), h200)
+
+
+def test_layers_over_servers_are_not_their_own_next_usual_layout(client: TestClient, catalog: Snapshot) -> None:
+    over = answer(client, "size", model="llama-3.3-70b", gpu="h100", tensor_parallel_size=16, **load(8, 1000, 200))
+
+    assert not is_usual(Layout(tensor_parallel_size=16), catalog.gpu("h100"))
+    assert not any("next usual" in warning for warning in over["warnings"])
