@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from service.catalog.entries import OfferEntry
 from service.catalog.errors import NotInCatalogError, UnusableOfferError
 from service.catalog.faults import told
+from service.catalog.names.providers import PROVIDERS
 from service.catalog.offer_columns import BEYOND, COLUMNS, Kind, Row, kind_of, table_of, without_kind
 from service.catalog.offer_rules import check_day, check_purchase
 from service.catalog.snapshot import Snapshot
@@ -30,14 +31,6 @@ from service.catalog.snapshot import Snapshot
 SOURCES: Final[Mapping[Kind, str]] = {
     "gpuhunt": "https://github.com/dstackai/gpuhunt",
     "skypilot": "https://github.com/skypilot-org/skypilot-catalog",
-}
-# Providers by the names other catalogs have for them.
-CALLED: Final[Mapping[str, str]] = {
-    "lambdalabs": "lambda",
-    "datacrunch": "verda",
-    "vastai": "vast",
-    "do": "digitalocean",
-    "fluidstack": "fluidstack",
 }
 THIRD_PARTY_HOSTS: Final = frozenset({"vast", "tensordock", "salad", "akash", "spheron"})
 MOST_CELL_SHOWN: Final = 60
@@ -100,7 +93,7 @@ def read_price_list(file: Path, catalog: Snapshot, stated: Stated) -> PriceList:
 def _with_provider(stated: Stated, file: Path) -> Stated:
     """Return the provider that a file's name tells: `aws.csv`, or SkyPilot's `aws/vms.csv`."""
     name = (file.parent.name if file.stem == "vms" else file.stem).lower()
-    provider = stated.provider or CALLED.get(name, name)
+    provider = stated.provider or PROVIDERS.get(name, name)
     return Stated(
         provider=provider,
         as_of=stated.as_of,

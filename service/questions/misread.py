@@ -5,13 +5,17 @@ from itertools import islice
 from typing import Any, Final
 
 from service.catalog.faults import MOST_SENTENCE_SHOWN, accepted_by, sentence_of
-from service.questions.neighbours import close_names, right_name, taken_elsewhere, unit_told
+from service.questions.neighbours import close_names, right_name, taken_elsewhere, unit_told, written_here
 from service.questions.parts.part import CONTRADICTION
 from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, RefusalError
 
 THOSE_ABOVE: Final = "one of the names above"
 OF_MANY: Final = ("questions", "requests", "items", "rows", "batch")
 MANY: Final = "many questions at once go to a path with :batch, as /size:batch"
+OF_A_SCALER: Final = frozenset(
+    ["current_replicas", "replicas_now", "ready_replicas", "running_replicas", "desired_replicas"]
+)
+RUN_NOW: Final = "no such field: the answer is the same however many pods run now"
 PERCENTILE: Final = "percentile"
 OF_A_QUESTION: Final = "input_tokens"  # every question takes it, and no list of entries
 UNNAMED_COLUMN: Final = "column "  # and its number: how a sheet's cell beyond the names is called
@@ -74,6 +78,12 @@ def _fault(error: Mapping[str, Any], known: Sequence[str], every: str) -> Fault:
         return Fault(error["ctx"]["field"], str(error["msg"])[:MOST_SENTENCE_SHOWN], error["ctx"]["accepted"])
     if field == "body" and isinstance(error.get("input"), list):
         return Fault(field, sentence_of(error), f"a JSON object; {MANY}")
+    if len(location) > 1 and location[-1].isdigit():  # of a list, which a query string has no places in
+        return Fault(
+            ".".join(location[:-1])[:MOST_NAME_SHOWN],
+            f"value {int(location[-1]) + 1}: {sentence_of(error)}",
+            _accepted(error),
+        )
     return Fault(field, sentence_of(error), _accepted(error))
 
 
@@ -113,6 +123,8 @@ def unknown_field(field: str, known: Sequence[str], every: str) -> Fault:
         )
     if OF_A_QUESTION in known and field in OF_MANY:
         return Fault(field, "unknown field", MANY)
+    if written_here(field) in OF_A_SCALER:
+        return Fault(field, "unknown field", RUN_NOW)
     right = right_name(field, frozenset(known))
     if right is not None:
         return Fault(field, "unknown field", f"did you mean {right}?{unit_told(field)}")

@@ -6,13 +6,14 @@ Sources:
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
 from service.catalog.names.formats import stated_format
+from service.catalog.names.providers import PROVIDERS
 from service.catalog.names.words import words_of
 from service.engine.fleet.results import Assumption
 
@@ -51,7 +52,12 @@ SYNONYMS: Final[Mapping[str, Mapping[str, str]]] = {
     "objective": {"price": "cost", "cheapest": "cost", "fewest": "gpus", "fastest": "latency"},
     "length_distribution": {"constant": "fixed"},
     "arrival": {"closed": "burst"},
+    "provider": PROVIDERS,
 }  # fmt: skip
+
+
+# Of fields that name what only the catalog knows: those that others call otherwise.
+NAMED: Final[Mapping[str, object]] = {"providers": list[Literal[tuple(sorted(set(PROVIDERS.values())))]]}  # type: ignore[misc]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,7 @@ def as_meant(kinds: Kinds, stated: Mapping[str, Any]) -> tuple[dict[str, Any], t
         value = _list_meant(kind, written) if kind.is_list else _meant(kind, written)
         if value is not None and value != written:
             meant[name] = value
-            value = ", ".join(value) if isinstance(value, list) else value
+            value = ", ".join(map(str, value)) if isinstance(value, list) else value
             readings.append(Assumption(name=name, value=value, origin="read as", source=f"{_shown(written)!r}"))
     return meant, tuple(readings)
 
@@ -90,16 +96,21 @@ def _shown(written: object) -> str:
     return ", ".join(map(str, written)) if isinstance(written, list) else str(written)
 
 
-def _list_meant(kind: Kind, written: object) -> list[str] | None:
+def _list_meant(kind: Kind, written: object) -> list[object] | None:
     """Return a list with every value as it was meant; None where none differs or one is not understood."""
     parts = written.split(",") if isinstance(written, str) else written
-    if not isinstance(parts, list) or len(parts) > MOST_CHARACTERS or not all(isinstance(part, str) for part in parts):
+    if not isinstance(parts, list) or len(parts) > MOST_CHARACTERS:
         return None
-    pieces = [piece.strip() for part in parts for piece in part.split(",")]
+    pieces = [piece for part in parts for piece in _pieces(part)]
     read = [_meant(kind, piece) for piece in pieces]
     if not any(value is not None and value != piece for value, piece in zip(read, pieces, strict=True)):
         return None
-    return [str(piece if value is None else value) for value, piece in zip(read, pieces, strict=True)]
+    return [piece if value is None else value for value, piece in zip(read, pieces, strict=True)]
+
+
+def _pieces(part: object) -> list[object]:
+    """Return the values of a text with commas; what is no text is one itself."""
+    return [piece.strip() for piece in part.split(",")] if isinstance(part, str) else [part]
 
 
 def _meant(kind: Kind, written: object) -> str | float | None:
@@ -188,7 +199,7 @@ def _seconds(unit: str) -> float | None:
 
 def kinds_of(model: type[BaseModel]) -> Kinds:
     """Return the fields whose values may be written in more than one way, by the names a caller writes."""
-    kinds = ((info.alias or name, info.annotation) for name, info in model.model_fields.items())
+    kinds = ((info.alias or name, NAMED.get(name, info.annotation)) for name, info in model.model_fields.items())
     return {name: kind for name, annotation in kinds if (kind := _kind(name, annotation)) is not None}
 
 
@@ -200,7 +211,7 @@ def _kind(name: str, annotation: object) -> Kind | None:
         return next((kind for choice in get_args(annotation) if (kind := _kind(name, choice)) is not None), None)
     if origin is list:
         inner = _kind(name, get_args(annotation)[0])
-        return Kind(name, inner.of, inner.choices, is_list=True) if inner and inner.of == "choice" else None
+        return replace(inner, is_list=True) if inner else None
     if origin is Literal:
         return Kind(name, "choice", get_args(annotation))
     return Kind(name, "whole") if annotation is int else Kind(name, "number") if annotation is float else None

@@ -116,7 +116,7 @@ def test_a_field_of_bodies_is_not_called_unknown() -> None:
 def test_locations_lose_the_part_of_the_request() -> None:
     errors = [{"loc": ("query", "gpus", 0), "type": "string_type", "msg": "Input should be a valid string"}]
 
-    assert misread(errors, ()).faults == (Fault("gpus.0", "should be text", "text"),)
+    assert misread(errors, ()).faults == (Fault("gpus", "value 1: should be text", "text"),)
     errors = [{"loc": ("body",), "type": "missing", "msg": "Field required"}]
     assert misread(errors, ()).faults == (Fault("body", "missing", "a JSON object"),)
 
@@ -126,3 +126,9 @@ def test_many_questions_sent_as_one_are_told_where_they_go() -> None:
 
     fault = next(each for each in told.faults if each.field == "questions")
     assert fault.accepted == "many questions at once go to a path with :batch, as /size:batch"
+
+
+def test_a_field_of_scalers_is_not_taken_for_another() -> None:
+    fault = unknown_field("current_replicas", ("spare_replicas", "input_tokens"), "")
+
+    assert fault.accepted == "no such field: the answer is the same however many pods run now"

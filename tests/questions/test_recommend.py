@@ -116,7 +116,7 @@ def test_offers_that_nobody_makes_are_refused_with_those_that_are_made(sources: 
     with pytest.raises(RefusalError) as spare:
         RecommendQuery(**ASKED, providers=["akash"]).looked_up(sources)
 
-    assert "no offer has providers=AWS, regions=us-east, tiers=secure (default)" in elsewhere.value.detail
+    assert "no offer has providers=aws, regions=us-east, tiers=secure (default)" in elsewhere.value.detail
     assert "aws in us-east-1 (secure, on-demand)" in str(elsewhere.value.faults[0].accepted)
     assert "(community, spot)" in str(spare.value.faults[0].accepted)
 

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from service.catalog.snapshot import Snapshot
 from service.questions.asked import Desk
 from service.questions.capacity import CAPACITY, CapacityBody
+from service.questions.compare import CompareBody
 from service.questions.recommend import RecommendBody
 from service.questions.refusals import RefusalError
 from service.questions.size import SIZE, SizeBody
@@ -141,3 +142,21 @@ def test_a_format_of_published_checkpoints_is_not_made_while_loading(written: st
         SizeBody(**LOAD, quantization=written)
 
     assert refused.value.errors()[0]["ctx"]["accepted"] == f"fp8, or weight_format={instead}"
+
+
+def test_units_are_read_in_lists() -> None:
+    several = {"models": "llama-3.1-8b", "gpus": "h100"}
+
+    assert CompareBody.model_validate({**several, "context_tokens": "2k,128K"}).context_tokens == [2_000, 131_072]
+    assert CompareBody.model_validate({**several, "context_tokens": [4096, "8k"]}).context_tokens == [4_096, 8_000]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("amazon", "aws"), ("Google Cloud", "gcp"), ("microsoft", "azure"), ("lambda labs", "lambda"), ("oracle", "oci")],
+)
+def test_providers_are_known_by_their_makers_names(written: str, meant: str) -> None:
+    asked = SizeBody.model_validate({**LOAD, "providers": written})
+
+    assert asked.providers == [meant]
+    assert [(each.name, each.value, each.origin) for each in asked.readings] == [("providers", meant, "read as")]

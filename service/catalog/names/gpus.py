@@ -105,6 +105,13 @@ class GpuNames:
 
     def _refusal(self, name: str, key: str) -> NotInCatalogError:
         """Return why a name is not understood: nothing runs on what it means, or nothing here has it."""
+        of_generation = sorted(
+            (gpu_id for gpu_id, entry in self.entries.items() if entry.architecture == key.replace(" ", "-")),
+            key=lambda gpu_id: (self.entries[gpu_id].measured_as is None, gpu_id),
+        )
+        if of_generation:
+            why = f"{name[:100]!r} is a generation of GPUs"
+            return NotInCatalogError("gpu", name[:100], tuple(of_generation[:MOST_NEIGHBOURS]), why=why)
         known = unserved(key) or unserved(key.replace("_", " "))
         if known is None:
             return NotInCatalogError("gpu", name[:100], self.neighbours(key), why=self._of_other_memory(name, key))

@@ -41,3 +41,10 @@ def test_a_gpu_with_a_memory_that_none_of_it_has_is_told_so(catalog: Snapshot) -
     # of Leonardo's boosters (leonardo-supercomputer.cineca.eu), which are in no list of cards
     with pytest.raises(NotInCatalogError, match="states 64 GB, which no entry of that GPU has"):
         catalog.called_gpus.read("NVIDIA A100-SXM-64GB")
+
+
+def test_a_generation_is_refused_with_gpus_of_it(catalog: Snapshot) -> None:
+    with pytest.raises(NotInCatalogError, match="'Hopper' is a generation of GPUs") as refused:
+        catalog.called_gpus.read("Hopper")
+
+    assert {catalog.gpu_entries[each].architecture for each in refused.value.suggestions} == {"hopper"}
