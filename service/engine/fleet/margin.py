@@ -28,10 +28,12 @@ def safe_settings(deployment: Deployment) -> SafeSettings:
     pool_bytes = max(plan.memory.kv_cache_bytes - pool_error_bytes(plan), 1)
     smallest = plan if _is_ample(plan, pool_bytes) else _with_pool(deployment, pool_bytes)
     longest = smallest.kv_cache.estimated_max_model_len
-    settings, notes = plan.settings, []
+    settings = plan.settings
+    notes: list[str] = []
     if longest < settings.max_model_len:
         if stated.max_model_len is None:
             settings = replace(settings, max_model_len=max(longest, plan.context_tokens))
+            notes += _lowered("max_model_len", settings.max_model_len, plan.settings.max_model_len)
         if longest < settings.max_model_len:
             notes.append(
                 f"no margin: the predicted pool holds requests of {plan.kv_cache.estimated_max_model_len} tokens, and "
@@ -39,6 +41,7 @@ def safe_settings(deployment: Deployment) -> SafeSettings:
             )
     seqs = _most_seqs(plan, smallest)
     if seqs < settings.max_num_seqs:
+        notes += _lowered("max_num_seqs", seqs, settings.max_num_seqs)
         settings = replace(settings, max_num_seqs=seqs)
     if plan.rules.memory_share == "total" and _wanted_bytes(plan) > plan.gpu.memory_bytes - CONTEXT_BYTES:
         notes.append(
@@ -46,6 +49,13 @@ def safe_settings(deployment: Deployment) -> SafeSettings:
             "GPU is free when the engine starts"
         )
     return SafeSettings(settings=settings, notes=tuple(notes))
+
+
+def _lowered(name: str, printed: int, sized: int) -> tuple[str, ...]:
+    """Return that the command has less of a setting than the answer was sized with, and why."""
+    if printed == sized:
+        return ()
+    return (f"the command has {name} {printed}, not {sized}: with that it may not start where the ledger errs",)
 
 
 def _is_ample(plan: MemoryPlan, pool_bytes: int) -> bool:

@@ -95,7 +95,16 @@ def test_the_longest_context_keeps_the_ledger_s_error_as_margin(asked: Asked) ->
 
     assert plan.kv_cache.max_concurrency == pytest.approx(1.0, abs=0.01)  # else there is nothing to keep
     assert spare == pytest.approx(pool_error_bytes(plan) / plan.memory.kv_cache_bytes, abs=0.02)
-    assert safe.notes == ()
+    lowered = f"the command has max_model_len {safe.settings.max_model_len}, not {plan.settings.max_model_len}: "
+    assert safe.notes == (lowered + "with that it may not start where the ledger errs",)
+
+
+def test_fewer_requests_than_were_sized_are_told(asked: Asked) -> None:
+    """A layer that keeps a state needs a block for each request, and the pool may be smaller than predicted."""
+    told = started(asked, "nemotron-h-8b", "a10g", stated=StatedSettings(max_num_seqs=400))
+
+    assert "--max-num-seqs 400" not in str(told.command)
+    assert any(note.startswith("the command has max_num_seqs ") for note in told.notes)
 
 
 def test_a_context_that_was_stated_stays_and_a_missing_margin_is_said(asked: Asked) -> None:
