@@ -1,21 +1,25 @@
 """Which entries a list of the catalog shows, and as what: pages of JSON, or every one of them as a sheet."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, get_args
 
 from fastapi import Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.responses import Response
 
 from service.api.pages import Paged, one_page
-from service.catalog.entries import Entry, GpuEntry, ModelEntry, OfferEntry
+from service.catalog.entries import PURCHASES, Entry, GpuEntry, ModelEntry, OfferEntry
+from service.catalog.names.providers import PROVIDERS
 from service.engine.inputs import Tier
 from service.questions.formats import table
 
 Named = TypeVar("Named", ModelEntry, GpuEntry, OfferEntry)
 AnyName = Annotated[str, Path(max_length=200, description="its catalog id, or whatever else it is called")]
 ANY_NAME: Final = "any_name"
+VENDORS: Final[tuple[str, ...]] = get_args(GpuEntry.model_fields["vendor"].annotation)
+NOT_IN_NAMES: Final = re.compile(r"[-_ .]")
 Words = Annotated[str, Field(max_length=200)]  # of a filter; empty, as a dashboard's variable may be, it lets all pass
 
 
@@ -62,6 +66,11 @@ class GpuListing(Listing):
     vendor: Words | None = Field(default=None, description="such as nvidia or amd")
     architecture: Words | None = Field(default=None, description="such as hopper")
 
+    @field_validator("vendor")
+    @classmethod
+    def _some_vendor(cls, value: str | None) -> str | None:
+        return _one_of(VENDORS, value)
+
 
 class OfferListing(Listing):
     """Which offers."""
@@ -73,6 +82,16 @@ class OfferListing(Listing):
     gpu: Words | None = Field(default=None, description="id of a GPU of the catalog, or what else it is called")
     purchase: Words | None = Field(default=None, description="such as on-demand or spot")
     tier: Tier | None = Field(default=None, description="secure or community")
+
+    @field_validator("provider")
+    @classmethod
+    def _as_listed(cls, value: str | None) -> str | None:
+        return value and PROVIDERS.get(NOT_IN_NAMES.sub("", value.lower()), value)
+
+    @field_validator("purchase")
+    @classmethod
+    def _some_purchase(cls, value: str | None) -> str | None:
+        return _one_of(PURCHASES, value)
 
 
 class Listed(BaseModel):
@@ -100,6 +119,13 @@ class OfferList(Listed):
     """Offers, in the order of their ids."""
 
     items: tuple[OfferEntry, ...]
+
+
+def _one_of(names: Collection[str], value: str | None) -> str | None:
+    """Return a filter that some entry may pass; a misspelt one would show none, and not say why."""
+    if value and value.lower() not in names:
+        raise ValueError(f"no entry can have it; accepted: {', '.join(names)}")
+    return value
 
 
 def _is(value: object, wanted: str) -> bool:

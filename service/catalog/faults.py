@@ -35,6 +35,12 @@ LIMIT_KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "literal_error": ("", "expected"),
     "too_long": ("a list of at most", "max_length"),
 }
+# What patterns of names ask for, in words.
+PATTERNS: Final[Mapping[str, str]] = {
+    "^[a-z0-9][a-z0-9._-]*$": "lower-case letters, digits, points, hyphens and underscores, such as h100-sxm-80gb",
+    "^[a-z0-9_.]+$": "the path of one value, such as cost.usd_per_hour",
+    "^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$": "an id such as meta-llama/Llama-3.1-8B, no address",
+}
 OWN_WORDS: Final = frozenset({"value_error", "assertion_error"})  # what a rule of this service says itself
 
 
@@ -58,6 +64,8 @@ def sentence_of(error: Mapping[str, Any]) -> str:
 def accepted_by(error: Mapping[str, Any]) -> str | None:
     """Return what a field accepts, from the rule it broke; None where the rule does not say."""
     kind, context = str(error["type"]), error.get("ctx") or {}
+    if kind == "string_pattern_mismatch" and context.get("pattern") in PATTERNS:
+        return PATTERNS[context["pattern"]]
     if kind in LIMIT_KINDS:
         words, key = LIMIT_KINDS[kind]
         return f"{words} {context.get(key)}".strip()

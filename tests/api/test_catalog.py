@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from service.main import create_app
-from tests.catalog.samples import GPU, MODEL, OFFER, with_figure
+from tests.catalog.samples import GPU, MODEL, OFFER, SOURCE, with_figure
 from tests.conftest import seeded_service, service_settings
 from tests.waiting import eventually
 
@@ -192,6 +192,8 @@ def test_bounds_are_stated_where_a_figure_breaks_them(writable: TestClient) -> N
         ({"purchase": "On-Demand"}, "purchase", "on-demand, reserved, spot"),
         ({"purchase": "spot", "commitment_months": 12}, "commitment_months", "purchase reserved, or none of them"),
         ({"as_of": "2099-01-01"}, "as_of", "a day up to "),
+        ({"source": {**SOURCE, "checked_on": "2099-01-01"}}, "source.checked_on", "a day up to "),
+        ({"gpu": "H100"}, "gpu", "lower-case letters, digits, points"),
     ],
 )
 def test_an_offer_that_no_question_would_find_is_refused(

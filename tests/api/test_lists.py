@@ -108,3 +108,20 @@ def test_a_sheet_without_a_row_has_its_columns(client: TestClient) -> None:
 
     assert none.splitlines() == some.splitlines()[:1]
     assert "usd_per_hour" in none
+
+
+@pytest.mark.parametrize(
+    ("path", "field"), [("gpus?vendor=nvidea", "vendor"), ("offers?purchase=ondemand", "purchase")]
+)
+def test_a_filter_that_no_entry_can_pass_is_refused(client: TestClient, path: str, field: str) -> None:
+    response = client.get(f"/catalog/{path}")
+
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["field"] == field
+
+
+def test_providers_are_listed_by_their_makers_names(client: TestClient) -> None:
+    named, meant = (client.get(f"/catalog/offers?provider={name}").json() for name in ("Google Cloud", "gcp"))
+
+    assert named == meant
+    assert meant["items"]

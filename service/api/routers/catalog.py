@@ -231,7 +231,9 @@ async def write_offer(name: EntryId, entry: OfferEntry, writer: EntryWriterDep) 
     """Write a list price with its date, which must have come."""
     _same_id(entry, name)
     check_purchase(entry.purchase, entry.commitment_months)
-    check_day(entry.as_of, datetime.now(UTC).date())
+    today = datetime.now(UTC).date()
+    check_day(entry.as_of, today)
+    check_day(entry.source.checked_on, today, "source.checked_on")
     revision = await writer.make(OFFERS, name, lambda session: put_offer(session, entry))
     return Written(id=entry.id, catalog_revision=revision)
 
