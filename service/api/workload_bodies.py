@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from service.catalog.entries import Entry
 from service.questions.formats import table
-from service.questions.parts.part import contradiction
+from service.questions.parts.part import check_inside
 from service.workloads.workload import ASKED_OF_ONE, LOAD_FROM
 
 MOST_FIELDS: Final = 100
@@ -53,10 +53,7 @@ class WorkloadBody(Entry):
     @classmethod
     def _inside(cls, body: Any) -> Any:
         """Refuse fields of a question that stand beside it by where they go."""
-        beside = [name for name in body if name in OF_QUESTIONS] if isinstance(body, dict) else []
-        if beside:
-            sentence = f"{', '.join(beside)} belong{'s' if len(beside) == 1 else ''} inside `question`"
-            raise contradiction(beside[0], sentence, f'{{"question": {{"{beside[0]}": ..., ...}}}}')
+        check_inside(body, OF_QUESTIONS)
         return body
 
 

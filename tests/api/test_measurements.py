@@ -55,3 +55,10 @@ def test_a_foreign_text_from_a_pipe_is_a_usage_error() -> None:
 
     assert result.exit_code == 2
     assert "line 1: 'hello'" in result.output
+
+
+def test_fields_beside_the_question_are_told_where_they_belong(client: TestClient) -> None:
+    response = client.post("/measurements", json={"text": "a log", "gpu": "h100", "model": "llama-3.1-8b"})
+
+    assert response.status_code == 422
+    assert "gpu, model belong inside `question`" in response.json()["errors"][0]["detail"]

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Annotated, Any, Final, NoReturn
 
 from fastapi import APIRouter, Body, Depends, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from service.access.keys import Caller
 from service.api.access import unauthorized
@@ -37,6 +37,8 @@ from service.catalog.measurement_rows import (
 from service.measurements.checking import Checked, check
 from service.measurements.observed import Stored
 from service.measurements.storing import entry_of, stored_as
+from service.questions.capacity import CAPACITY
+from service.questions.parts.part import check_inside
 
 MOST_CHARACTERS: Final = 4_000_000
 MOST_CHANGES: Final = 500
@@ -102,6 +104,12 @@ class Measured(BaseModel):
         description="whether answers for this model, GPU and engine rest on it from now on; default: yes with a key "
         "that may write",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _inside(cls, body: Any) -> Any:
+        check_inside(body, CAPACITY.fields)
+        return body
 
 
 class Page(Paged):

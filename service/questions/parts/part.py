@@ -1,5 +1,7 @@
 """What every part shares, and how a part refuses fields that do not go together."""
 
+from collections.abc import Container
+
 from pydantic import BaseModel, ConfigDict, ValidationInfo
 from pydantic_core import PydanticCustomError
 
@@ -20,6 +22,18 @@ def contradiction(field: str, sentence: str, accepted: str) -> PydanticCustomErr
     """Return the refusal of fields that do not go together; `field` is the one to look at first."""
     context = {"field": field, "sentence": sentence, "accepted": accepted}
     return PydanticCustomError(CONTRADICTION, "{sentence}; accepted: {accepted}", context)
+
+
+def check_inside(body: object, names: Container[str]) -> None:
+    """Refuse fields of a question that stand beside `question` by where they go.
+
+    Raises:
+        PydanticCustomError: a body has some.
+    """
+    beside = [name for name in body if name in names] if isinstance(body, dict) else []
+    if beside:
+        sentence = f"{', '.join(beside)} belong{'s' if len(beside) == 1 else ''} inside `question`"
+        raise contradiction(beside[0], sentence, f'{{"question": {{"{beside[0]}": ..., ...}}}}')
 
 
 def absent(info: ValidationInfo, field: str) -> bool:
