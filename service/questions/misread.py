@@ -13,9 +13,12 @@ THOSE_ABOVE: Final = "one of the names above"
 OF_MANY: Final = ("questions", "requests", "items", "rows", "batch")
 MANY: Final = "many questions at once go to a path with :batch, as /size:batch"
 OF_A_SCALER: Final = frozenset(
-    ["current_replicas", "replicas_now", "ready_replicas", "running_replicas", "desired_replicas"]
-)
-RUN_NOW: Final = "no such field: the answer is the same however many pods run now"
+    (
+        "replicas", "min_replicas", "max_replicas", "current_replicas", "replicas_now", "ready_replicas",
+        "running_replicas", "desired_replicas",
+    )
+)  # fmt: skip
+RUN_NOW: Final = "no such field: the answer says how many, however many run now or may; a scaler has bounds of its own"
 PERCENTILE: Final = "percentile"
 OF_A_QUESTION: Final = "input_tokens"  # every question takes it, and no list of entries
 UNNAMED_COLUMN: Final = "column "  # and its number: how a sheet's cell beyond the names is called

@@ -82,10 +82,12 @@ CALLED: Final[Mapping[str, str]] = {
     "arrival": "arrival_process arrival_pattern arrivals traffic_pattern",
     "num_prompts": "prompts request_count n_prompts num_requests total_requests",
     "spare_replicas": "spares spare redundancy n_plus_one extra_replicas",
-    "headroom_fraction": "headroom margin safety_margin buffer reserve overhead",
+    "headroom_fraction": "headroom margin safety_margin buffer reserve overhead target_utilization "
+    "target_utilization_fraction utilization_target target_load",
+    "discount_fraction": "discount discount_percent discount_pct rebate",
     "disaggregated": "disagg pd_disaggregation prefill_decode disaggregation pd",
     "max_usd_per_hour": "budget max_price price_limit budget_per_hour max_cost max_usd max_cost_per_hour usd_per_hour "
-    "budget_usd_per_hour",
+    "budget_usd_per_hour max_usd_per_month budget_per_month monthly_budget budget_usd_per_month max_cost_per_month",
     "usd_per_gpu_hour": "price price_per_hour gpu_price hourly_price price_per_gpu_hour cost_per_hour",
     "providers": "provider cloud clouds vendor vendors",
     "regions": "region location zone zones locations",
@@ -111,6 +113,9 @@ OTHERWISE: Final = (
         "in seconds: 500 ms is 0.5",
     ),
     (re.compile(r"[rq]pm|req\w*_per_min(?:ute)?"), "of one second: 600 in a minute is 10"),
+    (re.compile(r"\w*(?:per_month|monthly)\w*"), "of one hour: 730 in a month is 1"),
+    (re.compile(r"\w*(?:percent|pct)"), "a fraction: 25 % is 0.25"),
+    (re.compile(r"target_util\w*|utilization_target|target_load"), "a target of 0.8 is a headroom of 0.25"),
     (re.compile(r"rph|req\w*_per_hour"), "of one second: 3600 in an hour is 1"),
     (
         re.compile(r"rpd|daily_requests|req\w*_per_day"),

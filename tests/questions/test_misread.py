@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from service.questions.misread import misread, unknown_field
+from service.questions.recommend import RECOMMEND
 from service.questions.refusals import MOST_FAULTS, Fault, RefusalError
 from service.questions.size import SIZE
 
@@ -128,7 +129,20 @@ def test_many_questions_sent_as_one_are_told_where_they_go() -> None:
     assert fault.accepted == "many questions at once go to a path with :batch, as /size:batch"
 
 
-def test_a_field_of_scalers_is_not_taken_for_another() -> None:
-    fault = unknown_field("current_replicas", ("spare_replicas", "input_tokens"), "")
+@pytest.mark.parametrize("name", ["current_replicas", "minReplicas", "max_replicas", "replicas"])
+def test_a_field_of_scalers_is_not_taken_for_another(name: str) -> None:
+    fault = unknown_field(name, ("spare_replicas", "input_tokens"), "")
 
-    assert fault.accepted == "no such field: the answer is the same however many pods run now"
+    assert str(fault.accepted).startswith("no such field: the answer says how many")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("target_utilization", "did you mean headroom_fraction?; a target of 0.8 is a headroom of 0.25"),
+        ("discount_percent", "did you mean discount_fraction?; a fraction: 25 % is 0.25"),
+        ("max_usd_per_month", "did you mean max_usd_per_hour?; of one hour: 730 in a month is 1"),
+    ],
+)
+def test_a_name_of_another_unit_is_told_with_the_unit(name: str, meant: str) -> None:
+    assert unknown_field(name, RECOMMEND.fields, "").accepted == meant
