@@ -189,7 +189,7 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
         + unnamed
         + where_it_lies(plan, stated)
         + _stated_weights(plan)
-        + (given,) * (stated.kv_cache_memory_bytes is not None and stated.gpu_memory_utilization is not None)
+        + (given,) * (stated.gpu_memory_utilization is not None and _is_given(plan, stated))
         + (drafts,) * is_unnamed
         + (adapters,) * bool(settings.max_loras)
         + (spread,) * (plan.layout.decode_context_parallel_size > 1)
@@ -198,6 +198,12 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
         + _image_warnings(plan, device)
         + _wheel_warnings(device)
     )
+
+
+def _is_given(plan: MemoryPlan, stated: StatedSettings) -> bool:
+    """Return whether a stated pool stands in the command, in the place of a share of memory."""
+    pool = "kv_cache_memory_bytes"
+    return stated.kv_cache_memory_bytes is not None and pool not in unnamed_settings(plan, stated)
 
 
 def _stated_weights(plan: MemoryPlan) -> tuple[str, ...]:

@@ -108,3 +108,12 @@ def test_a_share_of_memory_beside_a_pool_that_is_given_is_told_to_be_left_out(as
     assert "--gpu-memory-utilization" not in both.engine_args
     assert any("takes the place of gpu_memory_utilization" in sentence for sentence in both.warnings)
     assert not any("gpu_memory_utilization" in each for each in size(replace(question, settings=pool)).warnings)
+
+
+def test_a_share_of_memory_that_the_command_has_is_not_told_to_be_left_out(asked: Asked) -> None:
+    question = asked(load=users(4), rules=rules_for("sglang", None))
+    both = replace(question.settings, kv_cache_memory_bytes=20_000_000_000, gpu_memory_utilization=0.8)
+    told = size(replace(question, settings=both))
+
+    assert "--mem-fraction-static" in told.engine_args
+    assert not any("takes the place of" in sentence for sentence in told.warnings)
