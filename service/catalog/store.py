@@ -152,12 +152,17 @@ def _check_checkpoints(session: Session, entry: ModelEntry) -> None:
     """Refuse a repository that another model has: a question that names it would mean either.
 
     Raises:
-        ConflictError: another has one of these.
+        ConflictError: another has one of these, as a checkpoint or a name.
     """
-    held = func.lower(col(CheckpointRow.hf_id)).in_({each.hf_id.lower() for each in entry.checkpoints})
+    own = {each.hf_id.lower() for each in entry.checkpoints}
+    held = func.lower(col(CheckpointRow.hf_id)).in_({*own, *_names(entry)})
     taken = session.exec(select(CheckpointRow).where(held, col(CheckpointRow.model_id) != entry.id)).first()
     if taken is not None:
         raise ConflictError(f"the checkpoint {taken.hf_id!r} already belongs to {taken.model_id!r}")
+    of_others = (AliasRow.kind == "model", col(AliasRow.alias).in_(own), col(AliasRow.target_id) != entry.id)
+    named = session.exec(select(AliasRow).where(*of_others)).first()
+    if named is not None:
+        raise ConflictError(f"the checkpoint {named.alias!r} is a name of {named.target_id!r}")
 
 
 def _delete(session: Session, kind: str, row: object | None, entry_id: str) -> None:

@@ -158,3 +158,16 @@ def test_a_repository_of_another_model_is_a_conflict(stored: Engine) -> None:
 
     with writing(stored) as session, pytest.raises(ConflictError, match="'made/Up-8B' already belongs to 'made-up-8b'"):
         put_model(session, taken)
+
+
+def test_a_repository_is_no_name_of_another_model_either(stored: Engine) -> None:
+    half = [*MODEL["checkpoints"], {**MODEL["checkpoints"][0], "hf_id": "made/Half", "is_default": False}]
+    named = model(id="other-model", name="Other", **{**published_as("made/Other"), "aliases": ["made/half"]})
+    stocked = model(id="other-model", name="Other", aliases=[], **{**published_as("UP8"), "hf_id": None})
+
+    with writing(stored) as session:
+        put_model(session, model(checkpoints=half))
+        with pytest.raises(ConflictError, match="'made/Half' already belongs to 'made-up-8b'"):
+            put_model(session, named)
+        with pytest.raises(ConflictError, match="'up8' is a name of 'made-up-8b'"):
+            put_model(session, stocked)
