@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from service.questions.misread import UNNAMED_COLUMN
 from service.questions.reading import read_json
-from service.questions.refusals import Fault, RefusalError, stated_twice
+from service.questions.refusals import MOST_NAME_SHOWN, Fault, RefusalError, stated_twice
 
 MOST_QUESTIONS: Final = 1_000
 MOST_LINES: Final = 5 * MOST_QUESTIONS  # of a sheet, blank ones too
@@ -47,8 +47,11 @@ def of_json(body: bytes, *, may_be_list: bool = False) -> Sequence[Any]:
         raise stated_twice(twice)
     if may_be_list and isinstance(document, list):
         return _counted(document)
-    if not isinstance(document, dict) or document.keys() != {"questions"}:
+    if not isinstance(document, dict) or "questions" not in document:
         raise _refused("no list of questions")
+    if (beside := next((name for name in document if name != "questions"), None)) is not None:
+        detail = "stands beside the questions, and nothing is shared by all of them"
+        raise RefusalError("invalid-request", detail, Fault(beside[:MOST_NAME_SHOWN], detail, "inside each question"))
     if not isinstance(document["questions"], list):
         raise _refused("questions is no list")
     return _counted(document["questions"])

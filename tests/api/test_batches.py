@@ -256,3 +256,10 @@ def test_a_cell_beyond_the_columns_is_named(client: TestClient) -> None:
     [fault] = told["answers"][0]["problem"]["errors"]
     assert fault["field"] == "column 6"
     assert "in quotes" in fault["accepted"]
+
+
+def test_a_field_beside_the_questions_is_named(client: TestClient) -> None:
+    problem = client.post("/size:batch", json={"questions": [QUESTION], "gpu": "h100"}).json()
+
+    assert problem["status"] == 422
+    assert (problem["errors"][0]["field"], problem["errors"][0]["accepted"]) == ("gpu", "inside each question")
