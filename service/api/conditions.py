@@ -12,7 +12,7 @@ from fastapi import Depends, Header
 from sqlmodel import Session
 
 from service.api.etags import tag_of
-from service.api.problems import ProblemError
+from service.api.problems import FieldProblem, ProblemError
 from service.catalog.reading import EntryKind, Kept, read_entry
 
 ANY: Final = "*"
@@ -53,7 +53,10 @@ class Condition:
 
 def _other(detail: str, tag: str | None) -> ProblemError:
     headers = {} if tag is None else {"ETag": tag}
-    return ProblemError(412, "other-version", f"{detail}; nothing was written", headers=headers)
+    told, met = f"{detail}; nothing was written", "If-None-Match: *" if tag is None else f"If-Match: {tag}"
+    return ProblemError(
+        412, "other-version", told, [FieldProblem(field="if-match", detail=told, accepted=met)], headers
+    )
 
 
 async def stated(if_match: Stated = None, if_none_match: IsNew = None) -> Condition:

@@ -35,6 +35,7 @@ def test_an_entry_is_written_by_who_saw_it(on_each: TestClient, kind: str) -> No
     late = on_each.put(path, json=entry, headers={"If-Match": first})
     assert (late.status_code, late.json()["type"]) == (412, "/problems/other-version")
     assert late.headers["etag"] == etag(on_each, path) != first
+    assert late.json()["errors"][0]["accepted"] == f"If-Match: {late.headers['etag']}"
     assert on_each.delete(path, headers={"If-Match": first}).status_code == 412
     assert on_each.delete(path, headers={"If-Match": f'"other", {etag(on_each, path)}'}).status_code == 200
     assert on_each.delete(path, headers={"If-Match": "*"}).status_code == 404
