@@ -34,6 +34,7 @@ NOISE: Final = frozenset(MAKERS.split())
 # What is said of a card whose name is complete without it.
 MODULES = "sxm sxm2 sxm3 sxm4 sxm5 sxm6 nvlink nvl8 oam ac vf hgx hbm3 hbm3e gddr6 gddr6x gddr7"
 FURTHER: Final = frozenset(MODULES.split())
+OF_A_GENERATION: Final = frozenset({"nvidia", "amd", "lovelace", "generation", "gpu", "gpus"})
 SAME_WORDS: Final[Mapping[str, str]] = {
     "wk": "workstation", "ws": "workstation", "se": "server", "maxq": "max-q",
     "mi325": "mi325x", "mi350": "mi350x", "mi355": "mi355x",  # as AMD's driver writes them: `AMD_Instinct_MI325_OAM`
@@ -105,8 +106,9 @@ class GpuNames:
 
     def _refusal(self, name: str, key: str) -> NotInCatalogError:
         """Return why a name is not understood: nothing runs on what it means, or nothing here has it."""
+        generation = "-".join(word for word in key.replace("-", " ").split() if word not in OF_A_GENERATION)
         of_generation = sorted(
-            (gpu_id for gpu_id, entry in self.entries.items() if entry.architecture == key.replace(" ", "-")),
+            (gpu_id for gpu_id, entry in self.entries.items() if entry.architecture == generation),
             key=lambda gpu_id: (self.entries[gpu_id].measured_as is None, gpu_id),
         )
         if of_generation:

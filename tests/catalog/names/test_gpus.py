@@ -43,8 +43,12 @@ def test_a_gpu_with_a_memory_that_none_of_it_has_is_told_so(catalog: Snapshot) -
         catalog.called_gpus.read("NVIDIA A100-SXM-64GB")
 
 
-def test_a_generation_is_refused_with_gpus_of_it(catalog: Snapshot) -> None:
-    with pytest.raises(NotInCatalogError, match="'Hopper' is a generation of GPUs") as refused:
-        catalog.called_gpus.read("Hopper")
+@pytest.mark.parametrize(
+    ("name", "architecture"),
+    [("Hopper", "hopper"), ("NVIDIA Blackwell GPU", "blackwell"), ("Ada Lovelace", "ada"), ("cdna3", "cdna3")],
+)
+def test_a_generation_is_refused_with_gpus_of_it(catalog: Snapshot, name: str, architecture: str) -> None:
+    with pytest.raises(NotInCatalogError, match=f"'{name}' is a generation of GPUs") as refused:
+        catalog.called_gpus.read(name)
 
-    assert {catalog.gpu_entries[each].architecture for each in refused.value.suggestions} == {"hopper"}
+    assert {catalog.gpu_entries[each].architecture for each in refused.value.suggestions} == {architecture}
