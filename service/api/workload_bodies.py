@@ -9,13 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.responses import Response
 
 from service.catalog.entries import Entry
+from service.questions.asked import BESIDE_THE_QUESTION
 from service.questions.formats import table
 from service.questions.parts.part import check_inside
 from service.workloads.workload import ASKED_OF_ONE, LOAD_FROM
 
 MOST_FIELDS: Final = 100
 CSV: Final = "text/csv"
-OF_QUESTIONS: Final = frozenset({LOAD_FROM, *(name for question in ASKED_OF_ONE for name in question.fields)})
+OF_QUESTIONS: Final = {LOAD_FROM, *(name for each in ASKED_OF_ONE for name in each.fields)} - set(BESIDE_THE_QUESTION)
 COLUMNS: Final = ("name", "version", "changed_at", "answers")
 SHEET: Final = {CSV: {"schema": {"type": "string"}}}
 QUESTION = {

@@ -342,3 +342,5 @@ def test_fields_beside_the_question_are_told_where_they_belong(writable: TestCli
     assert (bare.status_code, beside.status_code) == (422, 422)
     assert "model, gpu, concurrent_requests belong inside `question`" in bare.json()["errors"][0]["detail"]
     assert "load_from belongs inside `question`" in beside.json()["errors"][0]["detail"]
+    written = writable.put("/workloads/chat", json={"question": {}, "format": "csv"}, headers={"If-None-Match": "*"})
+    assert (written.status_code, written.json()["errors"][0]["detail"]) == (422, "unknown field")  # of no workload

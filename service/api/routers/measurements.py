@@ -37,6 +37,7 @@ from service.catalog.measurement_rows import (
 from service.measurements.checking import Checked, check
 from service.measurements.observed import Stored
 from service.measurements.storing import entry_of, stored_as
+from service.questions.asked import BESIDE_THE_QUESTION
 from service.questions.capacity import CAPACITY
 from service.questions.parts.part import check_inside
 
@@ -108,7 +109,7 @@ class Measured(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _inside(cls, body: Any) -> Any:
-        check_inside(body, CAPACITY.fields)
+        check_inside(body, {*CAPACITY.fields} - set(BESIDE_THE_QUESTION))
         return body
 
 
