@@ -99,7 +99,7 @@ def test_a_load_is_not_rounded_up_to_the_stages(client: TestClient) -> None:
         assert state["requests_per_s"] == pytest.approx(by_hand, rel=0.01)
 
 
-@pytest.mark.parametrize(("field", "name"), [("providers", "amazon"), ("regions", "eu-nowhere-1")])
+@pytest.mark.parametrize(("field", "name"), [("providers", "amazone"), ("regions", "eu-nowhere-1")])
 def test_an_unknown_provider_or_region_is_refused_with_the_known_ones(
     client: TestClient, field: str, name: str
 ) -> None:
