@@ -133,7 +133,7 @@ def unknown_field(field: str, known: Sequence[str], every: str) -> Fault:
         return Fault(field, "unknown field", f"did you mean {right}?{unit_told(field)}")
     elsewhere = taken_elsewhere(field) if OF_A_QUESTION in known else None
     if elsewhere is not None:
-        return Fault(field, "unknown field", f"did you mean {elsewhere}?")
+        return Fault(field, "unknown field", elsewhere)
     close = close_names(field, known)
     if close:
         return Fault(field, "unknown field", f"did you mean {' or '.join(close)}?")

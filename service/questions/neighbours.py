@@ -164,14 +164,18 @@ def unit_told(field: str) -> str:
 
 
 def taken_elsewhere(field: str) -> str | None:
-    """Return the field that is meant by a name, and the question that takes it; None where none is known.
+    """Return what other question takes a field, under the right name of it; None where none is known.
 
     >>> taken_elsewhere("numGpus")
-    'gpu_count, which /capacity takes'
+    'did you mean gpu_count, which /capacity takes?'
+    >>> taken_elsewhere("gpu_count")
+    '/capacity takes it'
     """
     name = written_here(field)
+    if field in TAKEN_BY:
+        return f"{TAKEN_BY[field]} takes it"
     meant = name if name in TAKEN_BY else RIGHT.get(name, "")
-    return f"{meant}, which {TAKEN_BY[meant]} takes" if meant in TAKEN_BY else None
+    return f"did you mean {meant}, which {TAKEN_BY[meant]} takes?" if meant in TAKEN_BY else None
 
 
 def close_names(field: str, known: Sequence[str]) -> tuple[str, ...]:

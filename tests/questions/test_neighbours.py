@@ -28,13 +28,18 @@ from service.questions.size import SIZE
         ("draft_model", "speculative_method"),
         ("price_per_hour", "usd_per_gpu_hour"),
         ("num_gpus", "gpu_count, which /capacity takes"),
-        ("max_gpus", "max_gpus, which /recommend takes"),
-        ("service_class", "service_class, which /recommend takes"),
-        ("num_prompts", "num_prompts, which /capacity takes"),
     ],
 )
 def test_a_wrong_field_names_the_right_neighbour(wrong: str, right: str) -> None:
     assert unknown_field(wrong, SIZE.fields, "").accepted == f"did you mean {right}?"
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "question"),
+    [("max_gpus", "/recommend"), ("service_class", "/recommend"), ("num_prompts", "/capacity")],
+)
+def test_a_field_of_another_question_is_not_told_as_its_own_neighbour(elsewhere: str, question: str) -> None:
+    assert unknown_field(elsewhere, SIZE.fields, "").accepted == f"{question} takes it"
 
 
 @pytest.mark.parametrize(
