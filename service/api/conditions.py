@@ -46,17 +46,16 @@ class Condition:
 
     def _check(self, tag: str | None) -> None:
         if self.is_new and tag is not None:
-            raise _other("there is such an entry already", tag)
+            raise _other("if-none-match", "there is such an entry already", tag)
         if self.tags is not None and (tag is None or self.tags.isdisjoint({tag, ANY})):
-            raise _other("there is no such entry" if tag is None else "the entry is another one by now", tag)
+            detail = "there is no such entry" if tag is None else "the entry is another one by now"
+            raise _other("if-match", detail, tag)
 
 
-def _other(detail: str, tag: str | None) -> ProblemError:
+def _other(header: str, detail: str, tag: str | None) -> ProblemError:
     headers = {} if tag is None else {"ETag": tag}
     told, met = f"{detail}; nothing was written", "If-None-Match: *" if tag is None else f"If-Match: {tag}"
-    return ProblemError(
-        412, "other-version", told, [FieldProblem(field="if-match", detail=told, accepted=met)], headers
-    )
+    return ProblemError(412, "other-version", told, [FieldProblem(field=header, detail=told, accepted=met)], headers)
 
 
 async def stated(if_match: Stated = None, if_none_match: IsNew = None) -> Condition:
