@@ -15,10 +15,12 @@ from typing import Any, Final
 
 from benchmarks.decision.enumerated import Better, Cost, better_than, shapes
 from service.catalog.snapshot import Snapshot
+from service.engine.engines.runs_on import unrun
 from service.engine.errors import EngineError
 from service.engine.fleet.choice import deployments
 from service.engine.fleet.combinations import combinations, size_question
 from service.engine.fleet.ranking import ALIKE, best, latency_s
+from service.engine.fleet.starts import needs_of
 from service.engine.time.steps import StepTimers
 from service.questions.recommend import RecommendQuery
 from service.questions.refusals import RefusalError
@@ -117,7 +119,10 @@ def recommended(asked: Asked, sources: Sources, objective: str, most_shapes: int
     price = inf if first.usd_per_hour is None else first.usd_per_hour
     by_price = objective == "cost"
     chosen = (price, float(first.gpus_paid or first.gpus)) if by_price else (float(first.gpus), price)
+    needs = needs_of(question.model.architecture)
     for combination in combinations(question):
+        if unrun(combination.gpu, needs) is not None:
+            continue  # `/size` tells what it would take, without a command; nobody can start it
         one = replace(size_question(question, combination), timers=question.timers if _has_limits(asked) else None)
         better, count = better_than(one, chosen, by_price=by_price, most_shapes=most_shapes)
         stated += count
