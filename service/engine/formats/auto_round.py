@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import Final
 
 from service.engine.config_reader import ConfigReader, is_list, is_mapping
-from service.engine.formats.scheme import ASYMMETRIC, Quantization, checked_patterns, group_length, unknown_scheme
+from service.engine.formats.scheme import ASYMMETRIC, Quantization, checked_patterns, packed_as, unknown_scheme
 
 METHOD: Final = "auto-round"
+NAMES: Final = (("bits",), ("group_size",))
 PACKINGS: Final = ("auto_round:auto_gptq", "auto_round:auto_awq")
 WHOLE_BITS: Final = 16  # from which on a module keeps the model's dtype
 EXPRESSION: Final = re.compile(r"[*+?^$()\[\]{}|\\]")  # a letter that makes a name an expression
@@ -23,6 +24,7 @@ def auto_round(reader: ConfigReader) -> Quantization:
     """Return the checkpoint's scheme, in groups where modules or blocks are told apart.
 
     Raises:
+        MissingConfigFieldError: bits or groups that are not stated, which no loader guesses.
         UnsupportedModelError: bits, types or packings without a rule.
     """
     stored = _stored(reader, {})
@@ -31,7 +33,7 @@ def auto_round(reader: ConfigReader) -> Quantization:
     groups: dict[Quantization, list[str]] = {}
     for name, stated in apart.items():
         own = stated if is_mapping(stated) else {}
-        if ConfigReader(own).integer("bits", default=reader.integer("bits", default=4)) >= WHOLE_BITS:
+        if packed_as(reader.restated(own), *NAMES)[0] >= WHOLE_BITS:
             kept.append(_pattern(name))
         elif (other := _stored(reader, own)) != stored:
             groups.setdefault(other, []).append(_pattern(name))
@@ -45,7 +47,7 @@ def auto_round(reader: ConfigReader) -> Quantization:
 def _stored(reader: ConfigReader, own: Mapping[str, object]) -> Quantization:
     """Return how weights are stored, by what a module states of its own and the whole checkpoint otherwise."""
     stated = reader.restated(own)
-    bits, kind = stated.integer("bits", default=4), str(reader.raw("data_type") or "int")
+    (bits, group), kind = packed_as(stated, *NAMES), str(reader.raw("data_type") or "int")
     packing = str(reader.raw("packing_format") or "")
     if "mx_fp" in kind and bits == 4:
         return Quantization(scheme="mxfp4", method=METHOD, block=32, weight_format="mxfp4")
@@ -55,7 +57,7 @@ def _stored(reader: ConfigReader, own: Mapping[str, object]) -> Quantization:
     plain = Quantization(
         scheme="int4-group",
         method=METHOD,
-        block=group_length(stated, "group_size"),
+        block=group,
         has_zero_points=not is_symmetric,
         weight_format="int4",
     )

@@ -23,11 +23,13 @@ from service.engine.formats.scheme import (
     UNQUANTIZED,
     Quantization,
     checked_patterns,
-    group_length,
+    packed_as,
     unknown_scheme,
 )
 
 METHODS: Final = ("awq", "gptq", "gptq_marlin", "awq_marlin")
+AWQ_NAMES: Final = (("w_bit", "bits"), ("q_group_size", "group_size"))  # as its loader looks for bits and groups
+GPTQ_NAMES: Final = (("bits",), ("group_size",))
 ACTIVATION_ORDER: Final = "with groups in the order of activations"
 MOST_GROUPS: Final = 16  # of rules that follow each other and mean the same; published checkpoints have two
 LEFT_OUT: Final = "-:"
@@ -46,6 +48,7 @@ def packed_integers(reader: ConfigReader, method: str, ignored: tuple[str, ...])
         ignored: modules that it names as kept.
 
     Raises:
+        MissingConfigFieldError: bits or groups that are not stated, which no loader guesses.
         UnsupportedModelError: bits without a rule, or rules that cannot be run in linear time.
     """
     stored = replace(_stored(reader, method), names_experts_whole=True)
@@ -69,16 +72,17 @@ def packed_integers(reader: ConfigReader, method: str, ignored: tuple[str, ...])
 
 def _stored(reader: ConfigReader, method: str) -> Quantization:
     """Return how weights are stored that no rule speaks of."""
-    bits = reader.integer("bits", "w_bit", default=4)
+    is_awq = method.startswith("awq")
+    bits, group = packed_as(reader, *(AWQ_NAMES if is_awq else GPTQ_NAMES))
     if bits not in (4, 8):
         raise unknown_scheme(f"{method} with {bits} bits")
     stored = Quantization(
         scheme="int4-group",
         method=method.removesuffix("_marlin"),
-        block=group_length(reader, "group_size", "q_group_size"),
+        block=group,
         weight_format="int4",
     )
-    if method.startswith("awq"):
+    if is_awq:
         stored = replace(stored, has_zero_points=reader.flag("zero_point", default=True))
     elif not reader.flag("sym", default=True):
         stored = replace(stored, has_zero_points=True, variant=ASYMMETRIC)

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Final, Literal
 
 from service.engine.config_reader import ConfigReader, unknown_kind
-from service.engine.errors import UnsupportedModelError
+from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
 from service.engine.formats.hashed import Hashed
 from service.engine.formats.modules import Patterns, UnusablePatternError, check_patterns, names_of, patterns_of
 from service.engine.inputs import KvCacheDtype, WeightFormat
@@ -22,6 +22,10 @@ ASYMMETRIC: Final = "of asymmetric weights"
 WHOLE_ROW: Final = -1  # how a group says so
 WORD: Final = 8  # elements of four bits in a word
 LONGEST_GROUP: Final = 1 << 16  # published ones have 16 to 1,024
+KNOWN_METHODS: Final = (
+    "fp8, compressed-tensors, modelopt (FP8, NVFP4), awq, gptq, auto-round, quark, mxfp4, bitsandbytes"
+)
+BITS: Final = "4 or 8"  # of a packed integer
 GROUPS: Final = f"-1 for whole rows, or a multiple of {WORD}, such as 32, 64 or 128"
 Scheme = Literal[
     "none",
@@ -141,7 +145,7 @@ def unknown_scheme(name: str) -> UnsupportedModelError:
     return UnsupportedModelError(
         f"there is no rule yet for the quantization {name[:80]!r}; it is not approximated",
         field="model_config.quantization_config",
-        accepted="fp8, compressed-tensors, modelopt (FP8, NVFP4), awq, gptq, auto-round, quark, mxfp4, bitsandbytes",
+        accepted=KNOWN_METHODS,
     )
 
 
@@ -178,6 +182,43 @@ def group_length(reader: ConfigReader, *names: str, inside: str = "") -> int:
     if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= LONGEST_GROUP or size % WORD:
         raise unknown_kind(f"quantization_config.{inside}{names[0]}", stated, GROUPS)
     return size
+
+
+def packed_as(reader: ConfigReader, bit_names: Sequence[str], group_names: Sequence[str]) -> tuple[int, int]:
+    """Return the bits of an integer, and how many elements share a scale. [bits, elements].
+
+    Neither is guessed where it is not stated: no engine has a default for it.
+
+    Args:
+        reader: the `quantization_config`, or what it says of one module.
+        bit_names: under which the method's loader looks for bits, the first that is stated.
+        group_names: the same of groups.
+
+    Source:
+        vLLM 0.33 `model_executor/layers/quantization/base_config.py` (`get_from_keys`).
+
+    Raises:
+        MissingConfigFieldError: either is not stated, or bits are no number.
+        UnsupportedModelError: a length of groups that no kernel reads.
+    """
+    bit_name, group_name = (_stated_among(reader, names) for names in (bit_names, group_names))
+    bits = reader.raw(bit_name)
+    bits = int(bits) if isinstance(bits, float) and bits.is_integer() else bits
+    if isinstance(bits, bool) or not isinstance(bits, int):
+        raise _not_stated(bit_name, "does not state" if bits is None else f"has {str(bits)[:80]!r} as", BITS)
+    if reader.raw(group_name) is None:
+        raise _not_stated(group_name, "does not state", GROUPS)
+    return bits, group_length(reader, group_name)
+
+
+def _stated_among(reader: ConfigReader, names: Sequence[str]) -> str:
+    """Return the first name that is stated; where none is, the last, which is the usual one."""
+    return next((name for name in names if reader.raw(name) is not None), names[-1])
+
+
+def _not_stated(name: str, verb: str, accepted: str) -> MissingConfigFieldError:
+    field = f"quantization_config.{name}"
+    return MissingConfigFieldError(f"the config {verb} {field}", field=f"model_config.{field}", accepted=accepted)
 
 
 def block_length(reader: ConfigReader, name: str, inside: str = "") -> int:

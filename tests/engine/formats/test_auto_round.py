@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from service.engine import Layout, parse_architecture, parse_quantization, rank_weights
-from service.engine.errors import UnsupportedModelError
+from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
 from tests.engine.small_configs import SMALL_DENSE, SMALL_EXPERTS
 
 STATED = {"quant_method": "auto-round", "bits": 4, "group_size": 128, "sym": True, "data_type": "int"}
@@ -56,3 +56,20 @@ def test_the_head_is_stored_in_few_bits_only_where_it_is_told_apart() -> None:
 def test_what_has_no_rule_is_refused_by_name(further: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedModelError, match="auto-round with"):
         parse_quantization(STATED | further)
+
+
+@pytest.mark.parametrize("missing", ["bits", "group_size"])
+def test_what_the_loader_does_not_guess_is_not_guessed(missing: str) -> None:
+    # inc.py (`from_config`): `get_from_keys` has no default
+    with pytest.raises(MissingConfigFieldError) as refusal:
+        parse_quantization({name: value for name, value in STATED.items() if name != missing})
+
+    assert refusal.value.field == f"model_config.quantization_config.{missing}"
+
+
+def test_a_module_without_bits_has_those_of_the_checkpoint() -> None:
+    # config_parser.py (`get_config`): `cfg.get("bits", self._config.weight_bits)`
+    stored = parse_quantization(STATED | {"bits": 8, "extra_config": {"model.layers.3.mlp": {"group_size": 64}}})
+
+    assert stored.of("model.layers.3.mlp.down_proj").scheme == "int8-channel"
+    assert stored.of("model.layers.3.mlp.down_proj").block == 64

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.errors import UnsupportedModelError
+from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
 from service.engine.formats.packed import ACTIVATION_ORDER
 from service.engine.formats.quantization import parse_quantization
 from service.engine.formats.scheme import ASYMMETRIC, Quantization
@@ -125,3 +125,37 @@ def test_a_rule_s_own_order_and_symmetry_are_told(own: dict[str, Any], variant: 
 def test_rules_that_are_not_read_are_refused(dynamic: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedModelError):
         gptq(dynamic=dynamic)
+
+
+@pytest.mark.parametrize("missing", ["bits", "group_size"])
+@pytest.mark.parametrize("stated", [GPTQ, AWQ], ids=["gptq", "awq"])
+def test_what_no_loader_guesses_is_not_guessed(stated: dict[str, Any], missing: str) -> None:
+    # auto_gptq.py, auto_awq.py: `get_from_keys` has no default
+    with pytest.raises(MissingConfigFieldError) as refusal:
+        parse_quantization({name: value for name, value in stated.items() if name != missing})
+
+    assert refusal.value.field == f"model_config.quantization_config.{missing}"
+
+
+@pytest.mark.parametrize("bits", ["4", True, [4], 4.5])
+def test_bits_that_are_no_number_are_refused_where_they_stand(bits: object) -> None:
+    with pytest.raises(MissingConfigFieldError) as refusal:
+        gptq(bits=bits)
+
+    assert (refusal.value.field, refusal.value.accepted) == ("model_config.quantization_config.bits", "4 or 8")
+
+
+def test_each_loader_looks_for_bits_under_names_of_its_own() -> None:
+    # auto_awq.py: ["w_bit", "bits"], ["q_group_size", "group_size"]; auto_gptq.py: ["bits"], ["group_size"]
+    older = {"w_bit": 4, "q_group_size": 64}
+    stored = parse_quantization({"quant_method": "awq", "zero_point": True, **older})
+    assert (stored.scheme, stored.block) == ("int4-group", 64)
+    assert awq(**older).block == 64
+
+    with pytest.raises(MissingConfigFieldError):
+        parse_quantization({"quant_method": "gptq", **older})
+
+
+def test_a_rule_without_bits_has_those_of_the_checkpoint() -> None:
+    # gptq_utils.py (`override_config`): `pattern_dict.get(key, default_value)`
+    assert of(gptq(bits=8, dynamic={"+:.*q_proj": {"group_size": 64}}), Q) == "int8-channel"

@@ -45,7 +45,7 @@ def test_what_a_checkpoint_says_beside_its_scheme_is_kept() -> None:
     assert parse_quantization(None) is UNQUANTIZED
 
 
-@pytest.mark.parametrize("stated", [{"quant_method": "aqlm"}, {"quant_method": "gptq", "bits": 3}])
+@pytest.mark.parametrize("stated", [{"quant_method": "aqlm"}, {"quant_method": "gptq", "bits": 3, "group_size": 128}])
 def test_methods_without_a_rule_are_refused_by_name(stated: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedModelError, match=str(stated["quant_method"])):
         parse_quantization(stated)
