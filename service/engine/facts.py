@@ -27,6 +27,7 @@ class Checkpoint(Valued):
     kv_cache_dtype: KvCacheDtype | None  # what the checkpoint itself declares
     source: str | None
     is_assumed: bool = False  # a repository was named, and how it stores its weights is not known
+    cautions: tuple[str, ...] = ()  # what a reader must know of how it was read
     architecture: Architecture | None = field(default=None, repr=False)  # where its config differs from the model's
     config_json: str = field(default="", repr=False)  # and that config
     key: str = field(init=False, repr=False)
@@ -35,7 +36,7 @@ class Checkpoint(Valued):
     def __post_init__(self) -> None:
         """Derive the key from everything stated."""
         content = (self.weight_format, self.quantization, self.hf_id, self.is_default, self.kv_cache_dtype, self.source)
-        object.__setattr__(self, "key", content_key("checkpoint", (*content, self.config_json)))
+        object.__setattr__(self, "key", content_key("checkpoint", (*content, self.cautions, self.config_json)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from service.catalog.entries import Checkpoint, ModelEntry
 from service.catalog.errors import ConflictError
 from service.catalog.faults import told
-from service.engine.families import parse_architecture
+from service.engine.families import cautions_of_quantization, parse_architecture
 from service.engine.formats.quantization import Quantization, parse_quantization
 from service.engine.layers import Architecture
 from service.engine.memory.parameters import num_parameters
@@ -47,7 +47,8 @@ def imported_model(
         entry = _entry(published, architecture, quantization, before, wanted_id, today)
     except ValidationError as error:
         raise UnusableHubAnswerError(f"the catalog cannot hold {told(error)[0]}") from error
-    return ImportedModel(entry=entry, warnings=_warnings(published, architecture, quantization))
+    cautions = cautions_of_quantization(published.config)
+    return ImportedModel(entry=entry, warnings=(*cautions, *_warnings(published, architecture, quantization)))
 
 
 def _before(hf_id: str, known: Sequence[ModelEntry], wanted_id: str | None) -> ModelEntry | None:

@@ -19,7 +19,7 @@ from service.catalog.snapshot import Snapshot
 from service.engine.engines.measured_here import Measured
 from service.engine.engines.rules import EngineRules, as_measured
 from service.engine.facts import Checkpoint, ModelFacts
-from service.engine.families import parse_architecture, stated_quantization
+from service.engine.families import cautions_of_quantization, parse_architecture, stated_quantization
 from service.engine.fleet.questions import Offer
 from service.engine.fleet.results import Assumption
 from service.engine.formats.quantization import parse_quantization
@@ -81,6 +81,7 @@ class PastedModels:
             is_default=True,
             kv_cache_dtype=quantization.kv_cache_dtype,
             source=PASTED_SOURCE,
+            cautions=cautions_of_quantization(config),
         )
         return ModelFacts(
             id=PASTED_ID,

@@ -75,6 +75,22 @@ def test_what_engines_do_load_is_sized(client: TestClient, stated: dict[str, Any
     assert asked(client, {**LLAMA_CONFIG, **stated}).status_code == 200
 
 
+def test_a_quantization_that_no_engine_reads_is_warned_of(client: TestClient) -> None:
+    """As vLLM 0.33 loads Qwen/Qwen3-32B-FP8-Static-PerTensor, by the referee's rows: in bfloat16."""
+    stated = {"quant_algo": "FP8", "producer": {"name": "modelopt"}}
+    read, unread = (
+        asked(client, {**LLAMA_CONFIG, "quantization_config": each}).json()
+        for each in ({"quant_method": "fp8"}, stated)
+    )
+
+    assert (read["weight_format"], unread["weight_format"]) == ("fp8", "bf16")
+    assert [any("no quant_method" in each for each in answer["warnings"]) for answer in (read, unread)] == [False, True]
+
+    refused = asked(client, {**LLAMA_CONFIG, "quantization_config": {"bits": 4, "group_size": 128}})
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["field"] == "model_config.quantization_config.quant_method"
+
+
 def test_an_expression_that_explodes_by_backtracking_is_answered(client: TestClient) -> None:
     """Over HTTP: a backtracking engine would not come back at all."""
     stated = {"quant_method": "fp8", "ignored_layers": ["re:([a-z0-9_.]+)+!"]}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from service.catalog.errors import ConflictError
-from service.engine.errors import UnsupportedModelError
+from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
 from service.hub.client import PublishedModel
 from service.hub.errors import UnusableHubAnswerError
 from service.hub.imports import imported_model
@@ -79,3 +79,14 @@ def test_a_quantization_is_the_checkpoint_s_and_not_the_config_s() -> None:
     assert "quantization_config" not in entry.config
     assert entry.checkpoints[0].quantization_config == quantization
     assert entry.checkpoints[0].weight_format == "fp8"
+
+
+def test_a_quantization_that_no_engine_reads_is_pointed_out() -> None:
+    config = {**CONFIG, "quantization_config": {"quant_algo": "FP8"}}
+    imported = imported_model(published(config=config), (), None, TODAY)
+
+    assert imported.entry.checkpoints[0].weight_format == "bf16"
+    assert "no quant_method" in imported.warnings[0]
+
+    with pytest.raises(MissingConfigFieldError, match="quant_method"):
+        imported_model(published(config={**CONFIG, "quantization_config": {"bits": 4}}), (), None, TODAY)

@@ -237,9 +237,9 @@ def _unread_warnings(rules: EngineRules) -> tuple[str, ...]:
 
 
 def _recipe_warnings(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """Return what a reader must know where a repository was named whose own recipe nobody stated."""
+    """Return what to know of a recipe that engines do not read, or that nobody stated of a named repository."""
     if not checkpoint.is_assumed:
-        return ()
+        return checkpoint.cautions
     told = f"which modules {checkpoint.hf_id or 'the named repository'} keeps in 16 bits is not known"
     return (f"{told} ({checkpoint.source}): paste its config.json as model_config",)
 

@@ -17,15 +17,22 @@ from service.engine.families.parts.context import context_lengths, plain_context
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.profiling import profiled
 from service.engine.families.parts.sizes import hidden_size
+from service.engine.families.quantized import as_loaded, cautions_of_quantization, stated_quantization
 from service.engine.families.registry import REGISTRY, Registry
 from service.engine.families.served_by import lacked_by, unstaged_by
 from service.engine.families.since import lacked_until
 from service.engine.families.vocabulary import adapted_class, table_adapted, vocabulary_adapted
 from service.engine.layers import Architecture, Attention, DecoderLayer, Encoder, HeadDetails, Heads, Mlp
 
-__all__ = ["EXAMPLE_CLASS", "REGISTRY", "parse_architecture", "stated_quantization"]
+__all__ = [
+    "EXAMPLE_CLASS",
+    "REGISTRY",
+    "as_loaded",
+    "cautions_of_quantization",
+    "parse_architecture",
+    "stated_quantization",
+]
 
-QUANTIZATION_NAMES = ("quantization_config", "compression_config")
 # What the engine runs a published dtype in: full precision, and what no layer computes in, as bfloat16.
 DTYPES = {
     **dict.fromkeys(("float16", "half"), "float16"),
@@ -228,50 +235,6 @@ def _ties_embeddings(reader: ConfigReader, family: Family) -> bool:
     if isinstance(outer, bool):
         return outer
     return reader.flag("tie_word_embeddings", default=family.ties_embeddings)
-
-
-def stated_quantization(config: Mapping[str, object]) -> Mapping[str, object] | None:
-    """Return the quantization that the engine loads a config's weights with: the first that is stated at all.
-
-    At the top; else in `hf_quant_config.json`, pasted from beside it; else in the language model's part. One without
-    a method that the engine recognizes is loaded unquantized: ModelOpt's counts where `producer` names it and
-    `quantization` has the algorithm, every other by its `quant_method`.
-
-    Source:
-        vLLM 0.33 `transformers_utils/config.py` (`get_config`), `transformers_utils/model_arch_config_convertor.py`
-        (`_normalize_quantization_config`).
-
-    Raises:
-        MissingConfigFieldError: what is stated is no object.
-    """
-    reader = ConfigReader(config)
-    inside = ConfigReader({name: text_reader(config).own(name) for name in QUANTIZATION_NAMES})
-    stated = reader.mapping("quantization_config") or reader.mapping("hf_quant_config")
-    if stated is None:
-        places = (reader.mapping("compression_config"), *(inside.mapping(name) for name in QUANTIZATION_NAMES))
-        stated = next((place for place in places if place is not None), None)
-    return as_loaded(config, stated) if stated is not None and _has_method(stated) else None
-
-
-def _has_method(stated: Mapping[str, object]) -> bool:
-    """Return whether the engine recognizes the method of a stated quantization."""
-    if stated.get("quant_method"):
-        return True
-    producer, own = stated.get("producer"), stated.get("quantization")
-    if not is_mapping(own):
-        return False
-    is_modelopt = is_mapping(producer) and producer.get("name") == "modelopt"
-    return (is_modelopt and own.get("quant_algo") is not None) or "modelopt_quant_config" in own
-
-
-def as_loaded(config: Mapping[str, object], stated: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a quantization as the loader of the config's class takes it."""
-    names = config.get("architectures")
-    for name in names if is_list(names) else ():
-        family = REGISTRY.families.get(name) if isinstance(name, str) else None
-        if family is not None and family.requantizes is not None:
-            return family.requantizes(stated)
-    return stated
 
 
 def _architecture_name(config: Mapping[str, object]) -> str:
