@@ -27,9 +27,20 @@ PLAIN_NAMES = (
 # What the engine assumes when a config states no length at all. [tokens]
 UNSTATED_LENGTH = 2048
 UNBOUNDED_LENGTH = 1 << 31  # and what it accepts then
+YARN = ("yarn", "telechat3-yarn")
 # Rope types whose config already states the scaled length.
 ALREADY_SCALED = frozenset(
-    {"su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling", "mrope", "default"}
+    {
+        "su",
+        "longrope",
+        "llama3",
+        "yarn",
+        "deepseek_yarn",
+        "deepseek_llama_scaling",
+        "mrope",
+        "default",
+        "telechat3-yarn",
+    }
 )
 
 
@@ -62,7 +73,7 @@ def context_lengths(reader: ConfigReader, unscaled_types: Collection[str]) -> tu
         kind = str(rope.raw("rope_type", "type") or "default")
         if kind == "longrope":
             unasked = reader.optional("original_max_position_embeddings") or None
-        elif kind == "yarn" and (original := rope.optional("original_max_position_embeddings")):
+        elif kind in YARN and (original := rope.optional("original_max_position_embeddings")):
             length, factor = original, rope.number("factor", default=factor) or 1.0
         elif kind not in ALREADY_SCALED:
             factor = rope.number("factor", default=factor) or 1.0

@@ -13,17 +13,26 @@ Source:
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Final
 
-from service.engine.config_reader import ConfigReader, is_mapping
+from service.engine.config_reader import ConfigReader, is_mapping, unknown_kind
 from service.engine.formats.elements import HALF_BYTES, SINGLE_BYTES
 from service.engine.layers import DecoderLayer, RotaryTable, Rotated
 
 RotaryRule = Callable[[ConfigReader, tuple[DecoderLayer, ...]], tuple[RotaryTable, ...]]
 LENGTH_NAMES: Final = ("max_position_embeddings", "seq_length", "n_positions")
 FRACTION_NAMES: Final = ("partial_rotary_factor", "rotary_pct", "rotary_emb_fraction")
-YARN: Final = ("yarn", "deepseek_yarn")
+TYPE_NAMES: Final = ("rope_type", "type")
+MOST_COMPARED: Final = 80  # characters of a type
+CLOSE: Final = 0.5  # of the letters of two types
+YARN: Final = ("yarn", "deepseek_yarn", "telechat3-yarn")
 LONG: Final = ("longrope", "su")
+# What positions may be turned by; `su`, `mrope` and `telechat3-yarn` are read as longrope, default and yarn.
+TYPES: Final = (
+    *("default", "linear", "dynamic", "llama3", *YARN, *LONG, "mrope", "ntk", "proportional"),
+    *("deepseek_llama_scaling", "mllama4", "openpangu", "bailing_mrope"),
+)
 
 
 def no_tables(_reader: ConfigReader, _layers: tuple[DecoderLayer, ...]) -> tuple[RotaryTable, ...]:
@@ -96,7 +105,12 @@ def _of_kind(name: str, rotated: Sequence[Rotated]) -> Rotated | None:
 
 
 def _made(reader: ConfigReader, stated: ConfigReader, head_dim: int) -> tuple[RotaryTable, ...]:
-    """Return the table of these parameters, where the config states positions at all."""
+    """Return the table of these parameters, where the config states positions at all.
+
+    Raises:
+        UnsupportedModelError: a type that the engine refuses as well.
+    """
+    _check_type(reader, stated)
     positions = _scaled(reader, stated)
     if not positions:
         return ()
@@ -109,13 +123,24 @@ def _made(reader: ConfigReader, stated: ConfigReader, head_dim: int) -> tuple[Ro
     return (table,)
 
 
+def _check_type(reader: ConfigReader, stated: ConfigReader) -> None:
+    """Raise UnsupportedModelError where positions are scaled in a way that nobody knows, the likest known way first."""
+    kind = stated.raw(*TYPE_NAMES)
+    if kind is None or kind in TYPES:
+        return
+    place = "rope_scaling" if reader.raw("rope_parameters") is None else "rope_parameters"
+    name = next(name for name in TYPE_NAMES if stated.raw(name) is not None)
+    close = get_close_matches(str(kind)[:MOST_COMPARED].lower(), TYPES, len(TYPES), CLOSE)
+    raise unknown_kind(f"{place}.{name}", kind, ", ".join(dict.fromkeys((*close, *TYPES))))
+
+
 def _positions(reader: ConfigReader) -> int:
     return reader.integer(*LENGTH_NAMES, default=0)
 
 
 def _scaled(reader: ConfigReader, stated: ConfigReader) -> int:
     """Return the positions of a table. [tokens]."""
-    positions, kind = _positions(reader), str(stated.raw("rope_type", "type") or "default")
+    positions, kind = _positions(reader), str(stated.raw(*TYPE_NAMES) or "default")
     factor = stated.number("factor", default=1.0) or 1.0
     original = stated.raw("original_max_position_embeddings") or reader.raw("original_max_position_embeddings")
     first = original if isinstance(original, int) else positions
@@ -133,7 +158,7 @@ def _width(reader: ConfigReader, stated: ConfigReader, head_dim: int) -> int:
     own = stated.integer("rope_dim", default=0) or reader.integer("rotary_dim", default=0)
     if own:
         return own
-    if str(stated.raw("rope_type", "type")) == "proportional":
+    if str(stated.raw(*TYPE_NAMES)) == "proportional":
         return head_dim
     fraction = stated.raw(*FRACTION_NAMES) or reader.raw(*FRACTION_NAMES)
     return int(head_dim * fraction) if isinstance(fraction, int | float) else head_dim
@@ -152,7 +177,7 @@ def _of_latents(reader: ConfigReader, latent: Rotated) -> tuple[RotaryTable, ...
     positions = _scaled(reader, stated)
     if not positions:
         return ()
-    is_wide = latent.is_sparse and str(stated.raw("rope_type", "type")) in YARN
+    is_wide = latent.is_sparse and str(stated.raw(*TYPE_NAMES)) in YARN
     table = RotaryTable(
         positions=positions,
         width=latent.width,

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from service.engine.config_reader import ConfigReader
-from service.engine.families.parts.rotary import in_single, no_tables, rotating, stated_tables
+from service.engine.errors import UnsupportedModelError
+from service.engine.families.parts.rotary import TYPES, in_single, no_tables, rotating, stated_tables
 from service.engine.layers import DecoderLayer, DenseMlp, GroupedQueryAttention
 
 LAYER = DecoderLayer(
@@ -60,3 +61,44 @@ def test_kinds_of_layers_that_are_no_names_name_no_parameters() -> None:
     (table,) = stated_tables(ConfigReader({"max_position_embeddings": 8_192, **config}), (LAYER,))
 
     assert table.positions == 8_192
+
+
+@pytest.mark.parametrize(
+    ("config", "field", "first"),
+    [
+        (scaled(8_192, rope_type="llama-3", factor=8.0), "rope_scaling.rope_type", "llama3"),
+        (scaled(8_192, type="YARN", factor=4.0), "rope_scaling.type", "yarn"),
+        (scaled(8_192, type="dynamic_ntk", factor=4.0), "rope_scaling.type", "dynamic"),
+        (
+            {"max_position_embeddings": 8_192, "rope_parameters": {"rope_type": "linear2", "factor": 2.0}},
+            "rope_parameters.rope_type", "linear",
+        ),
+        (
+            {
+                "max_position_embeddings": 8_192,
+                "layer_types": ["full_attention"],
+                "rope_parameters": {"full_attention": {"rope_type": "xyz"}},
+            },
+            "rope_parameters.rope_type", "default",
+        ),
+        (scaled(8_192, type=["linear"]), "rope_scaling.type", "linear"),
+    ],
+)  # fmt: skip
+def test_a_type_that_the_engine_does_not_know_is_refused_by_name(
+    config: dict[str, Any], field: str, first: str
+) -> None:
+    """As vLLM 0.33 `get_rope` does: "Unknown RoPE scaling type"; SGLang 0.5.23 says the same."""
+    with pytest.raises(UnsupportedModelError) as refusal:
+        stated_tables(ConfigReader(config), (LAYER,))
+
+    assert refusal.value.field == f"model_config.{field}"
+    assert (refusal.value.accepted or "").split(", ")[0] == first
+
+
+def test_a_type_is_not_asked_for_where_nothing_is_rotated() -> None:
+    assert stated_tables(ConfigReader(scaled(8_192, type="xyz")), ()) == ()
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_type_that_the_engine_knows_has_a_table(kind: str) -> None:
+    assert len(stated_tables(ConfigReader(scaled(8_192, type=kind)), (LAYER,))) == 1
