@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from service.engine.config_reader import ConfigReader
+from service.engine.errors import UnsupportedModelError
 from service.engine.families.parts.sizes import nothing
 from service.engine.families.parts.sparsity import SparsityRule, every_few
 from service.engine.layers import MoeMlp
@@ -69,12 +70,16 @@ class Experts:
     sparsity: SparsityRule = every_few
 
     def read(self, reader: ConfigReader, num_experts: int, *, is_gated: bool) -> MoeMlp:
-        """Return the experts that the config states."""
+        """Return the experts that the config states.
+
+        Raises:
+            UnsupportedModelError: a token is to pass more of them than there are, which no router can choose.
+        """
         size, shared = self._widths(reader)
         return MoeMlp(
             image_expert_size=reader.integer("image_expert_size", default=0),
             num_experts=num_experts,
-            num_experts_per_tok=reader.positive(*TOP_K_NAMES, default=1),
+            num_experts_per_tok=_per_token(reader, num_experts + self.num_idle(reader)),
             moe_intermediate_size=size,
             shared_expert_intermediate_size=shared,
             has_shared_gate=shared > 0 and self.has_shared_gate,
@@ -125,6 +130,27 @@ class Experts:
         if self.router_dtype_name:
             return reader.raw(self.router_dtype_name) == "fp32"
         return self.has_wide_router
+
+
+def _per_token(reader: ConfigReader, choices: int) -> int:
+    """Return how many experts a token passes.
+
+    Args:
+        reader: the language model's part of a config.
+        choices: that a router has.
+
+    Raises:
+        UnsupportedModelError: more than that.
+    """
+    chosen = reader.positive(*TOP_K_NAMES, default=1)
+    if chosen > choices:
+        name = next(name for name in TOP_K_NAMES if reader.raw(name) is not None)
+        raise UnsupportedModelError(
+            f"a token cannot pass {chosen} of {choices} experts",
+            field=f"model_config.{name}",
+            accepted=f"a whole number from 1 to {choices}, the number of experts",
+        )
+    return chosen
 
 
 def _states_correction(reader: ConfigReader) -> bool:

@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from service.engine.config_reader import ConfigReader
+from service.engine.errors import UnsupportedModelError
 from service.engine.families.parts.experts import Experts, none_shared
 
 # huggingface.co/deepseek-ai/DeepSeek-V3 and Qwen/Qwen1.5-MoE-A2.7B
@@ -36,3 +39,15 @@ def test_a_shared_expert_that_the_code_does_not_build_is_left_out() -> None:
     parts = Experts(shared=none_shared, has_shared_gate=True).read(ConfigReader(QWEN), 60, is_gated=True)
 
     assert (parts.shared_expert_intermediate_size, parts.has_shared_gate) == (0, False)
+
+
+def test_a_token_passes_no_more_experts_than_there_are() -> None:
+    """As `torch.topk` has it: "selected index k out of range"; LongCat's router has choices that are no experts."""
+    assert Experts().read(ConfigReader(QWEN), 4, is_gated=True).num_experts_per_tok == 4
+    assert Experts(num_idle=lambda _: 1).read(ConfigReader(QWEN), 3, is_gated=True).num_experts_per_tok == 4
+
+    with pytest.raises(UnsupportedModelError) as refusal:
+        Experts().read(ConfigReader(QWEN), 3, is_gated=True)
+
+    assert refusal.value.field == "model_config.num_experts_per_tok"
+    assert "from 1 to 3" in (refusal.value.accepted or "")
