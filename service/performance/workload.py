@@ -188,7 +188,7 @@ def _passed(architecture: Architecture, quantization: Quantization, layout: Layo
                     _Passed(
                         matrix=matrix,
                         stored_bytes=stored,
-                        scheme=None if scheme.keeps(matrix.module) else scheme.scheme,
+                        scheme=None if matrix.is_kept or scheme.keeps(matrix.module) else scheme.scheme,
                         routing=layer.mlp.routing,
                         layers=count,
                     )

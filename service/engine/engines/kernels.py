@@ -16,7 +16,7 @@ from service.engine.engines.device import ADA, HOPPER, Capability, Device
 from service.engine.engines.grouped_kernels import grouped_kernel
 from service.engine.engines.kernel import AskedCache, Kernel
 from service.engine.engines.latent_kernels import latent_kernel, sparse_kernel
-from service.engine.layers import DEFAULT_BLOCK_SIZE, Checkpoint, KernelNeed
+from service.engine.layers import DEFAULT_BLOCK_SIZE, INDEXER_BLOCK_SIZE, Checkpoint, KernelNeed
 
 NATIVE_FP8: Capability = ADA  # from which on Triton compiles fp8
 
@@ -30,9 +30,7 @@ def kernel_of(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel | N
 def _kernel(device: Device, need: KernelNeed, asked: AskedCache) -> Kernel | None:
     match need.kind:
         case "own" | "indexer":
-            # On ROCm an indexer reads single tokens as well: 0.33 `v1/attention/backends/mla/indexer.py`.
-            single = (1,) if need.kind == "indexer" and device.loads.platform == "ROCm" else ()
-            kernel = Kernel(name="OWN", blocks=(*single, need.block_size))
+            kernel = Kernel(name="OWN", blocks=(*_shorter_blocks(need, device), need.block_size))
             return kernel if kernel.reads(asked.block_size) or not device.plan.kernels_set_blocks else None
         case "grouped":
             return grouped_kernel(need, asked, device)
@@ -40,6 +38,20 @@ def _kernel(device: Device, need: KernelNeed, asked: AskedCache) -> Kernel | Non
             return latent_kernel(need, asked, device)
         case "sparse":
             return sparse_kernel(need, asked, device)
+
+
+def _shorter_blocks(need: KernelNeed, device: Device) -> tuple[int, ...]:
+    """Return what else an indexer's kernel reads: single tokens on ROCm, and 32 keys where one has several tokens.
+
+    Sources:
+        vLLM 0.33 `v1/attention/backends/mla/indexer.py` (`Glm5NextIndexerBackend`), `utils/deep_gemm.py`
+        (`get_paged_mqa_page_sizes`: 64 keys alone on capability 12).
+    """
+    if need.kind != "indexer":
+        return ()
+    if device.loads.platform == "ROCm":
+        return (1,)
+    return (need.block_size // 2,) if need.block_size > INDEXER_BLOCK_SIZE and device.generation != 12 else ()
 
 
 def raises_on_fp8(kernel: Kernel, asked: AskedCache, device: Device) -> bool:

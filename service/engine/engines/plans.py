@@ -41,6 +41,7 @@ class PlanRules:
     has_batches_in_flight: bool = True  # what is freed lags behind by several batches; before, by one
     retains_for_drafts: bool = True  # windows are kept longer for several drafting modules
     packs_pages: bool = True  # of different sizes side by side in one block (DeepSeek V4)
+    fills_blocks: bool = True  # beside rings, with as many states as fit, and aligns them (GLM 5.3 Flash)
     # Recurrent states.
     caches_states: bool = True  # prefix caching of models with states, unless stated
     can_align_states: bool = True  # prefix caching with two states a request, on block boundaries
@@ -82,7 +83,9 @@ def _before(since: str, **otherwise: object) -> Row:
 
 VLLM: Final = (
     _before("0.33", exports_states=("flash_kda", "mamba2"), refuses_other_floats=False, drafts_of_one_fit=False),
-    _before("0.32", exports_states=("flash_kda",), glm_sparse_is_fp8=False, interleaves_rotary=False),
+    _before(
+        "0.32", exports_states=("flash_kda",), glm_sparse_is_fp8=False, interleaves_rotary=False, fills_blocks=False
+    ),
     _before("0.31", pads_plain_experts=False),
     _before("0.30", keeps_own_fp8_plain=False),
     _before("0.29", refines_expert_scales=False, exports_states=()),

@@ -156,6 +156,7 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         model,
         residual_streams=family.residual_streams(reader),
         mixes_streams=family.mixes_streams,
+        joins_streams=family.joins_streams,
         is_hybrid=family.is_hybrid,
         per_layer_embeddings=per_layer(reader) if per_layer is not None else None,
         alternating_updates=updates(reader) if updates is not None else None,

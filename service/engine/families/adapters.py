@@ -15,14 +15,15 @@ UNADAPTED: Final = frozenset({
     "BailingMoeV3VLForConditionalGeneration", "BeeForConditionalGeneration", "BloomForCausalLM",
     "Cohere2MoeForCausalLM", "Cohere2VisionForConditionalGeneration", "DbrxForCausalLM", "DeepseekVLV2ForCausalLM",
     "FalconForCausalLM", "FalconMambaForCausalLM", "GPT2LMHeadModel", "GPTJForCausalLM", "Gemma3nForCausalLM",
-    "Gemma3nForConditionalGeneration", "HCXVisionV2ForCausalLM", "KimiK25ForConditionalGeneration",
-    "KimiK3ForConditionalGeneration", "KimiLinearForCausalLM", "KimiVLForConditionalGeneration",
-    "LlavaOnevisionForConditionalGeneration", "Mamba2ForCausalLM", "MambaForCausalLM", "MiMoV2FlashForCausalLM",
-    "MiMoV2ForCausalLM", "MiniMaxM3SparseForCausalLM", "MiniMaxM3SparseForConditionalGeneration", "OrionForCausalLM",
-    "Ovis", "Ovis2_5", "Ovis2_6ForCausalLM", "Ovis2_6_MoeForCausalLM", "PaddleOCRVLForConditionalGeneration",
-    "Phi3VForCausalLM", "Qwen2AudioForConditionalGeneration", "RForConditionalGeneration", "SkyworkR1VChatModel",
-    "StableLmForCausalLM", "Step1ForCausalLM", "Step3TextForCausalLM", "Step3VLForConditionalGeneration",
-    "Step3p5ForCausalLM", "Step3p7ForConditionalGeneration", "StepVLForConditionalGeneration",
+    "Gemma3nForConditionalGeneration", "Glm5NextForCausalLM", "HCXVisionV2ForCausalLM",
+    "KimiK25ForConditionalGeneration", "KimiK3ForConditionalGeneration", "KimiLinearForCausalLM",
+    "KimiVLForConditionalGeneration", "LlavaOnevisionForConditionalGeneration", "Mamba2ForCausalLM", "MambaForCausalLM",
+    "MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM", "MiniMaxM3SparseForCausalLM",
+    "MiniMaxM3SparseForConditionalGeneration", "OrionForCausalLM", "Ovis", "Ovis2_5", "Ovis2_6ForCausalLM",
+    "Ovis2_6_MoeForCausalLM", "PaddleOCRVLForConditionalGeneration", "Phi3VForCausalLM",
+    "Qwen2AudioForConditionalGeneration", "RForConditionalGeneration", "SkyworkR1VChatModel", "StableLmForCausalLM",
+    "Step1ForCausalLM", "Step3TextForCausalLM", "Step3VLForConditionalGeneration", "Step3p5ForCausalLM",
+    "Step3p7ForConditionalGeneration", "StepVLForConditionalGeneration",
 })  # fmt: skip
 QUERIES: Final = "q_proj"  # with keys and values, under the first one's name
 GATES: Final = "gate_proj"  # with the up projection

@@ -14,7 +14,7 @@ from service.engine.families.parts.wrappers import always
 from service.engine.layers import Encoder
 
 # A video of 47,040,000 pixels; the tower's feed-forward parts are as wide as its output.
-_VIDEO: Final = Item(tokens=30_000, patches_per_token=4, is_gated=True, inner_name="out_hidden_size")
+VIDEO: Final = Item(tokens=30_000, patches_per_token=4, is_gated=True, inner_name="out_hidden_size")
 
 
 def _around(vision: ConfigReader) -> int:
@@ -44,14 +44,24 @@ def _tower(vision: ConfigReader, _text: ConfigReader) -> Encoder:
 
 def _ocr(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return the gated tower with biases and head norms, and its gated merger, as wide as the text's networks."""
+    return _normed(vision_part(outer), text.positive("intermediate_size"))
+
+
+def gated_tower(outer: ConfigReader, _text: ConfigReader) -> Encoder:
+    """Return the same tower with a merger of a width of its own: GLM 5.3 Flash."""
     vision = vision_part(outer)
+    return _normed(vision, vision.positive("projection_intermediate_size"))
+
+
+def _normed(vision: ConfigReader, merged: int) -> Encoder:
+    """Return the gated tower with biases and head norms, and a gated merger of a width."""
     hidden, out = vision.positive("hidden_size"), vision.positive("out_hidden_size")
     inner, depth, heads = vision.positive("intermediate_size"), vision.positive("depth"), tower_heads(vision)
     has_biases = vision.flag("attention_bias", default=True)
     split, whole = blocks(hidden, inner, is_gated=True, has_biases=has_biases)
     layers = depth * (whole + 2 * hidden + 2 * (hidden // heads))
     return Encoder(
-        split_parameters=depth * split + out * out + 3 * out * text.positive("intermediate_size"),
+        split_parameters=depth * split + out * out + 3 * out * merged,
         whole_parameters=layers + _around(vision) + hidden + 2 * out,
         num_heads=heads,
     )
@@ -62,13 +72,13 @@ FAMILIES: Final = (
         classes=("Glm4vForConditionalGeneration",),
         wraps=always("Glm4ForCausalLM"),
         tower=seen(_tower),
-        largest_item=_VIDEO,
+        largest_item=VIDEO,
     ),
     Family(
         classes=("Glm4vMoeForConditionalGeneration",),
         wraps=always("Glm4MoeForCausalLM"),
         tower=seen(_tower),
-        largest_item=_VIDEO,
+        largest_item=VIDEO,
     ),
     Family(classes=("GlmOcrForConditionalGeneration",), wraps=always("Glm4ForCausalLM"), tower=_ocr),
 )

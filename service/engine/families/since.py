@@ -130,7 +130,7 @@ VLLM_LACKED: Final[Mapping[str, str]] = _by_class({
         GraniteMoeSWAForCausalLM GraniteSWAForCausalLM HYV4ForCausalLM NemotronH_Omni_Reasoning_V3
     """,
     "0.29.0": """
-        BailingMoeV3VLForConditionalGeneration
+        BailingMoeV3VLForConditionalGeneration Glm5NextForCausalLM Glm5NextForConditionalGeneration
     """,
     "0.32.0": """
         Kolibri1ForCausalLM

@@ -1,6 +1,7 @@
 """One weight of a model, as one rank holds it."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from service.engine.formats.elements import SINGLE_BYTES
@@ -23,6 +24,7 @@ class Matrix:
     count: int = 1
     parts: int = 1
     is_linear: bool = True  # embeddings, norms and convolutions are never quantized
+    is_kept: bool = False  # built without quantization, whatever the checkpoint's
     is_routed: bool = False  # of experts, of which a token passes a few
     is_absorbed: bool = False  # multiplied into its neighbours once loaded, for which it is kept in two bytes
     element_bytes: int | None = None  # where it is not the model's dtype
@@ -53,6 +55,11 @@ def vector(module: str, elements: int) -> Matrix:
 def single(module: str, elements: int) -> Matrix:
     """Return a vector kept in single precision."""
     return Matrix(module=module, rows=elements, columns=1, is_linear=False, element_bytes=SINGLE_BYTES)
+
+
+def as_kept(matrices: Iterable[Matrix]) -> list[Matrix]:
+    """Return matrices that stay in the model's dtype however a checkpoint stores the rest, in layers built so."""
+    return [replace(matrix, is_kept=True) for matrix in matrices]
 
 
 def cache_scales(prefix: str, kind: str = CACHE_SCALES) -> Matrix:

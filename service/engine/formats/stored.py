@@ -36,7 +36,7 @@ def matrix_bytes(
     if matrix.module.endswith(CACHE_SCALES):
         return _cache_scale_bytes(matrix, quantization)
     quantization = _as_stored(matrix, quantization.of(matrix.module))
-    is_kept = not matrix.is_linear or quantization.keeps(matrix.module)
+    is_kept = matrix.is_kept or not matrix.is_linear or quantization.keeps(matrix.module)
     if matrix.inner_side:
         matrix = storage.padded(matrix, "none" if is_kept else quantization.scheme)
     elements = matrix.rows * matrix.columns

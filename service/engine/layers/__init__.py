@@ -24,8 +24,9 @@ from service.engine.layers.encoder import TOWER, Encoder
 from service.engine.layers.experts import MoeMlp
 from service.engine.layers.grouped import BlockSelector, GroupedQueryAttention
 from service.engine.layers.heads import HeadDetails, Heads
+from service.engine.layers.indexer import INDEXER_BLOCK_SIZE, SparseIndexer
 from service.engine.layers.kimi_delta import KimiDeltaAttention
-from service.engine.layers.latent import LatentAttention, SparseIndexer
+from service.engine.layers.latent import LatentAttention
 from service.engine.layers.mamba import Mamba1, Mamba2
 from service.engine.layers.nothing import NoAttention, NoMlp
 from service.engine.layers.recurrent import RecurrentMixer
@@ -42,6 +43,7 @@ Mlp = FeedForward
 __all__ = [
     "DEFAULT_BLOCK_SIZE",
     "FLOP_PER_MULTIPLICATION",
+    "INDEXER_BLOCK_SIZE",
     "TOWER",
     "AlternatingUpdates",
     "Architecture",

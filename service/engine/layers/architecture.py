@@ -56,6 +56,7 @@ class Architecture:
     has_attention_residuals: bool = False  # each part of a layer attends over earlier layers' outputs (Kimi K3)
     residual_streams: int = 1  # hyper-connections mix several, with fp32 weights of their own
     mixes_streams: bool = True  # into each other as well, not only in and out of a layer's parts
+    joins_streams: bool = True  # before the output head, by weights
     runs_in_float16: bool = True  # else the engine refuses to, and loads it in float32 on GPUs without bfloat16
     deals_out_experts: bool = True  # else the engine refuses to give each rank whole ones
     drafts_beside_states: bool = False  # before vLLM drafted for every model with recurrent states

@@ -14,7 +14,13 @@ from service.engine.arithmetic import ceil_div, round_up
 from service.engine.formats.elements import dtype_bytes
 
 SpecKind = Literal[
-    "full_attention", "sliding_window", "chunked_local_attention", "mla_attention", "sliding_window_mla", "mamba"
+    "full_attention",
+    "sliding_window",
+    "chunked_local_attention",
+    "mla_attention",
+    "sliding_window_mla",
+    "mamba",
+    "circular_buffer",
 ]
 
 DEFAULT_BLOCK_SIZE: Final = 16  # vLLM CacheConfig.DEFAULT_BLOCK_SIZE [tokens]
@@ -36,6 +42,7 @@ class CacheSpec:
     kind: SpecKind
     block_size: int  # [tokens]
     token_bytes: int  # of one token, unpadded; 0 for a recurrent state
+    plain_token_bytes: int = 0  # of a latent that is kept packed, as it is without; 0 where it is not packed
     state_bytes: int = 0  # of one request's recurrent state, unpadded
     window: int = 0  # sliding window or chunk; 0 where the layer keeps everything [tokens]
     page_size_padded: int | None = None  # [bytes]
@@ -54,6 +61,11 @@ class CacheSpec:
         return self.state_bytes if self.kind == "mamba" else self.token_bytes * self.block_size
 
     @property
+    def aligned_token_bytes(self) -> int:
+        """Return the bytes of a token by which blocks are made long enough for recurrent states beside."""
+        return self.plain_token_bytes or self.token_bytes
+
+    @property
     def block_stride_bytes(self) -> int:
         """Return the page rounded up to what the kernel's addressing needs."""
         return round_up(self.page_size_bytes, self.stride_alignment)
@@ -65,6 +77,7 @@ class CacheSpec:
             sliding:       ceil(min(window - 1 + retained + in_flight, n) / b) + 1
             chunked:       ceil(min(chunk + in_flight, n) / b)
             recurrent:     fixed
+            ring:          1
 
         Args:
             num_tokens: n, tokens of the request. [tokens]
@@ -84,6 +97,8 @@ class CacheSpec:
                 return ceil_div(min(self.window + in_flight_tokens, num_tokens), self.block_size)
             case "mamba":
                 return self.pages_per_request
+            case "circular_buffer":
+                return 1
             case _ as never:
                 assert_never(never)
 

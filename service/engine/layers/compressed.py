@@ -31,7 +31,7 @@ from service.engine.layers.base import (
     Work,
 )
 from service.engine.layers.cache import CacheSharing, CacheSpec, Sharding, SpecKind, heads_per_rank
-from service.engine.layers.latent import SparseIndexer
+from service.engine.layers.indexer import SparseIndexer
 from service.engine.layers.rotary import Rotated
 
 WINDOW_BLOCK_SIZE: Final = 64  # [tokens]
@@ -93,7 +93,7 @@ class CompressedAttention(Mixer):
         if self.indexer is None:
             return window, past, state
         selecting = _compressor_state(self.indexer.head_dim, ratio, overlap=self._overlap)
-        return window, _past(self.indexer.token_bytes, ratio), selecting, past, state
+        return window, _past(self.indexer.key_bytes, ratio), selecting, past, state
 
     @property
     def _overlap(self) -> int:

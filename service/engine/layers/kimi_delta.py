@@ -14,7 +14,7 @@ from typing import Final
 
 from service.engine.arithmetic import round_up
 from service.engine.formats.elements import SINGLE_BYTES, dtype_bytes
-from service.engine.formats.matrix import Matrix, single, vector
+from service.engine.formats.matrix import Matrix, as_kept, single, vector
 from service.engine.inputs import Layout, StateDtype
 from service.engine.layers.base import Divisor, LiveElements
 from service.engine.layers.cache import Checkpoint, Sharding
@@ -33,6 +33,9 @@ class KimiDeltaAttention(RecurrentMixer):
     head_dim: int
     conv_kernel_size: int
     has_full_rank_gate: bool = False  # output gate of full width (Kimi K3), not of one head's
+    fuses_narrow_gate: bool = (
+        False  # the output gate's narrow projection stands in the fused one, and is kept (GLM 5.3)
+    )
     has_full_rank_decay: bool = False  # decay and output gate of full width, in projections of their own (Ling 3)
 
     def state_bytes(self, sharding: Sharding) -> int:
@@ -51,19 +54,24 @@ class KimiDeltaAttention(RecurrentMixer):
 
     @property
     def state_matrix_dtypes(self) -> tuple[StateDtype, ...]:
-        """Return what Kimi K3 takes; Kimi Linear keeps fp32 whatever is stated.
+        """Return what Kimi K3 and GLM 5.3 take; Kimi Linear keeps fp32 whatever is stated.
 
         Source: vLLM 0.33 `model_executor/layers/mamba/mamba_utils.py` (`kda_state_dtype`: "supports only auto,
-        float32, and bfloat16"), `gdn/kimi_gdn_linear_attn.py` (`get_state_dtype`), `models/kimi_k3/nvidia/kda.py`.
+        float32, and bfloat16"), `gdn/kimi_gdn_linear_attn.py` (`get_state_dtype`), `models/kimi_k3/nvidia/kda.py`,
+        `models/glm5next/common/kda.py`.
         """
-        return ("float32", "bfloat16") if self.has_full_rank_gate else ()
+        return ("float32", "bfloat16") if self._is_newer else ()
 
     @property
     def checkpoint(self) -> Checkpoint | None:
-        """Return the chunk of Kimi K3's kernel; the older one exports no states."""
-        if not self.has_full_rank_gate:
+        """Return the chunk of the kernel of Kimi K3 and GLM 5.3; the older one exports no states."""
+        if not self._is_newer:
             return None
         return Checkpoint(kernel="flash_kda", tokens=FLASH_KDA_CHECKPOINT_TOKENS, key_width=self.head_dim)
+
+    @property
+    def _is_newer(self) -> bool:
+        return self.has_full_rank_gate or self.fuses_narrow_gate
 
     def matrices(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
         """Return one fused projection; decay and low-rank gate have one narrow projection, whole on every rank."""
@@ -71,6 +79,10 @@ class KimiDeltaAttention(RecurrentMixer):
         width = heads * self.head_dim
         if self.has_full_rank_decay:
             return [*self._wide_projections(hidden_size, width, heads, prefix), *self._around(width, heads, prefix)]
+        if self.fuses_narrow_gate:
+            return as_kept(
+                [*self._narrow_projections(hidden_size, width, heads, prefix), *self._around(width, heads, prefix)]
+            )
         rows = (4 if self.has_full_rank_gate else 3) * width + self.head_dim + heads
         if self.has_full_rank_gate:
             rows = round_up(rows, ROW_ALIGNMENT)
@@ -86,6 +98,19 @@ class KimiDeltaAttention(RecurrentMixer):
                 Matrix(module=prefix + "g_b_proj", rows=width, columns=self.head_dim),
             ]
         return matrices
+
+    def _narrow_projections(self, hidden_size: int, width: int, heads: int, prefix: str) -> list[Matrix]:
+        """Return queries, keys, values, step sizes and both narrow projections fused, these whole on every rank.
+
+        Source: vLLM 0.33 `models/glm5next/common/kda.py` (`Glm5NextLinearAttention`, built without quantization).
+        """
+        rows = 3 * width + heads + 2 * self.head_dim
+        return [
+            Matrix(module=prefix + "in_proj_qkvbfg_a", rows=rows, columns=hidden_size, parts=6),
+            Matrix(module=prefix + "f_b_proj", rows=width, columns=self.head_dim),
+            Matrix(module=prefix + "g_b_proj", rows=width, columns=self.head_dim),
+            Matrix(module=prefix + "o_proj", rows=hidden_size, columns=width),
+        ]
 
     @staticmethod
     def _wide_projections(hidden_size: int, width: int, heads: int, prefix: str) -> list[Matrix]:

@@ -16,7 +16,7 @@ from typing import Final
 
 from service.engine.arithmetic import ceil_div
 from service.engine.formats.elements import BYTE
-from service.engine.formats.matrix import LATENT_CACHE_SCALES, Matrix, cache_scales, single, vector
+from service.engine.formats.matrix import LATENT_CACHE_SCALES, Matrix, as_kept, cache_scales, single, vector
 from service.engine.inputs import Layout
 from service.engine.layers.base import (
     ANY_PAGE,
@@ -32,52 +32,12 @@ from service.engine.layers.base import (
     Work,
 )
 from service.engine.layers.cache import CacheSharing, CacheSpec, Sharding, heads_per_rank
+from service.engine.layers.indexer import SparseIndexer
 from service.engine.layers.rotary import Rotated
 
-INDEXER_BLOCK_SIZE: Final = 64  # of the kernel that scores an indexer's keys [tokens]
+PLAIN_FP8_ROWS: Final = 32  # that the kernel of plain fp8 latents reads at once [tokens]
 SPARSE_PAGE_SIZE: Final = 64  # of SGLang's sparse latent kernels [tokens]
 PACKED_LATENT_BYTES: Final = 656  # 512 fp8 values, 4 fp32 scales and 64 bf16 rotary values
-INDEXER_SCALE_BYTES: Final = 4  # one fp32 scale for each indexer key
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparseIndexer:
-    """The token selector of sparse attention; it keeps a small key of its own per token."""
-
-    num_heads: int
-    head_dim: int
-    top_k: int
-    q_lora_rank: int
-
-    @property
-    def token_bytes(self) -> int:
-        """Return its key: one byte per element and one scale per token. [bytes].
-
-        DeepSeek-V3.2: 128 values and one scale (github.com/deepseek-ai/DeepSeek-V3.2-Exp).
-
-        >>> SparseIndexer(num_heads=64, head_dim=128, top_k=2_048, q_lora_rank=1_536).token_bytes
-        132
-        """
-        return self.head_dim * BYTE + INDEXER_SCALE_BYTES
-
-    def cache(self, sharding: Sharding) -> CacheSpec:
-        """Return its keys, the same on every rank."""
-        return CacheSpec(
-            kind="mla_attention",
-            block_size=sharding.block_size,
-            token_bytes=self.token_bytes,
-            shape=(1, self.token_bytes, 0),
-            context_ranks=sharding.context_ranks,
-        )
-
-    def matrices(self, hidden_size: int, prefix: str) -> list[Matrix]:
-        """Return its queries, key with head weights, and norm, whole on every rank."""
-        rows = self.head_dim + self.num_heads
-        return [
-            Matrix(module=prefix + "indexer.wq_b", rows=self.num_heads * self.head_dim, columns=self.q_lora_rank),
-            Matrix(module=prefix + "indexer.wk", rows=rows, columns=hidden_size, is_linear=False),
-            single(prefix + "indexer.k_norm", 2 * self.head_dim),
-        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +53,7 @@ class LatentAttention(Mixer):
     has_output_gate: bool = False  # one gate per value element
     has_head_gate: bool = False  # one gate per head
     has_sinks: bool = False  # one learnt fp32 logit per head
+    is_kept: bool = False  # in the model's dtype, however a checkpoint stores the rest
     keeps_heads: bool = False  # keeps every head's key and value, not the latent (MiniCPM3)
     is_sparse: bool = False  # attends to selected tokens only
     top_k: int = 0  # so many of them
@@ -145,11 +106,23 @@ class LatentAttention(Mixer):
             kind="mla_attention",
             block_size=sharding.block_size,
             token_bytes=token_bytes,
-            stride_alignment=token_bytes if self.is_sparse and not is_packed else 1,
+            plain_token_bytes=self.latent_width * sharding.cache_element_bytes if is_packed else 0,
+            stride_alignment=self._stride_alignment(token_bytes, sharding) if self.is_sparse else 1,
             shape=(1, self.latent_width, 0),
             context_ranks=sharding.context_ranks,
         )
-        return (latent,) if self.indexer is None else (self.indexer.cache(sharding), latent)
+        return (latent,) if self.indexer is None else (*self.indexer.caches(sharding), latent)
+
+    def _stride_alignment(self, token_bytes: int, sharding: Sharding) -> int:
+        """Return what blocks beside other pages are whole multiples of: rows that the kernel reads at once. [bytes].
+
+        Sources:
+            vLLM 0.33 `v1/attention/backends/mla/` (`customize_spec` of each), `sparse_utils.py`
+            (`align_blocks_to_rows`).
+        """
+        if token_bytes == PACKED_LATENT_BYTES and sharding.packs_latents:
+            return 1 if sharding.block_size == SPARSE_PAGE_SIZE else SPARSE_PAGE_SIZE * token_bytes
+        return token_bytes * (PLAIN_FP8_ROWS if sharding.cache_element_bytes == BYTE else 1)
 
     def _kept_heads(self, sharding: Sharding) -> CacheSpec:
         """Return keys and values of the rank's heads, values padded to the width of keys."""
@@ -177,7 +150,7 @@ class LatentAttention(Mixer):
         )
         if self.indexer is None:
             return (latents,)
-        return latents, KernelNeed(kind="indexer", block_size=INDEXER_BLOCK_SIZE)
+        return latents, self.indexer.kernel_need
 
     @property
     def page_size(self) -> int | None:
@@ -211,6 +184,8 @@ class LatentAttention(Mixer):
             matrices.append(Matrix(module=prefix + "g_proj", rows=gates, columns=hidden_size))
         if self.has_sinks:
             matrices.append(single(prefix + "sinks", heads))
+        if self.is_kept:
+            matrices = as_kept(matrices)
         return matrices if self.indexer is None else [*matrices, *self.indexer.matrices(hidden_size, prefix)]
 
     def _queries(self, hidden_size: int, width: int, prefix: str) -> list[Matrix]:
@@ -263,12 +238,11 @@ class LatentAttention(Mixer):
     def work(self, tensor_parallel_size: int, cache_element_bytes: int) -> Work:
         """Return latents read once for all heads, and the indexer's scan of every token's key."""
         heads, index = heads_per_rank(self.num_attention_heads, tensor_parallel_size), self.indexer
-        scanned = 0 if index is None else index.num_heads * index.head_dim
         return Work(
             token_bytes=self.latent_width * cache_element_bytes,
             longest=UNBOUNDED if index is None else float(index.top_k),
             decode_flop_per_pair=FLOP_PER_MULTIPLICATION * heads * (self.latent_width + self.kv_lora_rank),
             prefill_flop_per_pair=FLOP_PER_MULTIPLICATION * heads * (self.key_width + self.v_head_dim),
-            scan_bytes=0.0 if index is None else index.head_dim * BYTE,
-            scan_flop_per_pair=FLOP_PER_MULTIPLICATION * scanned,
+            scan_bytes=0.0 if index is None else index.scan_bytes,
+            scan_flop_per_pair=0 if index is None else index.scan_flop_per_pair,
         )

@@ -27,15 +27,7 @@ from service.engine.layers import (
     Sharding,
 )
 from service.engine.memory.drafts import draft_of, retained_tokens
-from service.engine.memory.groups import (
-    CacheGroup,
-    cache_groups,
-    columned_bytes,
-    counted,
-    numbered,
-    on_stage,
-    packed_bytes,
-)
+from service.engine.memory.groups import CacheGroup, Packing, counted, numbered, on_stage
 from service.engine.memory.kernels import asked_cache, hybrid_alignment, kernels_of
 from service.engine.memory.stages import pipeline_stages
 
@@ -148,7 +140,8 @@ def cache_shape(
         hybrid_alignment=hybrid_alignment(architecture, device),
     )
     ranks, stages = layout.tensor_parallel_size, layout.pipeline_parallel_size
-    return _shape_of_rank(architecture, ranks, stages, whole, blocks, ask.draft, device.plan.packs_pages)
+    packing = Packing(packs_pages=device.plan.packs_pages, fills_blocks=device.plan.fills_blocks)
+    return _shape_of_rank(architecture, ranks, stages, whole, blocks, ask.draft, packing)
 
 
 @derived(256)
@@ -159,14 +152,13 @@ def _shape_of_rank(
     whole: Sharding,
     blocks: "_Blocks",
     draft: DraftHead | None,
-    packs_pages: bool,  # noqa: FBT001 - part of a key
+    packing: Packing,
 ) -> CacheShape:
     """Return the shape under the kernels of a GPU, which are those of many; copies that share experts add nothing."""
     rank = blocks.of(replace(whole, tensor_parallel_size=ranks), architecture)
     drafts = draft.body.layers if draft is not None else ()
-    of_block = packed_bytes if packs_pages else columned_bytes
-    groups = max(_stage_groups(architecture, drafts, stages, rank), key=of_block)
-    return _shape(groups, of_block(groups), _unsharded(architecture, whole, blocks, draft), rank)
+    groups = max(_stage_groups(architecture, drafts, stages, rank, packing), key=packing.block_bytes)
+    return _shape(groups, packing.block_bytes(groups), _unsharded(architecture, whole, blocks, draft), rank)
 
 
 @derived(16)
@@ -204,12 +196,12 @@ def _shape(
 
 
 def _stage_groups(
-    architecture: Architecture, drafts: tuple[DecoderLayer, ...], stages: int, rank: Sharding
+    architecture: Architecture, drafts: tuple[DecoderLayer, ...], stages: int, rank: Sharding, packing: Packing
 ) -> list[tuple[CacheGroup, ...]]:
     """Return what each pipeline stage holds of the model's groups: all stages share their block tables."""
     num_layers = len(architecture.layers)
     by_layer, of_drafts = _by_layer(architecture.layers, rank), _specs(drafts, rank)
-    groups = cache_groups([*chain(*by_layer), *of_drafts])
+    groups = packing.groups([*chain(*by_layer), *of_drafts])
     if stages == 1:
         return [groups]
     starts = [*accumulate(map(len, by_layer), initial=0)]
@@ -255,7 +247,7 @@ class _Blocks:
         sharding = replace(sharding, block_size=max(self.chosen, self.smallest))
         specs = [spec for mixer in architecture.mixers for spec in mixer.caches(sharding)]
         states = [spec for spec in specs if spec.state_bytes]
-        token_bytes = max((spec.token_bytes for spec in specs), default=0)
+        token_bytes = max((spec.aligned_token_bytes for spec in specs), default=0)
         if not states or not token_bytes:
             return sharding
         inflated = hybrid_block_size(

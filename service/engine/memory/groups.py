@@ -6,12 +6,16 @@ Source: vLLM 0.33 `v1/core/kv_cache_planning.py` (`get_kv_cache_groups` and what
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import lcm
 
-from service.engine.arithmetic import ceil_div
+from service.engine.arithmetic import ceil_div, round_up
 from service.engine.errors import UnsupportedModelError
 from service.engine.layers import CacheSpec
 
 GROWING_KINDS = frozenset({"full_attention", "mla_attention"})
+# Whose kernels read blocks of several pages side by side, and states; a state's page is as long as the latents' beside.
+PACKED_KINDS = frozenset({"sliding_window_mla", "circular_buffer"})
+STATE_KINDS = frozenset({"mamba", "circular_buffer"})
 # Above this ratio of the largest to the smallest layer count, padding would waste too much.
 PADDING_RATIO = 1.5
 
@@ -76,9 +80,18 @@ def counted(groups: Sequence[CacheGroup]) -> tuple[tuple[CacheGroup, int], ...]:
     return tuple((first[growth], number) for growth, number in numbers.items())
 
 
-def packed_bytes(groups: tuple[CacheGroup, ...]) -> int:
-    """Return the bytes of one block that any group may use: pages of one group stand side by side. [bytes]."""
-    return max((group.bytes_per_block for group in groups), default=0)
+def packed_bytes(groups: tuple[CacheGroup, ...], *, is_aligned: bool = True) -> int:
+    """Return the bytes of one block that any group may use: pages of one group stand side by side. [bytes].
+
+    Beside rings, blocks are whole multiples of what any of the kernels needs.
+
+    Source: vLLM 0.33 `v1/core/kv_cache_planning.py` (`_get_kv_cache_bytes_per_block`).
+    """
+    widest = max((group.bytes_per_block for group in groups), default=0)
+    specs = [spec for group in groups for spec in group.kinds]
+    if not is_aligned or all(spec.kind != "circular_buffer" for spec in specs):
+        return widest
+    return round_up(widest, lcm(*(spec.stride_alignment for group in groups for spec, _ in numbered(group.specs))))
 
 
 def columned_bytes(groups: tuple[CacheGroup, ...]) -> int:
@@ -96,20 +109,40 @@ def columned_bytes(groups: tuple[CacheGroup, ...]) -> int:
     return layers * sum(sizes)
 
 
-def cache_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
+def cache_groups(specs: Sequence[CacheSpec], *, fills_blocks: bool = True) -> tuple[CacheGroup, ...]:
     """Return the groups of a model's layers, in the engine's order.
 
     One group when all layers are alike, or grow alike; otherwise page sizes are made equal and
     every kind is cut into groups of the same number of layers.
+
+    Args:
+        specs: what each layer keeps.
+        fills_blocks: with as many states as fit; else with one for each layer of latents.
     """
     if not specs:
         return ()
     once = [spec for spec, _ in numbered(specs)]
     if len(set(once)) == 1 or _need_the_same_slots(once):
         return (group_of(tuple(specs), range(len(specs))),)
-    if any(spec.kind == "sliding_window_mla" for spec in once):
-        return _packed_groups(specs)
+    if any(spec.kind in PACKED_KINDS for spec in once):
+        return _packed_groups(_with_padded_states(specs), fills_blocks=fills_blocks)
     return _groups_of_equal_size(_with_one_page_size(specs))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packing:
+    """How a version of the engine puts pages into blocks."""
+
+    packs_pages: bool = True
+    fills_blocks: bool = True
+
+    def groups(self, specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
+        """Return the groups of a model's layers."""
+        return cache_groups(specs, fills_blocks=self.fills_blocks)
+
+    def block_bytes(self, groups: tuple[CacheGroup, ...]) -> int:
+        """Return the bytes of a block that any group may use. [bytes]."""
+        return packed_bytes(groups, is_aligned=self.fills_blocks) if self.packs_pages else columned_bytes(groups)
 
 
 def _need_the_same_slots(specs: Sequence[CacheSpec]) -> bool:
@@ -128,7 +161,7 @@ def _need_the_same_slots(specs: Sequence[CacheSpec]) -> bool:
     return all((spec.kind, spec.window) == (first.kind, first.window) for spec in specs)
 
 
-def _packed_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
+def _packed_groups(specs: Sequence[CacheSpec], *, fills_blocks: bool) -> tuple[CacheGroup, ...]:
     """Return groups whose pages of different sizes stand side by side in one block.
 
     Layers that need the same slots form a bucket. A bucket with as many layers of every page size
@@ -144,9 +177,14 @@ def _packed_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
     if floor == 0:
         return tuple(_picked(specs, bucket) for bucket in buckets)
     per_group = _least_padding([n for n, even in zip(repeats, balanced, strict=True) if even], floor)
+    counts = [ceil_div(count, per_group) if even else 1 for even, count in zip(balanced, repeats, strict=True)]
+    widest = max(_widest_bytes(specs, bucket, count) for bucket, count in zip(buckets, counts, strict=True))
     groups: list[CacheGroup] = []
-    for bucket, even, count in zip(buckets, balanced, repeats, strict=True):
-        num_groups = ceil_div(count, per_group) if even else 1
+    for bucket, count in zip(buckets, counts, strict=True):
+        num_groups = count
+        if specs[bucket[0]].kind in STATE_KINDS:
+            states_per_block = max(widest // specs[bucket[0]].page_size_bytes, 1) if fills_blocks else floor
+            num_groups = max(count, ceil_div(len(bucket), states_per_block))
         by_size: dict[int, list[int]] = {}
         for layer in bucket:
             by_size.setdefault(specs[layer].page_size_bytes, []).append(layer)
@@ -155,6 +193,27 @@ def _packed_groups(specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
             for index in range(num_groups)
         ]
     return tuple(groups)
+
+
+def _widest_bytes(specs: Sequence[CacheSpec], bucket: Sequence[int], num_groups: int) -> int:
+    """Return what a block must hold of a bucket in so many groups: of states one at least. [bytes]."""
+    if specs[bucket[0]].kind in STATE_KINDS:
+        return specs[bucket[0]].page_size_bytes
+    pages = Counter(specs[layer].page_size_bytes for layer in bucket)
+    return sum(ceil_div(number, num_groups) * page for page, number in pages.items())
+
+
+def _with_padded_states(specs: Sequence[CacheSpec]) -> list[CacheSpec]:
+    """Return the layers with recurrent states in pages as long as those of plain latents, whatever these are packed to.
+
+    Source: vLLM 0.33 `platforms/interface.py` (`_align_hybrid_block_size`, `mamba_page_size_padded`).
+    """
+    page = max((spec.aligned_token_bytes * spec.block_size for spec, _ in numbered(specs)), default=0)
+    padded = {
+        id(spec): replace(spec, page_size_padded=page) if spec.kind == "mamba" and page > spec.state_bytes else spec
+        for spec, _ in numbered(specs)
+    }
+    return [padded[id(spec)] for spec in specs]
 
 
 def _slot_buckets(specs: Sequence[CacheSpec]) -> list[list[int]]:

@@ -80,7 +80,8 @@ def embedding_matrices(
         return first, [final_norm] if layout.pipeline_parallel_size == 1 else [final_norm, table]
     rows = vocabulary_rows(architecture.vocab_size, (rest or layout).tensor_parallel_size)
     head = Matrix(module=HEAD, rows=rows, columns=hidden, biases=rows if architecture.has_head_bias else 0)
-    return first, [final_norm, stream_joiner(architecture.residual_streams, hidden, "model.hc_head"), head]
+    joined_streams = architecture.residual_streams if architecture.joins_streams else 1
+    return first, [final_norm, stream_joiner(joined_streams, hidden, "model.hc_head"), head]
 
 
 def _final_vectors(architecture: Architecture) -> int:

@@ -228,7 +228,7 @@ def _repacked(matrix: Matrix, quantization: Quantization, element_bytes: int, ke
         (`process_weights_after_loading`).
     """
     scheme = quantization.of(matrix.module)
-    if scheme.keeps(matrix.module):
+    if matrix.is_kept or scheme.keeps(matrix.module):
         return 0
     if matrix.is_absorbed:
         return matrix.rows * matrix.columns * element_bytes

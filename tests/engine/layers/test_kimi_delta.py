@@ -56,3 +56,15 @@ def test_the_profiling_run_holds_the_projection_the_gates_and_the_output() -> No
     # projection, then gate, decay and output (3 x 4,096); the narrow decay is whole on each of two ranks.
     assert KIMI_LINEAR.live(1).per_token == 6 * 4_096 + 32 + 128
     assert KIMI_LINEAR.live(2).per_token == 2 * (6 * 2_048 + 16 + 128)
+
+
+def test_both_narrow_projections_stand_in_glm_s_fused_one_and_nothing_is_quantized() -> None:
+    # vLLM 0.33 `models/glm5next/common/kda.py`: [q, k, v, b, f_a, g_a], the last two whole on every rank
+    glm = KimiDeltaAttention(num_heads=64, head_dim=128, conv_kernel_size=4, fuses_narrow_gate=True)
+    matrices = {it.name: it for it in glm.matrices(4_096, Layout(tensor_parallel_size=4), "")}
+
+    assert matrices["in_proj_qkvbfg_a"].rows == 3 * 2_048 + 16 + 2 * 128
+    assert matrices["g_b_proj"].rows == 2_048
+    assert all(it.is_kept for it in matrices.values())
+    assert glm.checkpoint is not None
+    assert glm.state_matrix_dtypes == ("float32", "bfloat16")

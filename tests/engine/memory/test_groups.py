@@ -7,7 +7,7 @@ import pytest
 
 from service.engine.errors import UnsupportedModelError
 from service.engine.layers import CacheSpec
-from service.engine.memory.groups import cache_groups, counted
+from service.engine.memory.groups import Packing, cache_groups, counted, packed_bytes
 
 FULL = CacheSpec(kind="full_attention", block_size=16, token_bytes=4_096)
 WINDOW = replace(FULL, kind="sliding_window", window=1_024)
@@ -62,3 +62,19 @@ def test_groups_that_grow_alike_are_counted_once() -> None:
     groups = cache_groups(([WINDOW] * 5 + [FULL]) * 10 + [WINDOW] * 2)
 
     assert sorted(number for _, number in counted(groups)) == [1, 6]
+
+
+def test_states_fill_blocks_of_latents_beside_rings() -> None:
+    # vLLM 0.33 `_get_packed_kv_cache_groups`, GLM 5.3 Flash on four ranks: 11 states fit, so 34 layers are 4 groups.
+    latent = CacheSpec(kind="mla_attention", block_size=1_152, token_bytes=1_024, stride_alignment=1_024)
+    keys = replace(latent, token_bytes=33, stride_alignment=4_224)
+    ring = CacheSpec(kind="circular_buffer", block_size=4, token_bytes=512, window=4)
+    state = replace(STATE, block_size=1_152, state_bytes=1_085_440)
+    specs = [*([state] * 3 + [keys, ring, latent]) * 11, state]
+
+    groups = cache_groups(specs)
+
+    assert [len(group.specs) for group in groups] == [9, 9, 8, 8, 22, 11]
+    assert {spec.page_size_bytes for spec in groups[0].specs} == {1_152 * 1_024}
+    assert (packed_bytes(groups), packed_bytes(groups, is_aligned=False)) == (13_415_424, 13_394_304)
+    assert Packing().block_bytes(groups) == 13_415_424

@@ -75,6 +75,7 @@ class Family:
     # The whole model, by its outermost class.
     residual_streams: CountRule = one_stream
     mixes_streams: bool = False
+    joins_streams: bool = True
     is_hybrid: bool = True
     per_layer_embeddings: Callable[[ConfigReader], PerLayerEmbeddings | None] | None = None
     alternating_updates: Callable[[ConfigReader], AlternatingUpdates] | None = None

@@ -61,14 +61,14 @@ def sparse_indexer(reader: ConfigReader, q_lora_rank: int) -> SparseIndexer:
     )
 
 
-def latent_attention(reader: ConfigReader) -> LatentAttention:
-    """Return the latent that the config states."""
+def latent_attention(reader: ConfigReader, *, rotates: bool = True) -> LatentAttention:
+    """Return the latent that the config states, with a rotary part or without."""
     return LatentAttention(
         num_attention_heads=reader.positive("num_attention_heads"),
         q_lora_rank=_q_lora_rank(reader),
         kv_lora_rank=reader.positive("kv_lora_rank"),
         qk_nope_head_dim=reader.positive("qk_nope_head_dim"),
-        qk_rope_head_dim=reader.positive("qk_rope_head_dim"),
+        qk_rope_head_dim=reader.positive("qk_rope_head_dim") if rotates else 0,
         v_head_dim=reader.positive("v_head_dim"),
     )
 

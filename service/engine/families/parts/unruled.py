@@ -1,8 +1,7 @@
 """Classes that the engine serves, or served, and that have no rule here: what of them is not known, or not asked for.
 
 Sources:
-    vLLM 0.33 `models/glm5next/common/attention.py` (`Glm5NextIndexerCache`, `Glm5NextTailCache`),
-    `models/qwen4_exp/common/qsa_cache.py` (`QSAKeyStateCache`, `QSACompressedKeyCache`),
+    vLLM 0.33 `models/qwen4_exp/common/qsa_cache.py` (`QSAKeyStateCache`, `QSACompressedKeyCache`),
     `models/qwen4_exp/common/ngram_embedding.py`, `models/deepseek_v41/common/engram.py`,
     `models/step5/nvidia/csa_tail_ring.py`, `models/inkling/nvidia/short_conv.py`,
     `models/dots3_note/nvidia/attention.py`,
@@ -25,7 +24,6 @@ _CONVOLVED: Final = f"it keeps inputs of convolutions over keys and values besid
 
 # What stands in the way of a rule, and the classes.
 _REASONS: Final[Mapping[str, str]] = MappingProxyType({
-    f"{_INDEXER}; {_PLAN}": "Glm5NextForCausalLM Glm5NextForConditionalGeneration",
     _QWEN: "Qwen4ExpForCausalLM Qwen4ExpForConditionalGeneration",
     _STEP: "Step5ForCausalLM Step5ForConditionalGeneration",
     _ENGRAM: "DeepseekV41ForCausalLM",
