@@ -218,7 +218,7 @@ def test_why_a_price_list_is_refused(tmp_path: Path, catalog: Snapshot, line: st
     day = date(2026, 11, 22)
     for content in (f"{columns}\n{line}\n".encode(), f"{columns}\n{line}\n\xff".encode("latin-1"), b"\x00"):
         file.write_bytes(content)
-        stated = Stated(provider=None, as_of=day, checked_on=day, skip_unknown_gpus=False)
+        stated = Stated(provider=None, as_of=None, checked_on=day, skip_unknown_gpus=False)
         listed = read_price_list(file, catalog, stated)
 
         assert listed.faults

@@ -80,14 +80,25 @@ def read_price_list(file: Path, catalog: Snapshot, stated: Stated) -> PriceList:
         return PriceList(offers=(), faults=(without_kind(columns),), skipped_gpus=())
     if not rows:
         return PriceList(offers=(), faults=("no lines below the names of columns",), skipped_gpus=())
-    if kind != "own" and stated.as_of is None:
-        return PriceList(offers=(), faults=(f"{kind} files state no date; state --as-of",), skipped_gpus=())
-    if kind != "own" and stated.as_of is not None:
-        try:
-            check_day(stated.as_of, stated.checked_on, "--as-of")
-        except UnusableOfferError as error:
-            return PriceList(offers=(), faults=(str(error),), skipped_gpus=())
+    if (fault := _fault_beside(kind, stated)) is not None:
+        return PriceList(offers=(), faults=(fault,), skipped_gpus=())
     return _gathered(rows, kind, catalog, _with_provider(stated, file))
+
+
+def _fault_beside(kind: Kind, stated: Stated) -> str | None:
+    """Return what is wrong with what was stated beside a file: nothing that is stated is left out unsaid."""
+    if kind == "own":
+        beside = {"--as-of": stated.as_of, "--provider": stated.provider}
+        twice = next((option for option, value in beside.items() if value is not None), None)
+        told = "a file in own columns states its provider and as_of line by line"
+        return None if twice is None else f"{twice}: {told}; leave {twice} out"
+    if stated.as_of is None:
+        return f"{kind} files state no date; state --as-of"
+    try:
+        check_day(stated.as_of, stated.checked_on, "--as-of")
+    except UnusableOfferError as error:
+        return str(error)
+    return None
 
 
 def _with_provider(stated: Stated, file: Path) -> Stated:

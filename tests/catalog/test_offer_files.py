@@ -36,7 +36,8 @@ def read(
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
     day = date(2026, 11, 5)
-    stated = Stated(provider=None, as_of=day if as_of else None, checked_on=day, skip_unknown_gpus=skip)
+    dated = as_of and "as_of" not in text.lower().replace(" ", "_")
+    stated = Stated(provider=None, as_of=day if dated else None, checked_on=day, skip_unknown_gpus=skip)
     return read_price_list(file, catalog, stated)
 
 
@@ -158,6 +159,23 @@ def test_a_file_s_date_has_come(tmp_path: Path, catalog: Snapshot, text: str, na
     assert read_price_list(tmp_path / name, catalog, stated).faults == (
         "--as-of: 2026-12-24 is yet to come; accepted: a day up to 2026-11-05",
     )
+
+
+@pytest.mark.parametrize(
+    ("provider", "as_of", "option"), [("aws", None, "--provider"), (None, date(2026, 11, 4), "--as-of")]
+)
+def test_own_columns_are_not_stated_beside_the_file_as_well(
+    tmp_path: Path, catalog: Snapshot, provider: str | None, as_of: date | None, option: str
+) -> None:
+    file = tmp_path / "aws.csv"
+    file.write_text(OWN, encoding="utf-8")
+
+    listed = read_price_list(file, catalog, Stated(provider=provider, as_of=as_of, checked_on=date(2026, 11, 5)))
+
+    assert listed.offers == ()
+    (fault,) = listed.faults
+    assert fault.startswith(f"{option}: ")
+    assert fault.endswith(f"; leave {option} out")
 
 
 def test_gpus_that_nobody_knows_are_skipped_only_when_asked(tmp_path: Path, catalog: Snapshot) -> None:
