@@ -1,7 +1,8 @@
 """Writes of one entry of the catalog: where it is what was seen, with who made them, and the catalog that results."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any
 
@@ -11,10 +12,11 @@ from service.api.conditions import Condition, ConditionDep, SeenDep
 from service.api.dependencies import CallerDep, WriterDep
 from service.api.writes import CatalogWriter
 from service.catalog.changes import Change, gpu_deletion, recorded
-from service.catalog.entries import ModelEntry
+from service.catalog.entries import GpuEntry, ModelEntry, Source
+from service.catalog.offer_rules import check_day
 from service.catalog.reading import GPUS, MODELS, EntryKind
 from service.catalog.snapshot import Snapshot
-from service.catalog.store import put_model
+from service.catalog.store import put_gpu, put_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +41,14 @@ class EntryWriter:
         """
         return await self._made(kind, entry_id, recorded(kind, entry_id, self.who, change), check)
 
+    async def put_gpu(self, entry: GpuEntry) -> int:
+        """Write a GPU whose sources were looked at, as `make` does."""
+        check_looked_at(sources_of(entry))
+        return await self.make(GPUS, entry.id, partial(put_gpu, entry=entry))
+
     async def put_model(self, entry: ModelEntry) -> int:
-        """Write a model that can be sized, as `make` does."""
+        """Write a model that can be sized, and whose sources were looked at, as `make` does."""
+        check_looked_at(sources_of(entry))
         change = partial(put_model, entry=entry)
         return await self.make(MODELS, entry.id, change, lambda catalog: catalog.model(entry.id))
 
@@ -53,6 +61,26 @@ class EntryWriter:
     ) -> int:
         _, revision = await self.writer.make(self.condition.held(kind, entry_id, change), check)
         return revision
+
+
+def sources_of(entry: ModelEntry | GpuEntry) -> Iterator[tuple[str, Source]]:
+    """Yield the sources of an entry, each with the path of its field."""
+    if isinstance(entry, GpuEntry):
+        yield from ((f"figures.{name}.source", figure.source) for name, figure in entry.figures.items())
+        return
+    yield "source", entry.source
+    yield from ((f"checkpoints.{place}.source", each.source) for place, each in enumerate(entry.checkpoints))
+
+
+def check_looked_at(sources: Iterator[tuple[str, Source]]) -> None:
+    """Let pass sources that were looked at on a day that has come.
+
+    Raises:
+        UnusableOfferError: one will be, some day.
+    """
+    today = datetime.now(UTC).date()
+    for path, source in sources:
+        check_day(source.checked_on, today, f"{path}.checked_on")
 
 
 async def for_writing(writer: WriterDep, condition: ConditionDep, caller: CallerDep) -> EntryWriter:

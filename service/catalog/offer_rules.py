@@ -13,7 +13,7 @@ def check_purchase(purchase: str, commitment_months: object = None) -> None:
     """Let pass what questions can ask for.
 
     Raises:
-        UnusableOfferError: no question names this purchase, or it binds for no months.
+        UnusableOfferError: no question names this purchase, or it is not said for how long it binds.
     """
     if purchase not in PURCHASES:
         raise UnusableOfferError("purchase", f"{purchase[:MOST_SHOWN]!r} is none", ", ".join(PURCHASES))
@@ -21,6 +21,8 @@ def check_purchase(purchase: str, commitment_months: object = None) -> None:
         raise UnusableOfferError(
             "commitment_months", f"{purchase} binds for none", "purchase reserved, or none of them"
         )
+    if commitment_months is None and purchase == "reserved":
+        raise UnusableOfferError("commitment_months", "a reserved price binds for some", "for how many months it binds")
 
 
 def check_day(as_of: date, today: date, field: str = "as_of") -> None:

@@ -191,6 +191,7 @@ def test_bounds_are_stated_where_a_figure_breaks_them(writable: TestClient) -> N
         ({"purchase": "ondemand"}, "purchase", "on-demand, reserved, spot"),
         ({"purchase": "On-Demand"}, "purchase", "on-demand, reserved, spot"),
         ({"purchase": "spot", "commitment_months": 12}, "commitment_months", "purchase reserved, or none of them"),
+        ({"purchase": "reserved"}, "commitment_months", "for how many months it binds"),
         ({"as_of": "2099-01-01"}, "as_of", "a day up to "),
         ({"source": {**SOURCE, "checked_on": "2099-01-01"}}, "source.checked_on", "a day up to "),
         ({"gpu": "H100"}, "gpu", "lower-case letters, digits, points"),
@@ -204,6 +205,35 @@ def test_an_offer_that_no_question_would_find_is_refused(
     assert response.status_code == 422
     assert response.json()["errors"][0]["field"] == field
     assert response.json()["errors"][0]["accepted"].startswith(accepted)
+
+
+TO_COME = {**SOURCE, "checked_on": "2099-01-01"}
+
+
+@pytest.mark.parametrize(
+    ("path", "entry", "field"),
+    [
+        ("models/made-up-8b", {**MODEL, "source": TO_COME}, "source"),
+        (
+            "models/made-up-8b",
+            {**MODEL, "checkpoints": [{**MODEL["checkpoints"][0], "source": TO_COME}]},
+            "checkpoints.0.source",
+        ),
+        (
+            "gpus/made-up-100gb",
+            {**GPU, "figures": {**GPU["figures"], "memory_bytes": {"value": 1 << 36, "source": TO_COME}}},
+            "figures.memory_bytes.source",
+        ),
+    ],
+)
+def test_a_source_that_will_be_looked_at_some_day_is_refused(
+    writable: TestClient, path: str, entry: dict[str, Any], field: str
+) -> None:
+    response = writable.put(f"/catalog/{path}", json=entry)
+
+    assert response.status_code == 422, response.text
+    assert response.json()["errors"][0]["field"] == f"{field}.checked_on"
+    assert response.json()["errors"][0]["accepted"].startswith("a day up to ")
 
 
 def test_a_gpu_added_over_the_api_may_have_measured_kernels(writable: TestClient) -> None:

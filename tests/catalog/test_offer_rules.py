@@ -18,6 +18,11 @@ def test_what_questions_name_passes() -> None:
     ("purchase", "months", "told"),
     [
         ("ondemand", None, "purchase: 'ondemand' is none; accepted: on-demand, reserved, spot"),
+        (
+            "reserved",
+            None,
+            "commitment_months: a reserved price binds for some; accepted: for how many months it binds",
+        ),
         ("spot", 1, "commitment_months: spot binds for none; accepted: purchase reserved, or none of them"),
     ],
 )

@@ -30,9 +30,9 @@ from service.api.problems import FieldProblem, ProblemError, problem_responses
 from service.catalog.entries import CatalogId, Entry, GpuEntry, HubId, ModelEntry, OfferEntry
 from service.catalog.errors import NotInCatalogError
 from service.catalog.offer_rules import check_day, check_purchase
-from service.catalog.reading import GPUS, MODELS, OFFERS
+from service.catalog.reading import MODELS, OFFERS
 from service.catalog.snapshot import Snapshot
-from service.catalog.store import delete_model, delete_offer, put_gpu, put_offer
+from service.catalog.store import delete_model, delete_offer, put_offer
 
 router = APIRouter(prefix="/catalog", tags=["catalog"], dependencies=[Depends(stated_once)], route_class=TaggedRoute)
 READ_PROBLEMS = problem_responses(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
@@ -203,8 +203,7 @@ def _same_id(entry: ModelEntry | GpuEntry | OfferEntry, path_id: str) -> None:
 async def write_gpu(name: EntryId, entry: GpuEntry, writer: EntryWriterDep) -> Written:
     """Write a GPU; every figure names its source and the day it was looked at."""
     _same_id(entry, name)
-    revision = await writer.make(GPUS, name, lambda session: put_gpu(session, entry))
-    return Written(id=entry.id, catalog_revision=revision)
+    return Written(id=entry.id, catalog_revision=await writer.put_gpu(entry))
 
 
 @router.put(
