@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from pydantic import Field, ValidationInfo, field_validator
 
 from service.catalog.entries import PURCHASES
+from service.catalog.names.regions import nearest_first, purchase_meant
 from service.catalog.snapshot import Snapshot
 from service.engine.derived import derived
 from service.engine.fleet.questions import Offer
@@ -196,8 +197,20 @@ def _known(field: str, stated: Sequence[str] | None, names: Iterable[str]) -> fr
     unknown = [name for name in stated if name.lower() not in spelled]
     if unknown:
         detail = f"no offer has {', '.join(repr(name) for name in unknown[:MOST_SHOWN])}"
-        raise RefusalError("invalid-request", detail, Fault(field, detail, ", ".join(sorted(spelled.values()))))
+        raise RefusalError("invalid-request", detail, Fault(field, detail, _accepted(field, unknown[0], spelled)))
     return frozenset(spelled[name.lower()] for name in stated)
+
+
+def _accepted(field: str, unknown: str, spelled: Mapping[str, str]) -> str:
+    """Return the names that offers have, with the one that is meant first, and what it is, where that can be told."""
+    names = sorted(spelled.values())
+    if field == "regions":
+        return ", ".join(nearest_first(unknown, names))
+    meant = purchase_meant(unknown) if field == "purchases" else None
+    if meant is None:
+        return ", ".join(names)
+    told = ": each offer tells for how many months" if meant == "reserved" else ""
+    return f"did you mean {meant}{told}? {', '.join(names)}"
 
 
 def _paid(offer: Offer, off: float, today: date) -> Offer:

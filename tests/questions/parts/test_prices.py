@@ -49,6 +49,35 @@ def test_a_name_that_no_offer_has_is_refused_with_those_that_are_known(sources: 
     assert {"providers": "aws", "regions": "us-east-1", "purchases": "spot"}[field] in str(fault.accepted).split(", ")
 
 
+@pytest.mark.parametrize("place", ["Frankfurt", "eu-central-1", "Europe", "westeurope"])
+def test_a_region_without_offers_is_refused_with_the_nearest_first(sources: Sources, place: str) -> None:
+    with pytest.raises(RefusalError) as refused:
+        Priced(regions=[place]).prices(sources, [])
+
+    [fault] = refused.value.faults
+    near, far = str(fault.accepted).split(", ")[:2], str(fault.accepted).split(", ")[2:]
+    assert set(near) == {"eu-north1", "eu-west1"}
+    assert {"any", "us-east-1", "southindia"} <= set(far)
+
+
+@pytest.mark.parametrize(
+    ("named", "meant"),
+    [
+        ("1yr", "did you mean reserved: each offer tells for how many months? on-demand, reserved, spot"),
+        ("Savings Plan", "did you mean reserved: each offer tells for how many months? on-demand, reserved, spot"),
+        ("preemptible", "did you mean spot? on-demand, reserved, spot"),
+        ("pay-as-you-go", "did you mean on-demand? on-demand, reserved, spot"),
+    ],
+)
+def test_a_way_to_buy_that_providers_call_otherwise_is_refused_with_ours(
+    sources: Sources, named: str, meant: str
+) -> None:
+    with pytest.raises(RefusalError) as refused:
+        Priced(purchases=[named]).prices(sources, [])
+
+    assert [fault.accepted for fault in refused.value.faults] == [meant]
+
+
 def test_a_discount_is_taken_off_list_prices(sources: Sources) -> None:
     listed = Priced().prices(sources, H100).offers
     paid = Priced(discount_fraction=0.25).prices(sources, H100).offers
