@@ -14,7 +14,7 @@ from service.catalog.names.instances import Instance, instance_key
 from service.catalog.names.labels import bare_name
 from service.catalog.names.likeness import MAKER_OF, MOST_COMPARED, likeness, misspelt
 from service.catalog.names.schemes import spelled
-from service.catalog.names.unserved import unserved
+from service.catalog.names.unserved import SEVERAL, several, unserved
 from service.catalog.names.words import plain
 
 MOST_NEIGHBOURS: Final = 3
@@ -46,7 +46,8 @@ SHARED_NAMES: Final[Mapping[frozenset[str], tuple[str, ...]]] = {
 }
 MEMORY: Final = re.compile(r"(?<![a-z0-9.])([0-9]{1,6}) ?(gib|gi|gb|g|mib|mb)(?![a-z0-9])")
 SLICE: Final = re.compile(
-    r"-[0-9]{1,2}[acq]$|[ _-]shared$|[ _-]*(?:\bmig[ _-]*)?(?:(?<=[ _-])|\b)[1-7]g\.[0-9]{1,3}gb(?:\+me)?\b.*"
+    r"-[0-9]{1,2}[acq]$|[ _-]shared$|[ _-]*(?:\bmig[ _-]*)?(?:(?<=[ _-])|\b)[1-7]g\.[0-9]{1,3}gb(?:\+me)?\b.*|"
+    r"^(?:0?\.[0-9]+|1/[2-9]|half|quarter)(?: of)?(?: an?)?[ *x-]+|[ :=@*x-]+0?\.[0-9]+$"
 )
 WORD: Final = re.compile(r"[a-z0-9]+(?:\.[0-9]+)?")
 JOINED: Final = re.compile(
@@ -114,6 +115,10 @@ class GpuNames:
         if of_generation:
             why = f"{name[:100]!r} is a generation of GPUs"
             return NotInCatalogError("gpu", name[:100], tuple(of_generation[:MOST_NEIGHBOURS]), why=why)
+        if parts := several(key):
+            wholes = tuple(dict.fromkeys(each for part in parts for each in self._wholes(part)))
+            why = f"{name[:100]!r} {SEVERAL}"
+            return NotInCatalogError("gpu", name[:100], wholes[:MOST_NEIGHBOURS], why=why)
         known = unserved(key) or unserved(key.replace("_", " "))
         if known is None:
             return NotInCatalogError("gpu", name[:100], self.neighbours(key), why=self._of_other_memory(name, key))
@@ -124,11 +129,8 @@ class GpuNames:
         """Return that a GPU is known, and none of it with the memory that its name states."""
         said = _said(uncounted(bare_name(key)))
         bare = replace(said, memory=None, words=said.words - FURTHER)
-        if (
-            said.memory is None
-            or not bare.words
-            or not (self._having(bare) or self._having(replace(said, memory=None)))
-        ):
+        is_known = self._having(bare) or self._having(replace(said, memory=None))
+        if said.memory is None or not bare.words or not is_known:
             return None
         figure, unit = said.memory
         return f"{name[:100]!r} states {figure} {unit.upper()}B, which no entry of that GPU has"

@@ -36,6 +36,10 @@ NO_CARD: Final = "it is what drivers and schedulers call any card"
 A_POOL: Final = "it is a pool of several kinds of GPU"
 A_PART: Final = "the type holds a part of a GPU, and what a slice leaves is not known; size the whole"
 
+SEVERAL: Final = "names several types of GPU, and one is asked; gpus of /recommend and of /compare takes a list"
+BETWEEN: Final = re.compile(r" ?[,;+|&] ?| (?:and|or) ")
+MOST_SEVERAL: Final = 10
+
 
 def _named(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?:.*[^a-z0-9])?(?:{pattern})(?:[^a-z0-9].*)?")
@@ -80,7 +84,7 @@ UNSERVED: Final = (
     Unserved(
         pattern=_named(r"rubin(?: cpx)?|vr[23]00|r[12]00"), why=NO_ENTRY, nearest=("gb300-nvl72", "b300-sxm-288gb")
     ),
-    Unserved(pattern=_named(r"mi4[0-9]{2}x"), why=NO_ENTRY, nearest=("mi355x",)),
+    Unserved(pattern=_named(r"mi4[0-9]{2}x?"), why=NO_ENTRY, nearest=("mi355x",)),
     Unserved(pattern=_named(r"mi300a"), why=SHARES_WITH_CPU, nearest=("mi300x",)),
     Unserved(pattern=_named(r"mi308[ah]|mi308x"), why=NO_ENTRY, nearest=("mi300x",)),
     Unserved(pattern=_named(r"orin(?: |-)?(?:nx|nano)"), why=NO_ENTRY, nearest=("jetson-agx-orin",)),
@@ -160,3 +164,13 @@ def unserved(key: str) -> Unserved | None:
     'v100-pcie-16gb'
     """
     return next((each for each in UNSERVED if each.pattern.fullmatch(key)), None)
+
+
+def several(key: str) -> tuple[str, ...]:
+    """Return the names in a list of them, in lower case; none where it is no list.
+
+    >>> several("h100, l4"), several("h100")
+    (('h100', 'l4'), ())
+    """
+    parts = tuple(filter(None, BETWEEN.split(key)))
+    return parts[:MOST_SEVERAL] if len(parts) > 1 else ()

@@ -115,6 +115,11 @@ def test_a_gpu_is_read_as_its_bus_names_it(line: str, gpu_id: str) -> None:
         ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", "h100-sxm-80gb"),
         ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", "a100-sxm-40gb"),
         ("h200 mig-1g.18gb", "h200-sxm-141gb"),
+        ("0.5 h100", "h100-sxm-80gb"),
+        ("half an H200", "h200-sxm-141gb"),
+        ("1/2 x l4", "l4"),
+        ("h100:0.5", "h100-sxm-80gb"),
+        ("nvidia-h100 x 0.25", "h100-sxm-80gb"),
     ],
 )
 def test_a_slice_is_refused_with_the_gpu_it_is_a_part_of(name: str, whole: str) -> None:
@@ -122,6 +127,14 @@ def test_a_slice_is_refused_with_the_gpu_it_is_a_part_of(name: str, whole: str) 
         CATALOG.called_gpus.read(name)
 
     assert refusal.value.suggestions[0] == whole
+
+
+@pytest.mark.parametrize("name", ["h100,l4", "H100 + L4", "h100 and l4", "4xH100;l4"])
+def test_a_list_is_refused_with_what_it_lists_and_who_takes_lists(name: str) -> None:
+    with pytest.raises(NotInCatalogError, match=r"several types of GPU.*/recommend") as refusal:
+        CATALOG.called_gpus.read(name)
+
+    assert refusal.value.suggestions[:2] == ("h100-sxm-80gb", "l4")
 
 
 @pytest.mark.parametrize(
