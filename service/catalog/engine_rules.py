@@ -246,7 +246,8 @@ def rules_in(known: Tables, engine: EngineName, engine_version: str | None) -> E
         raise InvalidQuestionError(
             f"there are no rules for {engine} {engine_version[:40]}",
             field="engine_version",
-            accepted=f"{table.rows[0].value.first_version} or newer, such as {table.rows[-1].value.first_version}",
+            accepted=f"{table.rows[0].value.first_version} or newer, such as {table.rows[-1].value.first_version}, "
+            "which is taken where none is stated",
         )
     return _planned(row, str(version))
 

@@ -19,6 +19,8 @@ OF_A_SCALER: Final = frozenset(
     )
 )  # fmt: skip
 RUN_NOW: Final = "no such field: the answer says how many, however many run now or may; a scaler has bounds of its own"
+OF_MONEY: Final = frozenset(("currency", "fx", "exchange_rate", "price_currency"))
+IN_DOLLARS: Final = "no such field: every price, asked and answered, is in US dollars"
 PERCENTILE: Final = "percentile"
 OF_A_QUESTION: Final = "input_tokens"  # every question takes it, and no list of entries
 UNNAMED_COLUMN: Final = "column "  # and its number: how a sheet's cell beyond the names is called
@@ -128,6 +130,8 @@ def unknown_field(field: str, known: Sequence[str], every: str) -> Fault:
         return Fault(field, "unknown field", MANY)
     if written_here(field) in OF_A_SCALER:
         return Fault(field, "unknown field", RUN_NOW)
+    if written_here(field) in OF_MONEY:
+        return Fault(field, "unknown field", IN_DOLLARS)
     right = right_name(field, frozenset(known))
     if right is not None:
         return Fault(field, "unknown field", f"did you mean {right}?{unit_told(field)}")
@@ -136,5 +140,5 @@ def unknown_field(field: str, known: Sequence[str], every: str) -> Fault:
         return Fault(field, "unknown field", elsewhere)
     close = close_names(field, known)
     if close:
-        return Fault(field, "unknown field", f"did you mean {' or '.join(close)}?")
+        return Fault(field, "unknown field", f"did you mean {' or '.join(close)}?{unit_told(field)}")
     return Fault(field, "unknown field", every or None)

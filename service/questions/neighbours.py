@@ -113,6 +113,7 @@ OTHERWISE: Final = (
         "in seconds: 500 ms is 0.5",
     ),
     (re.compile(r"[rq]pm|req\w*_per_min(?:ute)?"), "of one second: 600 in a minute is 10"),
+    (re.compile(r"(?:\w*_)?(?:eur|euros?|gbp|inr|cny|jpy|chf|sgd)(?:_\w*)?"), "in US dollars, as all prices here are"),
     (re.compile(r"\w*(?:per_month|monthly)\w*"), "of one hour: 730 in a month is 1"),
     (re.compile(r"\w*(?:percent|pct)"), "a fraction: 25 % is 0.25"),
     (re.compile(r"target_util\w*|utilization_target|target_load"), "a target of 0.8 is a headroom of 0.25"),

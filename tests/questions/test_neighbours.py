@@ -34,6 +34,10 @@ def test_a_wrong_field_names_the_right_neighbour(wrong: str, right: str) -> None
     assert unknown_field(wrong, SIZE.fields, "").accepted == f"did you mean {right}?"
 
 
+def test_a_currency_is_told_that_prices_are_in_dollars() -> None:
+    assert "US dollars" in str(unknown_field("currency", SIZE.fields, "").accepted)
+
+
 @pytest.mark.parametrize(
     ("elsewhere", "question"),
     [("max_gpus", "/recommend"), ("service_class", "/recommend"), ("num_prompts", "/capacity")],
@@ -52,6 +56,7 @@ def test_a_field_of_another_question_is_not_told_as_its_own_neighbour(elsewhere:
         ("requests_per_day", "request_rate_per_s", "86400 in a day is 1 on average"),
         ("tokens_per_second", "request_rate_per_s", "tokens in a second over output_tokens"),
         ("tps", "request_rate_per_s", "requests, not tokens"),
+        ("eur_per_gpu_hour", "usd_per_gpu_hour", "in US dollars, as all prices here are"),
     ],
 )
 def test_a_name_that_says_another_unit_is_told_the_fields_own(wrong: str, right: str, unit: str) -> None:

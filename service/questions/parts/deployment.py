@@ -160,6 +160,13 @@ class WithSettings(WithSwitches, Precision):
         examples=[0.6],
     )
 
+    @field_validator("max_lora_rank")
+    @classmethod
+    def _rank_of_adapters(cls, value: int, info: ValidationInfo) -> int:
+        if value != cls.model_fields["max_lora_rank"].default and info.data.get("max_loras") == 0:
+            raise contradiction("max_lora_rank", "max_lora_rank goes with max_loras", "both, or neither")
+        return value
+
     @field_validator("speculative_method")
     @classmethod
     def _method_of_drafts(cls, value: SpeculativeMethod | None, info: ValidationInfo) -> SpeculativeMethod | None:

@@ -20,6 +20,8 @@ DRAFTS: dict[str, Any] = {"num_speculative_tokens": 3, "speculative_acceptance_f
         (WithSettings, {"num_speculative_tokens": 3}, "num_speculative_tokens"),
         (WithSettings, {"speculative_acceptance_fraction": 0.5}, "num_speculative_tokens"),
         (WithSettings, {"speculative_method": "eagle3"}, "speculative_method"),
+        (WithSettings, {"max_lora_rank": 64}, "max_lora_rank"),
+        (WithSettings, {"max_loras": 0, "max_lora_rank": 8}, "max_lora_rank"),
     ],
 )
 def test_fields_that_contradict_each_other_are_refused(part: type[Part], asked: dict[str, Any], field: str) -> None:
@@ -36,6 +38,7 @@ def test_fields_that_contradict_each_other_are_refused(part: type[Part], asked: 
         (InLayout, {"decode_context_parallel_size": 8}),
         (WithSettings, DRAFTS),
         (WithSettings, {**DRAFTS, "speculative_method": "ngram"}),
+        (WithSettings, {"max_loras": 0, "max_lora_rank": 16}),
     ],
 )
 def test_fields_that_go_together_are_read(part: type[Part], asked: dict[str, Any]) -> None:
