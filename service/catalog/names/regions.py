@@ -24,7 +24,7 @@ CONTINENTS: Final[Mapping[str, frozenset[str]]] = {
 }
 # What providers call what they sell for months or years, what they may take away, and what they sell by the hour.
 BOUGHT: Final[Mapping[str, str]] = {
-    "reserved": "1yr 3yr 1y 3y 1year 3year 12m 36m reservation committed commitment cud ri savingsplan savingsplans term",
+    "reserved": "1yr 3yr 1y 3y 1year 3year 12m 36m reservation committed commitment cud ri savingsplan savingsplans",
     "spot": "preemptible preemptable interruptible lowpriority spotinstance spotinstances",
     "on-demand": "ondemand payg payasyougo hourly standard listprice list",
 }
