@@ -23,6 +23,7 @@ from service.performance.timers import KernelTimers
 from service.questions.asked import Desk, Question
 from service.questions.fields import lists_of
 from service.questions.formats import written
+from service.questions.misnamed import misnamed
 from service.questions.misread import misread, unknown_field
 from service.questions.reading import read_json
 from service.questions.refusals import Fault, RefusalError, stated_twice
@@ -148,15 +149,16 @@ def _config(path: Path) -> Any:
 
 def _answer(question: Question, fields: Mapping[str, Any]) -> None:
     """Print the answer to a question; a refusal goes to standard error with exit code 2, 3 where there is no number."""
+    settings = Settings()
+    keeper = CatalogKeeper(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
     try:
         asked = question.body.model_validate(fields)
-        settings = Settings()
-        keeper = CatalogKeeper(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
         timers = KernelTimers(KernelTables(TableFiles(settings.tables_path), InProcess()))
         answer = Desk(timers, corrections=StoredMeasurements()).answer(question, asked, keeper.snapshot)
         typer.echo(written(answer, asked).text, nl=False)
     except ValidationError as error:
-        refuse(*map(said, misread(error.errors(), question.fields).faults))
+        names = misnamed(fields, keeper.snapshot)
+        refuse(*map(said, misread(error.errors(), question.fields, misnamed=names).faults))
     except EngineError as error:
         refuse(said(Fault(error.field, error.detail, error.accepted)))
     except RefusalError as error:

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from service.questions.asked import Question
 from service.questions.fields import lists_of, names_of
+from service.questions.misnamed import LOOKED_UP
 
 
 def known_fields(request: Request) -> tuple[str, ...]:
@@ -15,6 +16,20 @@ def known_fields(request: Request) -> tuple[str, ...]:
     questions: Mapping[str, Question] = request.app.state.questions
     question = questions.get(request.url.path.removeprefix("/"))
     return question.fields if question else tuple(name for model in _read_by(request) for name in names_of(model))
+
+
+def stated_names(request: Request, body: object) -> dict[str, object]:
+    """Return what a question states of fields that name something, in its body or in its query string."""
+    if request.url.path.removeprefix("/") not in request.app.state.questions:
+        return {}
+    if isinstance(body, dict):
+        return {name: body[name] for name in LOOKED_UP if name in body}
+    stated = request.query_params
+    return {
+        name: ",".join(stated.getlist(name)) if name.endswith("s") else stated[name]
+        for name in LOOKED_UP
+        if name in stated
+    }
 
 
 def repeatable_fields(request: Request) -> frozenset[str]:

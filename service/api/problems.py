@@ -10,11 +10,12 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
-from service.api.fields import known_fields
+from service.api.fields import known_fields, stated_names
 from service.api.headers import SECURITY_HEADERS
 from service.api.nearby import instead_of, known_paths, path_meant
 from service.catalog.errors import ConflictError, NotInCatalogError, UnusableOfferError
@@ -27,6 +28,7 @@ from service.engine.errors import (
     UnsupportedModelError,
 )
 from service.hub.errors import HubError, NotOnHubError, UnusableHubAnswerError
+from service.questions.misnamed import misnamed
 from service.questions.misread import misread
 from service.questions.refusals import RefusalError, RefusalKind, not_in_catalog
 from service.workloads.errors import (
@@ -269,4 +271,5 @@ async def _validation(request: Request, error: RequestValidationError) -> Respon
         where = f"not valid JSON from character {unread['loc'][-1] + 1} on"
         fault = FieldProblem(field="body", detail=where, accepted="a JSON object in UTF-8")
         return problem_response(400, "bad-request", f"the body is {where}", [fault])
-    return await _refusal(request, misread(errors, known_fields(request)))
+    names = await run_in_threadpool(misnamed, stated_names(request, error.body), request.app.state.catalog.snapshot)
+    return await _refusal(request, misread(errors, known_fields(request), misnamed=names))

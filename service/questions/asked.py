@@ -22,6 +22,7 @@ from service.engine.time.steps import StepTimers
 from service.questions.alike import AlikeAnswers
 from service.questions.answers import Answer
 from service.questions.fields import names_of
+from service.questions.misnamed import with_all_names
 from service.questions.parts.writing import Writing
 from service.questions.refusals import MOST_FAULTS, Fault, RefusalError
 from service.questions.remembered import MOST_VALUES, Remembered
@@ -246,6 +247,8 @@ class Desk:
         sources = self.sources(catalog, today)
         try:
             answer = asked.answer(sources)
+        except RefusalError as refusal:
+            raise with_all_names(refusal, asked.stated(), catalog) from refusal
         finally:
             self._remembered.note(sources.asked_about)
         told = answer.with_readings([*sources.readings, *asked.readings])

@@ -44,7 +44,9 @@ OF_A_CONFIG: Final = ONLY_OF_A_CONFIG | frozenset(IN_SOME_CONFIGS.split())
 SOURCES: Final = frozenset({"body", "query", "path", "header"})  # of a request; the first part of a location
 
 
-def misread(errors: Iterable[Mapping[str, Any]], known: Sequence[str]) -> RefusalError:
+def misread(
+    errors: Iterable[Mapping[str, Any]], known: Sequence[str], *, misnamed: Iterable[Fault] = ()
+) -> RefusalError:
     """Return the refusal of fields that break their rules, without repeating what was sent.
 
     Misspelt names come first, then fields in their order, and last what is like no name there is.
@@ -52,6 +54,7 @@ def misread(errors: Iterable[Mapping[str, Any]], known: Sequence[str]) -> Refusa
     Args:
         errors: what Pydantic found, as `ValidationError.errors()` lists it.
         known: the names that would have been read, to suggest from.
+        misnamed: faults of fields that are read, and name what the catalog does not have.
     """
     order = {name: place for place, name in enumerate(known)}
     told: list[Fault] = []
@@ -63,6 +66,8 @@ def misread(errors: Iterable[Mapping[str, Any]], known: Sequence[str]) -> Refusa
         if told[-1].accepted == every:
             every = THOSE_ABOVE
     told.extend([of_a_config] if of_a_config else [])
+    at_fault = {fault.field for fault in told}
+    told.extend(fault for fault in misnamed if fault.field in order and fault.field not in at_fault)
     told.sort(key=lambda fault: order.get(fault.field.split(".")[0], -1 if fault.accepted not in lists else len(order)))
     names = ", ".join(dict.fromkeys(fault.field for fault in told))
     if len(names) > MOST_SENTENCE_SHOWN:
