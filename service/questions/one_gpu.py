@@ -2,7 +2,9 @@
 
 from abc import ABC
 
+from service.engine.engines.runs_on import check_run
 from service.engine.fleet.questions import SizeQuestion
+from service.engine.fleet.starts import needs_of
 from service.engine.time.steps import StepTimers
 from service.questions.asked import Asked
 from service.questions.parts.deployment import InLayout, WithSettings
@@ -23,10 +25,11 @@ class OfOneGpu(
 
         Raises:
             RefusalError: the catalog lacks what was named.
-            EngineError: the model, or the engine's version, has no rules.
+            EngineError: the model, or the engine's version, has no rules, or nothing runs the model on the GPU.
         """
         gpu = self.gpu_facts(sources, has_own_price=self.usd_per_gpu_hour is not None)
         model = self.model_facts(sources)
+        check_run(gpu, needs_of(model.architecture))
         prices = self.prices(sources, (gpu.id,), names=(self.gpu,))
         load = self.load_of(self.input_tokens, self.output_tokens, self.speculative_acceptance_fraction)
         return SizeQuestion(

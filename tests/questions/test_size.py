@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from service.catalog.snapshot import Snapshot
+from service.engine.errors import RefusedStartError
 from service.questions.asked import Desk
+from service.questions.capacity import CapacityQuery
 from service.questions.formats import written
+from service.questions.replicas import ReplicasQuery
 from service.questions.size import OF_ANY_TIME, SIZE, SizeAnswer, SizeBody, SizeQuery
 from service.questions.sources import Sources
 from tests.conftest import shared_timers
@@ -162,3 +165,16 @@ def test_nothing_but_levers_is_left_out_without_them(catalog: Snapshot) -> None:
     )
 
     assert told == {**whole, "levers": []}
+
+
+@pytest.mark.parametrize("gpu", ["a40", "a100-sxm-80gb", "l40s"])
+def test_a_number_of_gpus_that_nothing_runs_on_is_refused(sources: Sources, gpu: str) -> None:
+    """vLLM 0.33 plans DeepSeek V4 everywhere; `v1/attention/ops/flashmla.py` has no sparse kernel below Hopper."""
+    asked: dict[str, Any] = {**ASKED, "model": "deepseek-v4-pro", "gpu": gpu}
+    on_gpus = {"model": "deepseek-v4-pro", "gpu": gpu, "gpu_count": 64}
+
+    for question in (SizeQuery(**asked), ReplicasQuery(**asked), CapacityQuery(**on_gpus)):
+        with pytest.raises(RefusedStartError, match="run on compute capability") as refused:
+            question.answer(sources)
+        assert refused.value.field == "gpu"
+    assert SizeQuery(**{**asked, "gpu": "h200"}).answer(sources).result.feasible

@@ -115,6 +115,18 @@ def unrun(gpu: Gpu, needs: Iterable[KernelNeed]) -> str | None:
     return f"the kernels of its attention run on compute capability {told}; {gpu.name} has {gpu.compute_capability}"
 
 
+def check_run(gpu: Gpu, needs: Iterable[KernelNeed]) -> None:
+    """Raise RefusedStartError if no kernel runs a model's attention on a GPU: a number of such GPUs serves nobody.
+
+    Args:
+        gpu: the GPU type.
+        needs: what the layers need of a kernel.
+    """
+    needs = tuple(needs)
+    if (reason := unrun(gpu, needs)) is not None:
+        raise RefusedStartError(reason, field="gpu", accepted="a GPU of such a compute capability, or another model")
+
+
 def _check_gpu(gpu: Gpu, device: Device) -> None:
     """Raise RefusedStartError if the engine does not run on a GPU at all."""
     if device.is_vllm:
