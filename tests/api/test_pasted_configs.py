@@ -136,3 +136,22 @@ def test_stated_bytes_of_another_format_are_told(client: TestClient) -> None:
 
     assert any(warning.startswith(told) for warning in other["warnings"])
     assert not any("weight_bytes" in warning for warning in own["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("stated", "counted"),
+    [
+        ({"weight_bytes": 16}, "come to 160"),  # GB under the name of bytes
+        ({"weight_bytes": 141_000_000_000}, "come to 160"),  # of another model
+        ({"num_parameters": 8}, "come to 8030261248"),  # Llama 3.1 8B, as its repository counts its safetensors
+    ],
+)
+def test_a_figure_far_from_what_the_config_says_is_told(
+    client: TestClient, stated: dict[str, int], counted: str
+) -> None:
+    [(field, value)] = stated.items()
+    answer = client.post("/size", json={"model_config": LLAMA_CONFIG, **LOAD, **stated}).json()
+
+    told = [warning for warning in answer["warnings"] if warning.startswith(f"{field} is {value}, ")]
+    assert len(told) == 1
+    assert counted in told[0]

@@ -1,6 +1,6 @@
 """What every answer about one deployment says: its shape, memory, latency, price, flags and warnings."""
 
-from typing import TypedDict
+from typing import Final, TypedDict
 
 from service.engine.answers.advice import doubtful_limits
 from service.engine.answers.results import PerReplica, Saturation
@@ -9,6 +9,7 @@ from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint
 from service.engine.fleet.aims import aim_of
 from service.engine.fleet.arguments import names_drafter, unnamed_settings, where_it_lies
+from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.command import launch
 from service.engine.fleet.costs import fleet_of, price_notes
 from service.engine.fleet.deployments import Deployment
@@ -18,12 +19,15 @@ from service.engine.fleet.results import Cost
 from service.engine.fleet.token_prices import with_token_prices
 from service.engine.inputs import EngineName, KvCacheDtype, Layout, Load, WeightFormat
 from service.engine.memory.activation import fewest_batched_tokens
+from service.engine.memory.parameters import num_parameters
 from service.engine.memory.plan import MemoryPlan, model_weights, pool_error_bytes
 from service.engine.memory.results import KvCache, MemoryPerGpu, ModelWeights
+from service.engine.memory.weights import rank_weights
 from service.engine.time.replica import Replica
 from service.engine.time.results import Latency, LoadState
 
 UNNAMED = {"weight_format": ": the catalog has no such checkpoint, so convert the model's own first"}
+FAR_APART: Final = 1.5  # times; weights of one model in one format differ by their towers and heads, and no more
 NO_TIME_WARNING = "sized from memory alone: nobody can tell the time of a step on this GPU"
 
 
@@ -207,13 +211,25 @@ def _is_given(plan: MemoryPlan, stated: StatedSettings) -> bool:
 
 
 def _stated_weights(plan: MemoryPlan) -> tuple[str, ...]:
-    """Return that the caller's figure of all weights may be of another format than the one that is asked."""
-    own = next(checkpoint for checkpoint in plan.model.checkpoints if checkpoint.is_default).weight_format
-    asked = plan.checkpoint.weight_format
-    if plan.model.weight_bytes is None or asked == own:
-        return ()
-    told = f"weight_bytes is counted as stated, in {asked} too, where the config is of {own}"
-    return (f"{told}: num_parameters in its place is counted in the format asked",)
+    """Return that the caller's figure of all weights may be of another format, or of another model or unit."""
+    model, own = plan.model, own_checkpoint(plan.model)
+    asked, told = plan.checkpoint.weight_format, []
+    if model.weight_bytes is not None and asked != own.weight_format:
+        other = f"weight_bytes is counted as stated, in {asked} too, where the config is of {own.weight_format}"
+        told.append(f"{other}: num_parameters in its place is counted in the format asked")
+    if model.weight_bytes is not None:
+        loaded = rank_weights(model.architecture, layout=Layout(), quantization=own.quantization).loaded_bytes
+        told += _far_apart("weight_bytes", model.weight_bytes, loaded)
+    elif model.num_parameters is not None:
+        told += _far_apart("num_parameters", model.num_parameters, num_parameters(model.architecture))
+    return tuple(told)
+
+
+def _far_apart(name: str, stated: int, counted: int) -> list[str]:
+    """Return that a figure is not near what the config's own matrices come to."""
+    if max(stated, counted) <= FAR_APART * min(stated, counted):
+        return []
+    return [f"{name} is {stated}, and the matrices of the config come to {counted}: it is counted as stated"]
 
 
 def _network_warnings(plan: MemoryPlan) -> tuple[str, ...]:
