@@ -19,7 +19,7 @@ from typing import Final, Literal
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.figures import Figures
 from service.engine.fleet.results import Cost
-from service.engine.fleet.token_prices import SECONDS_PER_HOUR
+from service.engine.fleet.token_prices import SECONDS_PER_HOUR, rounded_usd
 from service.engine.inputs import Gpu
 from service.engine.time.replica import Replica
 
@@ -87,7 +87,7 @@ def reuse_of(deployment: Deployment, told: Figures, cost: Cost | None) -> Reuse 
     return Reuse(
         request_bytes=whole,
         read_again_s=again_s,
-        usd_per_thousand_reads=None if usd_per_s is None else THOUSAND * usd_per_s * again_s,
+        usd_per_thousand_reads=None if usd_per_s is None else rounded_usd(THOUSAND * usd_per_s * again_s),
         break_even_bytes_per_s=per_gpu / again_s,
         worth_keeping_s=again_s * pool / per_gpu,
         tiers=tuple(
@@ -109,7 +109,7 @@ def _tier(
         bytes_per_s=rate,
         fetch_s=fetch_s,
         saves_s=saves_s,
-        saves_usd_per_thousand_hits=None if usd_per_s is None else THOUSAND * usd_per_s * saves_s,
+        saves_usd_per_thousand_hits=None if usd_per_s is None else rounded_usd(THOUSAND * usd_per_s * saves_s),
         break_even_hit_fraction=hits if hits is not None and hits <= 1 else None,
         bytes_per_waiting_s=room,
     )

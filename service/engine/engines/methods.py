@@ -196,6 +196,15 @@ def _refusal_of_experts(
     return None
 
 
+def _spelled(method: str, scheme: str) -> str:
+    """Return a scheme with its method, which it may be called by itself.
+
+    >>> _spelled("quark", "mxfp4"), _spelled("bitsandbytes", "bitsandbytes-4bit")
+    ('quark mxfp4', 'bitsandbytes-4bit')
+    """
+    return scheme if scheme.startswith(method) else f"{method} {scheme}"
+
+
 def _unlisted(device: Device, stored: Quantization, architecture: Architecture) -> tuple[str, str] | None:
     """Return why a GPU's platform does not load a quantization, and what it does; None where it does not refuse."""
     loads = device.loads
@@ -208,7 +217,7 @@ def _unlisted(device: Device, stored: Quantization, architecture: Architecture) 
     taken = loads.methods - of_dense
     if name in taken and not is_unrun:
         return None
-    what = f"experts by {name}" if name in of_dense else f"{name} {stored.scheme}" if is_unrun else name
+    what = f"experts by {name}" if name in of_dense else _spelled(name, stored.scheme) if is_unrun else name
     refused = f"{device.engine} on {loads.platform} does not load {what}"
     return refused, f"a checkpoint by {', '.join(sorted(taken))}, or another GPU"
 
