@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final, Literal
 
+from service.engine.arithmetic import rounded_usd
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.figures import Figures
 from service.engine.fleet.results import Cost
-from service.engine.fleet.token_prices import SECONDS_PER_HOUR, rounded_usd
+from service.engine.fleet.token_prices import SECONDS_PER_HOUR
 from service.engine.inputs import Gpu
 from service.engine.time.replica import Replica
 
