@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final, Literal
 
-from service.engine.arithmetic import rounded_usd
+from service.engine.arithmetic import USD_DIGITS
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.figures import Figures
 from service.engine.fleet.results import Cost
@@ -88,7 +88,7 @@ def reuse_of(deployment: Deployment, told: Figures, cost: Cost | None) -> Reuse 
     return Reuse(
         request_bytes=whole,
         read_again_s=again_s,
-        usd_per_thousand_reads=None if usd_per_s is None else rounded_usd(THOUSAND * usd_per_s * again_s),
+        usd_per_thousand_reads=_usd_of_a_thousand(usd_per_s, again_s),
         break_even_bytes_per_s=per_gpu / again_s,
         worth_keeping_s=again_s * pool / per_gpu,
         tiers=tuple(
@@ -110,10 +110,15 @@ def _tier(
         bytes_per_s=rate,
         fetch_s=fetch_s,
         saves_s=saves_s,
-        saves_usd_per_thousand_hits=None if usd_per_s is None else rounded_usd(THOUSAND * usd_per_s * saves_s),
+        saves_usd_per_thousand_hits=_usd_of_a_thousand(usd_per_s, saves_s),
         break_even_hit_fraction=hits if hits is not None and hits <= 1 else None,
         bytes_per_waiting_s=room,
     )
+
+
+def _usd_of_a_thousand(usd_per_s: float | None, seconds: float) -> float | None:
+    """Return what a thousand times so many seconds cost, to as many digits as other prices that rest on times."""
+    return None if usd_per_s is None else float(f"{THOUSAND * usd_per_s * seconds:.{USD_DIGITS}g}")
 
 
 def _read_again_s(replica: Replica, tokens: int) -> float:
