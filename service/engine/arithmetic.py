@@ -8,6 +8,7 @@ MIB: Final = 1 << 20
 GIB: Final = 1 << 30
 ROUNDED: Final = 1e-12  # of a product or a quotient in binary fractions, at most
 USD_DIGITS: Final = 6
+LEAST_SHOWN: Final = 0.1  # of a unit, written with one digit behind its point
 
 
 def ceil_div(numerator: int, denominator: int) -> int:
@@ -45,3 +46,15 @@ def rounded_usd(usd: float) -> float:
     (0.223273, 1.23457e-05)
     """
     return float(f"{usd:.{USD_DIGITS}g}")
+
+
+def size_in_brackets(size_bytes: int) -> str:
+    """Return what a figure of bytes comes to, in the unit that a reader sees something of; nothing for a few bytes.
+
+    >>> size_in_brackets(69_122_190_187), size_in_brackets(4_717_592), size_in_brackets(1_000)
+    (' (64.4 GiB)', ' (4.5 MiB)', '')
+    """
+    gib, mib = size_bytes / GIB, size_bytes / MIB
+    if gib >= LEAST_SHOWN:
+        return f" ({gib:.1f} GiB)"
+    return f" ({mib:.1f} MiB)" if mib >= LEAST_SHOWN else ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
 from service.engine.answers.results import Capacity, Lever, Sizing
-from service.engine.arithmetic import GIB
+from service.engine.arithmetic import GIB, size_in_brackets
 from service.engine.fleet.results import Assumption, Cost, Scalar
 
 Deployment = Sizing | Capacity
@@ -170,7 +170,7 @@ def _head(deployment: Deployment) -> str:
         return f"{deployment.gpus} x {gpu} for {model} ({formats})"
     if deployment.shortfall_bytes:
         missing = deployment.shortfall_bytes
-        return f"does not fit: {model} on {gpu}, {missing} bytes ({missing / GIB:.1f} GiB) short per GPU"
+        return f"does not fit: {model} on {gpu}, {missing} bytes{size_in_brackets(missing)} short per GPU"
     return f"too slow: {model} on {gpu} does not keep the limits at any load"
 
 

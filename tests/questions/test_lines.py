@@ -100,7 +100,7 @@ def test_a_price_of_the_callers_own_names_no_provider(sources: Sources) -> None:
 @pytest.mark.parametrize(
     ("short", "head"),
     [
-        (5, "does not fit: llama-3.1-8b-instruct on h100-sxm-80gb, 5 bytes (0.0 GiB) short per GPU"),
+        (5, "does not fit: llama-3.1-8b-instruct on h100-sxm-80gb, 5 bytes short per GPU"),
         (0, "too slow: llama-3.1-8b-instruct on h100-sxm-80gb does not keep the limits at any load"),
     ],
 )

@@ -4,7 +4,7 @@ from math import ceil, floor, log10
 from typing import Final
 
 from service.engine.answers.results import Lever
-from service.engine.arithmetic import GIB
+from service.engine.arithmetic import size_in_brackets
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.results import BindingConstraint
 from service.engine.inputs import Limits
@@ -47,7 +47,7 @@ def would_fit(chosen: Deployment, limits: Limits, saving: tuple[Lever, ...]) -> 
     if chosen.is_feasible:
         return ()
     sentences = looser_limits(chosen.replica, limits) if chosen.replica is not None else missing_memory(chosen.plan)
-    changes = (f"{_written(lever)} fits on {lever.gpus} GPUs" for lever in saving)
+    changes = (f"{_written(lever)} fits on {lever.gpus} GPU{'s' * (lever.gpus > 1)}" for lever in saving)
     return (*sentences, *changes)
 
 
@@ -126,6 +126,20 @@ def fitting_pool_bytes(plan: MemoryPlan) -> int:
     return max(plan.memory.kv_cache_bytes - plan.memory.shortfall_bytes, 0)
 
 
+def _setting_that_frees(plan: MemoryPlan) -> str | None:
+    """Return the stated setting that keeps free what is missing, and what of it would do; None where none does."""
+    missing, memory, settings = plan.shortfall_bytes, plan.memory, plan.settings
+    if missing > memory.reserved_bytes:
+        return None
+    if settings.kv_cache_memory_bytes is not None:
+        pool = settings.kv_cache_memory_bytes + missing
+        return f"kv_cache_memory_bytes of at least {pool}{size_in_brackets(pool)}" if plan.weights_fit else None
+    share = _rounded_up(1 - (memory.reserved_bytes - missing) / memory.total_bytes)
+    if not plan.device.is_vllm or share > plan.rules.default_gpu_memory_utilization:
+        return None
+    return f"gpu_memory_utilization of at least {share:.3g}"
+
+
 def missing_memory(plan: MemoryPlan) -> tuple[str, ...]:
     """Return what memory alone would have to change."""
     missing = plan.shortfall_bytes
@@ -134,9 +148,11 @@ def missing_memory(plan: MemoryPlan) -> tuple[str, ...]:
         f"tensor_parallel_size {layout.tensor_parallel_size}, pipeline_parallel_size {layout.pipeline_parallel_size}"
     )
     where = f"each of {layout.gpus_per_replica} GPUs" if layout.gpus_per_replica > 1 else "the GPU"
-    sentences = [f"{missing} bytes ({missing / GIB:.1f} GiB) more memory on {where} ({shape})"]
+    sentences = [f"{missing} bytes{size_in_brackets(missing)} more memory on {where} ({shape})"]
+    if (setting := _setting_that_frees(plan)) is not None:
+        sentences = [f"{setting} on {where} ({shape})"]
     if pool := fitting_pool_bytes(plan):
-        sentences.insert(0, f"kv_cache_memory_bytes of at most {pool} ({pool / GIB:.1f} GiB)")
+        sentences.insert(0, f"kv_cache_memory_bytes of at most {pool}{size_in_brackets(pool)}")
     if plan.weights_fit and plan.kv_cache.estimated_max_model_len > 0:
         sentences.append(f"requests of at most {plan.kv_cache.estimated_max_model_len} tokens")
     return tuple(sentences)

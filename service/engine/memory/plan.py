@@ -82,6 +82,8 @@ class MemoryPlan:
             needed = max(needed, ceil(self.memory.kv_cache_bytes / self.kv_cache.max_concurrency))
         if keeps_separate_pools(self.model.architecture, self.rules):
             needed = bytes_to_hold_one(self.model.architecture, self.layout, self.settings, max(self.context_tokens, 1))
+        if self.settings.kv_cache_memory_bytes is not None:
+            needed += self.kv_cache.bytes_per_block  # that the engine never hands out
         missing = needed - self.memory.kv_cache_bytes
         return self.memory.shortfall_bytes + (missing if missing > 0 else max(missing + pool_error_bytes(self), 0))
 

@@ -117,6 +117,37 @@ def test_missing_memory_is_told_in_bytes_of_one_gpu(asked: Asked) -> None:
     assert sized.shortfall_bytes == pytest.approx(141.1e9 - 22 * 2**30, rel=0.05)
 
 
+@pytest.mark.parametrize(
+    ("model", "gpu", "stated"),
+    [
+        ("llama-3.1-8b", "h100", {"kv_cache_memory_bytes": 1_000}),
+        ("llama-3.1-8b", "l4", {"kv_cache_memory_bytes": 1_000}),
+        ("gpt-oss-20b", "h100", {"kv_cache_memory_bytes": 1_000}),
+        ("llama-3.1-8b", "h100", {"gpu_memory_utilization": 0.01}),
+        ("llama-3.3-70b", "h200", {"gpu_memory_utilization": 0.02}),
+        ("qwen3-next-80b-a3b", "h200", {"gpu_memory_utilization": 0.01}),
+    ],
+)
+@pytest.mark.parametrize("layout", [StatedLayout(), pinned_to(2)])
+def test_a_setting_that_leaves_memory_unused_is_told_by_what_of_it_would_do(
+    asked: Asked, model: str, gpu: str, stated: dict[str, Any], layout: StatedLayout
+) -> None:
+    """Referee: the same question with what was told, which fits."""
+    [(name, value)] = stated.items()
+    question = asked(model, gpu, load=users(1), layout=layout, settings=StatedSettings(**stated), timers=None)
+    would_fit = size(question).would_fit
+    begins = f"{name} of at least "
+    told = next((sentence.removeprefix(begins).split()[0] for sentence in would_fit if sentence.startswith(begins)), "")
+
+    if not told:  # not even all of the memory would do
+        assert layout.tensor_parallel_size == 2
+        assert any("more memory on" in sentence for sentence in would_fit)
+        return
+    assert not any("more memory on" in sentence for sentence in would_fit)
+    settings = StatedSettings(**{name: type(value)(told)})
+    assert size(replace(question, settings=settings)).feasible
+
+
 def test_a_pool_that_was_given_binds_where_no_gpu_holds_it(asked: Asked) -> None:
     """Weights of 15 GiB fit beside 60 GiB of cache: what was given is what binds, and what may be stated is told."""
     given = StatedSettings(kv_cache_memory_bytes=100 * 10**9)
