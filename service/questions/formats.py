@@ -20,6 +20,16 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 # Formats that machines read one number from: there an infeasible question is refused.
 NUMBERS_ONLY = frozenset({"prometheus"})
 MOST_PATH_SHOWN = 100
+# What people call the value of a path.
+PATH_CALLED: Mapping[str, str] = {
+    **dict.fromkeys(("price", "usd", "usd_per_hour", "hourly_price", "cost"), "cost.usd_per_hour"),
+    **dict.fromkeys(("usd_per_month", "monthly_cost", "cost.monthly"), "cost.usd_per_month"),
+    **dict.fromkeys(("gpu_count", "num_gpus", "count", "n"), "gpus"),
+    **dict.fromkeys(("pods", "num_replicas"), "replicas"),
+    **dict.fromkeys(("tp", "tensor_parallel_size"), "layout.tensor_parallel_size"),
+    **dict.fromkeys(("ttft", "ttft_s", "latency.ttft"), "latency.ttft_s.p95"),
+    **dict.fromkeys(("tpot", "tpot_s", "latency.tpot"), "latency.tpot_s.p95"),
+}
 MOST_PATHS_SHOWN = 20  # of a hundred that an answer may have
 
 
@@ -140,9 +150,11 @@ def _near(path: str, node: object, at: Sequence[str]) -> str:
         node, at = node[0], (*at, "0")
     taken = [".".join((*at, name)) for name in _paths(node)] if isinstance(node, dict) else []
     asked = path[:MOST_PATH_SHOWN]
+    meant = PATH_CALLED.get(asked.lower().replace("-", "_"))
 
-    def distance(name: str) -> tuple[bool, bool, float]:
-        return not name.startswith(path), not name.endswith(f".0.{path}"), -fuzz.ratio(asked, name)
+    def distance(name: str) -> tuple[bool, bool, bool, float]:
+        ends = name.endswith(f".0.{path}")
+        return name != meant, not name.startswith(path), not ends, -fuzz.ratio(asked, name)
 
     return ", ".join(sorted(taken, key=distance)[:MOST_PATHS_SHOWN]) or "the path of a value that is not null"
 

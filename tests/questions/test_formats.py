@@ -56,7 +56,16 @@ def table_answer(*, feasible: bool = True) -> TableAnswer:
 
 @pytest.mark.parametrize(
     ("field", "nearest"),
-    [("gpuss", "gpus"), ("layout", "layout."), ("kv_cache.token", "kv_cache.tokens"), ("pools", "")],
+    [
+        ("gpuss", "gpus"),
+        ("layout", "layout."),
+        ("kv_cache.token", "kv_cache.tokens"),
+        ("pools", ""),
+        ("price", "cost.usd_per_hour"),
+        ("cost", "cost.usd_per_hour"),
+        ("num_gpus", "gpus"),
+        ("ttft", "latency.ttft_s.p95"),
+    ],
 )
 def test_a_field_is_refused_with_those_that_are_taken(client: TestClient, field: str, nearest: str) -> None:
     asked: dict[str, Any] = {

@@ -10,7 +10,8 @@ WORD: Final = re.compile(r"[a-z]+")
 CONTINENTS: Final[Mapping[str, frozenset[str]]] = {
     name: frozenset(words.split())
     for name, words in {
-        "europe": "eu europe european euw eun euc emea frankfurt berlin munich germany germanywestcentral london uk "
+        "europe": "eu de fra fr ams nl lon gb se fi ie "
+        "europe european euw eun euc emea frankfurt berlin munich germany germanywestcentral london uk "
         "uksouth ukwest paris france francecentral ireland dublin stockholm sweden swedencentral amsterdam netherlands "
         "northeurope westeurope finland hamina helsinki norway oslo norwayeast milan italy italynorth madrid spain "
         "spaincentral zurich switzerland switzerlandnorth warsaw poland polandcentral belgium iceland",
