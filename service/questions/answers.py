@@ -70,12 +70,13 @@ class Answer(ABC, Generic[ResultT]):
         stated = {name: getattr(self.result, name) for name in self.body.model_fields if name != REVISION}
         return self.body(**stated, catalog_revision=self.catalog_revision).model_dump_json()
 
-    def with_readings(self, readings: Sequence[Assumption]) -> Self:
+    def with_readings(self, readings: Sequence[Assumption], warned: Sequence[str] = ()) -> Self:
         """Return the answer with what was understood other than literally at the head of what it rests on."""
         if not readings or "assumptions" not in self.body.model_fields:
             return self
         result: Any = self.result
-        return self._resting_on((*dict.fromkeys(readings), *result.assumptions))
+        warned = warned if "warnings" in self.body.model_fields else ()
+        return self._resting_on((*dict.fromkeys(readings), *result.assumptions), warned)
 
     def with_measured(self, measured: Sequence[Assumption], warned: Sequence[str] = ()) -> Self:
         """Return the answer with what was measured in the place of what the question then stated, and its warnings."""

@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -26,7 +26,7 @@ from service.questions.misnamed import with_all_names
 from service.questions.parts.writing import Writing
 from service.questions.refusals import MOST_FAULTS, Fault, RefusalError
 from service.questions.remembered import MOST_VALUES, Remembered
-from service.questions.sources import Corrections, PastedModels, Sources
+from service.questions.sources import UNHEEDED, Corrections, PastedModels, Sources
 from service.questions.spoken import Kinds, as_meant, kinds_of
 from service.questions.values import WHOLE
 
@@ -152,6 +152,12 @@ def check_revision(asked: Asked, catalog: Snapshot) -> None:
         raise RefusalError("other-revision", detail, Fault("catalog_revision", detail, str(catalog.revision)))
 
 
+def unheeded(readings: Iterable[Assumption]) -> tuple[str, ...]:
+    """Return what a name says that decides nothing, by field: a caller may count on it."""
+    told = dict.fromkeys((each.name, each.source) for each in readings if each.source and UNHEEDED in each.source)
+    return tuple(f"{field}: {source}: gpu_count of /capacity does, and tensor_parallel_size" for field, source in told)
+
+
 class Desk:
     """Answers questions, and keeps the answers: the same question on the same catalog is computed once."""
 
@@ -251,7 +257,8 @@ class Desk:
             raise with_all_names(refusal, asked.stated(), catalog) from refusal
         finally:
             self._remembered.note(sources.asked_about)
-        told = answer.with_readings([*sources.readings, *asked.readings])
+        readings = [*sources.readings, *asked.readings]
+        told = answer.with_readings(readings, unheeded(readings))
         # A pasted config may have a megabyte, and is not echoed.
         told.asked = {name: value for name, value in asked.stated().items() if not isinstance(value, dict)}
         return told

@@ -12,6 +12,8 @@ from service.questions.refusals import MOST_FAULTS, MOST_NAME_SHOWN, Fault, Refu
 THOSE_ABOVE: Final = "one of the names above"
 OF_MANY: Final = ("questions", "requests", "items", "rows", "batch")
 MANY: Final = "many questions at once go to a path with :batch, as /size:batch"
+INSIDE_A_WORKLOAD: Final = "question"
+BARE: Final = "its fields as they are, at the top; PUT /workloads/{name} keeps a question inside `question`"
 OF_A_SCALER: Final = frozenset(
     (
         "replicas", "min_replicas", "max_replicas", "current_replicas", "replicas_now", "ready_replicas",
@@ -131,6 +133,8 @@ def unknown_field(field: str, known: Sequence[str], every: str) -> Fault:
         return Fault(
             field, "a cell under no name", 'as many cells as names; a list in one of them in quotes: "aws,gcp"'
         )
+    if OF_A_QUESTION in known and field == INSIDE_A_WORKLOAD:
+        return Fault(field, "unknown field", BARE)
     if OF_A_QUESTION in known and field in OF_MANY:
         return Fault(field, "unknown field", MANY)
     if written_here(field) in OF_A_SCALER:

@@ -28,6 +28,7 @@ from service.engine.time.steps import StepTimers
 from service.questions.alike import AlikeAnswers
 from service.questions.refusals import Fault, RefusalError, not_in_catalog
 
+UNHEEDED = "decides nothing here"
 PASTED_ID = "pasted-config"
 PASTED_SOURCE = "model_config of the request"
 MOST_PASTED = 256
@@ -132,7 +133,7 @@ class Sources:
             RefusalError: it has no such GPU; the field that was asked is at fault.
         """
         reading = self.gpu_reading(name, field=field)
-        counted = "" if reading.gpu_count is None else f"; the count of {reading.gpu_count} decides nothing here"
+        counted = "" if reading.gpu_count is None else f"; the count of {reading.gpu_count} {UNHEEDED}"
         self._note(field, reading.gpu_id, name, reading.how + counted)
         return self.catalog.gpus[reading.gpu_id]
 

@@ -13,6 +13,7 @@ from service.catalog.snapshot import Snapshot
 from service.questions.answers import Answer, Row
 from service.questions.asked import BYTES_PER_JSON_BYTE, Asked, Desk, Question
 from service.questions.refusals import MOST_FAULTS, RefusalError
+from service.questions.registry import QUESTIONS
 from service.questions.size import SIZE
 from service.questions.sources import Sources
 
@@ -167,3 +168,14 @@ def test_an_answer_is_kept_for_its_day(catalog: Snapshot) -> None:
     first, again, tomorrow = (times(desk, catalog, name="dated") for _ in range(3))
 
     assert first == again != tomorrow
+
+
+@pytest.mark.parametrize(("gpu", "is_told"), [("4xh100", True), ("h100", False), ("p5.4xlarge", False)])
+def test_a_count_in_a_name_that_decides_nothing_is_warned_of(catalog: Snapshot, gpu: str, *, is_told: bool) -> None:
+    fields = {"model": "llama-3.1-8b", "gpu": gpu, "concurrent_requests": 1, "input_tokens": 9, "output_tokens": 9}
+    for name in ("size", "replicas"):
+        question = next(each for each in QUESTIONS if each.name == name)
+        for _ in range(2):  # the second time it is remembered
+            told = Desk(timers=None).answer(question, question.body.model_validate(fields), catalog)
+            warned = [each for each in told.document["warnings"] if each.startswith("gpu: ")]
+            assert [("the count of 4 decides nothing here" in each) for each in warned] == [True] * is_told

@@ -146,3 +146,11 @@ def test_a_field_of_scalers_is_not_taken_for_another(name: str) -> None:
 )
 def test_a_name_of_another_unit_is_told_with_the_unit(name: str, meant: str) -> None:
     assert unknown_field(name, RECOMMEND.fields, "").accepted == meant
+
+
+def test_a_question_inside_a_question_is_told_to_stand_at_the_top() -> None:
+    told = refused(question=GOOD)
+
+    assert next(fault.accepted for fault in told.faults if fault.field == "question") == (
+        "its fields as they are, at the top; PUT /workloads/{name} keeps a question inside `question`"
+    )
