@@ -35,6 +35,7 @@ class PlanRules:
     refuses_other_floats: bool = True  # a cache of 16 bits in another dtype than the model's
     keeps_own_fp8_plain: bool = True  # sparse latents in the checkpoint's own fp8 on Hopper; before, packed
     glm_sparse_is_fp8: bool = True  # by itself, on compute capability 10
+    rescales_yarn: bool = False  # contexts are its original length times its factor, whatever a config states
     # How the pool is counted.
     counts_tokens_by_blocks: bool = False  # not by concurrency
     reads_images_whole: bool = True  # whose tokens attend to each other: a step must hold one
@@ -87,7 +88,7 @@ VLLM: Final = (
         "0.32", exports_states=("flash_kda",), glm_sparse_is_fp8=False, interleaves_rotary=False, fills_blocks=False
     ),
     _before("0.31", pads_plain_experts=False),
-    _before("0.30", keeps_own_fp8_plain=False),
+    _before("0.30", keeps_own_fp8_plain=False, rescales_yarn=True),
     _before("0.29", refines_expert_scales=False, exports_states=()),
     _before("0.28", caches_states=False, retains_for_drafts=False),
     _before("0.27", packs_pages=False, hybrid_latent_tokens=64),

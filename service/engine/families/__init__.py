@@ -13,7 +13,7 @@ from service.engine.families.llama import EXAMPLE_CLASS
 from service.engine.families.own_code import brings_code
 from service.engine.families.parts.attention import KEY_VALUE_HEAD_NAMES
 from service.engine.families.parts.biases import stated_biases
-from service.engine.families.parts.context import context_lengths, plain_context
+from service.engine.families.parts.context import context_lengths, former_context, plain_context
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.profiling import profiled
 from service.engine.families.parts.sizes import hidden_size
@@ -84,6 +84,7 @@ def _language_model(reader: ConfigReader, family: Family, name: str, unscaled_ty
         vocab_size=reader.positive("vocab_size", "padded_vocab_size"),
         max_position_embeddings=longest,
         default_max_model_len=unasked,
+        former_max_model_len=former_context(reader, unscaled_types),
         plain_max_model_len=plain_context(reader, unscaled_types),
         layers=layers,
         ties_embeddings=ties_embeddings,

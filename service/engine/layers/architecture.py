@@ -46,6 +46,9 @@ class Architecture:
     vocab_size: int
     max_position_embeddings: int  # longest context the model accepts [tokens]
     default_max_model_len: int  # what the engine serves when nobody states a length [tokens]
+    former_max_model_len: int = (
+        0  # both, for vLLM before it took YaRN for part of the stated length; 0: no other [tokens]
+    )
     plain_max_model_len: int = 0  # both, for engines that take the stated length; 0: no other [tokens]
     layers: tuple[DecoderLayer, ...]
     ties_embeddings: bool = False

@@ -4,8 +4,10 @@ import pytest
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
+from service.engine.families import parse_architecture
 from service.engine.fleet.contexts import longest_context, unasked_context
 from service.engine.inputs import EngineName
+from service.questions.examples import LLAMA_CONFIG
 
 
 @pytest.mark.parametrize(
@@ -26,3 +28,13 @@ def test_a_context_is_what_the_engine_makes_of_the_config(
     architecture, rules = catalog.model(model).architecture, rules_for(engine)
 
     assert (unasked_context(architecture, rules), longest_context(architecture, rules)) == (unasked, longest)
+
+
+@pytest.mark.parametrize(("version", "longest"), [("0.29", 131_072), ("0.30", 32_768), (None, 32_768)])
+def test_yarn_that_readers_add_is_part_of_the_stated_length_since_0_30(version: str | None, longest: int) -> None:
+    """vLLM 0.29 and 0.30 `config/model.py`: Qwen2.5 with the scaling of its card, which leaves the length as it was."""
+    yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768}
+    architecture = parse_architecture({**LLAMA_CONFIG, "max_position_embeddings": 32_768, "rope_scaling": yarn})
+    rules = rules_for("vllm", version)
+
+    assert (unasked_context(architecture, rules), longest_context(architecture, rules)) == (longest, longest)

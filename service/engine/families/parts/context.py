@@ -47,9 +47,9 @@ ALREADY_SCALED = frozenset(
 def context_lengths(reader: ConfigReader, unscaled_types: Collection[str]) -> tuple[int, int]:
     """Return the longest context a model accepts, and the one it starts with unasked. [tokens].
 
-    The smallest stated length, times the factor of a rope scaling that is not already in it; of YaRN the length it
-    states as its original one, times its factor: 32,768 x 4 = 131,072 where Qwen's cards have readers add it.
-    LongRoPE models start at their original length, to keep short prompts accurate.
+    The smallest stated length, times the factor of a rope scaling that is not already in it. YaRN is: who adds it to a
+    config states the longer length as well. LongRoPE models start at their original length, to keep short prompts
+    accurate.
 
     Args:
         reader: the language model's part of a config.
@@ -73,12 +73,29 @@ def context_lengths(reader: ConfigReader, unscaled_types: Collection[str]) -> tu
         kind = str(rope.raw("rope_type", "type") or "default")
         if kind == "longrope":
             unasked = reader.optional("original_max_position_embeddings") or None
-        elif kind in YARN and (original := rope.optional("original_max_position_embeddings")):
-            length, factor = original, rope.number("factor", default=factor) or 1.0
         elif kind not in ALREADY_SCALED:
             factor = rope.number("factor", default=factor) or 1.0
     longest = max(int(length * factor), 1)
     return longest, min(unasked or longest, longest)
+
+
+def former_context(reader: ConfigReader, unscaled_types: Collection[str]) -> int:
+    """Return what vLLM before 0.30 made of YaRN: its original length times its factor; 0 of other scalings. [tokens].
+
+    32,768 x 4 = 131,072 where Qwen's cards have readers add it, whatever the config states.
+
+    Source: vLLM 0.29 and 0.30 `config/model.py` (`_get_and_verify_max_len`).
+    """
+    is_stated = any(reader.raw(name) is not None for name in LENGTH_NAMES)
+    if not is_stated or any(part in str(reader.raw("model_type") or "") for part in unscaled_types):
+        return 0
+    reached = 0
+    for parameters in _rope_parameters(reader):
+        rope = ConfigReader(parameters)
+        original = rope.optional("original_max_position_embeddings")
+        if str(rope.raw("rope_type", "type")) in YARN and original:
+            reached = max(int(original * (rope.number("factor", default=1.0) or 1.0)), 1)
+    return reached
 
 
 def plain_context(reader: ConfigReader, unscaled_types: Collection[str]) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from service.engine.config_reader import ConfigReader
-from service.engine.families.parts.context import context_lengths, plain_context
+from service.engine.families.parts.context import context_lengths, former_context, plain_context
 
 # config, and the context that the publisher prints: accepted, and served unasked
 PUBLISHED: dict[str, tuple[dict[str, Any], int, int]] = {
@@ -26,13 +26,13 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int, int]] = {
     "Vicuna 16K": (
         {"max_position_embeddings": 4_096, "rope_scaling": {"type": "linear", "factor": 4.0}}, 16_384, 16_384,
     ),
-    # huggingface.co/Qwen/Qwen2.5-7B-Instruct, "Processing Long Texts": 131,072 tokens with what it has readers add
+    # vLLM 0.30 `_get_and_verify_max_len`: "YaRN variants leave max_position_embeddings already scaled"
     "Qwen2.5 with YaRN": (
         {
             "max_position_embeddings": 32_768,
             "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768},
         },
-        131_072, 131_072,
+        32_768, 32_768,
     ),
     # huggingface.co/openai/gpt-oss-120b: 128 Ki tokens, 32 x 4,096
     "gpt-oss": (
@@ -78,3 +78,18 @@ def test_some_types_state_the_scaled_length_whatever_their_rope() -> None:
 )
 def test_other_engines_take_no_factor_of_yarn(name: str, tokens: int) -> None:
     assert plain_context(ConfigReader(PUBLISHED[name][0]), ()) == tokens
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens"),
+    [
+        # huggingface.co/Qwen/Qwen2.5-7B-Instruct, "Processing Long Texts": 131,072 tokens with what it has readers add
+        ("Qwen2.5 with YaRN", 131_072),
+        ("gpt-oss", 131_072),
+        ("Vicuna 16K", 0),
+        ("Phi-3 mini 128K", 0),
+    ],
+)
+def test_older_versions_reach_by_yarn_what_it_names(name: str, tokens: int) -> None:
+    assert former_context(ConfigReader(PUBLISHED[name][0]), ()) == tokens
+    assert former_context(ConfigReader(PUBLISHED[name][0] | {"model_type": "kept"}), ("kept",)) == 0
