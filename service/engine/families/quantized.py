@@ -14,6 +14,7 @@ from service.engine.families.registry import REGISTRY
 from service.engine.formats.scheme import KNOWN_METHODS
 
 QUANTIZATION_NAMES: Final = ("quantization_config", "compression_config")
+OF_MLX: Final = "quantization"  # where conversions for MLX state bits, which the engines here do not look for
 BIT_NAMES: Final = ("bits", "w_bit", "load_in_4bit", "load_in_8bit")  # of integers, which nothing reads without method
 
 
@@ -38,17 +39,25 @@ def cautions_of_quantization(config: Mapping[str, object]) -> tuple[str, ...]:
         MissingConfigFieldError: it has the bits of integers, and no method: no engine loads such weights.
     """
     stated = _stated(config)
-    if not stated or _has_method(stated):
+    if stated and _has_method(stated):
         return ()
-    name = next((each for each in BIT_NAMES if stated.get(each)), None)
+    foreign = config.get(OF_MLX)
+    name = _bits_of(stated or {}) or _bits_of(foreign if is_mapping(foreign) else {})
     if name is not None:
         raise MissingConfigFieldError(
-            f"the config's quantization_config states {name} and no quant_method, without which no engine reads it",
+            f"the config's quantization states {name} and no quant_method, without which no engine reads it",
             field="model_config.quantization_config.quant_method",
             accepted=KNOWN_METHODS,
         )
+    if not stated:
+        return ()
     told = "the config's quantization names no quant_method: vLLM does not read it, and loads the weights in 16 bits"
     return (f"{told}, as sized here; state quant_method where they are stored in fewer",)
+
+
+def _bits_of(stated: Mapping[str, object]) -> str | None:
+    """Return the name under which the bits of integers are stated, if they are."""
+    return next((name for name in BIT_NAMES if stated.get(name)), None)
 
 
 def _stated(config: Mapping[str, object]) -> Mapping[str, object] | None:

@@ -55,3 +55,16 @@ def test_bits_of_integers_without_a_method_are_refused(stated: dict[str, Any]) -
 
     assert refusal.value.field == "model_config.quantization_config.quant_method"
     assert "gptq" in (refusal.value.accepted or "")
+
+
+def test_a_conversion_for_mlx_is_refused() -> None:
+    """huggingface.co/mlx-community: `quantization`, and in newer ones the same under `quantization_config`."""
+    bits = {"group_size": 64, "bits": 4}
+    for converted in (config("quantization", bits), config("quantization", bits) | {"quantization_config": bits}):
+        with pytest.raises(MissingConfigFieldError, match="no quant_method"):
+            cautions_of_quantization(converted)
+
+    assert cautions_of_quantization(config("quantization", {"quant_algo": "FP8"})) == ()
+    assert (
+        cautions_of_quantization(config("quantization", bits) | {"quantization_config": {"quant_method": "fp8"}}) == ()
+    )
