@@ -12,6 +12,7 @@
     compressed-tensors   mxfp8            0.20: 7.5
     modelopt             fp8              0.8: 8.9    0.27: 8.0
     modelopt             fp8 channel      0.14: 8.9   0.27: 8.0
+    modelopt             fp8 block        0.14: 8.9   0.27: 8.0
     modelopt             nvfp4            0.8: 10.0   0.9: 8.0     0.14: 7.5
     modelopt             mixed            0.17: 8.9   0.24: 7.5
     modelopt             mxfp8            0.24: 8.0
@@ -96,6 +97,7 @@ LOADED: Final[Mapping[tuple[str, str], tuple[Loading, ...]]] = MappingProxyType(
     ("compressed-tensors", "mxfp8"): _lines(("0.20", TURING)),
     ("modelopt", ""): _lines(("0.27", AMPERE), ("0.8", ADA)),
     ("modelopt", "fp8-channel"): _lines(("0.27", AMPERE), ("0.14", ADA)),
+    ("modelopt", "fp8-block"): _lines(("0.27", AMPERE), ("0.14", ADA)),
     ("modelopt", "nvfp4"): _lines(("0.14", TURING), ("0.9", AMPERE), ("0.8", BLACKWELL)),
     ("modelopt", "mixed"): _lines(("0.24", TURING), ("0.17", ADA)),
     ("modelopt", "mxfp8"): _lines(("0.24", AMPERE)),

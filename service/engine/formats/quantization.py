@@ -38,7 +38,7 @@ def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
     inner = stated.get("quantization")
     values = inner if is_mapping(inner) else stated
     reader = ConfigReader(values)
-    method = str(reader.raw("quant_method") or "").lower()
+    method = str(reader.raw("quant_method") or "").lower().replace("compressed_tensors", "compressed-tensors")
     algorithm = str(reader.raw("quant_algo") or ("MXFP8" if method == "mxfp8" else "")).upper()
     if method in READERS:
         return READERS[method](reader)
@@ -103,9 +103,11 @@ def _modelopt(reader: ConfigReader, algorithm: str, ignored: tuple[str, ...]) ->
     cache = str(reader.raw("kv_cache_quant_algo") or reader.raw("kv_cache_scheme") or "")
     kv_cache_dtype: KvCacheDtype | None = "fp8" if cache.upper() not in ("", "NONE") else None
     stored = Quantization(scheme="none", method="modelopt", ignored=ignored, kv_cache_dtype=kv_cache_dtype)
-    if algorithm.startswith("FP8_PER_CHANNEL"):
+    if algorithm == "FP8_PER_CHANNEL_PER_TOKEN":
         return replace(stored, scheme="fp8-channel", is_modelopt=True, weight_format="fp8")
-    if algorithm.startswith("FP8"):
+    if algorithm == BLOCK_ALGORITHMS[0]:
+        return replace(stored, scheme="fp8-block", block=BLOCK, is_modelopt=True, weight_format="fp8")
+    if algorithm == "FP8":
         return replace(stored, scheme="fp8-tensor", is_static=True, weight_format="fp8")
     if algorithm in ("NVFP4", "NVFP4_AWQ"):
         _check_group(reader, NVFP4_GROUP)
@@ -138,6 +140,8 @@ def _mixed(reader: ConfigReader, kv_cache_dtype: KvCacheDtype | None) -> Quantiz
             layers.append((module, "nvfp4", 16))
         elif algorithm == "FP8":
             layers.append((module, "fp8-tensor", 0))
+        elif algorithm in BLOCK_ALGORITHMS:
+            layers.append((module, "fp8-block", BLOCK))
         elif algorithm == "MXFP8":
             layers.append((module, "mxfp8", 32))
         else:
@@ -155,6 +159,9 @@ def _mixed(reader: ConfigReader, kv_cache_dtype: KvCacheDtype | None) -> Quantiz
     )
 
 
+# ModelOpt's blocks of fp8; the second name stands in lists of modules alone.
+BLOCK_ALGORITHMS: Final = ("FP8_PB_WO", "FP8_BLOCK_SCALES")
+BLOCK: Final = 128  # rows and columns
 # Methods whose configs say in words of their own what stays whole.
 READERS: Final[Mapping[str, Callable[[ConfigReader], Quantization]]] = {
     "auto-round": auto_round,

@@ -59,3 +59,32 @@ def test_a_standard_recipe_is_in_its_format_and_leaves_the_head(weight_format: W
     assert recipe.keeps("lm_head")
     assert recipe.keeps("model.layers.3.mlp.gate")
     assert recipe.keeps("model.layers.3.mlp.down_proj") == (weight_format in ("bf16", "fp16"))
+
+
+def test_modelopt_s_blocks_are_blocks_whole_and_of_single_modules() -> None:
+    # vLLM 0.33 `modelopt.py`: FP8_PB_WO, with a scale for 128 rows and columns; FP8_BLOCK_SCALES of modules alone
+    whole = parse_quantization({"quant_method": "modelopt", "quant_algo": "FP8_PB_WO", "ignore": ["lm_head"]})
+    assert (whole.scheme, whole.block, whole.weight_format) == ("fp8-block", 128, "fp8")
+
+    layers = {"model.layers.0.mlp.experts": {"quant_algo": "FP8_BLOCK_SCALES"}}
+    mixed = parse_quantization(
+        {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": layers}
+    ).of("model.layers.0.mlp.experts.gate_up_proj")
+    assert (mixed.scheme, mixed.block) == ("fp8-block", 128)
+
+
+@pytest.mark.parametrize("algorithm", ["FP8_BLOCK_SCALES", "FP8_OF_ANOTHER_KIND", "W4A8_AWQ"])
+def test_modelopt_s_other_algorithms_are_refused_by_name(algorithm: str) -> None:
+    with pytest.raises(UnsupportedModelError, match=algorithm):
+        parse_quantization({"quant_method": "modelopt", "quant_algo": algorithm})
+
+
+def test_compressed_tensors_is_known_by_its_library_s_name() -> None:
+    # vLLM 0.33 `model_arch_config_convertor.py` (`_normalize_quantization_config`: "Normalize library names")
+    weights = {"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": 128}
+    stated = {"format": "pack-quantized", "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}}}
+
+    written = [parse_quantization({"quant_method": f"compressed{each}tensors", **stated}) for each in "_-"]
+
+    assert written[0] == written[1]
+    assert written[0].scheme == "int4-group"
