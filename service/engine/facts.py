@@ -8,7 +8,7 @@ from service.engine.arithmetic import ceil_div
 from service.engine.derived import Derived, derived
 from service.engine.formats.quantization import Quantization
 from service.engine.inputs import KvCacheDtype, Valued, WeightFormat, content_key
-from service.engine.layers import Architecture
+from service.engine.layers import Architecture, MoeMlp
 
 # Of an element, without scales: parameters are all that is known. [bits]
 BITS: Final[Mapping[WeightFormat, int]] = {
@@ -60,6 +60,20 @@ class ModelFacts(Valued):
         config = self.config_json or self.architecture  # the one is parsed from the other
         content = (self.id, self.source, config, self.weight_bytes, self.num_parameters, self.is_text_only, checkpoints)
         object.__setattr__(self, "key", content_key("model", content))
+
+
+def format_of(architecture: Architecture, quantization: Quantization) -> WeightFormat:
+    """Return the format that most of a checkpoint is in: its experts', where they are stored otherwise than the rest.
+
+    DeepSeek-V4-Flash states fp8 in blocks, and its experts have four bits (config.json, `expert_dtype`).
+    """
+    if quantization.expert_scheme == "nvfp4":
+        return "nvfp4"
+    experts = [part for part in architecture.feed_forwards if isinstance(part, MoeMlp)]
+    is_fp8 = quantization.scheme == "fp8-block" and quantization.expert_scheme is None
+    if is_fp8 and any(part.expert_scheme == "mxfp4" for part in experts):
+        return "mxfp4"
+    return quantization.weight_format or ("fp16" if architecture.dtype == "float16" else "bf16")
 
 
 def stated_weight_bytes(model: ModelFacts, checkpoint: Checkpoint) -> int:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from service.catalog.entries import Checkpoint, ModelEntry
 from service.catalog.errors import ConflictError
 from service.catalog.faults import told
+from service.engine.facts import format_of
 from service.engine.families import cautions_of_quantization, parse_architecture
 from service.engine.formats.quantization import Quantization, parse_quantization
 from service.engine.layers import Architecture
@@ -75,7 +76,7 @@ def _entry(
 ) -> ModelEntry:
     hf_id, counts = published.hf_id, published.counts
     source = {"url": published.config_url, "checked_on": today}
-    own_format = quantization.weight_format or ("fp16" if architecture.dtype == "float16" else "bf16")
+    own_format = format_of(architecture, quantization)
     checkpoint = {
         "weight_format": own_format,
         "hf_id": hf_id,
@@ -110,7 +111,7 @@ def _warnings(published: PublishedModel, architecture: Architecture, quantizatio
     if published.counts is None:
         return ("the hub shows no safetensors headers here, so the config's parameters were not checked against files",)
     computed, held = num_parameters(architecture), published.counts.elements
-    is_packed = quantization.weight_format in PACKED_FORMATS
+    is_packed = format_of(architecture, quantization) in PACKED_FORMATS
     if not is_packed and abs(held - computed) > TOLERATED_FRACTION * computed:
         return (f"the files hold {held} parameters, the config describes {computed}",)
     return ()

@@ -18,7 +18,7 @@ from service.catalog.names.readings import ModelReading
 from service.catalog.snapshot import Snapshot
 from service.engine.engines.measured_here import Measured
 from service.engine.engines.rules import EngineRules, as_measured
-from service.engine.facts import Checkpoint, ModelFacts
+from service.engine.facts import Checkpoint, ModelFacts, format_of
 from service.engine.families import cautions_of_quantization, parse_architecture, stated_quantization
 from service.engine.fleet.questions import Offer
 from service.engine.fleet.results import Assumption
@@ -74,9 +74,8 @@ class PastedModels:
         config = json.loads(config_json)
         architecture = parse_architecture(config)
         quantization = parse_quantization(stated_quantization(config))
-        weight_format = quantization.weight_format or ("fp16" if architecture.dtype == "float16" else "bf16")
         checkpoint = Checkpoint(
-            weight_format=weight_format,
+            weight_format=format_of(architecture, quantization),
             quantization=quantization,
             hf_id=None,
             is_default=True,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from service.catalog.snapshot import Snapshot, build_snapshot
-from service.engine.facts import ModelFacts
+from service.engine.facts import ModelFacts, format_of
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +81,18 @@ def test_the_order_in_which_peaks_are_stated_does_not_matter(catalog: Snapshot) 
     turned = replace(gpu, peak_flop_per_s=dict(reversed(list(gpu.peak_flop_per_s.items()))))
 
     assert turned == gpu
+
+
+@pytest.mark.parametrize(
+    "model", ["deepseek-v4-flash", "deepseek-v4-pro", "deepseek-v3.2", "gpt-oss-20b", "llama-3.1-8b"]
+)
+def test_the_format_is_that_of_the_experts_where_these_are_most_of_it(catalog: Snapshot, model: str) -> None:
+    """config.json of DeepSeek-V4-Flash says fp8, with `expert_dtype` fp4; nvidia's says `moe_quant_algo` NVFP4."""
+    facts = catalog.model(model)
+    stated = catalog.model_entries[facts.id].checkpoints
+
+    read = {
+        each.hf_id: format_of(each.architecture or facts.architecture, each.quantization) for each in facts.checkpoints
+    }
+
+    assert read == {each.hf_id: each.weight_format for each in stated if each.hf_id in read}

@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 from service.catalog.errors import ConflictError
+from service.catalog.facts import model_facts
+from service.catalog.snapshot import Snapshot
 from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
+from service.engine.facts import ModelFacts
 from service.hub.client import PublishedModel
 from service.hub.errors import UnusableHubAnswerError
 from service.hub.imports import imported_model
@@ -90,3 +93,17 @@ def test_a_quantization_that_no_engine_reads_is_pointed_out() -> None:
 
     with pytest.raises(MissingConfigFieldError, match="quant_method"):
         imported_model(published(config={**CONFIG, "quantization_config": {"bits": 4}}), (), None, TODAY)
+
+
+def test_experts_of_four_bits_beside_fp8_are_imported_as_such(catalog: Snapshot) -> None:
+    """deepseek-ai/DeepSeek-V4-Flash: imported as fp8 its experts would be taken for converted to eight bits."""
+    stated = catalog.model_entries["deepseek-v4-flash"]
+    own = next(each for each in stated.checkpoints if each.is_default)
+    entry = imported_model(
+        published(own.hf_id, config=stated.config, quantization=own.quantization_config), (), None, TODAY
+    ).entry
+    facts = model_facts(entry)
+
+    assert entry.checkpoints[0].weight_format == "mxfp4"
+    assert isinstance(facts, ModelFacts)
+    assert facts.checkpoints[0].quantization == catalog.model("deepseek-v4-flash").checkpoints[0].quantization
