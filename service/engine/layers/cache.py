@@ -1,7 +1,7 @@
 """What one layer keeps in the cache of one rank, in the words of vLLM's cache specifications.
 
     page of a growing layer = token bytes x block size
-    page of a recurrent one = its whole state
+    page of a recurrent one = its whole state, as of a ring
 
 Source:
     vLLM 0.33 `v1/kv_cache_interface.py` (page sizes, `max_memory_usage_bytes` of each specification).
@@ -41,9 +41,9 @@ class CacheSpec:
 
     kind: SpecKind
     block_size: int  # [tokens]
-    token_bytes: int  # of one token, unpadded; 0 for a recurrent state
+    token_bytes: int  # of one token, unpadded; 0 for a recurrent state or a ring
     plain_token_bytes: int = 0  # of a latent that is kept packed, as it is without; 0 where it is not packed
-    state_bytes: int = 0  # of one request's recurrent state, unpadded
+    state_bytes: int = 0  # of one request's recurrent state or ring, unpadded
     window: int = 0  # sliding window or chunk; 0 where the layer keeps everything [tokens]
     page_size_padded: int | None = None  # [bytes]
     stride_alignment: int = 1  # [bytes]
@@ -58,7 +58,7 @@ class CacheSpec:
         """Return the bytes of one block of this layer."""
         if self.page_size_padded is not None:
             return self.page_size_padded
-        return self.state_bytes if self.kind == "mamba" else self.token_bytes * self.block_size
+        return self.state_bytes or self.token_bytes * self.block_size
 
     @property
     def aligned_token_bytes(self) -> int:

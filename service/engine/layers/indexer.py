@@ -82,8 +82,8 @@ class SparseIndexer:
         return CacheSpec(
             kind="circular_buffer",
             block_size=ring,
-            token_bytes=KEY_AND_GATE * self.head_dim * HALF_BYTES,
-            window=ring,
+            token_bytes=0,
+            state_bytes=ring * KEY_AND_GATE * self.head_dim * HALF_BYTES,
             shape=(KEY_AND_GATE, self.head_dim, 0),
         )
 

@@ -246,7 +246,7 @@ class _Blocks:
         """Return the view with its block, inflated to the largest recurrent state."""
         sharding = replace(sharding, block_size=max(self.chosen, self.smallest))
         specs = [spec for mixer in architecture.mixers for spec in mixer.caches(sharding)]
-        states = [spec for spec in specs if spec.state_bytes]
+        states = [spec for spec in specs if spec.kind == "mamba"]
         token_bytes = max((spec.aligned_token_bytes for spec in specs), default=0)
         if not states or not token_bytes:
             return sharding

@@ -272,7 +272,9 @@ def _shape(architecture: Architecture, layout: Layout, settings: EngineSettings)
 
 
 def _rank_specs(architecture: Architecture, layout: Layout, settings: EngineSettings) -> list[CacheSpec]:
-    return [spec for group in _shape(architecture, layout, settings).groups for spec in group.specs]
+    # Rings of an indexer's raw keys lie beside the pools, a few KiB for each request that may run.
+    specs = (spec for group in _shape(architecture, layout, settings).groups for spec in group.specs)
+    return [spec for spec in specs if spec.kind != "circular_buffer"]
 
 
 def _described(

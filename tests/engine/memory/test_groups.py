@@ -68,7 +68,7 @@ def test_states_fill_blocks_of_latents_beside_rings() -> None:
     # vLLM 0.33 `_get_packed_kv_cache_groups`, GLM 5.3 Flash on four ranks: 11 states fit, so 34 layers are 4 groups.
     latent = CacheSpec(kind="mla_attention", block_size=1_152, token_bytes=1_024, stride_alignment=1_024)
     keys = replace(latent, token_bytes=33, stride_alignment=4_224)
-    ring = CacheSpec(kind="circular_buffer", block_size=4, token_bytes=512, window=4)
+    ring = CacheSpec(kind="circular_buffer", block_size=4, token_bytes=0, state_bytes=2_048)
     state = replace(STATE, block_size=1_152, state_bytes=1_085_440)
     specs = [*([state] * 3 + [keys, ring, latent]) * 11, state]
 

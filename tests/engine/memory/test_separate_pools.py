@@ -160,3 +160,16 @@ def sized(catalog: Snapshot, model: str, tokens: int) -> Any:
         output_tokens=16,
         shorten_to_fit=False,
     )
+
+
+def test_rings_of_raw_keys_lie_beside_the_pools(catalog: Snapshot) -> None:
+    """GLM 5.3 Flash, 11 layers of latents in bf16 and an indexer's key of 132 bytes for four tokens.
+
+    SGLang 0.5.23 `mem_cache/memory_pool.py` (`DSATokenToKVPool`): a buffer of tails for each request that may run.
+    """
+    pools = plan_separate_pools(
+        catalog.model("glm-5.3-flash").architecture, layout=TP2, settings=settings(), available_bytes=40 * GIB
+    )
+
+    assert pools.bytes_per_token == 11 * (512 * 2 + 132 // 4)
+    assert {group.kind for group in pools.groups} == {"mamba", "mla_attention"}
