@@ -46,6 +46,7 @@ def capacity(question: CapacityQuestion) -> Capacity:
         "warnings": (
             *shared["warnings"],
             *_few(question),
+            *_whole_contexts(question, deployment),
             *_waits(question, told, replicas),
             *sooner(question, resolved, deployment),
         ),
@@ -74,6 +75,17 @@ def _few(question: CapacityQuestion) -> Iterator[str]:
         yield (
             f"{prompts} prompts never are {users} requests at once: what is told is of {prompts} at most, all sent at "
             f"the beginning; num_prompts of several times {users} measures {users}"
+        )
+
+
+def _whole_contexts(question: CapacityQuestion, deployment: Deployment) -> Iterator[str]:
+    """Yield how long the requests of a load are of which nobody says it: they are seldom meant to be so long."""
+    load = deployment.load
+    is_asked = load.concurrent_requests is not None or load.request_rate_per_s is not None
+    if is_asked and not has_lengths(question):
+        yield (
+            "neither input_tokens nor output_tokens was stated: each request of the load fills a whole context, "
+            f"{load.input_tokens:,} tokens of prompt and {load.output_tokens:,} of answer"
         )
 
 

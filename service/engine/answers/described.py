@@ -191,6 +191,7 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
         _unread_warnings(plan.rules)
         + _recipe_warnings(plan.checkpoint)
         + unnamed
+        + _idle_warnings(plan, stated)
         + where_it_lies(plan, stated)
         + _stated_weights(plan)
         + (given,) * (stated.gpu_memory_utilization is not None and _is_given(plan, stated))
@@ -201,6 +202,18 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
         + (packed,) * _spreads_unpacked_latents(plan)
         + _image_warnings(plan, device)
         + _wheel_warnings(device)
+    )
+
+
+def _idle_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]:
+    """Return which stated settings are of states that the model does not keep."""
+    dtypes = {"mamba_cache_dtype": stated.mamba_cache_dtype, "mamba_ssm_cache_dtype": stated.mamba_ssm_cache_dtype}
+    if plan.kv_cache.state_bytes_per_request:
+        return ()
+    return tuple(
+        f"{name} decides nothing: {plan.model.id} has no recurrent states"
+        for name, dtype in dtypes.items()
+        if dtype != "auto"
     )
 
 

@@ -46,9 +46,10 @@ def on_paid_gpus(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
     other = _plainest_on(question, chosen, int(paid))
     if other is None or latency_s(other, question) >= latency_s(chosen, question):
         return ()
+    needed = "the 1 GPU" if chosen.gpus == 1 else f"the {chosen.gpus} GPUs"
     told = (
         f"{stated(other.layout)} uses all {int(paid)} GPUs that are paid for anyway: requests end within "
-        f"{latency_s(other, question):.3g} s at the 95th percentile, on the {chosen.gpus} GPUs needed at least within "
+        f"{latency_s(other, question):.3g} s at the 95th percentile, on {needed} needed at least within "
         f"{latency_s(chosen, question):.3g} s"
     )
     return (told,)

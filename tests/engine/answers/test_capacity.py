@@ -106,3 +106,25 @@ def test_more_than_is_carried_is_told_and_priced_by_what_is_answered(asked: Aske
     assert beyond.cost.at_load.requests_per_s == beyond.at_load.requests_per_s
     assert any("requests a second are asked for" in each and "more wait" in each for each in beyond.warnings)
     assert any(each.startswith("100,000 requests at once are asked for") for each in crowded.warnings)
+
+
+def test_a_load_whose_lengths_nobody_states_is_told_to_fill_whole_contexts(asked: Asked) -> None:
+    """Llama 3.1 serves 131,072 tokens (config.json): few mean users of such prompts by ten requests a second."""
+    whole = replace(capacity_of(asked(load=arrivals(10.0)), 8), input_tokens=None, output_tokens=None)
+    told = [each for each in capacity(whole).warnings if "whole context" in each]
+
+    assert told == [
+        "neither input_tokens nor output_tokens was stated: each request of the load fills a whole context, "
+        + "130,560 tokens of prompt and 512 of answer"
+    ]
+    for unasked in (replace(whole, load=users(None)), replace(whole, input_tokens=1_000)):
+        assert not any("whole context" in each for each in capacity(unasked).warnings)
+
+
+@pytest.mark.parametrize(("model", "is_idle"), [("llama-3.1-8b", True), ("qwen3-next-80b-a3b", False)])
+def test_a_dtype_of_states_that_no_layer_keeps_is_told(asked: Asked, model: str, *, is_idle: bool) -> None:
+    question = asked(model, "h200", load=users(4))
+    stated = replace(question.settings, mamba_cache_dtype="float32")
+    warned = [each for each in capacity(replace(capacity_of(question, 2), settings=stated)).warnings if "mamba" in each]
+
+    assert [each.startswith("mamba_cache_dtype decides nothing") for each in warned] == [True] * is_idle
