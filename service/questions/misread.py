@@ -43,6 +43,14 @@ IN_SOME_CONFIGS: Final = """
 """
 ONLY_OF_A_CONFIG: Final = frozenset(IN_EVERY_CONFIG.split())
 OF_A_CONFIG: Final = ONLY_OF_A_CONFIG | frozenset(IN_SOME_CONFIGS.split())
+# What is chosen where nobody states it, and what people write when they mean that.
+CHOSEN_NAMES: Final = """
+    tensor_parallel_size pipeline_parallel_size data_parallel_size decode_context_parallel_size expert_parallel
+    max_model_len max_num_seqs max_num_batched_tokens block_size gpu_memory_utilization kv_cache_memory_bytes gpu_count
+    weight_format
+"""
+CHOSEN: Final = frozenset(CHOSEN_NAMES.split())
+LEFT_OPEN: Final = frozenset(("auto", "default", "none", "null", "any", "-1"))
 SOURCES: Final = frozenset({"body", "query", "path", "header"})  # of a request; the first part of a location
 
 
@@ -119,6 +127,8 @@ def _without_config(
 def _accepted(error: Mapping[str, Any]) -> str | None:
     """Return what would be accepted; of shares and percentiles, as most people write them, too."""
     accepted, context = accepted_by(error), error.get("ctx") or {}
+    if accepted and error["loc"][-1] in CHOSEN and str(error.get("input")).lower() in LEFT_OPEN:
+        return f"{accepted}; or leave it out, and it is chosen"
     is_share = str(error["type"]).startswith("less_than") and context.get("le", context.get("lt")) == 1
     if accepted and error["loc"][-1:] == (PERCENTILE,) and str(error["type"]).startswith("greater_than"):
         return f"{accepted}; the 95th is 95, or p95"

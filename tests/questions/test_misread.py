@@ -148,6 +148,18 @@ def test_a_name_of_another_unit_is_told_with_the_unit(name: str, meant: str) -> 
     assert unknown_field(name, RECOMMEND.fields, "").accepted == meant
 
 
+@pytest.mark.parametrize(
+    ("field", "word"),
+    [("tensor_parallel_size", "auto"), ("max_model_len", -1), ("max_num_seqs", "default"), ("weight_format", "auto")],
+)
+def test_a_word_for_what_is_chosen_is_told_to_be_left_out(field: str, word: object) -> None:
+    [fault] = refused(**GOOD, **{field: word}).faults
+
+    assert fault.field == field
+    assert str(fault.accepted).endswith("; or leave it out, and it is chosen")
+    assert "leave it out" not in str(refused(**{**GOOD, "input_tokens": "auto"}).faults[0].accepted)
+
+
 def test_a_question_inside_a_question_is_told_to_stand_at_the_top() -> None:
     told = refused(question=GOOD)
 

@@ -22,6 +22,7 @@ from service.questions.values import NUMBER, Texts, Tiers
 STALE_AFTER: Final = timedelta(days=60)
 USUAL_TIERS: Final[tuple[Tier, ...]] = ("secure",)
 USUAL_PURCHASES: Final = ("on-demand",)
+EVERY: Final = frozenset(("all", "any", "every", "*", "global", "worldwide"))
 OWN_PRICE: Final = "own-price"
 MOST_SHOWN: Final = 3
 MOST_KINDS: Final = 12
@@ -204,6 +205,9 @@ def _known(field: str, stated: Sequence[str] | None, names: Iterable[str]) -> fr
 def _accepted(field: str, unknown: str, spelled: Mapping[str, str]) -> str:
     """Return the names that offers have, with the one that is meant first, and what it is, where that can be told."""
     names = sorted(spelled.values())
+    if unknown.lower() in EVERY:
+        every = "name them all" if field == "purchases" else f"leave {field} out for all of them"
+        return f"{every}: {', '.join(names)}"
     if field == "regions":
         return ", ".join(nearest_first(unknown, names))
     meant = purchase_meant(unknown) if field == "purchases" else None

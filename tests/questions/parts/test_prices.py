@@ -78,6 +78,22 @@ def test_a_way_to_buy_that_providers_call_otherwise_is_refused_with_ours(
     assert [fault.accepted for fault in refused.value.faults] == [meant]
 
 
+@pytest.mark.parametrize(
+    ("field", "begins"),
+    [
+        ("providers", "leave providers out for all of them: akash, aws"),
+        ("regions", "leave regions out for all of them: any, "),
+        ("purchases", "name them all: on-demand, reserved, spot"),
+    ],
+)
+def test_a_word_for_all_of_them_is_refused_with_how_to_ask_for_all(sources: Sources, field: str, begins: str) -> None:
+    with pytest.raises(RefusalError) as refused:
+        Priced(**{field: ["all"]}).prices(sources, [])
+
+    [fault] = refused.value.faults
+    assert str(fault.accepted).startswith(begins)
+
+
 def test_a_discount_is_taken_off_list_prices(sources: Sources) -> None:
     listed = Priced().prices(sources, H100).offers
     paid = Priced(discount_fraction=0.25).prices(sources, H100).offers
