@@ -115,7 +115,7 @@ def test_a_load_whose_lengths_nobody_states_is_told_to_fill_whole_contexts(asked
 
     assert told == [
         "neither input_tokens nor output_tokens was stated: each request of the load fills a whole context, "
-        + "130,560 tokens of prompt and 512 of answer"
+         "130,560 tokens of prompt and 512 of answer"
     ]
     for unasked in (replace(whole, load=users(None)), replace(whole, input_tokens=1_000)):
         assert not any("whole context" in each for each in capacity(unasked).warnings)
