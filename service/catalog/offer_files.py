@@ -1,7 +1,7 @@
 """Reads price lists into offers: own CSV files, and the catalogs that gpuhunt and SkyPilot publish.
 
     own        provider, instance_type, region, gpu, gpu_count, usd_per_hour, as_of, source; and, where they differ from
-               the usual, tier, purchase, commitment_months, id
+               the usual, tier, purchase, commitment_months, id, checked_on: as `/catalog/offers?format=csv` writes them
     gpuhunt    instance_name, location, price, gpu_count, gpu_name, gpu_memory, spot; the file's name is the provider
     SkyPilot   InstanceType, AcceleratorName, AcceleratorCount, Region, Price, SpotPrice; the folder is the provider
 
@@ -187,7 +187,7 @@ def _skypilot_memory(row: Row) -> str:
 
 def _own(row: Row, stated: Stated) -> dict[str, Any]:
     """Return a line of an own file as an entry is written; blank cells are not stated."""
-    unknown = row.keys() - COLUMNS["own"] - {"id", "tier", "purchase", "commitment_months"}
+    unknown = row.keys() - COLUMNS["own"] - {"id", "tier", "purchase", "commitment_months", "checked_on"}
     if BEYOND in unknown:
         raise ValueError("more cells than columns; a cell with a comma stands in quotes")
     if unknown:
@@ -196,18 +196,19 @@ def _own(row: Row, stated: Stated) -> dict[str, Any]:
     numbers: dict[str, Any] = {
         name: _number(cells[name]) for name in ("gpu_count", "usd_per_hour", "commitment_months") if name in cells
     }
-    source = {"url": cells.pop("source", ""), "checked_on": stated.checked_on}
     check_purchase(cells.get("purchase", "on-demand"), cells.get("commitment_months"))
-    _check_stated_day(cells.get("as_of", ""), stated.checked_on)
+    for name in ("as_of", "checked_on"):
+        _check_stated_day(name, cells.get(name, ""), stated.checked_on)
+    source = {"url": cells.pop("source", ""), "checked_on": cells.pop("checked_on", stated.checked_on)}
     return {**cells, **numbers, "source": source}
 
 
-def _check_stated_day(as_of: str, today: date) -> None:
+def _check_stated_day(name: str, stated: str, today: date) -> None:
     try:
-        day = date.fromisoformat(as_of)
+        day = date.fromisoformat(stated)
     except ValueError:
         return  # is told with what else is wrong with the line
-    check_day(day, today)
+    check_day(day, today, name)
 
 
 def _shared(stated: Stated, kind: Kind, instance: str, region: str, gpu: str, count: str) -> dict[str, Any]:

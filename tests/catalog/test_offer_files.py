@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from service.api.lists import offer_row
 from service.catalog.offer_files import PriceList, Stated, read_price_list
 from service.catalog.snapshot import Snapshot
+from service.questions.formats import table
 
 OWN = """provider,instance_type,region,gpu,gpu_count,usd_per_hour,tier,purchase,commitment_months,as_of,source
 lambda,gpu_2x_h100_sxm5,us,H100,2,6.38,,,,2026-11-01,https://lambda.ai/pricing
@@ -206,3 +208,25 @@ def test_runpod_s_lines_tell_pcie_from_sxm_and_whose_servers(tmp_path: Path, cat
         ("a100-pcie-80gb", "secure", "spot", 1.39),
         ("a100-sxm-80gb", "community", "on-demand", 1.29),
     ]
+
+
+def test_what_the_catalog_exports_is_what_it_imports(tmp_path: Path, catalog: Snapshot) -> None:
+    """A buyer edits a price in the sheet that `/catalog/offers?format=csv` is, and takes it in again."""
+    exported = tuple(catalog.offer_entries.values())
+    file = tmp_path / "offers.csv"
+    file.write_text(table([offer_row(offer) for offer in exported]), encoding="utf-8")
+
+    listed = read_price_list(file, catalog, Stated(provider=None, as_of=None, checked_on=date(2027, 1, 1)))
+
+    assert listed.faults == ()
+    assert listed.offers == exported
+
+
+def test_a_line_says_when_its_source_was_looked_at(tmp_path: Path, catalog: Snapshot) -> None:
+    dated = OWN.replace("as_of,source", "as_of,source,checked_on").replace("pricing\n", "pricing,2026-11-03\n")
+    first = read(tmp_path, dated, catalog).offers[0]
+
+    assert first.source.checked_on == date(2026, 11, 3)
+    assert read(tmp_path, dated.replace("-03\n", "-09\n"), catalog).faults[0] == (
+        "line 2: checked_on: 2026-11-09 is yet to come; accepted: a day up to 2026-11-05"
+    )
