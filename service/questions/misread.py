@@ -1,5 +1,6 @@
 """What a reader of fields found wrong, in this service's words: the field, what is wrong, what would be accepted."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
@@ -51,6 +52,15 @@ CHOSEN_NAMES: Final = """
 """
 CHOSEN: Final = frozenset(CHOSEN_NAMES.split())
 LEFT_OPEN: Final = frozenset(("auto", "default", "none", "null", "any", "-1"))
+# Of fields with such a name, what values say that no choice means, and what is to be done.
+MEANT_OTHERWISE: Final = (
+    ("weight_format", re.compile(r"gguf|\bi?q[2-8]_"), "GGUF is llama.cpp's, and no engine here loads it"),
+    (
+        "request_rate",
+        re.compile(r"(?:/|per) ?(?:d(?:ay)?|w(?:eek)?|month|mo)$|daily"),
+        "of a day, the rate of its busiest hour: 86400 in a day is 1 on average",
+    ),
+)
 SOURCES: Final = frozenset({"body", "query", "path", "header"})  # of a request; the first part of a location
 
 
@@ -129,6 +139,9 @@ def _accepted(error: Mapping[str, Any]) -> str | None:
     accepted, context = accepted_by(error), error.get("ctx") or {}
     if accepted and error["loc"][-1] in CHOSEN and str(error.get("input")).lower() in LEFT_OPEN:
         return f"{accepted}; or leave it out, and it is chosen"
+    for name, written, told in MEANT_OTHERWISE:
+        if accepted and name in str(error["loc"][-1]) and written.search(str(error.get("input")).lower()):
+            return f"{accepted}; {told}"
     is_share = str(error["type"]).startswith("less_than") and context.get("le", context.get("lt")) == 1
     if accepted and error["loc"][-1:] == (PERCENTILE,) and str(error["type"]).startswith("greater_than"):
         return f"{accepted}; the 95th is 95, or p95"

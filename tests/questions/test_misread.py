@@ -160,6 +160,24 @@ def test_a_word_for_what_is_chosen_is_told_to_be_left_out(field: str, word: obje
     assert "leave it out" not in str(refused(**{**GOOD, "input_tokens": "auto"}).faults[0].accepted)
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("weight_format", "Q4_K_M", "; GGUF is llama.cpp's, and no engine here loads it"),
+        ("weight_format", "gguf", "; GGUF is llama.cpp's, and no engine here loads it"),
+        ("weight_format", "fp32", ""),
+        ("request_rate_per_s", "1000/day", "; of a day, the rate of its busiest hour: 86400 in a day is 1 on average"),
+        ("request_rate_per_s", "9 per month", "86400 in a day is 1 on average"),
+    ],
+)
+def test_a_value_of_another_kind_is_told_by_what_it_is(field: str, value: str, told: str) -> None:
+    load = {name: GOOD[name] for name in ("model", "gpu", "input_tokens", "output_tokens")}
+    asked = {**(load if field.startswith("request_rate") else GOOD), field: value}
+
+    assert str(refused(**asked).faults[0].accepted).endswith(told)
+    assert ("GGUF" in str(refused(**asked).faults[0].accepted)) == ("GGUF" in told)
+
+
 def test_a_question_inside_a_question_is_told_to_stand_at_the_top() -> None:
     told = refused(question=GOOD)
 
