@@ -44,7 +44,7 @@ NAMES: Final = """
     RForConditionalGeneration Rnj1ForCausalLM SarvamMoEForCausalLM SkyworkR1VChatModel
     SmolVLMForConditionalGeneration SolarForCausalLM StableLmForCausalLM Step3TextForCausalLM
     Step3VLForConditionalGeneration Step3p5ForCausalLM Step3p7ForConditionalGeneration
-    StepVLForConditionalGeneration UltravoxModel Zamba2ForCausalLM
+    StepVLForConditionalGeneration UltravoxModel VoxtralForConditionalGeneration Zamba2ForCausalLM
 """
 KEEP_STATES: Final = frozenset(NAMES.split())
 OVER_STAGES: Final[Mapping[str, str]] = MappingProxyType({

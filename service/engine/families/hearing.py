@@ -1,29 +1,43 @@
-"""Language models of any family that hear: Ultravox, Audio Flamingo 3.
+"""Language models of any family that hear: Ultravox, Audio Flamingo 3, Voxtral.
 
 Sources:
-    vLLM 0.33 `model_executor/models/ultravox.py`, `audioflamingo3.py`.
+    vLLM 0.33 `model_executor/models/ultravox.py`, `audioflamingo3.py`, `voxtral.py`.
 """
 
 from typing import Final
 
 from service.engine.config_reader import ConfigReader
 from service.engine.families.parts.family import Family
-from service.engine.families.parts.sound import whisper, whisper_perceptron, whisper_positions
+from service.engine.families.parts.sound import WIDTH_NAMES, whisper, whisper_perceptron, whisper_positions
 from service.engine.families.parts.towers import audio_part, blocks
 from service.engine.families.parts.wrappers import always, named_inside
 from service.engine.layers import Encoder
+
+STACKED_FRAMES: Final = 4  # of Voxtral, where the config does not say
 
 
 def _ultravox(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return Whisper's encoder with positions, split over ranks, and a gated projector of stacked frames."""
     audio = audio_part(outer)
-    width, depth = audio.positive("d_model"), audio.positive("encoder_layers")
-    split, whole = blocks(width, audio.positive("encoder_ffn_dim"))
+    return _split(audio, _projector(outer, audio.positive(*WIDTH_NAMES), text.positive("hidden_size")))
+
+
+def _voxtral(outer: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return the same encoder, and a plain projector of stacked frames."""
+    audio, out = audio_part(outer), text.positive("hidden_size")
+    stacked = audio.positive("downsample_factor", default=STACKED_FRAMES) * audio.positive(*WIDTH_NAMES)
+    return _split(audio, stacked * out + out * out)
+
+
+def _split(audio: ConfigReader, projector: int) -> Encoder:
+    """Return Whisper's encoder with positions, split over ranks, and a projector of so many parameters."""
+    width, depth = audio.positive(*WIDTH_NAMES), audio.positive("encoder_layers", "num_hidden_layers")
+    split, whole = blocks(width, audio.positive("encoder_ffn_dim", "intermediate_size"))
     around = whisper(audio) - depth * (split - width + whole + 4 * width) + whisper_positions(audio, width)
     return Encoder(
         split_parameters=depth * split,
-        whole_parameters=around + depth * (whole + 4 * width) + _projector(outer, width, text.positive("hidden_size")),
-        num_heads=audio.positive("encoder_attention_heads"),
+        whole_parameters=around + depth * (whole + 4 * width) + projector,
+        num_heads=audio.positive("encoder_attention_heads", "num_attention_heads"),
     )
 
 
@@ -40,5 +54,10 @@ FAMILIES: Final = (
         classes=("AudioFlamingo3ForConditionalGeneration",),
         wraps=always("Qwen2ForCausalLM"),
         tower=whisper_perceptron,
+    ),
+    Family(
+        classes=("VoxtralForConditionalGeneration",),
+        wraps=always("LlamaForCausalLM"),
+        tower=_voxtral,
     ),
 )

@@ -45,7 +45,7 @@ SGLANG_WITHOUT_STAGES_NAMES: Final = """
     Phi4MMForCausalLM PhiForCausalLM PhiMoEForCausalLM PixtralForConditionalGeneration QWenLMHeadModel
     Qwen2AudioForConditionalGeneration Qwen2VLForConditionalGeneration Qwen3NextForCausalLM StableLmForCausalLM
     Starcoder2ForCausalLM Step3VLForConditionalGeneration Step3p7ForConditionalGeneration
-    StepVLForConditionalGeneration XverseForCausalLM
+    StepVLForConditionalGeneration VoxtralForConditionalGeneration XverseForCausalLM
 """
 SGLANG_WITHOUT_STAGES: Final = frozenset(SGLANG_WITHOUT_STAGES_NAMES.split())
 TENSORRT_LLM_HAS_NAMES: Final = """

@@ -49,7 +49,7 @@ VLLM_LACKED: Final[Mapping[str, str]] = _by_class({
     """,
     "0.9.2": """
         ArceeForCausalLM BailingMoeForCausalLM Exaone4ForCausalLM Glm4MoeForCausalLM HunYuanDenseV1ForCausalLM
-        MiniMaxForCausalLM
+        MiniMaxForCausalLM VoxtralForConditionalGeneration
     """,
     "0.10.0": """
         Cohere2VisionForConditionalGeneration Ernie4_5ForCausalLM Gemma3nForCausalLM
