@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
-from itertools import chain
+from itertools import chain, takewhile
 from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Final, TypeVar
@@ -64,7 +64,7 @@ class Registry:
             raise UnsupportedModelError(
                 f"{refused}: {UNKNOWN[name]}" if name in UNKNOWN else refused,
                 field="model_config.architectures",
-                accepted=", ".join(_close(name, self.families) or sorted(self.families)),
+                accepted=", ".join(_close(name, self.families) or _likest_first(name, self.families)),
             )
         return known
 
@@ -87,6 +87,20 @@ def _close(name: str, known: Iterable[str]) -> list[str]:
     close = [asked] if asked in known_stems else get_close_matches(asked, known_stems, MOST_CLOSE, CLOSE)
     same = [stem for stem in close if FIGURES.findall(stem) == FIGURES.findall(asked)]
     return [each for stem in same for each in stems if stems[each] == stem]
+
+
+def _likest_first(name: str, known: Iterable[str]) -> list[str]:
+    """Return all classes, those whose names begin most like one that is like none first: none of them stands in for it.
+
+    >>> _likest_first("Llama9ForCausalLM", ("GemmaForCausalLM", "LlamaForCausalLM"))
+    ['LlamaForCausalLM', 'GemmaForCausalLM']
+    """
+    asked = _stem(name)
+
+    def alike(stem: str) -> int:
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(asked, stem, strict=False)))
+
+    return sorted(known, key=lambda each: (-alike(_stem(each)), each.lower()))
 
 
 def _stem(name: str) -> str:

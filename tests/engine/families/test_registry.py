@@ -180,7 +180,23 @@ def test_a_class_that_is_misspelt_is_refused_with_those_it_may_mean(stated: str,
 def test_a_class_like_none_is_refused_with_all_there_are(stated: str) -> None:
     with pytest.raises(UnsupportedModelError) as refusal:
         parse_architecture({**TOY_CONFIG, "architectures": [stated]})
-    assert str(refusal.value.accepted).split(", ") == sorted(REGISTRY.families)
+    assert sorted(str(refusal.value.accepted).split(", ")) == sorted(REGISTRY.families)
+
+
+@pytest.mark.parametrize(
+    ("stated", "first"),
+    [
+        ("Qwen4ForCausalLM", "Qwen"),
+        ("Llama5ForCausalLM", "Llama"),
+        ("DeepseekV5ForCausalLM", "DeepseekV"),
+        ("KimiK4ForConditionalGeneration", "KimiK"),
+        ("GlmNewForCausalLM", "Glm"),
+    ],
+)
+def test_a_class_of_another_number_is_refused_with_its_relatives_first(stated: str, first: str) -> None:
+    with pytest.raises(UnsupportedModelError) as refusal:
+        parse_architecture({**TOY_CONFIG, "architectures": [stated]})
+    assert str(refusal.value.accepted).startswith(first)
 
 
 def test_a_model_type_without_a_rule_is_refused_by_name() -> None:
