@@ -1,7 +1,8 @@
 """MiniCPM, and its multimodal classes around language models of several families.
 
 Sources:
-    vLLM 0.33 `model_executor/models/`: minicpm.py, minicpm3.py, minicpmv.py, minicpmo.py, minicpmv4_6.py.
+    vLLM 0.33 `model_executor/models/`: minicpm.py, minicpm3.py, minicpmv.py, minicpmo.py, minicpmv4_6.py,
+    minicpmv4_7.py.
 """
 
 from collections.abc import Mapping
@@ -54,8 +55,7 @@ def _resampled(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return SigLIP and a resampler: learnt queries that attend to the patches, whole on every rank."""
     vision = vision_part(outer)
     out, hidden = text.positive("hidden_size"), vision.positive("hidden_size")
-    if outer.flag("drop_vision_last_layer"):
-        raise unknown_kind("drop_vision_last_layer", True, "false: the tower is sized with all its layers")
+    _check_layers(outer)
     queries = outer.positive("query_num", default=RESAMPLED_QUERIES)
     attention = 4 * out * out + 4 * out
     resampler = queries * out + out * out + (hidden * out if hidden != out else 0) + attention + 6 * out
@@ -68,6 +68,18 @@ def _with_sound(outer: ConfigReader, text: ConfigReader) -> Encoder:
     width = audio.positive("d_model")
     sound = whisper(audio) + whisper_positions(audio, width)
     return with_whole(_resampled(outer, text), sound + sum(perceptron(width, out, out)))
+
+
+def _check_layers(outer: ConfigReader) -> None:
+    """Raise UnsupportedModelError where the engine leaves the tower's last layer out."""
+    if outer.flag("drop_vision_last_layer"):
+        raise unknown_kind("drop_vision_last_layer", True, "false: the tower is sized with all its layers")
+
+
+def _merged_where_whole(outer: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return the tower of 4.6, whose last layer a config may leave out."""
+    _check_layers(outer)
+    return _merged(outer, text)
 
 
 def _merged(outer: ConfigReader, text: ConfigReader) -> Encoder:
@@ -85,5 +97,6 @@ FAMILIES: Final = (
     Family(classes=("MiniCPM3ForCausalLM",), attention=_keeping_heads),
     Family(classes=("MiniCPMV",), wraps=_inside("MiniCPMV"), tower=_resampled),
     Family(classes=("MiniCPMO",), wraps=_inside("MiniCPMO"), tower=_with_sound),
-    Family(classes=("MiniCPMV4_6ForConditionalGeneration",), wraps=named_inside, tower=_merged),
+    Family(classes=("MiniCPMV4_6ForConditionalGeneration",), wraps=named_inside, tower=_merged_where_whole),
+    Family(classes=("MiniCPMV4_7ForConditionalGeneration",), wraps=named_inside, tower=_merged),
 )

@@ -39,7 +39,8 @@ SGLANG_WITHOUT_STAGES_NAMES: Final = """
     KimiVLForConditionalGeneration Lfm2ForCausalLM Lfm2MoeForCausalLM Lfm2VlForConditionalGeneration
     LightOnOCRForConditionalGeneration Llama4ForConditionalGeneration LongcatFlashForCausalLM Mamba2ForCausalLM
     MambaForCausalLM MiMoForCausalLM MiniCPM3ForCausalLM MiniCPMForCausalLM MiniCPMO MiniCPMV
-    MiniCPMV4_6ForConditionalGeneration MuseGlimmerForCausalLM MuseGlimmerForConditionalGeneration
+    MiniCPMV4_6ForConditionalGeneration MiniCPMV4_7ForConditionalGeneration MuseGlimmerForCausalLM
+    MuseGlimmerForConditionalGeneration
     NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2 NemotronH_Omni_Reasoning_V3 Olmo2ForCausalLM
     OlmoForCausalLM OlmoeForCausalLM OrionForCausalLM PaddleOCRVLForConditionalGeneration PersimmonForCausalLM
     Phi4MMForCausalLM PhiForCausalLM PhiMoEForCausalLM PixtralForConditionalGeneration QWenLMHeadModel

@@ -132,6 +132,9 @@ VLLM_LACKED: Final[Mapping[str, str]] = _by_class({
     "0.29.0": """
         BailingMoeV3VLForConditionalGeneration Glm5NextForCausalLM Glm5NextForConditionalGeneration
     """,
+    "0.31.0": """
+        MiniCPMV4_7ForConditionalGeneration
+    """,
     "0.32.0": """
         Kolibri1ForCausalLM
     """,
