@@ -58,3 +58,12 @@ def size_in_brackets(size_bytes: int) -> str:
     if gib >= LEAST_SHOWN:
         return f" ({gib:.1f} GiB)"
     return f" ({mib:.1f} MiB)" if mib >= LEAST_SHOWN else ""
+
+
+def three_digits(value: float) -> str:
+    """Return a figure as people write it, with the three digits that tell something and no power of ten.
+
+    >>> three_digits(0.06949), three_digits(1_274.4), three_digits(50_802.6)
+    ('0.0695', '1270', '50800')
+    """
+    return f"{float(f'{value:.3g}'):.15g}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
 from service.engine.answers.results import Capacity, Lever, Sizing
-from service.engine.arithmetic import GIB, size_in_brackets
+from service.engine.arithmetic import GIB, size_in_brackets, three_digits
 from service.engine.fleet.results import Assumption, Cost, Scalar
 
 Deployment = Sizing | Capacity
@@ -133,6 +133,15 @@ def terms_of(paid: Paid) -> str:
     return "".join(f", {term}" for term in unusual if term)
 
 
+def latency_of(ttft_p95_s: float, tpot_p95_s: float) -> str:
+    """Return how long users wait.
+
+    >>> latency_of(1_274.4, 0.06949)
+    'TTFT p95 1270 s, TPOT p95 0.0695 s'
+    """
+    return f"TTFT p95 {three_digits(ttft_p95_s)} s, TPOT p95 {three_digits(tpot_p95_s)} s"
+
+
 def confident_counts(answer: Sizing) -> dict[str, int]:
     """Return the GPUs at each confidence that was told, by its percentage; nothing where nobody asked."""
     return {f"{100 * each.probability:g}%": each.gpus for each in answer.confidence.counts}
@@ -189,9 +198,11 @@ def _latency_lines(deployment: Deployment) -> Iterator[str]:
     latency, state = deployment.latency, deployment.at_load
     if latency is None or state is None:
         return
-    ttft, tpot = latency.ttft_s, latency.tpot_s
-    yield f"load: {state.concurrent_requests:.0f} requests in flight, {state.requests_per_s:.3g} per s"
-    yield f"TTFT p50 {ttft.p50:.3g} s, p95 {ttft.p95:.3g} s; TPOT p50 {tpot.p50:.3g} s, p95 {tpot.p95:.3g} s"
+    yield f"load: {state.concurrent_requests:.0f} requests in flight, {three_digits(state.requests_per_s)} per s"
+    yield "; ".join(
+        f"{name} p50 {three_digits(seen.p50)} s, p95 {three_digits(seen.p95)} s"
+        for name, seen in (("TTFT", latency.ttft_s), ("TPOT", latency.tpot_s))
+    )
     any_latency, pace = latency.expected_error_fraction, latency.pace_error_fraction
     alone = f" (pace alone within {100 * pace:.0f} %)" if pace < any_latency else ""
     yield f"from {latency.basis}, expected within {100 * any_latency:.0f} %{alone}"

@@ -14,7 +14,7 @@ from service.engine.fleet.shortlist import product_line
 from service.engine.inputs import Gpu, ProductLine
 from service.questions.answers import Answer, Row, flat, numbers
 from service.questions.asked import Asked, Question
-from service.questions.lines import counted, layout_of, model_of, terms_of
+from service.questions.lines import counted, latency_of, layout_of, model_of, terms_of
 from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.load import SomeLoad, WithConfidence, WithHeadroom, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
@@ -105,7 +105,7 @@ def _line(option: Option) -> str:
         price += f", {option.usd_per_million_output_tokens:.2f} USD/M output tokens"
     if option.ttft_p95_s is not None and option.tpot_p95_s is not None:
         within = f", within {100 * option.expected_error_fraction:.0f} %" if option.expected_error_fraction else ""
-        latency = f", TTFT p95 {option.ttft_p95_s:.3g} s, TPOT p95 {option.tpot_p95_s:.3g} s ({option.basis}{within})"
+        latency = f", {latency_of(option.ttft_p95_s, option.tpot_p95_s)} ({option.basis}{within})"
     shape = f"{layout_of(option)} x {option.replicas}, {option.weight_format}"
     return f"{option.rank}. {option.gpus} x {option.gpu} ({shape}) {price}{latency}"
 

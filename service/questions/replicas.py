@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from service.engine.answers.replicas import replicas
 from service.engine.answers.results import Replicas
+from service.engine.arithmetic import three_digits
 from service.questions.answers import Answer, Row, flat
 from service.questions.asked import Question
 from service.questions.lines import checkpoint_lines, checkpoint_of, counted, layout_of, model_of, price_of, start_lines
@@ -26,7 +27,7 @@ class ReplicasAnswer(Answer[Replicas]):
         result, pod = self.result, self.result.per_pod
         load = f"{pod.max_concurrent_requests} requests at once"
         if pod.max_requests_per_s is not None:
-            load = f"{pod.max_requests_per_s:.3g} requests per s"
+            load = f"{three_digits(pod.max_requests_per_s)} requests per s"
         return [
             f"{counted(result.replicas, 'pod')} of {result.gpus_per_replica} x {result.gpu} for {model_of(result)}",
             f"layout: {layout_of(result.layout)}, {result.weight_format}, cache {result.kv_cache_dtype}",

@@ -4,7 +4,7 @@ from math import ceil, floor, log10
 from typing import Final
 
 from service.engine.answers.results import Lever
-from service.engine.arithmetic import size_in_brackets
+from service.engine.arithmetic import size_in_brackets, three_digits
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.results import BindingConstraint
 from service.engine.inputs import Limits
@@ -87,7 +87,7 @@ def long_waits(limits: Limits, ttft_p95_s: float, tpot_p95_s: float) -> tuple[st
     if not long:
         return ()
     unlimited = " and ".join(name for name, *_ in long) if limits.are_stated else "latency"
-    told = " and ".join(f"{wait:.3g} s {what}" for _, wait, _, what in long)
+    told = " and ".join(f"{three_digits(wait)} s {what}" for _, wait, _, what in long)
     limited = "&".join(f"{name}={most:g}" for name, _, most, _ in long)
     sentence = f"no limit on {unlimited} was stated: at the 95th percentile users wait {told}"
     return (f"{sentence}; {limited} sizes for shorter waits",)

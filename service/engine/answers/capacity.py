@@ -9,6 +9,7 @@ from service.engine.answers.assumptions import capacity_assumptions
 from service.engine.answers.described import Described, described
 from service.engine.answers.results import Capacity, CapacityRow, CurvePoint
 from service.engine.answers.sooner import sooner
+from service.engine.arithmetic import three_digits
 from service.engine.fleet.contexts import longest_context, unasked_context
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.figures import Figures, Rates, figures
@@ -104,8 +105,10 @@ def _beyond(question: CapacityQuestion, told: Figures, replicas: int) -> Iterato
     rate = told.rates.of_all if told.rates else inf
     if load.request_rate_per_s is not None and load.request_rate_per_s > rate > 0:
         grows = told.at_load is not None and told.at_load.requests_per_s < load.request_rate_per_s
-        waits = f": {told.at_load.queue_growth_per_s:.3g} more wait every second" if grows and told.at_load else ""
-        yield f"{load.request_rate_per_s:g} requests a second are asked for, and {rate:.3g} are carried{within}{waits}"
+        growth = told.at_load.queue_growth_per_s if grows and told.at_load else 0.0
+        waits = f": {three_digits(growth)} more wait every second" if grows else ""
+        carried = f"{three_digits(rate)} are carried{within}{waits}"
+        yield f"{load.request_rate_per_s:g} requests a second are asked for, and {carried}"
 
 
 def _longest_context(question: CapacityQuestion, deployment: Deployment) -> int:

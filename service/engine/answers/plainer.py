@@ -12,6 +12,7 @@ from dataclasses import replace
 from math import inf
 from typing import Final
 
+from service.engine.arithmetic import three_digits
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
 from service.engine.fleet.ceilings import Ceilings
 from service.engine.fleet.choice import better, deployments
@@ -49,8 +50,8 @@ def on_paid_gpus(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
     needed = "the 1 GPU" if chosen.gpus == 1 else f"the {chosen.gpus} GPUs"
     told = (
         f"{stated(other.layout)} uses all {int(paid)} GPUs that are paid for anyway: requests end within "
-        f"{latency_s(other, question):.3g} s at the 95th percentile, on {needed} needed at least within "
-        f"{latency_s(chosen, question):.3g} s"
+        f"{three_digits(latency_s(other, question))} s at the 95th percentile, on {needed} needed at least within "
+        f"{three_digits(latency_s(chosen, question))} s"
     )
     return (told,)
 

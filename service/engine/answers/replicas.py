@@ -12,6 +12,7 @@ from service.engine.answers.advice import looser_limits, missing_memory
 from service.engine.answers.assumptions import replicas_assumptions
 from service.engine.answers.described import warnings_of
 from service.engine.answers.results import Pod, Replicas
+from service.engine.arithmetic import three_digits
 from service.engine.fleet.aims import aim_of
 from service.engine.fleet.command import launch
 from service.engine.fleet.costs import fleet_of, price_notes
@@ -79,8 +80,8 @@ def _when_full(pod: Deployment, demand: Demand, question: SizeQuestion) -> tuple
         return ()
     percentile = question.limits.percentile
     wait_s = pod.replica.seen(demand, measured_for(question.limits)).ttft_s.percentile(percentile)
-    told = f"in a pod filled to what it carries, first tokens take {wait_s:.3g} s at the {percentile:g}th percentile"
-    return (f"{told}: ttft_s limits that",)
+    told = f"in a pod filled to what it carries, first tokens take {three_digits(wait_s)} s at the"
+    return (f"{told} {percentile:g}th percentile: ttft_s limits that",)
 
 
 def _would_fit(question: SizeQuestion, pod: Deployment) -> tuple[str, ...]:

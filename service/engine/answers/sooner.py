@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from service.engine.answers.plainer import is_usual, stated
+from service.engine.arithmetic import three_digits
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.given_gpus import as_started
 from service.engine.fleet.planned import legal_layouts
@@ -40,8 +41,8 @@ def sooner(question: CapacityQuestion, resolved: Resolved, chosen: Deployment) -
     which = "and those asked for" if _at_load(chosen, question) else "and"
     told = (
         f"most requests run at once, {_held(chosen)}, on {_named(chosen)}; on {_named(other)} with the engine's own "
-        f"settings {_held(other)} do, {which} end within {ends_s:.3g} s at the 95th percentile instead of {ended:.3g} "
-        f"s, {rate_instead:.3g} of them per s instead of {rate:.3g}"
+        f"settings {_held(other)} do, {which} end within {three_digits(ends_s)} s at the 95th percentile instead of "
+        f"{three_digits(ended)} s, {three_digits(rate_instead)} of them per s instead of {three_digits(rate)}"
     )
     return (told,)
 

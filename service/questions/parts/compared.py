@@ -7,7 +7,7 @@ from typing import Any
 from service.engine.answers.results import Capacity, Sizing
 from service.engine.inputs import KvCacheDtype, WeightFormat
 from service.engine.layers.cache import CacheSharing
-from service.questions.lines import checkpoint_of, counted
+from service.questions.lines import checkpoint_of, counted, latency_of
 
 Cell = Mapping[str, Any]
 
@@ -72,7 +72,9 @@ def line_of(row: ComparedRow) -> str:
     head = f"{row.model}{own}{cache} on {row.gpu}, {row.context_tokens} tokens{load}"
     if not row.feasible:
         return f"{head}: not on {counted(row.gpus, 'GPU')}; {row.why}" if row.gpus else f"{head}: {row.why}"
-    speed = "" if row.tpot_p95_s is None else f", TTFT p95 {row.ttft_p95_s:.3g} s, TPOT p95 {row.tpot_p95_s:.3g} s"
+    speed = ""
+    if row.ttft_p95_s is not None and row.tpot_p95_s is not None:
+        speed = f", {latency_of(row.ttft_p95_s, row.tpot_p95_s)}"
     price = "no price" if row.usd_per_hour is None else f"{row.usd_per_hour:.2f} USD/h"
     layout = f"{row.replicas} x TP{row.tensor_parallel_size} PP{row.pipeline_parallel_size}"
     layout += f" DP{row.data_parallel_size}" if (row.data_parallel_size or 1) > 1 else ""
