@@ -137,15 +137,24 @@ def _without_config(
 def _accepted(error: Mapping[str, Any]) -> str | None:
     """Return what would be accepted; of shares and percentiles, as most people write them, too."""
     accepted, context = accepted_by(error), error.get("ctx") or {}
-    if accepted and error["loc"][-1] in CHOSEN and str(error.get("input")).lower() in LEFT_OPEN:
+    name, written = _written(error)
+    if accepted and name in CHOSEN and written in LEFT_OPEN:
         return f"{accepted}; or leave it out, and it is chosen"
-    for name, written, told in MEANT_OTHERWISE:
-        if accepted and name in str(error["loc"][-1]) and written.search(str(error.get("input")).lower()):
+    for part, meant, told in MEANT_OTHERWISE:
+        if accepted and part in name and meant.search(written):
             return f"{accepted}; {told}"
     is_share = str(error["type"]).startswith("less_than") and context.get("le", context.get("lt")) == 1
     if accepted and error["loc"][-1:] == (PERCENTILE,) and str(error["type"]).startswith("greater_than"):
         return f"{accepted}; the 95th is 95, or p95"
     return f"{accepted}; 90 % is 0.9" if accepted and is_share else accepted
+
+
+def _written(error: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the field at fault, and what was written there in lower case; nothing of what is no short text, but -1."""
+    name, value = "".join(map(str, error["loc"][-1:])), error.get("input")
+    if isinstance(value, str):
+        return name, value.lower() if len(value) <= MOST_NAME_SHOWN else ""
+    return name, "-1" if value == -1 else ""
 
 
 def unknown_field(field: str, known: Sequence[str], every: str) -> Fault:

@@ -178,6 +178,16 @@ def test_a_value_of_another_kind_is_told_by_what_it_is(field: str, value: str, t
     assert ("GGUF" in str(refused(**asked).faults[0].accepted)) == ("GGUF" in told)
 
 
+@pytest.mark.parametrize("body", [1, None, "auto", [], True, 10**5_000], ids=lambda body: type(body).__name__)
+def test_a_body_that_is_no_object_is_told(body: object) -> None:
+    with pytest.raises(ValidationError) as error:
+        SIZE.body.model_validate(body)
+
+    [fault] = misread(error.value.errors(), SIZE.fields).faults
+    assert fault.field == "body"
+    assert str(fault.accepted).startswith("a JSON object")
+
+
 def test_a_question_inside_a_question_is_told_to_stand_at_the_top() -> None:
     told = refused(question=GOOD)
 
