@@ -7,7 +7,7 @@ from typing import Final
 
 from service.engine.facts import ModelFacts
 
-MOST_VALUES: Final = 16_384  # plans, layouts, searches and so on: about 20 MB of them (1.2 kB each over 104 questions)
+MOST_VALUES: Final = 65_536  # plans, layouts, searches and so on: about 80 MB of them (1.2 kB each over 104 questions)
 
 
 class Remembered:
