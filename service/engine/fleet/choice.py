@@ -82,7 +82,7 @@ class _Search:
 
     def at_best(self, layout: Layout, *, is_own: bool, known: Merit = NOTHING) -> Merit:
         """Return what no plan of a layout that is better than what is known is better than: told without one."""
-        most = self.aim.most_replicas(layout, known, is_equal_welcome=False)
+        most = inf if self.question.is_of_memory else self.aim.most_replicas(layout, known, is_equal_welcome=False)
         return self.aim.merit(layout, self.ceilings.replicas_at_best(layout, most, is_own=is_own))
 
     def usual(self, known: Merit, *, is_equal_welcome: bool = True) -> Merit:

@@ -30,7 +30,9 @@ def legal_layouts(resolved: Resolved, stated: StatedLayout) -> Space:
     device = device_of(resolved.gpu, resolved.rules)
     target = Target(gpu=resolved.gpu, engine=resolved.rules.engine, device=device)
     space = drafted_space(space_of(architecture, quantization, target, stated), architecture, resolved.settings, device)
-    return space if stated.decode_context_parallel_size is not None else _read_over_ranks(space, resolved, device)
+    if stated.decode_context_parallel_size is not None or not space.ranks_of_context:
+        return space
+    return _read_over_ranks(space, resolved, device)
 
 
 def _read_over_ranks(space: Space, resolved: Resolved, device: Device) -> Space:
@@ -39,9 +41,10 @@ def _read_over_ranks(space: Space, resolved: Resolved, device: Device) -> Space:
     What others spread as well was left out before; this is of the cache's dtype and blocks.
     """
     settings, architecture = resolved.settings, resolved.model.architecture
-    spreads = {layout.decode_context_parallel_size for layout in space.unusual} - {1}
     without = {
-        ranks for ranks in spreads if not runs_over_ranks(architecture, asked_of(architecture, settings, ranks), device)
+        ranks
+        for ranks in space.ranks_of_context
+        if not runs_over_ranks(architecture, asked_of(architecture, settings, ranks), device)
     }
     if not without:
         return space

@@ -50,11 +50,14 @@ class Space:
     unusual: tuple[Layout, ...]  # caches over ranks; experts cut over copies; copies in stages, or beside others' GPUs
     layouts: tuple[Layout, ...] = field(init=False, repr=False)  # all of them
     sizes: tuple[int, ...] = field(init=False, repr=False)  # GPUs of a replica, each once
+    ranks_of_context: frozenset[int] = field(init=False, repr=False)  # over which unusual ones spread a cache
 
     def __post_init__(self) -> None:
         """Collect what every search asks."""
         object.__setattr__(self, "layouts", (*self.usual, *self.unusual))
         object.__setattr__(self, "sizes", tuple(dict.fromkeys(layout.gpus_per_replica for layout in self.layouts)))
+        spread = frozenset(layout.decode_context_parallel_size for layout in self.unusual) - {1}
+        object.__setattr__(self, "ranks_of_context", spread)
 
     def of_sizes(self, sizes: Container[int]) -> Iterator[tuple[int, Layout]]:
         """Yield the layouts of so many GPUs, each with its place among all."""

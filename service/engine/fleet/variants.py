@@ -64,12 +64,13 @@ def variants(
     asked, rises = budgets or batched_tokens(resolved), rises and not plan_of.is_timed
     for tokens in sorted(asked, key=lambda tokens: (tokens != own, abs(tokens - own))):
         changed = resolved if tokens == own else with_chosen(resolved, "max_num_batched_tokens", tokens, BATCHED_WHY)
-        if rises and _most_running(changed, plan_of) <= running:
+        most = _most_running(changed, plan_of) if rises else None
+        if most is not None and most <= running:
             continue
         if changed is not resolved:
             yield changed, (plan := plan_of(changed))
             running = max(running, _running(plan)) if rises else 0
-        filled = filled_by_cache(changed, plan_of) if needs_room else None
+        filled = filled_by_cache(changed, plan_of, most) if needs_room else None
         if filled is not None:
             yield filled
             running = max(running, _running(filled[1])) if rises else 0
@@ -103,16 +104,23 @@ def _with_most_room(resolved: Resolved, tokens: int, plan_of: Planner) -> Memory
     return plan_of(resolved) if filled is None else filled[1]
 
 
-def filled_by_cache(resolved: Resolved, plan_of: Planner) -> tuple[Resolved, MemoryPlan] | None:
+def filled_by_cache(
+    resolved: Resolved, plan_of: Planner, most: int | None = None
+) -> tuple[Resolved, MemoryPlan] | None:
     """Return the most running requests that the cache holds; None where those are the engine's own, or stated.
 
         max max_num_seqs with requests_in_cache(max_num_seqs) >= max_num_seqs <= those a step has room for
 
     What the cache holds falls as more may run: what it holds beside the engine's own number bounds the search.
+
+    Args:
+        resolved: with the token budget in question.
+        plan_of: the memory of one layout under other settings.
+        most: that number of requests, where it was found before. [count]
     """
     if resolved.stated.max_num_seqs is not None:
         return None
-    filled = _filled(resolved, plan_of)
+    filled = _filled(resolved, plan_of) if most is None else most
     return None if filled in (0, resolved.settings.max_num_seqs) else _surely_filled(resolved, plan_of, filled)
 
 
