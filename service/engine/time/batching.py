@@ -68,6 +68,7 @@ class Serving:
     settings: SchedulerSettings  # of one stream
     streams: int  # data-parallel ranks x pipeline stages
     slots: int  # requests that run at once, by cache and by `max_num_seqs`
+    stages: int = 1  # of a rank: their streams share its cache
 
     @cached_property
     def estimated(self) -> tuple[Records, Records]:
@@ -89,6 +90,19 @@ class Serving:
     def in_every_stream(self, users: int) -> int:
         """Return the users there would be, were every stream as full as the fullest: as arrivals fill them. [count]."""
         return self.streams * ceil(users / self.streams)
+
+    def cache_share(self, users: int) -> float:
+        """Return what the fullest stream has of the cache that its rank's stages share, in equal parts of a stage.
+
+            share = stages x ceil(users / stages) / users, with the users of one rank
+
+        Of six requests over five stages two are in one of them, and hold a third of what all hold.
+
+        Args:
+            users: of all streams. [count]
+        """
+        of_rank = max(ceil(users * self.stages / self.streams), 1)
+        return self.stages * ceil(of_rank / self.stages) / of_rank
 
     @property
     def decoding_of_stream(self) -> int:
@@ -116,6 +130,7 @@ def serving_of(plan: MemoryPlan, timing: Timing, traffic: Traffic) -> Serving:
         settings=scheduler_settings(plan.settings, layout, plan.rules, traffic),
         streams=layout.data_parallel_size * layout.pipeline_parallel_size,
         slots=per_rank * layout.data_parallel_size,
+        stages=layout.pipeline_parallel_size,
     )
 
 

@@ -98,7 +98,7 @@ class Machine:
         state, runs, places, heap = _workspace(count)
         engine = _own.engine_like(self._engine)
         engine["users"], engine["request_rate_per_s"] = load.concurrency or 0, load.request_rate_per_s or 1.0
-        engine["together"] = load.together
+        engine["together"], engine["num_blocks"] = load.together, self.pool.num_blocks * load.cache_share
         engine["first_measured"], engine["last_measured"] = load.first_measured, load.last_measured
         if limits is not None:
             _write_limits(engine, state, load, limits)
@@ -113,7 +113,7 @@ class Machine:
             return Told("ttft" if ended == BREAKS_TTFT else "tpot", reach)
         if is_verdict:
             return Told(None, reach)
-        return schedule_result(load, used, runs, self.pool.num_blocks, reach)
+        return schedule_result(load, used, runs, self.pool.num_blocks * load.cache_share, reach)
 
 
 def too_much(reason: str) -> InvalidQuestionError:

@@ -28,6 +28,7 @@ class SimulatedLoad:
     measured: int | None = None  # None: all of the rest
     under_way: int = 0  # requests that had begun before
     together: int = 0  # that come at once when users begin, those of other streams among them
+    cache_share: float = 1.0  # of the cache that streams have in equal parts, in such parts
 
     @property
     def last_measured(self) -> int:
