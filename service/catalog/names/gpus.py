@@ -47,7 +47,7 @@ SHARED_NAMES: Final[Mapping[frozenset[str], tuple[str, ...]]] = {
 MEMORY: Final = re.compile(r"(?<![a-z0-9.])([0-9]{1,6}) ?(gib|gi|gb|g|mib|mb)(?![a-z0-9])")
 SLICE: Final = re.compile(
     r"-[0-9]{1,2}[acq]$|[ _-]shared$|[ _-]*(?:\bmig[ _-]*)?(?:(?<=[ _-])|\b)[1-7]g\.[0-9]{1,3}gb(?:\+me)?\b.*|"
-    r"^(?:0?\.[0-9]+|1/[2-9]|half|quarter)(?: of)?(?: an?)?[ *x-]+|[ :=@*x-]+0?\.[0-9]+$"
+    r"^(?:0?\.[0-9]+|1/[2-9]|half|quarter)(?: of)?(?: an?)?[ *x-]+|[ :=@*]+(?:x ?)?0?\.[0-9]+$"
 )
 WORD: Final = re.compile(r"[a-z0-9]+(?:\.[0-9]+)?")
 JOINED: Final = re.compile(
