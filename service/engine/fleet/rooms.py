@@ -31,7 +31,7 @@ from service.engine.time.demand import wanted_of
 # Of what one GPU would load, that all ranks together load at least: 0.988 is the least of the catalog's models.
 SPLIT_FRACTION: Final = 0.95
 LATENT: Final = "mla_attention"
-MOST_RESOLVED: Final = 64  # ways to load one model whose rooms are kept
+MOST_RESOLVED: Final = 128  # ways to load one model whose rooms are kept
 
 
 class Rooms:

@@ -93,14 +93,14 @@ def served_tokens(
     return stated.max_model_len or _served_tokens(model, rules, longest_tokens)
 
 
-@derived(64)
+@derived(128)
 def _resolved(model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: EngineRules, max_model_len: int) -> Resolved:
     """Return the same for a context to serve; but for that it does not depend on lengths. [tokens]."""
     resolved = _of_any_length(model, gpu, stated, rules)
     return replace(resolved, settings=replace(resolved.settings, max_model_len=max_model_len))
 
 
-@derived(64)
+@derived(128)
 def _of_any_length(model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: EngineRules) -> Resolved:
     """Return the same with the model's own context, which no check asks about."""
     device = device_of(gpu, rules)

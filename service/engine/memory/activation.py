@@ -183,7 +183,7 @@ def fewest_batched_tokens(architecture: Architecture, device: Device) -> int:
     return max(architecture.encoder.max_tokens_per_item, 1)
 
 
-@derived(256)
+@derived(512)
 def expert_workspace_elements(architecture: Architecture, layout: Layout, *, shares_buffers: bool = True) -> int:
     """Return the elements per token of the widest expert layer's two buffers. [elements].
 
@@ -196,7 +196,7 @@ def expert_workspace_elements(architecture: Architecture, layout: Layout, *, sha
     return max((part.workspace_elements(architecture.hidden_size, layout) for part in parts), default=0)
 
 
-@derived(256)
+@derived(512)
 def widest_layer_elements(architecture: Architecture, layout: Layout) -> int:
     """Return the elements per token that the widest layer needs at once on one rank. [elements].
 

@@ -91,7 +91,7 @@ def shape_of(architecture: Architecture, layout: Layout, settings: EngineSetting
     return cache_shape(architecture, own, settings.kv_cache_dtype, settings.block_size, ask=ask, device=device)
 
 
-@derived(256)
+@derived(512)
 def cache_shape(
     architecture: Architecture,
     layout: Layout,
@@ -144,7 +144,7 @@ def cache_shape(
     return _shape_of_rank(architecture, ranks, stages, whole, blocks, ask.draft, packing)
 
 
-@derived(256)
+@derived(512)
 def _shape_of_rank(
     architecture: Architecture,
     ranks: int,

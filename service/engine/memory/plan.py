@@ -34,7 +34,7 @@ POOL_ERROR_FRACTION: Final = 0.076
 # Small pools on large GPUs err by the ledger's other terms: non-torch memory 0.17 and graphs 0.2 GiB, which are the
 # errors that `catalog/data/engine_rules.yaml` states, together the root of the sum of their squares.
 LEAST_POOL_ERROR_BYTES: Final = round(0.26 * GIB)
-MOST_LEDGERS: Final = 512  # of one model
+MOST_LEDGERS: Final = 1_024  # of one model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
