@@ -7,8 +7,8 @@ from typing import Final
 from service.engine.arithmetic import ceil_div
 from service.engine.derived import Derived, derived
 from service.engine.formats.quantization import Quantization
-from service.engine.inputs import KvCacheDtype, Valued, WeightFormat, content_key
-from service.engine.layers import Architecture, MoeMlp
+from service.engine.inputs import KvCacheDtype, Layout, Valued, WeightFormat, content_key
+from service.engine.layers import Architecture
 
 # Of an element, without scales: parameters are all that is known. [bits]
 BITS: Final[Mapping[WeightFormat, int]] = {
@@ -69,10 +69,10 @@ def format_of(architecture: Architecture, quantization: Quantization) -> WeightF
     """
     if quantization.expert_scheme == "nvfp4":
         return "nvfp4"
-    experts = [part for part in architecture.feed_forwards if isinstance(part, MoeMlp)]
-    is_fp8 = quantization.scheme == "fp8-block" and quantization.expert_scheme is None
-    if is_fp8 and any(part.expert_scheme == "mxfp4" for part in experts):
-        return "mxfp4"
+    if quantization.scheme == "fp8-block" and quantization.expert_scheme is None:
+        whole = (part.matrices(architecture.hidden_size, Layout(), "") for part in architecture.feed_forwards)
+        if any(matrix.scheme == "mxfp4" for matrices in whole for matrix in matrices):
+            return "mxfp4"
     return quantization.weight_format or ("fp16" if architecture.dtype == "float16" else "bf16")
 
 
