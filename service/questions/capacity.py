@@ -8,9 +8,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from service.engine.answers.capacity import capacity
 from service.engine.answers.results import Capacity
-from service.engine.engines.runs_on import check_run
 from service.engine.fleet.questions import CapacityQuestion
-from service.engine.fleet.starts import needs_of
 from service.engine.inputs import Arrival, Gpu, StatedLayout
 from service.questions.answers import Answer, Row, flat
 from service.questions.asked import Asked, Question
@@ -102,7 +100,6 @@ class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithConfidence, Withi
         prices = self.prices(sources, (gpu.id,), names=(self.gpu,))
         input_tokens, output_tokens = self.input_tokens or 0, self.output_tokens or 0
         model = self.model_facts(sources)
-        check_run(gpu, needs_of(model.architecture))
         load = self.load_of(input_tokens, output_tokens, self.speculative_acceptance_fraction)
         return CapacityQuestion(
             model=model,
