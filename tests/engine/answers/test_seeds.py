@@ -59,10 +59,10 @@ def test_a_kept_cache_has_its_price_its_time_and_its_break_even(client: TestClie
     reuse, cost = told["reuse"], told["cost"]["usd_per_hour"] / told["replicas"] / 3600
 
     assert reuse["request_bytes"] == -(-8_500 // 16) * 16 * 327_680
-    assert reuse["usd_per_thousand_reads"] == pytest.approx(1000 * cost * reuse["read_again_s"])
+    assert reuse["usd_per_thousand_reads"] == pytest.approx(1000 * cost * reuse["read_again_s"], rel=1e-5)
     for tier in reuse["tiers"]:
         assert tier["saves_s"] == pytest.approx(reuse["read_again_s"] - tier["fetch_s"])
-        assert tier["saves_usd_per_thousand_hits"] == pytest.approx(1000 * cost * tier["saves_s"])
+        assert tier["saves_usd_per_thousand_hits"] == pytest.approx(1000 * cost * tier["saves_s"], rel=1e-5)
         hits = tier["break_even_hit_fraction"]
         assert hits * tier["saves_s"] == pytest.approx(tier["fetch_s"])
     assert reuse["worth_keeping_s"] > 0
