@@ -94,9 +94,7 @@ class Serving:
     def cache_share(self, users: int) -> float:
         """Return what the fullest stream has of the cache that its rank's stages share, in equal parts of a stage.
 
-            share = stages x ceil(users / stages) / users, with the users of one rank
-
-        Of six requests over five stages two are in one of them, and hold a third of what all hold.
+        Of six requests over five stages two are in one of them, and hold a third of what all hold: 5 / 3 of a part.
 
         Args:
             users: of all streams. [count]
