@@ -1,6 +1,6 @@
 """How much is asked of replicas: users who always have one request in flight, or arrivals that come on their own."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import ceil, floor, inf, nextafter
 from typing import ClassVar, Final
 
@@ -126,16 +126,16 @@ class Users(Demand):
     ) -> SimulatedLoad:
         """Return the users of the fullest stream, as far as they need simulating; each is measured once at least."""
         users = self._simulated_users(serving)
-        load = sender.steady_users(serving.traffic, users, max(measured, users), serving.decoding_of_stream)
-        return replace(load, cache_share=serving.cache_share(self.concurrent_requests))
+        decoding, share = serving.decoding_of_stream, serving.cache_share(self.concurrent_requests)
+        return sender.steady_users(serving.traffic, users, max(measured, users), decoding, share)
 
     def benchmark(self, serving: Serving, sender: Sender, num_prompts: int) -> SimulatedLoad:
         """Return users who all begin at once, each with the next prompt as soon as the last is answered."""
         count = ceil(num_prompts / serving.streams)
         users = self._users_of_stream(serving)
         others = max(self.concurrent_requests - users, 0)
-        load = sender.burst_of_users(serving.traffic, users, count, others)
-        return replace(load, cache_share=serving.cache_share(self.concurrent_requests))
+        share = serving.cache_share(self.concurrent_requests)
+        return sender.burst_of_users(serving.traffic, users, count, others, share)
 
     def seen(self, result: ScheduleResult, serving: Serving) -> ScheduleResult:
         """Return the steady state of more users than were simulated: all of them wait longer, by Little's law.

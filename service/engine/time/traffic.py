@@ -106,7 +106,9 @@ class Sender:
         self._draws = Draws()
         self._requests: Kept[Records] = Kept(MOST_KEPT_BYTES, lambda requests: int(requests.nbytes))
 
-    def burst_of_users(self, traffic: Traffic, concurrency: int, count: int, others: int = 0) -> SimulatedLoad:
+    def burst_of_users(
+        self, traffic: Traffic, concurrency: int, count: int, others: int = 0, cache_share: float = 1.0
+    ) -> SimulatedLoad:
         """Return what benchmarks send: users who all start at once, and every request measured.
 
         Args:
@@ -114,9 +116,14 @@ class Sender:
             concurrency: users of one stream. [count]
             count: requests. [count]
             others: users of the server's other streams, who start with them. [count]
+            cache_share: what they have of the cache, in equal parts of a stream. [parts]
         """
-        together = concurrency + others
-        return SimulatedLoad(requests=self._drawn(traffic, count), concurrency=concurrency, together=together)
+        return SimulatedLoad(
+            requests=self._drawn(traffic, count),
+            concurrency=concurrency,
+            together=concurrency + others,
+            cache_share=cache_share,
+        )
 
     def burst(self, traffic: Traffic, request_rate_per_s: float, count: int) -> SimulatedLoad:
         """Return what benchmarks send at a rate: an idle engine to begin with, and every request measured.
@@ -133,7 +140,9 @@ class Sender:
         requests = self._requests.get_or((asked, "benchmark", count), made)
         return SimulatedLoad(requests=requests, concurrency=None, request_rate_per_s=request_rate_per_s)
 
-    def steady_users(self, traffic: Traffic, concurrency: int, measured: int, slots: int) -> SimulatedLoad:
+    def steady_users(
+        self, traffic: Traffic, concurrency: int, measured: int, slots: int, cache_share: float = 1.0
+    ) -> SimulatedLoad:
         """Return users of a closed loop in its steady state.
 
         The first request of each user is not measured; nor are those that keep the engine busy until the
@@ -145,6 +154,7 @@ class Sender:
             measured: requests that are measured. [count]
             slots: first requests that are under way, each at a random point, so that users meet by chance,
                 as they do; those of further users wait. [count]
+            cache_share: what they have of the cache, in equal parts of a stream. [parts]
         """
         running = min(slots, concurrency)
 
@@ -159,6 +169,7 @@ class Sender:
             first_measured=concurrency,
             measured=measured,
             under_way=running,
+            cache_share=cache_share,
         )
 
     def open_loop(
