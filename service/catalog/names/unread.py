@@ -19,7 +19,8 @@ WITHOUT_A_RULE = r"""
     deepseek vl (?!2)|unlimited ocr|got ocr|hunyuanocr|nvidia nemotron parse|nemotron parse|
     llava onevision 1\.5|llava interleave|video llava|videollama|moondream|kosmos|blip|instructblip|emu 3|
     kanana 1\.5 v|youtu|
-    hyperclovax seed (?:vision|omni)|ultravox|voxtral|granite speech|megrez|bagel|chameleon|llama [0-9.]+ [0-9]+b omni|
+    hyperclovax seed (?:vision|omni)|voxtral .*(?:realtime|tts)|granite speech|megrez|bagel|chameleon|
+    llama [0-9.]+ [0-9]+b omni|
     phi 3 small|openelm|gpt neo|chatglm 6b|codegeex(?! 4)|decilm|smallthinker|openmoe|bluelm|yuan|skywork 13b|
     lingowhale|minicpm (?:moe|sala|llama)|minicpm v 2$|minimax vl|zaya|ouro|bitnet|falcon rw|
     inkling|diffusiongemma|deepseek v4\.1|k 2 horizon|a\.?x k 2|apertus v1\.5|hy 4|hunyuan 3d|
@@ -40,7 +41,7 @@ def _begins(words: str) -> re.Pattern[str]:
 WITHOUT_AN_ENTRY = r"""
     rnj|isaac|intern s 2|granite (?:vision )?4(?:\.[0-9])? .*vision|granite vision 4|apriel 1\.[56]|
     longchat|mimo v ?2\.5|cogito (?:v ?2\.1|2\.1|671b|v 2 preview deepseek)|lfm 2 24b|
-    pixtral large
+    pixtral large|ultravox|voxtral
 """
 
 UNREAD: Final = _begins(WITHOUT_A_RULE)

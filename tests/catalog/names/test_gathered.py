@@ -3,6 +3,7 @@
 import pytest
 
 from service.catalog.errors import NotInCatalogError
+from service.catalog.names.unread import NO_ENTRY, NO_RULE, unread
 from tests.conftest import shared_catalog
 
 CATALOG = shared_catalog()
@@ -242,3 +243,16 @@ def test_the_first_neighbour_is_the_family_s_own_nearest_or_there_is_none(name: 
         CATALOG.called_models.read(name)
 
     assert refusal.value.suggestions[:1] == nearest
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("voxtral small 24b 2507", NO_ENTRY),
+        ("ultravox v 0.5 llama 3.1 8b", NO_ENTRY),
+        ("voxtral mini 4b realtime 2602", NO_RULE),
+        ("granite speech 3.3 8b", NO_RULE),
+    ],
+)
+def test_a_class_that_is_read_is_not_said_to_have_no_rule(name: str, why: str) -> None:
+    assert unread(name.split()) == why
