@@ -79,7 +79,17 @@ def test_why_kernels_are_missing(client: TestClient, model: str, gpu: str, state
         {**LOAD, "model_config": {**LLAMA, "architectures": [None]}},
         {**LOAD, "model_config": {**LLAMA, "architectures": ["NoSuchForCausalLM"]}},
         {**LOAD, "model_config": {**LLAMA, "rope_scaling": 7}},
-        {**LOAD, "model_config": {**LLAMA, "quantization_config": {"quant_method": "fp8", "ignored_layers": ["re:("]}}},
+        {
+            **LOAD,
+            "model_config": {
+                **LLAMA,
+                "quantization_config": {
+                    "quant_method": "fp8",
+                    "activation_scheme": "dynamic",
+                    "ignored_layers": ["re:("],
+                },
+            },
+        },
         {**LOAD, "model_config": {**LLAMA, "quantization_config": {"quant_method": "compressed-tensors"}}},
         {**LOAD, "model_config": {**LLAMA, "quantization_config": [1, 2]}},
         {**LOAD, "model_config": {**LLAMA, "num_hidden_layers": 10**30}},

@@ -66,7 +66,16 @@ BOMBS: dict[str, tuple[dict[str, Any], float]] = {  # millions of calls; a9aece5
     ),
     "as many layers as there may be": (pasted(DEEP), 5),
     "a list of what is ignored": (
-        pasted({**DEEP, "quantization_config": {"quant_method": "fp8", "ignored_layers": MANY_NAMES}}),
+        pasted(
+            {
+                **DEEP,
+                "quantization_config": {
+                    "quant_method": "fp8",
+                    "activation_scheme": "dynamic",
+                    "ignored_layers": MANY_NAMES,
+                },
+            }
+        ),
         8,
     ),
     "a scheme for every module": (

@@ -41,7 +41,10 @@ def asked(client: TestClient, config: dict[str, Any]) -> Any:
 def test_a_quantization_that_cannot_be_is_refused_by_name(
     client: TestClient, stated: dict[str, Any], field: str
 ) -> None:
-    response = asked(client, {**LLAMA_CONFIG, "quantization_config": {"quant_method": "fp8", **stated}})
+    response = asked(
+        client,
+        {**LLAMA_CONFIG, "quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic", **stated}},
+    )
 
     assert response.status_code == 422
     assert response.headers["content-type"] == "application/problem+json"
@@ -67,8 +70,8 @@ def test_what_no_engine_loads_is_refused_by_name(
         {"torch_dtype": "float32"},
         {"torch_dtype": None},
         {"num_key_value_heads": 32},
-        {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": -1}},
-        {"quantization_config": {"quant_method": "awq", "w_bit": 4, "q_group_size": 64}},
+        {"quantization_config": {"quant_method": "gptq", "desc_act": False, "sym": True, "bits": 4, "group_size": -1}},
+        {"quantization_config": {"quant_method": "awq", "zero_point": True, "w_bit": 4, "q_group_size": 64}},
     ],
 )
 def test_what_engines_do_load_is_sized(client: TestClient, stated: dict[str, Any]) -> None:
@@ -80,7 +83,7 @@ def test_a_quantization_that_no_engine_reads_is_warned_of(client: TestClient) ->
     stated = {"quant_algo": "FP8", "producer": {"name": "modelopt"}}
     read, unread = (
         asked(client, {**LLAMA_CONFIG, "quantization_config": each}).json()
-        for each in ({"quant_method": "fp8"}, stated)
+        for each in ({"quant_method": "fp8", "activation_scheme": "dynamic"}, stated)
     )
 
     assert (read["weight_format"], unread["weight_format"]) == ("fp8", "bf16")
@@ -93,7 +96,7 @@ def test_a_quantization_that_no_engine_reads_is_warned_of(client: TestClient) ->
 
 def test_an_expression_that_explodes_by_backtracking_is_answered(client: TestClient) -> None:
     """Over HTTP: a backtracking engine would not come back at all."""
-    stated = {"quant_method": "fp8", "ignored_layers": ["re:([a-z0-9_.]+)+!"]}
+    stated = {"quant_method": "fp8", "activation_scheme": "dynamic", "ignored_layers": ["re:([a-z0-9_.]+)+!"]}
 
     response = asked(client, {**LLAMA_CONFIG, "quantization_config": stated})
 

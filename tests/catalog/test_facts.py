@@ -43,7 +43,7 @@ def test_a_checkpoint_of_another_config_is_read_by_its_own() -> None:
     padded = {
         "weight_format": "int4",
         "hf_id": "made/Up-8B-AWQ",
-        "quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128},
+        "quantization_config": {"quant_method": "awq", "zero_point": True, "bits": 4, "group_size": 128},
         "config": {"intermediate_size": 14464},
         "source": SOURCE,
     }

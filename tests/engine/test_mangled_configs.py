@@ -24,7 +24,7 @@ MOST_CALLS = 400_000  # of the parser; a tenth of a second
 ODD: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2, 3, 7, 1 << 31, 1 << 63, 10**30, 0.5, -0.0, 1e308, 5e-324, "", "0", "full", "x" * 5_000, "9" * 5_000,
     "M" * 10_000, [], {}, [0], [-1], [[]], [None] * 300, list(range(5_000)), ["full_attention"] * 50, {"": ""}, {"a": {"a": {"a": 1}}},
-    [[[[[[1]]]]]], "re:(a+)+$", {"quant_method": "fp8"}, {"quant_method": "fp8", "weight_block_size": [0, -1]}, "bfloat16", "float8_e4m3fn",
+    [[[[[[1]]]]]], "re:(a+)+$", {"quant_method": "fp8", "activation_scheme": "dynamic"}, {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [0, -1]}, "bfloat16", "float8_e4m3fn",
 )  # fmt: skip
 
 

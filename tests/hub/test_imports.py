@@ -74,7 +74,7 @@ def test_files_that_disagree_with_the_config_are_pointed_out() -> None:
 
 
 def test_a_quantization_is_the_checkpoint_s_and_not_the_config_s() -> None:
-    quantization = {"quant_method": "fp8"}
+    quantization = {"quant_method": "fp8", "activation_scheme": "dynamic"}
     config = {**CONFIG, "quantization_config": quantization}
 
     entry = imported_model(published(config=config, quantization=quantization), (), None, TODAY).entry

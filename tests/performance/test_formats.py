@@ -27,9 +27,9 @@ from tests.conftest import shared_timers
 # Configs as checkpoints state them, and the precision whose tensor cores would multiply faster; None: none does.
 FORMATS: Final[Mapping[str, tuple[Mapping[str, object], str | None]]] = {
     "fp8": ({"quant_method": "fp8", "activation_scheme": "dynamic"}, "fp8"),
-    "block-fp8": ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8"),
-    "awq": ({"quant_method": "awq", "bits": 4, "group_size": 128}, None),
-    "gptq": ({"quant_method": "gptq", "bits": 4, "group_size": 128}, None),
+    "block-fp8": ({"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}, "fp8"),
+    "awq": ({"quant_method": "awq", "zero_point": True, "bits": 4, "group_size": 128}, None),
+    "gptq": ({"quant_method": "gptq", "desc_act": False, "sym": True, "bits": 4, "group_size": 128}, None),
     "nvfp4": ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "fp4"),
 }
 

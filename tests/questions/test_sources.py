@@ -36,7 +36,9 @@ def test_the_same_config_is_one_model_in_any_order_of_its_fields() -> None:
     assert models.model(LLAMA_CONFIG, 20_000_000_000, None).weight_bytes == 20_000_000_000
 
 
-@pytest.mark.parametrize(("quantization", "bits"), [(None, 16), ({"quant_method": "fp8"}, 8)])
+@pytest.mark.parametrize(
+    ("quantization", "bits"), [(None, 16), ({"quant_method": "fp8", "activation_scheme": "dynamic"}, 8)]
+)
 def test_parameters_are_counted_in_a_checkpoint_s_format(quantization: object, bits: int) -> None:
     config = LLAMA_CONFIG if quantization is None else {**LLAMA_CONFIG, "quantization_config": quantization}
 

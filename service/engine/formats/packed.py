@@ -23,6 +23,7 @@ from service.engine.formats.scheme import (
     UNQUANTIZED,
     Quantization,
     checked_patterns,
+    not_stated,
     packed_as,
     unknown_scheme,
 )
@@ -48,7 +49,8 @@ def packed_integers(reader: ConfigReader, method: str, ignored: tuple[str, ...])
         ignored: modules that it names as kept.
 
     Raises:
-        MissingConfigFieldError: bits or groups that are not stated, which no loader guesses.
+        MissingConfigFieldError: bits, groups, zero points, order or symmetry that are not stated, which no loader
+            guesses.
         UnsupportedModelError: bits without a rule, or rules that cannot be run in linear time.
     """
     stored = replace(_stored(reader, method), names_experts_whole=True)
@@ -82,9 +84,12 @@ def _stored(reader: ConfigReader, method: str) -> Quantization:
         block=group,
         weight_format="int4",
     )
+    for name in ("zero_point",) if is_awq else ("desc_act", "sym"):
+        if reader.raw(name) is None:
+            raise not_stated(name, "does not state", "true or false")
     if is_awq:
-        stored = replace(stored, has_zero_points=reader.flag("zero_point", default=True))
-    elif not reader.flag("sym", default=True):
+        stored = replace(stored, has_zero_points=reader.flag("zero_point"))
+    elif not reader.flag("sym"):
         stored = replace(stored, has_zero_points=True, variant=ASYMMETRIC)
     elif stored.block and reader.flag("desc_act"):
         stored = replace(stored, variant=ACTIVATION_ORDER)

@@ -20,6 +20,7 @@ from service.engine.formats.scheme import (
     Scheme,
     block_length,
     checked_patterns,
+    not_stated,
     unknown_scheme,
 )
 from service.engine.inputs import KvCacheDtype, WeightFormat
@@ -42,7 +43,7 @@ def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
     algorithm = str(reader.raw("quant_algo") or ("MXFP8" if method == "mxfp8" else "")).upper()
     if method in READERS:
         return READERS[method](reader)
-    ignored = _ignored(reader, FP8_IGNORE_NAMES if method == "fp8" else IGNORE_NAMES)
+    ignored = _ignored(reader, IGNORE_NAMES_OF.get(method, IGNORE_NAMES))
     if method in PACKED_METHODS:
         return packed_integers(reader, method, ignored)
     if method in ("fp8", "bitsandbytes"):
@@ -63,7 +64,24 @@ def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
 
 
 def _fp8(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
+    """Return fp8 with one scale for each matrix or block.
+
+    Source:
+        vLLM 0.33 `model_executor/layers/quantization/fp8.py` (`Fp8Config`, which has no default for
+        `activation_scheme`); SGLang 0.5.23 `srt/layers/quantization/fp8.py`, the same.
+
+    Raises:
+        MissingConfigFieldError: it does not say when scales of activations are found.
+        UnsupportedModelError: it says otherwise than a loader takes it.
+    """
+    activations = reader.raw("activation_scheme")
+    if activations is None:
+        raise not_stated("activation_scheme", "does not state", ACTIVATION_WORDS)
     block = block_length(reader, "weight_block_size")
+    if activations not in (ACTIVATION_SCHEMES[:1] if block else ACTIVATION_SCHEMES):
+        raise unknown_kind(
+            "quantization_config.activation_scheme", activations, "dynamic" if block else ACTIVATION_WORDS
+        )
     if block:
         return Quantization(
             scheme="fp8-block",
@@ -76,7 +94,7 @@ def _fp8(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
     return Quantization(
         scheme="fp8-tensor",
         method="fp8",
-        is_static=reader.raw("activation_scheme") == "static",
+        is_static=activations == "static",
         ignored=ignored,
         weight_format="fp8",
     )
@@ -168,18 +186,26 @@ READERS: Final[Mapping[str, Callable[[ConfigReader], Quantization]]] = {
     "inc": auto_round,
     "quark": quark,
 }
-FP8_IGNORE_NAMES = ("ignored_layers", "modules_to_not_convert")
-IGNORE_NAMES = ("ignore", "exclude_modules", *FP8_IGNORE_NAMES, "llm_int8_skip_modules")
+IGNORE_NAMES: Final = ("ignore", "exclude_modules", "ignored_layers", "modules_to_not_convert")
+# Under which names a method's loader looks for modules that keep the model's dtype, and under no others.
+IGNORE_NAMES_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    "fp8": ("ignored_layers", "modules_to_not_convert"),
+    **dict.fromkeys(("awq", "awq_marlin"), ("modules_to_not_convert",)),
+    **dict.fromkeys(("gptq", "gptq_marlin"), ()),
+    "bitsandbytes": ("llm_int8_skip_modules",),
+}
+ACTIVATION_SCHEMES: Final = ("dynamic", "static")
+ACTIVATION_WORDS: Final = " or ".join(ACTIVATION_SCHEMES)
 
 
 def _ignored(reader: ConfigReader, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the first list of modules that keep the model's dtype.
+    """Return the first list of modules that keep the model's dtype, and that has any.
 
     Raises:
         UnsupportedModelError: an expression in it cannot be run in linear time, or it is too long.
     """
     stated = ((name, reader.raw(name)) for name in names)
-    name, entries = next(((name, value) for name, value in stated if is_list(value)), ("", ()))
+    name, entries = next(((name, value) for name, value in stated if is_list(value) and value), ("", ()))
     return checked_patterns([str(entry) for entry in entries], name)
 
 

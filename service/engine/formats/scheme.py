@@ -205,9 +205,9 @@ def packed_as(reader: ConfigReader, bit_names: Sequence[str], group_names: Seque
     bits = reader.raw(bit_name)
     bits = int(bits) if isinstance(bits, float) and bits.is_integer() else bits
     if isinstance(bits, bool) or not isinstance(bits, int):
-        raise _not_stated(bit_name, "does not state" if bits is None else f"has {str(bits)[:80]!r} as", BITS)
+        raise not_stated(bit_name, "does not state" if bits is None else f"has {str(bits)[:80]!r} as", BITS)
     if reader.raw(group_name) is None:
-        raise _not_stated(group_name, "does not state", GROUPS)
+        raise not_stated(group_name, "does not state", GROUPS)
     return bits, group_length(reader, group_name)
 
 
@@ -216,7 +216,8 @@ def _stated_among(reader: ConfigReader, names: Sequence[str]) -> str:
     return next((name for name in names if reader.raw(name) is not None), names[-1])
 
 
-def _not_stated(name: str, verb: str, accepted: str) -> MissingConfigFieldError:
+def not_stated(name: str, verb: str, accepted: str) -> MissingConfigFieldError:
+    """Return the refusal of a quantization without a field that its loader does not guess."""
     field = f"quantization_config.{name}"
     return MissingConfigFieldError(f"the config {verb} {field}", field=f"model_config.{field}", accepted=accepted)
 

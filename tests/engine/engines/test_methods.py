@@ -96,10 +96,13 @@ def test_blocks_and_experts_of_fp8_run_before_ada_since_marlin_does(
     version: str,
     is_refused: bool,  # noqa: FBT001 - a column
 ) -> None:
-    blocks = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    blocks = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
 
     assert refuses(blocks, on(capability, version)) is is_refused
-    assert refuses({"quant_method": "fp8"}, on(capability, version), has_experts=True) is is_refused
+    assert (
+        refuses({"quant_method": "fp8", "activation_scheme": "dynamic"}, on(capability, version), has_experts=True)
+        is is_refused
+    )
 
 
 def test_a_group_of_a_checkpoint_is_held_to_its_own_line() -> None:

@@ -64,7 +64,12 @@ def test_low_rank_decays_are_refused_as_the_engine_does() -> None:
 
 
 def test_experts_beside_fp8_blocks_may_be_mxfp4() -> None:
-    stored = {"quant_method": "fp8", "weight_block_size": [128, 128], "routed_experts_quant_method": "mxfp4"}
+    stored = {
+        "quant_method": "fp8",
+        "activation_scheme": "dynamic",
+        "weight_block_size": [128, 128],
+        "routed_experts_quant_method": "mxfp4",
+    }
     plain, four = (parse_architecture(TINY | extra).layers[-1].mlp for extra in ({}, {"quantization_config": stored}))
 
     assert [part.matrices(1536, Layout(), "")[0].scheme for part in (plain, four)] == ["", "mxfp4"]

@@ -39,7 +39,7 @@ def test_what_no_method_is_named_for_is_not_read_and_told(without: dict[str, Any
     [
         LLAMA_CONFIG,
         config("quantization_config", {}),
-        config("quantization_config", {"quant_method": "fp8"}),
+        config("quantization_config", {"quant_method": "fp8", "activation_scheme": "dynamic"}),
         config("hf_quant_config", BESIDE),
         config("quantization_config", {"quantization": {"quant_algo": "FP8", "modelopt_quant_config": {}}}),
     ],
@@ -66,5 +66,9 @@ def test_a_conversion_for_mlx_is_refused() -> None:
 
     assert cautions_of_quantization(config("quantization", {"quant_algo": "FP8"})) == ()
     assert (
-        cautions_of_quantization(config("quantization", bits) | {"quantization_config": {"quant_method": "fp8"}}) == ()
+        cautions_of_quantization(
+            config("quantization", bits)
+            | {"quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic"}}
+        )
+        == ()
     )

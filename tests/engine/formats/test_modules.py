@@ -52,7 +52,7 @@ UNUSABLE: dict[str, list[str]] = {
 
 
 def fp8(*patterns: str) -> dict[str, Any]:
-    return {"quant_method": "fp8", "ignored_layers": list(patterns)}
+    return {"quant_method": "fp8", "activation_scheme": "dynamic", "ignored_layers": list(patterns)}
 
 
 @pytest.mark.parametrize(("pattern", "kept", "quantized"), MATCHED.values(), ids=MATCHED)
@@ -102,7 +102,7 @@ def test_what_explodes_by_backtracking_is_matched_in_linear_time(pattern: str) -
 def test_a_block_without_rows_or_columns_is_refused(scheme: str, block: list[int]) -> None:
     weights = {"num_bits": 8, "type": "float", "strategy": "block", "block_structure": block}
     stated: dict[str, dict[str, Any]] = {
-        "fp8": {"quant_method": "fp8", "weight_block_size": block},
+        "fp8": {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": block},
         "compressed-tensors": {
             "quant_method": "compressed-tensors",
             "config_groups": {"group_0": {"weights": weights}},
@@ -114,7 +114,12 @@ def test_a_block_without_rows_or_columns_is_refused(scheme: str, block: list[int
 
 
 def test_a_published_block_is_read() -> None:
-    assert parse_quantization({"quant_method": "fp8", "weight_block_size": [128, 128]}).block == 128
+    assert (
+        parse_quantization(
+            {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
+        ).block
+        == 128
+    )
 
 
 @pytest.mark.parametrize(

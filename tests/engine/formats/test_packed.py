@@ -79,6 +79,22 @@ def test_awq_s_names_are_parts_of_a_module_s(part: str, kept: str, quantized: st
     assert (of(awq(part), kept), of(awq(part), quantized)) == ("none", "int4-group")
 
 
+@pytest.mark.parametrize("name", ["ignore", "exclude_modules", "ignored_layers", "llm_int8_skip_modules"])
+def test_lists_of_other_methods_keep_nothing(name: str) -> None:
+    # auto_awq.py (`from_config`: `modules_to_not_convert`); auto_gptq.py: `dynamic` alone
+    assert of(awq(**{name: ["self_attn"]}), Q) == "int4-group"
+    assert of(gptq(**{name: ["self_attn"], "modules_to_not_convert": ["self_attn"]}), Q) == "int4-group"
+
+
+@pytest.mark.parametrize(("stated", "name"), [(AWQ, "zero_point"), (GPTQ, "desc_act"), (GPTQ, "sym")])
+def test_what_the_loader_has_no_default_for_is_asked_for(stated: dict[str, Any], name: str) -> None:
+    # base_config.py (`get_from_keys`): "Cannot find any of ['sym'] in the model's quantization config."
+    with pytest.raises(MissingConfigFieldError) as refusal:
+        parse_quantization({key: value for key, value in stated.items() if key != name})
+
+    assert refusal.value.field == f"model_config.quantization_config.{name}"
+
+
 def test_a_long_list_of_whole_names_keeps_those() -> None:
     stored = awq("lm_head", *(f"model.layers.{layer}.self_attn.q_proj" for layer in range(80)))
 

@@ -4,14 +4,14 @@ from typing import Any, get_args
 
 import pytest
 
-from service.engine.errors import UnsupportedModelError
+from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
 from service.engine.formats.quantization import UNQUANTIZED, parse_quantization, standard_quantization
 from service.engine.inputs import WeightFormat
 
 DEEPSEEK = {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [128, 128]}
 GPT_OSS = {"modules_to_not_convert": ["model.layers.*.self_attn", "lm_head"], "quant_method": "mxfp4"}
 AWQ = {"bits": 4, "group_size": 128, "quant_method": "awq", "version": "gemm", "zero_point": True}
-GPTQ_8 = {"bits": 8, "group_size": 128, "quant_method": "gptq"}
+GPTQ_8 = {"bits": 8, "group_size": 128, "quant_method": "gptq", "desc_act": False, "sym": True}
 MXFP8 = {"quant_method": "mxfp8", "ignored_layers": ["lm_head", "re:.*gate$"]}
 MODELOPT_MXFP8 = {"quantization": {"quant_algo": "MXFP8", "kv_cache_quant_algo": None, "exclude_modules": ["lm_head"]}}
 NVFP4 = {"quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8", "group_size": 16}}
@@ -45,10 +45,32 @@ def test_what_a_checkpoint_says_beside_its_scheme_is_kept() -> None:
     assert parse_quantization(None) is UNQUANTIZED
 
 
-@pytest.mark.parametrize("stated", [{"quant_method": "aqlm"}, {"quant_method": "gptq", "bits": 3, "group_size": 128}])
+@pytest.mark.parametrize(
+    "stated",
+    [{"quant_method": "aqlm"}, {"quant_method": "gptq", "desc_act": False, "sym": True, "bits": 3, "group_size": 128}],
+)
 def test_methods_without_a_rule_are_refused_by_name(stated: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedModelError, match=str(stated["quant_method"])):
         parse_quantization(stated)
+
+
+def test_fp8_says_when_scales_of_activations_are_found() -> None:
+    # vLLM 0.33 `fp8.py` (`from_config`): `get_from_keys(config, ["activation_scheme"])` has no default, and "The
+    # block-wise quantization only supports dynamic activation scheme for now"
+    with pytest.raises(MissingConfigFieldError) as refusal:
+        parse_quantization({"quant_method": "fp8"})
+    assert refusal.value.field == "model_config.quantization_config.activation_scheme"
+
+    for stated in ({"activation_scheme": "static", "weight_block_size": [128, 128]}, {"activation_scheme": "none"}):
+        with pytest.raises(UnsupportedModelError, match="activation_scheme"):
+            parse_quantization({"quant_method": "fp8", **stated})
+
+
+def test_fp8_s_second_list_counts_where_the_first_is_empty() -> None:
+    # vLLM 0.33 `fp8.py`: `if not ignored_layers`
+    stored = parse_quantization(DEEPSEEK | {"ignored_layers": [], "modules_to_not_convert": ["model.layers.3.mlp"]})
+
+    assert stored.keeps("model.layers.3.mlp.down_proj")
 
 
 @pytest.mark.parametrize("weight_format", get_args(WeightFormat))

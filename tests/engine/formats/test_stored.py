@@ -17,7 +17,7 @@ PUBLISHED: dict[str, tuple[Matrix, Quantization, int]] = {
     # huggingface.co/deepseek-ai/DeepSeek-V3: weight 18432 x 7168, weight_scale_inv 144 x 56 in fp32
     "DeepSeek-V3, gate projection": (
         Matrix(module="model.layers.0.mlp.gate_proj", rows=18_432, columns=7_168),
-        parse_quantization({"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]}),
+        parse_quantization({"quant_method": "fp8", "activation_scheme": "dynamic", "fmt": "e4m3", "weight_block_size": [128, 128]}),
         18_432 * 7_168 + 144 * 56 * 4,
     ),
     # huggingface.co/TheBloke/Llama-2-7B-AWQ: qweight 4096 x 512 and qzeros 32 x 512 in int32, scales 32 x 4096 in fp16
@@ -30,7 +30,7 @@ PUBLISHED: dict[str, tuple[Matrix, Quantization, int]] = {
     # 0.33 drops the zero points of symmetric weights while loading (`MarlinLinearKernel`)
     "Qwen 2.5 72B GPTQ of 8 bits, query projection": (
         Matrix(module="model.layers.0.self_attn.q_proj", rows=8_192, columns=8_192),
-        parse_quantization({"quant_method": "gptq", "bits": 8, "group_size": 128}),
+        parse_quantization({"quant_method": "gptq", "desc_act": False, "sym": True, "bits": 8, "group_size": 128}),
         2_048 * 8_192 * 4 + 64 * 8_192 * 2,
     ),
     # huggingface.co/nvidia/Llama-3.1-8B-Instruct-FP4: weight 4096 x 2048 bytes, weight_scale 4096 x 256, two of fp32
@@ -55,6 +55,8 @@ def test_a_matrix_takes_the_bytes_of_its_tensors(name: str) -> None:
 
 def test_what_is_left_out_keeps_the_model_s_dtype() -> None:
     head = Matrix(module="lm_head", rows=128_256, columns=4_096)
-    quantization = parse_quantization({"quant_method": "fp8", "weight_block_size": [128, 128]})
+    quantization = parse_quantization(
+        {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
+    )
 
     assert matrix_bytes(head, quantization, 2) == 128_256 * 4_096 * 2

@@ -18,7 +18,7 @@ def test_a_conversion_to_fp8_holds_its_experts_in_fp8_too(catalog: Snapshot) -> 
     # vLLM 0.33 `models/deepseek_v4/quant_config.py`: `expert_dtype`, fp4 where nothing is stated.
     model = catalog.model("deepseek-v4-flash")
     config = json.loads(model.config_json)
-    stated = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    stated = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
     whole = parse_architecture({**config, "expert_dtype": "fp8"})
 
     own, converted, published_so = (
