@@ -10,10 +10,12 @@
     compressed-tensors   nvfp4            0.9: 8.0    0.16: 7.5
     compressed-tensors   mxfp4            0.14: 8.0
     compressed-tensors   mxfp8            0.20: 7.5
+    compressed-tensors   int4 with fp8    0.14: 9.0 alone
     modelopt             fp8              0.8: 8.9    0.27: 8.0
     modelopt             fp8 channel      0.14: 8.9   0.27: 8.0
     modelopt             fp8 block        0.14: 8.9   0.27: 8.0
     modelopt             nvfp4            0.8: 10.0   0.9: 8.0     0.14: 7.5
+    modelopt             W4A16_NVFP4      0.24: 7.5
     modelopt             mixed            0.17: 8.9   0.24: 7.5
     modelopt             mxfp8            0.24: 8.0
     mxfp4                                 0.10: 8.0
@@ -22,10 +24,14 @@
     gptq, asymmetric                      6.0 up to 0.21
     gptq, ordered by activations          0.8: 6.0    0.22: 7.5, up to 0.29
     auto-round           int4, int8       0.9: 6.0    0.22: 7.5
+    auto-round           mxfp8, blocks    0.29: 7.5
+    auto-round           mxfp4            0.29: 8.0
     auto-round           asymmetric       6.0 up to 0.21, packed as GPTQ
     quark                fp8              0.8: 8.9    in blocks from 0.33 on
     quark                int8, mxfp4      0.8: 7.5    0.9: 7.0
     quark                int4, nvfp4      0.33: 7.0   0.33: 7.5
+    torchao                               7.5; int4 8.0, fp8 of both operands 8.9
+    fbgemm_fp8                            8.0, and since 0.14 by `--allow-deprecated-quantization` alone
     bitsandbytes                          7.0 up to 0.27
 
 Below the first version of a line, and behind the last, the method is not loaded at all.
@@ -54,10 +60,11 @@ from service.engine.engines.classes import check_class
 from service.engine.engines.device import ADA, AMPERE, HOPPER, TURING, Capability, Device
 from service.engine.engines.platforms import DENSE_ALONE, UNRUN_SCHEMES
 from service.engine.errors import RefusedStartError
-from service.engine.formats.compressed_tensors import ROWS
+from service.engine.formats.compressed_tensors import FP8_BESIDE, ROWS
 from service.engine.formats.packed import ACTIVATION_ORDER
-from service.engine.formats.quantization import Quantization
+from service.engine.formats.quantization import FBGEMM, NVFP4_ALONE, Quantization
 from service.engine.formats.scheme import ASYMMETRIC
+from service.engine.formats.torch_ao import FLOAT_OF_BOTH
 from service.engine.layers import Architecture
 
 OLDEST: Final = Version("0.8")  # that stands in for those before it
@@ -94,11 +101,13 @@ LOADED: Final[Mapping[tuple[str, str], tuple[Loading, ...]]] = MappingProxyType(
     ("compressed-tensors", "int8-both"): (Loading(since="0.8", lowest=TURING, below=BLACKWELL),),
     ("compressed-tensors", "nvfp4"): _lines(("0.16", TURING), ("0.9", AMPERE)),
     ("compressed-tensors", "mxfp4"): _lines(("0.14", AMPERE)),
+    ("compressed-tensors", FP8_BESIDE): (Loading(since="0.14", lowest=HOPPER, below=BLACKWELL),),
     ("compressed-tensors", "mxfp8"): _lines(("0.20", TURING)),
     ("modelopt", ""): _lines(("0.27", AMPERE), ("0.8", ADA)),
     ("modelopt", "fp8-channel"): _lines(("0.27", AMPERE), ("0.14", ADA)),
     ("modelopt", "fp8-block"): _lines(("0.27", AMPERE), ("0.14", ADA)),
     ("modelopt", "nvfp4"): _lines(("0.14", TURING), ("0.9", AMPERE), ("0.8", BLACKWELL)),
+    ("modelopt", NVFP4_ALONE): _lines(("0.24", TURING)),
     ("modelopt", "mixed"): _lines(("0.24", TURING), ("0.17", ADA)),
     ("modelopt", "mxfp8"): _lines(("0.24", AMPERE)),
     ("mxfp4", ""): _lines(("0.10", AMPERE)),
@@ -107,6 +116,9 @@ LOADED: Final[Mapping[tuple[str, str], tuple[Loading, ...]]] = MappingProxyType(
     ("gptq", ASYMMETRIC): _lines(("0.22", None), ("0.8", (6, 0))),
     ("gptq", ACTIVATION_ORDER): _lines(("0.30", None), ("0.22", TURING), ("0.8", (6, 0))),
     ("auto-round", ""): _lines(("0.22", TURING), ("0.9", (6, 0))),
+    ("auto-round", "fp8-block"): _lines(("0.29", TURING)),
+    ("auto-round", "mxfp8"): _lines(("0.29", TURING)),
+    ("auto-round", "mxfp4"): _lines(("0.29", AMPERE)),
     ("auto-round", ASYMMETRIC): _lines(("0.22", None), ("0.9", (6, 0))),
     ("quark", ""): _lines(("0.8", ADA)),
     ("quark", "fp8-block"): _lines(("0.33", ADA)),
@@ -115,10 +127,25 @@ LOADED: Final[Mapping[tuple[str, str], tuple[Loading, ...]]] = MappingProxyType(
     ("quark", "int4-group"): _lines(("0.33", VOLTA)),
     ("quark", "mxfp4"): _lines(("0.9", VOLTA)),
     ("quark", "nvfp4"): _lines(("0.33", TURING)),
+    ("torchao", ""): _lines(("0.8", TURING)),
+    ("torchao", FLOAT_OF_BOTH): _lines(("0.8", ADA)),
+    ("torchao", "int4-group"): _lines(("0.8", AMPERE)),
+    (FBGEMM, ""): _lines(("0.8", AMPERE)),
     ("bitsandbytes", ""): _lines(("0.28", None), ("0.8", (7, 0))),
 })  # fmt: skip
 
+# Methods that a version loads only when told to, and the first that was read which does.
+DEPRECATED: Final[Mapping[str, str]] = MappingProxyType({FBGEMM: "0.14"})
 FORMAT: Final = "weight_format"  # at fault where the GPU is not
+
+
+def is_deprecated(stored: Quantization, version: str) -> bool:
+    """Return whether a version of vLLM loads a method only when told to.
+
+    Source: vLLM 0.14.1 to 0.33 `layers/quantization/__init__.py` (`DEPRECATED_QUANTIZATION_METHODS`).
+    """
+    since = DEPRECATED.get(stored.method)
+    return since is not None and Version(version) >= Version(since)
 
 
 def check_loading(architecture: Architecture, quantization: Quantization, device: Device, field: str) -> None:

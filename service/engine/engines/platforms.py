@@ -40,6 +40,7 @@ _XPU: Final = frozenset({"awq", "gptq", "auto-round", "fp8", "mxfp4", "modelopt"
 _SGLANG_ROCM: Final = frozenset({"awq", "fp8", "compressed-tensors", "quark", "auto-round", "modelopt mxfp8"})
 LISTED: Final[Mapping[tuple[EngineName, Platform], Listed]] = MappingProxyType({
     ("vllm", "ROCm"): (
+        ("0.33", _ROCM_MODELOPT | {"auto-round", "fbgemm_fp8", "torchao"}),
         ("0.30", _ROCM_MODELOPT | {"auto-round"}),
         ("0.23", _ROCM_MODELOPT | {"bitsandbytes"}),
         ("0.19", _ROCM | {"mxfp4", "bitsandbytes"}),

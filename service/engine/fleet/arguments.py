@@ -5,6 +5,7 @@ from typing import Final
 
 from service.engine.derived import derived
 from service.engine.engines.flags.base import Args, Start, StartFlags
+from service.engine.engines.methods import is_deprecated
 from service.engine.facts import ModelFacts
 from service.engine.families.own_files import is_in_own_format
 from service.engine.fleet.checkpoints import HALF_FORMATS, own_checkpoint
@@ -33,6 +34,7 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
         has_experts=model.architecture.has_experts,
         needs_half=needs_half(plan.gpu),
         has_own_code=_has_own_code(model),
+        is_deprecated=is_deprecated(plan.checkpoint.quantization, plan.rules.plan.version),
         names_own_format=not plan.rules.plan.finds_own_formats and is_in_own_format(served),
         gpus_per_node=plan.gpu.gpus_per_node,
         stated=StartFlags(

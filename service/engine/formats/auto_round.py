@@ -2,7 +2,8 @@
 
 Source:
     vLLM 0.33 `model_executor/layers/quantization/inc/` (`INCConfig.from_config`, `INCConfigParser`: names, then
-    expressions; `INCWNA16LinearScheme`, `inc_mxfp4_scheme.py`).
+    expressions; `INCWNA16LinearScheme`, `inc_mxfp4_scheme.py`, `inc_mxfp8_linear.py`, `inc_fp8_scheme.py`: fp8 in
+    blocks of linear layers alone).
 """
 
 import re
@@ -11,11 +12,25 @@ from dataclasses import replace
 from typing import Final
 
 from service.engine.config_reader import ConfigReader, is_list, is_mapping
-from service.engine.formats.scheme import ASYMMETRIC, Quantization, checked_patterns, packed_as, unknown_scheme
+from service.engine.formats.scheme import (
+    ASYMMETRIC,
+    Quantization,
+    Scheme,
+    block_length,
+    checked_patterns,
+    packed_as,
+    unknown_scheme,
+)
+from service.engine.inputs import WeightFormat
 
 METHOD: Final = "auto-round"
 NAMES: Final = (("bits",), ("group_size",))
 PACKINGS: Final = ("auto_round:auto_gptq", "auto_round:auto_awq")
+FP8_PACKING: Final = "auto_round:fp8"
+MX_PACKING: Final = "auto_round:llm_compressor"
+MX: Final[Mapping[int, tuple[Scheme, WeightFormat]]] = {4: ("mxfp4", "mxfp4"), 8: ("mxfp8", "fp8")}  # by bits
+MX_GROUP: Final = 32
+BLOCKED_EXPERTS: Final = "experts of fp8 in blocks"
 WHOLE_BITS: Final = 16  # from which on a module keeps the model's dtype
 EXPRESSION: Final = re.compile(r"[*+?^$()\[\]{}|\\]")  # a letter that makes a name an expression
 
@@ -46,11 +61,14 @@ def auto_round(reader: ConfigReader) -> Quantization:
 
 def _stored(reader: ConfigReader, own: Mapping[str, object]) -> Quantization:
     """Return how weights are stored, by what a module states of its own and the whole checkpoint otherwise."""
-    stated = reader.restated(own)
-    (bits, group), kind = packed_as(stated, *NAMES), str(reader.raw("data_type") or "int")
+    stated, kind = reader.restated(own), str(reader.raw("data_type") or "int").replace("fp8", "fp")
+    if kind == "fp" and is_list(stated.raw("group_size")):
+        return _blocked(stated)
+    bits, group = packed_as(stated, *NAMES)
     packing = str(reader.raw("packing_format") or "")
-    if "mx_fp" in kind and bits == 4:
-        return Quantization(scheme="mxfp4", method=METHOD, block=32, weight_format="mxfp4")
+    if "mx_fp" in kind and bits in MX and packing in ("", MX_PACKING):
+        scheme, weight_format = MX[bits]
+        return Quantization(scheme=scheme, method=METHOD, block=MX_GROUP, weight_format=weight_format)
     if kind != "int" or (packing or PACKINGS[0]) not in PACKINGS or bits not in (4, 8):
         raise unknown_scheme(f"{METHOD} with {bits} bits of {kind} {packing}".strip())
     is_symmetric = stated.flag("sym", default=True)
@@ -64,6 +82,21 @@ def _stored(reader: ConfigReader, own: Mapping[str, object]) -> Quantization:
     if not is_symmetric and packing != PACKINGS[1]:
         plain = replace(plain, variant=ASYMMETRIC)
     return plain if bits == 4 else replace(plain, scheme="int8-channel", weight_format="int8")
+
+
+def _blocked(stated: ConfigReader) -> Quantization:
+    """Return fp8 with one scale for each block, which the engine does not run in experts."""
+    if stated.raw("bits") != WHOLE_BITS // 2 or stated.raw("packing_format") not in (None, FP8_PACKING):
+        raise unknown_scheme(
+            f"{METHOD} with {stated.raw('bits')} bits of fp {stated.raw('packing_format') or ''}".strip()
+        )
+    return Quantization(
+        scheme="fp8-block",
+        method=METHOD,
+        block=block_length(stated, "group_size"),
+        expert_variant=BLOCKED_EXPERTS,
+        weight_format="fp8",
+    )
 
 
 def _pattern(name: str) -> str:

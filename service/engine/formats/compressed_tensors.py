@@ -27,6 +27,9 @@ METHOD: Final = "compressed-tensors"
 NVFP4_GROUP: Final = 16
 MX_GROUP: Final = 32
 MOST_GROUPS: Final = 16  # published checkpoints have two
+FP8_BESIDE: Final = "int4 beside activations of fp8"
+FP8_BESIDE_GROUP: Final = 128
+FP8_SCALE_BYTES: Final = 8  # of a group, once loaded
 # Variants of experts, as a refusal calls them.
 FLOATS_ALONE: Final = "experts of fp8 without quantized activations"
 FIXED_SCALES: Final = "experts of int8 whose activations are not scaled token by token"
@@ -94,21 +97,43 @@ def _group(
     size = group_length(weights, "group_size", inside="config_groups.weights.")
     scheme, block = _scheme(weights, bits, kind, size)
     has_activations = is_mapping(group.get("input_activations"))
-    if scheme == "int4-group" and has_activations:
-        raise unknown_scheme("compressed-tensors with 4 bits of int and quantized activations")
+    is_fp8_beside = scheme == "int4-group" and has_activations
+    if is_fp8_beside:
+        _check_fp8_beside(group, weights, size)
     formats = {"fp8": "fp8", "int8": "int8", "int4": "int4", "nvfp4": "nvfp4", "mxfp4": "mxfp4", "mxfp8": "fp8"}
     return Quantization(
         scheme=scheme,
         method=METHOD,
+        variant=FP8_BESIDE if is_fp8_beside else "",
         quantizes_activations=has_activations,
         expert_variant=_expert_variant(scheme, group, str(group.get("format") or packing)),
         block=block,
         has_zero_points=scheme == "int4-group" and not weights.flag("symmetric", default=True),
+        scale_bytes=FP8_SCALE_BYTES if is_fp8_beside else 0,
+        has_row_scales=is_fp8_beside,
         ignored=ignored,
         kv_cache_dtype=kv_cache_dtype,
         is_compressed_tensors=True,
         weight_format=formats[scheme.split("-", 1)[0]],  # type: ignore[arg-type]
     )
+
+
+def _check_fp8_beside(group: Mapping[str, object], weights: ConfigReader, size: int) -> None:
+    """Raise UnsupportedModelError for integers of 4 bits beside activations that no GPU's kernel multiplies them with.
+
+    The one there is takes fp8 that is scaled token by token, and symmetric weights in groups of 128. The loader spreads
+    each group's scale of one byte over eight, and makes one of four bytes for each row.
+
+    Source:
+        vLLM 0.33 `compressed_tensors.py` (`_is_fp8_w4a8`), `schemes/compressed_tensors_w4a8_fp8.py`,
+        `kernels/linear/mixed_precision/cutlass.py` (`cutlass_pack_scale_fp8`).
+    """
+    activations = ConfigReader(ConfigReader(group).mapping("input_activations") or {})
+    is_by_token = activations.raw("strategy") == "token" and activations.flag("dynamic")
+    is_fp8 = activations.raw("num_bits") == 8 and activations.raw("type") == "float"
+    if not (is_by_token and is_fp8 and weights.flag("symmetric", default=True) and size == FP8_BESIDE_GROUP):
+        kind = f"{activations.raw('num_bits')} bits of {activations.raw('type')}"
+        raise unknown_scheme(f"compressed-tensors with 4 bits of int beside activations of {kind}")
 
 
 def _scheme(weights: ConfigReader, bits: int, kind: str, size: int) -> tuple[Scheme, int]:
@@ -139,7 +164,7 @@ def _expert_variant(scheme: Scheme, group: Mapping[str, object], packing: str) -
     strategy = str(weights.raw("strategy") or ("group" if weights.raw("group_size") else "tensor"))
     if scheme.startswith("fp8"):
         return "" if activations is not None else FLOATS_ALONE
-    if not scheme.startswith("int"):
+    if not scheme.startswith("int") or (scheme == "int4-group" and activations is not None):
         return ""
     if activations is not None:
         stated = ConfigReader(activations)

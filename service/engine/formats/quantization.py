@@ -11,8 +11,8 @@ from typing import Final
 from service.engine.config_reader import ConfigReader, is_list, is_mapping, unknown_kind
 from service.engine.formats.auto_round import auto_round
 from service.engine.formats.compressed_tensors import MX_GROUP, NVFP4_GROUP, compressed_tensors
+from service.engine.formats.packed import ALL_EXPERTS, HEAD, packed_integers
 from service.engine.formats.packed import METHODS as PACKED_METHODS
-from service.engine.formats.packed import packed_integers
 from service.engine.formats.quark import quark
 from service.engine.formats.scheme import (
     UNQUANTIZED,
@@ -23,6 +23,7 @@ from service.engine.formats.scheme import (
     not_stated,
     unknown_scheme,
 )
+from service.engine.formats.torch_ao import torch_ao
 from service.engine.inputs import KvCacheDtype, WeightFormat
 
 __all__ = ["UNQUANTIZED", "Quantization", "Scheme", "parse_quantization", "standard_quantization"]
@@ -100,6 +101,22 @@ def _fp8(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
     )
 
 
+def _fbgemm(reader: ConfigReader) -> Quantization:
+    """Return fp8 with one scale a row; the head and experts, which are no linear layers, keep the model's dtype.
+
+    Source:
+        vLLM 0.33 `model_executor/layers/quantization/fbgemm_fp8.py`.
+
+    Raises:
+        MissingConfigFieldError: it does not state what the loader has no default for.
+    """
+    for name in ("modules_to_not_convert", "activation_scale_ub"):
+        if reader.raw(name) is None:
+            raise not_stated(name, "does not state", "a list" if name.startswith("modules") else "a number")
+    kept = checked_patterns([*_ignored(reader, IGNORE_NAMES_OF[FBGEMM]), HEAD, ALL_EXPERTS], "modules_to_not_convert")
+    return Quantization(scheme="fp8-channel", method=FBGEMM, ignored=kept, weight_format="fp8")
+
+
 def _bitsandbytes(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
     stored = Quantization(scheme="int8-channel", method="bitsandbytes", ignored=ignored, weight_format="int8")
     if reader.flag("load_in_8bit"):
@@ -127,15 +144,17 @@ def _modelopt(reader: ConfigReader, algorithm: str, ignored: tuple[str, ...]) ->
         return replace(stored, scheme="fp8-block", block=BLOCK, is_modelopt=True, weight_format="fp8")
     if algorithm == "FP8":
         return replace(stored, scheme="fp8-tensor", is_static=True, weight_format="fp8")
-    if algorithm in ("NVFP4", "NVFP4_AWQ"):
+    if algorithm in ("NVFP4", "NVFP4_AWQ", WEIGHTS_ALONE):
         _check_group(reader, NVFP4_GROUP)
-        return replace(stored, scheme="nvfp4", block=NVFP4_GROUP, is_modelopt=True, weight_format="nvfp4")
+        variant = NVFP4_ALONE if algorithm == WEIGHTS_ALONE else ""
+        fp4 = replace(stored, scheme="nvfp4", block=NVFP4_GROUP, is_modelopt=True, weight_format="nvfp4")
+        return replace(fp4, variant=variant)
     if algorithm == "MXFP8":
         _check_group(reader, MX_GROUP)
         return replace(stored, scheme="mxfp8", block=MX_GROUP, weight_format="fp8")
     if algorithm == "MIXED_PRECISION":
         return _mixed(reader, kv_cache_dtype)
-    raise unknown_scheme(f"modelopt {algorithm}")
+    raise unknown_kind("quantization_config.quant_algo", f"{algorithm}, which vLLM does not load", ALGORITHMS)
 
 
 def _check_group(reader: ConfigReader, size: int) -> None:
@@ -177,14 +196,21 @@ def _mixed(reader: ConfigReader, kv_cache_dtype: KvCacheDtype | None) -> Quantiz
     )
 
 
+FBGEMM: Final = "fbgemm_fp8"
 # ModelOpt's blocks of fp8; the second name stands in lists of modules alone.
 BLOCK_ALGORITHMS: Final = ("FP8_PB_WO", "FP8_BLOCK_SCALES")
 BLOCK: Final = 128  # rows and columns
+WEIGHTS_ALONE: Final = "W4A16_NVFP4"
+NVFP4_ALONE: Final = "nvfp4 of weights alone"
+# vLLM 0.33 `modelopt.py` (`QUANT_ALGOS`).
+ALGORITHMS: Final = "FP8, FP8_PER_CHANNEL_PER_TOKEN, FP8_PB_WO, NVFP4, W4A16_NVFP4, MXFP8, MIXED_PRECISION"
 # Methods whose configs say in words of their own what stays whole.
 READERS: Final[Mapping[str, Callable[[ConfigReader], Quantization]]] = {
     "auto-round": auto_round,
     "inc": auto_round,
     "quark": quark,
+    FBGEMM: _fbgemm,
+    "torchao": torch_ao,
 }
 IGNORE_NAMES: Final = ("ignore", "exclude_modules", "ignored_layers", "modules_to_not_convert")
 # Under which names a method's loader looks for modules that keep the model's dtype, and under no others.
@@ -193,6 +219,7 @@ IGNORE_NAMES_OF: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("awq", "awq_marlin"), ("modules_to_not_convert",)),
     **dict.fromkeys(("gptq", "gptq_marlin"), ()),
     "bitsandbytes": ("llm_int8_skip_modules",),
+    FBGEMM: ("modules_to_not_convert",),
 }
 ACTIVATION_SCHEMES: Final = ("dynamic", "static")
 ACTIVATION_WORDS: Final = " or ".join(ACTIVATION_SCHEMES)

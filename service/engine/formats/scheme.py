@@ -23,7 +23,8 @@ WHOLE_ROW: Final = -1  # how a group says so
 WORD: Final = 8  # elements of four bits in a word
 LONGEST_GROUP: Final = 1 << 16  # published ones have 16 to 1,024
 KNOWN_METHODS: Final = (
-    "fp8, compressed-tensors, modelopt (FP8, NVFP4), awq, gptq, auto-round, quark, mxfp4, bitsandbytes"
+    "fp8, compressed-tensors, modelopt (FP8, NVFP4), awq, gptq, auto-round, quark, mxfp4, bitsandbytes, torchao, "
+    "fbgemm_fp8"
 )
 BITS: Final = "4 or 8"  # of a packed integer
 GROUPS: Final = f"-1 for whole rows, or a multiple of {WORD}, such as 32, 64 or 128"
@@ -69,6 +70,9 @@ class Quantization:
     quantizes_activations: bool = False  # int8 of both operands
     block: int = 0  # rows and columns of an fp8 block, or elements of a group; 0 where a row has one scale
     has_zero_points: bool = False
+    scale_bytes: int = 0  # of a group of integers, where it is not the method's usual
+    column_multiple: int = 1  # to which rows of integers are filled up [elements]
+    has_row_scales: bool = False  # beside those of groups, in four bytes
     is_static: bool = False  # activations have a stored scale as well
     ignored: tuple[str, ...] = ()
     experts_only: bool = False

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import assert_never
 
-from service.engine.arithmetic import ceil_div
+from service.engine.arithmetic import ceil_div, round_up
 from service.engine.formats.elements import HALF_BYTES, SINGLE_BYTES
 from service.engine.formats.matrix import CACHE_SCALES, LATENT_CACHE_SCALES, Matrix
 from service.engine.formats.quantization import Quantization
@@ -23,7 +23,8 @@ def matrix_bytes(
     fp8       rows x columns       + 4 per tensor, per row, or per 128 x 128 block
     mxfp8     rows x columns       + 1 per 32 elements
     int8      rows x columns       + 4 per row; of weights alone 2 per row or group (+ 1 for a zero point)
-    int4      rows x columns / 2   + 2 per group (+ 1/2 per group for a zero point)
+    int4      rows x columns / 2   + 2 per group (+ 1/2 per group for a zero point); 8 per group and 4 per row where
+                                   activations are fp8; 4 per group of torchao, with its zero point
     mxfp4     rows x columns / 2   + 1 per 32 elements
     nvfp4     rows x columns / 2   + 1 per 16 elements + 4 per tensor
 
@@ -100,6 +101,15 @@ def _sides(matrix: Matrix) -> tuple[int, int]:
     return matrix.columns, matrix.rows
 
 
+def _int4(matrix: Matrix, quantization: Quantization) -> int:
+    """Return integers of four bits in groups, whose rows may be filled up. [bytes]."""
+    columns = round_up(matrix.columns, quantization.column_multiple)
+    groups = matrix.rows * ceil_div(columns, quantization.block or columns)
+    scales = groups * (quantization.scale_bytes or HALF_BYTES)
+    rows = matrix.rows * SCALE_BYTES if quantization.has_row_scales else 0
+    return matrix.rows * columns // 2 + scales + rows + (groups // 2 if quantization.has_zero_points else 0)
+
+
 def _stored(matrix: Matrix, quantization: Quantization, elements: int) -> int:
     block = quantization.block
     match quantization.scheme:
@@ -114,12 +124,12 @@ def _stored(matrix: Matrix, quantization: Quantization, elements: int) -> int:
             block = _scale_block(matrix, block)
             return elements + ceil_div(matrix.rows, block) * ceil_div(matrix.columns, block) * matrix.scale_bytes
         case "int8-channel":
-            scale = SCALE_BYTES if quantization.quantizes_activations else HALF_BYTES
+            usual = SCALE_BYTES if quantization.quantizes_activations else HALF_BYTES
+            scale = quantization.scale_bytes or usual
             zero_points = 1 if quantization.has_zero_points else 0
             return elements + _groups(matrix, block) * (scale + zero_points)
         case "int4-group":
-            groups = _groups(matrix, block)
-            return elements // 2 + groups * HALF_BYTES + (groups // 2 if quantization.has_zero_points else 0)
+            return _int4(matrix, quantization)
         case "mxfp4" | "mxfp8":
             stored = elements // 2 if quantization.scheme == "mxfp4" else elements
             return stored + matrix.rows * ceil_div(matrix.columns, block)

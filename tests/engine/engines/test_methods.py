@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from service.engine import parse_quantization
 from service.engine.engines.device import Device
-from service.engine.engines.methods import LOADED, check_method, lines_of, scheme_of
+from service.engine.engines.methods import LOADED, check_method, is_deprecated, lines_of, scheme_of
 from service.engine.engines.plans import plan_of
 from service.engine.errors import RefusedStartError
 from service.engine.formats.quantization import standard_quantization
@@ -150,6 +150,45 @@ def test_experts_are_not_run_in_every_way_that_dense_matrices_are(
         assert refuses(stated, on(capability, "0.33"), has_experts=True) is not runs
         assert not refuses(stated, on(capability, "0.33"))
     assert not refuses(stated | {"ignore": ["re:.*experts.*"]}, on(90, "0.33"), has_experts=True)
+
+
+def test_integers_beside_fp8_run_on_hopper_alone() -> None:
+    # `_is_fp8_w4a8_sm90`: `match_exact=True`
+    group = {"targets": ["Linear"], "weights": GROUPED, "input_activations": BY_TOKEN | {"type": "float"}}
+    stated = {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"group_0": group}}
+
+    assert [refuses(stated, on(capability, "0.33")) for capability in (80, 89, 90, 100, 120)] == [
+        True,
+        True,
+        False,
+        True,
+        True,
+    ]
+
+
+def test_blocks_of_auto_round_are_not_run_in_experts() -> None:
+    # vLLM 0.33 `inc_scheme.py` says "does not support MoE layers" of them
+    stated = {"quant_method": "auto-round", "bits": 8, "group_size": [128, 128], "data_type": "fp"}
+
+    assert [refuses(stated, on(90, "0.33"), has_experts=each) for each in (False, True)] == [False, True]
+    assert refuses(stated, on(90, "0.24"))  # `SUPPORTED_DTYPES = {"int"}`
+
+
+def test_torchao_s_fp8_of_both_operands_needs_ada() -> None:
+    # vLLM 0.33 `torchao.py` says that it "requires GPU compute capability >= 8.9"
+    made = {"_type": "Float8DynamicActivationFloat8WeightConfig", "_data": {}}
+    stated = {"quant_method": "torchao", "quant_type": {"default": made}}
+
+    assert [refuses(stated, on(capability, "0.33")) for capability in (80, 89)] == [True, False]
+
+
+def test_deprecated_methods_are_loaded_when_told_to() -> None:
+    stored = parse_quantization(
+        {"quant_method": "fbgemm_fp8", "modules_to_not_convert": [], "activation_scale_ub": 1200.0}
+    )
+
+    assert [is_deprecated(stored, version) for version in ("0.13", "0.14.1", "0.33")] == [False, True, True]
+    assert not is_deprecated(parse_quantization({"quant_method": "mxfp4"}), "0.33")
 
 
 def test_a_refusal_says_the_rule_and_what_would_be_taken() -> None:

@@ -52,7 +52,26 @@ def test_the_head_is_stored_in_few_bits_only_where_it_is_told_apart() -> None:
     assert not parse_quantization(STATED | {"extra_config": {"lm_head": {"bits": 8}}}).keeps("lm_head")
 
 
-@pytest.mark.parametrize("further", [{"bits": 2}, {"packing_format": "auto_round"}, {"data_type": "fp"}])
+# vLLM 0.33 `inc.py` (`_validate_raw_config`), `test_inc.py` has the same fields
+def test_mxfp8_and_blocks_of_fp8_are_what_other_methods_call_so() -> None:
+    wide = parse_quantization(STATED | {"data_type": "mx_fp", "bits": 8, "group_size": 32})
+    blocks = parse_quantization(STATED | {"data_type": "fp", "bits": 8, "group_size": [128, 128]})
+
+    assert (wide.scheme, wide.block, wide.weight_format) == ("mxfp8", 32, "fp8")
+    assert (blocks.scheme, blocks.block, blocks.weight_format) == ("fp8-block", 128, "fp8")
+    assert blocks.expert_variant  # `INCFp8Scheme` has no `get_moe_method`
+
+
+@pytest.mark.parametrize(
+    "further",
+    [
+        {"bits": 2},
+        {"packing_format": "auto_round"},
+        {"data_type": "fp"},
+        {"data_type": "fp", "group_size": [128, 128]},
+        {"data_type": "mx_fp", "packing_format": "auto_round:auto_gptq", "group_size": 32},
+    ],
+)
 def test_what_has_no_rule_is_refused_by_name(further: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedModelError, match="auto-round with"):
         parse_quantization(STATED | further)

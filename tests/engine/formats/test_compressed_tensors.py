@@ -7,7 +7,9 @@ import pytest
 from service.engine.config_reader import ConfigReader
 from service.engine.errors import UnsupportedModelError
 from service.engine.formats.compressed_tensors import MOST_GROUPS, compressed_tensors
+from service.engine.formats.matrix import Matrix
 from service.engine.formats.scheme import Quantization
+from service.engine.formats.stored import matrix_bytes
 
 
 def group(bits: int, kind: str, targets: list[str], **further: Any) -> dict[str, Any]:
@@ -36,6 +38,33 @@ def test_bits_and_type_are_a_scheme(stated: dict[str, Any], scheme: str, block: 
     stored = read(stated)
 
     assert (stored.scheme, stored.block, stored.is_compressed_tensors) == (scheme, block, True)
+
+
+W4A8 = group(4, "int", ["Linear"], strategy="group", group_size=128, symmetric=True)
+BY_TOKEN = {"num_bits": 8, "type": "float", "strategy": "token", "dynamic": True}
+
+
+def test_integers_beside_fp8_activations_hold_wider_scales() -> None:
+    # cutlass.py: `cutlass_pack_scale_fp8` makes eight bytes of a group's scale; `weight_chan_scale` is fp32 a row
+    beside = read(W4A8 | {"input_activations": BY_TOKEN}, format="pack-quantized")
+    matrix = Matrix(module="model.layers.0.mlp.down_proj", rows=4_096, columns=14_336)
+
+    assert matrix_bytes(matrix, beside, 2) == 4_096 * 14_336 // 2 + 4_096 * 112 * 8 + 4_096 * 4
+
+
+@pytest.mark.parametrize(
+    ("weights", "activations"),
+    [
+        ({}, BY_TOKEN | {"type": "int"}),
+        ({}, BY_TOKEN | {"strategy": "tensor"}),
+        ({}, BY_TOKEN | {"dynamic": False}),
+        ({"group_size": 64}, BY_TOKEN),
+        ({"symmetric": False}, BY_TOKEN),
+    ],
+)
+def test_other_activations_beside_integers_are_refused(weights: dict[str, Any], activations: dict[str, Any]) -> None:
+    with pytest.raises(UnsupportedModelError, match="4 bits of int beside"):
+        read({**W4A8, "weights": W4A8["weights"] | weights, "input_activations": activations})
 
 
 def test_two_groups_speak_for_what_their_targets_match() -> None:
@@ -76,6 +105,6 @@ def test_sparse_weights_and_mixed_operands_are_refused() -> None:
         read(packed, format="marlin-24")
     with pytest.raises(UnsupportedModelError, match="sparse weights"):
         read(packed, sparsity_config={"format": "sparse-24-bitmask", "targets": ["Linear"]})
-    with pytest.raises(UnsupportedModelError, match="quantized activations"):
+    with pytest.raises(UnsupportedModelError, match="beside activations"):
         read({**packed, "input_activations": {"num_bits": 8, "type": "int"}})
     assert read(packed, sparsity_config={}).scheme == "int4-group"

@@ -1,12 +1,15 @@
 """What published `quantization_config`s mean."""
 
+import json
 from typing import Any, get_args
 
 import pytest
 
+from service.engine import Layout, parse_architecture, rank_weights
 from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
 from service.engine.formats.quantization import UNQUANTIZED, parse_quantization, standard_quantization
 from service.engine.inputs import WeightFormat
+from tests.conftest import shared_catalog
 
 DEEPSEEK = {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [128, 128]}
 GPT_OSS = {"modules_to_not_convert": ["model.layers.*.self_attn", "lm_head"], "quant_method": "mxfp4"}
@@ -54,6 +57,23 @@ def test_methods_without_a_rule_are_refused_by_name(stated: dict[str, Any]) -> N
         parse_quantization(stated)
 
 
+def test_fbgemm_holds_what_a_server_of_llama_3_1_405b_printed() -> None:
+    # github.com/vllm-project/vllm/issues/6746, 8 x H100: "Loading model weights took 57.7520 GB"; the config of
+    # meta-llama/Llama-3.1-405B-Instruct-FP8 leaves attention and the first and last layer in bf16, and had 16 heads of
+    # keys and values in its first weeks
+    kept = [f"model.layers.{layer}.self_attn.{name}_proj" for layer in range(126) for name in "qkvo"]
+    kept += [f"model.layers.{layer}.mlp.{name}_proj" for layer in (0, 125) for name in ("gate", "up", "down")]
+    stated = {"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0, "modules_to_not_convert": kept}
+    config = json.loads(shared_catalog().model("llama-3.1-405b-instruct").config_json or "")
+    llama = parse_architecture(config | {"num_key_value_heads": 16})
+
+    held = rank_weights(llama, layout=Layout(tensor_parallel_size=8), quantization=parse_quantization(stated))
+
+    assert held.param_bytes / 2**30 == pytest.approx(57.752, rel=0.001)
+    with pytest.raises(MissingConfigFieldError, match="activation_scale_ub"):
+        parse_quantization({"quant_method": "fbgemm_fp8", "modules_to_not_convert": []})
+
+
 def test_fp8_says_when_scales_of_activations_are_found() -> None:
     # vLLM 0.33 `fp8.py` (`from_config`): `get_from_keys(config, ["activation_scheme"])` has no default, and "The
     # block-wise quantization only supports dynamic activation scheme for now"
@@ -97,8 +117,18 @@ def test_modelopt_s_blocks_are_blocks_whole_and_of_single_modules() -> None:
 
 @pytest.mark.parametrize("algorithm", ["FP8_BLOCK_SCALES", "FP8_OF_ANOTHER_KIND", "W4A8_AWQ"])
 def test_modelopt_s_other_algorithms_are_refused_by_name(algorithm: str) -> None:
-    with pytest.raises(UnsupportedModelError, match=algorithm):
+    # vLLM 0.33 `modelopt.py`: "ModelOpt currently only supports: ['FP8', ..., 'MIXED_PRECISION']"
+    with pytest.raises(UnsupportedModelError, match=f"{algorithm}, which vLLM does not load"):
         parse_quantization({"quant_method": "modelopt", "quant_algo": algorithm})
+
+
+def test_modelopt_s_weights_alone_are_stored_as_with_activations() -> None:
+    # vLLM 0.33 `modelopt.py` (`LINEAR_ALGOS`)
+    both, alone = (
+        parse_quantization({"quant_method": "modelopt", "quant_algo": f"{name}NVFP4"}) for name in ("", "W4A16_")
+    )
+
+    assert (alone.scheme, alone.block, alone.weight_format) == (both.scheme, both.block, both.weight_format)
 
 
 def test_compressed_tensors_is_known_by_its_library_s_name() -> None:

@@ -48,6 +48,7 @@ class Start:
     has_experts: bool = False
     needs_half: bool = False  # the GPU has no bfloat16
     has_own_code: bool = False  # the checkpoint brings code that engines run only when told to
+    is_deprecated: bool = False  # how the checkpoint is stored, which this version loads only when told to
     names_own_format: bool = False  # its files are in the publisher's own format, which this version does not look for
     gpus_per_node: int = 8
     stated: StartFlags = StartFlags()
@@ -99,6 +100,11 @@ class CommandLine(ABC):
     @property
     def own_format(self) -> Args:
         """Return the flags that read a checkpoint in its publisher's own format, where a version looks for none."""
+        return ()
+
+    @property
+    def deprecated(self) -> Args:
+        """Return the flags that load a checkpoint by a method which the engine is about to drop."""
         return ()
 
     @property
@@ -163,7 +169,7 @@ class CommandLine(ABC):
         """Return the flags that the model and the GPU ask for."""
         is_half = start.needs_half and self.half[:1] != (self.loading(start) or ())[:1]
         told = (*(self.own_code if start.has_own_code else ()), *(self.own_format if start.names_own_format else ()))
-        return (*(self.half if is_half else ()), *told)
+        return (*(self.half if is_half else ()), *told, *(self.deprecated if start.is_deprecated else ()))
 
     def unnamed(self, start: Start) -> Args:
         """Return the settings that were sized and that the arguments cannot name, by their names in a question."""

@@ -26,6 +26,7 @@ class VllmCommand(CommandLine):
     )
     half: Args = ("--dtype", "half")
     own_code: Args = ("--trust-remote-code",)
+    deprecated: Args = ("--allow-deprecated-quantization",)
     own_format: Args = ("--tokenizer-mode", "mistral", "--config-format", "mistral", "--load-format", "mistral")
     without_flag: frozenset[str] = frozenset()
     named_drafters: frozenset[SpeculativeMethod] = frozenset({"mtp", "ngram"})

@@ -21,6 +21,7 @@ START = Start(
     is_published=True,
     has_experts=True,
     has_own_code=True,
+    is_deprecated=True,
     stated=StartFlags(block_size=64, enable_prefix_caching=False),
 )
 
