@@ -7,14 +7,14 @@ Source:
 from typing import Final
 
 NAMES: Final = """
-    AyaVisionForConditionalGeneration BloomForCausalLM ChatGLMForConditionalGeneration ChatGLMModel
-    Cohere2ForCausalLM Cohere2MoeForCausalLM Cohere2VisionForConditionalGeneration CohereForCausalLM DbrxForCausalLM
-    FalconForCausalLM FalconMambaForCausalLM GLM4VForCausalLM GPT2LMHeadModel GPTJForCausalLM Gemma2ForCausalLM
-    Gemma3ForCausalLM Gemma3ForConditionalGeneration Gemma4ForCausalLM Gemma4ForConditionalGeneration
+    AyaVisionForConditionalGeneration Blip2ForConditionalGeneration BloomForCausalLM ChatGLMForConditionalGeneration
+    ChatGLMModel Cohere2ForCausalLM Cohere2MoeForCausalLM Cohere2VisionForConditionalGeneration CohereForCausalLM
+    DbrxForCausalLM FalconForCausalLM FalconMambaForCausalLM GLM4VForCausalLM GPT2LMHeadModel GPTJForCausalLM
+    Gemma2ForCausalLM Gemma3ForCausalLM Gemma3ForConditionalGeneration Gemma4ForCausalLM Gemma4ForConditionalGeneration
     Gemma4UnifiedForConditionalGeneration GemmaForCausalLM GptOssForCausalLM GraniteMoeForCausalLM
     GraniteMoeHybridForCausalLM GraniteMoeSWAForCausalLM GraniteMoeSharedForCausalLM HYV3ForCausalLM
     InternLM2ForCausalLM JambaForCausalLM MambaForCausalLM MiniCPM3ForCausalLM MiniCPMForCausalLM MixtralForCausalLM
-    MuseGlimmerForCausalLM MuseGlimmerForConditionalGeneration NemotronHForCausalLM OPTForCausalLM
+    MolmoForCausalLM MuseGlimmerForCausalLM MuseGlimmerForConditionalGeneration NemotronHForCausalLM OPTForCausalLM
     OlmoHybridForCausalLM OlmoeForCausalLM OrionForCausalLM PhiMoEForCausalLM Plamo3ForCausalLM Qwen2MoeForCausalLM
     Qwen3MoeForCausalLM Qwen3NextForCausalLM Qwen3OmniMoeForConditionalGeneration Qwen3VLMoeForConditionalGeneration
     Rnj1ForCausalLM StableLmForCausalLM

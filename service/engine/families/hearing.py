@@ -1,9 +1,11 @@
 """Language models of any family that hear: Ultravox, Audio Flamingo 3, Voxtral.
 
 Sources:
-    vLLM 0.33 `model_executor/models/ultravox.py`, `audioflamingo3.py`, `voxtral.py`.
+    vLLM 0.33 `model_executor/models/ultravox.py`, `audioflamingo3.py`, `voxtral.py`, `kimi_audio.py`.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from service.engine.config_reader import ConfigReader
@@ -13,6 +15,9 @@ from service.engine.families.parts.towers import audio_part, blocks
 from service.engine.families.parts.wrappers import always, named_inside
 from service.engine.layers import Encoder
 
+WHISPER_LARGE: Final[Mapping[str, object]] = MappingProxyType({
+    "d_model": 1280, "encoder_layers": 32, "encoder_attention_heads": 20, "encoder_ffn_dim": 5120, "num_mel_bins": 128,
+})  # fmt: skip
 STACKED_FRAMES: Final = 4  # of Voxtral, where the config does not say
 
 
@@ -27,6 +32,15 @@ def _voxtral(outer: ConfigReader, text: ConfigReader) -> Encoder:
     audio, out = audio_part(outer), text.positive("hidden_size")
     stacked = audio.positive("downsample_factor", default=STACKED_FRAMES) * audio.positive(*WIDTH_NAMES)
     return _split(audio, stacked * out + out * out)
+
+
+def _kimi(outer: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return Whisper's large encoder, whose config lies in a folder of its own, and a projector of two matrices.
+
+    Layers and a head that answer in sound are not loaded: the engine hears alone.
+    """
+    out, stacked = text.positive("hidden_size"), outer.positive("kimia_adaptor_input_dim", default=5120)
+    return _split(ConfigReader(WHISPER_LARGE), stacked * out + out + out * out + out + 2 * out)
 
 
 def _split(audio: ConfigReader, projector: int) -> Encoder:
@@ -49,6 +63,7 @@ def _projector(outer: ConfigReader, width: int, out: int) -> int:
 
 
 FAMILIES: Final = (
+    Family(classes=("MoonshotKimiaForCausalLM",), wraps=always("Qwen2ForCausalLM"), tower=_kimi),
     Family(classes=("UltravoxModel",), wraps=named_inside, tower=_ultravox),
     Family(
         classes=("AudioFlamingo3ForConditionalGeneration",),

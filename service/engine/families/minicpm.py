@@ -2,7 +2,7 @@
 
 Sources:
     vLLM 0.33 `model_executor/models/`: minicpm.py, minicpm3.py, minicpmv.py, minicpmo.py, minicpmv4_6.py,
-    minicpmv4_7.py.
+    minicpmv4_7.py, minicpm_ocr.py.
 """
 
 from collections.abc import Mapping
@@ -98,5 +98,9 @@ FAMILIES: Final = (
     Family(classes=("MiniCPMV",), wraps=_inside("MiniCPMV"), tower=_resampled),
     Family(classes=("MiniCPMO",), wraps=_inside("MiniCPMO"), tower=_with_sound),
     Family(classes=("MiniCPMV4_6ForConditionalGeneration",), wraps=named_inside, tower=_merged_where_whole),
-    Family(classes=("MiniCPMV4_7ForConditionalGeneration",), wraps=named_inside, tower=_merged),
+    Family(
+        classes=("MiniCPMV4_7ForConditionalGeneration", "MiniCPMOcrForConditionalGeneration"),
+        wraps=named_inside,
+        tower=_merged,
+    ),
 )

@@ -1,20 +1,51 @@
-"""Molmo 2: Qwen 3 or OLMo 3 behind a tower whose patches are pooled by attention.
+"""Molmo 1 and 2: Qwen and OLMo behind a tower whose patches are pooled by attention.
 
 Sources:
-    vLLM 0.33 `model_executor/models/molmo2.py`.
+    vLLM 0.33 `model_executor/models/molmo.py`, `molmo2.py`.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from service.engine.config_reader import ConfigReader, unknown_kind
 from service.engine.families.parts.attention import full_only
 from service.engine.families.parts.biases import inputs_only
+from service.engine.families.parts.clip import LARGE_HEADS, LARGE_HIDDEN, LARGE_PATCH, clip_large
 from service.engine.families.parts.family import Family, whatever_stated
 from service.engine.families.parts.norms import on_heads, over_all_heads
 from service.engine.families.parts.towers import blocks, tower_heads
 from service.engine.layers import Encoder, Heads
 
+FIRST_IMAGE: Final = 336  # on a side [pixels]
+FIRST_LAYERS: Final = 23  # of CLIP's 24
+FURTHER_ROWS: Final = 128  # of the embeddings, for tokens of images
 DEFAULT_LAYERS: Final = (-3, -9)  # of the tower, whose outputs are pooled side by side
+
+
+def _first_restated(reader: ConfigReader) -> Mapping[str, object]:
+    """Return the columns of gate and up apart, which are stated together, and the rows of both tables."""
+    return {
+        "intermediate_size": reader.positive("intermediate_size") // 2,
+        "vocab_size": reader.positive("embedding_size", "vocab_size"),
+        "tie_word_embeddings": reader.flag("weight_tying"),
+    }
+
+
+def _first_tower(outer: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return CLIP's large tower but for its last layer and norm, the pooling of two layers, and a gated projector.
+
+    Its sizes stand in the model code alone.
+    """
+    hidden = LARGE_HIDDEN
+    split, whole = clip_large(side=FIRST_IMAGE // LARGE_PATCH, layers=FIRST_LAYERS)
+    pooling = 3 * (2 * hidden + 1) * hidden + hidden * hidden
+    columns, out = outer.positive("intermediate_size") // 2, text.positive("hidden_size")
+    rows = FURTHER_ROWS * out
+    return Encoder(
+        split_parameters=split + pooling + (2 * hidden + out) * columns + rows,
+        whole_parameters=whole + hidden + 2 * 2 * hidden,  # the bias behind the pooling, and vectors for padding
+        num_heads=LARGE_HEADS,
+    )
 
 
 def _head_norms(reader: ConfigReader, heads: Heads) -> int:
@@ -25,6 +56,10 @@ def _head_norms(reader: ConfigReader, heads: Heads) -> int:
     if kind not in ("qwen3", "olmo"):
         raise unknown_kind("text_config.qk_norm_type", kind, "qwen3, olmo")
     return on_heads(reader, heads) if kind == "qwen3" else over_all_heads(reader, heads)
+
+
+def _over_all_heads_where(reader: ConfigReader, heads: Heads) -> int:
+    return over_all_heads(reader, heads) if reader.flag("attention_layer_norm") else 0
 
 
 def _tower(outer: ConfigReader, text: ConfigReader) -> Encoder:
@@ -54,6 +89,14 @@ def _pooling(adapter: ConfigReader, width: int) -> tuple[int, int]:
 
 
 FAMILIES: Final = (
+    Family(
+        classes=("MolmoForCausalLM",),
+        attention=full_only,
+        restates=_first_restated,
+        biases=inputs_only("qkv_bias"),
+        head_norms=_over_all_heads_where,
+        tower=_first_tower,
+    ),
     Family(
         classes=("Molmo2ForConditionalGeneration",),
         attention=full_only,

@@ -13,22 +13,22 @@ NAMES: Final = """
     AXK1ForCausalLM AquilaForCausalLM AquilaModel ArcticForCausalLM BaiChuanForCausalLM BaichuanForCausalLM
     BailingMoeForCausalLM BailingMoeV2ForCausalLM BailingMoeV2_5ForCausalLM BeeForConditionalGeneration
     ChatGLMForConditionalGeneration ChatGLMModel DeciLMForCausalLM DeepseekForCausalLM DeepseekV2ForCausalLM
-    DeepseekV3ForCausalLM DotsOCRForCausalLM Eagle2_5_VLForConditionalGeneration
-    Ernie4_5_VLMoeForConditionalGeneration ExaoneForCausalLM GLM4VForCausalLM Grok1ForCausalLM Grok1ModelForCausalLM
-    H2OVLChatModel HCXVisionV2ForCausalLM HunYuanMoEV1ForCausalLM HyperCLOVAXForCausalLM IQuestCoderForCausalLM
-    InternLM2ForCausalLM InternLM3ForCausalLM InternLMForCausalLM InternS1ForConditionalGeneration InternVLChatModel
-    IsaacForConditionalGeneration KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration
-    KimiK25ForConditionalGeneration KimiK3ForConditionalGeneration KimiLinearForCausalLM
-    KimiVLForConditionalGeneration LagunaForCausalLM LongcatFlashForCausalLM MiMoForCausalLM MiMoV2FlashForCausalLM
-    MiMoV2ForCausalLM MiniCPM3ForCausalLM MiniCPMForCausalLM MiniCPMO MiniCPMV MiniMaxM1ForCausalLM
-    MiniMaxM2ForCausalLM MiniMaxM3SparseForConditionalGeneration MiniMaxText01ForCausalLM
-    Molmo2ForConditionalGeneration NVLM_D NemotronHForCausalLM NemotronHPuzzleForCausalLM NemotronH_Nano_VL_V2
+    DeepseekV3ForCausalLM DotsOCRForCausalLM Eagle2_5_VLForConditionalGeneration Ernie4_5_VLMoeForConditionalGeneration
+    ExaoneForCausalLM GLM4VForCausalLM Grok1ForCausalLM Grok1ModelForCausalLM H2OVLChatModel HCXVisionV2ForCausalLM
+    HunYuanMoEV1ForCausalLM HyperCLOVAXForCausalLM IQuestCoderForCausalLM InternLM2ForCausalLM InternLM3ForCausalLM
+    InternLMForCausalLM InternS1ForConditionalGeneration InternVLChatModel IsaacForConditionalGeneration
+    KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration KimiK25ForConditionalGeneration
+    KimiK3ForConditionalGeneration KimiLinearForCausalLM KimiVLForConditionalGeneration LagunaForCausalLM
+    LongcatFlashForCausalLM MiMoForCausalLM MiMoV2FlashForCausalLM MiMoV2ForCausalLM MiniCPM3ForCausalLM
+    MiniCPMForCausalLM MiniCPMO MiniCPMV MiniMaxM1ForCausalLM MiniMaxM2ForCausalLM
+    MiniMaxM3SparseForConditionalGeneration MiniMaxText01ForCausalLM Molmo2ForConditionalGeneration MolmoForCausalLM
+    MoonshotKimiaForCausalLM NVLM_D NemotronHForCausalLM NemotronHPuzzleForCausalLM NemotronH_Nano_VL_V2
     OpenCUAForConditionalGeneration OrionForCausalLM Ovis Ovis2_5 Ovis2_6ForCausalLM Ovis2_6_MoeForCausalLM
     PaddleOCRVLForConditionalGeneration PanguEmbeddedForCausalLM PanguUltraMoEForCausalLM Phi3VForCausalLM
-    Phi4MMForCausalLM PhiMoEForCausalLM Plamo3ForCausalLM QWenLMHeadModel RForConditionalGeneration
-    SarvamMLAForCausalLM SarvamMoEForCausalLM SkyworkR1VChatModel SolarForCausalLM Step1ForCausalLM
-    Step3TextForCausalLM Step3VLForConditionalGeneration StepVLForConditionalGeneration TeleChat2ForCausalLM
-    TeleChatForCausalLM TeleFLMForCausalLM UltravoxModel XverseForCausalLM
+    Phi4ForCausalLMV Phi4MMForCausalLM PhiMoEForCausalLM Plamo3ForCausalLM QWenLMHeadModel RForConditionalGeneration
+    SarvamMLAForCausalLM SarvamMoEForCausalLM SkyworkR1VChatModel SolarForCausalLM Step1ForCausalLM Step3TextForCausalLM
+    Step3VLForConditionalGeneration StepVLForConditionalGeneration TeleChat2ForCausalLM TeleChatForCausalLM
+    TeleFLMForCausalLM UltravoxModel XverseForCausalLM
 """
 BRING_CODE: Final = frozenset(NAMES.split())
 

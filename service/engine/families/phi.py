@@ -2,9 +2,11 @@
 
 Sources:
     vLLM 0.33 `model_executor/models/`: phi3.py, phimoe.py, phi3v.py, phi4mm.py, phi4mm_audio.py,
-    phi4mm_utils.py.
+    phi4mm_utils.py, phi4siglip.py with lfm2_siglip2.py.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from service.engine.config_reader import ConfigReader
@@ -15,11 +17,15 @@ from service.engine.families.parts.dense import Dense
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
-from service.engine.families.parts.siglip import siglip_tower
-from service.engine.families.parts.towers import perceptron, with_whole
+from service.engine.families.parts.siglip import siglip, siglip_tower
+from service.engine.families.parts.towers import perceptron, tower_heads, vision_part, with_whole
 from service.engine.families.parts.wrappers import always
 from service.engine.layers import Encoder
 
+SIGLIP_2: Final[Mapping[str, object]] = MappingProxyType({
+    "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12,
+    "num_patches": 256, "patch_size": 16,
+})  # fmt: skip
 TABLE_ROWS: Final = 64  # embeddings are padded to a multiple of this
 CLIP_IMAGE: Final = 336  # on a side [pixels]
 CLIP_LAYERS: Final = 23  # but for the last
@@ -64,6 +70,19 @@ def _fourth_towers(outer: ConfigReader, text: ConfigReader) -> Encoder:
     width = sound.positive("attention_dim", default=1024)
     projectors = sum(perceptron(SIGLIP_HIDDEN, out, out)) + 2 * sum(perceptron(width, out, out))
     return with_whole(tower, separators + projectors + _conformer(sound, width))
+
+
+def _fourth_tower(outer: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return SigLIP 2 for images of any shape, but for its last layer and norm, and the projector.
+
+    Fields that a config leaves out have the values of transformers' `Siglip2VisionConfig`.
+    """
+    vision = ConfigReader({**SIGLIP_2, **vision_part(outer).values()})
+    layers, positions = vision.positive("num_hidden_layers") - 1, vision.positive("num_patches")
+    split, whole = siglip(vision, positions=positions).parameters(layers=layers, has_last_norm=False)
+    out = text.positive("hidden_size")
+    projector, bias = perceptron(outer.positive("mm_hidden_size"), out, out)
+    return Encoder(split_parameters=split + projector, whole_parameters=whole + bias, num_heads=tower_heads(vision))
 
 
 def _conformer(sound: ConfigReader, width: int) -> int:
@@ -111,4 +130,5 @@ FAMILIES: Final = (
     ),
     Family(classes=("Phi3VForCausalLM",), wraps=always("LlamaForCausalLM"), tower=_third_tower),
     Family(classes=("Phi4MMForCausalLM",), wraps=always("Phi3ForCausalLM"), tower=_fourth_towers, has_stages=False),
+    Family(classes=("Phi4ForCausalLMV",), wraps=always("Phi3ForCausalLM"), tower=_fourth_tower),
 )

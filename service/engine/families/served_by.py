@@ -21,9 +21,9 @@ from service.engine.inputs import EngineName
 SGLANG_LACKS_NAMES: Final = """
     AquilaForCausalLM AquilaModel ArcticForCausalLM BaiChuanForCausalLM BambaForCausalLM BloomForCausalLM
     FalconForCausalLM GLM4VForCausalLM H2OVLChatModel InternLMForCausalLM JAISLMHeadModel JambaForCausalLM
-    MPTForCausalLM MiniMaxM1ForCausalLM MiniMaxText01ForCausalLM MptForCausalLM NVLM_D OlmoHybridForCausalLM Ovis
-    Ovis2_5 Phi3VForCausalLM RWForCausalLM StableLMEpochForCausalLM TeleChat2ForCausalLM TeleChatForCausalLM
-    Zamba2ForCausalLM
+    MPTForCausalLM MiniMaxM1ForCausalLM MiniMaxText01ForCausalLM MolmoForCausalLM MoonshotKimiaForCausalLM
+    MptForCausalLM NVLM_D OlmoHybridForCausalLM Ovis Ovis2_5 Phi3VForCausalLM Phi4ForCausalLMV RWForCausalLM
+    StableLMEpochForCausalLM TeleChat2ForCausalLM TeleChatForCausalLM Zamba2ForCausalLM
 """
 SGLANG_LACKS: Final = frozenset(SGLANG_LACKS_NAMES.split())
 SGLANG_WITHOUT_STAGES_NAMES: Final = """

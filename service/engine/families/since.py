@@ -82,8 +82,9 @@ VLLM_LACKED: Final[Mapping[str, str]] = _by_class({
         Lfm2VlForConditionalGeneration MiMoV2FlashForCausalLM
     """,
     "0.14.1": """
-        Eagle2_5_VLForConditionalGeneration Glm4MoeLiteForCausalLM KimiK25ForConditionalGeneration
-        Molmo2ForConditionalGeneration Step1ForCausalLM Step3p5ForCausalLM StepVLForConditionalGeneration
+        Eagle2_5_VLForConditionalGeneration Glm4MoeLiteForCausalLM GraniteSpeechPlusForConditionalGeneration
+        KimiK25ForConditionalGeneration Molmo2ForConditionalGeneration MoonshotKimiaForCausalLM Phi4ForCausalLMV
+        Step1ForCausalLM Step3p5ForCausalLM StepVLForConditionalGeneration
     """,
     "0.15.1": """
         DeepseekOCR2ForCausalLM GlmMoeDsaForCausalLM GlmOcrForConditionalGeneration NemotronHPuzzleForCausalLM
@@ -136,7 +137,7 @@ VLLM_LACKED: Final[Mapping[str, str]] = _by_class({
         MiniCPMV4_7ForConditionalGeneration
     """,
     "0.32.0": """
-        Kolibri1ForCausalLM
+        Kolibri1ForCausalLM MiniCPMOcrForConditionalGeneration
     """,
 })  # fmt: skip
 SGLANG_LACKED: Final[Mapping[str, str]] = _by_class({
