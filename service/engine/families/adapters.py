@@ -12,7 +12,7 @@ from typing import Final
 # Classes that take no adapters in any version.
 UNADAPTED: Final = frozenset({
     "AriaForConditionalGeneration", "BailingMoeV2_5ForCausalLM", "BailingMoeV3ForCausalLM",
-    "BailingMoeV3VLForConditionalGeneration", "BeeForConditionalGeneration", "BloomForCausalLM",
+    "BailingMoeV3VLForConditionalGeneration", "BeamForCausalLM", "BeeForConditionalGeneration", "BloomForCausalLM",
     "Cohere2MoeForCausalLM", "Cohere2VisionForConditionalGeneration", "DbrxForCausalLM", "DeepseekVLV2ForCausalLM",
     "FalconForCausalLM", "FalconMambaForCausalLM", "GPT2LMHeadModel", "GPTJForCausalLM", "Gemma3nForCausalLM",
     "Gemma3nForConditionalGeneration", "Glm5NextForCausalLM", "HCXVisionV2ForCausalLM",

@@ -30,7 +30,7 @@ def _tower(outer: ConfigReader, text: ConfigReader) -> Encoder:
 
 
 def _conformer(sound: ConfigReader, letters: int) -> Encoder:
-    """Return the conformer by itself: in each layer two networks, attention with distances, a convolution and a norm."""
+    """Return the conformer by itself: a layer has two networks, attention with distances, a convolution, a norm."""
     width, depth = sound.positive("hidden_dim", default=1024), sound.positive("num_layers", default=10)
     inner = sound.positive("feedforward_mult", default=4) * width
     head = sound.positive("dim_head", default=128)

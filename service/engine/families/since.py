@@ -137,7 +137,7 @@ VLLM_LACKED: Final[Mapping[str, str]] = _by_class({
         MiniCPMV4_7ForConditionalGeneration
     """,
     "0.32.0": """
-        Kolibri1ForCausalLM MiniCPMOcrForConditionalGeneration
+        BeamForCausalLM Kolibri1ForCausalLM MiniCPMOcrForConditionalGeneration
     """,
 })  # fmt: skip
 SGLANG_LACKED: Final[Mapping[str, str]] = _by_class({
