@@ -6,7 +6,8 @@ Sources:
     `models/step5/nvidia/csa_tail_ring.py`, `models/inkling/nvidia/short_conv.py`,
     `models/dots3_note/nvidia/attention.py`,
     `model_executor/models/`: hrm_text.py, iquest_loopcoder.py, dory.py, k2_horizon.py, longcat_flash_ngram.py,
-    openpangu.py (`OpenPanguSinkAttention`), alice_ai.py; `v1/core/kv_cache_planning.py`
+    openpangu.py (`OpenPanguSinkAttention`), alice_ai.py, moondream3.py, domyn_edge.py, nemotron_vl.py,
+    unlimited_ocr.py; `models/flint/model.py`, `models/muse_spark/nvidia/model.py`; `v1/core/kv_cache_planning.py`
     (`_get_packed_kv_cache_groups`); `model_executor/models/registry.py` (`_PREVIOUSLY_SUPPORTED_MODELS`).
 """
 
@@ -48,6 +49,58 @@ _REASONS: Final[Mapping[str, str]] = MappingProxyType({
         DiffusionGemmaForBlockDiffusion
     """,
     "it answers with the movements of a robot or a car": "Alpamayo2Super OpenVLAForActionPrediction",
+    "its answers attend to the prompt and to a window of their own, by kernels of its own": "UnlimitedOCRForCausalLM",
+    "its attention runs by kernels of its own, beside a cache of 16 bits alone": "FlintForCausalLM",
+    "each of its layers states how wide its heads are": "DomynEdgeForCausalLM",
+    "its queries and values are scaled by learnt matrices": "HfMoondream Moondream3ForCausalLM",
+    "its streams are gated between layers, and its experts read them compressed": "MuseSparkForConditionalGeneration",
+    "its tower, or all of it, is code that its checkpoint brings": "Llama_Nemotron_Nano_VL NanbeigeForCausalLM",
+    "no published count of its parameters was found that a rule could be held to": """
+        CohereCompassForConditionalGeneration DeepseekV4ForConditionalGeneration Emu3ForConditionalGeneration
+        FunAudioChatForConditionalGeneration InternS2MobiusForConditionalGeneration KananaVForConditionalGeneration
+        LlavaOnevision2ForConditionalGeneration MiDashengLMModel MiMoV2OmniForCausalLM MossAudioModel
+        OpenPanguVLForConditionalGeneration
+    """,
+    "it answers with vectors or scores, not with tokens": """
+        BertForMaskedLM BertForSequenceClassification BertForTokenClassification BertModel
+        BertSpladeSparseEmbeddingModel BgeM3EmbeddingModel CLIPModel ClefFlashForJointSchema
+        ClefOmniForJointSchema ColBERTJinaRobertaModel ColBERTLfm2Model ColBERTModernBertModel
+        ColModernVBertForRetrieval ColPaliForRetrieval ColQwen3 ColQwen3_5 ColUltraVBertForRetrieval
+        D3ForSequenceClassification DeepseekV3BidirectionalModel EmbeddingGemma2Model
+        GPT2ForSequenceClassification Gemma2Model Gemma3TextModel GteModel GteNewForSequenceClassification
+        GteNewModel HF_ColBERT InternLM2ForRewardModel JambaForSequenceClassification JinaEmbeddingsV5Model
+        JinaForRanking JinaVLForRanking Lfm2BidirectionalModel LlamaBidirectionalForSequenceClassification
+        LlamaBidirectionalModel LlamaModel LlamaNemotronVLForSequenceClassification LlamaNemotronVLModel
+        MistralModel ModernBertForSequenceClassification ModernBertForTokenClassification ModernBertModel
+        ModernVBertModel NomicBertModel OpenAIPrivacyFilterForTokenClassification OpsColQwen3Model
+        Qwen2ForProcessRewardModel Qwen2ForRewardModel Qwen2Model Qwen3ASRForcedAlignerForTokenClassification
+        Qwen3VLNemotronEmbedModel RobertaForMaskedLM RobertaForSequenceClassification
+        RobertaForTokenClassification RobertaModel SiglipModel Terratorch VoyageQwen3BidirectionalEmbedModel
+        XLMRobertaForSequenceClassification XLMRobertaForTokenClassification XLMRobertaModel
+    """,
+    "it drafts for another model, and is no model to serve by itself": """
+        BailingMoeV25MTPModel BailingMoeV3MTPModel DFlash2BeamDraftModel DFlash2DraftModel DFlashDraftModel
+        DFlashLagunaForCausalLM DFlashMuseGlimmerAssistantModel DFlashQwen3XPressModel DSparkDraftModel
+        DSparkV41DraftModel DeepSeekMTPModel DeepSeekV4MTPModel DeepseekV32MTPModel Dots3NoteMTPModel
+        Eagle3DeepseekV2ForCausalLM Eagle3DeepseekV3ForCausalLM Eagle3LlamaForCausalLM
+        Eagle3MiniMaxM2ForCausalLM Eagle3Qwen2_5vlForCausalLM Eagle3Qwen3ForCausalLM Eagle3Qwen3vlForCausalLM
+        EagleCohereForCausalLM EagleDeepSeekMTPModel EagleLlama4ForCausalLM EagleLlamaForCausalLM
+        EagleMiniCPMForCausalLM EagleMistralForCausalLM EagleMistralLarge3ForCausalLM ErnieMTPModel
+        Exaone4_5_MTP ExaoneMoeMTP ExtractHiddenStatesModel Gemma4DSparkModel Gemma4MTPModel Glm4MoeLiteMTPModel
+        Glm4MoeMTPModel Glm5NextMTPModel GlmOcrMTPModel HYV3MTPModel HYV4MTPModel InklingMTPModel
+        InternS2MobiusMTP K3DSparkModel KimiK3MTPModel LiLiCorrDraftModel LlamaForCausalLMEagle3
+        LongCatFlashMTPModel MiMoMTPModel MiMoV2MTPModel MiMoV2OmniMTPModel MiniMaxM3MTP
+        MuseGlimmerAssistantModel MuseSparkDSparkModel NemotronHMTPModel OpenPanguMTPModel PEagleDraftModel
+        ParseAuxMTPModel PeagleLlamaForCausalLM PeagleQwen3ForCausalLM Qwen3DSparkModel Qwen3NextMTP
+        Qwen3OmniDSparkModel Qwen3XPressModel Qwen3_5MTP Qwen3_5MoeMTP Qwen4ExpMTP Step3p5MTP Step5MTP
+    """,
+    "it names how the engine runs a model, not what the model is": """
+        TransformersEmbeddingModel TransformersForCausalLM TransformersForMTP
+        TransformersForSequenceClassification TransformersMoEEmbeddingModel TransformersMoEForCausalLM
+        TransformersMoEForMTP TransformersMoEForSequenceClassification TransformersMultiModalEmbeddingModel
+        TransformersMultiModalForCausalLM TransformersMultiModalForSequenceClassification
+        TransformersMultiModalMoEForCausalLM
+    """,
     "it reads documents with cross-attention to an encoder": """
         NemotronParseForConditionalGeneration RadioMBartPrefixForCausalLM
     """,
