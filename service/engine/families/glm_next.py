@@ -22,6 +22,9 @@ from service.engine.layers import Architecture, DraftHead, KimiDeltaAttention, L
 
 DELTA: Final = "linear_attention"
 SELECTING: Final = "deepseek_sparse_attention"
+SIZES: Final = ("num_heads", "head_dim", "short_conv_kernel_size")  # of delta attention, in a part of their own
+REWRITTEN_SIZES: Final = ("linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim")
+SELECTING_NAMES: Final = (SELECTING, "indexed_attention")  # the second as transformers writes it anew
 
 
 def _attention(reader: ConfigReader) -> Mixers:
@@ -29,13 +32,15 @@ def _attention(reader: ConfigReader) -> Mixers:
     kinds, layers = reader.strings("layer_types"), num_hidden_layers(reader)
     if kinds is None or len(kinds) < layers:
         raise not_stated("layer_types", f"{DELTA} or {SELECTING} per layer")
-    if unknown := next((kind for kind in kinds if kind not in (DELTA, SELECTING)), None):
+    if unknown := next((kind for kind in kinds if kind not in (DELTA, *SELECTING_NAMES)), None):
         raise unknown_kind("layer_types", unknown, f"{DELTA}, {SELECTING}")
-    stated = ConfigReader(reader.mapping("linear_attn_config") or {})
+    rewritten = reader.raw("linear_num_heads") is not None
+    stated = reader if rewritten else ConfigReader(reader.mapping("linear_attn_config") or {})
+    heads, width, kernel = REWRITTEN_SIZES if rewritten else SIZES
     delta = KimiDeltaAttention(
-        num_heads=stated.positive("num_heads"),
-        head_dim=stated.positive("head_dim"),
-        conv_kernel_size=stated.positive("short_conv_kernel_size"),
+        num_heads=stated.positive(heads),
+        head_dim=stated.positive(width),
+        conv_kernel_size=stated.positive(kernel),
         fuses_narrow_gate=True,
     )
     latents = _latents(reader)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from service.catalog.snapshot import Snapshot
 from service.engine import Layout, parse_architecture
 from service.engine.inputs import EngineSettings
 from service.engine.memory.parameters import num_parameters
@@ -122,6 +123,45 @@ BUILT: dict[str, tuple[dict[str, Any], int, str]] = {
 @pytest.mark.parametrize(("config", "expected", "counted"), BUILT.values(), ids=BUILT)
 def test_parameters_are_those_that_others_count(config: dict[str, Any], expected: int, counted: str) -> None:
     assert num_parameters(parse_architecture(config)) == expected, counted
+
+
+def test_glm_5_3_flash_is_read_as_transformers_writes_it_anew(catalog: Snapshot) -> None:
+    """transformers 5.24 `Glm5NextConfig`: other names for kinds of layers and sizes, which vLLM's model code reads."""
+    published: dict[str, Any] = catalog.model_entries["glm-5.3-flash"].config
+    text = dict(published["text_config"])
+    sizes = text.pop("linear_attn_config")
+    text["layer_types"] = [kind.replace("deepseek_sparse", "indexed") for kind in text["layer_types"]]
+    text |= {
+        "linear_num_heads": sizes["num_heads"],
+        "linear_head_dim": sizes["head_dim"],
+        "linear_conv_kernel_dim": sizes["short_conv_kernel_size"],
+    }
+
+    assert parse_architecture({**published, "text_config": text}).layers == parse_architecture(published).layers
+
+
+def test_qianfan_ocr_is_read_as_transformers_writes_it() -> None:
+    """transformers 5.24 `QianfanOCRForConditionalGeneration` of its config class; lengths stand there once a direction.
+
+    Source: vLLM 0.33 `model_executor/models/qianfan_ocr.py` (`_add_intern_vit_fields`).
+    """
+    config = {
+        "architectures": ["QianfanOCRForConditionalGeneration"],
+        "downsample_ratio": 0.5,
+        "vision_feature_layer": -1,
+        "vision_config": {
+            "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "attention_bias": True,
+            "use_qk_norm": False, "intermediate_size": 4096, "norm_type": "layer_norm", "image_size": [448, 448],
+            "patch_size": [14, 14],
+        },
+        "text_config": {
+            "model_type": "qwen3", "vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016,
+            "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "head_dim": 128,
+            "max_position_embeddings": 32768, "tie_word_embeddings": False,
+        },
+    }  # fmt: skip
+
+    assert num_parameters(parse_architecture(config)) == 12_387_044_352
 
 
 def test_beam_adds_up_as_built_but_for_what_the_engine_keeps_as_parameters() -> None:

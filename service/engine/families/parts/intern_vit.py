@@ -85,13 +85,13 @@ def divided_attention(outer: ConfigReader, *, extra_heads: int = 0) -> Encoder:
     shape = InternVit(
         hidden=hidden,
         size=size,
-        patch=vision.positive("patch_size"),
-        depth=used_layers(vision.positive("num_hidden_layers"), outer.raw("select_layer")),
+        patch=side_length(vision, "patch_size"),
+        depth=used_layers(vision.positive("num_hidden_layers"), outer.raw("select_layer", "vision_feature_layer")),
         width=(heads + extra_heads) * hidden // heads,
-        has_head_norms=vision.flag("qk_normalization"),
+        has_head_norms=vision.flag("qk_normalization", "use_qk_norm"),
         norm=hidden if vision.text("norm_type", default="rms_norm") == "rms_norm" else 2 * hidden,
-        side=vision.positive("image_size"),
-        has_attention_biases=vision.flag("qkv_bias"),
+        side=side_length(vision, "image_size"),
+        has_attention_biases=vision.flag("qkv_bias", "attention_bias"),
     )
     besides = shape.besides()
     return Encoder(
