@@ -6,6 +6,7 @@ from time import monotonic
 from typing import Any, Final
 
 from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -22,6 +23,7 @@ from service.engine.errors import EngineError
 from service.questions.answers import Answer
 from service.questions.asked import Asked, Question
 from service.questions.many import UnreadableError, of_json, of_sheet
+from service.questions.misnamed import misnamed
 from service.questions.misread import misread
 from service.questions.outcomes import outcome_rows, sheet_of
 from service.questions.refusals import Fault, RefusalError
@@ -90,7 +92,9 @@ class Batch:
         try:
             asked = self._question.body.model_validate(fields)
         except ValidationError as error:
-            raise misread(error.errors(), self._question.fields) from error
+            stated = fields if isinstance(fields, dict) else {}
+            names = await run_in_threadpool(misnamed, stated, self._snapshot)
+            raise misread(error.errors(), self._question.fields, misnamed=names) from error
         _refuse_a_format(asked)
         return await self._reception.answered_in_batch(self._question, asked, self._snapshot)
 

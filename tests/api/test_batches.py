@@ -43,6 +43,21 @@ def test_each_question_has_its_own_success_or_problem_in_order(client: TestClien
         assert told["answer" if alone.status_code == 200 else "problem"] == alone.json()
 
 
+@pytest.mark.parametrize("body", ["json", "csv"])
+def test_a_misspelt_name_beside_another_fault_is_told_as_it_is_alone(client: TestClient, body: str) -> None:
+    question = {"model": "lama-3.3-70b", "gpu": "h1000", "concurent_requests": "8", "output_tokens": "10"}
+    sheet = f"{','.join(question)}\n{','.join(question.values())}\n"
+    asked: dict[str, Any] = {
+        "json": {"json": {"questions": [question]}},
+        "csv": {"content": sheet, "headers": {"content-type": "text/csv"}},
+    }
+    [told] = client.post("/size:batch", **asked[body]).json()["answers"]
+
+    assert told["problem"] == client.post("/size", json=question).json()
+    fields = [fault["field"] for fault in told["problem"]["errors"]]
+    assert fields == ["concurent_requests", "model", "gpu", "concurrent_requests", "input_tokens"]
+
+
 def test_a_format_in_the_query_string_is_refused_and_told_where_it_belongs(client: TestClient) -> None:
     response = client.post("/size:batch?format=csv", json={"questions": [QUESTION]})
 
