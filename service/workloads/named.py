@@ -1,4 +1,4 @@
-"""Which model and GPUs a workload names, held against the catalog when it is written.
+"""A workload held against the catalog and the engine's rules when it is written.
 
 Only then: a workload outlasts an entry of the catalog, and its questions say what is missing.
 """
@@ -8,10 +8,14 @@ from typing import Any, Final
 
 from service.catalog.errors import NotInCatalogError
 from service.catalog.snapshot import Snapshot
+from service.questions.parts.prices import OF_OFFERS, Priced
 from service.questions.refusals import MOST_FAULTS, Fault, RefusalError, not_in_catalog
+from service.questions.sources import Sources
 from service.workloads.workload import asked_with
 
 GPU_FIELDS: Final = ("gpu", "gpus", "exclude_gpus")
+# What offers lack today may be offered tomorrow.
+OF_PRICES: Final = frozenset((*OF_OFFERS, "product_lines"))
 
 
 def check_named(fields: Mapping[str, Any], catalog: Snapshot) -> None:
@@ -30,6 +34,29 @@ def check_named(fields: Mapping[str, Any], catalog: Snapshot) -> None:
     if told:
         faults = list(told)[:MOST_FAULTS]
         raise RefusalError("invalid-request", "; ".join(dict.fromkeys(told[fault] for fault in faults)), *faults)
+
+
+def check_answered(fields: Mapping[str, Any], sources: Sources) -> None:
+    """Refuse what its first question is refused with, whatever comes into the catalog.
+
+    A deployment that is too small is answered, as are GPUs that nobody rents out: loads and prices change.
+
+    Args:
+        fields: those of a question that can be asked.
+        sources: what it is looked up in; without step times, as no refusal is about them.
+
+    Raises:
+        RefusalError: its fields contradict one another, or no offer has a provider, region or purchase it names.
+        EngineError: the engine refuses it.
+    """
+    asked = next(asked_with(fields))
+    if isinstance(asked, Priced):
+        asked.check_names(sources.catalog)
+    try:
+        asked.answer(sources)
+    except RefusalError as refusal:
+        if not {fault.field for fault in refusal.faults} <= OF_PRICES:
+            raise
 
 
 def _named(fields: Mapping[str, Any], catalog: Snapshot) -> Iterator[tuple[str, str, Callable[[str], object]]]:

@@ -1,6 +1,6 @@
 """A named workload: the fields of a question, checked against every question that may be asked about it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ from rapidfuzz import process
 
 from service.questions.asked import BESIDE_THE_QUESTION, Asked, Question
 from service.questions.capacity import CAPACITY
-from service.questions.misread import misread, unknown_field
+from service.questions.misread import misread
 from service.questions.parts.part import CONTRADICTION
 from service.questions.recommend import RECOMMEND
 from service.questions.refusals import Fault, RefusalError
@@ -67,28 +67,37 @@ def asked_of(
         raise misread(error.errors(), question.fields) from error
 
 
-def answered_by(fields: Mapping[str, Any], questions: Sequence[Question] = ASKED_OF_ONE) -> tuple[str, ...]:
+def answered_by(
+    fields: Mapping[str, Any],
+    questions: Sequence[Question] = ASKED_OF_ONE,
+    *,
+    misnamed: Callable[[], Iterable[Fault]] = tuple,
+) -> tuple[str, ...]:
     """Return the names of the questions that these fields are enough for.
+
+    Args:
+        fields: what is kept under a name.
+        questions: those that may be asked.
+        misnamed: finds faults of names that the catalog does not have, told beside all else that is wrong.
 
     Raises:
         RefusalError: a field is unknown or at fault, or no question can be asked.
     """
-    _check_names(fields, questions)
+    known = _known(questions)
+    wrong: list[Any] = [{"type": "extra_forbidden", "loc": (name,)} for name in fields if name not in known]
     source = load_source(fields)
     if source is not None:
         fields = {**fields, source.field: 1}
-    answering, lacking = [], None
-    for question in questions:
-        error = _fault_in(fields, question)
-        if error is None:
-            answering.append(question.name)
-        elif not _is_incomplete(error):
-            raise misread(error.errors(), question.fields) from error
-        else:
-            lacking = lacking or misread(error.errors(), question.fields)
-    if not answering and lacking is not None:
-        raise lacking
-    return tuple(answering)
+    errors = {question.name: _fault_in(fields, question) for question in questions}
+    answering = tuple(name for name, error in errors.items() if error is None)
+    at_fault = [error for error in errors.values() if error is not None]
+    told = next((error for error in at_fault if not _is_incomplete(error)), None)
+    if told is None and not answering:
+        told = at_fault[0]
+    wrong += [] if told is None else told.errors()
+    if wrong:
+        raise misread(wrong, known, misnamed=misnamed())
+    return answering
 
 
 def asked_with(fields: Mapping[str, Any], questions: Sequence[Question] = ASKED_OF_ONE) -> Iterator[Asked]:
@@ -144,17 +153,10 @@ def load_source(fields: Mapping[str, Any]) -> LoadFrom | None:
         raise misread(faults, tuple(f"{LOAD_FROM}.{name}" for name in LoadFrom.model_fields)) from error
 
 
-def _check_names(fields: Mapping[str, Any], questions: Sequence[Question]) -> None:
-    """Refuse names that no question knows, and those that say how one answer is written."""
-    known = tuple(
-        name
-        for name in dict.fromkeys((*(name for question in questions for name in question.fields), LOAD_FROM))
-        if name not in BESIDE_THE_QUESTION
-    )
-    strangers = [name for name in fields if name not in known]
-    if strangers:
-        faults = [unknown_field(name, known, ", ".join(known)) for name in strangers[:20]]
-        raise RefusalError("invalid-request", f"not understood: {', '.join(strangers)[:300]}", *faults)
+def _known(questions: Sequence[Question]) -> tuple[str, ...]:
+    """Return every name that some question knows, without those that say how one answer is written."""
+    names = dict.fromkeys((*(name for question in questions for name in question.fields), LOAD_FROM))
+    return tuple(name for name in names if name not in BESIDE_THE_QUESTION)
 
 
 def called(workloads: Mapping[str, Workload], name: str) -> Workload:

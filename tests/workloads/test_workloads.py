@@ -208,6 +208,52 @@ def test_what_the_catalog_does_not_know_is_not_kept(
     assert writable.get("/workloads").json() == {"items": []}
 
 
+@pytest.mark.parametrize(
+    ("stated", "kind", "field"),
+    [
+        ({"tensor_parallel_size": 7}, "unsupported-layout", "tensor_parallel_size"),
+        ({"model": "gpt-oss-120b", "gpu": "v100"}, "refused-start", "gpu"),
+        ({"max_model_len": 999_999}, "invalid-question", "max_model_len"),
+        ({"engine": "tensorrt-llm", "gpu": "mi300x"}, "refused-start", "gpu"),
+        ({"regions": ["us-esat-1"]}, "invalid-request", "regions"),
+    ],
+)
+def test_what_the_engine_always_refuses_is_told_when_it_is_written_and_not_kept(
+    writable: TestClient, stated: dict[str, Any], kind: str, field: str
+) -> None:
+    question = {**QUESTION, **stated}
+    refused, alone = put(writable, "chat", question), writable.post("/size", json=question)
+
+    assert (refused.status_code, refused.json()) == (422, alone.json())
+    assert refused.json()["type"] == f"/problems/{kind}"
+    assert [it["field"] for it in refused.json()["errors"]] == [field]
+    assert writable.get("/workloads").json() == {"items": []}
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"model": "llama-3.1-70b", "gpu": "l4"},
+        {"gpu": "gaudi-3"},
+        {"providers": ["aws"], "regions": ["eu-north1"]},
+        {"ttft_s": 0.000001},
+    ],
+    ids=["too small", "no price", "no offer of both", "too fast"],
+)
+def test_what_load_prices_or_inventory_may_change_is_kept(writable: TestClient, stated: dict[str, Any]) -> None:
+    assert put(writable, "chat", {**QUESTION, **stated}).status_code == 201
+
+
+def test_all_that_is_wrong_with_a_workload_is_told_at_once(writable: TestClient) -> None:
+    question = {"model": "lama-3.3-70b", "gpu": "h100", "concurent_requests": 8, "tensor_parallel_size": 0}
+    faults = {it["field"]: it["accepted"] for it in put(writable, "chat", question).json()["errors"]}
+
+    assert list(faults)[:2] == ["concurent_requests", "model"]
+    assert faults["concurent_requests"] == "did you mean concurrent_requests?"
+    assert faults["model"].startswith("llama-3.3-70b-instruct")
+    assert "tensor_parallel_size" in faults
+
+
 def test_a_workload_outlasts_its_model_in_the_catalog(writable: TestClient) -> None:
     model = writable.get("/catalog/models/llama-3.1-8b").json()
     own = {**model, "id": "of-our-own", "name": "Of Our Own", "hf_id": "we/of-our-own", "aliases": []}

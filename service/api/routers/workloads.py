@@ -17,7 +17,6 @@ from service.api.dependencies import (
     NoQueryDep,
     ReceptionDep,
     SnapshotDep,
-    TrafficDep,
     WorkloadsDep,
     stated_once,
 )
@@ -38,15 +37,14 @@ from service.api.workload_bodies import (
     WorkloadShown,
     sheet_of_workloads,
 )
+from service.api.workload_checks import WorkloadChecksDep
 from service.catalog.entries import Entry
 from service.questions.asked import Question
 from service.questions.fields import lists_of
 from service.questions.refusals import stated_twice
 from service.workloads.errors import NoWorkloadError
-from service.workloads.named import check_named
 from service.workloads.store import Condition, delete_workload, in_utc, put_workload, read_changes
-from service.workloads.traffic import check_allowed
-from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, answered_by, load_source
+from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, answered_by
 
 router = APIRouter(prefix="/workloads", tags=["workloads"], route_class=TaggedRoute)
 MOST_CHANGES: Final = 500
@@ -132,17 +130,12 @@ async def write_workload(
     body: WorkloadBody,
     shelf: WorkloadsDep,
     caller: CallerDep,
-    traffic: TrafficDep,
+    checks: WorkloadChecksDep,
     condition: ConditionDep,
-    snapshot: SnapshotDep,
     response: Response,
 ) -> WorkloadShown:
     """Write a workload: one that is there already with If-Match, so that nobody's change is lost unseen."""
-    answered_by(body.question)
-    check_named(body.question, snapshot)
-    source = load_source(body.question)
-    if source is not None:
-        check_allowed(source, traffic.allowed)
+    await checks.check(body.question)
     held = Condition(tags=condition.tags, is_new=condition.is_new)
     workload, is_new = await shelf.write(lambda session: put_workload(session, name, body.question, caller.name, held))
     response.status_code = 201 if is_new else 200

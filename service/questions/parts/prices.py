@@ -102,6 +102,14 @@ class Priced(Part):
         fault = Fault(stated[-1] if stated else first, detail, ", ".join(kinds[:MOST_KINDS]) + more)
         return RefusalError("invalid-request", detail, fault)
 
+    def check_names(self, catalog: Snapshot) -> None:
+        """Hold providers, regions and purchases against the offers there are.
+
+        Raises:
+            RefusalError: no offer has one of them.
+        """
+        self._wish(()).filter(catalog.offers)
+
     def prices(self, sources: Sources, gpus: Iterable[str], *, names: Sequence[str] = ()) -> Prices:
         """Return the offers that count for these GPUs.
 
@@ -118,7 +126,14 @@ class Priced(Part):
             own = (_own(gpu, price, *each) for gpu in gpus for each in held.get(gpu, (("", 1),)))
             return Prices(offers=tuple(own), left_out=())
         catalog = sources.catalog
-        wish = _Wish(
+        wish = self._wish(gpus)
+        rented = sources.offers_of(*names)
+        if rented is catalog.offers:
+            return _counted(catalog, wish, sources.today)
+        return _divided(wish, catalog.offers, rented, sources.today)
+
+    def _wish(self, gpus: Iterable[str]) -> "_Wish":
+        return _Wish(
             gpus=frozenset(gpus),
             providers=_listed(self.providers),
             regions=_listed(self.regions),
@@ -126,10 +141,6 @@ class Priced(Part):
             purchases=_listed(self.purchases),
             discount_fraction=self.discount_fraction or 0.0,
         )
-        rented = sources.offers_of(*names)
-        if rented is catalog.offers:
-            return _counted(catalog, wish, sources.today)
-        return _divided(wish, catalog.offers, rented, sources.today)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
