@@ -191,7 +191,8 @@ def _row(deployment: Deployment) -> CapacityRow:
     """Return the requests of one context length that the GPUs hold when the engine serves that length."""
     replica, replicas = deployment.replica, deployment.replicas
     users, percentile = deployment.carries(Users).max_concurrent_requests, deployment.limits.percentile
-    seen = replica.seen(Users(users)) if replica is not None and users else None
+    most = Users(users)
+    seen = replica.seen(most, replica.measured_for(most, deployment.limits)) if replica is not None and users else None
     return CapacityRow(
         context_tokens=deployment.plan.settings.max_model_len,
         input_tokens=deployment.load.input_tokens,

@@ -21,7 +21,6 @@ from service.engine.fleet.pods import carried, pod_of
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.memory.plan import model_weights
 from service.engine.time.demand import Arrivals, Demand, Users, kind_of, wanted_of
-from service.engine.time.server import measured_for
 
 
 def replicas(question: SizeQuestion) -> Replicas:
@@ -79,7 +78,7 @@ def _when_full(pod: Deployment, demand: Demand, question: SizeQuestion) -> tuple
     if pod.replica is None or question.limits.ttft_s is not None:
         return ()
     percentile = question.limits.percentile
-    wait_s = pod.replica.seen(demand, measured_for(question.limits)).ttft_s.percentile(percentile)
+    wait_s = pod.replica.seen(demand, pod.replica.measured_for(demand, question.limits)).ttft_s.percentile(percentile)
     told = f"in a pod filled to what it carries, first tokens take {three_digits(wait_s)} s at the"
     return (f"{told} {percentile:g}th percentile: ttft_s limits that",)
 

@@ -17,7 +17,6 @@ from service.engine.time.replica import Replica, timed
 from service.engine.time.results import LoadState
 from service.engine.time.roomy import may_be_paced, share_of
 from service.engine.time.samples import ScheduleResult
-from service.engine.time.server import measured_for
 from service.engine.time.steps import StepTimers
 
 
@@ -78,14 +77,14 @@ class Deployment:
             return None
         share = demand_of(self.load).per_replica(self.replicas)
         if self.load.num_prompts is None:
-            return self.replica.seen(share, measured_for(self.limits))
+            return self.replica.seen(share, self.replica.measured_for(share, self.limits))
         return self.replica.benchmarked(share, ceil(self.load.num_prompts / self.replicas))
 
     def latency_s(self, percentile: float) -> float:
         """Return the time to the last token of users who share the load evenly; 0 where nobody times it. [s]."""
         share = self.share
         if self.load.num_prompts is None and self.replica is not None and share is not None:
-            return self.replica.latency_s(share, measured_for(self.limits), percentile)
+            return self.replica.latency_s(share, self.replica.measured_for(share, self.limits), percentile)
         seen = self.seen()
         return 0.0 if seen is None else seen.end_to_end_s.percentile(percentile)
 
@@ -94,10 +93,11 @@ class Deployment:
         if self.replica is None or not self.replicas or not self.is_asked:
             return None
         asked = demand_of(self.load)
+        share = asked.per_replica(self.replicas)
         if self.load.num_prompts is None:
-            return self.replica.together(asked, self.replicas, measured_for(self.limits))
-        seen = self.replica.benchmarked(asked.per_replica(self.replicas), ceil(self.load.num_prompts / self.replicas))
-        return seen.state(asked.amount / asked.per_replica(self.replicas).amount)
+            return self.replica.together(asked, self.replicas, self.replica.measured_for(share, self.limits))
+        seen = self.replica.benchmarked(share, ceil(self.load.num_prompts / self.replicas))
+        return seen.state(asked.amount / share.amount)
 
     def with_times(self, timers: StepTimers | None) -> "Deployment":
         """Return the same deployment with its times, where only memory decided so far."""

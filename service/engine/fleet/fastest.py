@@ -23,12 +23,12 @@ from service.engine.fleet.settings import Resolved
 from service.engine.fleet.variants import BATCHED_WHY, batched_tokens, with_chosen
 from service.engine.inputs import Layout, Limits, Load
 from service.engine.time.batching import Serving
+from service.engine.time.chance import MEASURED, ROUGHLY_MEASURED
 from service.engine.time.demand import Demand, Users, demand_of, wanted_of
 from service.engine.time.estimate import alone_s, pace_s
 from service.engine.time.results import Violation
 from service.engine.time.roomy import BOUNDLESS, forgiving
 from service.engine.time.samples import ScheduleResult, whole
-from service.engine.time.server import MEASURED, ROUGHLY_MEASURED
 from service.engine.time.shared import Told
 from service.engine.time.simulation import Machine
 from service.engine.time.steps import StepTimers, Timing

@@ -49,7 +49,8 @@ def figures(deployment: Deployment, of_one: Carried, rates: Rates | None = None)
         )
     rate, users = of_one.max_request_rate_per_s, of_one.max_concurrent_requests
     by_users = users > 0 and (rate is None or not deployment.is_asked)
-    at_most = replica.seen(Users(users)) if by_users else None
+    most = Users(users)
+    at_most = replica.seen(most, replica.measured_for(most, deployment.limits)) if by_users else None
     if rate is None:
         rate = at_most.requests_per_s if at_most else 0.0
     rates = rates or Rates(of_one=rate, of_all=replicas * rate)

@@ -11,7 +11,6 @@ from service.engine.time.demand import Arrivals, Demand, kind_of
 from service.engine.time.estimate import fewest_at_best, hoped_users
 from service.engine.time.replica import Replica, quickly_timed, timed
 from service.engine.time.results import Binding
-from service.engine.time.server import measured_for
 from service.engine.time.steps import StepTimers
 
 
@@ -171,7 +170,8 @@ def keeps(replica: Replica, wanted: Demand, limits: Limits, replicas: int) -> bo
 
     Between two loads of the search, chance may break a limit that both keep.
     """
-    return replica.breaks(wanted.per_replica(replicas), limits, measured_for(limits)) is None
+    share = wanted.per_replica(replicas)
+    return replica.breaks(share, limits, replica.measured_for(share, limits)) is None
 
 
 def _replicas_holding(held: int, wanted: Demand) -> int:

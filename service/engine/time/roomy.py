@@ -12,11 +12,12 @@ from typing import Final
 
 from service.engine.inputs import Limits
 from service.engine.time.batching import BlockPool, Serving
+from service.engine.time.chance import MEASURED, ROUGHLY_MEASURED
 from service.engine.time.demand import Arrivals, Demand, Users
 from service.engine.time.estimate import throughput
 from service.engine.time.results import Violation
 from service.engine.time.search import roughly_most
-from service.engine.time.server import MEASURED, ROUGHLY_MEASURED, Server
+from service.engine.time.server import Server
 from service.engine.time.simulations import Simulations
 
 # A small sample's share beyond a limit may be off by so many standard errors, neighbours in a queue being alike.

@@ -2,11 +2,19 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, sqrt
+from math import inf
 from typing import Final, Self
 
 from service.engine.inputs import Limits
 from service.engine.time.batching import BlockPool, Serving
+from service.engine.time.chance import (
+    MEASURED,
+    MOST_MEASURED,
+    ROUGHLY_MEASURED,
+    measured_for,
+    surely_broken,
+    surely_kept,
+)
 from service.engine.time.demand import Demand, Users
 from service.engine.time.estimate import HOPELESS, SAFE, pace_s, reach_of, tells_pace
 from service.engine.time.results import Bracket, LoadState, Violation
@@ -18,13 +26,6 @@ from service.engine.time.simulations import Simulations
 from service.engine.time.steps import Timing
 from service.engine.time.traffic import SimulatedLoad
 
-# Requests that are measured: to see roughly where a limit lies; to tell of percentiles; of the tail beyond the 95th.
-ROUGHLY_MEASURED: Final = 256
-MEASURED: Final = 2_000
-MEASURED_FOR_TAILS: Final = 10_000
-MEASURED_PERCENTILE: Final = 95.0
-# The largest load keeps its limits by so many standard errors, so that another sample keeps them too.
-CHANCE: Final = 2.0
 # A run whose first so many requests tell of its beginning is begun again, longer before.
 UNSETTLED_FRACTION: Final = 0.25
 
@@ -171,9 +172,16 @@ class Server:
 
     def is_doubtful(self, demand: Demand, limits: Limits) -> Violation | None:
         """Return what a demand breaks, or may break by the chance of another sample; None where it is carried."""
+        measured = self.measured_for(demand, limits)
+        return self._broken(demand, surely_kept(limits, measured), measured) or self._beyond_uncapped(demand, limits)
+
+    def measured_for(self, demand: Demand, limits: Limits) -> int:
+        """Return how many requests tell whether a demand keeps limits: more where fewer tell it by chance. [count]."""
         measured = measured_for(limits)
-        by_chance = replace(limits, percentile=_percentile_by_chance(limits.percentile, measured))
-        return self._broken(demand, by_chance, measured) or self._beyond_uncapped(demand, limits)
+        if measured == MOST_MEASURED or self._broken(demand, surely_kept(limits, measured), measured) is None:
+            return measured
+        is_broken = self._broken(demand, surely_broken(limits, measured), measured) is not None
+        return measured if is_broken else MOST_MEASURED
 
     def are_enough(self, replicas: float, wanted: Demand, limits: Limits) -> bool:
         """Return whether so many replicas may carry a demand, asked at the next load of the search.
@@ -286,14 +294,3 @@ class Server:
         load = demand.simulated(self.serving, self.simulations.sender, measured, has_settled=False)
         again = whole(self.machine.simulated(load))
         return replace(again, reach=again.reach.with_all_of(result.reach))
-
-
-def measured_for(limits: Limits) -> int:
-    """Return how many requests a percentile needs: at the 99th, a hundred lie beyond it. [count]."""
-    return MEASURED if limits.percentile <= MEASURED_PERCENTILE else MEASURED_FOR_TAILS
-
-
-def _percentile_by_chance(percentile: float, measured: int) -> float:
-    """Return the percentile that a sample of so many may have by chance: p + 2 sqrt(p (1 - p) / n)."""
-    share = percentile / 100
-    return min(percentile + 100 * CHANCE * sqrt(share * (1 - share) / measured), 100.0)

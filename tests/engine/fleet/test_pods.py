@@ -120,4 +120,4 @@ def test_of_as_many_gpus_a_pod_is_what_clearly_carries_more(asked: Asked) -> Non
 
     assert told.layout.gpus_per_replica == 8
     assert told.replicas * 8 < whole
-    assert told.replicas * 8 <= 1.2 * spread
+    assert told.replicas * 8 * DENSE_ENOUGH <= spread  # of two servers a pod, whose eight ranks hold nothing on one

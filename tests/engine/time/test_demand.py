@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Headroom, Layout, Limits, Load
+from service.engine.time.chance import ROUGHLY_MEASURED
 from service.engine.time.demand import Arrivals, Demand, Users, demand_of, kind_of, users_of, wanted_of
 from service.engine.time.replica import Replica
-from service.engine.time.server import ROUGHLY_MEASURED
 from service.engine.time.traffic import Sender
 from tests.engine.time.conftest import plan_of, replica_on, traffic
 

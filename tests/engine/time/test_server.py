@@ -5,10 +5,10 @@ import pytest
 from service.catalog.snapshot import Snapshot
 from service.engine.inputs import Layout, Limits, Load
 from service.engine.kept import Kept
+from service.engine.time.chance import MEASURED
 from service.engine.time.demand import Arrivals, Users
 from service.engine.time.replica import Replica, timed
 from service.engine.time.results import Bracket
-from service.engine.time.server import MEASURED
 from tests.engine.time.conftest import HandTimers, LinearSteps, plan_of, replica_on, traffic
 
 ALONE_S = 0.010 + 1_000 * 0.0001  # a prompt of 1,000 tokens on an idle engine

@@ -1,9 +1,9 @@
 """The store of what was simulated."""
 
 from service.engine.inputs import Limits
+from service.engine.time.chance import MEASURED
 from service.engine.time.demand import Users
 from service.engine.time.replica import Replica
-from service.engine.time.server import MEASURED
 
 
 def test_a_whole_result_answers_for_every_limit(replica: Replica) -> None:

@@ -9,9 +9,9 @@ from service.engine.fleet.estimates import replica_for
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved
 from service.engine.inputs import Layout, Limits
+from service.engine.time.chance import MEASURED
 from service.engine.time.demand import Users
 from service.engine.time.replica import Replica
-from service.engine.time.server import MEASURED
 from service.engine.time.tries import Tries
 from tests.engine.conftest import Asked, arrivals, users
 
