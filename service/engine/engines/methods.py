@@ -19,7 +19,7 @@
     modelopt             mixed            0.17: 8.9   0.24: 7.5
     modelopt             mxfp8            0.24: 8.0
     mxfp4                                 0.10: 8.0
-    awq                                   7.5
+    awq                                   7.5; of 8 bits up to 0.13
     gptq                                  0.8: 6.0    0.22: 7.5
     gptq, asymmetric                      6.0 up to 0.21
     gptq, ordered by activations          0.8: 6.0    0.22: 7.5, up to 0.29
@@ -112,6 +112,7 @@ LOADED: Final[Mapping[tuple[str, str], tuple[Loading, ...]]] = MappingProxyType(
     ("modelopt", "mxfp8"): _lines(("0.24", AMPERE)),
     ("mxfp4", ""): _lines(("0.10", AMPERE)),
     ("awq", ""): _lines(("0.8", TURING)),
+    ("awq", "int8-channel"): _lines(("0.14", None), ("0.8", TURING)),
     ("gptq", ""): _lines(("0.22", TURING), ("0.8", (6, 0))),
     ("gptq", ASYMMETRIC): _lines(("0.22", None), ("0.8", (6, 0))),
     ("gptq", ACTIVATION_ORDER): _lines(("0.30", None), ("0.22", TURING), ("0.8", (6, 0))),

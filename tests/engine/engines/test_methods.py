@@ -174,6 +174,14 @@ def test_blocks_of_auto_round_are_not_run_in_experts() -> None:
     assert refuses(stated, on(90, "0.24"))  # `SUPPORTED_DTYPES = {"int"}`
 
 
+def test_awq_of_eight_bits_is_loaded_no_more() -> None:
+    # vLLM 0.14.1 to 0.33 (`TYPE_MAP`): "Unsupported num_bits = 8. Supported: 4."; SGLang 0.5.23 `awq.py` has both
+    stated = {"quant_method": "awq", "bits": 8, "group_size": 128, "zero_point": True}
+
+    assert [refuses(stated, on(90, version)) for version in ("0.12.0", "0.14.1", "0.33")] == [False, True, True]
+    assert not refuses(stated | {"bits": 4}, on(90, "0.33"))
+
+
 def test_torchao_s_fp8_of_both_operands_needs_ada() -> None:
     # vLLM 0.33 `torchao.py` says that it "requires GPU compute capability >= 8.9"
     made = {"_type": "Float8DynamicActivationFloat8WeightConfig", "_data": {}}
