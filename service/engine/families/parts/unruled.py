@@ -6,7 +6,7 @@ Sources:
     `models/step5/nvidia/csa_tail_ring.py`, `models/inkling/nvidia/short_conv.py`,
     `models/dots3_note/nvidia/attention.py`,
     `model_executor/models/`: hrm_text.py, iquest_loopcoder.py, dory.py, k2_horizon.py, longcat_flash_ngram.py,
-    openpangu.py (`OpenPanguSinkAttention`), alice_ai.py, moondream3.py, domyn_edge.py, nemotron_vl.py,
+    openpangu.py (`OpenPanguSinkAttention`), alice_ai.py, moondream3.py, domyn_edge.py, interns2_mobius.py, nemotron_vl.py,
     unlimited_ocr.py; `models/flint/model.py`, `models/muse_spark/nvidia/model.py`; `v1/core/kv_cache_planning.py`
     (`_get_packed_kv_cache_groups`); `model_executor/models/registry.py` (`_PREVIOUSLY_SUPPORTED_MODELS`).
 """
@@ -52,12 +52,13 @@ _REASONS: Final[Mapping[str, str]] = MappingProxyType({
     "its answers attend to the prompt and to a window of their own, by kernels of its own": "UnlimitedOCRForCausalLM",
     "its attention runs by kernels of its own, beside a cache of 16 bits alone": "FlintForCausalLM",
     "each of its layers states how wide its heads are": "DomynEdgeForCausalLM",
+    "its layers share blocks of experts": "InternS2MobiusForConditionalGeneration",
     "its queries and values are scaled by learnt matrices": "HfMoondream Moondream3ForCausalLM",
     "its streams are gated between layers, and its experts read them compressed": "MuseSparkForConditionalGeneration",
     "its tower, or all of it, is code that its checkpoint brings": "Llama_Nemotron_Nano_VL NanbeigeForCausalLM",
     "no published count of its parameters was found that a rule could be held to": """
         CohereCompassForConditionalGeneration DeepseekV4ForConditionalGeneration Emu3ForConditionalGeneration
-        FunAudioChatForConditionalGeneration InternS2MobiusForConditionalGeneration KananaVForConditionalGeneration
+        FunAudioChatForConditionalGeneration KananaVForConditionalGeneration
         LlavaOnevision2ForConditionalGeneration MiDashengLMModel MiMoV2OmniForCausalLM MossAudioModel
         OpenPanguVLForConditionalGeneration
     """,
