@@ -1,6 +1,6 @@
 """A replica with all the room it could wish for: what it cannot do in time, no choice of its settings can.
 
-    slots  as many as any settings give its layout
+    slots  as many as any settings give its layout; of arrivals more run for a while, who hold their prompts so far
     cache  without end: nobody waits for blocks, nobody is sent back
 
 It is asked of a small sample, at a percentile so far below the stated one that chance does not tell against it.
@@ -44,11 +44,25 @@ def roomy(serving: Serving, simulations: Simulations, max_num_batched_tokens: in
     # Beside others no more run than a step has tokens, which open settings let run; those that read alone, as many as
     # are stated or the engine's own.
     most = max(max_num_batched_tokens // settings.tokens_scheduled, 1)
-    slots = min(serving.slots_of_stream, max(most, settings.max_num_seqs) if settings.reads_alone else most)
+    most = max(most, settings.max_num_seqs) if settings.reads_alone else most
+    slots = min(serving.slots_of_stream, most)
     served = replace(
-        serving, settings=replace(settings, max_num_seqs=slots), slots=min(serving.slots, slots * serving.streams)
+        serving,
+        settings=replace(settings, max_num_seqs=min(_running(serving), most)),
+        slots=min(serving.slots, slots * serving.streams),
     )
     return Server(serving=served, pool=BOUNDLESS, simulations=simulations)
+
+
+def _running(serving: Serving) -> int:
+    """Return how many requests of a stream run at once for a while, in a cache that holds so many whole ones.
+
+        running = slots x (prompt + answer) / prompt
+
+    Whoever is let in holds blocks of a prompt, and those of an answer as it grows.
+    """
+    prompt, answer = serving.traffic.inputs.mean(), serving.traffic.outputs.mean()
+    return ceil(serving.slots_of_stream * (prompt + answer) / prompt)
 
 
 def forgiving(limits: Limits) -> Limits:

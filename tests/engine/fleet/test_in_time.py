@@ -33,8 +33,19 @@ def ceilings_of(question: SizeQuestion, resolved: Resolved) -> Ceilings:
 def test_whatever_carries_the_load_is_among_what_is_tried(
     asked: Asked, load: Load, limits: Limits, layout: Layout
 ) -> None:
-    question = asked(load=load, limits=limits)
-    resolved = resolve_size(question)
+    hold_all_that_carry(asked(load=load, limits=limits), layout)
+
+
+def test_more_run_for_a_while_than_there_is_room_for_whole_requests(asked: Asked) -> None:
+    # 70B in 16 bits leave a MI300X room for 26: steps of 256 tokens with 27 of them let arrivals wait beyond the limit,
+    # and those that hold what they have so far did not.
+    load, limits = arrivals(0.996, 4_059, 1_184), Limits(ttft_s=5.0, tpot_s=0.1)
+    hold_all_that_carry(asked("llama-3.3-70b", "mi300x", load=load, limits=limits), ONE)
+
+
+def hold_all_that_carry(question: SizeQuestion, layout: Layout) -> None:
+    """Hold the settings of a layout with which a load is carried against those that are left to be tried."""
+    load, resolved = question.load, resolve_size(question)
     planner = Planner(
         lambda other: plan_for(question, other, layout),
         lambda other: held_of(other, layout, load.input_tokens, load.output_tokens),
