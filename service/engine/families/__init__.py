@@ -17,6 +17,7 @@ from service.engine.families.parts.context import context_lengths, former_contex
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.profiling import profiled
 from service.engine.families.parts.sizes import hidden_size
+from service.engine.families.parts.supplied import with_supplied
 from service.engine.families.quantized import as_loaded, cautions_of_quantization, stated_quantization
 from service.engine.families.registry import REGISTRY, Registry
 from service.engine.families.served_by import lacked_by, unstaged_by
@@ -48,6 +49,7 @@ def parse_architecture(config: Mapping[str, object], registry: Registry = REGIST
         UnsupportedModelError: an architecture, layer type or option without a rule, by its name.
         MissingConfigFieldError: fields that the rules need and the config does not state, all of them.
     """
+    config = with_supplied(config)
     try:
         return _architecture(config, registry)
     except MissingConfigFieldError as first:

@@ -1,0 +1,68 @@
+"""What a language model's config class supplies where a wrapper's `text_config` leaves it out.
+
+transformers writes of a nested config only what differs from its class, so publishers leave out heads, tables and
+lengths that loaders then take from there. A config alone states them all, and is asked for what it lacks.
+
+Source:
+    transformers 5.24 `models/` (`GemmaConfig`, `Gemma2Config`, `Gemma3TextConfig`, `LlamaConfig`, `MistralConfig`,
+    `Qwen2Config`), through which vLLM 0.33 reads a nested config (`transformers_utils/config.py`).
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from service.engine.config_reader import is_mapping
+
+NESTED: Final = "text_config"
+NAMES: Final = (
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "max_position_embeddings",
+)
+# By the nested config's own model type, in the order of the names.
+_SIZES: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType({
+    "gemma": (256_000, 3_072, 24_576, 28, 16, 16, 8_192),
+    "gemma2": (256_000, 2_304, 9_216, 26, 8, 4, 8_192),
+    "gemma3_text": (262_208, 2_304, 9_216, 26, 8, 4, 131_072),
+    "mistral": (32_000, 4_096, 14_336, 32, 32, 8, 131_072),
+    "qwen2": (151_936, 4_096, 22_016, 32, 32, 32, 32_768),
+})  # fmt: skip
+_LLAMA: Final = (32_000, 4_096, 11_008, 32, 32)  # keys and values have as many heads as are stated
+_LLAMA_LENGTH: Final = 2_048
+_FURTHER: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType({
+    "gemma": {"head_dim": 256},
+    "gemma2": {"head_dim": 256, "sliding_window": 4_096},
+    "gemma3_text": {"head_dim": 256, "sliding_window": 4_096},
+    "mistral": {"sliding_window": 4_096},
+})  # fmt: skip
+
+
+def _supplied() -> dict[str, Mapping[str, int]]:
+    """Return the fields of each model type."""
+    sizes = {kind: dict(zip(NAMES, stated, strict=True)) for kind, stated in _SIZES.items()}
+    sizes["llama"] = dict(zip(NAMES[:5], _LLAMA, strict=True)) | {"max_position_embeddings": _LLAMA_LENGTH}
+    return {kind: MappingProxyType({**stated, **_FURTHER.get(kind, {})}) for kind, stated in sizes.items()}
+
+
+SUPPLIED: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType(_supplied())
+
+
+def with_supplied(config: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a config whose nested part states what its class supplies, where neither it nor the wrapper does.
+
+    >>> pixtral = {"text_config": {"model_type": "mistral", "hidden_size": 5_120}}
+    >>> nested = with_supplied(pixtral)["text_config"]
+    >>> nested["num_attention_heads"], nested["num_key_value_heads"], nested["hidden_size"]
+    (32, 8, 5120)
+    """
+    text = config.get(NESTED)
+    supplied = SUPPLIED.get(str(text.get("model_type"))) if is_mapping(text) else None
+    if supplied is None or not is_mapping(text):
+        return config
+    left_out = {name: size for name, size in supplied.items() if name not in text and config.get(name) is None}
+    return {**config, NESTED: {**left_out, **text}} if left_out else config

@@ -1,0 +1,73 @@
+"""Nested configs as publishers wrote them, without what equals their class's own values."""
+
+from typing import Any
+
+import pytest
+
+from service.engine.families import parse_architecture
+from service.engine.families.parts.supplied import with_supplied
+from service.engine.memory.parameters import num_parameters
+
+SIGLIP = {
+    "model_type": "siglip_vision_model", "hidden_size": 1152, "image_size": 896, "intermediate_size": 4304,
+    "num_attention_heads": 16, "num_hidden_layers": 27, "patch_size": 14, "vision_use_head": False,
+}  # fmt: skip
+PIXTRAL = {
+    "model_type": "pixtral", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
+    "num_attention_heads": 16, "image_size": 1024, "patch_size": 16, "head_dim": 64,
+}  # fmt: skip
+
+
+# config.json of google/gemma-3-4b-it, -12b-it and -27b-it on huggingface.co, and what their safetensors hold
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        ({"hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34}, 4_300_079_472),
+        (
+            {
+                "hidden_size": 3840, "intermediate_size": 15360, "num_hidden_layers": 48, "num_attention_heads": 16,
+                "num_key_value_heads": 8,
+            },
+            12_187_325_040,
+        ),
+        (
+            {
+                "hidden_size": 5376, "intermediate_size": 21504, "num_hidden_layers": 62, "num_attention_heads": 32,
+                "num_key_value_heads": 16, "head_dim": 128,
+            },
+            27_432_406_640,
+        ),
+    ],
+)  # fmt: skip
+def test_gemma_3_as_published_has_the_parameters_of_its_files(stated: dict[str, Any], expected: int) -> None:
+    text = {"model_type": "gemma3_text", "sliding_window": 1024, **stated}
+    config = {"architectures": ["Gemma3ForConditionalGeneration"], "text_config": text, "vision_config": SIGLIP}
+
+    architecture = parse_architecture(config)
+
+    assert num_parameters(architecture) == expected
+    assert architecture.max_position_embeddings == 131_072
+
+
+def test_pixtral_s_keys_and_values_have_the_heads_that_its_class_supplies() -> None:
+    """vLLM 0.33 on H100: 25,365,479,424 bytes (`llava-pixtral`); mistral-community/pixtral-12b states no heads."""
+    text = {
+        "model_type": "mistral", "head_dim": 128, "hidden_size": 5120, "intermediate_size": 14336,
+        "num_hidden_layers": 40, "max_position_embeddings": 1024000, "sliding_window": None, "vocab_size": 131072,
+    }  # fmt: skip
+    config = {
+        "architectures": ["LlavaForConditionalGeneration"], "text_config": text, "vision_config": PIXTRAL,
+        "vision_feature_layer": -1,
+    }  # fmt: skip
+
+    assert 2 * num_parameters(parse_architecture(config)) == 25_365_479_424
+
+
+def test_what_a_config_states_counts_wherever_it_stands() -> None:
+    nested = with_supplied({"vocab_size": 32_064, "text_config": {"model_type": "llama", "hidden_size": 5_120}})
+    text: Any = nested["text_config"]
+
+    assert (text["hidden_size"], text["num_hidden_layers"]) == (5_120, 32)
+    assert "vocab_size" not in text  # the wrapper's, which is read where the nested part is silent
+    alone = {"model_type": "mistral", "hidden_size": 4_096}
+    assert with_supplied(alone) is alone
