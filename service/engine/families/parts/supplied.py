@@ -4,8 +4,9 @@ transformers writes of a nested config only what differs from its class, so publ
 lengths that loaders then take from there. A config alone states them all, and is asked for what it lacks.
 
 Source:
-    transformers 5.24 `models/` (`GemmaConfig`, `Gemma2Config`, `Gemma3TextConfig`, `LlamaConfig`, `MistralConfig`,
-    `Qwen2Config`), through which vLLM 0.33 reads a nested config (`transformers_utils/config.py`).
+    transformers 5.24 `models/` (`GemmaConfig`, `Gemma2Config`, `Gemma3TextConfig`, `Glm4Config`, `LlamaConfig`,
+    `Ministral3Config`, `MistralConfig`, `Qwen2Config`, `Qwen3Config`), through which vLLM 0.33 reads a
+    nested config (`transformers_utils/config.py`).
 """
 
 from collections.abc import Mapping
@@ -29,8 +30,11 @@ _SIZES: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType({
     "gemma": (256_000, 3_072, 24_576, 28, 16, 16, 8_192),
     "gemma2": (256_000, 2_304, 9_216, 26, 8, 4, 8_192),
     "gemma3_text": (262_208, 2_304, 9_216, 26, 8, 4, 131_072),
+    "glm4": (151_552, 4_096, 13_696, 40, 32, 2, 131_072),
+    "ministral3": (131_072, 4_096, 14_336, 34, 32, 8, 262_144),
     "mistral": (32_000, 4_096, 14_336, 32, 32, 8, 131_072),
     "qwen2": (151_936, 4_096, 22_016, 32, 32, 32, 32_768),
+    "qwen3": (151_936, 4_096, 22_016, 32, 32, 32, 32_768),
 })  # fmt: skip
 _LLAMA: Final = (32_000, 4_096, 11_008, 32, 32)  # keys and values have as many heads as are stated
 _LLAMA_LENGTH: Final = 2_048
@@ -38,7 +42,10 @@ _FURTHER: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType({
     "gemma": {"head_dim": 256},
     "gemma2": {"head_dim": 256, "sliding_window": 4_096},
     "gemma3_text": {"head_dim": 256, "sliding_window": 4_096},
+    "glm4": {"head_dim": 128},
+    "ministral3": {"head_dim": 128},
     "mistral": {"sliding_window": 4_096},
+    "qwen3": {"head_dim": 128},
 })  # fmt: skip
 
 

@@ -7,8 +7,8 @@ Sources:
     `models/dots3_note/nvidia/attention.py`,
     `model_executor/models/`: hrm_text.py, iquest_loopcoder.py, dory.py, k2_horizon.py, longcat_flash_ngram.py,
     openpangu.py (`OpenPanguSinkAttention`), alice_ai.py, moondream3.py, domyn_edge.py, interns2_mobius.py,
-    nemotron_vl.py, unlimited_ocr.py; `models/flint/model.py`, `models/muse_spark/nvidia/model.py`; `v1/core/kv_cache_planning.py`
-    (`_get_packed_kv_cache_groups`); `model_executor/models/registry.py` (`_PREVIOUSLY_SUPPORTED_MODELS`).
+    nemotron_vl.py, unlimited_ocr.py; `models/flint/model.py`, `models/muse_spark/nvidia/model.py`;
+    `v1/core/kv_cache_planning.py` (`_get_packed_kv_cache_groups`); `model_executor/models/registry.py` (`_PREVIOUSLY_SUPPORTED_MODELS`).
 """
 
 from collections.abc import Mapping

@@ -63,6 +63,16 @@ def test_pixtral_s_keys_and_values_have_the_heads_that_its_class_supplies() -> N
     assert 2 * num_parameters(parse_architecture(config)) == 25_365_479_424
 
 
+@pytest.mark.parametrize("kind", ["glm4", "ministral3", "qwen3"])
+def test_heads_are_as_wide_as_the_class_has_them_and_not_a_share_of_the_stream(kind: str) -> None:
+    # transformers 5.24 `configuration_qwen3.py`, `configuration_glm4.py`, `configuration_ministral3.py`: `head_dim: int = 128`
+    text: Any = with_supplied({"text_config": {"model_type": kind, "hidden_size": 1024, "num_attention_heads": 16}})[
+        "text_config"
+    ]
+
+    assert text["head_dim"] == 128
+
+
 def test_what_a_config_states_counts_wherever_it_stands() -> None:
     nested = with_supplied({"vocab_size": 32_064, "text_config": {"model_type": "llama", "hidden_size": 5_120}})
     text: Any = nested["text_config"]
