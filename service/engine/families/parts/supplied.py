@@ -4,9 +4,8 @@ transformers writes of a nested config only what differs from its class, so publ
 lengths that loaders then take from there. A config alone states them all, and is asked for what it lacks.
 
 Source:
-    transformers 5.24 `models/` (`GemmaConfig`, `Gemma2Config`, `Gemma3TextConfig`, `Glm4Config`, `LlamaConfig`,
-    `Ministral3Config`, `MistralConfig`, `Qwen2Config`, `Qwen3Config`), through which vLLM 0.33 reads a
-    nested config (`transformers_utils/config.py`).
+    transformers 5.24 `models/` (the config class of each model type), through which vLLM 0.33 reads a nested config
+    (`transformers_utils/config.py`); `configuration_utils.py` (`to_diff_dict`, which leaves out what equals the class).
 """
 
 from collections.abc import Mapping
@@ -31,10 +30,16 @@ _SIZES: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType({
     "gemma2": (256_000, 2_304, 9_216, 26, 8, 4, 8_192),
     "gemma3_text": (262_208, 2_304, 9_216, 26, 8, 4, 131_072),
     "glm4": (151_552, 4_096, 13_696, 40, 32, 2, 131_072),
+    "glm4v_text": (151_552, 4_096, 13_696, 40, 32, 2, 32_768),
+    "lfm2": (65_536, 2_560, 12_288, 32, 32, 8, 128_000),
     "ministral3": (131_072, 4_096, 14_336, 34, 32, 8, 262_144),
     "mistral": (32_000, 4_096, 14_336, 32, 32, 8, 131_072),
     "qwen2": (151_936, 4_096, 22_016, 32, 32, 32, 32_768),
+    "qwen2_5_vl_text": (152_064, 8_192, 29_568, 80, 64, 8, 32_768),
+    "qwen2_vl_text": (152_064, 8_192, 29_568, 80, 64, 8, 32_768),
     "qwen3": (151_936, 4_096, 22_016, 32, 32, 32, 32_768),
+    "qwen3_5_text": (248_320, 4_096, 12_288, 32, 16, 4, 32_768),
+    "qwen3_vl_text": (151_936, 4_096, 22_016, 32, 32, 32, 128_000),
 })  # fmt: skip
 _LLAMA: Final = (32_000, 4_096, 11_008, 32, 32)  # keys and values have as many heads as are stated
 _LLAMA_LENGTH: Final = 2_048
@@ -46,6 +51,8 @@ _FURTHER: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType({
     "ministral3": {"head_dim": 128},
     "mistral": {"sliding_window": 4_096},
     "qwen3": {"head_dim": 128},
+    "qwen3_5_text": {"head_dim": 256},
+    "qwen3_vl_text": {"head_dim": 128},
 })  # fmt: skip
 
 

@@ -4,11 +4,11 @@ Sources:
     vLLM 0.33 `models/qwen4_exp/common/qsa_cache.py` (`QSAKeyStateCache`, `QSACompressedKeyCache`),
     `models/qwen4_exp/common/ngram_embedding.py`, `models/deepseek_v41/common/engram.py`,
     `models/step5/nvidia/csa_tail_ring.py`, `models/inkling/nvidia/short_conv.py`,
-    `models/dots3_note/nvidia/attention.py`,
-    `model_executor/models/`: hrm_text.py, iquest_loopcoder.py, dory.py, k2_horizon.py, longcat_flash_ngram.py,
-    openpangu.py (`OpenPanguSinkAttention`), alice_ai.py, moondream3.py, domyn_edge.py, interns2_mobius.py,
-    nemotron_vl.py, unlimited_ocr.py; `models/flint/model.py`, `models/muse_spark/nvidia/model.py`;
-    `v1/core/kv_cache_planning.py` (`_get_packed_kv_cache_groups`); `model_executor/models/registry.py` (`_PREVIOUSLY_SUPPORTED_MODELS`).
+    `models/dots3_note/nvidia/attention.py`, `model_executor/models/`: hrm_text.py, iquest_loopcoder.py, dory.py,
+    k2_horizon.py, longcat_flash_ngram.py, openpangu.py (`OpenPanguSinkAttention`), alice_ai.py, moondream3.py,
+    domyn_edge.py, interns2_mobius.py, nemotron_vl.py, unlimited_ocr.py; `models/flint/model.py`,
+    `models/muse_spark/nvidia/model.py`; `v1/core/kv_cache_planning.py` (`_get_packed_kv_cache_groups`);
+    `model_executor/models/registry.py` (`_PREVIOUSLY_SUPPORTED_MODELS`).
 """
 
 from collections.abc import Mapping

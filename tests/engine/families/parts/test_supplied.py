@@ -63,6 +63,26 @@ def test_pixtral_s_keys_and_values_have_the_heads_that_its_class_supplies() -> N
     assert 2 * num_parameters(parse_architecture(config)) == 25_365_479_424
 
 
+def test_a_qwen_2_5_vl_saved_anew_keeps_its_eight_heads_of_keys_and_values() -> None:
+    """huggingface.co/Qwen/Qwen2.5-VL-32B-Instruct, safetensors: 33,452,718,336 parameters.
+
+    Its 8 heads of keys and values are the class's own (`Qwen2_5_VLTextConfig`), so transformers leaves them out.
+    """
+    config = {
+        "architectures": ["Qwen2_5_VLForConditionalGeneration"],
+        "text_config": {
+            "model_type": "qwen2_5_vl_text", "hidden_size": 5120, "intermediate_size": 27648, "num_hidden_layers": 64,
+            "num_attention_heads": 40, "max_position_embeddings": 128000, "tie_word_embeddings": False,
+        },
+        "vision_config": {
+            "depth": 32, "hidden_size": 1280, "intermediate_size": 3456, "num_heads": 16, "out_hidden_size": 5120,
+            "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2,
+        },
+    }  # fmt: skip
+
+    assert num_parameters(parse_architecture(config)) == 33_452_718_336
+
+
 @pytest.mark.parametrize("kind", ["glm4", "ministral3", "qwen3"])
 def test_heads_are_as_wide_as_the_class_has_them_and_not_a_share_of_the_stream(kind: str) -> None:
     # transformers 5.24 `configuration_qwen3.py`, `configuration_glm4.py`, `configuration_ministral3.py`: `head_dim: int = 128`
