@@ -15,6 +15,7 @@ from typing import Final
 from service.engine.config_reader import is_mapping
 
 NESTED: Final = "text_config"
+TOWER: Final = "vision_config"
 NAMES: Final = (
     "vocab_size",
     "hidden_size",
@@ -66,17 +67,35 @@ def _supplied() -> dict[str, Mapping[str, int]]:
 SUPPLIED: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType(_supplied())
 
 
+# Of towers, by their own model type: layers whose outputs are stacked on the language model's.
+STACKED: Final = "deepstack_visual_indexes"
+STACKED_LAYERS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
+    dict.fromkeys(("qwen3_vl", "qwen3_vl_vision", "qwen3_vl_moe", "qwen3_vl_moe_vision"), (8, 16, 24))
+)
+
+
 def with_supplied(config: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a config whose nested part states what its class supplies, where neither it nor the wrapper does.
+    """Return a config whose nested parts state what their classes supply.
+
+    The language model's does so where neither it nor the wrapper says.
 
     >>> pixtral = {"text_config": {"model_type": "mistral", "hidden_size": 5_120}}
     >>> nested = with_supplied(pixtral)["text_config"]
     >>> nested["num_attention_heads"], nested["num_key_value_heads"], nested["hidden_size"]
     (32, 8, 5120)
     """
-    text = config.get(NESTED)
+    config, text = _with_stacks(config), config.get(NESTED)
     supplied = SUPPLIED.get(str(text.get("model_type"))) if is_mapping(text) else None
     if supplied is None or not is_mapping(text):
         return config
     left_out = {name: size for name, size in supplied.items() if name not in text and config.get(name) is None}
     return {**config, NESTED: {**left_out, **text}} if left_out else config
+
+
+def _with_stacks(config: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a config whose tower says which layers are stacked, where its class does."""
+    tower = config.get(TOWER)
+    layers = STACKED_LAYERS.get(str(tower.get("model_type"))) if is_mapping(tower) else None
+    if layers is None or not is_mapping(tower) or STACKED in tower:
+        return config
+    return {**config, TOWER: {STACKED: list(layers), **tower}}

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from service.catalog.snapshot import Snapshot
 from service.engine.families import parse_architecture
 from service.engine.families.parts.supplied import with_supplied
 from service.engine.memory.parameters import num_parameters
@@ -81,6 +82,18 @@ def test_a_qwen_2_5_vl_saved_anew_keeps_its_eight_heads_of_keys_and_values() -> 
     }  # fmt: skip
 
     assert num_parameters(parse_architecture(config)) == 33_452_718_336
+
+
+def test_a_qwen_3_vl_saved_anew_keeps_its_stacked_layers(catalog: Snapshot) -> None:
+    """huggingface.co/Qwen/Qwen3-VL-8B-Instruct: 8, 16 and 24, as `Qwen3VLVisionConfig` has them of itself."""
+    config: Any = catalog.model_entries["qwen3-vl-8b-instruct"].config
+    tower = {name: value for name, value in config["vision_config"].items() if name != "deepstack_visual_indexes"}
+
+    saved_anew = parse_architecture({**config, "vision_config": {**tower, "model_type": "qwen3_vl"}})
+
+    assert saved_anew.encoder == parse_architecture(config).encoder
+    assert saved_anew.encoder is not None
+    assert saved_anew.encoder.outputs == 1 + 3
 
 
 @pytest.mark.parametrize("kind", ["glm4", "ministral3", "qwen3"])
