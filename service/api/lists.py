@@ -1,7 +1,7 @@
 """Which entries a list of the catalog shows, and as what: pages of JSON, or every one of them as a sheet."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, get_args
 
 from fastapi import Path
@@ -12,14 +12,17 @@ from starlette.responses import Response
 from service.api.pages import Paged, one_page
 from service.catalog.entries import PURCHASES, Entry, GpuEntry, ModelEntry, OfferEntry
 from service.catalog.names.providers import PROVIDERS
+from service.catalog.names.regions import likest_first, nearest_first
 from service.engine.inputs import Tier
 from service.questions.formats import table
+from service.questions.refusals import Fault, RefusalError
 
 Named = TypeVar("Named", ModelEntry, GpuEntry, OfferEntry)
 AnyName = Annotated[str, Path(max_length=200, description="its catalog id, or whatever else it is called")]
 ANY_NAME: Final = "any_name"
 VENDORS: Final[tuple[str, ...]] = get_args(GpuEntry.model_fields["vendor"].annotation)
 NOT_IN_NAMES: Final = re.compile(r"[-_ .]")
+MOST_NAMES: Final = 20  # that are told
 Words = Annotated[str, Field(max_length=200)]  # of a filter; empty, as a dashboard's variable may be, it lets all pass
 
 
@@ -36,6 +39,7 @@ class Listing(Entry, Paged):
     """Which part of a list to return, and how it is written."""
 
     of: ClassVar[str]  # what is listed, as its path calls it
+    named: ClassVar[tuple[str, ...]] = ()  # filters by a name that some entry has
     search: Words | None = Field(
         default=None, description="words that an id, a name or an alias must hold, all of them"
     )
@@ -54,6 +58,7 @@ class ModelListing(Listing):
     """Which models."""
 
     of = "models"
+    named = ("publisher",)
 
     publisher: Words | None = Field(default=None, description="who published it, as the hub names them")
 
@@ -62,6 +67,7 @@ class GpuListing(Listing):
     """Which GPUs."""
 
     of = "gpus"
+    named = ("architecture",)
 
     vendor: Words | None = Field(default=None, description="such as nvidia or amd")
     architecture: Words | None = Field(default=None, description="such as hopper")
@@ -76,6 +82,7 @@ class OfferListing(Listing):
     """Which offers."""
 
     of = "offers"
+    named = ("provider", "region")
 
     provider: Words | None = Field(default=None, description="such as aws")
     region: Words | None = Field(default=None, description="as the provider names it")
@@ -141,13 +148,45 @@ def _names_of(entry: ModelEntry | GpuEntry | OfferEntry) -> Iterator[str]:
             yield from (name for name in (entry.hf_id, entry.publisher) if name)
 
 
+def _check_named(entries: tuple[Named, ...], listing: Listing) -> None:
+    """Hold filters by a name against the entries there are.
+
+    Raises:
+        RefusalError: no entry has the name: an empty list would not say that it is misspelt.
+    """
+    for field in listing.named if entries else ():
+        wanted = getattr(listing, field)
+        if not wanted or any(_is(getattr(entry, field), wanted) for entry in entries):
+            continue
+        names = sorted({getattr(entry, field) for entry in entries} - {None})
+        detail = f"no entry has the {field} {wanted!r}"
+        raise RefusalError("invalid-request", detail, Fault(field, detail, _nearest(field, wanted, names)))
+
+
+def _nearest(field: str, wanted: str, names: Sequence[str]) -> str:
+    """Return the names that entries have, those that may be meant first."""
+    ranked = nearest_first(wanted, names) if field == "region" else likest_first(wanted, names)
+    more = f" and {len(ranked) - MOST_NAMES} more" if len(ranked) > MOST_NAMES else ""
+    return ", ".join(ranked[:MOST_NAMES]) + more
+
+
 def shown(entries: tuple[Named, ...], listing: Listing) -> tuple[tuple[Named, ...], str | None]:
-    """Return one page of what is meant, and the token of the next."""
+    """Return one page of what is meant, and the token of the next.
+
+    Raises:
+        RefusalError: a filter names what no entry has, or the page's token is none of this list.
+    """
+    _check_named(entries, listing)
     return one_page([entry for entry in entries if listing.is_meant(entry)], listing.of, listing)
 
 
 def sheet(entries: tuple[Named, ...], listing: Listing, row_of: Callable[[Named], Mapping[str, Any]]) -> Response:
-    """Return every entry that is meant as CSV, under the same columns whichever they are, and be it none."""
+    """Return every entry that is meant as CSV, under the same columns whichever they are, and be it none.
+
+    Raises:
+        RefusalError: a filter names what no entry has.
+    """
+    _check_named(entries, listing)
     columns = list(dict.fromkeys(name for entry in entries for name in row_of(entry)))
     rows = [row_of(entry) for entry in entries if listing.is_meant(entry)]
     sheet_text = table([{name: row.get(name) for name in columns} for row in rows], columns)

@@ -104,7 +104,8 @@ def test_offers_are_found_by_what_a_gpu_is_called(client: TestClient) -> None:
 
 
 def test_a_sheet_without_a_row_has_its_columns(client: TestClient) -> None:
-    some, none = (client.get(f"/catalog/offers?format=csv&provider={name}").text for name in ("aws", "nobody"))
+    asked = ("provider=aws", "provider=aws&region=eu-north1")
+    some, none = (client.get(f"/catalog/offers?format=csv&{filters}").text for filters in asked)
 
     assert none.splitlines() == some.splitlines()[:1]
     assert "usd_per_hour" in none
@@ -118,6 +119,27 @@ def test_a_filter_that_no_entry_can_pass_is_refused(client: TestClient, path: st
 
     assert response.status_code == 422
     assert response.json()["errors"][0]["field"] == field
+
+
+@pytest.mark.parametrize("form", ["", "&format=csv"])
+@pytest.mark.parametrize(
+    ("path", "field", "near"),
+    [("offers?provider=lamda", "provider", "lambda"), ("offers?region=us-esat-1", "region", "us-east-1"),
+     ("models?publisher=metta", "publisher", "Meta"), ("gpus?architecture=hoper", "architecture", "hopper")],
+)  # fmt: skip
+def test_a_name_that_no_entry_has_is_refused_with_the_nearest(
+    client: TestClient, path: str, field: str, near: str, form: str
+) -> None:
+    """An empty list reads as nothing on offer, which a buyer would believe of a misspelt region."""
+    response = client.get(f"/catalog/{path}{form}")
+    [fault] = response.json()["errors"]
+
+    assert (response.status_code, fault["field"]) == (422, field)
+    assert fault["accepted"].split(", ")[0] == near
+
+
+def test_names_that_entries_have_and_none_together_show_nothing(client: TestClient) -> None:
+    assert ids(client, "offers?provider=aws&region=eu-north1") == []
 
 
 def test_providers_are_listed_by_their_makers_names(client: TestClient) -> None:

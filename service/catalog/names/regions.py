@@ -58,6 +58,15 @@ def nearest_first(asked: str, regions: Iterable[str]) -> list[str]:
     return sorted(regions, key=distance)
 
 
+def likest_first(asked: str, names: Iterable[str]) -> list[str]:
+    """Return names with those first that are written most like the one asked.
+
+    >>> likest_first("amazn", ["gcp", "amazon", "azure"])
+    ['amazon', 'azure', 'gcp']
+    """
+    return sorted(names, key=lambda name: (-fuzz.ratio(asked.lower(), name.lower()), name))
+
+
 def purchase_meant(asked: str) -> str | None:
     """Return the way to buy GPUs that another name of it means; None where nobody calls one so.
 
