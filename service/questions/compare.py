@@ -45,7 +45,8 @@ class CompareAnswer(Answer[Comparison]):
 
     def lines(self) -> Sequence[str]:
         """Return one line for each combination."""
-        return [line_of(row) for row in self.result.rows]
+        warned = (f"warning: {sentence}" for sentence in self.result.warnings)
+        return [*(line_of(row) for row in self.result.rows), *warned]
 
     def groups(self) -> Iterator[tuple[Mapping[str, str], Iterator[tuple[str, float]]]]:
         """Yield the numbers of each row, with its place and what it is the combination of."""
@@ -135,7 +136,11 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
         cells = [_spelled(dict(zip(names, values, strict=True))) for values in product(*(each for _, each in lists))]
         rows = tuple(self._row(cell, sources) for cell in cells)
         told = Comparison(
-            feasible=any(row.feasible for row in rows), rows=rows, rules_version=self.rules().rules_version
+            feasible=any(row.feasible for row in rows),
+            rows=rows,
+            assumptions=(),
+            warnings=(),
+            rules_version=self.rules().rules_version,
         )
         return CompareAnswer(told, sources.catalog.revision)
 

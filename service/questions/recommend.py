@@ -41,16 +41,21 @@ class RecommendAnswer(Answer[Recommendation]):
         """
         options, empty = self.document["options"], dict.fromkeys((*OF_OPTION, "warnings", "reason"))
         if options:
-            return [{**empty, **dict(flat(option)), "warnings": "; ".join(option["warnings"])} for option in options]
-        return [{**empty, **rejection} for rejection in self.document["rejected"]]
+            return [
+                {**empty, **dict(flat(option)), "warnings": "; ".join([*self.result.warnings, *option["warnings"]])}
+                for option in options
+            ]
+        told = "; ".join(self.result.warnings) or None
+        return [{**empty, **rejection, "warnings": told} for rejection in self.document["rejected"]]
 
     def lines(self) -> Sequence[str]:
         """Return the options, best first, and what starts the first."""
         options, rejected = self.result.options, self.result.rejected
         head = f"{model_of(self.result)}: {counted(len(options), 'option')}, {len(rejected)} left out"
+        warned = [f"warning: {sentence}" for sentence in self.result.warnings]
         if not options:
-            return [head, *_left_out(rejected)]
-        return [head, *(_line(option) for option in options), *_started(options[:1]), *_warned(options)]
+            return [head, *_left_out(rejected), *warned]
+        return [head, *(_line(option) for option in options), *_started(options[:1]), *warned, *_warned(options)]
 
     def gauges(self) -> Iterator[tuple[str, float]]:
         """Yield the numbers of the best option, and how many there are."""

@@ -171,3 +171,17 @@ def test_machines_read_no_number_of_an_infeasible_answer(how: dict[str, Any]) ->
 @pytest.mark.parametrize("how", ["json", "yaml", "csv", "text"])
 def test_people_read_an_infeasible_answer(how: Format) -> None:
     assert written(table_answer(feasible=False), Writing(format=how)).text
+
+
+@pytest.mark.parametrize(
+    ("path", "names"), [("recommend", {"model": "llama-3.1-8b"}), ("compare", {"models": "llama-3.1-8b"})]
+)
+def test_a_count_in_a_name_that_decides_nothing_is_told_in_every_format(
+    client: TestClient, path: str, names: dict[str, str]
+) -> None:
+    asked = {**names, "gpus": "2xh100", "concurrent_requests": 8, "input_tokens": 1000, "output_tokens": 100}
+    told = {form: client.get(f"/{path}", params={**asked, "format": form}).text for form in ("json", "text", "csv")}
+    row = next(csv.DictReader(io.StringIO(told["csv"])))
+
+    assert all("the count of 2 decides nothing here" in text for text in (told["text"], row["warnings"]))
+    assert any("decides nothing here" in warning for warning in json.loads(told["json"])["warnings"])

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.engine.answers.results import Capacity, Sizing
+from service.engine.fleet.results import Assumption
 from service.engine.inputs import KvCacheDtype, WeightFormat
 from service.engine.layers.cache import CacheSharing
 from service.questions.lines import checkpoint_of, counted, latency_of
@@ -60,6 +61,8 @@ class Comparison:
 
     feasible: bool  # any of them
     rows: tuple[ComparedRow, ...]
+    assumptions: tuple[Assumption, ...]  # names and values that were understood other than literally
+    warnings: tuple[str, ...]
     rules_version: str
 
 
