@@ -3,6 +3,7 @@
 from typing import Final, TypedDict
 
 from service.engine.answers.advice import doubtful_limits
+from service.engine.answers.builds import build_warnings
 from service.engine.answers.results import PerReplica, Saturation
 from service.engine.engines.device import Device
 from service.engine.engines.rules import EngineRules
@@ -201,7 +202,7 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
         + _network_warnings(plan)
         + (packed,) * _spreads_unpacked_latents(plan)
         + _image_warnings(plan, device)
-        + _wheel_warnings(device)
+        + build_warnings(plan)
     )
 
 
@@ -271,14 +272,6 @@ def _recipe_warnings(checkpoint: Checkpoint) -> tuple[str, ...]:
         return checkpoint.cautions
     told = f"which modules {checkpoint.hf_id or 'the named repository'} keeps in 16 bits is not known"
     return (f"{told} ({checkpoint.source}): paste its config.json as model_config",)
-
-
-def _wheel_warnings(device: Device) -> tuple[str, ...]:
-    """Return what a reader must know where published builds have no kernels for the GPU's generation."""
-    if not device.is_vllm_on_cuda or device.capability >= device.plan.first_capability:
-        return ()
-    told = f"published wheels and images of {device.engine} are built with CUDA 13 and have no kernels for compute"
-    return (f"{told} capability {device.dotted}: build it with CUDA 12, or take engine_version 0.19",)
 
 
 def _image_warnings(plan: MemoryPlan, device: Device) -> tuple[str, ...]:
