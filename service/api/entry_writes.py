@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import Depends
 
@@ -13,10 +13,16 @@ from service.api.dependencies import CallerDep, WriterDep
 from service.api.writes import CatalogWriter
 from service.catalog.changes import Change, gpu_deletion, recorded
 from service.catalog.entries import GpuEntry, ModelEntry, Source
+from service.catalog.errors import UnusableOfferError
 from service.catalog.offer_rules import check_day
 from service.catalog.reading import GPUS, MODELS, EntryKind
 from service.catalog.snapshot import Snapshot
 from service.catalog.store import put_gpu, put_model
+from service.engine.facts import ModelFacts
+from service.engine.memory.parameters import num_parameters
+
+Check = Callable[[ModelEntry, ModelFacts], None]
+FAR_APART: Final = 1.5  # times; published counts of the seed are within 6 % of the config's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +52,11 @@ class EntryWriter:
         check_looked_at(sources_of(entry))
         return await self.make(GPUS, entry.id, partial(put_gpu, entry=entry))
 
-    async def put_model(self, entry: ModelEntry) -> int:
+    async def put_model(self, entry: ModelEntry, check: Check = lambda *_: None) -> int:
         """Write a model that can be sized, and whose sources were looked at, as `make` does."""
         check_looked_at(sources_of(entry))
         change = partial(put_model, entry=entry)
-        return await self.make(MODELS, entry.id, change, lambda catalog: catalog.model(entry.id))
+        return await self.make(MODELS, entry.id, change, lambda catalog: check(entry, catalog.model(entry.id)))
 
     async def delete_gpu(self, gpu_id: str) -> int:
         """Delete a GPU and its offers, as `make` does."""
@@ -81,6 +87,25 @@ def check_looked_at(sources: Iterator[tuple[str, Source]]) -> None:
     today = datetime.now(UTC).date()
     for path, source in sources:
         check_day(source.checked_on, today, f"{path}.checked_on")
+
+
+def counted_as(before: ModelEntry | None) -> Check:
+    """Return what lets pass parameters that are about as many as the config's own matrices have.
+
+    Args:
+        before: the entry that is replaced; its own number stays, as an import counted it in the files.
+    """
+    own = None if before is None else before.num_parameters
+
+    def check(entry: ModelEntry, model: ModelFacts) -> None:
+        if entry.num_parameters in (None, own):
+            return
+        counted = num_parameters(model.architecture)
+        if max(entry.num_parameters, counted) > FAR_APART * min(entry.num_parameters, counted):
+            detail = f"{entry.num_parameters} is far from what the config's matrices come to"
+            raise UnusableOfferError("num_parameters", detail, f"about {counted}, or none")
+
+    return check
 
 
 async def for_writing(writer: WriterDep, condition: ConditionDep, caller: CallerDep) -> EntryWriter:

@@ -53,6 +53,7 @@ def put_model(session: Session, entry: ModelEntry) -> None:
     Raises:
         ConflictError: another model already has one of its names, or checkpoints.
     """
+    _check_shown_name(session, entry)
     _replace_aliases(session, "model", entry.id, _names(entry))
     _check_checkpoints(session, entry)
     session.merge(_model_row(entry))
@@ -146,6 +147,18 @@ def delete_offer(session: Session, offer_id: str) -> None:
         NotInCatalogError: there is none.
     """
     _delete(session, "offer", session.get(OfferRow, offer_id), offer_id)
+
+
+def _check_shown_name(session: Session, entry: ModelEntry) -> None:
+    """Refuse the name that another model is shown under: nobody could tell them apart in a list.
+
+    Raises:
+        ConflictError: another has it.
+    """
+    same = func.lower(col(ModelRow.name)) == entry.name.lower()
+    taken = session.exec(select(ModelRow.id).where(same, col(ModelRow.id) != entry.id)).first()
+    if taken is not None:
+        raise ConflictError(f"{taken!r} is already shown under the name {entry.name!r}; state another name")
 
 
 def _check_checkpoints(session: Session, entry: ModelEntry) -> None:

@@ -84,6 +84,28 @@ def test_a_written_model_can_be_sized_replaced_and_deleted(writable: TestClient)
     assert writable.delete("/catalog/models/made-up-8b").status_code == 404
 
 
+@pytest.mark.parametrize("stated", [1, 8_030, 1 << 61, 70_000_000_000])
+def test_parameters_that_the_config_cannot_have_are_refused_with_its_count(writable: TestClient, stated: int) -> None:
+    """Llama 3.1 8B has 8.03 billion by Meta's card; 8,030 are millions, and 70 billion another model's."""
+    refused = writable.put("/catalog/models/made-up-8b", json={**MODEL, "num_parameters": stated})
+    [fault] = refused.json()["errors"]
+
+    assert (refused.status_code, fault["field"]) == (422, "num_parameters")
+    assert "8030261248" in fault["accepted"]
+    assert writable.get("/catalog/models/made-up-8b").status_code == 404
+    counted = writable.put("/catalog/models/made-up-8b", json={**MODEL, "num_parameters": 8_030_000_000})
+    assert counted.status_code == 200
+
+
+def test_two_models_are_not_shown_under_one_name(writable: TestClient) -> None:
+    shown = writable.get("/catalog/models/llama-3.1-8b").json()["name"]
+    refused = writable.put("/catalog/models/made-up-8b", json={**MODEL, "name": shown.upper()})
+
+    assert (refused.status_code, "llama-3.1-8b-instruct" in refused.json()["detail"]) == (409, True)
+    assert writable.put("/catalog/models/made-up-8b", json=MODEL).status_code == 200
+    assert writable.put("/catalog/models/made-up-8b", json=MODEL).status_code == 200  # its own, again
+
+
 def test_deleting_a_gpu_takes_its_offers_along(writable: TestClient) -> None:
     writable.put("/catalog/gpus/made-up-100gb", json=GPU)
     writable.put("/catalog/offers/made-up-offer", json=OFFER)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from service.api.dependencies import ImporterDep, KeyDep, NoQueryDep, ProbeDep, SnapshotDep, stated_once
-from service.api.entry_writes import EntryDeleterDep, EntryImporterDep, EntryWriterDep
+from service.api.entry_writes import EntryDeleterDep, EntryImporterDep, EntryWriterDep, counted_as
 from service.api.etags import TaggedRoute
 from service.api.lists import (
     ANY_NAME,
@@ -213,10 +213,11 @@ async def write_gpu(name: EntryId, entry: GpuEntry, writer: EntryWriterDep) -> W
     dependencies=[KeyDep],
     responses={**CONDITIONAL, **WRITTEN},
 )
-async def write_model(name: EntryId, entry: ModelEntry, writer: EntryWriterDep) -> Written:
+async def write_model(name: EntryId, entry: ModelEntry, writer: EntryWriterDep, snapshot: SnapshotDep) -> Written:
     """Write a model; its config must be one that can be sized."""
     _same_id(entry, name)
-    return Written(id=entry.id, catalog_revision=await writer.put_model(entry))
+    check = counted_as(snapshot.model_entries.get(name))
+    return Written(id=entry.id, catalog_revision=await writer.put_model(entry, check))
 
 
 @router.put(
