@@ -8,12 +8,15 @@ from typing import Any, Final
 
 from service.catalog.errors import NotInCatalogError
 from service.catalog.snapshot import Snapshot
+from service.engine.errors import InvalidQuestionError
 from service.questions.parts.prices import OF_OFFERS, Priced
 from service.questions.refusals import MOST_FAULTS, Fault, RefusalError, not_in_catalog
 from service.questions.sources import Sources
 from service.workloads.workload import asked_with
 
 GPU_FIELDS: Final = ("gpu", "gpus", "exclude_gpus")
+RATE: Final = "request_rate_per_s"
+STAYING: Final = {"request_duration_s": 1.0}
 # What offers lack today may be offered tomorrow.
 OF_PRICES: Final = frozenset((*OF_OFFERS, "product_lines"))
 
@@ -49,11 +52,15 @@ def check_answered(fields: Mapping[str, Any], sources: Sources) -> None:
         RefusalError: its fields contradict one another, or no offer has a provider, region or purchase it names.
         EngineError: the engine refuses it.
     """
-    asked = next(asked_with(fields))
+    # Without step times a rate says how many stay only with how long each does, and that refuses nothing.
+    asked = next(iter((*asked_with({**fields, **STAYING}), *asked_with(fields))))
     if isinstance(asked, Priced):
         asked.check_names(sources.catalog)
     try:
         asked.answer(sources)
+    except InvalidQuestionError as refusal:
+        if refusal.field != RATE:
+            raise
     except RefusalError as refusal:
         if not {fault.field for fault in refusal.faults} <= OF_PRICES:
             raise

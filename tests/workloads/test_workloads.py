@@ -216,12 +216,14 @@ def test_what_the_catalog_does_not_know_is_not_kept(
         ({"max_model_len": 999_999}, "invalid-question", "max_model_len"),
         ({"engine": "tensorrt-llm", "gpu": "mi300x"}, "refused-start", "gpu"),
         ({"regions": ["us-esat-1"]}, "invalid-request", "regions"),
+        ({"request_rate_per_s": 5, "tensor_parallel_size": 7}, "unsupported-layout", "tensor_parallel_size"),
     ],
 )
 def test_what_the_engine_always_refuses_is_told_when_it_is_written_and_not_kept(
     writable: TestClient, stated: dict[str, Any], kind: str, field: str
 ) -> None:
-    question = {**QUESTION, **stated}
+    load = {} if "request_rate_per_s" in stated else {"concurrent_requests": 8}
+    question = {**{name: value for name, value in QUESTION.items() if name != "concurrent_requests"}, **load, **stated}
     refused, alone = put(writable, "chat", question), writable.post("/size", json=question)
 
     assert (refused.status_code, refused.json()) == (422, alone.json())
@@ -237,11 +239,14 @@ def test_what_the_engine_always_refuses_is_told_when_it_is_written_and_not_kept(
         {"gpu": "gaudi-3"},
         {"providers": ["aws"], "regions": ["eu-north1"]},
         {"ttft_s": 0.000001},
+        {"concurrent_requests": None, "request_rate_per_s": 5, "ttft_s": 2, "tpot_s": 0.1},
+        {"concurrent_requests": None, "request_rate_per_s": 5, "burstiness": 0.5},
     ],
-    ids=["too small", "no price", "no offer of both", "too fast"],
+    ids=["too small", "no price", "no offer of both", "too fast", "a rate", "in bursts"],
 )
 def test_what_load_prices_or_inventory_may_change_is_kept(writable: TestClient, stated: dict[str, Any]) -> None:
-    assert put(writable, "chat", {**QUESTION, **stated}).status_code == 201
+    question = {name: value for name, value in {**QUESTION, **stated}.items() if value is not None}
+    assert put(writable, "chat", question).status_code == 201
 
 
 def test_all_that_is_wrong_with_a_workload_is_told_at_once(writable: TestClient) -> None:
