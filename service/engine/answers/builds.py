@@ -34,8 +34,9 @@ def build_warnings(plan: MemoryPlan) -> tuple[str, ...]:
 
 def _platform_warnings(plan: MemoryPlan) -> tuple[str, ...]:
     """Return which build runs on GPUs that are not NVIDIA's."""
-    platform = platform_of(plan.gpu)
-    needed = BUILT_FOR.get((plan.rules.engine, platform))
+    if plan.gpu.vendor == "nvidia":
+        return ()
+    needed = BUILT_FOR.get((plan.rules.engine, platform_of(plan.gpu)))
     if needed is None:
         return ()
     title = plan.rules.serving_engine.title
