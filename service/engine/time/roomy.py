@@ -46,23 +46,26 @@ def roomy(serving: Serving, simulations: Simulations, max_num_batched_tokens: in
     most = max(max_num_batched_tokens // settings.tokens_scheduled, 1)
     most = max(most, settings.max_num_seqs) if settings.reads_alone else most
     slots = min(serving.slots_of_stream, most)
+    running = _running(serving.slots_of_stream, serving.traffic.inputs.mean(), serving.traffic.outputs.mean())
     served = replace(
         serving,
-        settings=replace(settings, max_num_seqs=min(_running(serving), most)),
+        settings=replace(settings, max_num_seqs=min(running, most)),
         slots=min(serving.slots, slots * serving.streams),
     )
     return Server(serving=served, pool=BOUNDLESS, simulations=simulations)
 
 
-def _running(serving: Serving) -> int:
-    """Return how many requests of a stream run at once for a while, in a cache that holds so many whole ones.
+def _running(slots: int, prompt_tokens: float, answer_tokens: float) -> int:
+    """Return how many requests run at once for a while, in a cache that has room for so many whole ones.
 
         running = slots x (prompt + answer) / prompt
 
     Whoever is let in holds blocks of a prompt, and those of an answer as it grows.
+
+    >>> _running(26, prompt_tokens=4_059.0, answer_tokens=1_184.0)
+    34
     """
-    prompt, answer = serving.traffic.inputs.mean(), serving.traffic.outputs.mean()
-    return ceil(serving.slots_of_stream * (prompt + answer) / prompt)
+    return ceil(slots * (prompt_tokens + answer_tokens) / prompt_tokens)
 
 
 def forgiving(limits: Limits) -> Limits:
