@@ -16,6 +16,7 @@ from typing import Final
 
 from service.engine.engines.classes import check_served
 from service.engine.engines.device import Device
+from service.engine.engines.kernel import Kernel
 from service.engine.engines.kernels import refuses_bfloat16
 from service.engine.engines.runs_on import lacks_kernels
 from service.engine.errors import RefusedStartError
@@ -168,9 +169,25 @@ def check_start(
         raise _cache_refusal(f"{stated}: {device.engine} has only an fp8 cache for this model", "auto or fp8")
     if stated in ("bf16", "fp16") and stated != own and device.plan.refuses_other_floats:
         raise _cache_refusal(f"{stated} is not the model's dtype; {device.engine} insists on it", f"auto, {own} or fp8")
-    kernels = kernels_of(architecture, asked_of(architecture, settings, ranks=1), device)
+    kernels = _checked_kernels(architecture, device, settings, own)
     if kernels and settings.block_size is not None:
         check_block_size(settings.block_size, device)
+
+
+def _checked_kernels(
+    architecture: Architecture, device: Device, settings: EngineSettings, own: str
+) -> tuple[Kernel, ...]:
+    """Return the kernels of all layers; a cache that they do not read may be the checkpoint's own, and `auto` too."""
+    try:
+        return kernels_of(architecture, asked_of(architecture, settings, ranks=1), device)
+    except RefusedStartError as refusal:
+        if refusal.field != "kv_cache_dtype" or not settings.is_checkpoints_cache_dtype or reads_fp8_only(architecture):
+            raise
+        raise RefusedStartError(
+            f"{refusal}; the checkpoint asks for it unless another is stated",
+            field="kv_cache_dtype",
+            accepted=f"{own}, or a checkpoint that declares no cache",
+        ) from refusal
 
 
 def _check_drafts_beside_states(architecture: Architecture, device: Device, settings: EngineSettings) -> None:

@@ -107,3 +107,13 @@ def test_drafts_beside_states_wait_for_a_version(catalog: Snapshot, model: str, 
     else:
         with pytest.raises(RefusedStartError, match="does not draft for models with recurrent states"):
             resolve(facts, gpu, stated, rules)
+
+
+def test_a_cache_that_the_checkpoint_asks_for_is_refused_with_what_helps(catalog: Snapshot) -> None:
+    # nvidia's NVFP4 checkpoints declare an fp8 cache, which Triton's attention reads from compute capability 8.9 on.
+    facts, gpu, rules = catalog.model("llama-3.1-8b"), catalog.gpu("t4"), rules_for("vllm")
+
+    with pytest.raises(RefusedStartError, match="the checkpoint asks for it") as refused:
+        resolve(facts, gpu, StatedSettings(weight_format="nvfp4"), rules)
+    assert (refused.value.accepted or "").startswith("fp16,")
+    assert resolve(facts, gpu, StatedSettings(weight_format="nvfp4", kv_cache_dtype="fp16"), rules).settings
