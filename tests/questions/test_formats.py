@@ -179,7 +179,8 @@ def test_people_read_an_infeasible_answer(how: Format) -> None:
 def test_a_count_in_a_name_that_decides_nothing_is_told_in_every_format(
     client: TestClient, path: str, names: dict[str, str]
 ) -> None:
-    asked = {**names, "gpus": "2xh100", "concurrent_requests": 8, "input_tokens": 1000, "output_tokens": 100}
+    load = {"concurrent_requests": "8", "input_tokens": "1000", "output_tokens": "100"}
+    asked = {**names, **load, "gpus": "2xh100"}
     told = {form: client.get(f"/{path}", params={**asked, "format": form}).text for form in ("json", "text", "csv")}
     row = next(csv.DictReader(io.StringIO(told["csv"])))
 
