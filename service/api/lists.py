@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from service.api.pages import Paged, one_page
 from service.catalog.entries import PURCHASES, Entry, GpuEntry, ModelEntry, OfferEntry
-from service.catalog.names.providers import PROVIDERS
+from service.catalog.names.providers import PROVIDERS, likest_provider_first
 from service.catalog.names.regions import likest_first, nearest_first
 from service.engine.inputs import Tier
 from service.questions.formats import table
@@ -23,6 +23,7 @@ ANY_NAME: Final = "any_name"
 VENDORS: Final[tuple[str, ...]] = get_args(GpuEntry.model_fields["vendor"].annotation)
 NOT_IN_NAMES: Final = re.compile(r"[-_ .]")
 MOST_NAMES: Final = 20  # that are told
+NEAREST: Final = {"region": nearest_first, "provider": likest_provider_first}  # else by how it is written
 Words = Annotated[str, Field(max_length=200)]  # of a filter; empty, as a dashboard's variable may be, it lets all pass
 
 
@@ -165,7 +166,7 @@ def _check_named(entries: tuple[Named, ...], listing: Listing) -> None:
 
 def _nearest(field: str, wanted: str, names: Sequence[str]) -> str:
     """Return the names that entries have, those that may be meant first."""
-    ranked = nearest_first(wanted, names) if field == "region" else likest_first(wanted, names)
+    ranked = NEAREST.get(field, likest_first)(wanted, names)
     more = f" and {len(ranked) - MOST_NAMES} more" if len(ranked) > MOST_NAMES else ""
     return ", ".join(ranked[:MOST_NAMES]) + more
 

@@ -124,7 +124,8 @@ def test_a_filter_that_no_entry_can_pass_is_refused(client: TestClient, path: st
 @pytest.mark.parametrize("form", ["", "&format=csv"])
 @pytest.mark.parametrize(
     ("path", "field", "near"),
-    [("offers?provider=lamda", "provider", "lambda"), ("offers?region=us-esat-1", "region", "us-east-1"),
+    [("offers?provider=lamda", "provider", "lambda"), ("offers?provider=amazn", "provider", "aws"),
+     ("offers?region=us-esat-1", "region", "us-east-1"),
      ("models?publisher=metta", "publisher", "Meta"), ("gpus?architecture=hoper", "architecture", "hopper")],
 )  # fmt: skip
 def test_a_name_that_no_entry_has_is_refused_with_the_nearest(

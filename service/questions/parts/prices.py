@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from pydantic import Field, ValidationInfo, field_validator
 
 from service.catalog.entries import PURCHASES
+from service.catalog.names.providers import likest_provider_first
 from service.catalog.names.regions import nearest_first, purchase_meant
 from service.catalog.snapshot import Snapshot
 from service.engine.derived import derived
@@ -221,6 +222,8 @@ def _accepted(field: str, unknown: str, spelled: Mapping[str, str]) -> str:
         return f"{every}: {', '.join(names)}"
     if field == "regions":
         return ", ".join(nearest_first(unknown, names))
+    if field == "providers":
+        return ", ".join(likest_provider_first(unknown, names))
     meant = purchase_meant(unknown) if field == "purchases" else None
     if meant is None:
         return ", ".join(names)
