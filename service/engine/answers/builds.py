@@ -1,30 +1,8 @@
-"""What a reader must know of the build that a command is given to: whether it has kernels for the GPU at all.
-
-Sources:
-    docs.vllm.ai: projects/gaudi/en/latest ("vLLM Hardware Plugin for Intel Gaudi"), en/v0.10.0 installation of Gaudi
-    (built from source before there was a plugin), getting_started/installation/gpu (wheels of ROCm and of XPU are not
-    those of CUDA). SGLang: docs.sglang.io/docs/hardware-platforms (no Gaudi), docs.habana.ai
-    PyTorch/SGLang_Inference (HabanaAI/sglang-fork). All seen 2026-11-28.
-"""
-
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final
+"""What a reader must know of the build that a command is given to: whether it has kernels for the GPU at all."""
 
 from service.engine.engines.device import Device
-from service.engine.engines.platforms import Platform, platform_of
-from service.engine.inputs import EngineName
+from service.engine.engines.platforms import build_for
 from service.engine.memory.plan import MemoryPlan
-
-# Of platforms that the engine's usual build does not run on, what does.
-BUILT_FOR: Final[Mapping[tuple[EngineName, Platform], str]] = MappingProxyType({
-    ("vllm", "Gaudi"): "its plugin vllm-gaudi beside it (before 0.11: vLLM built from source for Gaudi)",
-    ("sglang", "Gaudi"): "Intel's fork HabanaAI/sglang-fork",
-    ("vllm", "ROCm"): "vLLM's build for ROCm",
-    ("sglang", "ROCm"): "SGLang's build for ROCm",
-    ("vllm", "XPU"): "vLLM's build for XPU",
-    ("sglang", "XPU"): "SGLang's build for XPU",
-})  # fmt: skip
 
 
 def build_warnings(plan: MemoryPlan) -> tuple[str, ...]:
@@ -36,7 +14,7 @@ def _platform_warnings(plan: MemoryPlan) -> tuple[str, ...]:
     """Return which build runs on GPUs that are not NVIDIA's."""
     if plan.gpu.vendor == "nvidia":
         return ()
-    needed = BUILT_FOR.get((plan.rules.engine, platform_of(plan.gpu)))
+    needed = build_for(plan.gpu, plan.rules.engine)
     if needed is None:
         return ()
     title = plan.rules.serving_engine.title

@@ -10,6 +10,10 @@ Sources:
     `ops/hpu_modelopt.py` ("FP8 only", and no experts), `ops/hpu_compressed_tensors.py` (`get_hpu_scheme`).
     SGLang 0.5.23 `srt/configs/model_config.py` (`rocm_supported_quantization`), `srt/layers/quantization/__init__.py`
     (mxfp4 on gfx95 alone, which is CDNA 4).
+    Builds: docs.vllm.ai: projects/gaudi/en/latest ("vLLM Hardware Plugin for Intel Gaudi"), en/v0.10.0 installation of
+    Gaudi (built from source before there was a plugin), getting_started/installation/gpu (wheels of ROCm and of XPU are
+    not those of CUDA). SGLang: docs.sglang.io/docs/hardware-platforms (no Gaudi), docs.habana.ai
+    PyTorch/SGLang_Inference (HabanaAI/sglang-fork). All seen 2026-11-28.
 """
 
 from collections.abc import Mapping
@@ -61,6 +65,15 @@ DENSE_ALONE: Final[Mapping[Platform, frozenset[str]]] = MappingProxyType({"Gaudi
 OF_GENERATIONS: Final[Mapping[tuple[EngineName, str], frozenset[str]]] = MappingProxyType(
     {("sglang", "cdna4"): frozenset({"mxfp4"})}
 )
+# Of platforms that the engine's usual build does not run on, what does.
+BUILT_FOR: Final[Mapping[tuple[EngineName, Platform], str]] = MappingProxyType({
+    ("vllm", "Gaudi"): "its plugin vllm-gaudi beside it (before 0.11: vLLM built from source for Gaudi)",
+    ("sglang", "Gaudi"): "Intel's fork HabanaAI/sglang-fork",
+    ("vllm", "ROCm"): "vLLM's build for ROCm",
+    ("sglang", "ROCm"): "SGLang's build for ROCm",
+    ("vllm", "XPU"): "vLLM's build for XPU",
+    ("sglang", "XPU"): "SGLang's build for XPU",
+})  # fmt: skip
 CUDA: Final = Loads()
 NEWEST: Final = Version("9999")  # of engines whose newest release alone was read
 
@@ -82,3 +95,8 @@ def loads_on(gpu: Gpu, engine: EngineName, version: Version = NEWEST) -> Loads:
     if listed is not None:
         listed |= OF_GENERATIONS.get((engine, gpu.architecture), frozenset())
     return Loads(platform, listed)
+
+
+def build_for(gpu: Gpu, engine: EngineName) -> str | None:
+    """Return which build of an engine runs on a GPU; None where the usual one does."""
+    return BUILT_FOR.get((engine, platform_of(gpu)))
