@@ -4,6 +4,7 @@ Only then: a workload outlasts an entry of the catalog, and its questions say wh
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
 from service.catalog.errors import NotInCatalogError
@@ -53,7 +54,7 @@ def check_answered(fields: Mapping[str, Any], sources: Sources) -> None:
         EngineError: the engine refuses it.
     """
     # Without step times a rate says how many stay only with how long each does, and that refuses nothing.
-    asked = next(iter((*asked_with({**fields, **STAYING}), *asked_with(fields))))
+    asked = next(chain(asked_with({**fields, **STAYING}), asked_with(fields)))
     if isinstance(asked, Priced):
         asked.check_names(sources.catalog)
     try:
