@@ -2,7 +2,7 @@
 
     tensor      any legal size within one fast domain (a server, or the NVLink domain of a rack), and powers of two
                 over whole servers
-    pipeline    up to 8 stages: inside a server, or over whole servers
+    pipeline    up to 8 stages: inside a server, over whole servers, or whole ones in each that leave GPUs to others
     data        copies of the attention of a mixture of experts, whose experts lie over all of them
     experts     cut over the ranks, or dealt out whole
     context     the tokens of one cache over as many ranks as the engine allows
@@ -139,10 +139,12 @@ def _sorted(layouts: list[Layout]) -> tuple[Layout, ...]:
 def _is_unusual(layout: Layout, gpu: Gpu, stated: StatedLayout) -> bool:
     """Return whether nobody asked for it, and experts are cut over copies of the attention, or those are stages too.
 
-    Or copies leave GPUs of their last server to others, or layers are split over servers of several GPUs.
+    Or copies or stages leave GPUs of their last server to others, or layers are split over servers of several GPUs.
     """
     tensor = layout.tensor_parallel_size
     if stated.tensor_parallel_size is None and splits_over_servers(layout, gpu):
+        return True
+    if stated.pipeline_parallel_size is None and not _stands(gpu, tensor, layout.pipeline_parallel_size):
         return True
     has_copies = layout.data_parallel_size > 1
     is_cut = not layout.expert_parallel and stated.expert_parallel is None
@@ -206,7 +208,7 @@ def _fast_domain(gpu: Gpu) -> int:
 def _shares(architecture: Architecture, target: Target, tensor: int, stated: StatedLayout) -> Iterator[tuple[int, int]]:
     """Yield pipeline stages and copies of the attention, alone or both at once."""
     stages_stated, copies_stated = stated.pipeline_parallel_size, stated.data_parallel_size
-    stages = _stages(target.gpu, tensor) if stages_stated is None else (stages_stated,)
+    stages = _stages(target, tensor) if stages_stated is None else (stages_stated,)
     copies = _copies(architecture, target, tensor) if copies_stated is None else (copies_stated,)
     for of_stages in stages:
         for of_copies in copies:
@@ -215,10 +217,15 @@ def _shares(architecture: Architecture, target: Target, tensor: int, stated: Sta
                 yield of_stages, of_copies
 
 
-def _stages(gpu: Gpu, tensor: int) -> tuple[int, ...]:
-    """Return stages that stay inside a server, or fill whole servers."""
-    most = max(MAX_RANKS, MAX_STAGES * _fast_domain(gpu)) // tensor
-    return tuple(size for size in SMALL_SIZES[:MAX_STAGES] if size <= max(most, 1) and _stands(gpu, tensor, size))
+def _stages(target: Target, tensor: int) -> tuple[int, ...]:
+    """Return stages that stay inside a server, fill whole servers, or stand whole in some that leave GPUs to others."""
+    gpu, line = target.gpu, engine_named(target.engine).command_line
+    most = max(max(MAX_RANKS, MAX_STAGES * _fast_domain(gpu)) // tensor, 1)
+    return tuple(
+        size
+        for size in SMALL_SIZES[:MAX_STAGES]
+        if size <= most and (_stands(gpu, tensor, size) or line.holds_whole_stages(tensor, size, gpu.gpus_per_node))
+    )
 
 
 def _copies(architecture: Architecture, target: Target, tensor: int) -> tuple[int, ...]:

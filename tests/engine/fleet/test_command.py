@@ -204,14 +204,18 @@ def test_a_cache_that_no_flag_of_the_version_names_has_no_command(asked: Asked) 
     assert "--kv_cache_dtype fp8" in str(newer.command)
 
 
-@pytest.mark.parametrize("engine", ["vllm", "sglang"])
-def test_stages_that_servers_do_not_share_evenly_have_no_command(asked: Asked, engine: EngineName) -> None:
-    """vLLM 0.33 `engine/arg_utils.py` ("must evenly divide the total world size"); SGLang 0.5.23 the same."""
+@pytest.mark.parametrize(
+    ("engine", "runtime"),
+    [("vllm", "--distributed-executor-backend ray"), ("sglang", None), ("tensorrt-llm", "mpirun")],
+)
+def test_stages_that_servers_do_not_share_evenly(asked: Asked, engine: EngineName, runtime: str | None) -> None:
+    """vLLM 0.33 `engine/arg_utils.py` (`--nnodes`: "must evenly divide the total world size"); SGLang 0.5.23 the same."""
     layout = StatedLayout(tensor_parallel_size=1, pipeline_parallel_size=13)
     told = started(asked, "llama-3.1-405b", "h100", engine, layout=layout)
 
-    assert told.command is None
-    assert any("13 ranks are not as many on each of 2 servers" in note for note in told.notes)
+    assert told.command is None if runtime is None else runtime in str(told.command)
+    said = any("13 ranks are not as many on each of 2 servers" in note for note in told.notes)
+    assert said is (runtime is None)
 
 
 @pytest.mark.parametrize(("gpu", "starts"), [("a100-sxm-80gb", False), ("l40s", False), ("h200", True), ("b200", True)])

@@ -363,3 +363,21 @@ def test_ranks_divide_the_vocabulary_where_it_is_padded_to_64_alone(
             check_layout(facts.architecture, quantization, layout, device_of(gpu, rules))
     for rules in (rules_for("sglang"), rules_for("tensorrt-llm")):
         check_layout(facts.architecture, quantization, layout, device_of(gpu, rules))
+
+
+@pytest.mark.parametrize(("engine", "shares_last"), [("vllm", True), ("sglang", False), ("tensorrt-llm", True)])
+def test_whole_stages_may_leave_gpus_of_the_last_server_to_others(
+    catalog: Snapshot, engine: EngineName, *, shares_last: bool
+) -> None:
+    """Three stages of four GPUs are twelve, on a server and half of one: by Ray or MPI, not by equal shares."""
+    model, gpu = catalog.model("llama-3.1-405b"), catalog.gpu("h100")
+    target = Target(gpu=gpu, engine=engine, device=device_of(gpu, rules_for(engine)))
+    space = space_of(model.architecture, model.checkpoints[0].quantization, target, StatedLayout())
+    staged = {(each.tensor_parallel_size, each.pipeline_parallel_size) for each in space.unusual}
+
+    assert ((4, 3) in staged) is shares_last
+    assert (2, 6) in staged  # as many on each
+    assert (8, 5) in staged
+    assert not {(4, 3), (2, 5), (2, 6)} & {
+        (each.tensor_parallel_size, each.pipeline_parallel_size) for each in space.usual
+    }

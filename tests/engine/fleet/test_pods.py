@@ -113,7 +113,7 @@ def test_of_as_many_gpus_a_pod_is_what_clearly_carries_more(asked: Asked) -> Non
     whole, spread = (
         size(replace(question, layout=layout)).gpus
         for layout in (
-            StatedLayout(tensor_parallel_size=8),
+            StatedLayout(tensor_parallel_size=8, pipeline_parallel_size=1),
             StatedLayout(data_parallel_size=8, expert_parallel=True),
         )
     )

@@ -133,8 +133,30 @@ class CommandLine(ABC):
 
     def spreads_unevenly(self, start: Start) -> str | None:
         """Return why the engine does not start one replica over its servers; None where it does."""
-        nodes, ranks = start.num_nodes, start.layout.gpus_per_replica
-        return f"{ranks} ranks are not as many on each of {nodes} servers" if ranks % nodes else None
+        nodes, layout = start.num_nodes, start.layout
+        ranks, stages = layout.gpus_per_replica, layout.pipeline_parallel_size
+        if ranks % nodes:
+            return f"{ranks} ranks are not as many on each of {nodes} servers"
+        is_cut = stages % nodes and nodes % stages and ranks // stages <= start.gpus_per_node
+        return f"{stages} stages are not as many on each of {nodes} servers" if is_cut else None
+
+    @property
+    def fills_servers_in_turn(self) -> bool:
+        """Return whether a replica may take more GPUs of one server than of another."""
+        return False
+
+    def holds_whole_stages(self, tensor: int, stages: int, gpus_per_node: int) -> bool:
+        """Return whether no stage is cut where the engine deals out so many ranks a stage over its servers.
+
+        Args:
+            tensor: ranks of a stage.
+            stages: of one replica.
+            gpus_per_node: GPUs of a server.
+        """
+        nodes = ceil_div(tensor * stages, gpus_per_node)
+        if tensor > gpus_per_node or nodes * (gpus_per_node // tensor) < stages:
+            return False
+        return stages % nodes == 0 or (self.fills_servers_in_turn and gpus_per_node % tensor == 0)
 
     @abstractmethod
     def over_nodes(self, start: Start, words: Args, flags: frozenset[str]) -> str:

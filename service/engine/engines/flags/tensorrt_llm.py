@@ -62,6 +62,11 @@ class TensorRtLlmCommand(CommandLine):
         """Return nothing: MPI fills one server after the other."""
         return None
 
+    @property
+    def fills_servers_in_turn(self) -> bool:
+        """Return that MPI does."""
+        return True
+
     def over_nodes(self, start: Start, words: Args, flags: frozenset[str]) -> str:  # noqa: ARG002 - of every version
         """Return one command, which MPI runs on every node."""
         ranks, most = start.layout.gpus_per_replica, start.gpus_per_node

@@ -47,11 +47,16 @@ class VllmCommand(CommandLine):
         )
 
     def over_nodes(self, start: Start, words: Args, flags: frozenset[str]) -> str:
-        """Return copies of the attention spread over nodes, or one engine across them."""
+        """Return copies of the attention spread over nodes, or one engine across them.
+
+        Ray deals out stages that servers do not share evenly: `--nnodes` takes as many ranks of each.
+
+        Source: vLLM docs, parallelism and scaling ("Multi-node vLLM deployments can use Ray as the runtime engine").
+        """
         nodes, together = start.num_nodes, _copies_together(start)
         if together:
             return _copies_by_node(words, start.layout.data_parallel_size, together)
-        if flags and NEW_WITH not in flags:
+        if (flags and NEW_WITH not in flags) or super().spreads_unevenly(start) is not None:
             started = f"# on node 0: ray start --head; on the others: ray start --address={HEAD}:6379; then on node 0\n"
             return started + shlex.join((*words, "--distributed-executor-backend", "ray"))
         joined = (*words, "--nnodes", str(nodes), "--master-addr", HEAD, "--master-port", str(RENDEZVOUS_PORT))
@@ -59,11 +64,21 @@ class VllmCommand(CommandLine):
         return by_node([(*joined, "--node-rank", "0"), *others])
 
     def spreads_unevenly(self, start: Start) -> str | None:
-        """Return the same of one engine across servers; copies of the attention are started server by server.
+        """Return the same where stages would be cut; copies of the attention are started server by server.
 
         Source: vLLM 0.33 `engine/arg_utils.py` ("must evenly divide the total world size").
         """
-        return None if _copies_together(start) else super().spreads_unevenly(start)
+        layout = start.layout
+        tensor, stages = layout.tensor_parallel_size, layout.pipeline_parallel_size
+        is_one = layout.data_parallel_size == 1
+        if _copies_together(start) or (is_one and self.holds_whole_stages(tensor, stages, start.gpus_per_node)):
+            return None
+        return super().spreads_unevenly(start)
+
+    @property
+    def fills_servers_in_turn(self) -> bool:
+        """Return that Ray does."""
+        return True
 
     def most_sequences(self, batched_tokens: int, state_blocks: int | None) -> int | None:
         """Return as many as a step has tokens, and as there are blocks for their states.

@@ -3,6 +3,8 @@
 import shlex
 from dataclasses import replace
 
+import pytest
+
 from service.engine.engines.flags.base import Args, StartFlags
 from service.engine.engines.registry import engine_named
 from service.engine.inputs import Layout
@@ -55,6 +57,16 @@ def test_whole_copies_stay_on_one_server() -> None:
     assert "whole copies" in str(LINE.spreads_unevenly(replace(copied, has_experts=False)))
     assert LINE.spreads_unevenly(copied) is None
     assert LINE.spreads_unevenly(dealt) is None
+
+
+@pytest.mark.parametrize(
+    ("ranks", "stages", "starts"), [(8, 2, True), (4, 4, True), (16, 1, True), (4, 3, False), (2, 5, False)]
+)
+def test_stages_that_servers_do_not_share_evenly_do_not_start(ranks: int, stages: int, *, starts: bool) -> None:
+    """SGLang 0.5.23 `srt/entrypoints/engine.py`: `pp_size_per_node = max(pp_size // nnodes, 1)`, the rest is nobody's."""
+    layout = Layout(tensor_parallel_size=ranks, pipeline_parallel_size=stages)
+
+    assert (LINE.spreads_unevenly(replace(START, layout=layout)) is None) is starts
 
 
 def test_every_node_starts_with_its_rank() -> None:

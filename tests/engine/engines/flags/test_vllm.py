@@ -65,10 +65,24 @@ def test_the_last_node_runs_the_copies_that_are_left(copies: int, ranks: int, lo
 
 def test_one_engine_is_as_large_on_each_of_its_nodes() -> None:
     """vLLM 0.33 `engine/arg_utils.py`: `--nnodes` "must evenly divide the total world size"."""
-    uneven = replace(START, layout=Layout(pipeline_parallel_size=13))
+    uneven = replace(START, layout=Layout(tensor_parallel_size=3, pipeline_parallel_size=5))
 
-    assert "13 ranks" in str(LINE.spreads_unevenly(uneven))
+    assert "15 ranks" in str(LINE.spreads_unevenly(uneven))
     assert LINE.spreads_unevenly(START) is None
+
+
+@pytest.mark.parametrize(
+    ("ranks", "stages", "runtime"),
+    [(8, 2, "--nnodes"), (4, 4, "--nnodes"), (2, 6, "--nnodes"), (4, 3, "ray"), (2, 5, "ray"), (1, 13, "ray")],
+)
+def test_no_stage_is_cut_between_servers(ranks: int, stages: int, runtime: str) -> None:
+    """`--nnodes 2` of twelve ranks runs six on each server, which cuts the second of three stages of four."""
+    layout = Layout(tensor_parallel_size=ranks, pipeline_parallel_size=stages)
+    start = replace(START, layout=layout)
+
+    assert LINE.spreads_unevenly(start) is None
+    assert LINE.holds_whole_stages(ranks, stages, 8)
+    assert runtime in LINE.command(start, (), frozenset()).split()
 
 
 def test_sixteen_bits_of_the_cache_are_named_where_the_version_has_a_word() -> None:
