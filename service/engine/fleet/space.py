@@ -15,6 +15,7 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from service.engine.arithmetic import ceil_div
 from service.engine.derived import derived
 from service.engine.engines.device import Device
 from service.engine.engines.registry import engine_named
@@ -89,11 +90,8 @@ def space_of(architecture: Architecture, quantization: Quantization, target: Tar
     unusual = [layout for layout in legal if _is_unusual(layout, target.gpu, stated)]
     if not usual:  # where nothing else is legal, as with stated copies of a dense model, operators start that
         usual, unusual = unusual, []
-    spread = (
-        []
-        if stated.decode_context_parallel_size is not None or not engine_named(target.engine).spreads_caches
-        else [*_spread(architecture, quantization, legal, target)]
-    )
+    spreads = stated.decode_context_parallel_size is None and engine_named(target.engine).spreads_caches
+    spread = _spread(architecture, quantization, legal, target) if spreads else ()
     return Space(usual=_sorted(usual), unusual=_sorted([*unusual, *spread]))
 
 
@@ -219,13 +217,17 @@ def _shares(architecture: Architecture, target: Target, tensor: int, stated: Sta
 
 def _stages(target: Target, tensor: int) -> tuple[int, ...]:
     """Return stages that stay inside a server, fill whole servers, or stand whole in some that leave GPUs to others."""
-    gpu, line = target.gpu, engine_named(target.engine).command_line
-    most = max(max(MAX_RANKS, MAX_STAGES * _fast_domain(gpu)) // tensor, 1)
-    return tuple(
-        size
-        for size in SMALL_SIZES[:MAX_STAGES]
-        if size <= most and (_stands(gpu, tensor, size) or line.holds_whole_stages(tensor, size, gpu.gpus_per_node))
-    )
+    most = max(max(MAX_RANKS, MAX_STAGES * _fast_domain(target.gpu)) // tensor, 1)
+    sizes = (size for size in SMALL_SIZES[:MAX_STAGES] if size <= most)
+    return tuple(size for size in sizes if _stands(target.gpu, tensor, size) or _stand_whole(target, tensor, size))
+
+
+def _stand_whole(target: Target, tensor: int, stages: int) -> bool:
+    """Return whether no stage is cut where an engine deals out so many ranks over as few servers as hold them."""
+    node = target.gpu.gpus_per_node
+    servers = ceil_div(tensor * stages, node)
+    in_turn = engine_named(target.engine).command_line.fills_servers_in_turn and node % tensor == 0
+    return node // tensor * servers >= stages and (in_turn or stages % servers == 0)
 
 
 def _copies(architecture: Architecture, target: Target, tensor: int) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from service.engine.arithmetic import ceil_div
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout, SpeculativeMethod, StateDtype, WeightFormat
@@ -71,6 +71,8 @@ class Start:
 
 class CommandLine(ABC):
     """The command line of one serving engine."""
+
+    fills_servers_in_turn: ClassVar[bool] = False  # a replica may take more GPUs of one server than of another
 
     @property
     @abstractmethod
@@ -139,24 +141,6 @@ class CommandLine(ABC):
             return f"{ranks} ranks are not as many on each of {nodes} servers"
         is_cut = stages % nodes and nodes % stages and ranks // stages <= start.gpus_per_node
         return f"{stages} stages are not as many on each of {nodes} servers" if is_cut else None
-
-    @property
-    def fills_servers_in_turn(self) -> bool:
-        """Return whether a replica may take more GPUs of one server than of another."""
-        return False
-
-    def holds_whole_stages(self, tensor: int, stages: int, gpus_per_node: int) -> bool:
-        """Return whether no stage is cut where the engine deals out so many ranks a stage over its servers.
-
-        Args:
-            tensor: ranks of a stage.
-            stages: of one replica.
-            gpus_per_node: GPUs of a server.
-        """
-        nodes = ceil_div(tensor * stages, gpus_per_node)
-        if tensor > gpus_per_node or nodes * (gpus_per_node // tensor) < stages:
-            return False
-        return stages % nodes == 0 or (self.fills_servers_in_turn and gpus_per_node % tensor == 0)
 
     @abstractmethod
     def over_nodes(self, start: Start, words: Args, flags: frozenset[str]) -> str:

@@ -19,6 +19,7 @@ class TensorRtLlmCommand(CommandLine):
     """`trtllm-serve`."""
 
     program: Args = ("trtllm-serve",)
+    fills_servers_in_turn = True  # by MPI
     cache_dtypes: Mapping[KvCacheDtype, str] = MappingProxyType({"fp8": "fp8"})
     made_formats: Mapping[WeightFormat, Args] = MappingProxyType({})
     half: Args = ()
@@ -61,11 +62,6 @@ class TensorRtLlmCommand(CommandLine):
     def spreads_unevenly(self, start: Start) -> str | None:  # noqa: ARG002 - MPI deals out ranks as it is told
         """Return nothing: MPI fills one server after the other."""
         return None
-
-    @property
-    def fills_servers_in_turn(self) -> bool:
-        """Return that MPI does."""
-        return True
 
     def over_nodes(self, start: Start, words: Args, flags: frozenset[str]) -> str:  # noqa: ARG002 - of every version
         """Return one command, which MPI runs on every node."""

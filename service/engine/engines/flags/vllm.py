@@ -20,6 +20,7 @@ class VllmCommand(CommandLine):
     """`vllm serve`."""
 
     program: Args = ("vllm", "serve")
+    fills_servers_in_turn = True  # by Ray
     cache_dtypes: Mapping[KvCacheDtype, str] = MappingProxyType({"fp8": "fp8", "bf16": "bfloat16", "fp16": "float16"})
     made_formats: Mapping[WeightFormat, Args] = MappingProxyType(
         {"fp8": ("--quantization", "fp8"), "bf16": ("--dtype", "bfloat16"), "fp16": ("--dtype", "half")}
@@ -69,16 +70,8 @@ class VllmCommand(CommandLine):
         Source: vLLM 0.33 `engine/arg_utils.py` ("must evenly divide the total world size").
         """
         layout = start.layout
-        tensor, stages = layout.tensor_parallel_size, layout.pipeline_parallel_size
-        is_one = layout.data_parallel_size == 1
-        if _copies_together(start) or (is_one and self.holds_whole_stages(tensor, stages, start.gpus_per_node)):
-            return None
-        return super().spreads_unevenly(start)
-
-    @property
-    def fills_servers_in_turn(self) -> bool:
-        """Return that Ray does."""
-        return True
+        has_whole_stages = layout.data_parallel_size == 1 and start.gpus_per_node % layout.tensor_parallel_size == 0
+        return None if has_whole_stages or _copies_together(start) else super().spreads_unevenly(start)
 
     def most_sequences(self, batched_tokens: int, state_blocks: int | None) -> int | None:
         """Return as many as a step has tokens, and as there are blocks for their states.
