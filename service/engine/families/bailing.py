@@ -22,11 +22,14 @@ from service.engine.families.parts.sparsity import first_dense
 from service.engine.families.parts.towers import blocks, divided, perceptron, tower_heads
 from service.engine.layers import Architecture, DraftHead, Encoder, Heads, KimiDeltaAttention
 
+# transformers 5.24 `models/bailing_hybrid` saves what turns in the latents as `head_dim`, and this apart.
+LINEAR_HEAD_DIM: Final = ("linear_head_dim", "head_dim")
+
 
 def _lightning(reader: ConfigReader) -> Mixers:
     """Return lightning attention, and latents in the last layer of every group."""
     heads = reader.positive("num_attention_heads")
-    head_dim = reader.positive("head_dim", default=max(hidden_size(reader) // heads, 1))
+    head_dim = reader.positive(*LINEAR_HEAD_DIM, default=max(hidden_size(reader) // heads, 1))
     if reader.flag("use_bias") or reader.flag("use_qkv_bias"):
         raise unknown_kind("use_qkv_bias", True, "false: lightning attention is sized without biases")
     linear = replace(
@@ -46,7 +49,7 @@ def _delta(reader: ConfigReader) -> Mixers:
         raise unknown_kind("no_kda_lora", False, "true: the engine refuses low-rank decays")
     linear = KimiDeltaAttention(
         num_heads=reader.positive("num_attention_heads"),
-        head_dim=reader.positive("head_dim"),
+        head_dim=reader.positive(*LINEAR_HEAD_DIM),
         conv_kernel_size=reader.positive("short_conv_kernel_size", default=4),
         has_full_rank_decay=True,
     )

@@ -4,6 +4,7 @@ Sources:
     vLLM 0.33 `model_executor/models/falcon.py`, `falcon_h1.py`.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -11,8 +12,11 @@ from service.engine.config_reader import ConfigReader
 from service.engine.families.parts.attention import Mixers, base_attention, repeated
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
+from service.engine.families.parts.rotary import stated_tables
 from service.engine.families.parts.sizes import hidden_size
-from service.engine.layers import Mamba2
+from service.engine.layers import DecoderLayer, Mamba2, RotaryTable
+
+SUPPLIED_LENGTH: Final = 2_048  # [tokens]
 
 
 def _attention(reader: ConfigReader) -> Mixers:
@@ -52,9 +56,25 @@ def _side_by_side(reader: ConfigReader) -> Mixers:
     return repeated(reader, base_attention(reader), mamba)
 
 
+def _lengths(reader: ConfigReader) -> Mapping[str, object]:
+    """Return the positions that the class supplies; those of `RefinedWeb` supply none.
+
+    Source: transformers 5.24 `models/falcon/configuration_falcon.py`.
+    """
+    is_supplied = reader.raw("model_type") == "falcon" and reader.raw("max_position_embeddings") is None
+    return {"max_position_embeddings": SUPPLIED_LENGTH} if is_supplied else {}
+
+
+def _tables(reader: ConfigReader, layers: tuple[DecoderLayer, ...]) -> tuple[RotaryTable, ...]:
+    """Return a table unless positions are slopes."""
+    return () if reader.flag("alibi") else stated_tables(reader, layers)
+
+
 _FALCON: Final = Family(
     classes=("FalconForCausalLM",),
     attention=_attention,
+    restates=_lengths,
+    rotary=_tables,
     feed_forward=FeedForward(is_gated=False),
     norms_per_layer=_norms,
     has_norm_biases=True,

@@ -28,6 +28,7 @@ from service.engine.families.parts.towers import audio_part, blocks, divided, vi
 from service.engine.families.parts.wrappers import always
 from service.engine.layers import DenseMlp, Encoder, GroupedQueryAttention, Mlp
 
+MAX_DIGITS: Final = 9  # of a layer's number
 SOUND_WIDTH: Final = 640  # of the raw frames of a model without a conformer
 WIDE_HEAD_DIM: Final = 512  # of full layers, where the config does not state it
 
@@ -50,8 +51,11 @@ def _attention(reader: ConfigReader) -> Mixers:
 
 
 def _full(reader: ConfigReader, sliding: GroupedQueryAttention) -> GroupedQueryAttention:
-    wide = reader.integer("global_head_dim", default=WIDE_HEAD_DIM) or sliding.head_dim
-    heads = reader.optional("num_global_key_value_heads") if reader.flag("attention_k_eq_v") else None
+    own = _of_full_layers(reader)
+    wide = own.integer("head_dim", "global_head_dim", default=WIDE_HEAD_DIM) or sliding.head_dim
+    heads = (
+        own.optional("num_key_value_heads", "num_global_key_value_heads") if reader.flag("attention_k_eq_v") else None
+    )
     return replace(
         sliding,
         num_key_value_heads=heads or sliding.num_key_value_heads,
@@ -59,6 +63,25 @@ def _full(reader: ConfigReader, sliding: GroupedQueryAttention) -> GroupedQueryA
         v_head_dim=wide,
         sliding_window=None,
     )
+
+
+def _of_full_layers(reader: ConfigReader) -> ConfigReader:
+    """Return what full layers state: under names of their own, or layer by layer, which must be the same for all.
+
+    Source: transformers 5.24 `models/gemma4/configuration_gemma4.py` (`per_layer_config`, as it saves both).
+    """
+    stated = reader.mapping("per_layer_config")
+    if stated is None:
+        names = ("global_head_dim", "num_global_key_value_heads")
+        return ConfigReader({name: reader.raw(name) for name in names if reader.states(name)})
+    kinds = reader.strings("layer_types") or alternating(reader, 6)
+    by_layer = {int(name): own for name, own in stated.items() if name.isdecimal() and len(name) <= MAX_DIGITS}
+    full = [by_layer.get(index) or {} for index, kind in enumerate(kinds) if kind in FULL_KINDS]
+    own = full[0] if full else {}
+    others = [index for index in by_layer if index < len(kinds) and kinds[index] not in FULL_KINDS]
+    if others or not is_mapping(own) or any(each != own for each in full):
+        raise unknown_kind("per_layer_config", stated, "the same of every full layer, and nothing of others")
+    return ConfigReader({"head_dim": reader.raw("head_dim"), **own})
 
 
 def _dense_layers(reader: ConfigReader, dense: DenseMlp, num_layers: int) -> tuple[Mlp, ...]:

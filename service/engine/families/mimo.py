@@ -52,7 +52,8 @@ def _modules(reader: ConfigReader, architecture: Architecture, modules: int) -> 
 def _tables(reader: ConfigReader, layers: tuple[DecoderLayer, ...]) -> tuple[RotaryTable, ...]:
     """Return one table, and one for layers with a window where they turn at another pace."""
     tables = stated_tables(reader, layers)
-    return tables if reader.raw("swa_rope_theta") is None else (*tables, *tables)
+    is_told = reader.raw("swa_rope_theta") is None or len(tables) > 1  # one for each kind of layer
+    return tables if is_told else (*tables, *tables)
 
 
 FAMILIES: Final = (

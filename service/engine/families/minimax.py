@@ -5,6 +5,7 @@ Sources:
     `models/minimax_m3/nvidia/mtp.py`, `models/minimax_m3/common/vision_tower.py`.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -20,6 +21,7 @@ from service.engine.families.parts.sizes import num_hidden_layers
 from service.engine.families.parts.towers import blocks, perceptron, seen, tower_heads
 from service.engine.layers import Architecture, BlockSelector, DraftHead, Encoder
 
+SPARSE_KIND: Final = "minimax_m3_sparse"
 BLOCK_TOKENS: Final = 128  # the only block that M3's kernels read [tokens]
 
 
@@ -31,7 +33,7 @@ def _wide_norms(reader: ConfigReader) -> Mixers:
 def _block_sparse(reader: ConfigReader) -> Mixers:
     """Return full attention, to selected blocks in the layers that `sparse_attention_freq` marks."""
     attention = base_attention(reader)
-    stated = ConfigReader(reader.mapping("sparse_attention_config") or {})
+    stated = ConfigReader(reader.mapping("sparse_attention_config") or _apart(reader))
     layers = num_hidden_layers(reader)
     frequency = stated.integers("sparse_attention_freq") or (0,) * layers
     check_length(
@@ -44,6 +46,21 @@ def _block_sparse(reader: ConfigReader) -> Mixers:
         return repeated(reader, attention)
     selecting = replace(attention, selector=_selector(stated, attention.num_key_value_heads))
     return alone(selecting if frequency[index] else attention for index in range(layers))
+
+
+def _apart(reader: ConfigReader) -> Mapping[str, object]:
+    """Return the same from names of its own, and kinds of layers.
+
+    Source: transformers 5.24 `models/minimax_m3_vl/configuration_minimax_m3_vl.py`, as it saves them.
+    """
+    if reader.raw("index_n_heads") is None:
+        return {}
+    return {
+        "sparse_attention_freq": [int(kind == SPARSE_KIND) for kind in reader.strings("layer_types") or ()],
+        "sparse_num_index_heads": reader.positive("index_n_heads"),
+        "sparse_index_dim": reader.positive("index_head_dim"),
+        "sparse_block_size": reader.positive("index_block_size", default=BLOCK_TOKENS),
+    }
 
 
 def _selector(stated: ConfigReader, heads: int) -> BlockSelector:

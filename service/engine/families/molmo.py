@@ -19,6 +19,7 @@ from service.engine.layers import Encoder, Heads
 FIRST_IMAGE: Final = 336  # on a side [pixels]
 FIRST_LAYERS: Final = 23  # of CLIP's 24
 FURTHER_ROWS: Final = 128  # of the embeddings, for tokens of images
+TOWER_NAMES: Final = ("vit_config", "vision_config")  # the publisher's, and that of transformers 5.24
 DEFAULT_LAYERS: Final = (-3, -9)  # of the tower, whose outputs are pooled side by side
 
 
@@ -64,14 +65,14 @@ def _over_all_heads_where(reader: ConfigReader, heads: Heads) -> int:
 
 def _tower(outer: ConfigReader, text: ConfigReader) -> Encoder:
     """Return the tower up to the last used layer, the pooling, the projector, and rows for tokens of images."""
-    vision = ConfigReader(outer.mapping("vit_config") or {})
+    vision = ConfigReader(outer.mapping(*TOWER_NAMES) or {})
     adapter = ConfigReader(outer.mapping("adapter_config") or {})
     hidden, stated = vision.positive("hidden_size"), vision.positive("num_hidden_layers")
-    layers = adapter.integers("vit_layers") or DEFAULT_LAYERS
+    layers = adapter.integers("vit_layers") or adapter.integers("vision_feature_layer") or DEFAULT_LAYERS
     depth = min(max(layer if layer >= 0 else layer + stated for layer in layers) + 1, stated)
     split, whole = blocks(hidden, vision.positive("intermediate_size"))
-    pixels = 3 * vision.positive("image_patch_size", default=14) ** 2
-    around = (pixels + 1 + vision.positive("image_num_pos", default=577)) * hidden
+    pixels = 3 * vision.positive("image_patch_size", "patch_size", default=14) ** 2
+    around = (pixels + 1 + vision.positive("image_num_pos", "num_position_embeddings", default=577)) * hidden
     pooling, bias = _pooling(adapter, len(layers) * hidden)
     rows = text.integer("additional_vocab_size", default=128) * text.positive("hidden_size")
     return Encoder(
@@ -100,7 +101,7 @@ FAMILIES: Final = (
     Family(
         classes=("Molmo2ForConditionalGeneration",),
         attention=full_only,
-        biases=inputs_only("qkv_bias"),
+        biases=inputs_only("qkv_bias", "attention_bias"),
         head_norms=_head_norms,
         tower=_tower,
         sees_images_both_ways=whatever_stated,

@@ -111,8 +111,8 @@ def _feed_forward(reader: ConfigReader, _num_layers: int) -> tuple[Mlp, ...]:
 
 def _modules(reader: ConfigReader, architecture: Architecture, modules: int) -> DraftHead:
     """Return the layers of `mtp_hybrid_override_pattern`, each like the model's last of its kind."""
-    stated = reader.strings("mtp_layers_block_type")
-    kinds = stated or tuple(
+    stated = reader.strings("mtp_layers_block_type") or ()
+    kinds = tuple(NAMES.get(kind, kind) for kind in stated) or tuple(
         DRAFT_LETTERS.get(kind, kind) for kind in reader.text("mtp_hybrid_override_pattern", default="*E")
     )
     _check_depth("mtp_hybrid_override_pattern", kinds * modules)

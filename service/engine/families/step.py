@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from service.engine.config_reader import MAX_ENTRIES, ConfigReader, unknown_kind
+from service.engine.config_reader import MAX_ENTRIES, ConfigReader, is_list, unknown_kind
 from service.engine.families.parts.attention import Mixers, alone, base_attention, by_layer_types, not_stated, repeated
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.mtp import Draft, head_of, sliding_dense
 from service.engine.families.parts.norms import on_heads
-from service.engine.families.parts.rotary import no_tables
+from service.engine.families.parts.rotary import no_tables, stated_tables
 from service.engine.families.parts.towers import blocks, seen, tower_heads, vision_part
 from service.engine.families.parts.wrappers import always, named_inside
-from service.engine.layers import Architecture, DraftHead, Encoder
+from service.engine.layers import Architecture, DecoderLayer, DraftHead, Encoder, RotaryTable
 
 MAX_DIGITS: Final = 9  # of a layer's number
 
@@ -38,6 +38,18 @@ def _windowed(reader: ConfigReader) -> Mixers:
     sliding = replace(full, num_attention_heads=stated or full.num_attention_heads, sliding_window=window)
     attentions = by_layer_types(reader, full, layer_types, window)
     return alone(full if attention == full else sliding for attention in attentions)
+
+
+def _tables(reader: ConfigReader, layers: tuple[DecoderLayer, ...]) -> tuple[RotaryTable, ...]:
+    """Return a table for each part of a head that layers turn, and each pace, as lists state both for every layer."""
+    tables = stated_tables(reader, layers)
+    fractions, paces = reader.raw("partial_rotary_factors"), reader.raw("rope_theta")
+    if len(tables) != 1 or not is_list(fractions) or not is_list(paces):
+        return tables
+    width = tables[0].width
+    turned = dict.fromkeys(zip(fractions[: len(layers)], paces, strict=False))
+    parts = [fraction for fraction, _ in turned if isinstance(fraction, int | float) and 0 < fraction <= 1]
+    return tuple(replace(tables[0], width=int(width * part)) for part in parts) or tables
 
 
 def _grouped(reader: ConfigReader) -> Mixers:
@@ -121,6 +133,7 @@ _FROM_3_5: Final = Family(
     feed_forward=FeedForward(experts=Experts(shared=_shared, has_wide_router=True, sparsity=_sparsity)),
     head_norms=on_heads,
     draft=Draft(build=_modules, default_count=1),
+    rotary=_tables,
     has_window_pool=True,
 )
 FAMILIES: Final = (

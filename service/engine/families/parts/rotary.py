@@ -21,7 +21,7 @@ from service.engine.formats.elements import HALF_BYTES, SINGLE_BYTES
 from service.engine.layers import DecoderLayer, RotaryTable, Rotated
 
 RotaryRule = Callable[[ConfigReader, tuple[DecoderLayer, ...]], tuple[RotaryTable, ...]]
-LENGTH_NAMES: Final = ("max_position_embeddings", "seq_length", "n_positions")
+LENGTH_NAMES: Final = ("max_position_embeddings", "seq_length", "n_positions", "model_max_length")
 FRACTION_NAMES: Final = ("partial_rotary_factor", "rotary_pct", "rotary_emb_fraction")
 TYPE_NAMES: Final = ("rope_type", "type")
 MOST_COMPARED: Final = 80  # characters of a type
@@ -52,9 +52,11 @@ def stated_tables(reader: ConfigReader, layers: tuple[DecoderLayer, ...]) -> tup
     nested = _nested(reader)
     if not nested:
         return _made(reader, parameters(reader), rotated[0].width)
-    kinds = {name: _of_kind(name, rotated) for name in nested}
-    tables = [_made(reader, ConfigReader(nested[name]), part.width) for name, part in kinds.items() if part]
-    return tuple(table for made in tables for table in made)
+    kinds = ((own, _of_kind(name, rotated)) for name, own in nested.items())
+    asked = [(own, part.width) for own, part in kinds if part]
+    # Whoever asks for the same has the same table.
+    told = [each for index, each in enumerate(asked) if each not in asked[:index]]
+    return tuple(table for own, width in told for table in _made(reader, ConfigReader(own), width))
 
 
 def in_single(reader: ConfigReader, layers: tuple[DecoderLayer, ...]) -> tuple[RotaryTable, ...]:
