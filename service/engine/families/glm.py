@@ -28,6 +28,7 @@ FAMILIES: Final = (
         attention=full_only,
         feed_forward=_FIRST_DENSE,
         biases=_BIASES,
+        rotary=rotating(0.5),
     ),
     Family(
         classes=("Glm4ForCausalLM",),
@@ -36,6 +37,7 @@ FAMILIES: Final = (
         feed_forward=_FIRST_DENSE,
         biases=_BIASES,
         norms_per_layer=4,
+        rotary=rotating(0.5),
         runs_in_float16=False,
     ),
     Family(

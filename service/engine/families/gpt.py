@@ -20,7 +20,7 @@ from service.engine.families.parts.biases import everywhere_unless
 from service.engine.families.parts.dense import Dense
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
-from service.engine.families.parts.rotary import no_tables
+from service.engine.families.parts.rotary import no_tables, rotating
 from service.engine.families.parts.sizes import hidden_size, nothing
 
 OPT_ROWS_AHEAD: Final = 2  # of the first position
@@ -105,6 +105,7 @@ FAMILIES: Final = (
         feed_forward=_PLAIN,
         biases=everywhere_unless("attention_bias"),
         has_norm_biases=True,
+        rotary=rotating(0.25),
     ),
     Family(
         classes=("GPTJForCausalLM",),

@@ -23,6 +23,7 @@ from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.recurrent import by_kind
+from service.engine.families.parts.rotary import rotating
 from service.engine.families.parts.siglip import siglip_tower
 from service.engine.families.parts.sizes import hidden_size, num_hidden_layers
 from service.engine.families.parts.towers import divided, perceptron, vision_part, with_whole
@@ -128,5 +129,5 @@ FAMILIES: Final = (
     Family(
         classes=("Granite4VisionForConditionalGeneration",), wraps=always("GraniteForCausalLM"), tower=_with_readers
     ),
-    Family(classes=("BambaForCausalLM",), attention=_bamba, last_vllm="0.23"),
+    Family(classes=("BambaForCausalLM",), attention=_bamba, rotary=rotating(0.5), last_vllm="0.23"),
 )

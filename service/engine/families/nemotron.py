@@ -12,6 +12,7 @@ from service.engine.config_reader import ConfigReader, is_list, is_mapping, unkn
 from service.engine.families.parts.attention import Mixers, alone, base_attention, full_only, not_stated
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
+from service.engine.families.parts.rotary import rotating
 from service.engine.families.parts.sizes import hidden_size, num_hidden_layers
 from service.engine.layers import Attention, DenseMlp, GroupedQueryAttention, Mlp, NoAttention, NoMlp
 
@@ -63,6 +64,7 @@ FAMILIES: Final = (
         attention=full_only,
         feed_forward=FeedForward(is_gated=False),
         has_norm_biases=True,
+        rotary=rotating(0.5),
     ),
     Family(classes=("DeciLMForCausalLM",), attention=_attention, feed_forward=_feed_forward),
 )

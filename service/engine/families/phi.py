@@ -17,6 +17,7 @@ from service.engine.families.parts.dense import Dense
 from service.engine.families.parts.experts import Experts
 from service.engine.families.parts.family import Family
 from service.engine.families.parts.feed_forward import FeedForward
+from service.engine.families.parts.rotary import rotating
 from service.engine.families.parts.siglip import siglip, siglip_tower
 from service.engine.families.parts.towers import perceptron, tower_heads, vision_part, with_whole
 from service.engine.families.parts.wrappers import always
@@ -119,6 +120,7 @@ FAMILIES: Final = (
         biases=everywhere_unless("attention_bias"),
         norms_per_layer=1,
         has_norm_biases=True,
+        rotary=rotating(0.5),
         has_head_bias=True,  # registered when a checkpoint is loaded (`transformers/causal.py`, `load_weights`)
     ),
     Family(classes=("Phi3ForCausalLM",), model_types=("phi3",), attention=windowed_as_stated),

@@ -11,6 +11,7 @@ from service.engine.config_reader import ConfigReader
 from service.engine.families.parts.attention import full_only
 from service.engine.families.parts.biases import Biases
 from service.engine.families.parts.family import Family
+from service.engine.families.parts.rotary import rotating, stated_tables
 
 
 def _where_stated(reader: ConfigReader, _stated: Biases) -> Biases:
@@ -19,12 +20,14 @@ def _where_stated(reader: ConfigReader, _stated: Biases) -> Biases:
 
 
 _STABLELM: Final = Family(
-    classes=("StableLmForCausalLM", "OrionForCausalLM"),
+    classes=("StableLmForCausalLM",),
     attention=full_only,
     has_norm_biases=True,
     biases=_where_stated,
+    rotary=rotating(0.25),
 )
 FAMILIES: Final = (
     _STABLELM,
+    replace(_STABLELM, classes=("OrionForCausalLM",), rotary=stated_tables),
     replace(_STABLELM, classes=("StableLMEpochForCausalLM",), last_vllm="0.28"),
 )
