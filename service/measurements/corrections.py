@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from math import log
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -35,6 +36,7 @@ MOST_UNEXPLAINED: Final = 0.08  # of a GPU's memory: beyond it the text is of an
 MOST_WEIGHT: Final = 0.25  # of the weights: beyond it they are in another format, or shared otherwise [fraction]
 MOST_LEFT: Final = 0.02  # of the pool, which no change explains [fraction]
 MOST_FACTOR: Final = 4.0  # of step times: beyond it the text is of another deployment
+MOST_TOLD: Final = 1_000.0  # such a factor: a slip of units
 LIKELY: Final = "a setting is likely not stated, or stated wrong"
 
 
@@ -133,7 +135,10 @@ def _memory(entry: MeasurementEntry, question: CapacityQuestion) -> Learnt:
     part = change.unexplained_bytes / told.memory_per_gpu.total_bytes
     if abs(part) > MOST_UNEXPLAINED or left > MOST_LEFT:
         return Learnt(measured=None, why_not=f"{100 * part:.0f} % of the GPU's memory is not explained: {LIKELY}")
-    return Learnt(measured=replace(change, error_fraction=left, source=_said_of(entry, change)))
+    pool = document["memory_per_gpu"]["kv_cache_bytes"]
+    taken = told.memory_per_gpu.kv_cache_bytes - pool
+    source = _said_of(entry, change)
+    return Learnt(measured=replace(change, error_fraction=left, source=source, cache_bytes=pool, taken_bytes=taken))
 
 
 def _share(question: CapacityQuestion) -> float:
@@ -164,11 +169,17 @@ def _steps(entry: MeasurementEntry, question: CapacityQuestion) -> Learnt:
             break
         change = next_steps(change, figures, document)
         _, document = _told(question, (change,))
-    largest = max(best.prefill_factor, best.decode_factor, 1 / best.prefill_factor, 1 / best.decode_factor)
-    if largest > MOST_FACTOR:
-        why = f"it is {largest:.1f} times what is predicted: {LIKELY}"
-        return Learnt(measured=None, why_not=why)
+    factors = best.prefill_factor, best.decode_factor
+    if max(factors) > MOST_FACTOR or min(factors) < 1 / MOST_FACTOR:
+        return Learnt(measured=None, why_not=f"{_far_off(*factors)}: {LIKELY}")
     return Learnt(measured=replace(best, source=_said_of(entry, best)))
+
+
+def _far_off(prefill: float, decode: float) -> str:
+    """Return which of two factors is further from one, and by how much, to the largest that is worth a figure."""
+    name, factor = max(("reading prompts", prefill), ("decoding", decode), key=lambda each: abs(log(each[1])))
+    times, word = (factor, "slower") if factor > 1 else (1 / factor, "faster")
+    return f"{name} is {'over 1,000' if times > MOST_TOLD else format(times, '.1f')} times {word} than predicted"
 
 
 def _said_of(entry: MeasurementEntry, change: Measured) -> str:

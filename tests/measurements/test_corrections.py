@@ -161,6 +161,33 @@ def test_what_another_deployment_measured_is_not_stored(quick: TestClient) -> No
     assert quick.get("/measurements").json()["items"] == []
 
 
+@pytest.mark.parametrize(
+    ("factor", "said"),
+    [(10.0, "times slower than predicted"), (0.1, "times faster than predicted"), (1e-3, "over 1,000 times faster")],
+)
+def test_times_of_another_deployment_are_told_by_how_far_they_are_off(
+    quick: TestClient, factor: float, said: str
+) -> None:
+    slow = {**json.loads(BENCHMARK), "mean_ttft_ms": 85.0 * factor, "mean_tpot_ms": 9.5 * factor}
+    kept = stored(quick, json.dumps(slow), gpu_count=1)
+
+    assert kept["id"] is None
+    assert said in kept["why_not"]
+
+
+def test_two_start_ups_that_contradict_each_other_are_told_apart(quick: TestClient) -> None:
+    pools = 54.70, 51.0
+    kept = [stored(quick, LOG.replace("54.70", str(pool)), model=MODEL) for pool in pools]
+    after = asked(quick, ASKED)
+    for each in kept:
+        quick.delete(f"/measurements/{each['id']}")
+
+    [error] = [each["value"] for each in after["assumptions"] if each["name"] == "measured_memory_error_fraction"]
+    told = after["memory_per_gpu"]["kv_cache_bytes"] / 2**30
+    assert told == pytest.approx(sum(pools) / 2, rel=1e-4)
+    assert error == pytest.approx(told / pools[1] - 1, rel=1e-3)
+
+
 def test_a_second_process_answers_the_same(tmp_path: Path) -> None:
     first = seeded_service(service_settings(tmp_path / "a"))
     with first, TestClient(first.app, raise_server_exceptions=False) as second:

@@ -39,6 +39,8 @@ class MeasuredMemory:
     graph_factor: float = 1.0
     weight_bytes: int = 0  # added
     unexplained_bytes: int = 0  # added to what lies outside the framework's allocator, less where negative
+    cache_bytes: int = 0  # of its own start-up, with these changes
+    taken_bytes: int = 0  # by which that is less than predicted, more where negative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,8 @@ def memory_of(
 ) -> MeasuredMemory | None:
     """Return what start-ups of a model, GPU and layout measured, their mean; None where none did.
 
-    Those in the format that is loaded speak alone where there are any.
+    Those in the format that is loaded speak alone where there are any. The error is the largest of what a row's own
+    changes leave and how far the rows are from their mean, of their caches.
     """
     place = (model, gpu, layout)
     alike = [
@@ -74,16 +77,20 @@ def memory_of(
     rows = same or alike
     if not rows:
         return None
+    taken = fmean(each.taken_bytes for each in rows)
+    apart = (abs(each.taken_bytes - taken) / each.cache_bytes for each in rows if each.cache_bytes)
     return MeasuredMemory(
         id=", ".join(each.id for each in rows),
         source="; ".join(each.source for each in rows),
         of=rows[0].of,
-        error_fraction=max(each.error_fraction for each in rows),
+        error_fraction=round(max(*(each.error_fraction for each in rows), *apart, 0.0), 6),
         non_torch_bytes=round(fmean(each.non_torch_bytes for each in rows)),
         activation_factor=fmean(each.activation_factor for each in rows),
         graph_factor=fmean(each.graph_factor for each in rows),
         weight_bytes=round(fmean(each.weight_bytes for each in same)) if same else 0,
         unexplained_bytes=round(fmean(each.unexplained_bytes for each in same)) if same else 0,
+        cache_bytes=round(fmean(each.cache_bytes for each in rows)),
+        taken_bytes=round(taken),
     )
 
 

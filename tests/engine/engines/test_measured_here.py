@@ -35,6 +35,16 @@ def test_start_ups_in_the_loaded_format_speak_alone_and_by_their_mean() -> None:
     assert (mean.id, mean.non_torch_bytes, mean.error_fraction) == ("a, c", 200, 0.05)
 
 
+def test_start_ups_that_contradict_each_other_are_as_wrong_as_they_are_apart() -> None:
+    start = replace(START, cache_bytes=40_000, taken_bytes=0)
+    mean = memory_of(
+        (start, replace(start, id="c", cache_bytes=30_000, taken_bytes=10_000)), "m", "g", Layout(), "bf16"
+    )
+
+    assert mean is not None
+    assert mean.error_fraction == pytest.approx(5_000 / 30_000, abs=1e-6)  # the smaller cache, from the middle
+
+
 def test_benchmarks_speak_for_their_very_deployment_and_by_their_geometric_mean() -> None:
     second = replace(RUN, id="c", prefill_factor=0.5, decode_factor=0.5)
     mean = steps_of((START, RUN, second), ONE)
