@@ -235,17 +235,34 @@ def _why_none(question: RecommendQuestion, asked: SizeQuestion, chosen: Deployme
     if asked.budget.is_free and chosen is not None:
         return _shortcoming(question, chosen)
     free = replace(asked, budget=FREE)
-    fewest, cheapest = (best(deployments(free, objective), free, objective) for objective in ("gpus", "cost"))
+    if asked.budget.gpus == inf:  # then a search for the fewest tells nothing
+        return _why_dear(question, asked, free, None)
+    fewest = best(deployments(free, "gpus"), free, "gpus")
     if not fewest.is_feasible:
         return _shortcoming(question, fewest)
     if fewest.gpus > asked.budget.gpus:
         return f"needs {fewest.gpus} GPUs and max_gpus is {question.max_gpus}"
+    return _why_dear(question, asked, free, fewest)
+
+
+def _why_dear(question: RecommendQuestion, asked: SizeQuestion, free: SizeQuestion, fewest: Deployment | None) -> str:
+    """Return why nothing that carries the load keeps a price; or that nothing does.
+
+    Args:
+        question: what was asked.
+        asked: the same of one combination.
+        free: that without a budget.
+        fewest: what takes the fewest GPUs, no more than max_gpus; None: they are not limited.
+    """
+    cheapest = best(deployments(free, "cost"), free, "cost")
+    if not cheapest.is_feasible:
+        return _shortcoming(question, cheapest)
     usd_per_hour, _ = aim_for(free, "cost").merit(cheapest.layout, cheapest.replicas)
     if usd_per_hour == inf:
         return why_unheld(fleet_of(cheapest.plan, cheapest.replicas), asked.offers, asked.left_out_offers)
     if usd_per_hour > asked.budget.usd_per_hour:
         return f"costs {usd_per_hour:.2f} USD per hour and max_usd_per_hour is {question.max_usd_per_hour}"
     return (
-        f"needs {fewest.gpus} GPUs at least and costs {usd_per_hour:.2f} USD per hour at least, and nothing keeps both "
-        "max_gpus and what may be paid"
+        f"needs {(fewest or cheapest).gpus} GPUs at least and costs {usd_per_hour:.2f} USD per hour at least, and "
+        "nothing keeps both max_gpus and what may be paid"
     )

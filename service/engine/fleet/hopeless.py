@@ -53,12 +53,15 @@ class Hopeless:
     def explained(self, leaves_hope: Callable[[Layout], bool], settings_of: SettingsOf) -> tuple[Deployment, ...]:
         """Return deployments that carry nothing, those that miss least.
 
-        None where fewer settings than there are usual layouts do so: what takes too much does carry the load.
+        None where fewer settings than there are usual layouts do so: what takes too much does carry the load. None
+        within a budget either: what takes more than that stands among them, and may carry it.
 
         Args:
             leaves_hope: whether any settings of a layout that was left may carry a load. [yes or no]
             settings_of: these settings.
         """
+        if not self.question.budget.is_free:
+            return ()
         missing = list(self._that_may_miss_least(leaves_hope, settings_of))
         if len(missing) < self.usual:
             return ()

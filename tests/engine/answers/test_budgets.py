@@ -13,6 +13,7 @@ from service.engine.answers.results import Recommendation
 from service.engine.fleet.questions import Objective
 from service.engine.inputs import Limits
 from tests.engine.conftest import Asked, arrivals, recommendation_of, users
+from tests.work import functions_of
 
 BATCH: dict[str, Any] = {"service_class": "batch"}
 
@@ -53,6 +54,24 @@ def test_fewer_gpus_than_the_cheapest_are_found_where_no_more_may_be_taken(asked
     assert free.options[0].gpus == 4
     assert three.options[0].gpus == 3
     assert [rejection.reason for rejection in two.rejected] == ["needs 3 GPUs and max_gpus is 2"]
+
+
+@pytest.mark.parametrize(("budget", "word"), [({"max_usd_per_hour": 0.5}, "costs"), ({"max_gpus": 1}, "needs")])
+def test_why_nothing_keeps_a_budget_takes_one_search_without_it(
+    asked: Asked, catalog: Snapshot, budget: dict[str, float], word: str
+) -> None:
+    """Over a catalog of GPUs two, and what misses the budget least, took half a minute: longer than is waited for."""
+    question = asked("llama-3.3-70b", load=arrivals(7.0, 1_900, 180), limits=Limits(ttft_s=2.0, tpot_s=0.05))
+    answers: list[Recommendation] = []
+    calls = functions_of(
+        lambda: answers.append(recommend(recommendation_of(question, catalog, "h100", "l40s", **budget)))
+    )
+
+    told = [rejection.reason for rejection in answers[0].rejected if rejection.reason.startswith(word)]
+    too_slow = [rejection for rejection in answers[0].rejected if "at least" in rejection.reason]
+    assert told
+    assert calls["engine.fleet.choice:deployments"] <= 2 * len(answers[0].rejected)
+    assert calls["engine.fleet.hopeless:Hopeless._missed_by"] == 0 or too_slow
 
 
 @pytest.mark.parametrize("objective", ["cost", "gpus"])
