@@ -257,6 +257,8 @@ OF_BLOCK: Final[Mapping[str, Mapping[str, str]]] = {
         "prefill_replicas": "replicas that read prompts [count]",
         "prefill_gpus_per_replica": "GPUs of one of those [count]",
         "prefill_tensor_parallel_size": "GPUs that share every layer of one of those [count]",
+        "prefill_layout": "how one of those is spread over its GPUs",
+        "prefill_engine_args": "flags of the engine that start one of those, but for its transfer of caches",
         "decode_replicas": "replicas that make tokens [count]",
         "decode_gpus_per_replica": "GPUs of one of those [count]",
         "decode_tensor_parallel_size": "GPUs that share every layer of one of those [count]",

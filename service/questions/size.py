@@ -1,5 +1,6 @@
 """`/size`: this model, this load, this GPU type; how many?"""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final, Literal, Self
@@ -17,7 +18,15 @@ from service.questions.alternatives import leaner_models, other_gpus, smaller_mo
 from service.questions.answers import Answer, Row, flat
 from service.questions.asked import Question
 from service.questions.examples import LLAMA_CONFIG, MEMORY_PER_GPU
-from service.questions.lines import best_lever, checkpoint_of, confident_columns, counted, deployment_lines, shape_of
+from service.questions.lines import (
+    best_lever,
+    checkpoint_of,
+    confident_columns,
+    counted,
+    deployment_lines,
+    layout_of,
+    shape_of,
+)
 from service.questions.one_gpu import OfOneGpu
 from service.questions.parts.model import PastedModel
 from service.questions.parts.part import contradiction
@@ -50,9 +59,10 @@ class SizeAnswer(Answer[Sizing]):
         """Return the deployment, with its prefill replicas where they have GPUs of their own."""
         shape, pools = shape_of(self.result), self.result.pools
         if pools is not None:
-            prefill = f"{counted(pools.prefill_replicas, 'prefill replica')} of TP{pools.prefill_tensor_parallel_size}"
+            prefill = f"{counted(pools.prefill_replicas, 'prefill replica')} of {layout_of(pools.prefill_layout)}"
             shape = f"{prefill}, {shape} for decode"
-        return [*deployment_lines(self.result, shape)]
+        beside = [f"prefill: {shlex.join(pools.prefill_engine_args)}"] if pools is not None else []
+        return [*deployment_lines(self.result, shape), *beside]
 
 
 class SizeQuery(OfOneGpu):

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from service.engine.answers.results import Lever, Pools, Sizing
+from service.engine.answers.pools import Pools
+from service.engine.answers.results import Lever, Sizing
+from service.engine.inputs import Layout
 from service.engine.time.results import Distribution, Latency, LoadState
 from service.questions.lines import deployment_lines, shape_of
 from service.questions.recommend import RecommendQuery
@@ -134,14 +136,16 @@ def test_latency_is_told_where_it_is_known(sizing: Sizing) -> None:
 
 def test_pools_are_told_apart(sizing: Sizing) -> None:
     pools = Pools(
-        prefill_replicas=3, prefill_gpus_per_replica=2, prefill_tensor_parallel_size=2, decode_replicas=1,
+        prefill_replicas=3, prefill_gpus_per_replica=2, prefill_tensor_parallel_size=2,
+        prefill_layout=Layout(tensor_parallel_size=2), prefill_engine_args=("--served-model-name", "a b"), decode_replicas=1,
         decode_gpus_per_replica=1, decode_tensor_parallel_size=1, kv_transfer_bytes_per_gpu=1,
         interconnect_bytes_per_s=1.0, kv_transfer_s=1.0,
     )  # fmt: skip
 
     told = SizeAnswer(replace(sizing, pools=pools), 1).lines()
 
-    assert told[1].startswith("layout: 3 prefill replicas of TP2, 1 replica of TP1 PP1 for decode; binds: ")
+    assert told[1].startswith("layout: 3 prefill replicas of TP2 PP1, 1 replica of TP1 PP1 for decode; binds: ")
+    assert told[-1] == "prefill: --served-model-name 'a b'"
 
 
 @pytest.mark.parametrize(

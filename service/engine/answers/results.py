@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from service.engine.answers.pools import Pools
 from service.engine.answers.reuse import Reuse
 from service.engine.fleet.results import Assumption, BindingConstraint, Cost, Scalar
 from service.engine.inputs import EngineName, KvCacheDtype, Layout, Tier, WeightFormat
@@ -48,21 +49,6 @@ class Lever:
     usd_per_hour: float | None  # None: no offer holds so many
     saves_usd_per_hour: float | None
     basis: str | None  # of its times; None: memory alone decides, or nobody times it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pools:
-    """Prefill and decode on GPUs of their own."""
-
-    prefill_replicas: int
-    prefill_gpus_per_replica: int
-    prefill_tensor_parallel_size: int
-    decode_replicas: int
-    decode_gpus_per_replica: int
-    decode_tensor_parallel_size: int
-    kv_transfer_bytes_per_gpu: int  # of one mean prompt
-    interconnect_bytes_per_s: float  # one direction, per GPU
-    kv_transfer_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

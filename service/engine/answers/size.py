@@ -10,13 +10,14 @@ from service.engine.answers.gpu_steps import next_smaller, notches, one_step_les
 from service.engine.answers.levers import levers
 from service.engine.answers.load_levers import load_levers
 from service.engine.answers.plainer import plainer
-from service.engine.answers.results import Pools, Sizing
+from service.engine.answers.pools import pools_of
+from service.engine.answers.results import Sizing
 from service.engine.answers.reuse import reuse_of
 from service.engine.fleet.aims import aim_of
 from service.engine.fleet.choice import deployments
 from service.engine.fleet.costs import cheaper_apart, cheapest_of, fleet_of, price_notes
 from service.engine.fleet.figures import figures
-from service.engine.fleet.pools import PoolPair, pools_for
+from service.engine.fleet.pools import pools_for
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.splitting import best_of
 from service.engine.fleet.token_prices import with_token_prices
@@ -24,7 +25,8 @@ from service.engine.time.confidence import MEDIAN, sample_error
 
 POOLS_WARNING = (
     "gpus, cost, ttft_s and end_to_end_s are of both pools; layout, memory, at_load, saturation and engine_args are of "
-    "the decode pool: set the prefill pool's sizes under pools, and the engine's own transfer of caches, beside them"
+    "the decode pool: pools has the layout and the arguments of the prefill pool; the engine's own transfer of caches "
+    "goes beside both"
 )
 
 
@@ -112,7 +114,7 @@ def _size_pools(question: SizeQuestion, *, tells_levers: bool) -> Sizing:
         decode,
         feasible=feasible,
         gpus=pair.gpus if feasible else 0,
-        pools=_pools(pair),
+        pools=pools_of(pair, question.flags),
         binding_constraint=binds,
         shortfall_bytes=max(decode.shortfall_bytes, missing),
         would_fit=(*decode.would_fit, *would_fit(prefill, question.limits, ())),
@@ -131,20 +133,4 @@ def _size_pools(question: SizeQuestion, *, tells_levers: bool) -> Sizing:
             POOLS_WARNING,
         ),
         cost=cost and with_token_prices(cost, question.load, question.load.request_rate_per_s, None),
-    )
-
-
-def _pools(pair: PoolPair) -> Pools:
-    """Return the sizes of both pools, and what goes between them."""
-    prefill, decode = pair.prefill, pair.decode
-    return Pools(
-        prefill_replicas=prefill.replicas,
-        prefill_gpus_per_replica=prefill.layout.gpus_per_replica,
-        prefill_tensor_parallel_size=prefill.layout.tensor_parallel_size,
-        decode_replicas=decode.replicas,
-        decode_gpus_per_replica=decode.layout.gpus_per_replica,
-        decode_tensor_parallel_size=decode.layout.tensor_parallel_size,
-        kv_transfer_bytes_per_gpu=pair.sent_bytes,
-        interconnect_bytes_per_s=pair.interconnect_bytes_per_s,
-        kv_transfer_s=pair.transfer_s,
     )
