@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
 
-from service.engine.answers.advice import looser_limits, missing_memory, unlimited_waits
+from service.engine.answers.advice import looser_limits, missing_memory, reason, unlimited_waits
 from service.engine.answers.assumptions import capacity_assumptions
 from service.engine.answers.described import Described, described
 from service.engine.answers.results import Capacity, CapacityRow, CurvePoint
@@ -59,7 +59,7 @@ def capacity(question: CapacityQuestion) -> Capacity:
         kv_read_s_per_token=_kv_read_s(replica, plan),
         prefill_tokens_per_s=_prefill_tokens_per_s(replica, plan),
         max_model_len_fitting=_longest_context(question, deployment),
-        binding_constraint=told.of_one.binds,
+        binding_constraint=told.of_one.binds if shared["feasible"] else reason(deployment),
         would_fit=() if shared["feasible"] else _would_fit(question, deployment),
         curve=_curve(replica, replicas),
         table=tuple(
@@ -112,13 +112,13 @@ def _beyond(question: CapacityQuestion, told: Figures, replicas: int) -> Iterato
 
 
 def _longest_context(question: CapacityQuestion, deployment: Deployment) -> int:
-    """Return the longest request that a deployment's pool holds, up to the model's own longest. [tokens]."""
+    """Return the longest request that a deployment's pool holds, up to the model's own; 0 if none starts. [tokens]."""
     resolved, model = deployment.resolved, question.model.architecture
     if question.settings.max_model_len is None:
         settings = replace(resolved.settings, max_model_len=unasked_context(model, resolved.rules))
         resolved = replace(resolved, settings=settings)
     plan = planned(resolved, deployment.layout, question.input_tokens or 0, question.output_tokens or 0)
-    return plan.kv_cache.estimated_max_model_len
+    return plan.kv_cache.estimated_max_model_len if plan.weights_fit else 0
 
 
 def _rates(deployment: Deployment) -> Rates | None:

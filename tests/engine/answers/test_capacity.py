@@ -6,6 +6,8 @@ import pytest
 
 from service.catalog.snapshot import Snapshot
 from service.engine.answers.capacity import capacity
+from service.engine.answers.size import size
+from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import Limits, StatedLayout
 from tests.engine.conftest import Asked, arrivals, capacity_of, users
 
@@ -25,6 +27,16 @@ def test_longer_contexts_hold_fewer_requests(asked: Asked) -> None:
     assert [row.context_tokens for row in rows] == [2_048, 8_192, 32_768, 131_072]
     held = [row.max_concurrent_requests for row in rows]
     assert held == sorted(held, reverse=True)
+
+
+def test_a_pool_larger_than_the_gpu_is_what_binds_and_holds_nothing(asked: Asked) -> None:
+    """The weights have room: `size` says so of the same question."""
+    question = asked(load=users(4), settings=StatedSettings(kv_cache_memory_bytes=10**12))
+    answer, sized = capacity(capacity_of(question, 1)), size(question)
+
+    assert not answer.feasible
+    assert answer.binding_constraint == sized.binding_constraint == "kv_cache"
+    assert (answer.max_concurrent_requests, answer.max_model_len_fitting) == (0, 0)
 
 
 def test_latency_is_told_beyond_what_is_carried(asked: Asked) -> None:
