@@ -179,7 +179,9 @@ async def _not_in_catalog(request: Request, error: NotInCatalogError) -> Respons
 
 
 async def _conflict(_request: Request, error: ConflictError) -> Response:
-    return problem_response(409, "conflict", str(error))
+    detail = str(error)
+    faults = [] if error.field is None else [FieldProblem(field=error.field, detail=detail, accepted=error.accepted)]
+    return problem_response(409, "conflict", detail, faults)
 
 
 async def _unusable_offer(_request: Request, error: UnusableOfferError) -> Response:

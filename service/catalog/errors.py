@@ -24,6 +24,12 @@ class InvalidCatalogError(ValueError):
 class ConflictError(ValueError):
     """A write that would contradict what the catalog holds."""
 
+    def __init__(self, detail: str, field: str | None = None, accepted: str | None = None) -> None:
+        """Keep which field is at fault, and what would be accepted, where one is."""
+        super().__init__(detail)
+        self.field = field
+        self.accepted = accepted
+
 
 class UnusableOfferError(ValueError):
     """An offer that no question would find, or whose price would never be old."""

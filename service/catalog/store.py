@@ -1,7 +1,7 @@
 """Writes catalog rows, one transaction after the other; every write raises the revision by one."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 from sqlalchemy import func
@@ -12,6 +12,7 @@ from service.catalog.entries import Checkpoint, GpuEntry, ModelEntry, OfferEntry
 from service.catalog.errors import ConflictError, InvalidCatalogError, NotInCatalogError
 from service.catalog.tables import AliasRow, CheckpointRow, GpuRow, ModelRow, OfferRow, RevisionRow
 
+OF_NOBODY: Final = "what no other entry has"
 Version = tuple[str | None, int]  # which catalog, and how many writes it has seen
 
 
@@ -78,9 +79,18 @@ def put_offer(session: Session, entry: OfferEntry) -> None:
         ConflictError: the catalog has no such GPU.
     """
     if session.get(GpuRow, entry.gpu) is None:
-        raise ConflictError(f"the catalog has no GPU {entry.gpu!r}; add it first")
+        raise _no_gpu(session, entry.gpu)
     session.merge(_offer_row(entry))
     session.flush()
+
+
+def _no_gpu(session: Session, name: str) -> ConflictError:
+    """Return that an offer is of no GPU by its id, with the one that has this name where there is one."""
+    named = (AliasRow.kind == "gpu", col(AliasRow.alias) == name.lower())
+    known = session.exec(select(AliasRow.target_id).where(*named)).first()
+    if known is not None:
+        return ConflictError(f"{name!r} is a name of {known!r}, and an offer states the id", "gpu", known)
+    return ConflictError(f"the catalog has no GPU {name!r}; add it first", "gpu", "the id of one of /catalog/gpus")
 
 
 def fill(session: Session, entries: Iterable[ModelEntry | GpuEntry | OfferEntry]) -> None:
@@ -158,7 +168,8 @@ def _check_shown_name(session: Session, entry: ModelEntry) -> None:
     same = func.lower(col(ModelRow.name)) == entry.name.lower()
     taken = session.exec(select(ModelRow.id).where(same, col(ModelRow.id) != entry.id)).first()
     if taken is not None:
-        raise ConflictError(f"{taken!r} is already shown under the name {entry.name!r}; state another name")
+        detail = f"{taken!r} is already shown under the name {entry.name!r}; state another name"
+        raise ConflictError(detail, "name", "a name that no other model is shown under")
 
 
 def _check_checkpoints(session: Session, entry: ModelEntry) -> None:
@@ -171,11 +182,13 @@ def _check_checkpoints(session: Session, entry: ModelEntry) -> None:
     held = func.lower(col(CheckpointRow.hf_id)).in_({*own, *_names(entry)})
     taken = session.exec(select(CheckpointRow).where(held, col(CheckpointRow.model_id) != entry.id)).first()
     if taken is not None:
-        raise ConflictError(f"the checkpoint {taken.hf_id!r} already belongs to {taken.model_id!r}")
+        detail = f"the checkpoint {taken.hf_id!r} already belongs to {taken.model_id!r}"
+        raise ConflictError(detail, "checkpoints", OF_NOBODY)
     of_others = (AliasRow.kind == "model", col(AliasRow.alias).in_(own), col(AliasRow.target_id) != entry.id)
     named = session.exec(select(AliasRow).where(*of_others)).first()
     if named is not None:
-        raise ConflictError(f"the checkpoint {named.alias!r} is a name of {named.target_id!r}")
+        detail = f"the checkpoint {named.alias!r} is a name of {named.target_id!r}"
+        raise ConflictError(detail, "checkpoints", OF_NOBODY)
 
 
 def _delete(session: Session, kind: str, row: object | None, entry_id: str) -> None:
@@ -207,11 +220,12 @@ def _replace_aliases(session: Session, kind: str, target_id: str, names: Mapping
     is_taken = col(AliasRow.alias).in_([*names, target_id])
     taken = session.exec(select(AliasRow).where(AliasRow.kind == kind, is_taken, ~own)).first()
     if taken is not None:
-        raise ConflictError(f"the name {taken.alias!r} already belongs to {taken.target_id!r}")
+        field = "id" if taken.alias == target_id else "aliases"
+        raise ConflictError(f"the name {taken.alias!r} already belongs to {taken.target_id!r}", field, OF_NOBODY)
     table = ModelRow if kind == "model" else GpuRow
     clash = session.exec(select(table.id).where(col(table.id).in_(list(names)))).first()
     if clash is not None:
-        raise ConflictError(f"the alias {clash!r} is already the id of another {kind}")
+        raise ConflictError(f"the alias {clash!r} is already the id of another {kind}", "aliases", OF_NOBODY)
     session.exec(delete(AliasRow).where(col(AliasRow.kind) == kind, own))
     session.add_all(_alias_rows(kind, target_id, names))
     session.flush()

@@ -58,7 +58,8 @@ def _before(hf_id: str, known: Sequence[ModelEntry], wanted_id: str | None) -> M
     entry_id = wanted_id or (same.id if same else _default_id(hf_id))
     before = next((entry for entry in known if entry.id == entry_id), None)
     if before is not None and before is not same:
-        raise ConflictError(f"the id {entry_id!r} belongs to {before.hf_id or before.name!r}; state another id")
+        detail = f"the id {entry_id!r} belongs to {before.hf_id or before.name!r}; state another id"
+        raise ConflictError(detail, "id", "an id that no model has")
     return before
 
 

@@ -29,6 +29,25 @@ def test_reads_are_open_and_show_sources(client: TestClient) -> None:
     assert model["source"]["checked_on"]
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "field", "accepted"),
+    [
+        ("/catalog/offers/made-up-offer", {**OFFER, "gpu": "h100"}, "gpu", "h100-sxm-80gb"),
+        ("/catalog/offers/made-up-offer", {**OFFER, "gpu": "no-such-gpu"}, "gpu", "the id of one of /catalog/gpus"),
+        ("/catalog/gpus/made-up-100gb", {**GPU, "aliases": ["h100"]}, "aliases", "what no other entry has"),
+        ("/catalog/gpus/h100", {**GPU, "id": "h100"}, "id", "what no other entry has"),
+        ("/catalog/models/made-up-8b", {**MODEL, "aliases": ["qwen3-32b"]}, "aliases", "what no other entry has"),
+    ],
+)
+def test_a_conflict_names_its_field(
+    writable: TestClient, path: str, body: dict[str, Any], field: str, accepted: str
+) -> None:
+    refused = writable.put(path, json=body)
+
+    assert refused.status_code == 409
+    assert [(fault["field"], fault["accepted"]) for fault in refused.json()["errors"]] == [(field, accepted)]
+
+
 @pytest.mark.parametrize("listed", ["models", "gpus", "offers"])
 def test_a_name_with_a_line_break_is_not_there(client: TestClient, listed: str) -> None:
     assert client.get(f"/catalog/{listed}/no%0Asuch").status_code == 404
