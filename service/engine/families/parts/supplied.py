@@ -1,7 +1,8 @@
 """What a language model's config class supplies where a wrapper's `text_config` leaves it out.
 
 transformers writes of a nested config only what differs from its class, so publishers leave out heads, tables and
-lengths that loaders then take from there. A config alone states them all, and is asked for what it lacks.
+lengths that loaders then take from there. A config alone states them all, and is asked for what it lacks, but for what
+other fields would seem to tell: the width of a head, and the heads of keys and values, are those of the class there.
 
 Source:
     transformers 5.24 `models/` (the config class of each model type), through which vLLM 0.33 reads a nested config
@@ -57,6 +58,9 @@ _FURTHER: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType({
 })  # fmt: skip
 
 
+HEADS: Final = ("num_key_value_heads", "head_dim")  # which a reader would else take from the heads, and their width
+
+
 def _supplied() -> dict[str, Mapping[str, int]]:
     """Return the fields of each model type."""
     sizes = {kind: dict(zip(NAMES, stated, strict=True)) for kind, stated in _SIZES.items()}
@@ -77,14 +81,20 @@ STACKED_LAYERS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
 def with_supplied(config: Mapping[str, object]) -> Mapping[str, object]:
     """Return a config whose nested parts state what their classes supply.
 
-    The language model's does so where neither it nor the wrapper says.
+    The language model's does so where neither it nor the wrapper says; without a wrapper, of its heads alone.
 
     >>> pixtral = {"text_config": {"model_type": "mistral", "hidden_size": 5_120}}
     >>> nested = with_supplied(pixtral)["text_config"]
     >>> nested["num_attention_heads"], nested["num_key_value_heads"], nested["hidden_size"]
     (32, 8, 5120)
+    >>> with_supplied({"model_type": "qwen3", "hidden_size": 5_120})["head_dim"]  # not 5,120 / 64 heads
+    128
     """
     config, text = _with_stacks(config), config.get(NESTED)
+    if text is None:
+        of_class = SUPPLIED.get(str(config.get("model_type")), {})
+        heads = {name: of_class[name] for name in HEADS if name in of_class and name not in config}
+        return {**heads, **config} if heads else config
     supplied = SUPPLIED.get(str(text.get("model_type"))) if is_mapping(text) else None
     if supplied is None or not is_mapping(text):
         return config

@@ -19,6 +19,29 @@ PIXTRAL = {
 }  # fmt: skip
 
 
+# The parameters that transformers 5.24 builds of config.json of Qwen/Qwen3-32B with a field left out, or null.
+@pytest.mark.parametrize(
+    ("stated", "head_dim", "key_value_heads"),
+    [
+        ({"num_key_value_heads": 8}, 128, 8),
+        ({"num_key_value_heads": 8, "head_dim": 80}, 80, 8),
+        ({}, 128, 32),
+        ({"num_key_value_heads": None}, 128, 64),
+    ],
+)
+def test_a_config_alone_has_its_class_s_heads(
+    catalog: Snapshot, stated: dict[str, Any], head_dim: int, key_value_heads: int
+) -> None:
+    published = dict(next(each.config for each in catalog.entries.models if each.id == "qwen3-32b"))
+    left = {name: value for name, value in published.items() if name not in ("head_dim", "num_key_value_heads")}
+    whole = {**left, "head_dim": head_dim, "num_key_value_heads": key_value_heads}
+
+    counted = num_parameters(parse_architecture({**left, **stated}))
+
+    assert counted == num_parameters(parse_architecture(whole))
+    assert (counted == 32_762_123_264) == ((head_dim, key_value_heads) == (128, 8))  # of its safetensors
+
+
 # config.json of google/gemma-3-4b-it, -12b-it and -27b-it on huggingface.co, and what their safetensors hold
 @pytest.mark.parametrize(
     ("stated", "expected"),
@@ -112,5 +135,5 @@ def test_what_a_config_states_counts_wherever_it_stands() -> None:
 
     assert (text["hidden_size"], text["num_hidden_layers"]) == (5_120, 32)
     assert "vocab_size" not in text  # the wrapper's, which is read where the nested part is silent
-    alone = {"model_type": "mistral", "hidden_size": 4_096}
+    alone = {"model_type": "llama", "hidden_size": 4_096}
     assert with_supplied(alone) is alone
