@@ -73,6 +73,8 @@ def accepted_by(error: Mapping[str, Any]) -> str | None:
         return f"at most {context.get('max_length')} characters"
     if kind == "string_too_short":
         return f"text of at least {context.get('min_length')} character"
+    if kind == "too_short":
+        return f"a list of at least {context.get('min_length')}"
     if kind == "value_error" and "accepted: " in str(error["msg"]):
         return str(error["msg"]).split("accepted: ", 1)[1][:MOST_SENTENCE_SHOWN]
     return SIMPLE_KINDS.get(kind)

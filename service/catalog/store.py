@@ -55,7 +55,7 @@ def put_model(session: Session, entry: ModelEntry) -> None:
         ConflictError: another model already has one of its names, or checkpoints.
     """
     _check_shown_name(session, entry)
-    _replace_aliases(session, "model", entry.id, _names(entry))
+    _replace_aliases(session, "model", entry.id, _names(entry), entry.hf_id)
     _check_checkpoints(session, entry)
     session.merge(_model_row(entry))
     session.flush()
@@ -210,7 +210,9 @@ def _alias_rows(kind: str, target_id: str, names: Iterable[str]) -> list[AliasRo
     return [AliasRow(kind=kind, alias=name, target_id=target_id) for name in names]
 
 
-def _replace_aliases(session: Session, kind: str, target_id: str, names: Mapping[str, str]) -> None:
+def _replace_aliases(
+    session: Session, kind: str, target_id: str, names: Mapping[str, str], hf_id: str | None = None
+) -> None:
     """Give a model or GPU these further names; no cascade could tell to whom a name belonged before.
 
     Raises:
@@ -220,7 +222,8 @@ def _replace_aliases(session: Session, kind: str, target_id: str, names: Mapping
     is_taken = col(AliasRow.alias).in_([*names, target_id])
     taken = session.exec(select(AliasRow).where(AliasRow.kind == kind, is_taken, ~own)).first()
     if taken is not None:
-        field = "id" if taken.alias == target_id else "aliases"
+        fields = {target_id: "id", (hf_id or target_id).lower(): "id" if hf_id is None else "hf_id"}
+        field = fields.get(taken.alias, "aliases")
         raise ConflictError(f"the name {taken.alias!r} already belongs to {taken.target_id!r}", field, OF_NOBODY)
     table = ModelRow if kind == "model" else GpuRow
     clash = session.exec(select(table.id).where(col(table.id).in_(list(names)))).first()

@@ -37,6 +37,7 @@ def test_reads_are_open_and_show_sources(client: TestClient) -> None:
         ("/catalog/gpus/made-up-100gb", {**GPU, "aliases": ["h100"]}, "aliases", "what no other entry has"),
         ("/catalog/gpus/h100", {**GPU, "id": "h100"}, "id", "what no other entry has"),
         ("/catalog/models/made-up-8b", {**MODEL, "aliases": ["qwen3-32b"]}, "aliases", "what no other entry has"),
+        ("/catalog/models/made-up-8b", {**MODEL, "hf_id": "Qwen/Qwen3-32B"}, "hf_id", "what no other entry has"),
     ],
 )
 def test_a_conflict_names_its_field(
@@ -46,6 +47,16 @@ def test_a_conflict_names_its_field(
 
     assert refused.status_code == 409
     assert [(fault["field"], fault["accepted"]) for fault in refused.json()["errors"]] == [(field, accepted)]
+
+
+def test_a_list_that_is_too_short_is_told_how_long_it_is_to_be(writable: TestClient) -> None:
+    [fault] = writable.put("/catalog/models/made-up-8b", json={**MODEL, "checkpoints": []}).json()["errors"]
+
+    assert fault == {
+        "field": "checkpoints",
+        "detail": "should be a list of at least 1",
+        "accepted": "a list of at least 1",
+    }
 
 
 @pytest.mark.parametrize("listed", ["models", "gpus", "offers"])
