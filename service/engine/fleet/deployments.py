@@ -96,8 +96,9 @@ class Deployment:
         share = asked.per_replica(self.replicas)
         if self.load.num_prompts is None:
             return self.replica.together(asked, self.replicas, self.replica.measured_for(share, self.limits))
-        seen = self.replica.benchmarked(share, ceil(self.load.num_prompts / self.replicas))
-        return seen.state(asked.amount / share.amount)
+        of_one = ceil(self.load.num_prompts / self.replicas)
+        seen = self.replica.benchmarked(share, of_one)
+        return seen.state(min(asked.amount / share.amount, self.load.num_prompts / of_one))
 
     def with_times(self, timers: StepTimers | None) -> "Deployment":
         """Return the same deployment with its times, where only memory decided so far."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf
+from math import ceil, inf
 from typing import Final, Self
 
 from service.engine.inputs import Limits
@@ -117,7 +117,8 @@ class Server:
 
         def served() -> ScheduleResult:
             load = demand.benchmark(self.serving, self.simulations.sender, num_prompts)
-            return whole(self.machine.simulated(load)).side_by_side(self.serving.streams)
+            of_fullest = ceil(num_prompts / self.serving.streams)  # stream, that is simulated: others may have fewer
+            return whole(self.machine.simulated(load)).side_by_side(num_prompts / of_fullest)
 
         return self.simulations.results.get_or((self.key, demand, "benchmark", num_prompts), served)
 

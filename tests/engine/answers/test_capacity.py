@@ -39,6 +39,21 @@ def test_a_pool_larger_than_the_gpu_is_what_binds_and_holds_nothing(asked: Asked
     assert (answer.max_concurrent_requests, answer.max_model_len_fitting) == (0, 0)
 
 
+@pytest.mark.parametrize("prompts", [1, 3, 5])
+@pytest.mark.parametrize(
+    "layout", [StatedLayout(), StatedLayout(pipeline_parallel_size=2), StatedLayout(data_parallel_size=2)]
+)
+def test_prompts_that_streams_do_not_share_evenly_are_no_more(asked: Asked, layout: StatedLayout, prompts: int) -> None:
+    """One prompt over two stages was told as two at once, and as twice the rate."""
+    question = asked("qwen3-32b", load=replace(users(32), num_prompts=prompts), layout=layout)
+    answer = capacity(capacity_of(question, 2))
+
+    assert answer.at_load is not None
+    assert answer.latency is not None
+    assert answer.at_load.concurrent_requests <= prompts * (1 + 1e-9)
+    assert answer.at_load.requests_per_s <= prompts / answer.latency.end_to_end_s.mean * (1 + 1e-9)
+
+
 def test_latency_is_told_beyond_what_is_carried(asked: Asked) -> None:
     question = capacity_of(asked(load=users(100_000), limits=Limits(ttft_s=0.5)), 1)
     answer = capacity(question)
