@@ -35,19 +35,20 @@ def check_command(
     is_stored: Annotated[bool, typer.Option("--store", help="answers rest on it from now on")] = False,
 ) -> None:
     """Hold a start-up log or a benchmark against the prediction: sizer check LOG --gpu h100, or ... | sizer check -."""
+    path, stated = _parted([path, *context.args])
     try:
         text = text_of(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
     except OSError:
         refuse(f"{path}: not a readable file")
     if context.obj is not None:
-        context.obj.check(text, _pairs(context.args), is_stored=is_stored)  # a service elsewhere
+        context.obj.check(text, stated, is_stored=is_stored)  # a service elsewhere
         return
     settings = Settings()
     keeper = CatalogKeeper(make_engine(settings.database_url), None, settings.snapshot_poll_seconds)
     try:
         corrections = StoredMeasurements()
         desk = Desk(KernelTimers(KernelTables(TableFiles(settings.tables_path), InProcess())), corrections=corrections)
-        checked = check(text, _pairs(context.args), keeper.snapshot, desk)
+        checked = check(text, stated, keeper.snapshot, desk)
         if is_stored:
             checked = replace(checked, stored=store(checked, keeper, desk, corrections))
     except EngineError as error:
@@ -67,14 +68,22 @@ def text_of(content: bytes) -> str:
     return content.decode("utf-16" if is_wide else "utf-8", errors="replace")
 
 
-def _pairs(words: Sequence[str]) -> dict[str, str]:
-    """Return `--field value` and `--field=value` as fields."""
+def _parted(words: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """Return the log, wherever it stands, and `--field value` and `--field=value` as fields."""
+    logs: list[str] = []
     pairs: dict[str, str] = {}
     rest = iter(words)
     for word in rest:
+        if not word.startswith("--"):
+            logs.append(word)
+            continue
         name, _, value = word.partition("=")
         value = value or next(rest, "")
-        if not name.startswith("--") or not value:
+        if not value:
             refuse(f"{word!r}: write --field value")
         pairs[name.removeprefix("--").replace("-", "_")] = value
-    return pairs
+    if not logs:
+        refuse("no LOG: a file, or - for the standard input")
+    if len(logs) > 1:
+        refuse(*(f"{word!r}: write --field value" for word in logs[1:]))
+    return logs[0], pairs

@@ -50,6 +50,27 @@ def test_a_log_is_checked_from_a_pipe() -> None:
     assert "line 2: kv_cache.tokens 460496, predicted" in result.output
 
 
+@pytest.mark.parametrize(
+    "asked", [["--gpu", "a100-80gb", "--model=llama-3.1-8b", "-"], ["--model=llama-3.1-8b", "-", "--gpu", "a100"]]
+)
+def test_a_log_stands_before_or_behind_its_fields(asked: list[str]) -> None:
+    result = CliRunner().invoke(app, ["check", *asked, "--engine-version", "0.31.0"], input=LOG)
+
+    assert result.exit_code == 0, result.output
+    assert "line 2: kv_cache.tokens 460496, predicted" in result.output
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [(["-", "a100"], "'a100': write --field value"), (["--gpu", "a100"], "no LOG"), (["-", "--gpu"], "--gpu")],
+)
+def test_words_that_are_no_field_are_refused(asked: list[str], said: str) -> None:
+    result = CliRunner().invoke(app, ["check", *asked], input=LOG)
+
+    assert result.exit_code == 2
+    assert said in result.output
+
+
 def test_a_foreign_text_from_a_pipe_is_a_usage_error() -> None:
     result = CliRunner().invoke(app, ["check", "-"], input="hello")
 
