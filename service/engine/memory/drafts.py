@@ -61,10 +61,20 @@ def draft_head(architecture: Architecture, method: SpeculativeMethod) -> DraftHe
             return None
         case "mtp":
             if architecture.mtp is None:
-                raise _refusal(f"{architecture.name} has no prediction modules that the engine can load", "eagle3")
+                lacks = f"{architecture.name} has no prediction modules that the engine can load"
+                raise _refusal(lacks, _without_modules(architecture))
             return architecture.mtp
         case "eagle" | "eagle3":
             return _eagle(architecture, method)
+
+
+def _without_modules(architecture: Architecture) -> str:
+    """Return who may draft for a model whose checkpoint does not."""
+    try:
+        _attention(architecture)
+    except InvalidQuestionError:
+        return "ngram"
+    return "eagle, eagle3 or ngram"
 
 
 def _eagle(architecture: Architecture, method: SpeculativeMethod) -> DraftHead:
