@@ -47,9 +47,13 @@ def _tables(reader: ConfigReader, layers: tuple[DecoderLayer, ...]) -> tuple[Rot
     if len(tables) != 1 or not is_list(fractions) or not is_list(paces):
         return tables
     width = tables[0].width
-    turned = dict.fromkeys(zip(fractions[: len(layers)], paces, strict=False))
-    parts = [fraction for fraction, _ in turned if isinstance(fraction, int | float) and 0 < fraction <= 1]
-    return tuple(replace(tables[0], width=int(width * part)) for part in parts) or tables
+    stated = zip(fractions[: len(layers)], paces, strict=False)
+    turned = dict.fromkeys(
+        (part, pace)
+        for part, pace in stated
+        if isinstance(part, int | float) and isinstance(pace, int | float) and 0 < part <= 1
+    )
+    return tuple(replace(tables[0], width=int(width * part)) for part, _ in turned) or tables
 
 
 def _grouped(reader: ConfigReader) -> Mixers:

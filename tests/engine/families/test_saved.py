@@ -145,3 +145,10 @@ def test_step_3_5_turns_half_of_a_head_in_full_layers_and_all_in_others(catalog:
     assert same_layers(
         parse_architecture({**without(config, *names), "rope_parameters": nested}), parse_architecture(config)
     )
+
+
+def test_parts_of_a_head_that_are_no_numbers_are_passed_over(catalog: Snapshot) -> None:
+    config = published(catalog, "step-3.5-flash")
+    unread = {**config, "partial_rotary_factors": [[0.5]] * len(config["partial_rotary_factors"])}
+
+    assert len(parse_architecture(unread).rotary_tables) == 1
