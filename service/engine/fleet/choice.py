@@ -146,7 +146,7 @@ class _Search:
         if self.question.is_of_memory or not hoped:
             return hoped if known < NOTHING or (hoped and self._roomy_bound(self._roomiest(layout)) < NOTHING) else ()
         serving = self.ceilings.serving(layout, is_own=False) or serving_for(self.question, self._roomiest(layout))
-        return budgets_in_time(self.question, self.resolved, serving, most, hoped)
+        return budgets_in_time(self.question, serving, most, hoped)
 
     def _others_bounds(self, known: Merit, *, is_told: bool) -> Iterator[tuple[Merit, int, Layout]]:
         """Yield layouts with what no plan of theirs is better than: those that may be better, or that are told."""

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from service.engine.fleet.estimates import CERTAIN
-from service.engine.fleet.pacing import may_pace
+from service.engine.fleet.pacing import may_wait_for_pace
 from service.engine.fleet.questions import AnyQuestion, SizeQuestion
-from service.engine.fleet.settings import Resolved
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.batching import Serving
 from service.engine.time.carried import needs_time
@@ -22,13 +21,12 @@ from service.engine.time.tries import Tries
 
 
 def budgets_in_time(
-    question: SizeQuestion, resolved: Resolved, serving: Serving | None, at_most: float, hoped: Sequence[int]
+    question: SizeQuestion, serving: Serving | None, at_most: float, hoped: Sequence[int]
 ) -> tuple[int, ...]:
     """Return the token budgets with which replicas of a layout may keep the limits, given any room. [tokens].
 
     Args:
         question: what to deploy.
-        resolved: the engine's own settings, or those stated.
         serving: how one replica serves, its slots as many as any settings give it; None where nobody times it.
         at_most: the most replicas of interest, spares included. [replicas]
         hoped: the budgets in question, as `ceilings` leave them. [tokens]
@@ -36,7 +34,7 @@ def budgets_in_time(
     load, limits, replicas = question.load, question.limits, at_most - question.headroom.spare_replicas
     if question.timers is None or serving is None or not needs_time(load, limits):
         return tuple(hoped)
-    share, is_paced = share_of(wanted_of(load, question.headroom), replicas), may_pace(resolved, load, limits)
+    share, is_paced = share_of(wanted_of(load, question.headroom), replicas), may_wait_for_pace(load, limits)
     tries = Tries()  # a budget that no step fills tells of any other that none fills
     servers = {tokens: roomy(serving, question.timers.simulations, tokens) for tokens in sorted(hoped, reverse=True)}
     in_time = [

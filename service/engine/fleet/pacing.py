@@ -27,9 +27,17 @@ def may_pace(resolved: Resolved, load: Load, limits: Limits) -> bool:
     Users of a closed loop wait for slots of their own, and what waits for a pool that only decodes has
     waited before: neither is capped. Nor is an engine whose cap the caller stated.
     """
+    return may_wait_for_pace(load, limits) and resolved.stated.max_num_seqs is None
+
+
+def may_wait_for_pace(load: Load, limits: Limits) -> bool:
+    """Return whether requests that wait may keep a limit on time per output token: for a cap, or for room in a cache.
+
+    A cache that is full lets in no more than run in pace, where a server with room for all breaks the limit.
+    """
     is_users = load.concurrent_requests is not None or load.request_duration_s is not None
     is_open = not is_users and load.phase == "both"
-    return limits.tpot_s is not None and is_open and resolved.stated.max_num_seqs is None
+    return limits.tpot_s is not None and is_open
 
 
 def paced_replicas(

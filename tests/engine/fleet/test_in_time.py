@@ -5,6 +5,7 @@ from math import inf
 
 import pytest
 
+from service.catalog.engine_rules import rules_for
 from service.engine.answers.size import size
 from service.engine.fleet.ceilings import Ceilings
 from service.engine.fleet.deployments import deployment_of, plan_for, resolve_size
@@ -43,6 +44,14 @@ def test_more_run_for_a_while_than_there_is_room_for_whole_requests(asked: Asked
     hold_all_that_carry(asked("llama-3.3-70b", "mi300x", load=load, limits=limits), ONE)
 
 
+def test_a_full_cache_keeps_pace_where_no_cap_may(asked: Asked) -> None:
+    # Prompts of 100,000 tokens fill two B200: whoever waits for blocks slows nobody, and the caller's cap is kept.
+    stated = StatedSettings(max_num_seqs=512, gpu_memory_utilization=0.95)
+    load, rules = arrivals(0.354, 100_000, 1_187), rules_for("tensorrt-llm")
+    question = asked("mimo-v2-flash", "b200", load=load, limits=Limits(tpot_s=0.03), settings=stated, rules=rules)
+    hold_all_that_carry(question, Layout(pipeline_parallel_size=2))
+
+
 def hold_all_that_carry(question: SizeQuestion, layout: Layout) -> None:
     """Hold the settings of a layout with which a load is carried against those that are left to be tried."""
     load, resolved = question.load, resolve_size(question)
@@ -59,7 +68,7 @@ def hold_all_that_carry(question: SizeQuestion, layout: Layout) -> None:
         carried += 1
         assert ceilings.replicas_at_best(layout, inf, is_own=False) <= deployment.replicas
         hoped = ceilings.budgets(layout, deployment.replicas)
-        budgets = budgets_in_time(question, resolved, serving_for(question, roomy), deployment.replicas, hoped)
+        budgets = budgets_in_time(question, serving_for(question, roomy), deployment.replicas, hoped)
         assert settings.settings.max_num_batched_tokens in budgets, settings.settings
 
     assert carried
@@ -73,7 +82,7 @@ def test_half_the_replicas_that_are_needed_are_not_tried(asked: Asked) -> None:
     assert deployment is not None
 
     every = batched_tokens(resolved)
-    assert budgets_in_time(question, resolved, serving_for(question, plan), deployment.replicas // 2, every) == ()
+    assert budgets_in_time(question, serving_for(question, plan), deployment.replicas // 2, every) == ()
     ceilings = ceilings_of(question, resolved)
     assert ceilings.budgets(ONE, deployment.replicas // 2) == ceilings.budgets(ONE, 0) == ()
     assert deployment.replicas // 2 < ceilings.replicas_at_best(ONE, inf, is_own=False) <= deployment.replicas
@@ -86,7 +95,7 @@ def test_without_limits_every_budget_is_tried_and_a_stated_one_alone(asked: Aske
     plan = plan_for(question, resolved, ONE)
 
     every = batched_tokens(resolved)
-    assert budgets_in_time(question, resolved, serving_for(question, plan), inf, every) == every
+    assert budgets_in_time(question, serving_for(question, plan), inf, every) == every
     assert needs_room(question, plan)
     stated = resolve_size(asked(settings=StatedSettings(max_num_batched_tokens=4_096)))
     assert batched_tokens(stated) == (4_096,)
@@ -119,4 +128,4 @@ def test_the_beginning_of_a_small_sample_leaves_nothing_out(
     )
     serving = serving_for(question, roomiest(resolved, planner))
 
-    assert tokens in budgets_in_time(question, resolved, serving, 1, batched_tokens(resolved))
+    assert tokens in budgets_in_time(question, serving, 1, batched_tokens(resolved))
