@@ -23,7 +23,7 @@ from service.engine.memory.plan import MemoryPlan
 
 # Small ones keep decoding beside prompts in pace, leave the most memory, and let pipeline stages share a long prompt;
 # large ones read it in few steps. No more requests run than a step has tokens: the smallest is not always the roomiest.
-BATCHED_TOKENS: Final = (256, 512, 1_024, 2_048, 4_096, 8_192, 16_384)
+BATCHED_TOKENS: Final = (256, 512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768)
 SEQS_WHY: Final = "as many as the cache holds beside them; the engine's own is {own}"
 BATCHED_WHY: Final = (
     "chosen among powers of two: fewer GPUs or less money carry the load, or the same GPUs more of it, than with the "

@@ -129,3 +129,16 @@ def test_the_beginning_of_a_small_sample_leaves_nothing_out(
     serving = serving_for(question, roomiest(resolved, planner))
 
     assert tokens in budgets_in_time(question, serving, 1, batched_tokens(resolved))
+
+
+def test_prompts_beyond_the_usual_budgets_may_be_read_in_one_step(asked: Asked) -> None:
+    # 20,000 tokens each for 11 users on A100: cut in two, their beginnings slow those who decode beside them.
+    question = asked(
+        "llama-3.3-70b",
+        "a100-sxm-80gb",
+        load=users(11, 20_000, 1_485),
+        limits=Limits(ttft_s=2.0, tpot_s=0.03),
+        rules=rules_for("sglang"),
+    )
+    stated = replace(question, settings=StatedSettings(max_num_batched_tokens=32_768))
+    assert size(question).gpus <= size(stated).gpus == 48
