@@ -154,6 +154,7 @@ class Load:
     num_prompts: int | None = None  # of a benchmark, the first and the last included; None: a steady state
     arrival: Arrival | None = None  # how prompts come; None: steady, or as a benchmark of the same terms sends them
     phase: Phase = "both"  # which part of a request a replica serves
+    sent_bytes_per_s: float | None = None  # at which each GPU sends the cache of a prompt on; None: it stays
     alike: Alike | None = field(default=None, repr=False, compare=False)  # takes note, where somebody wants to know
 
 

@@ -6,6 +6,8 @@ makes every token, the first one included:
     ttft = ttft(prefill) + cache bytes of the prompt on one GPU / interconnect + ttft(decode)
     tpot = tpot(decode)
 
+Over more GPUs a prompt's cache is sent in smaller parts, so that sending is counted as a time of each layout of the
+prefill pool, like reading.
 How much of the limit on TTFT decoding may take is tried in shares: with more of it the decode pool is smaller, and the
 prefill pool larger. Each share gives a count that never falls as load grows, and so does the least of them.
 
@@ -25,12 +27,12 @@ from service.engine.fleet.ranking import best
 from service.engine.fleet.splitting import best_of
 from service.engine.inputs import Gpu, Limits
 from service.engine.time.demand import Arrivals, kind_of
+from service.engine.time.replica import sent_s
 from service.engine.time.results import Distribution
 from service.engine.time.samples import ScheduleResult
 
 FIRST_TOKEN = 1
 LOOSEST_TPOT_S = 4.0  # slower than anybody reads
-SHORTEST_LIMIT_S = 1e-9  # of a limit that decoding and transfer have used up
 SHARES: Final = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of a limit on TTFT, for the wait after reading
 
 
@@ -42,7 +44,7 @@ class PoolPair:
     decode: Deployment
     decoding: SizeQuestion  # what the decode pool was sized for
     interconnect_bytes_per_s: float  # one direction, per GPU
-    read: ScheduleResult | None  # at the asked load; None when a pool cannot carry it
+    read: ScheduleResult | None  # and sent, at the asked load; None when a pool cannot carry it
     decoded: ScheduleResult | None
 
     @property
@@ -63,7 +65,7 @@ class PoolPair:
     @property
     def transfer_s(self) -> float:
         """Return the seconds in which it is sent."""
-        return self.sent_bytes / self.interconnect_bytes_per_s
+        return sent_s(self.prefill.plan, self.prefill.load)
 
     def ttft_s(self) -> Distribution | None:
         """Return the sum of waits, of percentiles an upper bound; None when a pool cannot carry the load."""
@@ -71,10 +73,10 @@ class PoolPair:
             return None
         first, second = self.read.ttft_s.distribution(), self.decoded.ttft_s.distribution()
         return Distribution(
-            mean=first.mean + self.transfer_s + second.mean,
-            p50=first.p50 + self.transfer_s + second.p50,
-            p95=first.p95 + self.transfer_s + second.p95,
-            p99=first.p99 + self.transfer_s + second.p99,
+            mean=first.mean + second.mean,
+            p50=first.p50 + second.p50,
+            p95=first.p95 + second.p95,
+            p99=first.p99 + second.p99,
         )
 
     def end_to_end_s(self, decoding: Distribution) -> Distribution:
@@ -164,15 +166,11 @@ def _pair(question: SizeQuestion, decoding: SizeQuestion, decode: Deployment, sh
 
 
 def _prefill(question: SizeQuestion, share: float, bytes_per_s: float) -> Deployment:
-    """Return the prefill pool, within what decoding and transfer leave of the limit on TTFT."""
+    """Return the prefill pool, within what decoding leaves of the limit on TTFT for reading and sending."""
     asked = question.limits
-    load = replace(question.load, phase="prefill", output_tokens=FIRST_TOKEN)
-    unlimited = replace(question, load=load, limits=Limits(percentile=asked.percentile))
-    pool = best(deployments(unlimited), unlimited)
-    if asked.ttft_s is None:
-        return pool
-    left_s = (1 - share) * asked.ttft_s - pool.plan.kv_cache.bytes_per_request_per_gpu / bytes_per_s
-    limited = replace(unlimited, limits=Limits(ttft_s=max(left_s, SHORTEST_LIMIT_S), percentile=asked.percentile))
+    load = replace(question.load, phase="prefill", output_tokens=FIRST_TOKEN, sent_bytes_per_s=bytes_per_s)
+    left_s = None if asked.ttft_s is None else (1 - share) * asked.ttft_s
+    limited = replace(question, load=load, limits=Limits(ttft_s=left_s, percentile=asked.percentile))
     return best(deployments(limited), limited)
 
 

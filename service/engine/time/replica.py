@@ -49,10 +49,25 @@ def timed(plan: MemoryPlan, timers: StepTimers | None, load: Load) -> Replica | 
     if timers is None or not plan.holds_one_request:
         return None
     timing = timers.timer(deployed(plan))
-    return None if timing is None else replica_of(plan, timing, traffic_of(load), timers.simulations)
+    if timing is None:
+        return None
+    return replica_of(plan, _sending(timing, plan, load), traffic_of(load), timers.simulations)
 
 
 def quickly_timed(plan: MemoryPlan, timers: StepTimers, load: Load) -> Serving | None:
     """Return how a plan serves a load by a quick estimate, drafts left aside; None where nobody times it."""
     timing = timers.quick(deployed(plan))
-    return None if timing is None else serving_of(plan, timing, traffic_of(load))
+    return None if timing is None else serving_of(plan, _sending(timing, plan, load), traffic_of(load))
+
+
+def sent_s(plan: MemoryPlan, load: Load) -> float:
+    """Return the seconds in which the cache of one mean prompt is sent on, by all its GPUs at once; 0: it stays."""
+    rate = load.sent_bytes_per_s
+    return 0.0 if rate is None else plan.kv_cache.bytes_per_request_per_gpu / rate
+
+
+def _sending(timing: Timing, plan: MemoryPlan, load: Load) -> Timing:
+    """Return times with that of sending, which no iteration waits for: a first token does, as for what is no step."""
+    if load.sent_bytes_per_s is None:
+        return timing
+    return replace(timing, request_overhead=timing.request_overhead.longer(sent_s(plan, load)))

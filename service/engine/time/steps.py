@@ -1,7 +1,7 @@
 """What the scheduler asks of step times, and how the times of a deployment are found."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -73,6 +73,10 @@ class RequestOverhead:
     def of_prompt(self, tokens: int) -> float:
         """Return the wait of a request with so long a prompt. [s]."""
         return self.base_s + self.s_per_prompt_token * tokens
+
+    def longer(self, wait_s: float) -> "RequestOverhead":
+        """Return the same with so much more of every request's time outside iterations."""
+        return replace(self, base_s=self.base_s + wait_s)
 
 
 @dataclass(frozen=True, kw_only=True)
