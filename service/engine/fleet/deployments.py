@@ -177,9 +177,9 @@ def _paced(
     if not may_pace(resolved, question.load, limits):
         return None
     waiting_longer, share = without_pace(limits), share_of(wanted, at_most)
-    if isinstance(share, Arrivals) and not may_be_paced(replica, share, limits):
-        return None
     if not replica.may_be_enough(at_most, wanted, waiting_longer):
+        return None
+    if isinstance(share, Arrivals) and not may_be_paced(replica, share, limits):
         return None
     fewest = None
     for capped, paced in paced_replicas(resolved, replica, limits, lambda other: plan_for(question, other, layout)):

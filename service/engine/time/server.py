@@ -214,11 +214,18 @@ class Server:
                 self.simulations.shared.note(None)  # more slots have room
                 return False
             self.simulations.shared.note(reach_of(self.serving, share.users_in_flight(self.serving)))
-            return self.is_doubtful(share, limits) is None
+            return self._is_beyond_doubt(share, limits)
         # With few slots it is soon seen how fast arrivals may come; else that takes as long as what they break.
         if self.uncapped is not None:
-            return share.has_room(self) and self.is_doubtful(share, limits) is None
-        return self.is_doubtful(share, limits) is None and share.has_room(self)
+            return share.has_room(self) and self._is_beyond_doubt(share, limits)
+        return self._is_beyond_doubt(share, limits) and share.has_room(self)
+
+    def _is_beyond_doubt(self, demand: Demand, limits: Limits) -> bool:
+        """Return whether nothing is doubtful: whoever surely breaks a limit is not asked whether it is surely kept."""
+        measured = measured_for(limits)
+        if measured < MOST_MEASURED and self._broken(demand, surely_broken(limits, measured), measured):
+            return False
+        return self.is_doubtful(demand, limits) is None
 
     def breaks(self, demand: Demand, limits: Limits, measured: int) -> Violation | None:
         """Return what a demand breaks: told by an estimate where that is certain, else simulated until it is.
@@ -234,10 +241,7 @@ class Server:
         """Return the same, whatever it carries without a cap that keeps pace."""
         if not limits.are_stated:
             return None
-        asked = (self.key, demand, limits, measured)
-        told = self.simulations.verdicts.get_or(asked, lambda: self._verdict(demand, limits, measured))
-        self.simulations.shared.note(told.reach)
-        return told.verdict
+        return self.simulations.verdict(self.key, demand, limits, measured, self._verdict)
 
     def _beyond_uncapped(self, demand: Demand, limits: Limits) -> Violation | None:
         """Return the limit on TTFT, or throughput without one, that arrivals break whatever the cap: others wait."""
@@ -261,11 +265,10 @@ class Server:
 
     def _simulated_verdict(self, demand: Demand, limits: Limits, measured: int) -> Told:
         """Return what a simulated demand breaks; a broken limit is told before all requests are answered."""
-        result = self.simulations.results.get((self.key, demand, measured))
-        if result is not None:
-            return Told(demand.broken(result, limits), result.reach)
         load = demand.simulated(self.serving, self.simulations.sender, measured)
         asked = (self.unbound_key, demand, limits, measured, load.under_way)
+        if (result := self.simulations.results.get((self.key, demand, measured))) is not None:
+            return self.simulations.shared.tell(asked, self.machine, Told(demand.broken(result, limits), result.reach))
         told = self.simulations.shared.told(asked, self.machine, lambda: self._told(demand, limits, measured, load))
         if told.reach is None or load.under_way >= (load.concurrency or 0):
             return told

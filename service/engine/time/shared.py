@@ -135,7 +135,10 @@ class Shared:
             told = self._told.get((asked, bounds))
             if told is not None and _reached(engine, told.reach) == bounds:
                 return told
-        told = simulated()
+        return self.tell(asked, engine, simulated())
+
+    def tell(self, asked: Hashable, engine: Bounded, told: Told) -> Told:
+        """Return a verdict, which others under other bounds are told from now on."""
         reached = _reached(engine, told.reach)
         if reached is not None:
             self._told.put((asked, reached), told)

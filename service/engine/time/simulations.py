@@ -1,14 +1,18 @@
 """What was simulated and searched, kept for the next question; the store belongs to whoever made it."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from dataclasses import replace
 from itertools import count
-from typing import Final
+from typing import Final, TypeVar
 
+from service.engine.inputs import Limits
 from service.engine.kept import Kept
-from service.engine.time.results import Bracket
+from service.engine.time.results import Bracket, Violation
 from service.engine.time.samples import ScheduleResult
 from service.engine.time.shared import Reach, Shared, Told
 from service.engine.time.traffic import Sender
+
+Asked = TypeVar("Asked", bound=Hashable)  # users or arrivals
 
 MOST_RESULT_BYTES: Final = 8_000_000  # about 70 kB each
 MOST_VERDICTS: Final = 8192
@@ -36,3 +40,40 @@ class Simulations:
     def number_of(self, value: Hashable) -> int:
         """Return a number that stands for a value in keys: whoever is equal has the same, and no other has it ever."""
         return self._numbers.get_or(value, lambda: next(self._next_number))
+
+    def verdict(
+        self, server: int, demand: Asked, limits: Limits, measured: int, tell: Callable[[Asked, Limits, int], Told]
+    ) -> Violation | None:
+        """Return what a demand breaks of limits, kept: what breaks one beside another breaks it alone as well.
+
+        Args:
+            server: its number.
+            demand: users or arrivals.
+            limits: latency at a percentile.
+            measured: requests that are measured. [count]
+            tell: what tells it of these, where nobody has.
+        """
+        asked = (server, demand, limits, measured)
+        told = self.verdicts.get(asked)
+        if told is None:
+            told = tell(demand, limits, measured)
+            self.verdicts.put(asked, told)
+            alone = _alone(limits, told.verdict)
+            if alone != limits:
+                self.verdicts.put((server, demand, alone, measured), told)
+        self.shared.note(told.reach)
+        return told.verdict
+
+
+def _alone(limits: Limits, verdict: Violation | None) -> Limits:
+    """Return the limit that is broken, without the other; of a queue that grows, or of nothing, both.
+
+    A simulation ends with the request that breaks a limit: the same one, whatever else is limited.
+    """
+    match verdict:
+        case "ttft":
+            return replace(limits, tpot_s=None)
+        case "tpot":
+            return replace(limits, ttft_s=None)
+        case _:
+            return limits

@@ -100,6 +100,25 @@ def test_a_cap_that_breaks_nothing_leaves_as_much_doubt_as_none(catalog: Snapsho
         assert capped.is_doubtful(arrivals, limits) == replica.is_doubtful(arrivals, limits)
 
 
+@pytest.mark.parametrize("percentile", [90.0, 95.0, 99.0])
+@pytest.mark.parametrize("kind", [Users, Arrivals])
+def test_what_is_carried_is_what_leaves_no_doubt(
+    catalog: Snapshot, kind: type[Users | Arrivals], percentile: float
+) -> None:
+    plan = plan_of(catalog, max_num_seqs=64)
+    carried = []
+    for ttft_s, tpot_s in ((0.3, None), (None, 0.012), (0.3, 0.015)):
+        limits = Limits(ttft_s=ttft_s, tpot_s=tpot_s, percentile=percentile)
+        most = replica_on(plan).most(kind, limits).load
+        for share in (0.5, 0.9, 0.97, 1.0, 1.02, 1.05, 1.1, 1.5):
+            demand = kind.of(share * most).rounded_up(replica_on(plan))
+            carried.append(replica_on(plan).carries(demand, limits))
+            asked = replica_on(plan)
+            assert carried[-1] is (asked.is_doubtful(demand, limits) is None and demand.has_room(asked))
+
+    assert {True, False} == set(carried)
+
+
 def test_what_is_carried_is_the_least_that_is_said_to_be(replica: Replica) -> None:
     limits = Limits(tpot_s=0.030)
     most = int(replica.most(Users, limits).load)

@@ -82,6 +82,14 @@ def test_one_simulation_answers_for_all_that_do_not_reach_their_bounds() -> None
     assert len(asked) == 3
 
 
+def test_a_verdict_that_was_told_answers_for_others_too() -> None:
+    shared = Shared()
+    told = shared.tell("a load", machine_with(2_048, 256), Told(None, USED))
+
+    assert shared.told("a load", machine_with(512, 16), lambda: Told("tpot", USED)) is told
+    assert shared.told("a load", machine_with(512, 8), lambda: Told("tpot", USED)).verdict == "tpot"
+
+
 def test_what_simulations_use_is_noted_as_long_as_anybody_notes() -> None:
     shared = Shared()
     shared.note(Reach(9, 9, 9))
