@@ -1,5 +1,6 @@
 """Step times from data sheets, at the efficiency of kernels; measured ones of more ranks, where their link was slow."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -67,8 +68,17 @@ def over_sound_link(key: Deployed) -> Deployed:
     return replace(key, layout=replace(key.layout, tensor_parallel_size=ranks))
 
 
-def kernels_over_sound_link(key: Deployed, tables: KernelTables | None = None) -> StepTables:
+def kernels_over_sound_link(
+    key: Deployed,
+    tables: KernelTables | None = None,
+    estimated: Callable[[Deployed], StepTables] = estimated_step_tables,
+) -> StepTables:
     """Return the times of measured kernels; over a slow link, those of fewer ranks in proportion of their rooflines.
+
+    Args:
+        key: a deployment.
+        tables: where measured kernels are found.
+        estimated: what tells times by the roofline; whoever keeps them need not compute them anew.
 
     Raises:
         NotMeasuredError: neither were measured.
@@ -77,7 +87,7 @@ def kernels_over_sound_link(key: Deployed, tables: KernelTables | None = None) -
     measured = measured_step_tables(there, tables)
     if there is key:
         return measured
-    return carried_over(measured, estimated_step_tables(key), estimated_step_tables(there))
+    return carried_over(measured, estimated(key), estimated(there))
 
 
 def note_of_link(key: Deployed) -> str:

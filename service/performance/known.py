@@ -72,6 +72,14 @@ class Knowledge:
         times = _carried(key, self) or _own(key, self)
         return times if times.basis == MEASURED and not times.is_in_proportion else None
 
+    def measured(self, key: Deployed) -> StepTables:
+        """Return the times of measured kernels.
+
+        Raises:
+            NotMeasuredError: there are none.
+        """
+        return kernels_over_sound_link(key, self.tables, lambda other: self.estimates(other).estimated)
+
     def estimates(self, key: Deployed) -> Estimates:
         """Return step times by the roofline, which what keeps their caches leaves as they are."""
         layout = key.layout
@@ -123,20 +131,20 @@ def _less_sure(row: Row, more: float) -> Row:
 def _own(key: Deployed, known: Knowledge) -> Times:
     """Return what is known of the very format."""
     try:
-        measured = kernels_over_sound_link(key, known.tables)
+        measured = known.measured(key)
         return _times(key, measured, MEASURED, _stand_in(key, measured))
     except NotMeasuredError as refusal:
-        found = _between(key, known.tables) or _stood_in(key, known, str(refusal))
+        found = _between(key, known) or _stood_in(key, known, str(refusal))
         return found or known.estimated(key, str(refusal))
 
 
-def _between(key: Deployed, tables: KernelTables) -> Times | None:
+def _between(key: Deployed, known: Knowledge) -> Times | None:
     """Return times between those of fewer and of more copies of the attention; None where either was not measured."""
     pair = neighbours(key.layout)
     if pair is None or key.gpu.measured_as is None:
         return None
     try:
-        fewer, more = ((layout, kernels_over_sound_link(replace(key, layout=layout), tables)) for layout in pair)
+        fewer, more = ((layout, known.measured(replace(key, layout=layout))) for layout in pair)
         measured = between(key, fewer, more)
     except NotMeasuredError:
         return None
@@ -150,7 +158,7 @@ def _stood_in(key: Deployed, known: Knowledge, refusal: str) -> Times | None:
         return None
     for stand_in in stand_ins(key.model):
         there = replace(key, model=stand_in.model, layout=_as_dealt(key.layout))
-        times = _of_own_format(there, known.tables)
+        times = _of_own_format(there, known)
         if times is not None:
             note = STAND_IN.format(refusal=refusal, told=stand_in.told)
             return replace(
@@ -175,12 +183,12 @@ def _as_dealt(layout: Layout) -> Layout:
     return layout if layout.data_parallel_size > 1 else replace(layout, expert_parallel=False)
 
 
-def _of_own_format(key: Deployed, tables: KernelTables) -> Times | None:
+def _of_own_format(key: Deployed, known: Knowledge) -> Times | None:
     """Return times of kernels that read weights as they are stored; None where those of another format stand in."""
     try:
-        times = _times(key, kernels_over_sound_link(key, tables), MEASURED, "")
+        times = _times(key, known.measured(key), MEASURED, "")
     except NotMeasuredError:
-        between_copies = _between(key, tables)
+        between_copies = _between(key, known)
         if between_copies is None:
             return None
         times = between_copies

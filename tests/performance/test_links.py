@@ -11,6 +11,7 @@ from service.engine import StatedSettings, deployed, plan_replica
 from service.engine.inputs import Layout
 from service.engine.time.records import TOKENS
 from service.performance.estimated import kernels_over_sound_link, over_sound_link
+from service.performance.known import Knowledge
 from service.performance.links import joined_by_pcie, published_pcie, slowest_link
 from tests.conftest import shared_tables, shared_timers
 
@@ -83,3 +84,21 @@ def test_two_ranks_of_l40s_are_those_that_were_measured(catalog: Snapshot) -> No
     assert over_sound_link(four) == key
     # 8,192 tokens among four: 32 layers, two all-reduces of 64 MiB each at 5.1 GB/s would take 1.27 s.
     assert kernels_over_sound_link(four, shared_tables()).tokens[TOKENS.index(8_192.0)] < 0.8
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        Layout(tensor_parallel_size=4),
+        Layout(tensor_parallel_size=4, pipeline_parallel_size=2),
+        Layout(tensor_parallel_size=8, decode_context_parallel_size=2),
+    ],
+)
+def test_rooflines_that_are_kept_tell_as_much_of_a_sound_link_as_new_ones(catalog: Snapshot, layout: Layout) -> None:
+    stated, rules = StatedSettings(kv_cache_dtype="bf16"), rules_for("vllm")
+    key = deployed(plan_replica(catalog.model("llama-3.1-8b"), catalog.gpu("l40s"), Layout(), stated, rules))
+    spread = replace(key, layout=layout)
+    kept, anew = Knowledge(shared_tables()).measured(spread), kernels_over_sound_link(spread, shared_tables())
+
+    assert over_sound_link(spread) != spread
+    assert (kept.decode, kept.tokens, kept.attention) == (anew.decode, anew.tokens, anew.attention)
