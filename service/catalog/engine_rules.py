@@ -100,6 +100,7 @@ class _Rules(Entry):
     graph_accounting: GraphAccounting
     steps_planned_ahead: Annotated[int, Field(ge=0)]
     peak_includes_graphs: bool = False
+    states_per_request: Annotated[int, Field(ge=1)] = 5
     batch_defaults: tuple[_Tier, ...]
     measured: _Measured
     source: str
@@ -185,6 +186,7 @@ def _converted(engine: EngineName, row: Complete[Values], entry: _Rules) -> Engi
         graph_accounting=entry.graph_accounting,
         steps_planned_ahead=entry.steps_planned_ahead,
         peak_includes_graphs=entry.peak_includes_graphs,
+        states_per_request=entry.states_per_request,
         batch_defaults=tuple(
             BatchDefaults(
                 at_least_memory_bytes=gib(tier.at_least_memory_gib),

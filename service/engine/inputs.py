@@ -112,6 +112,7 @@ class EngineSettings:
     num_speculative_tokens: int = 0  # drafted per step
     speculative_method: SpeculativeMethod | None = None  # who drafts them; None: no layer of its own
     swa_full_tokens_ratio: float | None = None  # SGLang: slots of windowed layers to those of full ones [fraction]
+    states_per_request: int = 5  # SGLang: of recurrent layers' pool, where it also keeps states of prefixes
     mamba_cache_dtype: StateDtype = "auto"  # of recurrent states, matrices and convolutions
     mamba_ssm_cache_dtype: StateDtype = "auto"  # of their matrices alone
 

@@ -41,7 +41,7 @@ from service.engine.memory.drafts import draft_head
 from service.engine.memory.ledger import rules_of_model
 from service.engine.memory.parameters import num_active_parameters, num_parameters
 from service.engine.memory.plan import MemoryPlan, memory_plan
-from service.engine.memory.separate_pools import STATES_PER_REQUEST, has_separate_pools, separate_pools
+from service.engine.memory.separate_pools import has_separate_pools, separate_pools
 from service.engine.memory.weights import rank_weights
 from service.performance.workload import workload_of
 from tests.engine import toys
@@ -233,7 +233,7 @@ def test_separate_pools_hold_new_states_and_pages(catalog: Snapshot) -> None:
 
     assert pools.state_bytes == 2_097_152
     assert pools.num_states == int((1 << 30) * 9 / 19 / 2_097_152)
-    assert planned(catalog, HYBRID, "sglang").kv_cache.groups[0].blocks_per_request == STATES_PER_REQUEST
+    assert planned(catalog, HYBRID, "sglang").kv_cache.groups[0].blocks_per_request == 5
     assert (
         separate_pools(
             model((OneKeyAttention(num_heads=6, head_dim=128, page_tokens=64), DENSE)), TP1, settings(), 1 << 30

@@ -27,7 +27,7 @@ MEDIAN_SOURCE = (
 )
 GIVEN_POOL_SOURCE = "the pool is given, so gpu_memory_utilization does not size it"
 POOLS_SOURCE = "SGLang server_args.py: how pools of separate kinds of layers share the memory"
-STATES_SOURCE = "SGLang kv_cache_configurator.py: 1, 2 more for prefixes, 2 more with extra_buffer (since mid-2026)"
+STATES_SOURCE = "SGLang kv_cache_configurator.py: 1, 2 more for prefixes, 2 more with extra_buffer (since 0.5.14)"
 PLAN_SOURCE = "no such rules are known for the stated version: the cache's blocks, layouts and weights follow this one"
 FLOOR_SOURCE = "no limits are stated: somebody is taken to read along; service_class=batch drops these limits"
 SHAPE_SOURCE = (

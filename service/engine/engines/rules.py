@@ -71,6 +71,7 @@ class EngineRules:
     source: str
     measured_source: str
     plan: PlanRules = NEWEST
+    states_per_request: int = 5  # of recurrent layers' pool, where it also keeps states of prefixes
     rescales_contexts: bool = True  # a context is what a rope scaling reaches, and not what a config states
     for_mixtures: "EngineRules | None" = None  # of models with experts or recurrent state
     is_version_stated: bool = True  # or the row that speaks where nobody states one

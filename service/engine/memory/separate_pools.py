@@ -35,9 +35,6 @@ PAGE_SIZE: Final = 1  # `--page-size` [tokens]
 # Of states' matrices, where neither a flag nor the config (`mamba_ssm_dtype`) names one: `configs/mamba_utils.py`
 # (`mamba2_state_dtype`). Convolutions stay in bf16.
 STATE_DTYPE: Final[StateDtype] = "float32"
-# A running request's own state, two that the prefix cache may hold for it, and two buffers to write checkpoints
-# while the next step runs (`extra_buffer`; builds before mid-2026 default to `no_buffer`, without the last two).
-STATES_PER_REQUEST: Final = 5
 STATES_WITHOUT_PREFIXES: Final = 1
 # Slots behind the window are given back once per window of decoded tokens.
 WINDOWS_HELD: Final = 2
@@ -111,9 +108,14 @@ def windows_ratio(settings: EngineSettings) -> Fraction:
 def states_per_request(settings: EngineSettings) -> int:
     """Return the states that one running request takes of its pool. [count].
 
-    Source: SGLang `mem_cache/kv_cache_configurator.py` (`_calculate_mamba_ratio`).
+    Its own, two that the prefix cache may hold for it, and two buffers to write checkpoints while the next step runs
+    (`extra_buffer`, by default since 0.5.14).
+
+    Source:
+        SGLang `mem_cache/kv_cache_configurator.py` (`_calculate_mamba_ratio`); 0.5.13 and 0.5.14 `server_args.py`
+        (`_handle_mamba_radix_cache`).
     """
-    return STATES_PER_REQUEST if settings.enable_prefix_caching else STATES_WITHOUT_PREFIXES
+    return settings.states_per_request if settings.enable_prefix_caching else STATES_WITHOUT_PREFIXES
 
 
 @derived(128)

@@ -7,10 +7,10 @@ import pytest
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
+from service.engine import StatedSettings, plan_replica
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout
 from service.engine.memory.plan import memory_plan
 from service.engine.memory.separate_pools import (
-    STATES_PER_REQUEST,
     bytes_to_hold_one,
     has_separate_pools,
     plan_separate_pools,
@@ -80,8 +80,30 @@ def test_states_bound_requests_whatever_their_length(catalog: Snapshot) -> None:
     pools = separate_pools(architecture, TP2, plans[0].settings, plans[0].memory.kv_cache_bytes)
 
     # extra_buffer under overlap scheduling: 3 + 2 states of each request (`_calculate_mamba_ratio`).
-    assert STATES_PER_REQUEST == 5
     assert [plan.requests_in_cache for plan in plans] == [pools.num_states // 5] * 2
+
+
+@pytest.mark.parametrize(
+    ("page", "model", "version", "gpu", "ranks"),
+    [
+        ("Nemotron3-Nano", "nemotron-3-nano-30b-a3b", "0.5.6.post2", "b200", 1),
+        ("Nemotron3-Super", "nemotron-3-super-120b-a12b", "0.5.9", "h200", 4),
+    ],
+)
+def test_older_versions_keep_no_buffers_beside_states(
+    catalog: Snapshot, page: str, model: str, version: str, gpu: str, ranks: int
+) -> None:
+    """SGLang's cookbook: 256 users wait 93 and 115 ms for a first token at the median, so that all of them run."""
+    held = [
+        plan_replica(
+            catalog.model(model), catalog.gpu(gpu), Layout(tensor_parallel_size=ranks),
+            StatedSettings(max_num_seqs=1_024, weight_format="bf16"), rules_for("sglang", each),
+            input_tokens=508, output_tokens=510,
+        ).requests_in_cache
+        for each in (version, "0.5.14")
+    ]  # fmt: skip
+
+    assert held[1] < 256 <= held[0], page
 
 
 def test_drafts_keep_states_of_running_requests(catalog: Snapshot) -> None:
