@@ -13,6 +13,7 @@ from service.calibration.fits.roofline import fit_roofline
 from service.calibration.report import MEASURED, report, write_page
 from service.catalog.keeper import seeded_snapshot
 from service.cli_words import USAGE_ERROR, commands, refuse
+from service.engine import EngineName
 
 app = commands()
 
@@ -53,11 +54,12 @@ def fit_roofline_command() -> None:
 def fit_serving(
     data: Annotated[Path, typer.Option(help="directory with serving.jsonl")],
     write: Annotated[Path | None, typer.Option(help="calibration.yaml whose rows are replaced")] = None,
+    engine: Annotated[EngineName | None, typer.Option(help="whose rows alone are fitted and replaced")] = None,
 ) -> None:
     """Derive the factors of step times from published runs; print errors on groups fitted on and left out."""
     if not (data / SERVING).is_file():
         raise typer.BadParameter(f"{data / SERVING} is not there")
-    fitted = calibrate(data, seeded_snapshot(), datetime.now(UTC).date())
+    fitted = calibrate(data, seeded_snapshot(), datetime.now(UTC).date(), engine)
     typer.echo(fitted.text, nl=False)
     if write is not None:
         calibration_written(fitted, write)

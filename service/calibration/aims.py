@@ -38,6 +38,8 @@ REASONS: Final[dict[str, str]] = {
     "inference-sim/training": "an overloaded run, most of it timed out: only its verdict is a measurement",
     "inference-sim/sim": "rates and lengths are second-hand, and prefixes are shared",
     "LottoLotto": "power limits slow its cards by an amount that is not stated",
+    "SGLang cookbook": "ten to some hundred requests of each setting, of warm and cold servers; each page by whoever "
+    "added it: on MI300X a user alone waits 385 ms for first tokens of MiniMax-M2 there, and one of sixteen 148",
     "vllm-project/recipes": "no engine version, and few runs of each model",
     "pegainfer": "short runs on one card, whose host is not stated",
     "Argonne": "neither engine version, weight format nor form factor stands in its file; 64 requests to Llama 3 70B "

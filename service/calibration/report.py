@@ -9,6 +9,7 @@ from service.calibration.aims import aims_of, aims_table, sources_table
 from service.calibration.fits.constants import FILES
 from service.calibration.fits.ledger import STARTUPS
 from service.calibration.lines import Line, per_cent
+from service.calibration.logs.cookbook import cookbook_rows
 from service.calibration.logs.rows import Row, Skipped, rows_of
 from service.calibration.oracle import compare_oracle
 from service.calibration.oracle_gpus import compare_gpus
@@ -126,7 +127,7 @@ def _serving_lines(rows: Sequence[Row], catalog: Snapshot, skipped: list[Skipped
     """Return published runs by source, engine, GPU and quantity, then what fits had not seen, then verdicts."""
     if not rows:
         return []
-    served: Figures = served_figures(rows, catalog, skipped)
+    served: Figures = served_figures([*rows, *cookbook_rows()], catalog, skipped)
     lines = [_line(subject, errors) for subject, errors in sorted(served.errors.items())]
     lines += [
         Line(

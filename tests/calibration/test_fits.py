@@ -9,7 +9,7 @@ import pytest
 from service.calibration.fits.constants import _rows, _untaught
 from service.calibration.fits.judged import Judged, cold_errors
 from service.calibration.fits.kinds import by_kind
-from service.calibration.fits.priors import BOUNDS, LAUNCHED_BOUNDS, SCALES, START, bounds_of, ease_of, start_of
+from service.calibration.fits.priors import BOUNDS, SCALES, START, bounds_of, ease_of, start_of
 from service.calibration.fits.serving import _robust
 from service.calibration.serving import Measured
 from service.performance.fitted import ANY, MOST_ERROR, factors_of, fitted_rows
@@ -17,18 +17,21 @@ from service.performance.known import MEASURED, ROOFLINE
 from service.performance.tables import Factors
 
 
-def test_the_file_is_one_whole_fit() -> None:
-    assert len({row.fit.date for row in fitted_rows()}) == 1
+def test_the_constants_of_an_engine_are_one_whole_fit() -> None:
+    dates: dict[str, set[str]] = {}
+    for row in fitted_rows():
+        dates.setdefault(row.engine, set()).add(row.fit.date)
+
+    assert {engine: len(own) for engine, own in dates.items()} == dict.fromkeys(dates, 1)
 
 
 @pytest.mark.parametrize("name", BOUNDS)
 def test_constants_are_within_what_physics_leaves_open(name: str) -> None:
-    _, low, high = BOUNDS[name]
-    found = [getattr(factors_of(row), name) for row in fitted_rows()]
-
     # One speed of its kernels moves all three of a class without latencies, or without runs, at once.
     slack = 1.35 if name.endswith("factor") else 1.0
-    assert all(low / slack <= value <= high * slack for value in found)
+    for row in fitted_rows():
+        _, low, high = bounds_of((row.basis, row.engine, row.rules_versions, row.gpu_architecture, row.kernels))[name]
+        assert low / slack <= getattr(factors_of(row), name) <= high * slack, row
 
 
 @pytest.mark.parametrize(
@@ -49,7 +52,14 @@ def test_launches_are_a_constant_where_a_runtimes_own_kernels_were_measured(
     assert ("layer_launch_s" in ease_of(key)) is is_launched
     assert bool(start_of(key).layer_launch_s) is is_launched
     assert ease_of(key).keys() <= bounds_of(key).keys()
-    assert start_of(key).layer_launch_s < 0.0344 / 48 < LAUNCHED_BOUNDS["layer_launch_s"][2]
+    assert start_of(key).layer_launch_s <= 0.0344 / 48 < bounds_of(key)["layer_launch_s"][2]
+
+
+def test_an_engine_that_launches_prompts_one_kernel_at_a_time_is_expected_to_wait_for_that_on_any_basis() -> None:
+    keys = [(basis, "sglang", ANY, "hopper", "experts") for basis in (MEASURED, ROOFLINE)]
+
+    assert [start_of(key).layer_launch_s for key in keys] == [0.0344 / 48] * 2
+    assert all("layer_launch_s" in ease_of(key) for key in keys)
 
 
 def test_what_nobody_measured_beside_measured_kernels_is_no_blank() -> None:

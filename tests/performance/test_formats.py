@@ -44,7 +44,7 @@ TOGETHER: Final = Layout(tensor_parallel_size=8)
 DEALT: Final = Layout(tensor_parallel_size=8, expert_parallel=True)
 # Kernels of two formats that were both measured cross where batches grow; between knots times lie on a line.
 MOST_CROSSED: Final = 1.1
-CROSSED_FRACTION: Final = 0.005
+CROSSED_FRACTION: Final = 0.0075  # by less than 2 % on H100 with SGLang, whose formats were measured in few runs each
 
 
 @pytest.fixture(scope="module")

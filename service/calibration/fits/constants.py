@@ -26,11 +26,13 @@ from service.calibration.fits.judged import (
 from service.calibration.fits.kinds import by_kind
 from service.calibration.fits.priors import Key, start_of
 from service.calibration.fits.serving import ANY, Case, are_stand_ins, cases_of, overall, teaches, typical
+from service.calibration.logs.cookbook import cookbook_rows
 from service.calibration.logs.engines import LOGS
 from service.calibration.logs.rows import rows_at_hand, without_copies
 from service.calibration.serving import Measured, Run, resolve_run
 from service.catalog.engine_rules import rules_versions
 from service.catalog.snapshot import Snapshot
+from service.engine import EngineName
 from service.performance.fitted import BESIDE, MOST_ERROR, SPARSE, SPREAD, family_of
 from service.performance.known import MEASURED, ROOFLINE
 from service.performance.tables import Factors
@@ -39,6 +41,7 @@ SERVING: Final = "serving.jsonl"
 FILES: Final = (SERVING, "serving_2.jsonl")
 SIGNIFICANT_DIGITS: Final = 4
 PROCESSES: Final = 2
+SUBJECT: Final = ("basis", "source", "engine", "gpu", "quantity")  # of what a source that was left out tells
 ROUNDS: Final = 2
 Result = TypeVar("Result")
 
@@ -52,17 +55,18 @@ class Calibration:
     text: str
 
 
-def calibrate(folder: Path, catalog: Snapshot, today: date) -> Calibration:
-    """Return the factors of every class, judged on sources or groups they were not fitted on.
+def calibrate(folder: Path, catalog: Snapshot, today: date, engine: EngineName | None = None) -> Calibration:
+    """Return the factors of every class, or of one engine's, judged on sources or groups they were not fitted on.
 
     Args:
         folder: a directory with `serving.jsonl`, and others of `FILES`.
         catalog: the models and GPUs that the runs name.
         today: the date to state.
+        engine: whose classes alone are fitted; what any engine's tell of one that nobody measured is not, then.
     """
-    own, copied = without_copies(rows_at_hand(folder, FILES))
+    own, copied = without_copies([*rows_at_hand(folder, FILES), *cookbook_rows()])
     resolved = [resolve_run(row, catalog) for row in own]
-    runs = [run for run in resolved if isinstance(run, Run)]
+    runs = [run for run in resolved if isinstance(run, Run) and engine in (None, run.log.engine)]
     lines: list[str] = [f"{len(runs)} of {len(own) + len(copied)} runs can be simulated"]
     rows: list[dict[str, Any]] = []
     unseen: list[dict[str, Any]] = []
@@ -72,7 +76,7 @@ def calibrate(folder: Path, catalog: Snapshot, today: date) -> Calibration:
         outcomes = _judged(cases)
         unseen += _left_out(basis, outcomes, timed)
         timed |= {case.run.log.case for case in cases}
-        rows += _rows(basis, outcomes, today)
+        rows += [row for row in _rows(basis, outcomes, today) if engine in (None, row["engine"])]
         lines.append(f"{basis}: {coverage(outcomes):.0%} of figures are within what other sources let expect")
     lines += [" ".join(f"{name}={value}" for name, value in row.items()) for row in unseen]
     return Calibration(rows=tuple(rows), left_out=tuple(unseen), text="\n".join(lines) + "\n")
@@ -159,7 +163,7 @@ def _left_out(basis: str, outcomes: Sequence[Judged], timed: Collection[str]) ->
 def _left_out_row(name: tuple[str, str, str, str, str], figures: Sequence[tuple[float, bool]]) -> dict[str, Any]:
     sizes = [size for size, _ in figures]
     return {
-        **dict(zip(("basis", "source", "engine", "gpu", "quantity"), name, strict=True)),
+        **dict(zip(SUBJECT, name, strict=True)),
         "figures": len(sizes),
         "median_error_fraction": round(median(sizes), 3),
         "p90_error_fraction": round(sizes[min(int(0.9 * len(sizes)), len(sizes) - 1)], 3),
@@ -246,10 +250,16 @@ def _row(
 
 
 def written(calibration: Calibration, path: Path) -> None:
-    """Replace what was fitted in a calibration file; what else it holds stays."""
+    """Replace what was fitted in a calibration file; what else it holds, other engines' constants too, stays."""
     text = path.read_text(encoding="utf-8")
+    before, engines = yaml.safe_load(text), {row["engine"] for row in calibration.rows}
     head, _, _ = text.partition("left_out:\n")
     head, _, _ = head.partition("rows:\n")
-    fitted = {"left_out": list(calibration.left_out), "rows": list(calibration.rows)}
+    unseen = [row for row in before.get("left_out", ()) if row["engine"] not in engines] + list(calibration.left_out)
+    kept = [row for row in before.get("rows", ()) if row["engine"] not in engines] + list(calibration.rows)
+    fitted = {
+        "left_out": sorted(unseen, key=lambda row: [row[name] for name in SUBJECT]),
+        "rows": sorted(kept, key=lambda row: (row["basis"], _specific_first(row))),
+    }
     body = yaml.safe_dump(fitted, sort_keys=False, default_flow_style=None, width=400)
     path.write_text(head + body, encoding="utf-8")

@@ -48,6 +48,8 @@ class EngineLog:
     is_dealt_evenly: bool = False
     # Ranks of DeepSeek-R1 that attend alone read prompts there in one of so many iterations.
     reads_together_every: int = 1
+    # Kernels of prompts are launched one by one, not as graphs: whoever is alone waits for that more than for kernels.
+    launches_prompts: bool = False
     # Its versions differ in their kernels by more than runs of one version do.
     is_fitted_by_version: bool = False
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from service.calibration.logs.cookbook import EVENLY
 from service.calibration.logs.datasets import DataSet, data_set, mean_input_tokens, spread
 from service.calibration.logs.engines import LOGS, logs_of
 from service.calibration.logs.ranks import Ranks, decode_workers, read_ranks
@@ -167,6 +168,8 @@ def _length(mean_tokens: float, basis: str, known: DataSet | None, side: str) ->
     if f"{SHORTEST_FRACTION}x" in basis:
         nominal = int(mean_tokens)
         return UniformLength(shortest_tokens=int(SHORTEST_FRACTION * nominal), longest_tokens=nominal)
+    if basis == EVENLY:
+        return UniformLength(shortest_tokens=1, longest_tokens=max(round(2 * mean_tokens) - 1, 1))
     return spread(mean_tokens, 0.0 if known is None else getattr(known, f"{side}_variation"))
 
 

@@ -19,4 +19,6 @@ def free_before_load_gib(row: Row) -> float | None:
     return None if printed is None else float(printed[1])
 
 
-LOG: Final = EngineLog(engine="sglang", unstated_version=unstated_version, deals_within_ranks=True)
+LOG: Final = EngineLog(
+    engine="sglang", unstated_version=unstated_version, deals_within_ranks=True, launches_prompts=True
+)

@@ -111,9 +111,7 @@ def states_per_request(settings: EngineSettings) -> int:
     Its own, two that the prefix cache may hold for it, and two buffers to write checkpoints while the next step runs
     (`extra_buffer`, by default since 0.5.14).
 
-    Source:
-        SGLang `mem_cache/kv_cache_configurator.py` (`_calculate_mamba_ratio`); 0.5.13 and 0.5.14 `server_args.py`
-        (`_handle_mamba_radix_cache`).
+    Source: SGLang `_calculate_mamba_ratio`, and `_handle_mamba_radix_cache` of 0.5.13 and 0.5.14 (`server_args.py`).
     """
     return settings.states_per_request if settings.enable_prefix_caching else STATES_WITHOUT_PREFIXES
 

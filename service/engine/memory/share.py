@@ -33,7 +33,6 @@ def with_own_share(
 def served_of(architecture: Architecture, gpu: Gpu, layout: Layout, settings: EngineSettings) -> Served:
     """Return what runs on one GPU, as far as the share asks."""
     copies = layout.data_parallel_size if architecture.has_experts else 1
-    kinds = {need.kind for mixer in architecture.mixers for need in mixer.kernel_needs}
     own = settings.num_speculative_tokens and settings.speculative_method != "ngram"
     return Served(
         chunk_tokens=settings.max_num_batched_tokens,
@@ -42,24 +41,37 @@ def served_of(architecture: Architecture, gpu: Gpu, layout: Layout, settings: En
         stages=layout.pipeline_parallel_size,
         attention_copies=copies,
         drafts="own" if own else "ngram" if settings.num_speculative_tokens else "none",
-        obstacles=frozenset(_obstacles(architecture, gpu, layout, settings, kinds)),
-        is_latent=bool(kinds & LATENTS),
+        obstacles=frozenset(_obstacles(architecture, gpu, layout, settings)),
+        is_latent=bool(_kinds(architecture) & LATENTS),
         tower=architecture.tower_size,
     )
 
 
+def captures_prompts(
+    uncaptured_for: AbstractSet[PromptObstacle], architecture: Architecture, gpu: Gpu, layout: Layout
+) -> bool:
+    """Return whether prompts run as captured graphs in a version that leaves some out, drafts and adapters apart."""
+    return uncaptured_for.isdisjoint(_of_shape(architecture, gpu, layout))
+
+
 def _obstacles(
-    architecture: Architecture, gpu: Gpu, layout: Layout, settings: EngineSettings, kinds: AbstractSet[str]
+    architecture: Architecture, gpu: Gpu, layout: Layout, settings: EngineSettings
 ) -> Iterator[PromptObstacle]:
     """Yield what may keep prompts from being captured as graphs."""
     if settings.num_speculative_tokens:
         yield "drafts"
+    if settings.max_loras:
+        yield "adapters"
+    yield from _of_shape(architecture, gpu, layout)
+
+
+def _of_shape(architecture: Architecture, gpu: Gpu, layout: Layout) -> Iterator[PromptObstacle]:
+    """Yield what of a model on a layout of GPUs may keep prompts from being captured, whatever else is asked."""
+    kinds = _kinds(architecture)
     if layout.data_parallel_size > 1 and architecture.has_experts:
         yield "copies"
     if layout.pipeline_parallel_size > 1:
         yield "stages"
-    if settings.max_loras:
-        yield "adapters"
     if architecture.tower_size is not None:
         yield "images"
     if "latent" in kinds:
@@ -90,3 +102,8 @@ def launched_share(
     served = served_of(architecture, gpu, layout, settings)
     whole = served.attention_copies * served.chunk_tokens
     return default_utilization(rules, gpu, replace(served, chunk_tokens=whole))
+
+
+def _kinds(architecture: Architecture) -> AbstractSet[str]:
+    """Return the kinds of attention that need kernels."""
+    return {need.kind for mixer in architecture.mixers for need in mixer.kernel_needs}

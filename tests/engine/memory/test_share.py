@@ -8,7 +8,7 @@ from service.engine import StatedSettings
 from service.engine.engines.static_share import FOUR_RANKS, MIB
 from service.engine.fleet.settings import Resolved, resolve
 from service.engine.inputs import Layout
-from service.engine.memory.share import launched_share, served_of, with_own_share
+from service.engine.memory.share import captures_prompts, launched_share, served_of, with_own_share
 
 
 def resolved(catalog: Snapshot, model: str, engine_version: str, **stated: float) -> Resolved:
@@ -106,3 +106,24 @@ def test_adapters_and_stages_keep_prompts_from_being_captured(catalog: Snapshot)
     served = served_of(llama.model.architecture, llama.gpu, layout, llama.settings)
 
     assert served.obstacles == {"adapters", "stages"}
+
+
+@pytest.mark.parametrize(
+    ("version", "model", "gpu", "captures"),
+    [
+        ("0.5.10", "qwen3-32b", "h200", True),
+        ("0.5.17", "deepseek-v3", "h200", False),  # breakable graphs leave out latents
+        (None, "deepseek-v3", "h200", True),
+        (None, "deepseek-v3", "mi300x", False),
+        (None, "qwen2.5-vl-7b-instruct", "h200", False),
+    ],
+)
+def test_prompts_run_as_graphs_where_a_version_captures_them(
+    catalog: Snapshot, version: str | None, model: str, gpu: str, captures: object
+) -> None:
+    reserve = rules_for("sglang", version).static_reserve
+    assert reserve is not None
+    assert reserve.prompts_uncaptured_for is not None
+
+    architecture = catalog.model(model).architecture
+    assert captures_prompts(reserve.prompts_uncaptured_for, architecture, catalog.gpu(gpu), Layout()) is captures
