@@ -1,12 +1,16 @@
 """What a fit may find, and what is said of classes that nobody measured."""
 
+import shutil
 from dataclasses import asdict, replace
 from datetime import date
+from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
-from service.calibration.fits.constants import _rows, _untaught
+from service.calibration.fits.constants import Calibration, _rows, _untaught, written
 from service.calibration.fits.judged import Judged, cold_errors
 from service.calibration.fits.kinds import by_kind
 from service.calibration.fits.priors import BOUNDS, SCALES, START, bounds_of, ease_of, start_of
@@ -16,6 +20,8 @@ from service.performance.fitted import ANY, MOST_ERROR, factors_of, fitted_rows
 from service.performance.known import MEASURED, ROOFLINE
 from service.performance.tables import Factors
 
+WRITTEN = ("rows", "left_out")  # of the file
+
 
 def test_the_constants_of_an_engine_are_one_whole_fit() -> None:
     dates: dict[str, set[str]] = {}
@@ -23,6 +29,25 @@ def test_the_constants_of_an_engine_are_one_whole_fit() -> None:
         dates.setdefault(row.engine, set()).add(row.fit.date)
 
     assert {engine: len(own) for engine, own in dates.items()} == dict.fromkeys(dates, 1)
+
+
+def test_a_fit_of_one_engine_leaves_the_others_rows_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "calibration.yaml"
+    shutil.copy(str(files("service.performance") / "data" / "calibration.yaml"), path)
+    before = yaml.safe_load(path.read_text(encoding="utf-8"))
+    (row, *_), (unseen, *_) = ([each for each in before[name] if each["engine"] == "sglang"] for name in WRITTEN)
+
+    written(Calibration(rows=(row,), left_out=(unseen,), text=""), path)
+
+    after = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for name, only in zip(WRITTEN, (row, unseen), strict=True):
+        assert [each for each in after[name] if each["engine"] == "sglang"] == [only]
+        assert [each for each in after[name] if each["engine"] != "sglang"] == [
+            each for each in before[name] if each["engine"] != "sglang"
+        ]
+    assert {name: after[name] for name in after.keys() - WRITTEN} == {
+        name: before[name] for name in before.keys() - WRITTEN
+    }
 
 
 @pytest.mark.parametrize("name", BOUNDS)

@@ -69,29 +69,29 @@ BUILT_AHEAD: Final = frozenset(engine for engine, logs in LOGS.items() if logs.l
 
 
 def is_launched(key: Key) -> bool:
-    """Return whether the launch of single kernels is a constant of a class.
+    """Return whether the launch of single kernels is a constant of a class beside kernels that were measured.
 
     An estimate has a latency of each layer of its own (`Efficiencies.layer_latency_s`), which is that of graphs. An
     engine that was built ahead is launched as a whole, and its kernels are not those that were measured, of its newer
     runtime.
     """
     basis, engine, *_ = key
-    return engine in SINGLY or (basis == MEASURED and engine not in BUILT_AHEAD)
+    return basis == MEASURED and engine not in BUILT_AHEAD
 
 
 def start_of(key: Key) -> Factors:
     """Return what is expected of a class before any other is known."""
-    start = LAUNCHED_START if key[0] == MEASURED and is_launched(key) else START
+    start = LAUNCHED_START if is_launched(key) else START
     return replace(start, layer_launch_s=SINGLY_S) if key[1] in SINGLY else start
 
 
 def ease_of(key: Key) -> Mapping[str, float]:
     """Return the constants of a class that are fitted, and how easily each goes from what is expected."""
-    ease = LAUNCHED_EASE if key[0] == MEASURED and is_launched(key) else EASE
+    ease = LAUNCHED_EASE if is_launched(key) else EASE
     return {**ease, "layer_launch_s": SINGLY_S} if key[1] in SINGLY else ease
 
 
 def bounds_of(key: Key) -> Mapping[str, tuple[float, float, float]]:
     """Return the scale of one step of the search, the lowest and the highest value of each constant."""
-    bounds = LAUNCHED_BOUNDS if key[0] == MEASURED and is_launched(key) else BOUNDS
+    bounds = LAUNCHED_BOUNDS if is_launched(key) else BOUNDS
     return {**bounds, "layer_launch_s": SINGLY_BOUNDS} if key[1] in SINGLY else bounds
