@@ -3,7 +3,6 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from http import HTTPMethod, HTTPStatus
 from typing import Any
 
@@ -159,7 +158,7 @@ async def _refusal(_request: Request, error: RefusalError) -> Response:
 
 def refusal_problem(error: RefusalError) -> Response:
     """Return the problem of a question that is not answered."""
-    problems = [FieldProblem(**asdict(fault)) for fault in error.faults]
+    problems = [FieldProblem(field=fault.field, detail=fault.detail, accepted=fault.accepted) for fault in error.faults]
     return problem_response(REFUSAL_STATUSES.get(error.kind, 422), error.kind, error.detail, problems)
 
 
