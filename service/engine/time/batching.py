@@ -13,7 +13,7 @@ from math import ceil
 from service.engine.engines.rules import EngineRules
 from service.engine.inputs import EngineSettings, Layout
 from service.engine.memory.plan import MemoryPlan, cache_growth
-from service.engine.time.drafting import tokens_per_step
+from service.engine.time.drafting import steps_spread, tokens_per_step
 from service.engine.time.records import PACE, Records, new_records
 from service.engine.time.steps import Timing
 from service.engine.time.traffic import Traffic
@@ -31,6 +31,7 @@ class SchedulerSettings:
     reads_alone: bool = False  # nobody decodes in iterations that read prompts
     read_every: int = 1  # iterations, of which one reads prompts while others decode
     tokens_per_step: float = 1.0  # above 1 with speculative decoding: accepted drafts and the model's own
+    steps_spread: float = 0.0  # of an answer, by the chance of its drafts: standard deviation over its square root
     tokens_scheduled: int = 1  # of each decoding request, accepted or not
     steps_planned_ahead: int = 0  # iterations a new request sits out because they were planned before it came
 
@@ -145,6 +146,7 @@ def scheduler_settings(
         expects_output=rules.serving_engine.expects_output,
         reads_alone=rules.serving_engine.reads_alone,
         tokens_per_step=tokens_per_step(drafted, traffic.speculative_acceptance_fraction) if drafted else 1.0,
+        steps_spread=steps_spread(drafted, traffic.speculative_acceptance_fraction) if drafted else 0.0,
         tokens_scheduled=drafted + 1,
         steps_planned_ahead=rules.steps_planned_ahead,
     )

@@ -31,6 +31,26 @@ def tokens_per_step(num_speculative_tokens: int, acceptance_fraction: float) -> 
     return float((1 - accepted ** (drafted + 1)) / (1 - accepted))
 
 
+def steps_spread(num_speculative_tokens: int, acceptance_fraction: float) -> float:
+    """Return how far the iterations of an answer spread by the chance of its drafts. [fraction].
+
+        standard deviation(iterations) = spread x sqrt(iterations),  spread = sigma / mu of the tokens of one
+
+    An iteration makes at least j tokens with chance a^(j - 1), up to k + 1; of answers of many iterations their number
+    is normal: D. R. Cox, Renewal Theory (1962), 3.3. One draft that is a toss makes one token or two:
+
+    >>> round(steps_spread(1, 0.5), 6) == round(0.5 / 1.5, 6)
+    True
+
+    Args:
+        num_speculative_tokens: k, drafted tokens. [tokens]
+        acceptance_fraction: a, chance that a drafted token is accepted, alike for each. [fraction]
+    """
+    mean = tokens_per_step(num_speculative_tokens, acceptance_fraction)
+    square = sum((2 * made + 1) * acceptance_fraction**made for made in range(num_speculative_tokens + 1))
+    return float(max(square - mean**2, 0.0) ** 0.5 / mean)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftingSteps:
     """Step times of a model that verifies drafts; implements `StepTimer`.

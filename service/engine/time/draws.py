@@ -10,7 +10,7 @@ from service.engine.kept import Kept
 
 Floats = NDArray[np.float64]
 
-PROMPTS, COMPLETIONS, UNDER_WAY, GAPS = 0, 1, 2, 3  # what they are for
+PROMPTS, COMPLETIONS, UNDER_WAY, GAPS, DRAFTS = 0, 1, 2, 3, 4  # what they are for
 MOST_EVEN: Final = 1e6  # a stream of arrivals this even comes by the clock
 FEWEST: Final = 4_096
 MOST_KEPT: Final = 64  # streams of numbers, about 32 kB each

@@ -106,10 +106,20 @@ def _admit_arrivals(requests: Records, engine: Record, state: Record, runs: Reco
         run.prompt_tokens = request.input_tokens
         run.output_tokens = request.output_tokens
         run.cached_tokens = request.cached_tokens
-        run.steps_left = max(int(np.rint(request.output_tokens / engine.tokens_per_step)), 1)
+        run.steps_left = _steps_of(engine, request)
         places[(state.first_waiting + state.num_waiting) & mask].waiting = state.next_request
         state.num_waiting += 1
         state.next_request += 1
+
+
+@compiled
+def _steps_of(engine: Record, request: Record) -> int:
+    """Return the iterations of an answer: with drafts about as many more or fewer as chance rejects and accepts."""
+    steps = request.output_tokens / engine.tokens_per_step
+    if engine.steps_spread > 0:
+        steps += request.drafts_missed * engine.steps_spread * steps**0.5
+        steps = min(max(steps, request.output_tokens / engine.tokens_scheduled), float(request.output_tokens))
+    return max(int(np.rint(steps)), 1)
 
 
 # -- iterations ----------------------------------------------------------------------------------

@@ -57,6 +57,7 @@ REQUEST: Final = np.dtype(
         ("input_tokens", np.int64),
         ("output_tokens", np.int64),
         ("cached_tokens", np.int64),  # of the prompt, computed before the simulation starts
+        ("drafts_missed", np.float64),  # by chance more than of most answers, in standard deviations
         ("arrival", np.float64),  # of an open loop, at a mean rate of one per second; 0 in a closed loop
     ],
     align=True,
@@ -113,6 +114,7 @@ ENGINE: Final = np.dtype(
         ("reads_alone", np.bool_),  # nobody decodes in iterations that read prompts
         ("read_every", np.int64),  # iterations, of which one reads prompts while others decode
         ("tokens_per_step", np.float64),  # above 1 with speculative decoding: accepted drafts and the model's own
+        ("steps_spread", np.float64),  # of an answer, by the chance of its drafts: deviation over its square root
         ("prefix_cache_hit_fraction", np.float64),
         ("num_blocks", np.float64),
         ("knots", np.int64),

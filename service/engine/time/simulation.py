@@ -137,6 +137,7 @@ def _engine_of(pool: BlockPool, settings: SchedulerSettings) -> Records:
         "reads_alone",
         "read_every",
         "tokens_per_step",
+        "steps_spread",
         "prefix_cache_hit_fraction",
     ):
         engine[name] = getattr(settings, name)

@@ -8,7 +8,7 @@ import numpy as np
 
 from service.engine.inputs import Load
 from service.engine.kept import Kept
-from service.engine.time.draws import COMPLETIONS, PROMPTS, UNDER_WAY, Draws
+from service.engine.time.draws import COMPLETIONS, DRAFTS, PROMPTS, UNDER_WAY, Draws
 from service.engine.time.lengths import FixedLength, Length, LogNormalLength, UniformLength
 from service.engine.time.records import REQUEST, Records, new_records
 
@@ -218,6 +218,8 @@ class Sender:
         requests = new_records(count, REQUEST)
         requests["input_tokens"] = traffic.inputs.drawn(self._draws, traffic.seed, PROMPTS, count)
         requests["output_tokens"] = traffic.outputs.drawn(self._draws, traffic.seed, COMPLETIONS, count)
+        if traffic.speculative_acceptance_fraction:
+            requests["drafts_missed"] = self._draws.normal(traffic.seed, DRAFTS, count)
         if traffic.arrives_read:
             requests["cached_tokens"] = requests["input_tokens"] - 1
         return requests

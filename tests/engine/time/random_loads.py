@@ -9,7 +9,7 @@ import numpy as np
 
 from service.engine.inputs import Limits
 from service.engine.time.batching import BlockPool, SchedulerSettings
-from service.engine.time.drafting import DraftingSteps, tokens_per_step
+from service.engine.time.drafting import DraftingSteps, steps_spread, tokens_per_step
 from service.engine.time.lengths import FixedLength, Length, LogNormalLength, UniformLength
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.engine.time.results import Basis
@@ -85,6 +85,7 @@ def random_case(seed: int, most_requests: int = 12) -> tuple[Machine, SimulatedL
         prefix_cache_hit_fraction=draw.choice([0.0, 0.0, 0.5, 0.9]),
         burstiness=draw.choice([0.3, 1.0, 1.0, 1e9]),
         arrives_read=draw.random() < 0.1,
+        speculative_acceptance_fraction=(accepted := draw.choice([0.0, 0.5, 0.9]) if drafted else 0.0),
         seed=draw.randint(0, 9),
     )
     load = random_load(draw, traffic, most_requests)
@@ -94,7 +95,8 @@ def random_case(seed: int, most_requests: int = 12) -> tuple[Machine, SimulatedL
         max_num_seqs=draw.choice([1, 2, 8, 64, 1_024]),
         prefix_cache_hit_fraction=traffic.prefix_cache_hit_fraction,
         reserves_output=draw.random() < 0.25,
-        tokens_per_step=tokens_per_step(drafted, draw.choice([0.0, 0.5, 0.9])) if drafted else 1.0,
+        tokens_per_step=tokens_per_step(drafted, accepted) if drafted else 1.0,
+        steps_spread=steps_spread(drafted, accepted) if drafted else 0.0,
         tokens_scheduled=drafted + 1,
         steps_planned_ahead=draw.choice([0, 1]),
         reads_alone=draw.random() < 0.25,
