@@ -54,6 +54,7 @@ def kernels_of(key: Deployed) -> Kernels:
                 key.gpu,
                 engine,
                 key.kv_cache_dtype,
+                weight_format=key.checkpoint.weight_format,
                 has_latents=_has_latents(key.model),
             )
         ),

@@ -20,7 +20,7 @@ from service.performance.fitted import MOST_ERROR, SPREAD, Row, generation_of, l
 from service.performance.formats import before, compared, in_proportion
 from service.performance.kernel_tables import KernelTables, NotMeasuredError
 from service.performance.kernels import kernels_of
-from service.performance.quantization_modes import PARTS
+from service.performance.quantization_modes import PARTS, stored_as
 from service.performance.siblings import CARRIED, CARRIED_ERROR, carried_over, sibling_of
 from service.performance.standins import STAND_IN, STAND_IN_ERROR, stand_ins
 from service.performance.tables import StepTables
@@ -276,8 +276,7 @@ def _stand_in(key: Deployed, measured: StepTables) -> str:
     unmeasured = ""
     if measured.place:
         named = ", ".join(f"{PARTS[name]} in {mode}" for name, mode in kernels.modes[measured.place].items())
-        scheme = key.checkpoint.quantization.scheme
-        unmeasured = f"{scheme} was not measured on {key.gpu.id}; those of {named} stand in"
+        unmeasured = f"{stored_as(key.checkpoint)} was not measured on {key.gpu.id}; those of {named} stand in"
     return "; ".join(filter(None, (engine, note_of_link(key), unmeasured)))
 
 

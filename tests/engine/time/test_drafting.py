@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 
 from service.catalog.snapshot import Snapshot
 from service.engine.time.drafting import DraftingSteps, steps_spread, tokens_per_step, with_drafts
-from service.questions.asked import Desk
-from service.questions.capacity import CAPACITY, CapacityAnswer
-from tests.conftest import shared_timers
 from tests.engine.time.conftest import LinearSteps, plan_of, timing
+from tests.engine.time.published import benchmarked
 
 
 @pytest.mark.parametrize(
@@ -56,18 +54,6 @@ def test_iterations_spread_as_those_of_drafts_that_are_drawn_one_by_one(drafted:
     assert iterations.std() == pytest.approx(steps_spread(drafted, accepted) * iterations.mean() ** 0.5, rel=0.06)
 
 
-def asked(catalog: Snapshot, **stated: object) -> CapacityAnswer:
-    """Return what `sglang.bench_serving` prints of prompts of 8,192 tokens and answers of 1,024."""
-    fields = {
-        "engine": "sglang", "input_tokens": 8_192, "output_tokens": 1_024, "length_distribution": "fixed",
-        "gpu_memory_utilization": 0.8,
-    }  # fmt: skip
-    question = CAPACITY.body.model_validate(fields | stated)
-    answer = Desk(shared_timers()).answer(CAPACITY, question, catalog)
-    assert isinstance(answer, CapacityAnswer)
-    return answer
-
-
 @pytest.mark.parametrize(
     ("gpu", "users", "tpot_s"),
     [("h200", 1, 3.03e-3), ("h200", 16, 12.44e-3), ("b200", 1, 2.30e-3), ("b200", 16, 6.84e-3)],
@@ -79,11 +65,10 @@ def test_paces_are_those_of_published_runs_that_print_what_was_accepted(
 
     github.com/sgl-project/sglang 00081a0, docs_new/src/snippets/configs/zai-org/glm-5.2-benchmarks.jsx, SGLang 0.5.13.
     """
-    result = asked(
-        catalog, model="zai-org/GLM-5.2-FP8", gpu=gpu, gpu_count=8, tensor_parallel_size=8, engine_version="0.5.13",
-        concurrent_requests=users, num_prompts=8 * users, num_speculative_tokens=5,
-        speculative_acceptance_fraction=0.9973, max_num_batched_tokens=16_384 if gpu == "b200" else 8_192,
-    ).result  # fmt: skip
+    result = benchmarked(
+        catalog, model="zai-org/GLM-5.2-FP8", gpu=gpu, gpus=8, engine_version="0.5.13", users=users, drafted=5,
+        kept=5.96, gpu_memory_utilization=0.8, max_num_batched_tokens=16_384 if gpu == "b200" else 8_192,
+    )  # fmt: skip
 
     assert result.latency is not None
     assert result.latency.tpot_s.mean == pytest.approx(tpot_s, rel=0.1)
@@ -98,11 +83,10 @@ def test_users_who_began_at_once_end_apart_by_the_chance_of_their_drafts(catalog
     Source: github.com/sgl-project/sglang, docs_new/cookbook/autoregressive/Qwen/Qwen3.6.mdx, SGLang 0.5.16.
     """
     told = {
-        users: asked(
-            catalog, model="Qwen/Qwen3.6-27B-FP8", gpu="h200", gpu_count=1, concurrent_requests=users,
-            num_prompts=max(8, 4 * users), num_speculative_tokens=3, speculative_acceptance_fraction=0.8867,
-            max_num_batched_tokens=8_192,
-        ).result.latency
+        users: benchmarked(
+            catalog, model="Qwen/Qwen3.6-27B-FP8", gpu="h200", gpus=1, users=users, drafted=3, kept=3.4,
+            gpu_memory_utilization=0.8,
+        ).latency
         for users in (1, 16)
     }  # fmt: skip
     alone, beside = told[1], told[16]
