@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from service.engine.derived import derived
+from service.engine.engines.base import Latents
 from service.engine.facts import ModelFacts
 from service.engine.time.steps import Deployed
 from service.performance.kernel_tables import KernelTables, NotMeasuredError, in_process
@@ -55,17 +56,19 @@ def kernels_of(key: Deployed) -> Kernels:
                 engine,
                 key.kv_cache_dtype,
                 weight_format=key.checkpoint.weight_format,
-                has_latents=_has_latents(key.model),
+                latents=_latents_of(key.model),
             )
         ),
         crosses_nodes=crosses_nodes(key.gpu, ranks_of_stage(key.layout)),
     )
 
 
-def _has_latents(model: ModelFacts) -> bool:
-    """Return whether layers keep latents, whose kernels were measured with the matrices around them."""
-    needs = (need for mixer in model.architecture.mixers for need in mixer.kernel_needs)
-    return any(need.kind in ("latent", "sparse") for need in needs)
+def _latents_of(model: ModelFacts) -> Latents | None:
+    """Return which latents layers keep, whose kernels were measured with the matrices around them."""
+    needs = [need for mixer in model.architecture.mixers for need in mixer.kernel_needs]
+    if any(need.reads_fp8_only for need in needs):
+        return "compressed"
+    return "whole" if any(need.kind in ("latent", "sparse") for need in needs) else None
 
 
 @derived(1)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, assert_never
 
+from service.engine.engines.base import Latents
 from service.engine.engines.registry import engine_named
 from service.engine.facts import Checkpoint
 from service.engine.formats.quantization import Quantization
@@ -25,7 +26,7 @@ def quantization_modes(
     kv_cache_dtype: KvCacheDtype,
     *,
     weight_format: WeightFormat | None = None,
-    has_latents: bool = False,
+    latents: Latents | None = None,
 ) -> Iterator[Mapping[str, str]]:
     """Yield the modes to ask for, the most faithful first; later ones stand in where it has no data.
 
@@ -35,10 +36,10 @@ def quantization_modes(
         engine: whose kernels.
         kv_cache_dtype: of the cache.
         weight_format: what most of the checkpoint is in: its experts', which may be stored otherwise than the rest.
-        has_latents: layers keep latents, whose kernels were measured with the matrices around them. [yes or no]
+        latents: which ones layers keep; their kernels were measured with the matrices around them.
     """
     cache = {"kvcache_quant_mode": "fp8" if kv_cache_dtype == "fp8" else HALF}
-    of_latents = engine_named(engine).latent_kernels if has_latents else None
+    of_latents = None if latents is None else engine_named(engine).latent_kernels.get(latents)
     for dense, experts in _kernels(quantization, gpu.architecture, engine, weight_format):
         yield {
             "gemm_quant_mode": HALF if _keeps(quantization, ATTENTION_MODULE) else _of_layer(dense, of_latents),

@@ -5,6 +5,7 @@ in code that take a version. Its command line, which names what was sized, is a 
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +18,9 @@ from service.engine.inputs import EngineName
 # What the utilization is a share of: the whole memory (vLLM), the memory before weights are loaded, for
 # weights and cache alone (SGLang), or what weights and activations leave free (TensorRT-LLM).
 MemoryShare = Literal["total", "static", "free"]
+
+# Of all tokens, or of several in one: latents whose kernels were measured with the matrices around them.
+Latents = Literal["whole", "compressed"]
 
 # What an engine may be told to do its own way, by the name of the field in a question.
 Switch = Literal[
@@ -147,9 +151,9 @@ class Engine(ABC):
         return frozenset()
 
     @property
-    def latent_kernels(self) -> str | None:
-        """Return the published kernel times that stand for layers of latents in fp8; None: those of its matrices."""
-        return None
+    def latent_kernels(self) -> Mapping[Latents, str]:
+        """Return the published kernel times that stand for layers of latents in fp8; of others: of their matrices."""
+        return {}
 
     @property
     @abstractmethod

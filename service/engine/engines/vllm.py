@@ -5,11 +5,13 @@ Sources:
     (`profile_run`), `config/parallel.py` (`decode_context_parallel_size`); pull request 30515.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from packaging.version import Version
 
-from service.engine.engines.base import Engine, MemoryShare, Spent, Switch, nearest_known
+from service.engine.engines.base import Engine, Latents, MemoryShare, Spent, Switch, nearest_known
 from service.engine.engines.flags.base import CommandLine
 from service.engine.engines.flags.vllm import VllmCommand
 from service.engine.engines.plans import PlanRules, plan_of
@@ -44,7 +46,11 @@ class Vllm(Engine):
     # A layer of latents was measured whole, with matrices in 16 bits and in blocks, and not with scales per token: rows
     # of another engine would stand in, 16 times slower at 256 requests. Those in blocks are Triton's again.
     # Source: aiconfigurator-core 0.12, systems/data/h200_sxm/mla/vllm/0.24.0/mla_generation_module_perf.parquet.
-    latent_kernels = "bfloat16"
+    # Those that compress their past were measured in blocks alone, as published checkpoints have them: on H200 a token
+    # of DeepSeek-V4-Flash takes 9.5 ms, by the data sheet half; without drafts two GH200 write 106 tokens a second
+    # (dnhkng.github.io, gh200-benchmarking-part-2, June 2026), and 32 users of V4-Pro on HGX B200 wait 36 ms for each
+    # (lambda.ai, inference-models/deepseek-ai/deepseek-v4-pro): 39 by these kernels, 18 by the data sheet.
+    latent_kernels: Mapping[Latents, str] = MappingProxyType({"whole": "bfloat16", "compressed": "fp8_block"})
     # 44 ms a step of Mixtral 8x7B on two H200 with 16 requests of 2,250 tokens; blocks do the same work in 9 ms, and
     # bf16, of twice the bytes, takes 13 ms.
     # Source: aiconfigurator-core 0.12, systems/data/h200_sxm/moe/vllm/0.24.0/moe_perf.parquet.
