@@ -175,6 +175,7 @@ UNHELD = {
     "llava-1.5-7b": 12_596_224 + 2_048,  # the tower's last layer and norm, which are not read
     "llava-onevision-qwen2-72b-ov": 2_304,  # the tower's last norm
     "ovis2-8b": 1_536,
+    "mimo-v2.5": 987_820_224 + 18_717_312,  # three prediction modules; scales of blocks
     # of packed images' 32,768 positions; SigLIP's pooling head: a probe, attention, a norm and two matrices
     "paddleocr-vl": 32_768 * 1_152 + 15_238_352,
     "solar-open-100b": -48 * 128,  # corrections of scores, which the total leaves out
@@ -363,7 +364,8 @@ def test_every_checkpoint_says_the_format_that_its_quantization_is() -> None:
         if parse_quantization(checkpoint.quantization_config).weight_format not in (None, checkpoint.weight_format)
     }
 
-    assert apart == {"deepseek-v4-flash", "deepseek-v4-pro"}  # named by their experts, which lie in 4 bits
+    # Named by their experts, which lie in four bits.
+    assert apart == {"deepseek-v4-flash", "deepseek-v4-pro", "mimo-v2.6-flash-rl", "mimo-v2.6-pro-rl"}
 
 
 def test_a_checkpoint_has_one_entry() -> None:

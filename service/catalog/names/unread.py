@@ -40,7 +40,7 @@ def _begins(words: str) -> re.Pattern[str]:
 # Classes that `engine/families` reads: their config is not at hand.
 WITHOUT_AN_ENTRY = r"""
     rnj|isaac|intern s 2|granite (?:vision )?4(?:\.[0-9])? .*vision|granite vision 4|apriel 1\.[56]|
-    longchat|mimo v ?2\.5|cogito (?:v ?2\.1|2\.1|671b|v 2 preview deepseek)|lfm 2 24b|
+    longchat|cogito (?:v ?2\.1|2\.1|671b|v 2 preview deepseek)|lfm 2 24b|
     pixtral large|ultravox|voxtral
 """
 

@@ -18,7 +18,7 @@ UNADAPTED: Final = frozenset({
     "Gemma3nForConditionalGeneration", "Glm5NextForCausalLM", "HCXVisionV2ForCausalLM",
     "KimiK25ForConditionalGeneration", "KimiK3ForConditionalGeneration", "KimiLinearForCausalLM",
     "KimiVLForConditionalGeneration", "LlavaOnevisionForConditionalGeneration", "Mamba2ForCausalLM", "MambaForCausalLM",
-    "MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM", "MiniMaxM3SparseForCausalLM",
+    "MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM", "MiMoV2OmniForCausalLM", "MiniMaxM3SparseForCausalLM",
     "MiniMaxM3SparseForConditionalGeneration", "MoonshotKimiaForCausalLM", "OrionForCausalLM", "Ovis", "Ovis2_5",
     "Ovis2_6ForCausalLM",
     "Ovis2_6_MoeForCausalLM", "PaddleOCRVLForConditionalGeneration", "Phi3VForCausalLM", "Phi4ForCausalLMV",

@@ -19,7 +19,8 @@ NAMES: Final = """
     InternLMForCausalLM InternS1ForConditionalGeneration InternVLChatModel IsaacForConditionalGeneration
     KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration KimiK25ForConditionalGeneration
     KimiK3ForConditionalGeneration KimiLinearForCausalLM KimiVLForConditionalGeneration LagunaForCausalLM
-    LongcatFlashForCausalLM MiMoForCausalLM MiMoV2FlashForCausalLM MiMoV2ForCausalLM MiniCPM3ForCausalLM
+    LongcatFlashForCausalLM MiMoForCausalLM MiMoV2FlashForCausalLM MiMoV2ForCausalLM MiMoV2OmniForCausalLM
+    MiniCPM3ForCausalLM
     MiniCPMForCausalLM MiniCPMO MiniCPMV MiniMaxM1ForCausalLM MiniMaxM2ForCausalLM
     MiniMaxM3SparseForConditionalGeneration MiniMaxText01ForCausalLM Molmo2ForConditionalGeneration MolmoForCausalLM
     MoonshotKimiaForCausalLM NVLM_D NemotronHForCausalLM NemotronHPuzzleForCausalLM NemotronH_Nano_VL_V2

@@ -20,6 +20,7 @@ TOP_K_NAMES = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", 
 SIZE_NAMES = ("moe_intermediate_size", "expert_hidden_dim", "expert_ffn_hidden_size", "intermediate_size")
 SHARED_COUNT_NAMES = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert")
 SHARED_SIZE_NAMES = ("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size")
+WIDE = ("fp32", "float32")
 CORRECTION_FLAGS = (
     "use_routing_bias",
     "use_moe_router_bias",
@@ -52,7 +53,7 @@ class Experts:
     shared: SharedRule = shared_as_stated
     has_shared_gate: bool = False
     has_wide_router: bool = False
-    router_dtype_name: str = ""  # the field that says whether the router is in fp32
+    router_dtype_name: str = ""  # the field that may say whether the router is in fp32
     own_multiple: int = 1
     has_plain_activation: bool = True
     renormalizes: bool = True  # the chosen experts' shares, where `norm_topk_prob` is not stated
@@ -127,9 +128,8 @@ class Experts:
         return is_sigmoid and not is_corrected
 
     def _has_wide_router(self, reader: ConfigReader) -> bool:
-        if self.router_dtype_name:
-            return reader.raw(self.router_dtype_name) == "fp32"
-        return self.has_wide_router
+        stated = reader.raw(self.router_dtype_name) if self.router_dtype_name else None
+        return self.has_wide_router if stated is None else stated in WIDE
 
 
 def _per_token(reader: ConfigReader, choices: int) -> int:

@@ -59,7 +59,7 @@ _REASONS: Final[Mapping[str, str]] = MappingProxyType({
     "no published count of its parameters was found that a rule could be held to": """
         CohereCompassForConditionalGeneration DeepseekV4ForConditionalGeneration Emu3ForConditionalGeneration
         FunAudioChatForConditionalGeneration KananaVForConditionalGeneration
-        LlavaOnevision2ForConditionalGeneration MiDashengLMModel MiMoV2OmniForCausalLM MossAudioModel
+        LlavaOnevision2ForConditionalGeneration MiDashengLMModel MossAudioModel
         OpenPanguVLForConditionalGeneration
     """,
     "it answers with vectors or scores, not with tokens": """
