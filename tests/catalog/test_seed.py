@@ -169,6 +169,9 @@ UNHELD = {
     "gemma-4-e4b-it": 55_055_658,
     "granite-vision-3.2-2b": 15_240_656,  # the tower's pooling head and last norm
     "glm-5.3-flash": 7_432_592_416,  # its draft layer
+    "hunyuanocr": 120_818 * 1_024,  # the tied head, stored twice
+    "intern-s2-397b": 6_595_568_128,  # its draft layer
+    "intern-s2-preview": 844_640_768 + 133_849_040,  # its draft layer; the encoder of time series, which is not loaded
     "kimi-k2-thinking": 7_808,  # rotary frequencies
     "kimi-vl-a3b-instruct": 1_728,
     "ling-3.0-flash": 3_072_194_048,  # its draft layer
@@ -176,6 +179,7 @@ UNHELD = {
     "llava-onevision-qwen2-72b-ov": 2_304,  # the tower's last norm
     "ovis2-8b": 1_536,
     "mimo-v2.5": 987_820_224 + 18_717_312,  # three prediction modules; scales of blocks
+    "nemotron-3-nano-omni-30b-a3b": 534,  # a few buffers, beside corrections of scores
     # of packed images' 32,768 positions; SigLIP's pooling head: a probe, attention, a norm and two matrices
     "paddleocr-vl": 32_768 * 1_152 + 15_238_352,
     "solar-open-100b": -48 * 128,  # corrections of scores, which the total leaves out

@@ -16,7 +16,7 @@ NO_RULE: Final = "of a class that no rule here reads, so it is refused rather th
 WITHOUT_A_RULE = r"""
     internlm xcomposer|
     molmo[eo]?(?! 2)|molmoact|cogvlm|cogagent|idefics|janus|mplug|[a-z]*xcomposer|internomni|sensenova|sail vl|yi vl|
-    deepseek vl (?!2)|unlimited ocr|got ocr|hunyuanocr|nvidia nemotron parse|nemotron parse|
+    deepseek vl (?!2)|unlimited ocr|got ocr|nvidia nemotron parse|nemotron parse|
     llava onevision 1\.5|llava interleave|video llava|videollama|moondream|kosmos|blip|instructblip|emu 3|
     kanana 1\.5 v|youtu|
     hyperclovax seed (?:vision|omni)|voxtral .*(?:realtime|tts)|granite speech|megrez|bagel|chameleon|
@@ -39,7 +39,7 @@ def _begins(words: str) -> re.Pattern[str]:
 
 # Classes that `engine/families` reads: their config is not at hand.
 WITHOUT_AN_ENTRY = r"""
-    rnj|isaac|intern s 2|granite (?:vision )?4(?:\.[0-9])? .*vision|granite vision 4|apriel 1\.[56]|
+    rnj|isaac|granite (?:vision )?4(?:\.[0-9])? .*vision|granite vision 4|apriel 1\.[56]|
     longchat|cogito (?:v ?2\.1|2\.1|671b|v 2 preview deepseek)|lfm 2 24b|
     pixtral large|ultravox|voxtral
 """

@@ -1,7 +1,8 @@
-"""Nemotron-H behind RADIO.
+"""Nemotron-H behind RADIO, and behind Parakeet where it hears.
 
 Sources:
-    vLLM 0.33 `model_executor/models/radio.py` with `nano_nemotron_vl.py`; `transformers_utils/configs/radio.py`.
+    vLLM 0.33 `model_executor/models/radio.py`, `parakeet.py` with `nano_nemotron_vl.py`; `transformers_utils/configs/`
+    `radio.py`, `parakeet.py`; transformers 5.24 `models/parakeet/modeling_parakeet.py`.
 """
 
 from collections.abc import Mapping
@@ -27,9 +28,7 @@ RADIO_SIZES: Final[Mapping[str, tuple[int, int, int, int]]] = MappingProxyType(
 
 
 def _tower(outer: ConfigReader, text: ConfigReader) -> Encoder:
-    """Return RADIO with its positions for the largest image, and a projector without biases that no rank splits."""
-    if outer.raw("sound_config") is not None:
-        raise unknown_kind("sound_config", "a tower for sound", "none")
+    """Return RADIO with its positions for the largest image, and what no rank splits: a projector, and Parakeet."""
     vision = vision_part(outer)
     stated = ConfigReader(vision.mapping("args") or {})
     name = stated.text("model")
@@ -38,7 +37,10 @@ def _tower(outer: ConfigReader, text: ConfigReader) -> Encoder:
     hidden, layers, heads, size = RADIO_SIZES[name]
     return Encoder(
         split_parameters=layers * (2 * hidden * size + size),
-        whole_parameters=layers * 8 * hidden + _around(vision, stated, hidden) + _projector(outer, text, hidden),
+        whole_parameters=layers * 8 * hidden
+        + _around(vision, stated, hidden)
+        + _projector(outer, text, hidden)
+        + _sound(outer, text),
         beside=Encoder(
             split_parameters=layers * (4 * hidden * hidden + 3 * hidden),
             whole_parameters=0,
@@ -62,6 +64,38 @@ def _projector(outer: ConfigReader, text: ConfigReader, hidden: int) -> int:
     inner = outer.positive("projector_hidden_size")
     last = 2 * hidden if text.integer("num_nextn_predict_layers", default=0) else 0
     return merged + merged * inner + inner * text.positive("hidden_size") + last
+
+
+def _sound(outer: ConfigReader, text: ConfigReader) -> int:
+    """Return Parakeet, whose attention and networks have no biases here, and a projector; 0 where none is stated."""
+    stated = outer.mapping("sound_config")
+    if not stated:
+        return 0
+    sound, out = ConfigReader(stated), text.positive("hidden_size")
+    width, inner = sound.positive("hidden_size"), sound.positive("projection_hidden_size")
+    projector = width + width * inner + inner * out + (inner + out if sound.flag("projection_bias") else 0)
+    return sound.positive("num_hidden_layers") * _conformer(sound, width) + _subsampling(sound, width) + projector
+
+
+def _conformer(sound: ConfigReader, width: int) -> int:
+    """Return one layer: two networks, attention with distances, a gated convolution, and a norm before and after each.
+
+    The convolution's own norm keeps its means in buffers.
+    """
+    networks = 2 * 2 * width * sound.positive("intermediate_size")
+    attention = 5 * width * width + 2 * width
+    kernel = sound.positive("conv_kernel_size", default=9)
+    biases = 4 * width if sound.flag("convolution_bias", default=True) else 0
+    return networks + attention + 3 * width * width + kernel * width + 2 * width + biases + 5 * 2 * width
+
+
+def _subsampling(sound: ConfigReader, width: int) -> int:
+    """Return convolutions that each halve frames and bands, the first of one channel, and a projection with a bias."""
+    channels = sound.positive("subsampling_conv_channels", default=256)
+    kernel, factor = sound.positive("subsampling_conv_kernel_size", default=3), sound.positive("subsampling_factor")
+    depthwise = (kernel * kernel + 1) * channels
+    further = (factor.bit_length() - 2) * (depthwise + (channels + 1) * channels)
+    return depthwise + further + (channels * (sound.positive("num_mel_bins", default=80) // factor) + 1) * width
 
 
 def _class_tokens(stated: ConfigReader) -> int:

@@ -28,9 +28,10 @@ MOST_COMPARED: Final = 80  # characters of a type
 CLOSE: Final = 0.5  # of the letters of two types
 YARN: Final = ("yarn", "deepseek_yarn", "telechat3-yarn")
 LONG: Final = ("longrope", "su")
-# What positions may be turned by; `su`, `mrope` and `telechat3-yarn` are read as longrope, default and yarn.
+# What positions may be turned by; `su`, `mrope`, `telechat3-yarn` and `xdrope` are read as longrope, default, yarn and
+# dynamic.
 TYPES: Final = (
-    *("default", "linear", "dynamic", "llama3", *YARN, *LONG, "mrope", "ntk", "proportional"),
+    *("default", "linear", "dynamic", "llama3", *YARN, *LONG, "mrope", "ntk", "proportional", "xdrope"),
     *("deepseek_llama_scaling", "mllama4", "openpangu", "bailing_mrope"),
 )
 
