@@ -29,6 +29,7 @@ METHODS: Final[Mapping[str, WeightFormat]] = {
     "awq": "int4", "gptq": "int4", "gptqmodel": "int4", "autoround": "int4", "bnb": "int4", "bitsandbytes": "int4",
     "autoawq": "int4", "autogptq": "int4",
 }  # fmt: skip
+HALF: Final = frozenset({"bf16", "fp16"})
 # What stands beside a format without changing what is stored of most weights.
 OF_RECIPES = (
     "quantized dynamic block static tensor channel per quark ct compressed tensors modelopt qat g32 g64 g128 "
@@ -50,6 +51,7 @@ FOREIGN: Final[Mapping[str, str]] = {
     "uqff": "UQFF, which mistral.rs reads",
     "mlc": "MLC's own format, which MLC LLM reads",
 }
+FILES_OF: Final = {"mlx-community": FOREIGN["mlx"], "onnx-community": FOREIGN["onnx"]}  # whatever their names say
 LLAMA_CPP: Final = re.compile(
     r"(?:^|[^a-z0-9])(?:ud[-_])?i?q[2-8](?:[_-](?:[01]|k|k[_-][slm]|k[_-]xl|xs|xxs|nl|s|m))(?=$|[^a-z0-9])|"
     r":[a-z0-9._-]*-qat$|"  # Ollama's tag of weights that were trained for Q4_0
@@ -108,13 +110,18 @@ def stated_format(words: tuple[str, ...], publisher: str = "") -> Stated:
 
 
 def _bits_of(words: tuple[str, ...]) -> tuple[WeightFormat, ...]:
-    """Return the formats that words state; those that say bits alone give way to one that says of what."""
+    """Return the formats that words state; those that say bits alone give way to one that says of what.
+
+    Beside how few bits were found, 16 are those of the rest: `AWQ-BF16-INT4`, as cyankiwi writes.
+    """
     said = dict.fromkeys((STATED[word], word in BITS_ALONE) for word in words if word in STATED)
     told = {weight_format for weight_format, is_bare in said if not is_bare}
     given = dict.fromkeys(
         each for each, is_bare in said if not (is_bare and told.intersection(SAME_BITS.get(each, ())))
     )
-    return tuple(given)
+    is_found = not METHODS.keys().isdisjoint(words)
+    few = tuple(each for each in given if each not in HALF)
+    return few if few and is_found else tuple(given)
 
 
 def as_published(repo: str) -> str:

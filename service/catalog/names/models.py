@@ -9,6 +9,7 @@ from service.catalog.errors import NotInCatalogError
 from service.catalog.names.addresses import repository
 from service.catalog.names.costs import NOT_THE_SAME, PUBLISHERS, cost_of
 from service.catalog.names.formats import (
+    FILES_OF,
     STATED,
     Stated,
     as_published,
@@ -32,7 +33,7 @@ from service.catalog.names.readings import (
     spelled,
 )
 from service.catalog.names.repositories import REPOSITORIES, STORED, WHOLE, listed, model_of
-from service.catalog.names.siblings import BASE, several_sizes
+from service.catalog.names.siblings import BASE, named_so, several_sizes
 from service.catalog.names.spoken import Spoken, spoken_names
 from service.catalog.names.told_once import told_once
 from service.catalog.names.totals import of_total, without_size
@@ -147,8 +148,7 @@ class ModelNames:
         said = stated_format(words_of(repo), publisher)
         if not self._meant(said.rest):
             said = stated_format(without_served(without_own_edition(words_of(repo))), publisher)
-        of_apple = "MLX, which Apple's machines read" if publisher == "mlx-community" else None
-        foreign = foreign_files(repo) or said.foreign or of_apple
+        foreign = foreign_files(repo) or said.foreign or FILES_OF.get(publisher)
         if foreign:
             rest = stated_format(words_of(without_types(repo)), publisher).rest
             raise self._refused(name, rest, f"{name[:100]!r} names files in {foreign}; no engine here loads them")
@@ -160,7 +160,7 @@ class ModelNames:
         earlier = earlier_kind(words_of(repo))
         if earlier:
             raise self._refused(name, said.rest, f"{name[:100]!r} is {earlier}")
-        model_ids = self._told(said.rest)
+        model_ids = named_so(self._told(said.rest), publisher, said.rest, self.entries)
         if len(model_ids) > 1:
             raise NotInCatalogError(
                 "model", name[:100], model_ids[:MOST_CANDIDATES], why=f"{name[:100]!r} may be any of several models"

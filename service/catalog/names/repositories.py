@@ -16,7 +16,9 @@ Source:
         their card or paper (arXiv:2503.04872) names, and class and gigabytes on the hub's pages (November 2026); of
         tags of Ollama's library the base that the library names; of FireFunction v2, Bespoke-MiniCheck, Zephyr 141B,
         OpenCodeInterpreter and ChatQA 1.5 the base that their card names; of Cogito, R1 1776, WizardCoder, Notus and
-        Meditron the base that their authors announced, without a config or a total beside it; of
+        Meditron the base that their authors announced, without a config or a total beside it; of Leanstral the family,
+        size and experts of its card, the layers that llmfit lists, and FP8 as its conversions say they read; of Ornith
+        1.0 the layers and widths that llmfit lists, and the totals of its conversions; of
         Granite Vision 3.1 and 3.3 the parts that github.com/ibm-granite/granite-vision-models states of each.
 """
 

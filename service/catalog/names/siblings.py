@@ -1,10 +1,10 @@
 """Models that bear one name in several sizes: what is asked for by that name alone is none of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from service.catalog.entries import ModelEntry
-from service.catalog.names.words import SIZE
+from service.catalog.names.words import SIZE, words_of
 
 BASE: Final = "-base"  # at the end of an entry's id, where the chat that a name means unsaid is another entry
 LAYERS: Final = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
@@ -40,6 +40,29 @@ def several_sizes(
     }
     sizes = {_size(entries[other].config) for other in bearers}
     return tuple(bearers) if len(sizes) > 1 else ()
+
+
+def named_so(
+    model_ids: tuple[str, ...], publisher: str, said: Sequence[str], entries: Mapping[str, ModelEntry]
+) -> tuple[str, ...]:
+    """Return the one of several models whose own repository a conversion's name is, word for word; else all of them.
+
+    `unsloth/Qwen2.5-1.5B-bnb-4bit` was made of the base, not of the chat.
+
+    Args:
+        model_ids: which models the words may mean.
+        publisher: whose the conversion is, empty where plain words are asked.
+        said: the words of the name, without those of formats.
+        entries: models by id.
+    """
+    if not publisher or len(model_ids) < 2:
+        return model_ids
+    own = tuple(each for each in model_ids if _own_words(entries[each]) == tuple(said))
+    return own if len(own) == 1 else model_ids
+
+
+def _own_words(entry: ModelEntry) -> tuple[str, ...]:
+    return words_of((entry.hf_id or "").rpartition("/")[2])
 
 
 def _size(config: Mapping[str, object]) -> tuple[object, object]:

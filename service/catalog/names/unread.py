@@ -23,9 +23,9 @@ WITHOUT_A_RULE = r"""
     llama [0-9.]+ [0-9]+b omni|
     phi 3 small|openelm|gpt neo|chatglm 6b|codegeex(?! 4)|decilm|smallthinker|openmoe|bluelm|yuan|skywork 13b|
     lingowhale|minicpm (?:moe|sala|llama)|minicpm v 2$|minimax vl|zaya|ouro|bitnet|falcon rw|
-    inkling|diffusiongemma|deepseek v4\.1|k 2 horizon|a\.?x k 2|apertus v1\.5|hy 4|hunyuan 3d|
+    inkling|diffusiongemma|deepseek v4\.1|k ?2 horizon|a[. ]?x k ?2|apertus v1\.5|hy 4|hunyuan 3d|
     zamba 7b|hymba|stripedhyena|codegen|xgen mm|ovis 1|mono internvl|jet nemotron|phi 4 mini flash|motif|
-    ming (?:lite|flash|omni)|ring (?:flash|mini) linear|intern s 1 pro|ilama|higgs|chatts|cheers|
+    ming (?:lite|flash|omni)|ring (?:flash|mini) linear|intern s ?1 pro|intern s ?2 mobius|ilama|higgs|chatts|cheers|
     nanbeige 4\.2|aya vision|c 4 ai aya vision|longcat 2|reka flash 3|reka edge|
     jina vlm|flint|domyn|beam|muse spark|mimo v ?2 omni|
     qwen 4|spark x|xing|mamba 3|hrm|recurrent|polylm|galactica|glm 10b|cosmos 3|nextstep|glm image
@@ -39,7 +39,7 @@ def _begins(words: str) -> re.Pattern[str]:
 
 # Classes that `engine/families` reads: their config is not at hand.
 WITHOUT_AN_ENTRY = r"""
-    rnj|isaac|granite (?:vision )?4(?:\.[0-9])? .*vision|granite vision 4|apriel 1\.[56]|
+    rnj|isaac|granite (?:vision )?4(?:\.[0-9])? .*vision|granite vision 4|apriel 1\.5|
     longchat|cogito (?:v ?2\.1|2\.1|671b|v 2 preview deepseek)|lfm 2 24b|
     pixtral large|ultravox|voxtral
 """

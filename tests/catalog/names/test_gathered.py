@@ -47,7 +47,7 @@ def test_a_conversion_s_edition_and_a_host_s_words_name_no_other_model(
         ("facebook/opt-25b", "opt-30b"),
         ("LGAI-EXAONE/EXAONE-4.0.1-32B", "exaone-4.0-32b"),
         ("paligemma2-28b-pt-1344", "paligemma2-28b-pt-"),
-        ("Qwen/Qwen2.5-14B-Instruct-1M", "qwen2.5-14b-instruct"),
+        ("Qwen/Qwen3-4B-Instruct-1M", "qwen3-4b"),
         ("unsloth/Qwen3-Coder-480B-A35B-Instruct-1M-GGUF", "qwen3-coder-480b-a35b-instruct"),
         ("nvidia/Llama-3_3-Nemotron-Super-49B-v2", "llama-3.3-nemotron-super-49b-v1"),
     ],
