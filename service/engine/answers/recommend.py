@@ -1,7 +1,7 @@
 """`recommend`: this model, this load; which GPU, layout and precision?"""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 from math import inf
@@ -45,13 +45,14 @@ def recommend(question: RecommendQuestion) -> Recommendation:
     and open setting, by the objective: price, then GPUs for `cost`; GPUs, then price for `gpus`; price of
     a token at the asked load for `cost_per_token`, as `with_cheapest_tokens` looks for it; time to the last token
     at the 95th percentile for `latency`. One GPU type is one option, with the other formats that carry
-    the load on it as alternatives. Without limits on latency those of an interactive service hold, unless the service
-    class is `batch`.
+    the load on it as alternatives, however many options are asked for. Without limits on latency those of an
+    interactive service hold, unless the service class is `batch`.
     """
     asked = with_floor(question)
-    kept, rejected = _evaluated(asked)
+    kept, rejected, bounded = _evaluated(asked)
     kept = with_cheapest_tokens(asked, kept) if question.objective == UNBOUNDED else kept
     groups = _soonest_first(asked, _by_gpu(asked, kept))[: question.limit]
+    groups = [_with_alternatives(asked, group, bounded, rejected) for group in groups]
     options = tuple(
         option_of(asked, group[0], rank, [best for best, *_ in groups], group[1:])
         for rank, group in enumerate(groups, start=1)
@@ -98,27 +99,49 @@ def _soonest_first(question: RecommendQuestion, groups: Sequence[list[Candidate]
     return [groups[index] for index in sorted(range(len(groups)), key=place_of)]
 
 
-def _evaluated(question: RecommendQuestion) -> tuple[list[Candidate], list[Rejection]]:
-    """Return what is feasible and may be listed, and what was left out."""
+def _with_alternatives(
+    question: RecommendQuestion, group: Sequence[Candidate], bounded: Iterable[Combination], rejected: list[Rejection]
+) -> list[Candidate]:
+    """Return a GPU type that is listed with its other formats, each at its best.
+
+    Args:
+        question: what was asked.
+        group: its candidates, the best first.
+        bounded: combinations of all GPUs that were looked for no further than the length of the list asks for.
+        rejected: grows by what carries no load.
+    """
+    first, others = group[0], group[1:]
+    own = [each for each in bounded if each.gpu.id == first.gpu.id and each.settings != first.question.settings]
+    tried = [_try(question, each, NOTHING) for each in own]
+    rejected.extend(each for each in tried if isinstance(each, Rejection))
+    further = [each for each in tried if isinstance(each, Candidate)]
+    kept = [each for each in others if all(each.question.settings != one.settings for one in own)]
+    return [first, *sorted((*kept, *further), key=lambda each: order(question, each))]
+
+
+def _evaluated(question: RecommendQuestion) -> tuple[list[Candidate], list[Rejection], list[Combination]]:
+    """Return what is feasible and may be listed, what was left out, and what was looked for within bounds."""
     without_kernels = dict(_without_kernels(question))
     asked = [each for each in combinations(question) if each.gpu.id not in without_kernels]
     kept: list[Candidate] = []
     rejected = [_of_another_line(gpu) for gpu in question.left_out_gpus]
     rejected += [_without_format(gpu) for gpu in without_format(question)]
     rejected += [_left_out(gpu, reason) for gpu, reason in without_kernels.items()]
-    last = NOTHING
+    last, bounded = NOTHING, dict(enumerate(asked))
     for bound, index in _by_bound(question, asked):
         if bound > last:
             break
-        if index is None:
+        outcome = None if index is None else _try(question, asked[index], last)
+        if index is None or outcome is None:
             continue
-        outcome = _try(question, asked[index], last)
+        if last == NOTHING or isinstance(outcome, Rejection):
+            del bounded[index]
         if isinstance(outcome, Rejection):
             rejected.append(outcome)
-        elif outcome is not None:
+        else:
             kept.append(outcome)
             last = _last_listed(question, kept)
-    return kept, rejected
+    return kept, rejected, list(bounded.values())
 
 
 def _by_bound(question: RecommendQuestion, asked: Sequence[Combination]) -> Iterator[tuple[Merit, int | None]]:

@@ -45,14 +45,18 @@ def test_every_option_is_what_its_own_question_answers(asked: Asked, catalog: Sn
     ]
 
 
-def test_a_shorter_list_is_the_beginning_of_a_longer_one(asked: Asked, catalog: Snapshot) -> None:
+@pytest.mark.parametrize("objective", ["cost", "gpus", "latency"])
+def test_a_shorter_list_is_the_beginning_of_a_longer_one(asked: Asked, catalog: Snapshot, objective: Objective) -> None:
     question = asked("qwen3-32b", load=users(32), limits=Limits(ttft_s=1.0))
-    short, long = (recommend(recommendation_of(question, catalog, *GPUS, limit=limit)) for limit in (2, 50))
+    short, long = (
+        recommend(recommendation_of(question, catalog, *GPUS, limit=limit, objective=objective)) for limit in (2, 50)
+    )
 
     def alone(option: Option) -> Option:
-        return replace(option, on_pareto_front=False, alternatives=())
+        return replace(option, on_pareto_front=False)
 
     assert [alone(option) for option in short.options] == [alone(option) for option in long.options[:2]]
+    assert any(option.alternatives for option in short.options)
 
 
 def test_without_limits_an_interactive_floor_holds_and_a_batch_drops_it(asked: Asked, catalog: Snapshot) -> None:
