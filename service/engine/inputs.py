@@ -151,7 +151,7 @@ class Load:
     length_variation_fraction: float = 0.1  # uniform: to either side; log-normal: standard deviation over mean
     burstiness: float = 1.0  # of arrivals: 1 is Poisson, below comes in bursts, above is more even
     is_spread: bool = True  # over replicas, which get a burst in parts; False: one replica gets all of it
-    speculative_acceptance_fraction: float = 0.0  # chance that a drafted token is accepted
+    speculative_acceptance_fraction: float | None = None  # chance that a draft is accepted; None: nothing is drafted
     num_prompts: int | None = None  # of a benchmark, the first and the last included; None: a steady state
     arrival: Arrival | None = None  # how prompts come; None: steady, or as a benchmark of the same terms sends them
     phase: Phase = "both"  # which part of a request a replica serves

@@ -51,7 +51,7 @@ def spread(load: Load) -> list[Assumption]:
 
 
 def _drafts(load: Load) -> list[Assumption]:
-    if not load.speculative_acceptance_fraction:
+    if load.speculative_acceptance_fraction is None:
         return []
     return [note("speculative_acceptance_fraction", load.speculative_acceptance_fraction, "request", None)]
 

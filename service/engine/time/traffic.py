@@ -79,7 +79,7 @@ def traffic_of(load: Load) -> Traffic:
         prefix_cache_hit_fraction=load.prefix_cache_hit_fraction,
         burstiness=load.burstiness,
         spread_rate_per_s=load.request_rate_per_s if load.burstiness < 1 and load.is_spread else None,
-        speculative_acceptance_fraction=load.speculative_acceptance_fraction,
+        speculative_acceptance_fraction=load.speculative_acceptance_fraction or 0.0,
     )
 
 

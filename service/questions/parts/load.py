@@ -106,7 +106,7 @@ class AnyLoad(Part):
             length_distribution=self.length_distribution,
             length_variation_fraction=self.length_variation_fraction,
             burstiness=self.burstiness,
-            speculative_acceptance_fraction=speculative_acceptance_fraction or 0.0,
+            speculative_acceptance_fraction=speculative_acceptance_fraction,
         )
 
 

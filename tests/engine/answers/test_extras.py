@@ -38,6 +38,17 @@ def test_rejected_drafts_slow_everybody_down(client: TestClient) -> None:
     assert useless["latency"]["tpot_s"]["mean"] > plain["latency"]["tpot_s"]["mean"]
 
 
+@pytest.mark.parametrize("path", ["size", "capacity", "recommend", "replicas"])
+def test_a_chance_of_zero_is_told_as_any_other(client: TestClient, path: str) -> None:
+    drafts: dict[str, Any] = {"num_speculative_tokens": 3, "speculative_acceptance_fraction": 0}
+    where = {"gpus": "h100"} if path == "recommend" else {"gpu": "h100"}
+    load = {"concurrent_requests": 8, "input_tokens": 500, "output_tokens": 100}
+    response = client.get(f"/{path}", params={"model": "llama-3.1-8b", **where, **load, **drafts})
+    told = {note["name"]: (note["value"], note["origin"]) for note in response.json()["assumptions"]}
+
+    assert told["speculative_acceptance_fraction"] == (0.0, "request")
+
+
 @pytest.mark.parametrize("extra", [{"num_speculative_tokens": 2}, {"speculative_acceptance_fraction": 0.5}])
 def test_drafts_and_their_acceptance_go_together(client: TestClient, extra: dict[str, Any]) -> None:
     response = client.post("/size", json={**ASKED, **extra})

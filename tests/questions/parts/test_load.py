@@ -75,7 +75,7 @@ def test_the_parts_become_values_of_the_engine() -> None:
 
     assert (load.request_rate_per_s, load.concurrent_requests) == (2, None)
     assert (load.input_tokens, load.output_tokens) == (1000, 200)
-    assert (load.burstiness, load.prefix_cache_hit_fraction, load.speculative_acceptance_fraction) == (0.5, 0.25, 0)
+    assert (load.burstiness, load.prefix_cache_hit_fraction, load.speculative_acceptance_fraction) == (0.5, 0.25, None)
     assert asked.load_of(1, 1, 0.6).speculative_acceptance_fraction == 0.6
     assert WithinLimits(ttft_s=0.5, percentile=99).limits().percentile == 99
     assert WithHeadroom(spare_replicas=1).headroom().spare_replicas == 1
