@@ -26,7 +26,8 @@ from service.performance.tables import StepTables
 # What the library says where a matrix format was never measured on a GPU, whatever the model.
 NO_MATRICES: Final = "GEMM perf data missing for quant"
 UNKNOWN_CLASS: Final = "is not supported. Supported architectures"  # what it says of a class that it has no model of
-NO_PART: Final = "rows loaded from"  # what it says of a part of a model that was never measured on a GPU at all
+# What it says of a part of a model that was never measured on a GPU, at all or in such matrices.
+NO_PART: Final = ("rows loaded from", "module data missing")
 PATH: Final = re.compile(r"/\S*/")  # where the library's tables lie on this machine is nobody's business
 SHORT_PROMPT_TOKENS: Final = 128.0  # whose attention is negligible
 MILLISECONDS_PER_S: Final = 1e3
@@ -96,7 +97,7 @@ class KernelLibrary:
         asked = _of_any_layout(config, kernels, modes)
         if asked not in self._probed_models:
             found = self._tried(config, kernels, Layout(), modes)
-            is_of_all = isinstance(found, Refusal) and any(said in found.reason for said in (NO_PART, UNKNOWN_CLASS))
+            is_of_all = isinstance(found, Refusal) and any(said in found.reason for said in (*NO_PART, UNKNOWN_CLASS))
             self._probed_models[asked] = found if isinstance(found, Refusal) and is_of_all else None
         return self._probed_models[asked]
 

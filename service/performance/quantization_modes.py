@@ -39,7 +39,7 @@ def quantization_modes(
         latents: which ones layers keep; their kernels were measured with the matrices around them.
     """
     cache = {"kvcache_quant_mode": "fp8" if kv_cache_dtype == "fp8" else HALF}
-    of_latents = None if latents is None else engine_named(engine).latent_kernels.get(latents)
+    of_latents = None if latents is None else engine_named(engine).latent_kernels(latents, gpu.architecture)
     for dense, experts in _kernels(quantization, gpu.architecture, engine, weight_format):
         yield {
             "gemm_quant_mode": HALF if _keeps(quantization, ATTENTION_MODULE) else _of_layer(dense, of_latents),

@@ -5,7 +5,6 @@ in code that take a version. Its command line, which names what was sized, is a 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -150,10 +149,9 @@ class Engine(ABC):
         """Return the generations of GPUs whose experts in fp8 without blocks were measured untuned."""
         return frozenset()
 
-    @property
-    def latent_kernels(self) -> Mapping[Latents, str]:
-        """Return the published kernel times that stand for layers of latents in fp8; of others: of their matrices."""
-        return {}
+    def latent_kernels(self, latents: Latents, gpu_architecture: str) -> str | None:  # noqa: ARG002 - of some engines
+        """Return the published kernel times that stand for layers of latents in fp8; None: those of their matrices."""
+        return None
 
     @property
     @abstractmethod

@@ -5,8 +5,6 @@ Sources:
     (`profile_run`), `config/parallel.py` (`decode_context_parallel_size`); pull request 30515.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from packaging.version import Version
@@ -43,19 +41,30 @@ class Vllm(Engine):
     # Its kernels for blocks were measured in Triton, 2-5 times slower than the DeepGEMM it runs; those for
     # scales per token do the same work.
     fp8_block_kernels = "fp8"
-    # A layer of latents was measured whole, with matrices in 16 bits and in blocks, and not with scales per token: rows
-    # of another engine would stand in, 16 times slower at 256 requests. Those in blocks are Triton's again.
-    # Source: aiconfigurator-core 0.12, systems/data/h200_sxm/mla/vllm/0.24.0/mla_generation_module_perf.parquet.
-    # Those that compress their past were measured in blocks alone, as published checkpoints have them: on H200 a token
-    # of DeepSeek-V4-Flash takes 9.5 ms, by the data sheet half; without drafts two GH200 write 106 tokens a second
-    # (dnhkng.github.io, gh200-benchmarking-part-2, June 2026), and 32 users of V4-Pro on HGX B200 wait 36 ms for each
-    # (lambda.ai, inference-models/deepseek-ai/deepseek-v4-pro): 39 by these kernels, 18 by the data sheet.
-    latent_kernels: Mapping[Latents, str] = MappingProxyType({"whole": "bfloat16", "compressed": "fp8_block"})
     # 44 ms a step of Mixtral 8x7B on two H200 with 16 requests of 2,250 tokens; blocks do the same work in 9 ms, and
     # bf16, of twice the bytes, takes 13 ms.
     # Source: aiconfigurator-core 0.12, systems/data/h200_sxm/moe/vllm/0.24.0/moe_perf.parquet.
     untuned_fp8_experts = frozenset({"hopper"})
     command_line: CommandLine = VllmCommand()
+
+    def latent_kernels(self, latents: Latents, gpu_architecture: str) -> str | None:
+        """Return 16 bits for latents of all tokens, and blocks for those that compress their past, on Hopper.
+
+        A layer of latents was measured whole, with matrices in 16 bits and in blocks, and not with scales per token:
+        rows of another engine would stand in, 16 times slower at 256 requests. Those in blocks are Triton's again, but
+        for DeepSeek-V4, measured as its checkpoints are: a token of V4-Flash takes 9.5 ms on H200, by the data sheet
+        half of it; two GH200 write 106 tokens a second without drafts. On Blackwell it was measured without graphs: one
+        request takes longer than eight, 27 ms on B200, where 32 users of V4-Flash get a token every 20 ms.
+
+        Sources:
+            aiconfigurator-core 0.12, systems/data/h200_sxm/mla/vllm/0.24.0/mla_generation_module_perf.parquet,
+            systems/data/h200_sxm and b200_sxm/sparse_attention/vllm/0.24.0.
+            dnhkng.github.io, gh200-benchmarking-part-2 (June 2026).
+            lambda.ai, inference-models/deepseek-ai/deepseek-v4-flash.
+        """
+        if latents == "whole":
+            return "bfloat16"
+        return "fp8_block" if gpu_architecture == "hopper" else None
 
     def cache_bytes(self, spent: Spent, share: float, *, counts_graphs: bool) -> int:
         """Return what the budget leaves for the cache. [bytes].
