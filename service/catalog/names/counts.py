@@ -15,6 +15,7 @@ BEHIND: Final = re.compile(
 TIGHT: Final = re.compile(r"(.+?)[x*]([0-9]{1,3})")
 SPACED: Final = re.compile(r"([0-9]{1,3}) (.+?)")
 SYSTEM: Final = re.compile(r"(?:nvidia )?dgx[ _-](.+)")
+BARE_MEMORY: Final = re.compile(r".*[a-z0-9][ _-][0-9]{2,3}")  # `H100-80`, where a GPU of the name has as many GB
 
 
 def counts(key: str) -> Iterator[tuple[int, str]]:

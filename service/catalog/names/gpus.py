@@ -9,7 +9,7 @@ from rapidfuzz import fuzz, process
 
 from service.catalog.entries import GpuEntry
 from service.catalog.errors import NotInCatalogError
-from service.catalog.names.counts import counts, uncounted
+from service.catalog.names.counts import BARE_MEMORY, counts, uncounted
 from service.catalog.names.instances import Instance, instance_key
 from service.catalog.names.labels import bare_name
 from service.catalog.names.likeness import MAKER_OF, MOST_COMPARED, likeness, misspelt
@@ -178,7 +178,7 @@ class GpuNames:
             if reading is not None:
                 of = reading.instance_type or self.entries[reading.gpu_id].name
                 return replace(reading, gpu_count=count * (reading.gpu_count or 1), how=f"{count} x {of}")
-        return None
+        return self._counted(f"{key}gb") if BARE_MEMORY.fullmatch(key) else None
 
     def _single(self, key: str) -> GpuReading | None:
         """Return the one GPU that has the words of a name, and no memory but the one it states.
