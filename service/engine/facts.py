@@ -15,6 +15,8 @@ BITS: Final[Mapping[WeightFormat, int]] = {
     "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4, "mxfp4": 4, "nvfp4": 4,
 }  # fmt: skip
 
+NO_TOWERS: Final = "it changes nothing: the model has no towers for images or sound"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Checkpoint(Valued):
@@ -93,6 +95,11 @@ def _restated(model: ModelFacts, checkpoint: Checkpoint) -> ModelFacts:
     architecture = checkpoint.architecture or model.architecture
     stored = replace(model, architecture=architecture, config_json=checkpoint.config_json, is_text_only=False)
     return text_only(stored) if model.is_text_only else stored
+
+
+def text_alone_source(model: ModelFacts) -> str | None:
+    """Return what is told of a model that is sent text alone: that it changes nothing, where it has no towers."""
+    return None if text_only(model).is_text_only else NO_TOWERS
 
 
 def text_only(model: ModelFacts) -> ModelFacts:

@@ -7,6 +7,7 @@ from service.engine.answers.noted import amount, length, load_notes, note, sprea
 from service.engine.answers.rests import memory_measured_here, steps_measured_here
 from service.engine.engines.measured_here import MEASURED_HERE
 from service.engine.engines.rules import EngineRules
+from service.engine.facts import ModelFacts, text_alone_source
 from service.engine.fleet.arguments import made_from
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.combinations import formats_left_out
@@ -99,7 +100,7 @@ def recommend_assumptions(question: RecommendQuestion, limits: Limits) -> tuple[
     return (
         note("model_config", question.model.id, "catalog", question.model.source),
         *_rules_notes(question.rules),
-        *_stated_settings(question.settings, question.rules),
+        *_stated_settings(question.model, question.settings, question.rules),
         *resolved_drafts(question.model, question.settings)[1],
         *_adapters(question.settings),
         *load_notes(question.load),
@@ -211,7 +212,7 @@ def _ratios(plan: MemoryPlan) -> Iterator[Assumption]:
         yield note("swa_full_tokens_ratio", float(windows_ratio(plan.settings)), origin, POOLS_SOURCE)
 
 
-def _stated_settings(stated: StatedSettings, rules: EngineRules) -> Iterator[Assumption]:
+def _stated_settings(model: ModelFacts, stated: StatedSettings, rules: EngineRules) -> Iterator[Assumption]:
     """Yield the engine settings of every option: as stated, or left to the engine, which decides by GPU."""
     values: dict[str, Scalar] = {
         "weight_format": stated.weight_format,
@@ -234,7 +235,7 @@ def _stated_settings(stated: StatedSettings, rules: EngineRules) -> Iterator[Ass
     }
     for name, value in switches.items():
         if value is not None:
-            yield note(name, value, "request", None)
+            yield note(name, value, "request", text_alone_source(model) if name == "language_model_only" else None)
     for name, value in values.items():
         if value is not None:
             yield note(name, value, "request", None)

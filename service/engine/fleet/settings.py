@@ -10,7 +10,7 @@ from service.engine.derived import derived
 from service.engine.engines.device import Device, device_of
 from service.engine.engines.rules import EngineRules, default_utilization
 from service.engine.errors import InvalidQuestionError
-from service.engine.facts import Checkpoint, ModelFacts, as_stored, text_only
+from service.engine.facts import Checkpoint, ModelFacts, as_stored, text_alone_source, text_only
 from service.engine.fleet.batches import settled_batches
 from service.engine.fleet.checkpoints import loaded_checkpoint
 from service.engine.fleet.contexts import longest_context, unasked_context
@@ -169,7 +169,7 @@ def _settings(
         mamba_cache_dtype=stated.mamba_cache_dtype,
         mamba_ssm_cache_dtype=stated.mamba_ssm_cache_dtype,
     )
-    notes = (utilization_note, *batch_notes, *prefix_notes, *_switches(stated), *draft_notes)
+    notes = (utilization_note, *batch_notes, *prefix_notes, *_switches(model, stated), *draft_notes)
     return settings, notes
 
 
@@ -187,12 +187,13 @@ def _prefix_caching(
     return own, notes
 
 
-def _switches(stated: StatedSettings) -> Iterator[Assumption]:
+def _switches(model: ModelFacts, stated: StatedSettings) -> Iterator[Assumption]:
     """Yield what was turned on."""
-    values = {"enforce_eager": stated.enforce_eager, "language_model_only": stated.language_model_only}
-    for name, is_on in values.items():
-        if is_on:
-            yield Assumption(name=name, value=True, origin="request", source=None)
+    if stated.enforce_eager:
+        yield Assumption(name="enforce_eager", value=True, origin="request", source=None)
+    if stated.language_model_only:
+        source = text_alone_source(model)
+        yield Assumption(name="language_model_only", value=True, origin="request", source=source)
     dtypes = {"mamba_cache_dtype": stated.mamba_cache_dtype, "mamba_ssm_cache_dtype": stated.mamba_ssm_cache_dtype}
     for name, dtype in dtypes.items():
         if dtype != "auto":

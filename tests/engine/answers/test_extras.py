@@ -154,3 +154,21 @@ def test_as_many_servers_are_paid_for_as_the_command_names(client: TestClient) -
 
     assert answer["cost"]["instances"] == answer["command"].count("# on node") == 4
     assert (answer["gpus"], answer["cost"]["gpus_paid"]) == (12, 16)
+
+
+@pytest.mark.parametrize("path", ["size", "recommend"])
+@pytest.mark.parametrize(("model", "has_towers"), [("llama-3.1-8b", False), ("qwen2.5-vl-7b-instruct", True)])
+def test_text_alone_says_where_it_changes_nothing(
+    client: TestClient, path: str, model: str, *, has_towers: bool
+) -> None:
+    where = {"gpus": "h100"} if path == "recommend" else {"gpu": "h100"}
+    asked = {**ASKED, "model": model, "language_model_only": True} | where
+    if path == "recommend":
+        del asked["gpu"]
+    [source] = [
+        note["source"]
+        for note in client.post(f"/{path}", json=asked).json()["assumptions"]
+        if note["name"] == "language_model_only"
+    ]
+
+    assert ("changes nothing" in (source or "")) is not has_towers
