@@ -29,6 +29,15 @@ def seed_entries() -> tuple[tuple[ModelEntry, ...], tuple[GpuEntry, ...], tuple[
     )
 
 
+@lru_cache(maxsize=1)
+def seeded_gpu_names() -> tuple[tuple[str, str], ...]:
+    """Return every name of the GPUs of the seed files, each with the id it stands for."""
+    gpus = _read(resources.files("service.catalog").joinpath("data", "gpus.yaml"))["gpus"]
+    return tuple(
+        (name, _id(gpu)) for gpu in gpus for name in (_id(gpu), str(gpu["name"]), *map(str, gpu.get("aliases") or ()))
+    )
+
+
 def _id(document: dict[str, Any]) -> str:
     return str(document["id"])
 

@@ -246,7 +246,7 @@ async def write_offer(name: EntryId, entry: OfferEntry, writer: EntryWriterDep) 
     responses={**CONDITIONAL, **WRITTEN},
 )
 async def remove_gpu(name: EntryId, writer: EntryDeleterDep) -> Written:
-    """Delete a GPU; its offers go with it."""
+    """Delete a GPU; its offers go with it, and /catalog/changes tells which. No name of it means another GPU then."""
     revision = await writer.delete_gpu(name)
     return Written(id=name, catalog_revision=revision)
 

@@ -14,6 +14,7 @@ from service.catalog.names.instances import Instance, instance_key
 from service.catalog.names.labels import bare_name
 from service.catalog.names.likeness import MAKER_OF, MOST_COMPARED, likeness, misspelt
 from service.catalog.names.schemes import spelled
+from service.catalog.names.taken_out import is_taken_out
 from service.catalog.names.unserved import SEVERAL, several, unserved
 from service.catalog.names.words import plain
 
@@ -93,12 +94,10 @@ class GpuNames:
             return GpuReading(gpu_id=self.exact[key])
         whole = SLICE.sub("", key)
         if whole != key:
-            raise NotInCatalogError(
-                "gpu",
-                name[:100],
-                self._wholes(whole),
-                why=f"{name[:100]!r} is a MIG slice, a virtual GPU or a share of one: {PART}",
-            )
+            why = f"{name[:100]!r} is a MIG slice, a virtual GPU or a share of one: {PART}"
+            raise NotInCatalogError("gpu", name[:100], self._wholes(whole), why=why)
+        if is_taken_out(key, self.entries):
+            raise self._refusal(name, key)
         bare = bare_name(key)
         reading = self._of_instance(name) or self._of_scheme(name) or self._counted(bare) or self._of_instance(bare)
         if reading is None:
@@ -192,7 +191,7 @@ class GpuNames:
         gpu_id = self.exact.get(re.sub(r"[ _-]+", "-", key.strip(" ()-_")))
         if gpu_id is not None:
             return self._by_words(gpu_id)
-        if not said.words:
+        if not said.words or is_taken_out(key, self.entries):
             return None
         bare = replace(said, words=said.words - FURTHER)
         gpu_ids = self._having(said) or (self._having(bare) if bare.words else ())
