@@ -179,8 +179,8 @@ async def _not_in_catalog(request: Request, error: NotInCatalogError) -> Respons
 
 async def _conflict(_request: Request, error: ConflictError) -> Response:
     detail = str(error)
-    faults = [] if error.field is None else [FieldProblem(field=error.field, detail=detail, accepted=error.accepted)]
-    return problem_response(409, "conflict", detail, faults)
+    fault = FieldProblem(field=error.field, detail=detail, accepted=error.accepted)
+    return problem_response(409, "conflict", detail, [fault])
 
 
 async def _unusable_offer(_request: Request, error: UnusableOfferError) -> Response:
@@ -211,7 +211,10 @@ async def _workload(_request: Request, error: WorkloadError) -> Response:
             headers = {"ETag": f'"{error.version}"'}
             return problem_response(428, "precondition-required", str(error), [_condition(error)], headers)
         case _:
-            return problem_response(409, "conflict", str(error))
+            fault = FieldProblem(
+                field="name", detail=str(error), accepted="the name of one there is, or DELETE one first"
+            )
+            return problem_response(409, "conflict", str(error), [fault])
 
 
 def _condition(error: OtherVersionError | UnconditionalError) -> FieldProblem:

@@ -7,7 +7,7 @@ from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 from sqlmodel import Session
 
 from service.api.lanes import FullError, Lane
-from service.api.problems import ProblemError
+from service.api.problems import FieldProblem, ProblemError
 from service.catalog.deadline import DeadlineError
 from service.catalog.errors import InDoubtError, InvalidCatalogError
 from service.catalog.keeper import CatalogKeeper
@@ -52,13 +52,18 @@ class CatalogWriter:
 def _refuse(error: Exception) -> NoReturn:
     match error:
         case InvalidCatalogError():
-            raise ProblemError(409, "conflict", str(error)) from error
+            raise _conflict(str(error), "one with which the catalog holds together") from error
         case DataError():  # what no check foresaw, and the database cannot hold
             raise ProblemError(422, "invalid-request", "the database cannot hold one of the values") from error
         case IntegrityError():
             detail = "another write came in between, or the values contradict each other; nothing was written"
-            raise ProblemError(409, "conflict", detail) from error
+            raise _conflict(detail, "the same again, if what others wrote leaves room for it") from error
         case InDoubtError():
             raise ProblemError(503, "database-unavailable", IN_DOUBT, headers=RETRY) from error
         case _:
             raise ProblemError(503, "database-unavailable", NOTHING_WRITTEN, headers=RETRY) from error
+
+
+def _conflict(detail: str, accepted: str) -> ProblemError:
+    """Return that an entry contradicts what the database holds, of which no field of the request need be at fault."""
+    return ProblemError(409, "conflict", detail, [FieldProblem(field="entry", detail=detail, accepted=accepted)])

@@ -24,8 +24,8 @@ class InvalidCatalogError(ValueError):
 class ConflictError(ValueError):
     """A write that would contradict what the catalog holds."""
 
-    def __init__(self, detail: str, field: str | None = None, accepted: str | None = None) -> None:
-        """Keep which field is at fault, and what would be accepted, where one is."""
+    def __init__(self, detail: str, field: str, accepted: str) -> None:
+        """Keep which field is at fault, and what would be accepted."""
         super().__init__(detail)
         self.field = field
         self.accepted = accepted

@@ -183,7 +183,8 @@ class CatalogKeeper:
             session.expire_all()
             found = read_catalog(session, held.reading)
             if held.is_of_database and not _is_whole(found.entries):
-                raise ConflictError("the catalog would be left without a model or without a GPU")
+                detail = "the catalog would be left without a model or without a GPU"
+                raise ConflictError(detail, "id", "the id of one that is not the last of its kind")
             snapshot = build_snapshot(found.entries, held.snapshot)
             check(snapshot)
             check_readable(snapshot)

@@ -56,7 +56,8 @@ def put_measurement(session: Session, entry: MeasurementEntry, who: str) -> None
         ConflictError: there is no room for another.
     """
     if session.exec(select(func.count()).select_from(MeasurementRow)).one() >= MOST_MEASUREMENTS:
-        raise ConflictError(f"there are {MOST_MEASUREMENTS} measurements already; delete one first")
+        detail = f"there are {MOST_MEASUREMENTS} measurements already; delete one first"
+        raise ConflictError(detail, "store", "false, or true after DELETE /measurements/{id} of one")
     columns = entry.model_dump(mode="json", exclude={"stored_at"})
     session.merge(MeasurementRow(**columns, stored_at=entry.stored_at))
     session.add(_change(session, entry.id, who, None, columns))

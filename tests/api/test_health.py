@@ -74,3 +74,5 @@ def test_a_revision_that_is_no_number_is_no_error_of_the_service(tmp_path: Path)
         refused = service.delete("/catalog/gpus/t4", headers={"X-API-Key": "test-key"})
         assert refused.status_code == 409
         assert "no whole number" in refused.json()["detail"]
+        [fault] = refused.json()["errors"]
+        assert (fault["field"], fault["accepted"]) == ("entry", "one with which the catalog holds together")

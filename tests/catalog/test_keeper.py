@@ -104,8 +104,9 @@ def test_the_last_of_a_kind_cannot_be_deleted(stored: Engine, kept: Made, delete
     names = ("made-up-100gb", "other-gpu") if delete is delete_gpu else ("made-up-8b", "other-model")
     keeper.write(lambda session: delete(session, names[0]))
 
-    with pytest.raises(ConflictError, match="would be left without"):
+    with pytest.raises(ConflictError, match="would be left without") as refused:
         keeper.write(lambda session: delete(session, names[1]))
+    assert (refused.value.field, refused.value.accepted) == ("id", "the id of one that is not the last of its kind")
 
 
 def test_an_empty_database_can_be_filled_one_by_one(database: Engine, kept: Made) -> None:

@@ -395,3 +395,15 @@ def test_fields_beside_the_question_are_told_where_they_belong(writable: TestCli
     assert "load_from belongs inside `question`" in beside.json()["errors"][0]["detail"]
     written = writable.put("/workloads/chat", json={"question": {}, "format": "csv"}, headers={"If-None-Match": "*"})
     assert (written.status_code, written.json()["errors"][0]["detail"]) == (422, "unknown field")  # of no workload
+
+
+def test_a_workload_too_many_is_told_what_would_make_room(
+    writable: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.workloads.store.MOST_WORKLOADS", 0)
+    question = {"model": "qwen3-32b", "gpu": "h100", "concurrent_requests": 8, "input_tokens": 9, "output_tokens": 9}
+    refused = writable.put("/workloads/one-too-many", json={"question": question})
+
+    [fault] = refused.json()["errors"]
+    assert (refused.status_code, fault["field"]) == (409, "name")
+    assert "DELETE one first" in fault["accepted"]
