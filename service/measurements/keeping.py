@@ -27,9 +27,17 @@ def check_single(places: Sequence[int]) -> None:
 
 
 def put(observed: Observed, name: str, value: object, scale: float = 1.0, line: int = 1) -> None:
-    """Keep a figure, if it is a number above zero."""
+    """Keep a figure, if it is a number above zero; zero is what tools write of what they did not measure."""
     if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
         observed.see(name, value * scale, line)
+    elif isinstance(value, int | float) and value < 0:
+        leave_out(observed, name, f"{value:g}", line)
+
+
+def leave_out(observed: Observed, name: str, said: str, line: int) -> None:
+    """Say of a figure that it is not used, as nothing that is measured is less than nothing, infinite or undefined."""
+    sentence = f"line {line}: {name} is {said}, which nothing can measure: it is not used"
+    observed.doubts.append(Doubt(sentence=sentence, fields=()))
 
 
 def state(observed: Observed, name: str, value: object, line: int = 1) -> None:

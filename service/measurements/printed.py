@@ -10,7 +10,7 @@ from typing import Final
 
 from service.measurements.arguments import whole_commands
 from service.measurements.drafted import keep_printed
-from service.measurements.keeping import Lines, assume_at_once, check_answered, check_single
+from service.measurements.keeping import Lines, assume_at_once, check_answered, check_single, leave_out
 from service.measurements.observed import Observed
 from service.measurements.patterns import MOST_CHARACTERS, number
 
@@ -33,8 +33,9 @@ FLAGS: Final[Mapping[str, re.Pattern[str]]] = {
 }
 LINE: Final = re.compile(
     r"^\s*(?P<label>[A-Z][\w .()/-]{3,60}):\s+"
-    r"(?P<value>\d[\d,]{0,18}(?:\.\d{1,9})?|[a-z][\w-]{0,30}|None|not set)\s*(?:<.*|\",?)?$"
+    r"(?P<value>-?\d[\d,]{0,18}(?:\.\d{1,9})?|-?[a-z][\w-]{0,30}|None|not set)\s*(?:<.*|\",?)?$"
 )
+UNDEFINED: Final = re.compile(r"nan|-?inf|-[\d,.]+")
 # What containers and quotations write before a line: a name or a time of the runtime, and marks.
 BEFORE: Final = re.compile(
     r"^(?:[\w.-]{1,60} *\| ?|(?:\[[\w/.-]{1,80}\] ?)?\d{4}-\d\d-\d\dT[\d:.,]{8,20}(?:Z|[+-][\d:]{4,5}) "
@@ -103,6 +104,8 @@ def _command(observed: Observed, lines: Lines) -> dict[str, tuple[str, int]]:
 
 def _see(observed: Observed, label: str, value: str, place: int) -> None:
     latency, rate = LATENCY.fullmatch(label), RATES.get(label)
+    if (latency or rate) and UNDEFINED.fullmatch(value):
+        leave_out(observed, label, value, place)
     if not value[0].isdigit() or number(value) <= 0:
         return
     if latency is not None:

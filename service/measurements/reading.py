@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from service.measurements import evalscope, guidellm, guidellm_csv, guidellm_first, llmperf
 from service.measurements.benchmarks import benchmark, is_known
-from service.measurements.keeping import Lines
+from service.measurements.keeping import Lines, leave_out
 from service.measurements.observed import MOST_SHOWN, Observed, UnreadableTextError
 from service.measurements.pairs import value_table
 from service.measurements.patterns import COLOUR, MOST_CHARACTERS
@@ -24,6 +25,7 @@ MOST_TEXT: Final = 400_000  # characters; an engine's start-up has some ten thou
 MOST_LINES: Final = 20_000  # of which it has some hundreds
 MOST: Final = 10**18
 MARK: Final = "\ufeff"  # what some editors write before a text
+MOST_UNDEFINED: Final = 8  # figures that are told to be none
 SURELY: Final = 2  # figures of one engine's own lines that are no accident
 FAILED: Final = re.compile(
     r"No available memory for the cache blocks|CUDA out of memory|OutOfMemoryError|Not enough memory"
@@ -65,7 +67,10 @@ def read_measurement(text: str) -> Observed:
     if text.lstrip()[:1] in ("{", "["):
         document = None if inside != text and text.lstrip()[0] == "[" else _document(text)
         if document is not None and (inside == text or is_known(document)):
-            return benchmark(document)
+            observed = benchmark(document)
+            for name, said in islice(_undefined(text), MOST_UNDEFINED):
+                leave_out(observed, name, said, 1)
+            return observed
     if len(text) > MOST_TEXT:
         place = text.count("\n", 0, MOST_TEXT) + 1
         raise UnreadableTextError(place, "the text goes on after it", f"at most {MOST_TEXT} characters")
@@ -108,6 +113,25 @@ def _document(text: str) -> dict[str, object] | None:
     if not isinstance(document, dict):
         raise UnreadableTextError(1, "JSON without an object", ACCEPTED)
     return document
+
+
+def _undefined(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the figures of a JSON text that are no numbers, each by its path; a rate without end is none held back."""
+    if not any(word in text for word in ("NaN", "Infinity")):
+        return
+    left = [("", json.loads(text, parse_constant=_Undefined))]
+    while left:
+        path, value = left.pop(0)
+        if isinstance(value, _Undefined) and not (value == "Infinity" and path.endswith("rate")):
+            yield path, value
+        inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        left[:0] = [(f"{path}.{name}".lstrip("."), each) for name, each in inside]
+
+
+class _Undefined(str):
+    """What JSON of Python writes of what is no number."""
+
+    __slots__ = ()
 
 
 def _finite(text: str) -> float:
