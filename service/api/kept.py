@@ -89,7 +89,10 @@ class KeptReplies:
 
 def key_of(scope: Scope, body: bytes | None) -> Key | None:
     """Return what an answer is kept under: the path, what Accept names, and the query string or body as it came."""
-    accepted = format_accepted(dict(scope["headers"]).get(b"accept", b""))
+    headers = dict(scope["headers"])
+    if scope["method"] == "GET" and headers.get(b"content-length", b"").strip(b"0"):
+        return None  # which is refused
+    accepted = format_accepted(headers.get(b"accept", b""))
     path = scope["path"] if accepted is None else f"{scope['path']} as {accepted}"
     if scope["method"] == "GET":
         return path, b"?" + scope["query_string"]

@@ -14,6 +14,7 @@ from service.questions.parts.writing import Format
 from service.questions.reading import read_json
 
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+WITHOUT_BODY = frozenset({"GET", "HEAD"})
 PLAIN = b"identity"
 SERVER: Final = "http://sizer:8000"  # as EXAMPLES.md calls it, where nobody says how callers reach it
 # What a caller may ask for without naming a format; a list of types, as browsers and scrapers send, leaves the choice.
@@ -57,6 +58,8 @@ class JsonBodies:
         if scope["method"] in WITH_BODY and headers.get(b"content-encoding", PLAIN).lower() != PLAIN:
             return _compressed()
         length = headers.get(b"content-length", b"0")
+        if scope["method"] in WITHOUT_BODY and length.strip(b"0"):
+            return self._unread(scope)
         if length.isdigit() and int(length[:20]) > self._max_body_bytes:
             detail = f"the body is larger than the {self._max_body_bytes} bytes this service reads"
             fault = FieldProblem(field="body", detail=detail, accepted=f"at most {self._max_body_bytes} bytes")
@@ -68,6 +71,14 @@ class JsonBodies:
         fault = FieldProblem(field="content-type", detail="the body is not JSON", accepted=accepted)
         detail = f"{fault.detail}; {self._right_line(scope)}"
         return problem_response(415, "unsupported-media-type", detail, [fault])
+
+    def _unread(self, scope: Scope) -> Response:
+        """Return that a body is not read: `curl -X GET -d` sends one."""
+        path, detail = scope["path"], f"a {scope['method']} has a body, which is not read"
+        example = self._examples.get(path)
+        accepted = "no body" if example is None else f"send it by POST: curl --json '{example}' '{self._server}{path}'"
+        fault = FieldProblem(field="body", detail=detail, accepted=accepted)
+        return problem_response(422, "invalid-request", f"{detail}; {accepted}", [fault])
 
     def _right_line(self, scope: Scope) -> str:
         """Return what to send instead; curl's own default is a form, and the line that is right is short."""

@@ -45,3 +45,22 @@ def test_a_format_that_is_stated_is_the_format(service: TestClient) -> None:
 
     assert both.headers["content-type"] == "application/json"
     assert number.text == "1\n"
+
+
+@pytest.mark.parametrize("path", [ADDRESS, "/size", "/catalog/gpus"])
+def test_a_body_of_a_get_is_refused_and_not_ignored(service: TestClient, path: str) -> None:
+    service.get(path)  # what is kept is not answered to it either
+    for method in ("GET", "HEAD"):
+        refused = service.request(method, path, content=b'{"model": "qwen3-32b"}')
+        assert refused.status_code == 422
+    [fault] = service.request("GET", path, content=b"{}").json()["errors"]
+    assert fault["field"] == "body"
+    assert fault["accepted"].startswith("no body" if "catalog" in path else "send it by POST: curl --json '{")
+
+
+@pytest.mark.parametrize("length", ["0", "00"])
+def test_an_empty_body_of_a_get_is_none(service: TestClient, length: str) -> None:
+    plain, empty = service.get(ADDRESS), service.get(ADDRESS, headers={"content-length": length})
+
+    assert (empty.status_code, empty.content) == (200, plain.content)
+    assert service.request("GET", ADDRESS, content=b"").status_code == 200
