@@ -16,7 +16,7 @@ from typing import Final
 from service.catalog.engine_flags import flags_of
 from service.engine.inputs import EngineName
 from service.measurements.drafted import drafts_in
-from service.measurements.observed import Observed, Setting, UnreadableTextError
+from service.measurements.observed import Doubt, Observed, Setting, UnreadableTextError
 from service.measurements.patterns import MOST_CHARACTERS, setting
 
 # Settings as engines print their arguments: 'name': value, or name=value.
@@ -69,6 +69,9 @@ UNSAID: Final = ("None", "auto", "", None)
 # What one server states alike wherever it prints a line of the same kind.
 ONES_OWN: Final = ("model", "tensor_parallel_size", "pipeline_parallel_size", "max_model_len")
 
+TOLD: Final = ("model", "tensor_parallel_size", "pipeline_parallel_size")  # and in lines of all kinds
+OF_HUB: Final = re.compile(r"[\w-][\w.-]*/[\w.-]+")
+
 
 def keep_arguments(observed: Observed, engine: EngineName, lines: Sequence[tuple[int, str]]) -> None:
     """Keep the settings of every line that prints arguments or starts a server.
@@ -118,6 +121,28 @@ def _arguments(
             raise UnreadableTextError(place, sentence, "the log of one start-up")
         if field not in observed.settings:
             observed.state(field, value, place)
+        elif field in TOLD and _is_another(observed.settings[field], value):
+            _tell_other(observed, field, value, place)
+
+
+def _is_another(before: Setting, value: Setting) -> bool:
+    """Return whether two lines mean another thing: a model's folder may be called as its owner is not.
+
+    >>> _is_another("Qwen/Qwen3-8B", "/models/qwen3-8b"), _is_another("Qwen/Qwen3-8B", "Qwen/Qwen3-32B")
+    (False, True)
+    """
+    names = [each for each in (before, value) if isinstance(each, str)]
+    if not names:
+        return before != value
+    return all(OF_HUB.fullmatch(each) for each in names) and len({each.split("/")[-1].lower() for each in names}) > 1
+
+
+def _tell_other(observed: Observed, field: str, value: Setting, place: int) -> None:
+    """Say once that a line of another kind states a setting otherwise than the one that was read."""
+    if not any(f" says {field} " in doubt.sentence for doubt in observed.doubts):
+        read = f"line {observed.setting_lines[field]} {observed.settings[field]!r:.80}, which was read"
+        sentence = f"line {place} says {field} {value!r:.80}, and {read}: state {field} if it is the other one"
+        observed.doubts.append(Doubt(sentence=sentence, fields=()))
 
 
 def _stated(line: str, flags: Sequence[str]) -> dict[str, Setting]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from service.engine.patience import go_on
-from service.measurements.observed import Observed, Setting
+from service.measurements.observed import Doubt, Figure, Observed, Setting
 
 GIB: Final = 1 << 30
 UNITS: Final[Mapping[str, int]] = {
@@ -22,6 +22,7 @@ MEMORY: Final = NUMBER + r" ?(GiB|GB|MiB|MB)"
 LEFT: Final = r"(?<![\d,])(-?\d[\d,]{0,24}+(?:\.\d{1,12}+)?) ?(GiB|GB|MiB|MB)"  # what may be less than nothing
 # What terminals read as a colour, and how a log of JSON writes it.
 COLOUR: Final = re.compile(r"(?:\x1b|\\u001b)\[[\d;]{0,24}[A-Za-z]")
+MOST_APART: Final = 0.1  # figures of two ranks, of the larger [fraction]
 MOST_CHARACTERS: Final = 8_000  # of a line that is read; the longest start-up lines have 6,000
 
 
@@ -84,8 +85,19 @@ def _keep(observed: Observed, pattern: Pattern, match: re.Match[str], place: int
 
 def _see(observed: Observed, pattern: Pattern, name: str, value: float, place: int) -> None:
     before = observed.figures.get(name)
+    if before is not None and pattern.is_smallest:
+        _tell_apart(observed, before, value, place)
     is_told = before is not None and (
         (pattern.is_largest and before.value > value) or (pattern.is_smallest and before.value < value)
     )
     if not is_told:
         observed.see(name, value, place)
+
+
+def _tell_apart(observed: Observed, before: Figure, value: float, place: int) -> None:
+    """Say that two lines state a figure far apart: ranks of one start have about the same, stages need not."""
+    least, most = sorted((before.value, value))
+    lines = f"line {place} says {before.name} {value:.0f}, and line {before.line} {before.value:.0f}"
+    if 0 < least < (1 - MOST_APART) * most and not any(before.name in doubt.sentence for doubt in observed.doubts):
+        sentence = f"{lines}: the smaller was compared; state one start, if they are of two"
+        observed.doubts.append(Doubt(sentence=sentence, fields=()))
