@@ -58,12 +58,12 @@ class JsonBodies:
         if scope["method"] in WITH_BODY and headers.get(b"content-encoding", PLAIN).lower() != PLAIN:
             return _compressed()
         length = headers.get(b"content-length", b"0")
-        if scope["method"] in WITHOUT_BODY and length.strip(b"0"):
-            return self._unread(scope)
         if length.isdigit() and int(length[:20]) > self._max_body_bytes:
             detail = f"the body is larger than the {self._max_body_bytes} bytes this service reads"
             fault = FieldProblem(field="body", detail=detail, accepted=f"at most {self._max_body_bytes} bytes")
             return problem_response(413, "body-too-large", detail, [fault])
+        if scope["method"] in WITHOUT_BODY and length.strip(b"0"):
+            return self._unread(scope)
         return None
 
     def _not_json(self, scope: Scope) -> Response:
