@@ -5,6 +5,7 @@ from typing import Final
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.errors import NotInCatalogError
+from service.catalog.names import taken_out
 from service.catalog.snapshot import Snapshot
 from service.engine.engines.registry import DEFAULT_ENGINE
 from service.engine.facts import ModelFacts
@@ -42,6 +43,7 @@ POPULAR_MODELS: Final = (
 def asked_most(snapshot: Snapshot) -> Iterator[Deployed]:
     """Yield the deployments of popular models on common GPUs, as far as a catalog has both; names are read first."""
     snapshot.called_models.make_ready()
+    taken_out.make_ready()
     yield from deployments_of(_models(snapshot, POPULAR_MODELS), _gpus(snapshot), rules_for(DEFAULT_ENGINE))
 
 
