@@ -116,9 +116,9 @@ def _may_wait_in_time(replica: Server, share: Arrivals, limits: Limits) -> bool:
     if limits.ttft_s is None:  # they may wait as long as they do
         return True
     waiting = forgiving(replace(limits, tpot_s=None))
-    if _breaks(replica, share, waiting):
+    if _breaks(capped(replica, _most_at_pace(replica, limits)), share, waiting):  # few are left after it
         return False
-    return not _breaks(capped(replica, _most_at_pace(replica, limits)), share, waiting)
+    return not _breaks(replica, share, waiting)
 
 
 def _may_answer_in_pace(replica: Server, share: Arrivals, limits: Limits) -> bool:
