@@ -133,8 +133,8 @@ class _Search:
 
     def _sooner(self, known: Merit) -> Merit:
         """Look at all other layouts and settings for what answers sooner; return the best that is known then."""
-        bests = [known]
-        for layout, tokens in soonest_first(self.question, self.resolved, self.space.layouts, lambda: bests[-1][0]):
+        bests, layouts, most_of = [known], self.space.layouts, partial(most_worth, self.kept, self.resolved)
+        for layout, tokens in soonest_first(self.question, self.resolved, layouts, lambda: bests[-1][0], most_of):
             for resolved, plan in self._settings_of(layout, (tokens,)):
                 bests.append(min(bests[-1], self._tried(resolved, plan, bests[-1], is_equal_welcome=False)))
         return bests[-1]

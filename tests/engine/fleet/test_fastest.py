@@ -90,7 +90,8 @@ def test_a_layout_is_left_out_by_one_request_alone_as_in_its_turn(asked: Asked) 
         assert timing is not None
         alone[layout] = alone_s(unplanned(timing, layout, question.load, resolved.settings.max_num_batched_tokens))
 
-    assert [least_s(question, resolved, layout) for layout in layouts] == list(alone.values())
+    least = {layout: least_s(question, resolved, layout) for layout in layouts}
+    assert all(0.95 * alone[layout] < least[layout] <= alone[layout] for layout in layouts)
     known_s = sorted(alone.values())[len(alone) // 2]
     tried = {layout for layout, _ in soonest_first(question, resolved, layouts, lambda: known_s)}
     assert all(alone[layout] < known_s for layout in tried)
