@@ -90,7 +90,8 @@ class KeptReplies:
 def key_of(scope: Scope, body: bytes | None) -> Key | None:
     """Return what an answer is kept under: the path, what Accept names, and the query string or body as it came."""
     headers = dict(scope["headers"])
-    if scope["method"] == "GET" and headers.get(b"content-length", b"").strip(b"0"):
+    has_body = headers.get(b"content-length", b"").strip(b"0") or b"transfer-encoding" in headers
+    if scope["method"] == "GET" and has_body:
         return None  # which is refused
     accepted = format_accepted(headers.get(b"accept", b""))
     path = scope["path"] if accepted is None else f"{scope['path']} as {accepted}"

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.problems import FIX_FORM, OR_ASK_BY_GET, FieldProblem, problem_response
 from service.questions.formats import Written
@@ -45,6 +45,10 @@ class JsonBodies:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer it."""
         respond = self._refusal(scope) if scope["type"] == "http" else None
+        if respond is None and _may_stream_unread(scope):
+            first = await receive()
+            respond = self._unread(scope) if first.get("body") else None
+            receive = _beginning_with(first, receive)
         await (respond or self._app)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Response | None:
@@ -91,6 +95,23 @@ class JsonBodies:
         fix = f"{FIX_FORM}{OR_ASK_BY_GET if is_asked_by_get else ''}"
         line = f"{fix}: curl --json '{self._examples.get(path, '{...}')}' {how}'{self._server}{path}'"
         return f"{line}; for CSV, -H 'content-type: text/csv'" if path.endswith(":batch") else line
+
+
+def _may_stream_unread(scope: Scope) -> bool:
+    """Return whether a request that has no body may send one in chunks, the first of which tells."""
+    return (
+        scope["type"] == "http" and scope["method"] in WITHOUT_BODY and b"transfer-encoding" in dict(scope["headers"])
+    )
+
+
+def _beginning_with(first: Message, receive: Receive) -> Receive:
+    """Return what a request sends, from a message on that was read already."""
+    read = [first]
+
+    async def again() -> Message:
+        return read.pop() if read else await receive()
+
+    return again
 
 
 def response_of(answer: Written) -> Response:

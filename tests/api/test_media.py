@@ -58,6 +58,21 @@ def test_a_body_of_a_get_is_refused_and_not_ignored(service: TestClient, path: s
     assert fault["accepted"].startswith("no body" if "catalog" in path else "send it by POST: curl --json '{")
 
 
+@pytest.mark.parametrize("path", [ADDRESS, "/size", "/catalog/gpus", "/livez"])
+def test_a_body_in_chunks_of_a_get_is_refused_as_well(service: TestClient, path: str) -> None:
+    service.get(path)
+    for method in ("GET", "HEAD"):
+        assert service.request(method, path, content=iter((b'{"model":', b"1}"))).status_code == 422
+    [fault] = service.request("GET", path, content=iter((b"{}",))).json()["errors"]
+    assert (fault["field"], fault["detail"]) == ("body", "a GET has a body, which is not read")
+
+
+def test_no_chunk_is_no_body(service: TestClient) -> None:
+    asked = service.request("GET", ADDRESS, headers={"transfer-encoding": "chunked"})
+
+    assert (asked.status_code, asked.content) == (200, service.get(ADDRESS).content)
+
+
 @pytest.mark.parametrize("length", ["0", "00"])
 def test_an_empty_body_of_a_get_is_none(service: TestClient, length: str) -> None:
     plain, empty = service.get(ADDRESS), service.get(ADDRESS, headers={"content-length": length})
