@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from service.engine.config_reader import ConfigReader, is_mapping, unknown_kind
+from service.engine.errors import MissingConfigFieldError
 from service.engine.formats.elements import HALF_BYTES, SINGLE_BYTES
 from service.engine.layers import DecoderLayer, RotaryTable, Rotated
 
@@ -34,6 +35,13 @@ TYPES: Final = (
     *("default", "linear", "dynamic", "llama3", *YARN, *LONG, "mrope", "ntk", "proportional", "xdrope"),
     *("deepseek_llama_scaling", "mllama4", "openpangu", "bailing_mrope"),
 )
+# What a type cannot be computed without; any of those that stand together does.
+NEEDED: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    **dict.fromkeys(("linear", "ntk", *YARN, "deepseek_llama_scaling"), (("factor",),)),
+    **dict.fromkeys(("dynamic", "xdrope"), (("factor", "alpha"),)),
+    **dict.fromkeys(LONG, (("short_factor",), ("long_factor",))),
+    "llama3": (("factor",), ("low_freq_factor",), ("high_freq_factor",)),
+}
 
 
 def no_tables(_reader: ConfigReader, _layers: tuple[DecoderLayer, ...]) -> tuple[RotaryTable, ...]:
@@ -112,8 +120,11 @@ def _made(reader: ConfigReader, stated: ConfigReader, head_dim: int) -> tuple[Ro
 
     Raises:
         UnsupportedModelError: a type that the engine refuses as well.
+        MissingConfigFieldError: the type cannot be computed without what is not stated.
     """
-    _check_type(reader, stated)
+    place = "rope_scaling" if reader.raw("rope_parameters") is None else "rope_parameters"
+    _check_type(place, stated)
+    _check_needed(place, stated)
     positions = _scaled(reader, stated)
     if not positions:
         return ()
@@ -126,15 +137,26 @@ def _made(reader: ConfigReader, stated: ConfigReader, head_dim: int) -> tuple[Ro
     return (table,)
 
 
-def _check_type(reader: ConfigReader, stated: ConfigReader) -> None:
+def _check_type(place: str, stated: ConfigReader) -> None:
     """Raise UnsupportedModelError where positions are scaled in a way that nobody knows, the likest known way first."""
     kind = stated.raw(*TYPE_NAMES)
     if kind is None or kind in TYPES:
         return
-    place = "rope_scaling" if reader.raw("rope_parameters") is None else "rope_parameters"
     name = next(name for name in TYPE_NAMES if stated.raw(name) is not None)
     close = get_close_matches(str(kind)[:MOST_COMPARED].lower(), TYPES, len(TYPES), CLOSE)
     raise unknown_kind(f"{place}.{name}", kind, ", ".join(dict.fromkeys((*close, *TYPES))))
+
+
+def _check_needed(place: str, stated: ConfigReader) -> None:
+    """Raise MissingConfigFieldError where a type lacks what the engine has no default for."""
+    kind = str(stated.raw(*TYPE_NAMES))
+    for names in NEEDED.get(kind, ()):
+        if stated.raw(*names) is None:
+            raise MissingConfigFieldError(
+                f"the config's {place} is of type {kind} and does not state {' or '.join(names)}",
+                field=f"model_config.{place}.{names[0]}",
+                accepted="a number" if names[0] == "factor" else "as the model's config publishes it",
+            )
 
 
 def _positions(reader: ConfigReader) -> int:

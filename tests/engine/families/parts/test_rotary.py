@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from service.engine.config_reader import ConfigReader
-from service.engine.errors import UnsupportedModelError
+from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
 from service.engine.families.parts.rotary import TYPES, in_single, no_tables, rotating, stated_tables
 from service.engine.layers import DecoderLayer, DenseMlp, GroupedQueryAttention
 
@@ -14,6 +14,14 @@ LAYER = DecoderLayer(
     mixers=(GroupedQueryAttention(num_attention_heads=8, num_key_value_heads=2, head_dim=128, v_head_dim=128),),
     mlp=DenseMlp(intermediate_size=64),
 )
+LLAMA3: dict[str, Any] = {
+    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8_192,
+}  # fmt: skip
+LONGROPE: dict[str, Any] = {
+    "type": "longrope", "short_factor": [1.0], "long_factor": [1.0], "original_max_position_embeddings": 4_096,
+}  # fmt: skip
+ALL_STATED = {"factor": 1.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "short_factor": [1], "long_factor": [1]}
 
 
 def scaled(length: int, **scaling: Any) -> dict[str, Any]:
@@ -23,10 +31,10 @@ def scaled(length: int, **scaling: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("config", "positions"),
     [
-        (scaled(131_072, rope_type="llama3", factor=8.0, original_max_position_embeddings=8_192), 131_072),  # Llama 3.1
+        (scaled(131_072, **LLAMA3), 131_072),  # Llama 3.1
         (scaled(16_384, type="linear", factor=4.0), 65_536),  # DeepSeek Coder
         (scaled(32_768, type="yarn", factor=4.0, original_max_position_embeddings=32_768), 131_072),  # Qwen2.5
-        (scaled(131_072, type="longrope", original_max_position_embeddings=4_096), 135_168),  # Phi-3 mini 128K
+        (scaled(131_072, **LONGROPE), 135_168),  # Phi-3 mini 128K
         ({"max_position_embeddings": 8_192}, 8_192),
     ],
 )
@@ -101,4 +109,23 @@ def test_a_type_is_not_asked_for_where_nothing_is_rotated() -> None:
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_every_type_that_the_engine_knows_has_a_table(kind: str) -> None:
-    assert len(stated_tables(ConfigReader(scaled(8_192, type=kind)), (LAYER,))) == 1
+    assert len(stated_tables(ConfigReader(scaled(8_192, type=kind, **ALL_STATED)), (LAYER,))) == 1
+
+
+@pytest.mark.parametrize(
+    ("stated", "lacks"),
+    [
+        ({"type": "linear"}, "factor"),
+        ({"rope_type": "yarn", "original_max_position_embeddings": 8_192}, "factor"),
+        ({"type": "dynamic"}, "factor"),
+        (LLAMA3 | {"high_freq_factor": None}, "high_freq_factor"),
+        (LONGROPE | {"long_factor": None}, "long_factor"),
+    ],
+)
+def test_what_a_type_cannot_do_without_is_asked_for(stated: dict[str, Any], lacks: str) -> None:
+    """As vLLM 0.33 `get_rope` does, which takes it without a default; of `dynamic` either factor or alpha."""
+    with pytest.raises(MissingConfigFieldError) as refusal:
+        stated_tables(ConfigReader(scaled(8_192, **stated)), (LAYER,))
+
+    assert refusal.value.field == f"model_config.rope_scaling.{lacks}"
+    assert stated_tables(ConfigReader(scaled(8_192, type="dynamic", alpha=1_000.0)), (LAYER,))
