@@ -14,6 +14,7 @@ from cachetools import LRUCache, cachedmethod
 from service.catalog.errors import NotInCatalogError
 from service.catalog.names.facts import facts_as_named
 from service.catalog.names.gpus import GpuReading
+from service.catalog.names.instances import instance_key
 from service.catalog.names.readings import ModelReading
 from service.catalog.snapshot import Snapshot
 from service.engine.engines.measured_here import Measured
@@ -152,12 +153,10 @@ class Sources:
             return self.gpu(name, field=field)
         is_listed = any(offer.instance_type == reading.instance_type for offer in self.catalog.offers)
         price = "at its own price" if is_listed else "whose price is not known here"
-        self._note(
-            field,
-            reading.gpu_id,
-            name,
-            f"{reading.how}; {'at the price stated' if has_own_price else price}, rented whole",
-        )
+        paid = f"{'at the price stated' if has_own_price else price}, rented whole"
+        count = (reading.gpu_count or 1) // self._held_by_one(reading)
+        counted = f"; the count of {count} {UNHEEDED}" if count > 1 else ""
+        self._note(field, reading.gpu_id, name, f"{reading.how}; {paid}{counted}")
         return self.catalog.gpus[reading.gpu_id]
 
     def counted_gpu(self, name: str, *, field: str) -> tuple[Gpu, int | None]:
@@ -198,8 +197,13 @@ class Sources:
         held: dict[str, tuple[tuple[str, int], ...]] = {}
         for each in readings:
             if each.instance_type is not None and each.gpu_id not in by_itself:
-                held[each.gpu_id] = (*held.get(each.gpu_id, ()), (each.instance_type, each.gpu_count or 1))
+                held[each.gpu_id] = (*held.get(each.gpu_id, ()), (each.instance_type, self._held_by_one(each)))
         return held
+
+    def _held_by_one(self, reading: GpuReading) -> int:
+        """Return how many GPUs one instance of a type holds, however many instances a name counts."""
+        instance = self.catalog.called_gpus.instances.get(instance_key(reading.instance_type or ""))
+        return reading.gpu_count or 1 if instance is None else instance.gpu_count
 
     def model(self, name: str, *, field: str, weight_formats: tuple[WeightFormat, ...] = ()) -> ModelFacts:
         """Return a model of the catalog, whatever it is called; a name that says a format is loaded in it.

@@ -52,6 +52,19 @@ def test_the_caller_s_price_of_a_gpu_is_paid_for_all_that_it_holds(catalog: Snap
     assert any("p5.48xlarge has no fewer" in warning for warning in stated["warnings"])
 
 
+def test_several_instances_are_no_larger_one(catalog: Snapshot) -> None:
+    """Eight GPUs at 2 USD an hour are one p5.48xlarge, which the load takes of the two that are named."""
+    two = {"gpu": "2 x p5.48xlarge", "usd_per_gpu_hour": 2}
+
+    stated = sized(catalog, **two)
+
+    cost = stated["cost"]
+    assert (cost["gpus_per_instance"], cost["instances"], cost["usd_per_hour"]) == (8, 1, 16)
+    assert read_as(stated, "gpu")[0].endswith("rented whole; the count of 2 decides nothing here")
+    assert any("the count of 2 decides nothing here" in warning for warning in stated["warnings"])
+    assert not any("count" in warning for warning in sized(catalog, gpu="p5.48xlarge")["warnings"])
+
+
 def test_of_a_gpu_that_is_named_by_itself_as_well_everything_may_be_rented(catalog: Snapshot) -> None:
     both, alone = (recommended(catalog, gpus=gpus)["options"][0] for gpus in (["p5.48xlarge", "h100"], ["h100"]))
 
