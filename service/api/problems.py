@@ -31,6 +31,7 @@ from service.questions.misnamed import misnamed
 from service.questions.misread import misread
 from service.questions.refusals import RefusalError, RefusalKind, not_in_catalog
 from service.workloads.errors import (
+    ExistsError,
     LoadUnknownError,
     NoWorkloadError,
     OtherVersionError,
@@ -220,7 +221,8 @@ async def _workload(_request: Request, error: WorkloadError) -> Response:
 def _condition(error: OtherVersionError | UnconditionalError) -> FieldProblem:
     """Return that a write's condition is at fault, with the one that would be met."""
     met = "If-None-Match: *, which creates it" if error.version is None else f'If-Match: "{error.version}"'
-    return FieldProblem(field="if-match", detail=str(error), accepted=met)
+    field = "if-none-match" if isinstance(error, ExistsError) else "if-match"
+    return FieldProblem(field=field, detail=str(error), accepted=met)
 
 
 async def _http(request: Request, error: HTTPException) -> Response:

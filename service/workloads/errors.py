@@ -25,7 +25,7 @@ class OtherVersionError(WorkloadError):
 
 
 class ExistsError(OtherVersionError):
-    """It was to be new, and is not."""
+    """It was to be new, and is not: the condition that is met writes over it."""
 
 
 class UnconditionalError(WorkloadError):
