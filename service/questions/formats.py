@@ -168,8 +168,13 @@ def _paths(node: Row) -> Iterator[str]:
 
 
 def _nothing_here(path: str, document: Row) -> RefusalError:
-    """Return the refusal of a path to nothing, with what the answer warns of: it says why, as for a missing price."""
-    why = "".join(f"; {warning}" for warning in document.get("warnings") or ())
+    """Return the refusal of a path to nothing, with what the answer warns of: it says why, as for a missing price.
+
+    Warnings of prices explain no other value, and others no price.
+    """
+    is_price = path.startswith("cost")
+    told = [warning for warning in document.get("warnings") or () if ("price" in warning) == is_price]
+    why = "".join(f"; {warning}" for warning in told)
     detail = f"the answer has null at {path[:MOST_PATH_SHOWN]!r}{why}"
     return RefusalError("no-such-field", detail, Fault("field", detail, _near(path, document, ())))
 
