@@ -14,13 +14,13 @@ from sqlalchemy.orm import selectinload
 from sqlalchemy.types import NullType
 from sqlmodel import Session, col, select
 
-from service.catalog.catalog_entries import CatalogEntries
+from service.catalog.catalog_entries import CatalogEntries, TakenOut
 from service.catalog.entries import GpuEntry, ModelEntry, OfferEntry
 from service.catalog.errors import InvalidCatalogError
 from service.catalog.faults import told
 from service.catalog.measurement_rows import MeasurementEntry
 from service.catalog.store import Version, current_version
-from service.catalog.tables import GpuRow, MeasurementRow, ModelRow, OfferRow, metadata
+from service.catalog.tables import CatalogChangeRow, GpuRow, MeasurementRow, ModelRow, OfferRow, metadata
 
 logger = logging.getLogger(__name__)
 Kept = TypeVar("Kept", ModelEntry, GpuEntry, OfferEntry, MeasurementEntry)
@@ -107,8 +107,36 @@ def read_catalog(session: Session, before: Reading | None = None) -> Reading:
         gpus=_entries(session, GPUS, marks, kept.gpus, were),
         offers=_entries(session, OFFERS, marks, kept.offers, were),
         measurements=_entries(session, MEASUREMENTS, marks, kept.measurements, were),
+        taken_out=_taken_out(session, kept.taken_out if before and before.version[0] == version[0] else (), marks),
     )
     return Reading(version=version, entries=entries, marks=marks)
+
+
+def _taken_out(session: Session, known: Sequence[TakenOut], there: Mapping[str, Marks]) -> tuple[TakenOut, ...]:
+    """Return what was deleted and is not there again, from the changes since the last that is known."""
+    last = max((each.number for each in known), default=0)
+    deletions = select(
+        CatalogChangeRow.number, CatalogChangeRow.kind, CatalogChangeRow.entry_id, CatalogChangeRow.before
+    )
+    deletions = deletions.where(
+        col(CatalogChangeRow.after).is_(None),
+        col(CatalogChangeRow.kind).in_((GPUS.name, MODELS.name)),
+        col(CatalogChangeRow.number) > last,
+    )
+    rows = session.exec(deletions.order_by(col(CatalogChangeRow.number))).all()
+    new = (
+        TakenOut.model_validate({"number": number, "kind": kind, "id": entry_id, "names": _names(entry_id, before)})
+        for number, kind, entry_id, before in rows
+    )
+    return tuple(each for each in (*known, *new) if each.id not in there[each.kind])
+
+
+def _names(entry_id: str, entry: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return everything that an entry was called, as far as it could be read."""
+    stated = entry or {}
+    stored = (checkpoint.get("hf_id") for checkpoint in stated.get("checkpoints") or ())
+    names = (entry_id, stated.get("name"), stated.get("hf_id"), *(stated.get("aliases") or ()), *stored)
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 
 def _marks(session: Session, kind: EntryKind[Any]) -> Marks:

@@ -15,6 +15,7 @@ from service.catalog.measurement_rows import MeasurementEntry, by_model
 from service.catalog.names.gpus import GpuNames, gpu_names
 from service.catalog.names.instances import instances
 from service.catalog.names.models import ModelNames, model_names
+from service.catalog.names.taken_out import deleted_names
 from service.engine.derived import Derived
 from service.engine.errors import EngineError
 from service.engine.facts import ModelFacts
@@ -94,7 +95,7 @@ EMPTY: Final = Snapshot(
     built_models=BuiltModels({}),
     model_names={},
     gpu_names={},
-    called_models=model_names({}, {}),
+    called_models=model_names({}, {}, frozenset()),
     called_gpus=gpu_names({}, {}, {}),
     measurements={},
 )
@@ -136,10 +137,14 @@ def build_snapshot(entries: CatalogEntries, before: Snapshot | None = None, *, w
         built_models=was.built_models.after(models, are_new_read=not were_read),
         model_names=models_by_name,
         gpu_names=gpus_by_name,
-        called_models=was.called_models if models is was.model_entries else model_names(models, models_by_name),
+        called_models=was.called_models
+        if models is was.model_entries
+        else model_names(models, models_by_name, deleted_names(entries.taken_out, "model")),
         called_gpus=was.called_gpus
         if same_gpus
-        else gpu_names(gpus, gpus_by_name, instances(offers, gpus), was.called_gpus),
+        else gpu_names(
+            gpus, gpus_by_name, instances(offers, gpus), deleted_names(entries.taken_out, "gpu"), was.called_gpus
+        ),
         measurements=by_model(entries.measurements),
     )
 

@@ -114,6 +114,33 @@ def test_a_written_model_can_be_sized_replaced_and_deleted(writable: TestClient)
     assert writable.delete("/catalog/models/made-up-8b").status_code == 404
 
 
+def test_what_a_deleted_entry_was_called_means_no_other(writable: TestClient) -> None:
+    """By its words `h100 oam` is an H100 SXM, and a repository a fine-tune: until they were somebody's, and deleted."""
+    load = {"concurrent_requests": 8, "input_tokens": 9, "output_tokens": 9, "latency": "none"}
+    question = {"model": "me/Llama-3.1-8B-wide", "gpu": "h100 oam", **load}
+    assert writable.post("/size", json=question).json()["gpu"] == "h100-sxm-80gb"
+
+    named = {"hf_id": "me/Llama-3.1-8B-wide", "checkpoints": [{**MODEL["checkpoints"][0], "hf_id": "me/wide"}]}
+    writable.put("/catalog/gpus/made-up-100gb", json={**GPU, "aliases": ["h100 oam"]})
+    writable.put("/catalog/models/made-up-8b", json={**MODEL, **named})
+    theirs = writable.post("/size", json=question).json()
+    writable.delete("/catalog/gpus/made-up-100gb")
+    writable.delete("/catalog/models/made-up-8b")
+
+    assert (theirs["gpu"], theirs["model"]) == ("made-up-100gb", "made-up-8b")
+    for name in ("H100-OAM", "2 x h100 oam"):
+        refused = writable.post("/size", json={"model": "qwen3-8b", "gpu": name, **load})
+        assert (refused.status_code, refused.json()["errors"][0]["field"]) == (404, "gpu")
+    for name in ("me/llama-3.1-8b-wide", "https://huggingface.co/me/Llama-3.1-8B-wide", "me/wide"):
+        refused = writable.post("/size", json={"model": name, "gpu": "h100", **load})
+        assert (refused.status_code, refused.json()["errors"][0]["field"]) == (404, "model")
+    other = writable.post("/size", json={"model": "you/Llama-3.1-8B-wide", "gpu": "h100", **load})
+    assert other.json()["model"] == "llama-3.1-8b-instruct"
+    writable.put("/catalog/gpus/made-up-100gb", json={**GPU, "aliases": ["h100 oam"]})
+    again = writable.post("/size", json={**question, "model": "qwen3-8b"})
+    assert again.json()["gpu"] == "made-up-100gb"
+
+
 @pytest.mark.parametrize("stated", [1, 8_030, 1 << 61, 70_000_000_000])
 def test_parameters_that_the_config_cannot_have_are_refused_with_its_count(writable: TestClient, stated: int) -> None:
     """Llama 3.1 8B has 8.03 billion by Meta's card; 8,030 are millions, and 70 billion another model's."""

@@ -5,9 +5,11 @@ from sqlalchemy import Engine, text
 from sqlmodel import Session
 
 from service.catalog.catalog_entries import CatalogEntries
-from service.catalog.database import reading
+from service.catalog.changes import gpu_deletion
+from service.catalog.database import reading, writing
 from service.catalog.errors import InvalidCatalogError
 from service.catalog.reading import Reading, read_catalog
+from service.catalog.store import raise_revision
 from tests.catalog.samples import fill, gpu, model, offer
 
 
@@ -46,6 +48,21 @@ def test_entries_are_read_as_they_were_written(stored: Engine) -> None:
     assert gpu() in entries.gpus
     assert offer() in entries.offers
     assert [it.id for it in entries.models] == sorted(it.id for it in entries.models)
+
+
+def test_deletions_are_remembered_until_the_entry_is_there_again(stored: Engine) -> None:
+    before = read(stored)
+    with writing(stored) as session, session.begin():
+        gpu_deletion("made-up-100gb", "test")(session)
+        raise_revision(session)
+    after = read(stored, before)
+    (gone,) = after.entries.taken_out
+
+    assert (gone.kind, gone.id) == ("gpu", "made-up-100gb")
+    assert {"Made Up 100GB", "madeup"} < set(gone.names)
+    assert read(stored).entries.taken_out == read(stored, after).entries.taken_out == (gone,)
+    fill(stored)
+    assert read(stored, after).entries.taken_out == ()
 
 
 def test_an_unchanged_catalog_is_made_of_the_same_objects(stored: Engine) -> None:

@@ -82,6 +82,7 @@ class GpuNames:
     exact: Mapping[str, str]  # ids, names and aliases, in lower case
     instances: Mapping[str, Instance]
     spoken: Mapping[str, tuple[Said, ...]]  # by id
+    deleted: frozenset[str]  # what GPUs were called that are there no more
 
     def read(self, name: str) -> GpuReading:
         """Return which GPU a name means.
@@ -96,7 +97,7 @@ class GpuNames:
         if whole != key:
             why = f"{name[:100]!r} is a MIG slice, a virtual GPU or a share of one: {PART}"
             raise NotInCatalogError("gpu", name[:100], self._wholes(whole), why=why)
-        if is_taken_out(key, self.entries):
+        if is_taken_out(key, self.entries, self.deleted):
             raise self._refusal(name, key)
         bare = bare_name(key)
         reading = self._of_instance(name) or self._of_scheme(name) or self._counted(bare) or self._of_instance(bare)
@@ -191,7 +192,7 @@ class GpuNames:
         gpu_id = self.exact.get(re.sub(r"[ _-]+", "-", key.strip(" ()-_")))
         if gpu_id is not None:
             return self._by_words(gpu_id)
-        if not said.words or is_taken_out(key, self.entries):
+        if not said.words or is_taken_out(key, self.entries, self.deleted):
             return None
         bare = replace(said, words=said.words - FURTHER)
         gpu_ids = self._having(said) or (self._having(bare) if bare.words else ())
@@ -284,6 +285,7 @@ def gpu_names(
     entries: Mapping[str, GpuEntry],
     exact: Mapping[str, str],
     instances: Mapping[str, Instance],
+    deleted: frozenset[str] = frozenset(),
     before: GpuNames | None = None,
 ) -> GpuNames:
     """Return the names of a catalog's GPUs; what did not change is taken over from those before."""
@@ -294,6 +296,5 @@ def gpu_names(
         said = _said(bare_name(name))
         if said.words:
             spoken[gpu_id][said] = None
-    return GpuNames(
-        entries=entries, exact=exact, instances=instances, spoken={gpu: tuple(names) for gpu, names in spoken.items()}
-    )
+    told = {gpu: tuple(names) for gpu, names in spoken.items()}
+    return GpuNames(entries=entries, exact=exact, instances=instances, spoken=told, deleted=deleted)

@@ -35,6 +35,7 @@ from service.catalog.names.readings import (
 from service.catalog.names.repositories import REPOSITORIES, STORED, WHOLE, listed, model_of
 from service.catalog.names.siblings import BASE, named_so, several_sizes
 from service.catalog.names.spoken import Spoken, spoken_names
+from service.catalog.names.taken_out import is_deleted
 from service.catalog.names.told_once import told_once
 from service.catalog.names.totals import of_total, without_size
 from service.catalog.names.unread import unread
@@ -63,6 +64,7 @@ class ModelNames:
     entries: Mapping[str, ModelEntry]
     exact: Mapping[str, str]  # ids, hub ids and aliases, in lower case
     checkpoints: Mapping[str, tuple[str, Checkpoint]]  # hub ids in lower case: the model, and what is stored of it
+    deleted: frozenset[str]  # what models were called that are there no more
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)  # of names
 
     @property
@@ -89,11 +91,12 @@ class ModelNames:
         if (literal := self._literal(plain(name), name)) is not None:
             return literal
         publisher, repo = repository(name)
+        if any(is_deleted(each, self.deleted) for each in (plain(name), f"{publisher}/{repo}")):
+            raise self._refused(name, stated_format(words_of(repo), publisher).rest, None)
         repo = as_published(repo)
         stored = self._literal(f"{publisher}/{repo}", name) if publisher else self._literal(repo, name)
-        return (
-            stored or self._of_shape(name, publisher, repo.replace(" ", "-")) or self._by_words(name, publisher, repo)
-        )
+        known = stored or self._of_shape(name, publisher, repo.replace(" ", "-"))
+        return known or self._by_words(name, publisher, repo)
 
     def _literal(self, key: str, name: str) -> ModelReading | None:
         """Return what a name of the catalog stands for."""
@@ -157,14 +160,12 @@ class ModelNames:
             raise self._refused(name, said.rest, f"{name[:100]!r} names a family of models")
         if not (publisher or kind_of(words_of(repo))) and (editions := self.words.nearest.of_edition(said.rest)):
             raise NotInCatalogError("model", name[:100], editions, why=f"{name[:100]!r} does not say whose it is")
-        earlier = earlier_kind(words_of(repo))
-        if earlier:
+        if earlier := earlier_kind(words_of(repo)):
             raise self._refused(name, said.rest, f"{name[:100]!r} is {earlier}")
         model_ids = named_so(self._told(said.rest), publisher, said.rest, self.entries)
         if len(model_ids) > 1:
-            raise NotInCatalogError(
-                "model", name[:100], model_ids[:MOST_CANDIDATES], why=f"{name[:100]!r} may be any of several models"
-            )
+            several = f"{name[:100]!r} may be any of several models"
+            raise NotInCatalogError("model", name[:100], model_ids[:MOST_CANDIDATES], why=several)
         how = f"by its words, {' '.join(said.rest)}"
         if not model_ids:
             what = kind_of(words_of(repo)) or unread(words_of(repo))
@@ -284,15 +285,14 @@ def _read(names: ModelNames, name: str) -> ModelReading:
     return as_spelled(names.read_anew(name), name)
 
 
-def model_names(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> ModelNames:
+def model_names(entries: Mapping[str, ModelEntry], exact: Mapping[str, str], deleted: frozenset[str]) -> ModelNames:
     """Return the names of a catalog's models."""
     checkpoints: dict[str, tuple[str, Checkpoint]] = {}
     for entry in entries.values():
         for checkpoint in entry.checkpoints:
-            key = checkpoint.hf_id.lower()
-            if key not in exact:
+            if (key := checkpoint.hf_id.lower()) not in exact:
                 checkpoints.setdefault(key, (entry.id, checkpoint))
-    return ModelNames(entries=entries, exact=exact, checkpoints=checkpoints)
+    return ModelNames(entries=entries, exact=exact, checkpoints=checkpoints, deleted=deleted)
 
 
 @derived(1)
