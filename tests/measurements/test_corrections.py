@@ -83,6 +83,8 @@ def test_a_start_up_corrects_the_ledger_and_deleting_it_restores_every_answer(se
     [row] = [each for each in after["assumptions"] if each["name"] == "measured_memory"]
     assert row["value"] == kept["id"]
     assert "line 2 kv_cache_bytes" in row["source"]
+    [term] = [each for each in after["assumptions"] if each["name"] == "activation_bytes"]
+    assert kept["id"] in term["source"]
     assert [asked(service, each) for each in others] == untouched
     ignoring = asked(service, {**ASKED, "use_measurements": False})
     assert {**ignoring, "asked": None} == {**before, "asked": None}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from service.engine.answers.noted import amount, length, load_notes, note, spread, stated_or_default
-from service.engine.answers.rests import memory_measured_here, steps_measured_here
+from service.engine.answers.rests import memory_measured_here, steps_measured_here, terms_source
 from service.engine.engines.measured_here import MEASURED_HERE
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import ModelFacts, text_alone_source
@@ -125,6 +125,7 @@ def _formats_left_out(question: RecommendQuestion) -> tuple[Assumption, ...]:
 
 def _shared(resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
     memory, model, gpu, rules = plan.memory, resolved.model, resolved.gpu, resolved.rules
+    source = terms_source(plan) if rules.measured else rules.measured_source
     measured = {
         "activation_bytes": memory.activation_bytes,
         "cuda_graph_bytes": memory.cuda_graph_bytes,
@@ -139,7 +140,7 @@ def _shared(resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
         _served_context(resolved, plan),
         *_pool(plan),
         *_adapters(plan.settings),
-        *(note(name, value, "measured", rules.measured_source) for name, value in measured.items()),
+        *(note(name, value, "measured", source) for name, value in measured.items()),
         *(memory_measured_here(plan) if rules.measured else ()),
     )
 

@@ -2,7 +2,7 @@
 
 from service.catalog.engine_rules import rules_for
 from service.engine import Layout, StatedSettings, plan_replica
-from service.engine.answers.rests import memory_measured_here, steps_measured_here
+from service.engine.answers.rests import memory_measured_here, steps_measured_here, terms_source
 from service.engine.engines.measured_here import MEASURED_HERE, Deployment, MeasuredMemory
 from service.engine.engines.rules import as_measured
 from service.engine.time.results import Basis
@@ -23,6 +23,8 @@ def test_a_ledger_names_the_start_up_it_rests_on() -> None:
         (0.01, "measured"),
     ]
     assert before.memory.kv_cache_bytes - after.memory.kv_cache_bytes == 1 << 20
+    assert terms_source(before) == rules.measured_source
+    assert terms_source(after) == f"{rules.measured_source}; changed by the stored a1, as measured_memory tells"
 
 
 def test_times_that_were_measured_here_say_their_error() -> None:
