@@ -165,6 +165,16 @@ class RecommendQuery(
             raise contradiction("quantization", sentence, "either alone")
         return value
 
+    @field_validator("weight_formats", "kv_cache_dtypes")
+    @classmethod
+    def _with_the_one(cls, value: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
+        """Refuse a list without the one that is stated beside it, which nothing would heed."""
+        one = str(info.field_name).removesuffix("s")
+        stated = info.data.get(one)
+        if value is not None and stated not in (None, "auto", *value):
+            raise contradiction(one, f"{one} is {stated}, which {info.field_name} leaves out", "one of them")
+        return value
+
     @field_validator("product_lines")
     @classmethod
     def _of_unnamed(cls, value: ProductLines | None, info: ValidationInfo) -> ProductLines | None:

@@ -4,6 +4,7 @@ import csv
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from starlette.testclient import TestClient
 
 from service.questions.recommend import RecommendAnswer, RecommendQuery
@@ -154,3 +155,16 @@ def test_gauges_are_of_the_best_option(answer: RecommendAnswer) -> None:
     assert gauges["options_count"] == len(answer.result.options)
     assert gauges["best.gpus"] == answer.result.options[0].gpus
     assert answer.labels() == {"model": "llama-3.1-8b-instruct"}
+
+
+@pytest.mark.parametrize(
+    ("one", "value", "left_out"), [("weight_format", "int4", "fp8"), ("kv_cache_dtype", "bf16", "fp8")]
+)
+def test_a_format_that_a_list_beside_it_leaves_out_is_no_part_of_the_question(
+    one: str, value: str, left_out: str
+) -> None:
+    with pytest.raises(ValidationError, match=f"{one} is {value}, which {one}s leaves out"):
+        RecommendQuery(**ASKED, **{one: value, f"{one}s": [left_out]})
+
+    beside = RecommendQuery(**ASKED, **{one: value, f"{one}s": [value, left_out]})
+    assert set(getattr(beside, f"{one}s")) == {value, left_out}
