@@ -185,7 +185,8 @@ def _refusal(device: Device, stored: Quantization, architecture: Architecture) -
 
     Which of NVIDIA's GPUs run it is known; of other vendors' only from which version on it is loaded at all.
     """
-    what = " ".join(dict.fromkeys((stored.method, scheme_of(stored))))
+    scheme = scheme_of(stored)
+    what = scheme if scheme.startswith(stored.method) else f"{stored.method} {scheme}"
     version = max(Version(device.plan.version), OLDEST)
     lines = lines_of(stored, has_experts=version < EXPERTS_ALIKE and architecture.has_experts)
     line = next((line for line in lines if version >= Version(line.since)), None)

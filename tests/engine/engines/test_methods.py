@@ -202,7 +202,7 @@ def test_deprecated_methods_are_loaded_when_told_to() -> None:
 def test_a_refusal_says_the_rule_and_what_would_be_taken() -> None:
     stated = {"quant_method": "bitsandbytes", "load_in_4bit": True}
 
-    with pytest.raises(RefusedStartError, match="no longer loads bitsandbytes") as refusal:
+    with pytest.raises(RefusedStartError, match="no longer loads bitsandbytes-4bit") as refusal:
         check_method(parse_quantization(stated), on(90, "0.33"), "gpu", DENSE)
 
     assert refusal.value.accepted == "an engine_version below 0.28, or another format"
