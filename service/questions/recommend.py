@@ -19,7 +19,7 @@ from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.load import SomeLoad, WithConfidence, WithHeadroom, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
 from service.questions.parts.part import contradiction
-from service.questions.parts.prices import Priced, Prices
+from service.questions.parts.prices import EVERY, Priced, Prices
 from service.questions.refusals import Fault, RefusalError
 from service.questions.sources import Sources
 from service.questions.values import NUMBER, WHOLE, CacheDtypes, Formats, Gpus, ProductLines, Texts
@@ -238,6 +238,9 @@ class RecommendQuery(
         """Return the GPUs to consider, without a list those in question that somebody rents out; and the others."""
         excluded = {sources.gpu(name, field="exclude_gpus").id for name in self.exclude_gpus or ()}
         catalog, lines = sources.catalog, frozenset(self.product_lines or USUAL_LINES)
+        if self.gpus and (every := next((name for name in self.gpus if name.strip().lower() in EVERY), None)):
+            detail = f"{every!r} is no GPU"
+            raise RefusalError("invalid-request", detail, Fault("gpus", detail, "leave gpus out, or name them"))
         if self.gpus:
             has_own_price = self.usd_per_gpu_hour is not None
             named = [sources.rented_gpu(name, field="gpus", has_own_price=has_own_price) for name in self.gpus]

@@ -168,3 +168,11 @@ def test_a_format_that_a_list_beside_it_leaves_out_is_no_part_of_the_question(
 
     beside = RecommendQuery(**ASKED, **{one: value, f"{one}s": [value, left_out]})
     assert set(getattr(beside, f"{one}s")) == {value, left_out}
+
+
+@pytest.mark.parametrize("name", ["all", "Any", "*"])
+def test_every_gpu_is_asked_for_by_naming_none(sources: Sources, name: str) -> None:
+    with pytest.raises(RefusalError) as refused:
+        RecommendQuery(**ASKED, gpus=[name]).answer(sources)
+
+    assert (refused.value.faults[0].field, refused.value.faults[0].accepted) == ("gpus", "leave gpus out, or name them")
