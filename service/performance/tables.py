@@ -220,6 +220,7 @@ def calibrated(
     *,
     hides_host: bool,
     chunked_states: float = 0.0,
+    untabled_states: float = 0.0,
     layers: float = 0.0,
 ) -> TabledSteps:
     """Return step times: tables times their factors, never below the physical floor.
@@ -240,13 +241,16 @@ def calibrated(
             request than one that was seen.
         chunked_states: what states of requests that decode take more beside prompts, over the time in which they are
             read and written; see `chunked`.
+        untabled_states: what states take that tables leave out, over the same; see `states`.
         layers: whose kernels one iteration launches. [count]
     """
     state_s = max(floor.decode[0][0] - floor.tokens[0], 0.0)
     hidden_s, seen_s = min(factors.sequence_overhead_s, MOST_HIDDEN_S), 0.0
     if not hides_host:
         hidden_s, seen_s = 0.0, factors.sequence_overhead_s
-    decode = _decode(tables, floor, factors.decode_factor, state_s, hidden_s)
+    untabled_s = untabled_states * state_s
+    kernels = factors.decode_factor * np.array(tables.decode)
+    decode = _decode(kernels, floor, untabled_s, state_s, hidden_s)
     measured, small = np.array(tables.tokens), tables.tokens[TOKENS.index(SMALL_BATCH_TOKENS)]
     tokens = factors.small_prefill_factor * np.minimum(measured, small)
     tokens += factors.large_prefill_factor * np.maximum(measured - small, 0.0)
@@ -257,24 +261,29 @@ def calibrated(
         tokens=Curve(knots=TOKENS, values=Row(rising(np.maximum(tokens, floor.tokens)))),
         attention=Curve(knots=ATTENDED, values=Row(rising(np.maximum(attention, floor.attention)))),
         step_overhead_s=factors.step_overhead_s,
-        sequence_overhead_s=seen_s + state_s,
+        sequence_overhead_s=seen_s + max(untabled_s, state_s),
         mixed_overhead_s=factors.mixed_overhead_s,
         mixed_sequence_overhead_s=chunked_states * state_s,
     )
 
 
-def _decode(tables: StepTables, floor: StepTables, factor: float, state_s: float, hidden_s: float) -> Floats:
+def _decode(kernels: Floats, floor: StepTables, untabled_s: float, state_s: float, hidden_s: float) -> Floats:
     """Return the seconds of decoding, less what each request's state takes, which every iteration adds.
 
     Attention and matrices run one after the other, and a batch multiplies with no fewer matrices than one request:
 
         decode >= decode of one request + bytes of all caches and states / bandwidth
 
-    Tables of models with recurrent layers were found to leave out the states.
+    Args:
+        kernels: tables times their factor. [s]
+        floor: the same by physics. [s]
+        untabled_s: what a request's state takes that tables leave out. [s]
+        state_s: what it takes by physics. [s]
+        hidden_s: what the host does for each request behind kernels. [s]
     """
-    alone, least = factor * tables.decode[0][0], np.array(floor.decode)
-    requests = np.array(REQUESTS)[:, None]
+    requests, taken_s = np.array(REQUESTS)[:, None], max(untabled_s, state_s)
+    least = np.array(floor.decode) + requests * (taken_s - state_s)
     matrices = np.array(floor.tokens[: len(REQUESTS)])[:, None]  # of as many tokens: their knots begin alike
-    decode: Floats = np.maximum(factor * np.array(tables.decode), least)
-    decode = np.maximum(np.maximum(decode, alone + least - matrices), requests * hidden_s)
-    return decode - requests * state_s
+    decode: Floats = np.maximum(kernels + requests * untabled_s, least)
+    decode = np.maximum(np.maximum(decode, kernels[0][0] + least - matrices), requests * hidden_s)
+    return decode - requests * taken_s

@@ -18,6 +18,7 @@ from service.performance.formats import Rated, in_order, moved
 from service.performance.kernel_tables import KernelTables, in_process
 from service.performance.known import MEASURED, ROOFLINE, Knowledge, Times, better_known
 from service.performance.spread import with_spread
+from service.performance.states import untabled_states
 from service.performance.tables import Factors, TabledSteps, calibrated
 
 KERNELS_SOURCE: Final = "aiconfigurator-core 0.12, kernels measured on this GPU (github.com/ai-dynamo/aiconfigurator)"
@@ -123,6 +124,7 @@ def _calibrated(times: Times, here: MeasuredSteps | None, known: Knowledge) -> R
         _factors(times, here),
         hides_host=hides_host(key),
         chunked_states=chunked_states(key),
+        untabled_states=untabled_states(key) if times.basis == MEASURED else 0.0,
         layers=launched_layers(key),
     )
     return Rated(steps=steps, estimated=by_roofline.estimated, floor=by_roofline.floor)

@@ -141,6 +141,17 @@ def test_beside_prompts_states_go_through_the_kernel_of_prompts() -> None:
     assert chunked.decode_s(64, 1_024) == plain.decode_s(64, 1_024)
 
 
+def test_states_that_tables_leave_out_come_on_top_of_every_iteration() -> None:
+    floor = replace(flat(0.0), decode=tuple(tuple(requests * STATE_S for _ in CONTEXTS) for requests in REQUESTS))
+    with_states, by_physics = (
+        calibrated(flat(KERNELS_S), floor, FACTORS, hides_host=True, untabled_states=more) for more in (3.0, 0.0)
+    )
+
+    assert by_physics.decode_s(64, 1_024) == pytest.approx(0.001 + KERNELS_S + 64 * STATE_S)
+    assert with_states.decode_s(64, 1_024) == pytest.approx(0.001 + KERNELS_S + 64 * 3 * STATE_S)
+    assert with_states.mixed_s(512, 256, 64, 1_024) == pytest.approx(0.001 + KERNELS_S + 64 * 3 * STATE_S)
+
+
 def test_cards_are_a_generation_of_their_own(catalog: Snapshot) -> None:
     named = {
         name: generation_of(catalog.gpu(name)) for name in ("a100", "rtx-3090", "b200", "rtx-5090", "l40s", "h100")

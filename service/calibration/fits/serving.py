@@ -21,7 +21,8 @@ from service.engine import Basis, Deployed, Timing, deployed
 from service.performance.chunked import chunked_states
 from service.performance.fitted import generation_of
 from service.performance.kernel_tables import in_process
-from service.performance.known import ROOFLINE, Knowledge, kernel_class
+from service.performance.known import MEASURED, ROOFLINE, Knowledge, kernel_class
+from service.performance.states import untabled_states
 from service.performance.tables import Factors, StepTables, calibrated
 from service.performance.timers import hides_host, launched_layers
 
@@ -54,6 +55,7 @@ class Case:
     floor: StepTables
     hides_host: bool
     chunked_states: float
+    untabled_states: float
     layers: float
     is_stand_in: bool = False  # timed by another model's kernels
     is_outdone: bool = False  # where others of its class have kernels of their own
@@ -67,6 +69,7 @@ class Case:
                 factors,
                 hides_host=self.hides_host,
                 chunked_states=self.chunked_states,
+                untabled_states=self.untabled_states,
                 layers=self.layers,
             ),
             request_overhead=factors.request_overhead,
@@ -98,6 +101,7 @@ def cases_of(runs: Iterable[Run], basis: str) -> list[Case]:
                     floor=found.floor,
                     hides_host=hides_host(key),
                     chunked_states=chunked_states(key),
+                    untabled_states=untabled_states(key) if basis == MEASURED else 0.0,
                     layers=launched_layers(key),
                     is_stand_in=found.is_stand_in,
                 )
@@ -170,7 +174,7 @@ def errors_of(cases: Sequence[Case], factors: Mapping[Key, Factors]) -> list[Mea
     timings: dict[Hashable, Timing] = {}
     pairs: list[Measured] = []
     for case in cases:
-        name = (id(case.tables), id(case.floor), case.key, case.hides_host, case.chunked_states, case.layers)
+        name = (*map(id, (case.tables, case.floor)), case.key, case.hides_host, case.chunked_states, case.layers)
         if name not in timings:
             timings[name] = case.timing(factors[case.key])
         pairs += measured_pairs(case.run, timings[name])

@@ -50,6 +50,7 @@ class PlanRules:
     state_dtypes: tuple[str, ...] = ("float32", "float16", "bfloat16")  # that `--mamba-cache-dtype` takes
     reads_state_dtypes: bool = True  # that configs name
     chunks_states: bool = False  # of who decodes beside prompts, in the kernel of prompts (pull request 44700)
+    tunes_states: bool = True  # by sizes of Mamba's kernel kept for a GPU (pull requests 43083, 44251)
     hybrid_latent_tokens: int = 128  # blocks of latents beside states are whole multiples [tokens]
     # Weights in the kernels' formats.
     refines_expert_scales: bool = True  # of fp8 blocks that a rank's part does not fill
@@ -94,7 +95,7 @@ VLLM: Final = (
     _before("0.27", packs_pages=False, hybrid_latent_tokens=64),
     _before("0.26", has_batches_in_flight=False, expert_scale_multiple=2),
     _before("0.25", drops_expert_scales=False),
-    _before("0.24", workstations_run_sparse=False, chunks_states=True),
+    _before("0.24", workstations_run_sparse=False, chunks_states=True, tunes_states=False),
     # Pull requests 41680, 29978 and 22928 (`config/cache.py`: `MambaDType`).
     _before("0.22", pads_expert_values=True, state_dtypes=("float32", "float16")),
     _before("0.20.2", counts_tokens_by_blocks=True),

@@ -133,7 +133,7 @@ def test_the_published_pace_of_a_hybrid_that_nobody_fitted(client: TestClient, u
         f"&max_num_batched_tokens=8192&concurrent_requests={users}&num_prompts=400"
     ).json()
 
-    assert answer["latency"]["tpot_s"]["mean"] == pytest.approx(tpot_s, rel=0.25)
+    assert answer["latency"]["tpot_s"]["mean"] == pytest.approx(tpot_s, rel=0.35)
 
 
 def test_latency_is_flat_until_the_cache_is_full_and_then_explodes(client: TestClient) -> None:
