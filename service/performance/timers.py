@@ -25,6 +25,7 @@ KERNELS_SOURCE: Final = "aiconfigurator-core 0.12, kernels measured on this GPU 
 # SGLang pull request 12160: a prompt of one token takes 82.64 ms without graphs, and 23.10 with graphs of pieces,
 # between which attention is launched by itself.
 CAPTURED_FRACTION: Final = 23.10 / 82.64
+UNBUFFERED_STATES: Final = 3  # of a request in SGLang's pool, where none is a buffer
 MAX_TIMERS: Final = 12_288  # about 3 kB each: a question looks at a hundred of them
 MAX_QUICK: Final = 4_096
 MAX_FORMATS: Final = 1_024  # about 8 kB each, and tables that are kept beside them
@@ -182,16 +183,15 @@ def _place(key: Deployed) -> Deployment:
 def hides_host(key: Deployed) -> bool:
     """Return whether the host plans an iteration while kernels of the one before run.
 
-    What a request adds to an iteration of delta nets is kernels' time: Qwen3.5-9B is off by 19 % in place of 3 where it
-    hides (GPUStack performance lab, H100, vLLM 0.17). Layers of Mamba hide the host as others do.
-
     Source:
         vLLM 0.14 `config/vllm.py` (`async_scheduling` by default, hybrids too; pull request 33352 takes out those that
-        keep states of prefixes, which none does unasked); SGLang `--disable-overlap-schedule`; TensorRT-LLM
-        `disable_overlap_scheduler`, and its issue 8436: Nemotron's hybrid gains 16 % by it in vLLM.
+        keep states of prefixes, which none does unasked); its hybrids gain 16 % by it (TensorRT-LLM issue 8436). SGLang
+        `--disable-overlap-schedule`, which recurrent layers without buffers beside their states set (pull request
+        13057, issue 27418); TensorRT-LLM `disable_overlap_scheduler`.
     """
-    has_delta_nets = any(mixer.chunks_states for mixer in key.model.architecture.mixers)
-    return key.rules.steps_planned_ahead > 0 and not has_delta_nets
+    is_recurrent = any(mixer.is_recurrent for mixer in key.model.architecture.mixers)
+    is_held = is_recurrent and key.rules.states_per_request <= UNBUFFERED_STATES
+    return key.rules.steps_planned_ahead > 0 and not is_held
 
 
 def launched_layers(key: Deployed) -> float:

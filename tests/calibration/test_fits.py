@@ -14,7 +14,7 @@ from service.calibration.fits.constants import Calibration, _rows, _untaught, wr
 from service.calibration.fits.judged import Judged, cold_errors
 from service.calibration.fits.kinds import by_kind
 from service.calibration.fits.priors import BOUNDS, SCALES, START, bounds_of, ease_of, start_of
-from service.calibration.fits.serving import _robust
+from service.calibration.fits.serving import _robust, typical
 from service.calibration.serving import Measured
 from service.performance.fitted import ANY, MOST_ERROR, factors_of, fitted_rows
 from service.performance.known import MEASURED, ROOFLINE
@@ -171,3 +171,16 @@ def test_runs_that_teach_nothing_move_no_other_class() -> None:
     said = next(row for row in rows if (row["gpu_architecture"], row["kernels"]) == ("cdna", "experts"))
     assert asdict(answers) == pytest.approx(said["factors"], rel=1e-3)
     assert answers.decode_factor > START.decode_factor
+
+
+def test_a_host_that_nobody_saw_is_none_of_what_is_typical() -> None:
+    keys = [
+        (MEASURED, "vllm", ANY, "hopper", kernels) for kernels in ("dense-bf16", "dense-delta-bf16", "experts-bf16")
+    ]
+    hosts = dict(zip(keys, (6e-5, 1e-5, 1e-5), strict=True))
+    factors = {key: replace(START, sequence_overhead_s=hosts[key], decode_factor=1.2) for key in keys}
+
+    assert typical(factors, "vllm").sequence_overhead_s == 1e-5
+    seen = typical(factors, "vllm", hidden=keys[1:])
+    assert (seen.sequence_overhead_s, seen.decode_factor) == (6e-5, 1.2)
+    assert typical(factors, "vllm", hidden=keys).sequence_overhead_s == 1e-5  # where nobody saw any, all speak

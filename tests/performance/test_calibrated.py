@@ -6,7 +6,7 @@ import pytest
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
-from service.engine import Layout, StatedSettings, Timing, deployed, plan_replica
+from service.engine import EngineName, Layout, StatedSettings, Timing, deployed, plan_replica
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.performance.chunked import CHUNKED_STATE_FACTOR
 from service.performance.fitted import generation_of, row_for
@@ -60,19 +60,22 @@ def test_no_host_that_plans_ahead_is_slower_than_one_that_was_seen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "version", "expected"),
+    ("model", "engine", "version", "expected"),
     [
-        ("llama-3.1-8b", "0.13.0", False),  # `async_scheduling` is on since 0.14
-        ("llama-3.1-8b", "0.15.1", True),
-        ("nemotron-3-nano-30b-a3b", "0.16.0", True),
-        ("qwen3.5-9b", "0.17.1", False),  # what a request adds to delta nets is their kernels' time
+        ("llama-3.1-8b", "vllm", "0.13.0", False),  # `async_scheduling` is on since 0.14
+        ("llama-3.1-8b", "vllm", "0.15.1", True),
+        ("nemotron-3-nano-30b-a3b", "vllm", "0.16.0", True),
+        ("qwen3.5-9b", "vllm", "0.17.1", True),
+        ("qwen3.5-9b", "sglang", "0.5.9", False),  # states have no buffers: overlapping is switched off
+        ("llama-3.1-8b", "sglang", "0.5.9", True),
+        ("qwen3.5-9b", "sglang", "0.5.14", True),
     ],
 )
 def test_the_host_hides_where_the_engine_plans_ahead(
-    catalog: Snapshot, model: str, version: str, expected: object
+    catalog: Snapshot, model: str, engine: EngineName, version: str, expected: object
 ) -> None:
     plan = plan_replica(
-        catalog.model(model), catalog.gpu("h100"), Layout(), StatedSettings(), rules_for("vllm", version),
+        catalog.model(model), catalog.gpu("h100"), Layout(), StatedSettings(), rules_for(engine, version),
         input_tokens=1_000, output_tokens=100,
     )  # fmt: skip
 

@@ -25,7 +25,16 @@ from service.calibration.fits.judged import (
 )
 from service.calibration.fits.kinds import by_kind
 from service.calibration.fits.priors import Key, start_of
-from service.calibration.fits.serving import ANY, Case, are_stand_ins, cases_of, overall, teaches, typical
+from service.calibration.fits.serving import (
+    ANY,
+    Case,
+    are_stand_ins,
+    cases_of,
+    hide_hosts,
+    overall,
+    teaches,
+    typical,
+)
 from service.calibration.logs.cookbook import cookbook_rows
 from service.calibration.logs.engines import LOGS
 from service.calibration.logs.rows import rows_at_hand, without_copies
@@ -101,27 +110,33 @@ def _judged(cases: Sequence[Case]) -> list[Judged]:
     """
     classes = by_class(cases)
     told = {key for key, own in classes.items() if are_stand_ins(own)}
+    hidden = {key for key, own in classes.items() if hide_hosts(own)}
     taught = {key: own for key, own in classes.items() if any(teaches(case) for case in own)}
     factors: dict[Key, Factors] = {}
     for _ in range(ROUNDS):
-        centres = {key: _like(key, factors, told) for key in taught}
+        centres = {key: _like(key, factors, told, hidden) for key in taught}
         factors = _side_by_side(_fit_one, taught, centres, factors)
     kinds = by_kind({key: each for key, each in factors.items() if key[0] == ROOFLINE})
-    centres = {key: _like(key, factors, told) if key in taught else _untaught(key, factors, kinds) for key in classes}
+    centres = {
+        key: _like(key, factors, told, hidden) if key in taught else _untaught(key, factors, kinds, hidden)
+        for key in classes
+    }
     return list(_side_by_side(_judge_one, classes, centres, factors).values())
 
 
-def _untaught(key: Key, factors: Mapping[Key, Factors], kinds: Mapping[Key, Factors]) -> Factors:
+def _untaught(
+    key: Key, factors: Mapping[Key, Factors], kinds: Mapping[Key, Factors], hidden: Collection[Key] = ()
+) -> Factors:
     """Return the constants that answer for a class without runs: of its family's kind, of its kind, of its engine."""
     basis, engine, _, generation, kind = key
     places = ((basis, engine, ANY, each, kind) for each in (family_of(generation), ANY))
-    return next((kinds[place] for place in places if place in kinds), typical(factors, engine))
+    return next((kinds[place] for place in places if place in kinds), typical(factors, engine, hidden=hidden))
 
 
-def _like(key: Key, factors: Mapping[Key, Factors], told: Collection[Key]) -> Factors:
+def _like(key: Key, factors: Mapping[Key, Factors], told: Collection[Key], hidden: Collection[Key]) -> Factors:
     """Return the median constants of an engine's other classes, those that stand-ins tell left out."""
     others = {other: each for other, each in factors.items() if other != key and other not in told}
-    return typical(others, key[1], start_of(key))
+    return typical(others, key[1], start_of(key), hidden)
 
 
 def _side_by_side(
@@ -180,8 +195,10 @@ def _rows(basis: str, outcomes: Sequence[Judged], today: date) -> list[dict[str,
         if outcome.runs
     ]
     rows += _stand_ins(rows)
+    hidden = {outcome.key for outcome in outcomes if outcome.hides_host}
     unseen = {
-        (basis, engine, ANY, ANY, ANY): typical(factors, engine) for engine in sorted({key[1] for key in factors})
+        (basis, engine, ANY, ANY, ANY): typical(factors, engine, hidden=hidden)
+        for engine in sorted({key[1] for key in factors})
     }
     unseen |= by_kind(factors) if basis == ROOFLINE else {}
     for key, like in unseen.items():

@@ -12,6 +12,7 @@ from service.calibration.fits.serving import (
     are_stand_ins,
     errors_of,
     fitted,
+    hide_hosts,
     is_central,
     sampled,
     scaled,
@@ -42,6 +43,7 @@ class Judged:
     unfit: tuple[Measured, ...]  # of runs that teach nothing of an engine: told, and no part of any expected error
     is_by_source: bool  # left out by source, not by group
     is_of_stand_ins: bool = False  # other models' kernels tell all that its fit may look at
+    hides_host: bool = False  # in all runs that its fit may look at
 
 
 def judged(key: Key, cases: Sequence[Case], like: Factors, factors: Factors) -> Judged:
@@ -70,6 +72,7 @@ def judged(key: Key, cases: Sequence[Case], like: Factors, factors: Factors) -> 
         unfit=tuple(_errors(others, factors)),
         is_by_source=is_by_source,
         is_of_stand_ins=are_stand_ins(own),
+        hides_host=hide_hosts(cases),
     )
 
 

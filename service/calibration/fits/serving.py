@@ -6,7 +6,7 @@ sample of its runs, in which every run has the same say, and judged on whole sou
 its kernels is fitted.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final
@@ -43,6 +43,7 @@ SEARCH_STEP: Final = 0.02
 SCALES_TRIED: Final = np.geomspace(0.4, 2.5, 15)
 BESIDE: Final = np.geomspace(0.88, 1.14, 15)  # the best of them
 MOST_EVALUATIONS: Final = 12
+HIDDEN: Final = "sequence_overhead_s"  # behind kernels, where the host plans ahead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -147,6 +148,11 @@ def teaches(case: Case) -> bool:
     return not case.run.log.is_doubtful and not case.run.log.saturated and not case.is_outdone
 
 
+def hide_hosts(cases: Sequence[Case]) -> bool:
+    """Return whether what the host does for a request hides in all the runs that teach."""
+    return all(case.hides_host for case in cases if teaches(case))
+
+
 def are_stand_ins(cases: Sequence[Case]) -> bool:
     """Return whether other models' kernels time all the runs that teach."""
     return all(case.is_stand_in for case in cases if teaches(case))
@@ -243,10 +249,20 @@ def fitted(
     return factors_at(optimum.x)
 
 
-def typical(factors: Mapping[Key, Factors], engine: str, start: Factors = START) -> Factors:
-    """Return the median constants of an engine's classes, or of every engine's; `start` without any."""
-    own = [each for key, each in factors.items() if key[1] == engine and key[3] != ANY] or list(factors.values())
-    return replace(start, **{name: float(median(getattr(each, name) for each in own or [start])) for name in BOUNDS})
+def typical(
+    factors: Mapping[Key, Factors], engine: str, start: Factors = START, hidden: Collection[Key] = ()
+) -> Factors:
+    """Return the median constants of an engine's classes, or of every engine's; `start` without any.
+
+    What a host does behind kernels nobody saw: of classes where it hides, that constant is none of the median's.
+    """
+    own = {key: each for key, each in factors.items() if key[1] == engine and key[3] != ANY} or dict(factors)
+    seen = [each for key, each in own.items() if key not in hidden] or list(own.values())
+    amounts = {name: seen if name == HIDDEN else list(own.values()) for name in BOUNDS}
+    return replace(
+        start,
+        **{name: float(median(getattr(each, name) for each in those or [start])) for name, those in amounts.items()},
+    )
 
 
 def overall(factors: Mapping[Key, Factors]) -> Factors:
