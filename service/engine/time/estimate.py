@@ -101,9 +101,8 @@ def _read_s(steps: StepTimer, traffic: Traffic, max_num_batched_tokens: float = 
 def alone_s(serving: Serving) -> float:
     """Return the time to the last token on an idle engine, as one request of twenty sees it. [s].
 
-    alone = overhead + read(mean prompt, in chunks) + (long answer - 1) x decode(1, context)
-
-    A load adds to it. One answer of twenty is as long; how long prompts are, which is drawn by itself, makes one of
+    A mean prompt is read in chunks, behind its overhead, and a long answer made token by token: a load adds to that.
+    One answer of twenty is as long; how long prompts are, which is drawn by itself, makes one of
     twenty wait no less: the share of answers beyond a length is a convex function of it there (Jensen's inequality).
     """
     timing, traffic = serving.timing, serving.traffic
