@@ -137,7 +137,7 @@ def test_step_3_5_turns_half_of_a_head_in_full_layers_and_all_in_others(catalog:
     config = published(catalog, "step-3.5-flash")
     nested = {
         "sliding_attention": {**ROPE_DEFAULT, "partial_rotary_factor": 1.0},
-        "full_attention": {"rope_type": "llama3", "rope_theta": 5e6, "factor": 2.0, "partial_rotary_factor": 0.5},
+        "full_attention": {**config["rope_scaling"], "rope_theta": 5e6, "partial_rotary_factor": 0.5},
     }
     names = ("partial_rotary_factors", "rope_scaling", "rope_theta")
 
