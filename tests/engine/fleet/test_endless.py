@@ -1,6 +1,8 @@
 """What users see in a cache without end, beside what they see in a real one."""
 
+from dataclasses import replace
 from math import inf
+from typing import Literal
 
 import pytest
 
@@ -9,7 +11,8 @@ from service.engine.fleet.deployments import Deployment, deployment_of, plan_for
 from service.engine.fleet.endless import PERCENTILE, Endless
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.inputs import Layout, Limits, Load
-from service.engine.time.demand import demand_of
+from service.engine.time.demand import Users, demand_of
+from service.engine.time.estimate import alone_s
 from tests.engine.conftest import Asked, arrivals, users
 
 LIMITS = Limits(ttft_s=2.0, tpot_s=0.1)
@@ -58,3 +61,24 @@ def test_what_is_surely_carried_is_carried(asked: Asked, load: Load) -> None:
     assert all(count >= deployment.replicas for count in sure)
     assert not endless.carries_nobody(LIMITS)
     assert endless.carries_nobody(Limits(ttft_s=1e-4))
+
+
+@pytest.mark.parametrize("prompt_tokens", [200, 30_000])
+@pytest.mark.parametrize("answer_tokens", [2, 40, 800])
+@pytest.mark.parametrize(
+    ("spread", "variation"), [("fixed", 0.0), ("uniform", 0.1), ("uniform", 1.0), ("lognormal", 1.0)]
+)
+def test_nobody_alone_is_answered_sooner_than_is_told(
+    asked: Asked,
+    prompt_tokens: int,
+    answer_tokens: int,
+    spread: Literal["fixed", "uniform", "lognormal"],
+    variation: float,
+) -> None:
+    load = replace(
+        users(1, prompt_tokens, answer_tokens), length_distribution=spread, length_variation_fraction=variation
+    )
+    question = asked(load=load, limits=Limits(ttft_s=1e4))
+    endless = endless_of(question, one_gpu(question))
+
+    assert alone_s(endless.serving) <= 1.001 * endless.seen_s(Users(1), inf)
