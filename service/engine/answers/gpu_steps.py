@@ -67,16 +67,19 @@ def one_step_more(question: SizeQuestion, chosen: Deployment) -> GpuStep | None:
 
 
 def notches(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
-    """Return what a slightly looser limit saves, where many GPUs stand on the edge of what one request takes."""
+    """Return what a slightly looser limit saves, where many GPUs stand on the edge of what one request takes.
+
+    Usual layouts with the engine's own settings tell: the fewest may be fewer still, and are asked for by who takes it.
+    """
     if chosen.gpus < MANY_GPUS:
         return ()
     told: list[str] = []
     for name, limits in _looser(question.limits):
         looser = replace(question, limits=limits)
         too_many = chosen.gpus * WORTH_TELLING
-        gpus, _ = better(looser, (nextafter(too_many, inf), 0.0))
+        gpus, _ = better(looser, (nextafter(too_many, inf), 0.0), is_quick=True)
         if gpus <= too_many:
-            told.append(f"{name} takes {gpus:.0f} GPUs instead of {chosen.gpus}")
+            told.append(f"{name} takes {gpus:.0f} GPUs at most instead of {chosen.gpus}")
     return tuple(told)
 
 

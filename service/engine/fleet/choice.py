@@ -240,7 +240,7 @@ def _search(question: SizeQuestion, aim: Aim, hope: float, *, is_sure: bool = Fa
     )
 
 
-def _searched(question: SizeQuestion, aim: Aim, hope: float, look: Callable[[_Search], None]) -> _Search:
+def _searched(question: SizeQuestion, aim: Aim, hope: float, look: Callable[[_Search], object]) -> _Search:
     """Return a search that is done, and whose best keep their limits at exactly their share of the load.
 
     That is simulated for the best alone. Where chance breaks a limit, which is rare, all are looked at anew.
@@ -272,29 +272,27 @@ def deployments(
     return recalled(question, hope, objective, at_most, found)
 
 
-def better(question: SizeQuestion, than: Merit, aim: Aim | None = None, hope: float = HOPED) -> Merit:
+def better(question: SizeQuestion, than: Merit, aim: Aim | None = None, *, is_quick: bool = False) -> Merit:
     """Return how good the best deployment is that is truly better than a bound; the bound itself where none is.
 
     Equals are not looked at. Questions that differ in settings alone may share an aim: by default GPUs, then price.
+    Quickly, usual layouts with the engine's own settings tell: others may be better still.
 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
 
     def found(noting: Aim) -> tuple[Deployment, ...]:
-        return tuple(_searched(question, noting, hope, lambda search: search.look_at_better(than)).kept)
+        look = partial(_Search.usual, is_equal_welcome=False) if is_quick else _Search.look_at_better
+        return tuple(_searched(question, noting, HOPED, lambda search: look(search, than)).kept)
 
     aim = aim or aim_of("gpus", question.gpu, question.offers)
     if aim.objective == "gpus" and aim.merit_of(1, 1 + question.headroom.spare_replicas) >= than:
         return than  # no replica takes less than one GPU
-    kept = recalled(question, ("better", hope), aim.objective, than, found, aim)
+    kept = recalled(question, ("better", is_quick), aim.objective, than, found, aim)
     return min((aim.merit(each.layout, each.replicas) for each in kept), default=than)
 
 
 def rising(question: SizeQuestion, objective: Objective = "gpus", hope: float = HOPED) -> Iterator[tuple[Merit, bool]]:
-    """Yield bounds on every deployment, were kernels faster than a quick estimate by a factor: rising, the last final.
-
-    Raises:
-        EngineError: the question contradicts itself or names something without a rule.
-    """
+    """Yield bounds on every deployment, were kernels faster than estimated by a factor: rising, the last final."""
     return _search(question, aim_for(question, objective), hope).rising()

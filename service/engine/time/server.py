@@ -173,16 +173,23 @@ class Server:
 
     def is_doubtful(self, demand: Demand, limits: Limits) -> Violation | None:
         """Return what a demand breaks, or may break by the chance of another sample; None where it is carried."""
+        if broken := self._surely_broken(demand, limits):
+            return broken
         measured = self.measured_for(demand, limits)
         return self._broken(demand, surely_kept(limits, measured), measured) or self._beyond_uncapped(demand, limits)
 
     def measured_for(self, demand: Demand, limits: Limits) -> int:
         """Return how many requests tell whether a demand keeps limits: more where fewer tell it by chance. [count]."""
         measured = measured_for(limits)
-        if measured == MOST_MEASURED or self._broken(demand, surely_kept(limits, measured), measured) is None:
+        if measured == MOST_MEASURED or self._surely_broken(demand, limits) is not None:
             return measured
-        is_broken = self._broken(demand, surely_broken(limits, measured), measured) is not None
-        return measured if is_broken else MOST_MEASURED
+        is_kept = self._broken(demand, surely_kept(limits, measured), measured) is None
+        return measured if is_kept else MOST_MEASURED
+
+    def _surely_broken(self, demand: Demand, limits: Limits) -> Violation | None:
+        """Return what few requests tell for certain that a demand breaks; what they saw tells of tighter limits too."""
+        few = measured_for(limits)
+        return None if few == MOST_MEASURED else self._broken(demand, surely_broken(limits, few), few)
 
     def are_enough(self, replicas: float, wanted: Demand, limits: Limits) -> bool:
         """Return whether so many replicas may carry a demand, asked at the next load of the search.
@@ -214,18 +221,11 @@ class Server:
                 self.simulations.shared.note(None)  # more slots have room
                 return False
             self.simulations.shared.note(reach_of(self.serving, share.users_in_flight(self.serving)))
-            return self._is_beyond_doubt(share, limits)
+            return self.is_doubtful(share, limits) is None
         # With few slots it is soon seen how fast arrivals may come; else that takes as long as what they break.
         if self.uncapped is not None:
-            return share.has_room(self) and self._is_beyond_doubt(share, limits)
-        return self._is_beyond_doubt(share, limits) and share.has_room(self)
-
-    def _is_beyond_doubt(self, demand: Demand, limits: Limits) -> bool:
-        """Return whether nothing is doubtful: whoever surely breaks a limit is not asked whether it is surely kept."""
-        measured = measured_for(limits)
-        if measured < MOST_MEASURED and self._broken(demand, surely_broken(limits, measured), measured):
-            return False
-        return self.is_doubtful(demand, limits) is None
+            return share.has_room(self) and self.is_doubtful(share, limits) is None
+        return self.is_doubtful(share, limits) is None and share.has_room(self)
 
     def breaks(self, demand: Demand, limits: Limits, measured: int) -> Violation | None:
         """Return what a demand breaks: told by an estimate where that is certain, else simulated until it is.
