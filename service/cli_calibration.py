@@ -10,6 +10,7 @@ from service.calibration.fits.constants import SERVING, calibrate
 from service.calibration.fits.constants import written as calibration_written
 from service.calibration.fits.ledger import STARTUPS, fit, text_of
 from service.calibration.fits.roofline import fit_roofline
+from service.calibration.fits.standing import Standing
 from service.calibration.report import MEASURED, report, write_page
 from service.catalog.keeper import seeded_snapshot
 from service.cli_words import USAGE_ERROR, commands, refuse
@@ -55,11 +56,13 @@ def fit_serving(
     data: Annotated[Path, typer.Option(help="directory with serving.jsonl")],
     write: Annotated[Path | None, typer.Option(help="calibration.yaml whose rows are replaced")] = None,
     engine: Annotated[EngineName | None, typer.Option(help="whose rows alone are fitted and replaced")] = None,
+    keep: Annotated[bool, typer.Option(help="judge the constants that stand, and fit none")] = False,  # noqa: FBT002
 ) -> None:
     """Derive the factors of step times from published runs; print errors on groups fitted on and left out."""
     if not (data / SERVING).is_file():
         raise typer.BadParameter(f"{data / SERVING} is not there")
-    fitted = calibrate(data, seeded_snapshot(), datetime.now(UTC).date(), engine)
+    kept = Standing() if keep else None
+    fitted = calibrate(data, seeded_snapshot(), datetime.now(UTC).date(), engine, kept)
     typer.echo(fitted.text, nl=False)
     if write is not None:
         calibration_written(fitted, write)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from service.calibration.fits.constants import Calibration, _rows, _untaught, written
-from service.calibration.fits.judged import Judged, cold_errors
+from service.calibration.fits.judged import Judged, cold_errors, coverage, told_error, told_without
 from service.calibration.fits.kinds import by_kind
 from service.calibration.fits.priors import BOUNDS, SCALES, START, bounds_of, ease_of, start_of
 from service.calibration.fits.serving import _robust, typical
@@ -29,6 +29,12 @@ def test_the_constants_of_an_engine_are_one_whole_fit() -> None:
         dates.setdefault(row.engine, set()).add(row.fit.date)
 
     assert {engine: len(own) for engine, own in dates.items()} == dict.fromkeys(dates, 1)
+
+
+def test_no_two_rows_speak_for_one_class() -> None:
+    places = [(row.basis, row.engine, row.rules_versions, row.gpu_architecture, row.kernels) for row in fitted_rows()]
+
+    assert len(places) == len(set(places))
 
 
 def test_a_fit_of_one_engine_leaves_the_others_rows_as_they_are(tmp_path: Path) -> None:
@@ -184,3 +190,54 @@ def test_a_host_that_nobody_saw_is_none_of_what_is_typical() -> None:
     seen = typical(factors, "vllm", hidden=keys[1:])
     assert (seen.sequence_overhead_s, seen.decode_factor) == (6e-5, 1.2)
     assert typical(factors, "vllm", hidden=keys).sequence_overhead_s == 1e-5  # where nobody saw any, all speak
+
+
+def test_the_fewer_runs_judge_a_class_the_more_is_told_of_what_nobody_measured() -> None:
+    """Two runs of doubt: of a class that one run judges by 1.1 %, beside 94.2 and 48.9 % where nobody measured."""
+    told = [told_error(0.011, runs, 0.942) for runs in (0, 1, 2, 45)]
+
+    assert told == pytest.approx([0.942, 0.562, 0.401, 0.0393], abs=1e-3)
+    assert told_error(None, 0, 0.942) == 0.942
+    assert told_error(0.6, 1, 0.2) == 0.6  # what it was missed by is never told smaller
+    assert told_error(150.0, 1, 0.2) == MOST_ERROR
+
+
+def test_rows_tell_of_a_few_runs_what_the_rule_tells() -> None:
+    """A published pair: vLLM's dense recurrent classes of one run and of thirty."""
+    few, many = (
+        next(row for row in fitted_rows() if (row.engine, row.gpu_architecture, row.kernels) == ("vllm", *place))
+        for place in (("blackwell", "dense-recurrent-bf16"), ("hopper", "dense-recurrent-bf16"))
+    )
+    engine = next(row for row in fitted_rows() if (row.basis, row.engine, row.kernels) == (MEASURED, "vllm", ANY))
+
+    assert few.fit.judged_on_runs < 3 < many.fit.judged_on_runs
+    assert many.expected_error_fraction < few.expected_error_fraction < engine.expected_error_fraction
+
+
+def test_no_class_is_told_surer_than_what_nobody_measured_leaves_open_for_so_few_runs() -> None:
+    everywhere = {row.engine: row for row in fitted_rows() if row.basis == MEASURED and row.kernels == ANY}
+    for row in fitted_rows():
+        if row.basis == MEASURED and row.fit.runs:
+            least = told_error(0.0, row.fit.judged_on_runs, everywhere[row.engine].expected_error_fraction)
+            # What an engine's other classes leave open, without this one, is somewhat less.
+            assert row.expected_error_fraction > 0.6 * least, row
+
+
+def test_coverage_holds_figures_against_what_is_told_without_their_source() -> None:
+    """Sources that agree among themselves alone: each within 10 % of a prediction that is half of the other's."""
+    pairs = judged(1.1).cold
+    one = replace(
+        judged(*[1.1] * 8, *[2.0] * 8),
+        unseen=tuple(
+            replace(pairs[0], source=source, case=f"{source} {case}", predicted=predicted)
+            for source, predicted in (("near", 1.1), ("far", 2.0))
+            for case in range(8)
+        ),
+    )
+    other = replace(judged(1.3), key=(MEASURED, "vllm", ANY, "ada", "dense-bf16"))
+
+    told = told_without([one, other])
+
+    assert told[one.key, "far"] == pytest.approx([told_error(0.1, 8, 0.3)] * 2)
+    assert told[one.key, "near"] == pytest.approx([1.0, 1.0])
+    assert coverage([one, other]) == (0.5, 0.5)

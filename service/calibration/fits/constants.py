@@ -17,11 +17,11 @@ from service.calibration.fits.judged import (
     by_class,
     cold_errors,
     coverage,
-    expected_error,
     fit,
     judged,
-    pace_error,
     times_off,
+    told_errors,
+    told_without,
 )
 from service.calibration.fits.kinds import by_kind
 from service.calibration.fits.priors import Key, start_of
@@ -35,6 +35,7 @@ from service.calibration.fits.serving import (
     teaches,
     typical,
 )
+from service.calibration.fits.standing import Standing
 from service.calibration.logs.cookbook import cookbook_rows
 from service.calibration.logs.engines import LOGS
 from service.calibration.logs.rows import rows_at_hand, without_copies
@@ -51,8 +52,6 @@ FILES: Final = (SERVING, "serving_2.jsonl")
 SIGNIFICANT_DIGITS: Final = 4
 PROCESSES: Final = 2
 SUBJECT: Final = ("basis", "source", "engine", "gpu", "quantity")  # of what a source that was left out tells
-# A few runs may all come nearer by chance than those of any class that many judge: vLLM's fp8 on Hopper, in its pace.
-LEAST_ERROR: Final = 0.047
 ROUNDS: Final = 2
 Result = TypeVar("Result")
 
@@ -66,7 +65,9 @@ class Calibration:
     text: str
 
 
-def calibrate(folder: Path, catalog: Snapshot, today: date, engine: EngineName | None = None) -> Calibration:
+def calibrate(
+    folder: Path, catalog: Snapshot, today: date, engine: EngineName | None = None, kept: Standing | None = None
+) -> Calibration:
     """Return the factors of every class, or of one engine's, judged on sources or groups they were not fitted on.
 
     Args:
@@ -74,6 +75,7 @@ def calibrate(folder: Path, catalog: Snapshot, today: date, engine: EngineName |
         catalog: the models and GPUs that the runs name.
         today: the date to state.
         engine: whose classes alone are fitted; what any engine's tell of one that nobody measured is not, then.
+        kept: constants that stand, of which none is fitted again: they are judged alone.
     """
     own, copied = without_copies([*rows_at_hand(folder, FILES), *cookbook_rows()])
     resolved = [resolve_run(row, catalog) for row in own]
@@ -84,12 +86,16 @@ def calibrate(folder: Path, catalog: Snapshot, today: date, engine: EngineName |
     timed: set[str] = set()  # with measured kernels, by which they are answered
     for basis in (MEASURED, ROOFLINE):
         cases = cases_of(runs, basis)
-        outcomes = _judged(cases)
+        outcomes = _judged(cases, kept)
         unseen += _left_out(basis, outcomes, timed)
         timed |= {case.run.log.case for case in cases}
         rows += [row for row in _rows(basis, outcomes, today) if engine in (None, row["engine"])]
-        lines.append(f"{basis}: {coverage(outcomes):.0%} of figures are within what other sources let expect")
+        latencies, paces = coverage(outcomes)
+        lines.append(
+            f"{basis}: told without their source, {latencies:.0%} of latencies are within, {paces:.0%} of paces"
+        )
     lines += [" ".join(f"{name}={value}" for name, value in row.items()) for row in unseen]
+    rows = rows if kept is None else kept.kept(rows)
     return Calibration(rows=tuple(rows), left_out=tuple(unseen), text="\n".join(lines) + "\n")
 
 
@@ -103,8 +109,8 @@ def _take(handed: Handed) -> None:
     _handed = handed
 
 
-def _judged(cases: Sequence[Case]) -> list[Judged]:
-    """Return every class, fitted twice and then judged, in processes side by side.
+def _judged(cases: Sequence[Case], kept: Standing | None = None) -> list[Judged]:
+    """Return every class, fitted twice unless its constants are kept, and then judged, in processes side by side.
 
     The first fit is held near its start, the second near the median of the engine's other classes. A class of runs that
     teach nothing is none of these others: it has their constants, and is judged by them. One that stand-ins alone tell
@@ -114,8 +120,9 @@ def _judged(cases: Sequence[Case]) -> list[Judged]:
     told = {key for key, own in classes.items() if are_stand_ins(own)}
     hidden = {key for key, own in classes.items() if hide_hosts(own)}
     taught = {key: own for key, own in classes.items() if any(teaches(case) for case in own)}
-    factors: dict[Key, Factors] = {}
-    for _ in range(ROUNDS):
+    stand = {} if kept is None else kept.fitted
+    factors = {key: stand[key] for key in taught if key in stand}
+    for _ in range(ROUNDS if kept is None else 0):
         centres = {key: _like(key, factors, told, hidden) for key in taught}
         factors = _side_by_side(_fit_one, taught, centres, factors)
     kinds = by_kind({key: each for key, each in factors.items() if key[0] == ROOFLINE})
@@ -166,14 +173,17 @@ def _judge_one(key: Key) -> Judged:
 def _left_out(basis: str, outcomes: Sequence[Judged], timed: Collection[str]) -> list[dict[str, Any]]:
     """Return how each source's runs fared, by engine, GPU and quantity, under fits that had not seen them.
 
-    Those that are answered from measured kernels are told apart: they judge a roofline, and no answer.
+    Those that are answered from measured kernels are told apart: they judge a roofline, and no answer. Each figure is
+    held against what would be told of its class without its source.
     """
     groups: dict[tuple[str, str, str, str, str], list[tuple[float, bool]]] = {}
+    told = told_without(outcomes)
     for outcome in outcomes:
-        expected = min(_errors_of(outcome)[0], MOST_ERROR)
         for pair in (*outcome.unseen, *outcome.unfit):
             name = (BESIDE if pair.case in timed else basis, pair.source, pair.engine, pair.gpu, pair.quantity)
-            groups.setdefault(name, []).append((abs(pair.error_fraction), times_off(pair) <= expected))
+            groups.setdefault(name, []).append(
+                (abs(pair.error_fraction), times_off(pair) <= told[outcome.key, pair.source][0])
+            )
     return [_left_out_row(name, sorted(figures)) for name, figures in sorted(groups.items())]
 
 
@@ -192,7 +202,7 @@ def _rows(basis: str, outcomes: Sequence[Judged], today: date) -> list[dict[str,
     """Return the rows of one basis, the most specific first, the one for everything last."""
     factors = {outcome.key: outcome.factors for outcome in outcomes if outcome.runs and not outcome.is_of_stand_ins}
     rows = [
-        _row(outcome.key, outcome.factors, outcome.runs, outcome.unseen, _errors_of(outcome), today)
+        _row(outcome.key, outcome.factors, outcome.runs, outcome.unseen, told_errors(outcome, outcomes), today)
         for outcome in outcomes
         if outcome.runs
     ]
@@ -202,7 +212,8 @@ def _rows(basis: str, outcomes: Sequence[Judged], today: date) -> list[dict[str,
         (basis, engine, ANY, ANY, ANY): typical(factors, engine, hidden=hidden)
         for engine in sorted({key[1] for key in factors})
     }
-    unseen |= by_kind(factors) if basis == ROOFLINE else {}
+    kinds = by_kind(factors) if basis == ROOFLINE else {}
+    unseen |= {key: each for key, each in kinds.items() if key not in factors}  # a family's only generation has its own
     for key, like in unseen.items():
         own = [outcome for outcome in outcomes if outcome.key[1] == key[1]]
         rows.append(_row(key, like, 0, (), cold_errors(own), today))
@@ -244,12 +255,6 @@ def _specific_first(row: Mapping[str, Any]) -> list[bool]:
     """Return the place of a row: what matches everything comes last, what matches two classes after either alone."""
     places = [row[name] == ANY for name in ("engine", "rules_versions", "gpu_architecture", "kernels")]
     return [*places, SPARSE not in row["kernels"], not row["kernels"].endswith(SPREAD)]
-
-
-def _errors_of(outcome: Judged) -> tuple[float, float]:
-    """Return how far latencies, and pace alone, may be off; what nobody judged may be off by anything."""
-    errors = expected_error(outcome.unseen) or MOST_ERROR, pace_error(outcome.unseen) or MOST_ERROR
-    return max(errors[0], LEAST_ERROR), max(errors[1], LEAST_ERROR)
 
 
 def _row(

@@ -1,13 +1,15 @@
 """Classes fitted, and judged on what a fit had not seen: whole sources, else whole groups of runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import expm1, log1p
 from typing import Final
 
 from service.calibration.fits.priors import Key
 from service.calibration.fits.serving import (
     FEWEST_RUNS,
     MOST_RUNS,
+    RUNS_OF_DOUBT,
     Case,
     are_stand_ins,
     errors_of,
@@ -19,9 +21,11 @@ from service.calibration.fits.serving import (
     teaches,
 )
 from service.calibration.serving import Measured
+from service.performance.fitted import MOST_ERROR
 from service.performance.tables import Factors
 
 LATENCIES: Final = ("ttft", "tpot", "e2e")
+PACES: Final = ("tpot",)
 FOLD_EVALUATIONS: Final = 10
 FOLD_RUNS: Final = 24
 JUDGED_RUNS: Final = 80
@@ -143,7 +147,7 @@ def expected_error(unseen: Sequence[Measured]) -> float | None:
 
 def pace_error(unseen: Sequence[Measured]) -> float | None:
     """Return what 80 % of unseen paces stay within: step times alone, without the queues that they make."""
-    paces = [times_off(pair) for pair in unseen if pair.quantity == "tpot"]
+    paces = [times_off(pair) for pair in unseen if pair.quantity in PACES]
     return _most(
         paces or [times_off(pair) for pair in unseen if pair.quantity in ("e2e", "throughput")], COVERED_FRACTION
     )
@@ -154,16 +158,77 @@ def _most(errors: Sequence[float], fraction: float) -> float | None:
     return sorted(errors)[min(int(fraction * len(errors)), len(errors) - 1)] if errors else None
 
 
-def coverage(outcomes: Sequence[Judged]) -> float:
-    """Return the share of unseen latencies within what was expected of them from other sources' alone. [fraction]."""
-    within: list[bool] = []
+def told_errors(outcome: Judged, outcomes: Sequence[Judged]) -> tuple[float, float]:
+    """Return how far latencies, and pace alone, are told to be off of a class, by what its runs and others' show.
+
+    Args:
+        outcome: the class.
+        outcomes: every class of its basis; of its engine's others it is expected what `cold_errors` says of them.
+    """
+    unmeasured = cold_errors(_others(outcome, outcomes))
+    runs = len({pair.case for pair in outcome.unseen})
+    latency, pace = expected_error(outcome.unseen), pace_error(outcome.unseen)
+    return told_error(latency, runs, unmeasured[0]), told_error(pace, runs, unmeasured[1])
+
+
+def told_error(own: float | None, runs: int, unmeasured: float) -> float:
+    """Return the error told of a class that few or many runs judge.
+
+        1 + told = (1 + own)^(n / (n + 2)) x (1 + unmeasured)^(2 / (n + 2)), and told >= own
+
+    That n runs came near may be chance: what is told of a class that nobody measured counts as much as two of them, as
+    it does for the speed of a class. Of 1.1 % by one run beside 92 %, 53 % are told; of 13 % by 45 runs, 16 %. What its
+    own runs missed by is never told smaller.
+
+    Held against published runs, of 43 classes with several models: paces of models of which no run was looked at are
+    within what one run alone lets expect in 51 % of cases, and in 87 as it is told; with two runs in 63 and 85, with
+    four in 69 and 86. 80 are told.
+
+    Args:
+        own: what its unseen runs are within; None without any. [fraction]
+        runs: how many they are. [count]
+        unmeasured: what is told of a class that nobody measured. [fraction]
+    """
+    if own is None:
+        return unmeasured
+    seen, expected = (min(error, MOST_ERROR) for error in (own, unmeasured))
+    shrunk = (runs * log1p(seen) + RUNS_OF_DOUBT * log1p(expected)) / (runs + RUNS_OF_DOUBT)
+    return max(seen, expm1(shrunk))
+
+
+def _others(outcome: Judged, outcomes: Sequence[Judged]) -> Sequence[Judged]:
+    """Return the engine's other classes with runs; every engine's where it has none."""
+    others = [each for each in outcomes if each.key != outcome.key and each.cold]
+    return [each for each in others if each.key[1] == outcome.key[1]] or others or [outcome]
+
+
+def without_source(outcome: Judged, source: str) -> Judged:
+    """Return a class as if a source had never been published; its fits of what is left are as they were."""
+    unseen, cold = (tuple(pair for pair in pairs if pair.source != source) for pairs in (outcome.unseen, outcome.cold))
+    return replace(outcome, unseen=unseen, cold=cold)
+
+
+def told_without(outcomes: Sequence[Judged]) -> Mapping[tuple[Key, str], tuple[float, float]]:
+    """Return the errors that would be told of every class without one of its sources, by class and source."""
+    sources = {pair.source for outcome in outcomes for pair in (*outcome.unseen, *outcome.unfit)}
+    told: dict[tuple[Key, str], tuple[float, float]] = {}
+    for source in sources:
+        rest = [without_source(each, source) for each in outcomes]
+        told |= {(each.key, source): told_errors(each, rest) for each in rest}
+    return told
+
+
+def coverage(outcomes: Sequence[Judged]) -> tuple[float, float]:
+    """Return the shares of unseen latencies, and of paces, within what would be told without their source."""
+    told = told_without(outcomes)
+    within: tuple[list[bool], list[bool]] = [], []
     for outcome in outcomes:
-        for source in outcome.sources:
-            others = [pair for pair in outcome.unseen if pair.source != source]
-            expected = expected_error(others) if others else expected_error(outcome.unseen)
-            own = [pair for pair in outcome.unseen if pair.source == source and pair.quantity in LATENCIES]
-            within += [times_off(pair) <= (expected or 0.0) for pair in own]
-    return sum(within) / len(within) if within else 1.0
+        for pair in outcome.unseen:
+            for place, quantities in enumerate((LATENCIES, PACES)):
+                if pair.quantity in quantities:
+                    within[place].append(times_off(pair) <= told[outcome.key, pair.source][place])
+    latencies, paces = (sum(each) / len(each) if each else 1.0 for each in within)
+    return latencies, paces
 
 
 def by_class(cases: Sequence[Case]) -> Mapping[Key, list[Case]]:
