@@ -59,6 +59,16 @@ def test_no_host_that_plans_ahead_is_slower_than_one_that_was_seen() -> None:
     assert seen.decode_s(400, 1_024) - FACTORS.step_overhead_s == pytest.approx(0.04)
 
 
+def test_what_one_request_takes_beyond_two_is_no_batch_s_to_bear() -> None:
+    """Tables of Nemotron 3 Nano on two B200: 3.70 ms for one request, 2.74 for two, 3.14 for four."""
+    decode = {1.0: 0.0037, 2.0: 0.00274, 4.0: 0.00314}
+    rows = tuple(tuple(decode.get(requests, 0.004) for _ in CONTEXTS) for requests in REQUESTS)
+    timed = calibrated(replace(flat(0.004), decode=rows), flat(0.0), FACTORS, hides_host=True)
+
+    seen = [timed.decode_s(requests, 1_024) - FACTORS.step_overhead_s for requests in (1, 2, 4, 8)]
+    assert seen == pytest.approx([0.00274, 0.00274, 0.00314, 0.004])
+
+
 @pytest.mark.parametrize(
     ("model", "engine", "version", "expected"),
     [
