@@ -19,7 +19,7 @@ from service.questions.parts.deployment import InLayout, WithSettings
 from service.questions.parts.load import SomeLoad, WithConfidence, WithHeadroom, WithinLimits
 from service.questions.parts.model import NamedModel, PastedModel
 from service.questions.parts.part import contradiction
-from service.questions.parts.prices import EVERY, Priced, Prices
+from service.questions.parts.prices import EVERY, OF_OFFERS, Priced, Prices
 from service.questions.refusals import Fault, RefusalError
 from service.questions.sources import Sources
 from service.questions.values import NUMBER, WHOLE, CacheDtypes, Formats, Gpus, ProductLines, Texts
@@ -215,7 +215,7 @@ class RecommendQuery(
             kv_cache_dtypes=tuple(self.kv_cache_dtypes or ()),
             is_shortlist=not self.gpus,
             left_out_gpus=others,
-            is_price_needed=bool(self.providers or self.regions),
+            is_price_needed=any(getattr(self, name) for name in OF_OFFERS),
             max_gpus=self.max_gpus,
             max_usd_per_hour=self.max_usd_per_hour,
             objective=self.objective,

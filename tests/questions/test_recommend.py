@@ -131,6 +131,21 @@ def test_a_gpu_that_is_not_rented_as_asked_is_left_out_for_that(sources: Sources
     assert "within the providers, regions, tiers and purchases in question; others are" in reasons.pop()
 
 
+@pytest.mark.parametrize("asked", [{"tiers": ["community"]}, {"purchases": ["spot"]}], ids=str)
+def test_what_nobody_offers_on_the_terms_asked_for_is_no_option(sources: Sources, asked: dict[str, Any]) -> None:
+    """No MI300X is a community's, and no L4 is spot: without a price it would rank beside what has one."""
+    gpus = ["h100", "mi300x", "l4"]
+    wanted = {(offer.gpu, offer.tier, offer.purchase) for offer in sources.catalog.offers}
+    terms = asked.get("tiers", ["secure"])[0], asked.get("purchases", ["on-demand"])[0]
+    rented = {sources.catalog.gpu(name).id for name in gpus if (sources.catalog.gpu(name).id, *terms) in wanted}
+    found = RecommendQuery(**ASKED, gpus=gpus, **asked).answer(sources).result
+    reasons = [each.reason for each in found.rejected if each.gpu not in rented]
+
+    assert 0 < len(rented) < len(gpus)
+    assert {option.gpu for option in found.options} == rented
+    assert any("in question; others are" in reason for reason in reasons)
+
+
 def test_terms_other_than_on_demand_are_told_in_the_line(sources: Sources) -> None:
     asked = RecommendQuery(**ASKED, gpus=["h100"], weight_formats=["bf16"], purchases=["reserved"])
     line, *_ = [line for line in asked.answer(sources).lines() if line.startswith("1. ")]
