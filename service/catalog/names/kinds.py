@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from service.catalog.names.closed import closed
-from service.catalog.names.unread import NO_RULE
+from service.catalog.names.unread import NO_ENTRY, NO_RULE
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ def _kind(words: str, what: str) -> Kind:
 
 
 KINDS: Final = (
-    _kind(r"eagle 2(?:\.5)? [0-9]+b|mantis|tarsier.*|midashenglm|audio flamingo.*|kimi audio", NO_RULE),
+    _kind(r"eagle 2\.5 [0-9]+b|audio flamingo 3.*|kimi audio", NO_ENTRY),
+    _kind(r"eagle 2 [0-9]+b|mantis|tarsier.*|midashenglm|audio flamingo.*", NO_RULE),
     _kind(
         r"eagle ?[0-9]?|peagle|dflash|dflare|dspark|medusa|speculator|draft|drafter|pard|domino|gemma 4.* assistant",
         "a draft for speculative decoding: name the model it drafts for, and state the draft beside it",

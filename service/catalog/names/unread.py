@@ -15,19 +15,19 @@ NO_RULE: Final = "of a class that no rule here reads, so it is refused rather th
 # By what a name begins with, the class or `model_type` behind it.
 WITHOUT_A_RULE = r"""
     internlm xcomposer|
-    molmo[eo]?(?! 2)|molmoact|cogvlm|cogagent|idefics|janus|mplug|[a-z]*xcomposer|internomni|sensenova|sail vl|yi vl|
-    deepseek vl (?!2)|unlimited ocr|got ocr|nvidia nemotron parse|nemotron parse|
-    llava onevision 1\.5|llava interleave|video llava|videollama|moondream|kosmos|blip|instructblip|emu 3|
+    molmo[eo](?! 2)|molmoact|cogvlm|cogagent|idefics(?! 3)|janus|mplug|[a-z]*xcomposer|internomni|sensenova|
+    sail vl|yi vl|deepseek vl (?!2)|unlimited ocr|got ocr|nvidia nemotron parse|nemotron parse|
+    llava onevision (?:1\.5|2)|video llava|videollama|moondream|kosmos|blip(?! 2 opt)|instructblip|emu 3|
     kanana 1\.5 v|youtu|
-    hyperclovax seed (?:vision|omni)|voxtral .*(?:realtime|tts)|granite speech|megrez|bagel|chameleon|
+    hyperclovax seed vision|voxtral .*(?:realtime|tts)|megrez|bagel|chameleon|
     llama [0-9.]+ [0-9]+b omni|
     phi 3 small|openelm|gpt neo|chatglm 6b|codegeex(?! 4)|decilm|smallthinker|openmoe|bluelm|yuan|skywork 13b|
     lingowhale|minicpm (?:moe|sala|llama)|minicpm v 2$|minimax vl|zaya|ouro|bitnet|falcon rw|
-    inkling|diffusiongemma|deepseek v4\.1|k ?2 horizon|a[. ]?x k ?2|apertus v1\.5|hy 4|hunyuan 3d|
+    inkling|diffusiongemma|deepseek v4\.1|k ?2 horizon|a[. ]?x k ?2|apertus v1\.5|hunyuan 3d|
     zamba 7b|hymba|stripedhyena|codegen|xgen mm|ovis 1|mono internvl|jet nemotron|phi 4 mini flash|motif|
     ming (?:lite|flash|omni)|ring (?:flash|mini) linear|intern s ?1 pro|intern s ?2 mobius|ilama|higgs|chatts|cheers|
     nanbeige 4\.2|aya vision|c 4 ai aya vision|longcat 2|reka flash 3|reka edge|
-    jina vlm|flint|domyn|beam|muse spark|mimo v ?2 omni|
+    jina vlm|flint|domyn|muse spark|
     qwen 4|spark x|xing|mamba 3|hrm|recurrent|polylm|galactica|glm 10b|cosmos 3|nextstep|glm image
 """
 
@@ -41,7 +41,8 @@ def _begins(words: str) -> re.Pattern[str]:
 WITHOUT_AN_ENTRY = r"""
     rnj|isaac|granite (?:vision )?4(?:\.[0-9])? .*vision|granite vision 4|apriel 1\.5|
     longchat|cogito (?:v ?2\.1|2\.1|671b|v 2 preview deepseek)|lfm 2 24b|
-    pixtral large|ultravox|voxtral
+    pixtral large|ultravox|voxtral|granite speech|molmo(?! 2)|idefics 3|blip 2 opt|llava interleave|
+    hyperclovax seed omni|hy 4|beam|mimo v ?2 omni
 """
 
 UNREAD: Final = _begins(WITHOUT_A_RULE)
@@ -51,8 +52,10 @@ UNENTERED: Final = _begins(WITHOUT_AN_ENTRY)
 def unread(words: Sequence[str]) -> str | None:
     """Return why a model that is known by its name is not sized: no rule reads its class, or it has no entry.
 
-    >>> unread(("molmo", "7b", "d", "0924")) == NO_RULE, unread(("storyteller", "8b")) is None
+    >>> unread(("molmo", "7b", "d", "0924")) == NO_ENTRY, unread(("molmoe", "1b", "0924")) == NO_RULE
     (True, True)
+    >>> unread(("storyteller", "8b")) is None
+    True
     """
     said = " ".join(words)
     return NO_RULE if UNREAD.match(said) else NO_ENTRY if UNENTERED.match(said) else None
