@@ -74,7 +74,7 @@ OF_BLOCK: Final[Mapping[str, Mapping[str, str]]] = {
     "CapacityAnswer": {
         "gpus": "GPUs that are used of those given [count]",
         "max_concurrent_requests": "requests at once within limits; whole deployment [count]",
-        "requests_per_s": "highest rate of arrivals within limits; whole deployment [1/s]",
+        "requests_per_s": "highest rate within limits; the whole deployment is chosen for it if a rate is asked [1/s]",
         "kv_read_s_per_token": "what one more stored token adds to each step of its request [s]",
         "prefill_tokens_per_s": "prompt tokens read by one replica that decodes nothing [tokens/s]",
         "max_model_len_fitting": "the longest single request that the pool of one replica holds [tokens]",
