@@ -10,7 +10,9 @@ Sources (types, GPUs and counts, as the providers' own pages list them):
     RunPod: docs.runpod.io/references/gpu-types (pools of one kind of GPU)
     Lambda: github.com/LambdaLabs/docsy-lambda-docs, content/en/cloud/faq/available-configurations.md, and what its API
         calls them ("2x A100 (40 GB PCIe)", "8x A100 (40 GB SXM4)")
-    Alibaba Cloud: alibabacloud.com/help/en/ecs/user-guide (GPU-accelerated compute-optimized instance families)
+    Alibaba Cloud: alibabacloud.com/help/en/ecs/user-guide (GPU-accelerated compute-optimized instance families); gn8v
+        by its memory, bandwidth and NVLink, which are H20's alone, as Compute Nest calls ebmgn8v
+    Tencent Cloud: cloud.tencent.com/document/product/560 (GPU instance types)
     Scaleway: scaleway.com/en/docs/gpu/reference-content/choosing-gpu-instance-type
 """
 
@@ -59,22 +61,46 @@ UNPRICED: Final[tuple[Instance, ...]] = tuple(
         "a100-pcie-40gb": {"gpu_1x_a100": 1, "gpu_2x_a100": 2, "gpu_4x_a100": 4},
         "a100-sxm-40gb": {
             "a2-highgpu-2g": 2, "a2-highgpu-4g": 4, "a2-megagpu-16g": 16, "gpu_8x_a100": 8, "DGX A100 320GB": 8,
+            "GT4.4XLARGE96": 1, "GT4.8XLARGE192": 2, "GT4.20XLARGE474": 4, "GT4.41XLARGE948": 8,
         },
         "a100-sxm-80gb": {
             "a2-ultragpu-2g": 2, "a2-ultragpu-4g": 4, "a2-ultragpu-8g": 8, "DGX A100 640GB": 8,
-            "ecs.gn7e-c16g1.4xlarge": 1, "ecs.gn7e-c16g1.16xlarge": 4, "ecs.gn7e-c16g1.32xlarge": 8,
+            "ecs.gn7e-c16g1.4xlarge": 1, "ecs.gn7e-c16g1.8xlarge": 2, "ecs.gn7e-c16g1.16xlarge": 4,
+            "ecs.gn7e-c16g1.32xlarge": 8,
         },
         "l4": {
             "g2-standard-8": 1, "g2-standard-12": 1, "g2-standard-16": 1, "g2-standard-24": 2, "g2-standard-32": 1,
             "g2-standard-96": 8, "gr6.4xlarge": 1, "gr6.8xlarge": 1,
         },
         "mi300x": {"Standard_ND96isr_MI300X_v5": 8, "Standard_ND96is_MI300X_v5": 8, "BM.GPU.MI300X.8": 8},
-        "v100-sxm2-32gb": {"p3dn.24xlarge": 8, "Standard_ND40rs_v2": 8},
+        "h20-sxm-96gb": {
+            "ecs.gn8v.4xlarge": 1, "ecs.gn8v.6xlarge": 1, "ecs.gn8v-2x.8xlarge": 2, "ecs.gn8v-2x.12xlarge": 2,
+            "ecs.gn8v-4x.8xlarge": 4, "ecs.gn8v-4x.24xlarge": 4, "ecs.gn8v-8x.16xlarge": 8, "ecs.gn8v-8x.48xlarge": 8,
+            "ecs.gn8v-tee.4xlarge": 1, "ecs.gn8v-tee.6xlarge": 1, "ecs.gn8v-tee-8x.16xlarge": 8,
+            "ecs.gn8v-tee-8x.48xlarge": 8, "ecs.ebmgn8v.48xlarge": 8,
+        },
+        "l20": {
+            "ecs.gn8is.2xlarge": 1, "ecs.gn8is.4xlarge": 1, "ecs.gn8is-2x.8xlarge": 2, "ecs.gn8is-4x.16xlarge": 4,
+            "ecs.gn8is-8x.32xlarge": 8,
+        },
+        "a30": {
+            "ecs.gn7s-c8g1.2xlarge": 1, "ecs.gn7s-c16g1.4xlarge": 1, "ecs.gn7s-c32g1.8xlarge": 1,
+            "ecs.gn7s-c32g1.16xlarge": 2, "ecs.gn7s-c32g1.32xlarge": 4, "ecs.gn7s-c48g1.12xlarge": 1,
+            "ecs.gn7s-c56g1.14xlarge": 1,
+        },
+        "v100-sxm2-32gb": {
+            "p3dn.24xlarge": 8, "Standard_ND40rs_v2": 8, "ecs.gn6e-c12g1.3xlarge": 1, "ecs.gn6e-c12g1.12xlarge": 4,
+            "GN10Xp.2XLARGE40": 1, "GN10Xp.5XLARGE80": 2, "GN10Xp.10XLARGE160": 4, "GN10Xp.20XLARGE320": 8,
+            "GN10X.2XLARGE40": 1, "GN10X.4XLARGE80": 2, "GN10X.9XLARGE160": 4, "GN10X.18XLARGE320": 8,
+        },
         "a10": {
             "Standard_NV36ads_A10_v5": 1, "Standard_NV36adms_A10_v5": 1, "Standard_NV72ads_A10_v5": 2,
             "Standard_NC8ads_A10_v4": 1, "Standard_NC16ads_A10_v4": 1, "Standard_NC32ads_A10_v4": 2,
             "ecs.gn7i-c8g1.2xlarge": 1, "ecs.gn7i-c16g1.4xlarge": 1, "ecs.gn7i-c32g1.8xlarge": 1,
-            "ecs.gn7i-c32g1.16xlarge": 2, "ecs.gn7i-c32g1.32xlarge": 4,
+            "ecs.gn7i-c32g1.16xlarge": 2, "ecs.gn7i-c32g1.32xlarge": 4, "ecs.gn7i-c48g1.12xlarge": 1,
+            "ecs.gn7i-c56g1.14xlarge": 1, "ecs.gn7i-2x.8xlarge": 2, "ecs.gn7i-4x.8xlarge": 4,
+            "ecs.gn7i-4x.16xlarge": 4, "ecs.gn7i-8x.16xlarge": 8, "ecs.gn7i-8x.32xlarge": 8, "PNV4.7XLARGE116": 1,
+            "PNV4.14XLARGE232": 2, "PNV4.28XLARGE466": 4, "PNV4.56XLARGE932": 8,
         },
         "quadro-rtx-6000": {"gpu_1x_rtx6000": 1},
         "v100-pcie-16gb": {
@@ -88,7 +114,9 @@ UNPRICED: Final[tuple[Instance, ...]] = tuple(
             "Standard_NC8as_T4_v3": 1, "Standard_NC16as_T4_v3": 1, "g5g.xlarge": 1, "g5g.2xlarge": 1, "g5g.4xlarge": 1,
             "g5g.8xlarge": 1, "g5g.16xlarge": 2, "g5g.metal": 2, "ecs.gn6i-c4g1.xlarge": 1, "ecs.gn6i-c8g1.2xlarge": 1,
             "ecs.gn6i-c16g1.4xlarge": 1, "ecs.gn6i-c24g1.6xlarge": 1, "ecs.gn6i-c24g1.12xlarge": 2,
-            "ecs.gn6i-c24g1.24xlarge": 4,
+            "ecs.gn6i-c24g1.24xlarge": 4, "ecs.gn6i-c40g1.10xlarge": 1, "GN7.2XLARGE32": 1, "GN7.5XLARGE80": 1,
+            "GN7.8XLARGE128": 1, "GN7.10XLARGE160": 2, "GN7.20XLARGE320": 4, "GI3X.8XLARGE64": 1,
+            "GI3X.22XLARGE226": 2, "GI3X.45XLARGE452": 4,
         },
     }.items()
     for name, count in kinds.items()
