@@ -8,7 +8,7 @@ from service.questions.meanings_of_reuse import OF_REUSE
 # Properties that mean the same wherever they stand.
 COMMON: Final[Mapping[str, str]] = {
     "feasible": "whether the load is carried within limits and budget",
-    "gpus": "GPUs of the whole deployment: replicas x gpus_per_replica; 0 when infeasible [count]",
+    "gpus": "GPUs of the whole deployment: replicas x gpus_per_replica, and a prefill pool; 0: infeasible [count]",
     "replicas": "copies of the model that share the load, spares included; whole deployment [count]",
     "gpus_per_replica": "GPUs of one replica: TP x PP x DP [count]",
     "model": "the catalog's id of the model",

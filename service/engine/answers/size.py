@@ -24,9 +24,9 @@ from service.engine.fleet.token_prices import with_token_prices
 from service.engine.time.confidence import MEDIAN, sample_error
 
 POOLS_WARNING = (
-    "gpus, cost, ttft_s and end_to_end_s are of both pools; layout, memory, at_load, saturation and engine_args are of "
-    "the decode pool: pools has the layout and the arguments of the prefill pool; the engine's own transfer of caches "
-    "goes beside both"
+    "gpus, cost, ttft_s and end_to_end_s are of both pools; replicas, gpus_per_replica, layout, memory, at_load, "
+    "saturation and engine_args are of the decode pool: pools has the replicas, the layout and the arguments of the "
+    "prefill pool; the engine's own transfer of caches goes beside both"
 )
 
 

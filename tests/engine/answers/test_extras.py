@@ -109,6 +109,20 @@ def test_pools_of_their_own_add_up(client: TestClient) -> None:
     assert answer["latency"]["tpot_s"]["p95"] <= 0.03 * 1.05
 
 
+def test_the_gpus_of_both_pools_are_counted_and_it_is_told_whose_replicas_are(client: TestClient) -> None:
+    answer = client.post("/size", json=POOLED).json()
+    pools = answer["pools"]
+    prefill = pools["prefill_replicas"] * pools["prefill_gpus_per_replica"]
+    warned = next(each for each in answer["warnings"] if "are of both pools" in each)
+
+    assert answer["gpus"] == prefill + answer["replicas"] * answer["gpus_per_replica"]
+    assert (answer["replicas"], answer["gpus_per_replica"]) == (
+        pools["decode_replicas"],
+        pools["decode_gpus_per_replica"],
+    )
+    assert "replicas, gpus_per_replica, layout" in warned.split(";")[1]
+
+
 def test_a_decode_pool_makes_tokens_at_an_even_pace(client: TestClient) -> None:
     pooled = client.post("/size", json=POOLED).json()["latency"]["itl_s"]
     mixed = client.post("/size", json={**POOLED, "disaggregated": False}).json()["latency"]["itl_s"]
