@@ -69,7 +69,7 @@ def one_step_more(question: SizeQuestion, chosen: Deployment) -> GpuStep | None:
 def notches(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
     """Return what a slightly looser limit saves, where many GPUs stand on the edge of what one request takes.
 
-    Usual layouts with the engine's own settings tell: the fewest may be fewer still, and are asked for by who takes it.
+    Of all layouts and settings: on the edge it is seldom the engine's own that a notch lets carry the load.
     """
     if chosen.gpus < MANY_GPUS:
         return ()
@@ -77,9 +77,9 @@ def notches(question: SizeQuestion, chosen: Deployment) -> tuple[str, ...]:
     for name, limits in _looser(question.limits):
         looser = replace(question, limits=limits)
         too_many = chosen.gpus * WORTH_TELLING
-        gpus, _ = better(looser, (nextafter(too_many, inf), 0.0), is_quick=True)
+        gpus, _ = better(looser, (nextafter(too_many, inf), 0.0))
         if gpus <= too_many:
-            told.append(f"{name} takes {gpus:.0f} GPUs at most instead of {chosen.gpus}")
+            told.append(f"{name} takes {gpus:.0f} GPUs instead of {chosen.gpus}")
     return tuple(told)
 
 

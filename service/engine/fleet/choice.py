@@ -272,24 +272,22 @@ def deployments(
     return recalled(question, hope, objective, at_most, found)
 
 
-def better(question: SizeQuestion, than: Merit, aim: Aim | None = None, *, is_quick: bool = False) -> Merit:
+def better(question: SizeQuestion, than: Merit, aim: Aim | None = None) -> Merit:
     """Return how good the best deployment is that is truly better than a bound; the bound itself where none is.
 
     Equals are not looked at. Questions that differ in settings alone may share an aim: by default GPUs, then price.
-    Quickly, usual layouts with the engine's own settings tell: others may be better still.
 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
 
     def found(noting: Aim) -> tuple[Deployment, ...]:
-        look = partial(_Search.usual, is_equal_welcome=False) if is_quick else _Search.look_at_better
-        return tuple(_searched(question, noting, HOPED, lambda search: look(search, than)).kept)
+        return tuple(_searched(question, noting, HOPED, lambda search: search.look_at_better(than)).kept)
 
     aim = aim or aim_of("gpus", question.gpu, question.offers)
     if aim.objective == "gpus" and aim.merit_of(1, 1 + question.headroom.spare_replicas) >= than:
         return than  # no replica takes less than one GPU
-    kept = recalled(question, ("better", is_quick), aim.objective, than, found, aim)
+    kept = recalled(question, "better", aim.objective, than, found, aim)
     return min((aim.merit(each.layout, each.replicas) for each in kept), default=than)
 
 

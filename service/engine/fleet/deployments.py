@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 
 from service.engine.fleet.estimates import replica_for
-from service.engine.fleet.pacing import as_paced, may_pace, paced_replicas, without_pace
+from service.engine.fleet.pacing import as_paced, may_pace, paced_replicas, wants_fewer_at_once, without_pace
 from service.engine.fleet.planned import surely_planned
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.fleet.settings import Resolved, longest_request, resolve
@@ -187,6 +187,8 @@ def _paced(
         if needed:
             fewest = replace(_of_replicas(question, capped, paced.plan, paced, needed), is_paced=True)
             at_most = needed - 1
+        if at_most < 1 or not wants_fewer_at_once(paced, wanted, limits, at_most):
+            break
     return fewest
 
 

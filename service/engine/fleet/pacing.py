@@ -6,6 +6,7 @@ their first token instead.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from math import inf
 from typing import Final
 
 from service.engine.fleet.settings import Resolved
@@ -13,11 +14,13 @@ from service.engine.fleet.variants import with_chosen
 from service.engine.inputs import Limits, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import Carried
-from service.engine.time.demand import Users
+from service.engine.time.demand import Demand, Users
 from service.engine.time.replica import Replica
+from service.engine.time.roomy import share_of
 
-# Of the users that keep pace in a closed loop; prompts that come in bursts slow a full batch further.
-CAP_SHARES: Final = (1.0, 0.8)
+# Of the users that keep pace in a closed loop; prompts that come in bursts slow a full batch further, and of answers
+# of a dozen tokens a third of those users was the most that kept it.
+CAP_SHARES: Final = (1.0, 0.8, 0.5, 0.3, 0.2)
 PACE_WHY: Final = "batches of so many keep tpot_s, and further requests wait; the engine's own cap is {own}"
 
 
@@ -67,6 +70,20 @@ def _caps(replica: Replica, limits: Limits) -> tuple[int, ...]:
     ranks = replica.plan.layout.data_parallel_size
     caps = dict.fromkeys(int(share * users / ranks) for share in CAP_SHARES)
     return tuple(cap for cap in caps if 1 <= cap < replica.slots // ranks)
+
+
+def wants_fewer_at_once(paced: Replica, wanted: Demand, limits: Limits, at_most: float) -> bool:
+    """Return whether a tighter cap may let so many replicas carry a demand that this one does not: pace is what breaks.
+
+    Under a cap that breaks anything else requests wait too long already; under a tighter one longer.
+
+    Args:
+        paced: a replica with a cap.
+        wanted: the demand.
+        limits: latency at a percentile.
+        at_most: the most replicas of interest; infinite where any number may be. [replicas]
+    """
+    return at_most == inf or paced.is_doubtful(share_of(wanted, at_most).rounded_up(paced), limits) == "tpot"
 
 
 def without_pace(limits: Limits) -> Limits:
