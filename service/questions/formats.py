@@ -133,20 +133,26 @@ def _scalar(document: Row, path: str) -> str:
             raise _nothing_here(path, document) if node is None else _no_such_field(path, node, parts[:depth])
     if node is None:
         raise _nothing_here(path, document)
+    if node in ([], {}):
+        raise _no_such_field(path, document, (), "the answer has an empty list at")
     if isinstance(node, dict | list):
-        raise _no_such_field(path, node or document, parts if node else ())
+        raise _no_such_field(path, node, parts)
     return str(node).lower() if isinstance(node, bool) else str(node)
 
 
-def _no_such_field(path: str, node: object, at: Sequence[str]) -> RefusalError:
+def _no_such_field(
+    path: str, node: object, at: Sequence[str], found: str = "the answer has no single value at"
+) -> RefusalError:
     """Return the refusal of a path, with those that go on from where it still led to something."""
-    detail = f"the answer has no single value at {path[:MOST_PATH_SHOWN]!r}"
+    detail = f"{found} {path[:MOST_PATH_SHOWN]!r}"
     return RefusalError("no-such-field", detail, Fault("field", detail, _near(path, node, at)))
 
 
 def _near(path: str, node: object, at: Sequence[str]) -> str:
     """Return the paths that go on from a part of an answer, the nearest first: those that begin or end as asked."""
     if isinstance(node, list) and node:
+        if not isinstance(node[0], dict | list):
+            return ", ".join(".".join((*at, str(place))) for place in range(min(len(node), MOST_PATHS_SHOWN)))
         node, at = node[0], (*at, "0")
     taken = [".".join((*at, name)) for name in _paths(node)] if isinstance(node, dict) else []
     asked = path[:MOST_PATH_SHOWN]

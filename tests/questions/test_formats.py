@@ -150,6 +150,27 @@ def test_a_value_of_a_list_is_found_by_its_name(client: TestClient) -> None:
     assert fault["accepted"].startswith("options.0.gpus, ")
 
 
+def test_a_list_without_names_is_refused_with_its_places(client: TestClient) -> None:
+    """`the path of a value that is not null` was told of a list of flags."""
+    asked: dict[str, Any] = {
+        "model": "llama-3.1-8b", "gpu": "h100", "input_tokens": 900, "output_tokens": 90, "concurrent_requests": 8,
+    }  # fmt: skip
+    [fault] = client.get("/size", params={**asked, "field": "engine_args"}).json()["errors"]
+    places = fault["accepted"].split(", ")
+
+    assert places[:2] == ["engine_args.0", "engine_args.1"]
+    assert client.get("/size", params={**asked, "field": places[-1]}).status_code == 200
+
+
+def test_an_empty_list_is_told_as_one(client: TestClient) -> None:
+    asked: dict[str, Any] = {
+        "model": "llama-3.1-8b", "gpu": "h100", "input_tokens": 900, "output_tokens": 90, "concurrent_requests": 8,
+    }  # fmt: skip
+    refused = client.get("/size", params={**asked, "field": "would_fit"}).json()
+
+    assert refused["detail"] == "the answer has an empty list at 'would_fit'"
+
+
 def test_a_price_that_is_missing_is_refused_with_the_reason(client: TestClient) -> None:
     asked: dict[str, Any] = {
         "model": "llama-3.1-8b", "gpu": "gb10", "input_tokens": 900, "output_tokens": 90, "concurrent_requests": 8,
