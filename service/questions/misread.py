@@ -15,6 +15,15 @@ OF_MANY: Final = ("questions", "requests", "items", "rows", "batch")
 MANY: Final = "many questions at once go to a path with :batch, as /size:batch"
 INSIDE_A_WORKLOAD: Final = "question"
 BARE: Final = "its fields as they are, at the top; PUT /workloads/{name} keeps a question inside `question`"
+AT_THE_TOP: Final = "the fields inside it as they are, at the top"
+OF_FLAGS: Final = (
+    "engine_args", "extra_args", "extra_engine_args", "vllm_args", "sglang_args", "server_args", "args", "flags",
+)  # fmt: skip
+EACH_FLAG: Final = "each flag as a field of its own: --max-num-seqs 64 is max_num_seqs=64"
+# What a question has no field for, and what is to be done instead.
+INSTEAD: Final[Mapping[str, str]] = {
+    INSIDE_A_WORKLOAD: BARE, **dict.fromkeys(OF_MANY, MANY), **dict.fromkeys(OF_FLAGS, EACH_FLAG)
+}  # fmt: skip
 OF_A_SCALER: Final = frozenset(
     (
         "replicas", "min_replicas", "max_replicas", "current_replicas", "replicas_now", "ready_replicas",
@@ -101,7 +110,8 @@ def _fault(error: Mapping[str, Any], known: Sequence[str], every: str) -> Fault:
     field = ".".join(location)[:MOST_NAME_SHOWN] or "body"
     kind = str(error["type"])
     if kind == "extra_forbidden":
-        return unknown_field(field, known, every)
+        is_around = _is_around_fields(field, error.get("input"), known)
+        return Fault(field, "unknown field", AT_THE_TOP) if is_around else unknown_field(field, known, every)
     if kind == "missing":
         return Fault(field, "missing", "a JSON object" if field == "body" else "a value; the field is required")
     if kind == CONTRADICTION:
@@ -115,6 +125,14 @@ def _fault(error: Mapping[str, Any], known: Sequence[str], every: str) -> Fault:
             _accepted(error),
         )
     return Fault(field, sentence_of(error), _accepted(error))
+
+
+def _is_around_fields(field: str, value: object, known: Sequence[str]) -> bool:
+    """Return whether an object under a name like no field's holds fields of a question, as `load` or `limits` may."""
+    if not isinstance(value, dict) or field in INSTEAD or right_name(field, frozenset(known)) is not None:
+        return False
+    inside = (str(name)[:MOST_NAME_SHOWN] for name in islice(value, MOST_FAULTS))
+    return any(name not in OF_A_CONFIG and right_name(name, frozenset(known)) for name in inside)
 
 
 def _without_config(
@@ -143,7 +161,8 @@ def _accepted(error: Mapping[str, Any]) -> str | None:
     for part, meant, told in MEANT_OTHERWISE:
         if accepted and part in name and meant.search(written):
             return f"{accepted}; {told}"
-    is_share = str(error["type"]).startswith("less_than") and context.get("le", context.get("lt")) == 1
+    most = context.get("le", context.get("lt"))
+    is_share = str(error["type"]).startswith("less_than") and (most == 1 or name.endswith("_fraction"))
     if accepted and error["loc"][-1:] == (PERCENTILE,) and str(error["type"]).startswith("greater_than"):
         return f"{accepted}; the 95th is 95, or p95"
     return f"{accepted}; 90 % is 0.9" if accepted and is_share else accepted
@@ -165,10 +184,8 @@ def unknown_field(field: str, known: Sequence[str], every: str) -> Fault:
         return Fault(
             field, "a cell under no name", 'as many cells as names; a list in one of them in quotes: "aws,gcp"'
         )
-    if OF_A_QUESTION in known and field == INSIDE_A_WORKLOAD:
-        return Fault(field, "unknown field", BARE)
-    if OF_A_QUESTION in known and field in OF_MANY:
-        return Fault(field, "unknown field", MANY)
+    if OF_A_QUESTION in known and field in INSTEAD:
+        return Fault(field, "unknown field", INSTEAD[field])
     if written_here(field) in OF_A_SCALER:
         return Fault(field, "unknown field", RUN_NOW)
     if written_here(field) in OF_MONEY:

@@ -57,6 +57,8 @@ def test_a_field_that_is_itself_at_fault_is_not_missing() -> None:
         ({"input_tokens": 1.5}, ("input_tokens", "a whole number")),
         ({"percentile": 100}, ("percentile", "less than 100.0")),
         ({"percentile": 0.95}, ("percentile", "at least 50.0; the 95th is 95, or p95")),
+        ({"gpu_memory_utilization": 92}, ("gpu_memory_utilization", "at most 1.0; 90 % is 0.9")),
+        ({"headroom_fraction": 30}, ("headroom_fraction", "at most 10.0; 90 % is 0.9")),
         ({"engine": "llama.cpp"}, ("engine", "'vllm', 'sglang' or 'tensorrt-llm'")),
         ({"expert_parallel": "perhaps"}, ("expert_parallel", "true or false")),
         ({"model": ""}, ("model", "text of at least 1 character")),
@@ -127,6 +129,45 @@ def test_many_questions_sent_as_one_are_told_where_they_go() -> None:
 
     fault = next(each for each in told.faults if each.field == "questions")
     assert fault.accepted == "many questions at once go to a path with :batch, as /size:batch"
+
+
+@pytest.mark.parametrize(
+    ("field", "inside"),
+    [
+        ("load", {"concurrent_requests": 8, "input_tokens": 900}),
+        ("limits", {"ttft_s": 1}),
+        ("SLO", {"ttft": 0.5}),
+        ("layout", {"xyzzy": 1, "tp": 2}),
+    ],
+)
+def test_fields_inside_an_object_are_told_to_stand_at_the_top(field: str, inside: dict[str, object]) -> None:
+    """The whole list of names was told, and of /recommend's `limits` that `limit` is meant."""
+    [fault] = refused(**GOOD, **{field: inside}).faults
+
+    assert (fault.field, fault.accepted) == (field, "the fields inside it as they are, at the top")
+
+
+@pytest.mark.parametrize(
+    ("field", "inside", "accepted"),
+    [
+        ("hf_config", {"max_position_embeddings": 8_192}, "did you mean model_config?"),
+        ("num_users", {"input_tokens": 1}, "did you mean concurrent_requests?"),
+        ("xyzzy", {"torch_dtype": "auto", "hidden_act": "silu"}, ", ".join(SIZE.fields)),
+        ("xyzzy", {}, ", ".join(SIZE.fields)),
+    ],
+)
+def test_objects_without_fields_of_a_question_are_told_as_any_name(
+    field: str, inside: dict[str, object], accepted: str
+) -> None:
+    assert [(fault.field, fault.accepted) for fault in refused(**GOOD, **{field: inside}).faults] == [(field, accepted)]
+
+
+@pytest.mark.parametrize("field", ["engine_args", "vllm_args"])
+def test_flags_of_an_engine_are_told_to_be_fields(field: str) -> None:
+    """A question may not state the `engine_args` that an answer has: `engine_version or engine` was told to be meant."""
+    [fault] = refused(**GOOD, **{field: ["--max-num-seqs", "64"]}).faults
+
+    assert fault.accepted == "each flag as a field of its own: --max-num-seqs 64 is max_num_seqs=64"
 
 
 @pytest.mark.parametrize("name", ["current_replicas", "minReplicas", "max_replicas", "replicas"])
