@@ -10,7 +10,7 @@ from fastapi.security import APIKeyHeader
 
 from service.access.keys import Caller
 from service.api.access import get_caller, unauthorized
-from service.api.fields import repeatable_fields
+from service.api.fields import known_fields, repeatable_fields
 from service.api.importer import Importer
 from service.api.probe import Probe
 from service.api.reception import Reception
@@ -96,8 +96,10 @@ async def stated_once(request: Request) -> None:
         raise RefusalError("invalid-request", detail, *faults)
     twice = [name for name, count in stated.items() if count > 1]
     if twice:
-        lists = repeatable_fields(request)
-        twice = [name for name in twice if name not in lists]
+        lists, known = repeatable_fields(request), known_fields(request)
+        is_question = request.url.path.removeprefix("/") in request.app.state.questions
+        # What no question reads is told as such, beside every other fault, and not asked for once.
+        twice = [name for name in twice if name not in lists and (name in known or not is_question)]
     twice += getattr(request.state, "stated_twice", ())
     if twice:
         raise stated_twice(twice)

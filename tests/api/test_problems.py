@@ -166,6 +166,17 @@ def test_a_field_stated_twice_is_not_half_ignored(client: TestClient) -> None:
     assert (error["field"], error["accepted"]) == ("gpu", "one value")
 
 
+def test_a_name_that_nobody_reads_is_told_as_such_however_often_it_is_stated(client: TestClient) -> None:
+    """Stated once it was unknown, and twice it was said to take one value."""
+    asked = "model=llama-3.1-8b&gpu=h100&contexts=4096&contexts=8192&gpu_count=x"
+    errors = problem(client.get(f"/capacity?{asked}"), 422)["errors"]
+
+    assert [(error["field"], error["accepted"]) for error in errors] == [
+        ("contexts", "did you mean max_model_len?"),
+        ("gpu_count", "a whole number such as 1000"),
+    ]
+
+
 @pytest.mark.parametrize(("spread", "accepted"), [(8, "1 to 4"), (3, "a divisor of 32")])
 def test_a_spread_cache_that_no_layout_has_is_named(client: TestClient, spread: int, accepted: str) -> None:
     """Llama 3.3 70B has 8 key-value heads, which vLLM wants replicated before it spreads the tokens of one."""
