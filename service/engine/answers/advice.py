@@ -6,6 +6,7 @@ from typing import Final
 from service.engine.answers.results import Lever
 from service.engine.arithmetic import size_in_brackets, three_digits
 from service.engine.fleet.deployments import Deployment
+from service.engine.fleet.pools import PoolPair
 from service.engine.fleet.results import BindingConstraint
 from service.engine.inputs import Limits
 from service.engine.memory.plan import MemoryPlan
@@ -107,6 +108,35 @@ def looser_limits(replica: Replica, limits: Limits) -> tuple[str, ...]:
         for name, limit in asked.items()
         if limit is not None and seen[name] > limit
     ) or (f"a looser limit: single requests meet it {where}, and the load does not",)
+
+
+def looser_pools(pair: PoolPair, limits: Limits, of_decoding: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what would make pools of their own fit, where they do not.
+
+    Neither pool has the whole limit on the first token: what one of them takes alone is no limit that would do.
+
+    Args:
+        pair: both pools.
+        limits: those of the question.
+        of_decoding: the sentences of the decode pool alone.
+    """
+    if pair.is_feasible:
+        return ()
+    told = (*of_decoding, *would_fit(pair.prefill, limits, ()))
+    reading, decoding = pair.prefill.replica, pair.decode.replica
+    is_late = not pair.prefill.is_feasible or pair.decoding.limits.ttft_s is not None
+    if limits.ttft_s is None or reading is None or decoding is None or not is_late:
+        return told
+    parts_s = [pool.alone().ttft_s.percentile(limits.percentile) for pool in (reading, decoding)]
+    read_s, decoded_s = map(three_digits, parts_s)
+    alone = (
+        f"a single request alone takes {read_s} s to be read and sent, and {decoded_s} s from there to its first token"
+    )
+    first_s = sum(parts_s)
+    looser = f"ttft_s of at least {_rounded_up(first_s):.3g}: {alone}"
+    busy = f"a looser ttft_s: {alone}, and requests of this load wait longer"
+    others = (sentence for sentence in told if not sentence.startswith(("ttft_s ", "a looser limit: ")))
+    return (looser if first_s > limits.ttft_s else busy, *others)
 
 
 def _rounded_up(value: float) -> float:

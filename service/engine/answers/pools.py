@@ -32,13 +32,14 @@ def pools_of(pair: PoolPair, flags: frozenset[str]) -> Pools:
         flags: those of the engine's version; empty where nobody knows.
     """
     prefill, decode = pair.prefill, pair.decode
+    is_told = pair.is_feasible  # one pool's count beside a pool that there is none of is no number to scale by
     return Pools(
-        prefill_replicas=prefill.replicas,
+        prefill_replicas=prefill.replicas if is_told else 0,
         prefill_gpus_per_replica=prefill.layout.gpus_per_replica,
         prefill_tensor_parallel_size=prefill.layout.tensor_parallel_size,
         prefill_layout=prefill.layout,
         prefill_engine_args=launch(prefill, flags).engine_args,
-        decode_replicas=decode.replicas,
+        decode_replicas=decode.replicas if is_told else 0,
         decode_gpus_per_replica=decode.layout.gpus_per_replica,
         decode_tensor_parallel_size=decode.layout.tensor_parallel_size,
         kv_transfer_bytes_per_gpu=pair.sent_bytes,

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from service.engine.answers.advice import binding_constraint, unlimited_waits, would_fit
+from service.engine.answers.advice import binding_constraint, looser_pools, unlimited_waits, would_fit
 from service.engine.answers.assumptions import size_assumptions
 from service.engine.answers.confidence import at, confidence_of, median_only, stated_in
 from service.engine.answers.described import Described, described
@@ -114,11 +114,14 @@ def _size_pools(question: SizeQuestion, *, tells_levers: bool) -> Sizing:
         decode,
         feasible=feasible,
         gpus=pair.gpus if feasible else 0,
+        replicas=decode.replicas if feasible else 0,
         pools=pools_of(pair, question.flags),
         binding_constraint=binds,
         shortfall_bytes=max(decode.shortfall_bytes, missing),
-        would_fit=(*decode.would_fit, *would_fit(prefill, question.limits, ())),
+        would_fit=looser_pools(pair, question.limits, decode.would_fit),
         latency=latency if feasible else None,
+        at_load=decode.at_load if feasible else None,
+        command=decode.command if feasible else None,
         one_gpu_step_less=None,
         one_gpu_step_more=None,
         levers=(),

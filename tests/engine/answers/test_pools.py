@@ -1,6 +1,12 @@
 """Each pool is told as it is to be started: its layout, and the engine's arguments."""
 
+import re
+from dataclasses import replace
+
+import pytest
+
 from service.engine.answers.pools import pools_of
+from service.engine.answers.size import size
 from service.engine.fleet.pools import pools_for
 from service.engine.inputs import Limits
 from tests.engine.conftest import Asked, arrivals
@@ -18,3 +24,36 @@ def test_a_prefill_pool_is_told_whole(asked: Asked) -> None:
     assert args["--tensor-parallel-size"] == str(told.prefill_tensor_parallel_size)
     assert args["--pipeline-parallel-size"] == str(told.prefill_layout.pipeline_parallel_size)
     assert args["--max-num-seqs"] == str(pair.prefill.plan.settings.max_num_seqs)
+
+
+@pytest.mark.parametrize("ttft_s", [0.001, 0.1, 0.16])
+def test_pools_that_are_too_slow_are_told_one_limit_for_both(asked: Asked, ttft_s: float) -> None:
+    """What one pool takes was told as the limit: 0.0215 s beside 0.162 s, and pools of neither stood within it."""
+    question = asked("llama-3.1-8b", "l40s", load=arrivals(5.0, 2_000, 100), limits=Limits(ttft_s=ttft_s))
+    [told] = [sentence for sentence in size(replace(question, disaggregated=True)).would_fit if "ttft_s" in sentence]
+    found = re.match(r"ttft_s of at least (\S+): a single request alone takes (\S+) s to be .*, and (\S+) s from", told)
+    assert found is not None
+    least_s, read_s, decoded_s = map(float, found.groups())
+
+    assert least_s == pytest.approx(read_s + decoded_s, rel=0.01)
+    assert not pools_for(replace(question, limits=Limits(ttft_s=0.99 * least_s))).is_feasible
+
+
+def test_pools_that_a_load_keeps_busy_are_told_so(asked: Asked) -> None:
+    """A request alone is in time, and five in a second are not."""
+    question = asked("llama-3.1-8b", "l40s", load=arrivals(5.0, 2_000, 100), limits=Limits(ttft_s=0.18))
+    answer = size(replace(question, disaggregated=True))
+
+    assert answer.would_fit[0].startswith("a looser ttft_s: a single request alone takes 0.1")
+    assert len(answer.would_fit) == 1
+
+
+def test_pools_without_a_number_are_none_of_either(asked: Asked) -> None:
+    """No pool read in time, and the other one was told as 82 replicas, with a command, of an answer of no GPUs."""
+    question = asked("llama-3.1-8b", "l40s", load=arrivals(5.0, 2_000, 100), limits=Limits(ttft_s=0.16))
+    answer = size(replace(question, disaggregated=True))
+    assert answer.pools is not None
+
+    assert not answer.feasible
+    assert (answer.gpus, answer.replicas, answer.pools.prefill_replicas, answer.pools.decode_replicas) == (0, 0, 0, 0)
+    assert (answer.command, answer.at_load, answer.latency, answer.cost) == (None, None, None, None)
