@@ -27,6 +27,11 @@ class Memory:
         ("vllm", "0.11.0", "--nnodes", False),  # pull request 23691 came with 0.11.1
         ("vllm", "0.20.9.dev3+gabc", "--headless", True),
         ("vllm", "0.1", "--data-parallel-size-local", False),
+        ("vllm", "0.8.2", "--data-parallel-size", False),  # pull request 13923 came with 0.8.3
+        ("vllm", "0.8.3", "--data-parallel-size", True),
+        ("vllm", "0.7.3", "--enable-expert-parallel", False),  # pull request 12583 came with 0.8.0
+        ("vllm", "0.8.1", "--speculative-config", False),  # in JSON since 0.8.2
+        ("vllm", "0.8.1", "--speculative-model", True),
         ("sglang", "0.5.23", "--enable-dp-attention", True),
         ("tensorrt-llm", None, "--kv_cache_dtype", False),  # 1.2.1 is the newest release, 1.3 are candidates
         ("tensorrt-llm", "1.3", "--kv_cache_dtype", True),

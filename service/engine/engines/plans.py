@@ -64,6 +64,8 @@ class PlanRules:
     splits_copies: bool = True  # over several ranks each; TensorRT-LLM has one a rank
     names_half_caches: bool = True  # `--kv-cache-dtype bfloat16`
     spreads_context: bool = True  # `--decode-context-parallel-size`
+    copies_attention: bool = True  # `--data-parallel-size`
+    deals_out_experts: bool = True  # `--enable-expert-parallel`
     drafts_beside_states: bool = True  # speculation for every model with recurrent states; before, for Qwen3-Next
     deals_experts_evenly: bool = False  # SGLang, TensorRT-LLM: as many to every rank
     pads_vocabulary_for_ranks: bool = False  # SGLang, TensorRT-LLM: further, where 64 rows do not divide over them
@@ -112,6 +114,8 @@ VLLM: Final = (
     _before("0.11.1", flashinfer_reads_fp8=False),
     _before("0.11", names_half_caches=False),  # 0.10.2 `config/cache.py` (`CacheDType`)
     _before("0.10.2", state_dtypes=(), spreads_context=False),
+    _before("0.8.3", copies_attention=False),
+    _before("0.8", deals_out_experts=False),
 )
 
 

@@ -5,10 +5,11 @@ known, so those are not refused. SGLang from 0.4.7 on runs a class that it lacks
 stands where neither it nor the release of the library that it pins has the class, with attention to be exchanged.
 
 Sources:
-    vLLM `model_executor/models/registry.py` of 44 releases, 0.8.0 to 0.33.0 (SolarOpenForCausalLM by Transformers 5
-    alone, which 0.18.1 does not take yet); SGLang `srt/models/` (`EntryClass`) and `transformers==` of 31 releases,
-    0.4.3.post4 to 0.5.23; TensorRT-LLM docs/source/release-notes.md, the release pages of v1.0.0rc3 to v1.3.0rc20 and
-    "Supported Models" of 1.0.0 to 1.4.0rc1. Of those said to be absent from its 1.2 some only came to the index later.
+    vLLM `model_executor/models/registry.py` of 49 releases, 0.6.3.post1 to 0.33.0 (SolarOpenForCausalLM by
+    Transformers 5 alone, which 0.18.1 does not take yet); SGLang `srt/models/` (`EntryClass`) and `transformers==`
+    of 31 releases, 0.4.3.post4 to 0.5.23; TensorRT-LLM docs/source/release-notes.md, the release pages of v1.0.0rc3
+    to v1.3.0rc20 and "Supported Models" of 1.0.0 to 1.4.0rc1. Of those said to be absent from its 1.2 some only
+    came to the index later.
 """
 
 from collections.abc import Mapping
@@ -23,6 +24,17 @@ def _by_class(versions: Mapping[str, str]) -> Mapping[str, str]:
 
 
 VLLM_LACKED: Final[Mapping[str, str]] = _by_class({
+    "0.6.3.post1": """
+        AriaForConditionalGeneration Cohere2ForCausalLM FalconMambaForCausalLM GlmForCausalLM H2OVLChatModel
+        Idefics3ForConditionalGeneration Olmo2ForCausalLM Qwen2AudioForConditionalGeneration TeleChat2ForCausalLM
+    """,
+    "0.6.5": "DeepseekV3ForCausalLM",
+    "0.6.6.post1": "DeepseekVLV2ForCausalLM InternLM3ForCausalLM",
+    "0.7.0": "BambaForCausalLM GLM4VForCausalLM Mamba2ForCausalLM MiniCPMO Qwen2_5_VLForConditionalGeneration",
+    "0.7.3": """
+        Gemma3ForCausalLM Gemma3ForConditionalGeneration GraniteMoeSharedForCausalLM Grok1ModelForCausalLM
+        Phi4MMForCausalLM Zamba2ForCausalLM
+    """,
     "0.8.1": """
         TeleFLMForCausalLM
     """,

@@ -67,12 +67,9 @@ def check_layout(
         ranks = tp * layout.data_parallel_size if divisor.is_dealt_out else joined
         _check_blocks(divisor, architecture.hidden_size, quantization, layout, ranks, device)
     if layout.pipeline_parallel_size > 1 and not _has_stages(architecture, device):
-        raise UnsupportedLayoutError(
-            f"{device.engine} has no pipeline stages for {architecture.name}",
-            field="pipeline_parallel_size",
-            accepted="1",
-        )
+        raise _unlike("pipeline_parallel_size", f"{device.engine} has no pipeline stages for {architecture.name}", "1")
     _check_stages(architecture, layout)
+    _check_version(layout, device)
     _check_experts(architecture, divisions, layout, device)
     unpacks = device.unpacks_dealt_mxfp4 and quantization.method == "mxfp4"
     if layout.expert_parallel and unpacks and any(part.has_own_kernel for part in architecture.feed_forwards):
@@ -161,6 +158,22 @@ def _check_stages(architecture: Architecture, layout: Layout) -> None:
         )
 
 
+def _check_version(layout: Layout, device: Device) -> None:
+    """Raise UnsupportedLayoutError if the version has no flag yet for copies of the attention, or to deal out experts.
+
+    Source:
+        vLLM 0.7.3, 0.8.0, 0.8.2 and 0.8.3 `engine/arg_utils.py` (`add_cli_args`).
+    """
+    if layout.data_parallel_size > 1 and not device.plan.copies_attention:
+        raise _unlike("data_parallel_size", f"{device.engine} has no such flag, which came with 0.8.3", "1")
+    if layout.expert_parallel and not device.plan.deals_out_experts:
+        raise _unlike("expert_parallel", f"{device.engine} has no such flag, which came with 0.8.0", "false")
+
+
+def _unlike(field: str, detail: str, accepted: str) -> UnsupportedLayoutError:
+    return UnsupportedLayoutError(detail, field=field, accepted=accepted)
+
+
 def _check_experts(architecture: Architecture, divisions: Divisions, layout: Layout, device: Device) -> None:
     """Raise UnsupportedLayoutError if the engine finds no experts to deal out, too few, or not as many for each rank.
 
@@ -172,17 +185,11 @@ def _check_experts(architecture: Architecture, divisions: Divisions, layout: Lay
     """
     is_split = layout.tensor_parallel_size > 1 and layout.data_parallel_size > 1
     if is_split and architecture.has_experts and not device.plan.splits_copies:
-        raise UnsupportedLayoutError(
-            f"{device.engine} has a copy of the attention on each rank, and splits none",
-            field="tensor_parallel_size",
-            accepted="1, or data_parallel_size=1",
-        )
+        detail = f"{device.engine} has a copy of the attention on each rank, and splits none"
+        raise _unlike("tensor_parallel_size", detail, "1, or data_parallel_size=1")
     if layout.expert_parallel and device.is_vllm and not architecture.deals_out_experts:
-        raise UnsupportedLayoutError(
-            f"{device.engine} finds no experts to deal out in {architecture.name}",
-            field="expert_parallel",
-            accepted="false",
-        )
+        detail = f"{device.engine} finds no experts to deal out in {architecture.name}"
+        raise _unlike("expert_parallel", detail, "false")
     ranks = layout.tensor_parallel_size * layout.data_parallel_size
     if layout.expert_parallel and divisions.num_experts < ranks:
         raise UnsupportedLayoutError(
@@ -191,11 +198,10 @@ def _check_experts(architecture: Architecture, divisions: Divisions, layout: Lay
             accepted="expert_parallel=false" if not divisions.num_experts else f"at most {divisions.num_experts} ranks",
         )
     if layout.expert_parallel and device.plan.deals_experts_evenly and divisions.num_experts % ranks:
-        raise UnsupportedLayoutError(
-            f"{device.engine} deals out as many experts to every rank; {ranks} do not divide {divisions.num_experts}",
-            field="expert_parallel",
-            accepted=f"ranks that divide {divisions.num_experts}, or expert_parallel=false",
+        detail = (
+            f"{device.engine} deals out as many experts to every rank; {ranks} do not divide {divisions.num_experts}"
         )
+        raise _unlike("expert_parallel", detail, f"ranks that divide {divisions.num_experts}, or expert_parallel=false")
 
 
 def _check_context_parallel(architecture: Architecture, layout: Layout, device: Device) -> None:

@@ -24,8 +24,11 @@ def test_every_class_listed_is_one_of_ours_and_versions_stand_in_order(engine: E
 
 @pytest.mark.parametrize(
     ("name", "version"),
-    # vLLM's release notes: Qwen3 0.8.4, gpt-oss 0.10.1, Qwen3-VL 0.11.0, Gemma 4 0.19
+    # vLLM's release notes: DeepSeek-V3 0.6.6, Qwen2.5-VL 0.7.2, Gemma 3 0.8.0, Qwen3 0.8.4, gpt-oss 0.10.1, Qwen3-VL 0.11.0, Gemma 4 0.19
     [
+        ("DeepseekV3ForCausalLM", "0.6.5"),
+        ("Qwen2_5_VLForConditionalGeneration", "0.7.0"),
+        ("Gemma3ForConditionalGeneration", "0.7.3"),
         ("Qwen3ForCausalLM", "0.8.3"),
         ("GptOssForCausalLM", "0.10.0"),
         ("Qwen3VLForConditionalGeneration", "0.10.2"),

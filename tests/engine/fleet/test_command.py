@@ -235,3 +235,14 @@ def test_adapters_that_no_flag_loads_have_no_command(asked: Asked, engine: Engin
     question = asked("llama-3.1-8b", load=users(4), settings=stated, rules=rules_for(engine), timers=None)
 
     assert (size(question).command is not None) is starts
+
+
+@pytest.mark.parametrize(("version", "starts"), [("0.8.1", False), ("0.8.2", True)])
+def test_a_drafter_that_no_flag_names_is_not_left_out_of_a_command(asked: Asked, version: str, *, starts: bool) -> None:
+    """Before 0.8.2 `--speculative-model` named it: without it no tokens are drafted, and the times are others."""
+    drafts = StatedSettings(num_speculative_tokens=3, speculative_method="ngram")
+    told = started(asked, "llama-3.1-8b", "h100", version=version, stated=drafts)
+
+    assert ("--speculative-config" in str(told.command)) is starts
+    assert (told.command is None) is not starts
+    assert any("--speculative-model" in note for note in told.notes) is not starts

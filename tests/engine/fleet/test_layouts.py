@@ -41,6 +41,37 @@ def test_a_cache_that_cannot_be_spread_is_refused(catalog: Snapshot, model: str,
     assert refused.value.field == "decode_context_parallel_size"
 
 
+@pytest.mark.parametrize(
+    ("layout", "field", "without", "has"),
+    # Read from the wheels of 0.7.3 to 0.8.3; older ones were taken to have the flags of 0.8.5.
+    [
+        (Layout(data_parallel_size=2), "data_parallel_size", "0.8.2", "0.8.3"),
+        (Layout(tensor_parallel_size=2, expert_parallel=True), "expert_parallel", "0.7.3", "0.8.0"),
+    ],
+)
+def test_a_layout_without_a_flag_is_refused_under_versions_before_it(
+    catalog: Snapshot, layout: Layout, field: str, without: str, has: str
+) -> None:
+    facts = catalog.model("mixtral-8x7b")
+    quantization = facts.checkpoints[0].quantization
+
+    with pytest.raises(UnsupportedLayoutError, match=f"vLLM {without} has no such flag") as refused:
+        check_layout(facts.architecture, quantization, layout, Device(plan=plan_of(Version(without))))
+    assert refused.value.field == field
+    check_layout(facts.architecture, quantization, layout, Device(plan=plan_of(Version(has))))
+
+
+def test_an_old_version_is_told_a_layout_that_it_starts(client: TestClient) -> None:
+    """DeepSeek-V3 was told three copies of the attention, in a command that left out the flag for them."""
+    asked: dict[str, Any] = {"model": "deepseek-v3", "gpu": "h200", "concurrent_requests": 64, "input_tokens": 1_000}
+    answer = client.get("/size", params={**asked, "output_tokens": 200, "engine_version": "0.7.3"}).json()
+
+    assert answer["feasible"]
+    assert answer["layout"]["data_parallel_size"] == 1
+    assert not answer["layout"]["expert_parallel"]
+    assert not [sentence for sentence in answer["warnings"] if "has no --" in sentence]
+
+
 def capacity(client: TestClient, **extra: Any) -> dict[str, Any]:
     asked: dict[str, Any] = {"model": "deepseek-v3", "gpu": "h200", "tensor_parallel_size": 8, "max_model_len": 8_192}
     response = client.get("/capacity", params={**asked, **extra})
