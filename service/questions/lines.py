@@ -10,6 +10,7 @@ from service.engine.arithmetic import GIB, size_in_brackets, three_digits
 from service.engine.fleet.results import Assumption, Cost, Scalar
 
 Deployment = Sizing | Capacity
+MOST_TOLD: Final = 95.0  # the percentile of latency that lines tell where no higher one is asked for
 READING: Final = re.compile(r"""(['"])(?P<name>.*?)\1: """)  # how the source of a reading begins: with what was written
 
 
@@ -199,8 +200,10 @@ def _latency_lines(deployment: Deployment) -> Iterator[str]:
     if latency is None or state is None:
         return
     yield f"load: {state.concurrent_requests:.0f} requests in flight, {three_digits(state.requests_per_s)} per s"
+    beyond = latency.percentile > MOST_TOLD  # a limit on the slowest one of a hundred is not seen in the 95th
     yield "; ".join(
         f"{name} p50 {three_digits(seen.p50)} s, p95 {three_digits(seen.p95)} s"
+        + f", p99 {three_digits(seen.p99)} s" * beyond
         for name, seen in (("TTFT", latency.ttft_s), ("TPOT", latency.tpot_s))
     )
     any_latency, pace = latency.expected_error_fraction, latency.pace_error_fraction

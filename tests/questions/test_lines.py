@@ -132,6 +132,8 @@ def test_latency_is_told_where_it_is_known(sizing: Sizing) -> None:
     assert "TTFT p50 0.1 s, p95 0.2 s; TPOT p50 0.1 s, p95 0.2 s" in told
     assert "from roofline, expected within 25 % (pace alone within 20 %)" in told
     assert len(told) == len(lines(sizing, latency=None)) + 3
+    beyond = lines(sizing, latency=replace(latency, percentile=99.9), at_load=state)
+    assert "TTFT p50 0.1 s, p95 0.2 s, p99 0.3 s; TPOT p50 0.1 s, p95 0.2 s, p99 0.3 s" in beyond
 
 
 def test_pools_are_told_apart(sizing: Sizing) -> None:
