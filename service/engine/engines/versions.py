@@ -15,6 +15,8 @@ from typing import Any, Final, Generic, TypeVar
 from packaging.version import InvalidVersion, Version
 
 Value = TypeVar("Value")
+# An engine before its version: `rules_version` of an answer, a requirement of pip.
+NAMED: Final = re.compile(r"(?:vllm|sglang|tensorrt[-_]llm) ?(?:-|==)? ?(?=v?[0-9])", flags=re.IGNORECASE)
 LEADING_NUMBERS: Final = re.compile(r"v?(\d{1,6}(?:\.\d{1,6})*)(?!\d)", flags=re.ASCII)
 
 
@@ -115,11 +117,15 @@ def changed(values: Mapping[str, Any], differences: Mapping[str, Any]) -> dict[s
 def read_version(text: str) -> Version | None:
     """Return the numbers that a version starts with, as its makers order them; None where it starts otherwise.
 
-    Candidates, builds and patches of a release are held to that release; of an image its tag is read.
+    Candidates, builds and patches of a release are held to that release; of an image its tag is read, and what follows
+    the engine's name.
 
     >>> read_version("v0.11.0rc2") == read_version("vllm-openai:v0.11"), read_version("main")
     (True, None)
+    >>> read_version("vllm==0.11") == read_version("vllm-0.11")
+    True
     """
+    text = NAMED.sub("", text, count=1) if NAMED.match(text) else text
     leading = LEADING_NUMBERS.match(text) or LEADING_NUMBERS.match(text.rpartition(":")[2])
     return None if leading is None else Version(leading[1])
 

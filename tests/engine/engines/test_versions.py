@@ -81,6 +81,11 @@ STATED = {
     "0.20.1.dev34": "0.20.1",
     "1.2.0-nightly": "1.2",
     "0.33.x": "0.33",
+    "vllm-0.33": "0.33",  # as `rules_version` of an answer is written
+    "vLLM 0.10.2": "0.10.2",
+    "vllm==0.9.1": "0.9.1",
+    "tensorrt-llm-1.2": "1.2",
+    "sglang v0.5.3": "0.5.3",
 }
 
 
@@ -89,6 +94,8 @@ def test_a_stated_build_is_held_to_its_release(stated: str, release: str) -> Non
     assert read_version(stated) == Version(release)
 
 
-@pytest.mark.parametrize("stated", ["", "main", "x.1", "latest", ".3", "99999999", "٣.٣"])
+@pytest.mark.parametrize(
+    "stated", ["", "main", "x.1", "latest", ".3", "99999999", "٣.٣", "vllm", "vllm-main", "x-0.33"]
+)
 def test_what_starts_otherwise_is_no_version(stated: str) -> None:
     assert read_version(stated) is None
