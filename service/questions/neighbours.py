@@ -54,7 +54,8 @@ CALLED: Final[Mapping[str, str]] = {
     "kv_cache_dtype": "kv_dtype cache_dtype kv_cache kv_precision kv_quantization kv_cache_precision kv_cache_quant",
     "engine": "backend framework runtime serving_engine inference_engine server",
     "engine_version": "vllm_version version backend_version sglang_version trtllm_version",
-    "tensor_parallel_size": "tp tp_size tensor_parallel tensor_parallelism tensor_model_parallel_size",
+    "tensor_parallel_size": "tp tp_size tensor_parallel tensor_parallelism tensor_model_parallel_size "
+    "gpus_per_replica gpus_per_pod gpus_per_instance",
     "pipeline_parallel_size": "pp pp_size pipeline_parallel pipeline_parallelism",
     "data_parallel_size": "dp dp_size data_parallel data_parallelism",
     "expert_parallel": "ep ep_size enable_expert_parallel expert_parallelism moe_expert_parallel_size "
@@ -102,6 +103,7 @@ CALLED: Final[Mapping[str, str]] = {
 # What one question takes and another answers: who else takes it.
 TAKEN_BY: Final[Mapping[str, str]] = {
     **dict.fromkeys(("gpu_count", "num_prompts", "arrival"), "/capacity"),
+    **dict.fromkeys(("spare_replicas", "headroom_fraction", "disaggregated"), "/size"),
     **dict.fromkeys(
         ("gpus", "exclude_gpus", "max_gpus", "max_usd_per_hour", "objective", "limit", "service_class"), "/recommend"
     ),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from service.questions.capacity import CAPACITY
 from service.questions.misread import unknown_field
 from service.questions.neighbours import CALLED, RIGHT
 from service.questions.registry import QUESTIONS
@@ -28,6 +29,7 @@ from service.questions.size import SIZE
         ("draft_model", "speculative_method"),
         ("price_per_hour", "usd_per_gpu_hour"),
         ("num_gpus", "gpu_count, which /capacity takes"),
+        ("gpus_per_replica", "tensor_parallel_size"),  # the answer's own word; spare_replicas was told
     ],
 )
 def test_a_wrong_field_names_the_right_neighbour(wrong: str, right: str) -> None:
@@ -44,6 +46,12 @@ def test_a_currency_is_told_that_prices_are_in_dollars() -> None:
 )
 def test_a_field_of_another_question_is_not_told_as_its_own_neighbour(elsewhere: str, question: str) -> None:
     assert unknown_field(elsewhere, SIZE.fields, "").accepted == f"{question} takes it"
+
+
+@pytest.mark.parametrize("field", ["headroom_fraction", "spare_replicas", "disaggregated"])
+def test_what_capacity_leaves_to_size_is_told_so(field: str) -> None:
+    """Every name that /capacity has was listed instead."""
+    assert unknown_field(field, CAPACITY.fields, "").accepted == "/size takes it"
 
 
 @pytest.mark.parametrize(
