@@ -104,7 +104,8 @@ def _beyond(question: CapacityQuestion, told: Figures, replicas: int) -> Iterato
         yield f"{load.concurrent_requests:,} requests at once are asked for, and {users:,} are carried{within}"
     rate = told.rates.of_all if told.rates else inf
     if load.request_rate_per_s is not None and load.request_rate_per_s > rate > 0:
-        grows = told.at_load is not None and told.at_load.requests_per_s < load.request_rate_per_s
+        is_slower = told.at_load is not None and told.at_load.requests_per_s < load.request_rate_per_s
+        grows = is_slower and load.num_prompts is None  # of so many prompts nobody waits for ever
         growth = told.at_load.queue_growth_per_s if grows and told.at_load else 0.0
         waits = f": {three_digits(growth)} more wait every second" if grows else ""
         carried = f"{three_digits(rate)} are carried{within}{waits}"

@@ -132,6 +132,8 @@ def test_more_than_is_carried_is_told_and_priced_by_what_is_answered(asked: Aske
     assert beyond.cost.at_load is not None
     assert beyond.cost.at_load.requests_per_s == beyond.at_load.requests_per_s
     assert any("requests a second are asked for" in each and "more wait" in each for each in beyond.warnings)
+    measured = capacity(replace(question, load=replace(arrivals(50 * most), num_prompts=100)))
+    assert any("requests a second are asked for" in each and "more wait" not in each for each in measured.warnings)
     assert any(each.startswith("100,000 requests at once are asked for") for each in crowded.warnings)
 
 
