@@ -10,6 +10,7 @@ from service.engine.fleet.arguments import start_of
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.margin import safe_settings
 from service.engine.fleet.starts import needs_of
+from service.engine.memory.activation import fewest_batched_tokens
 from service.engine.memory.plan import MemoryPlan
 
 
@@ -66,6 +67,8 @@ def _refusal(plan: MemoryPlan, engine: Engine, start: Start, line: CommandLine) 
             f"no {start.weight_format} checkpoint of {model.id} is known here, and no flag of the engine makes one"
         )
         return f"{missing}; model=OWNER/REPOSITORY names one that you know"
+    if plan.settings.max_num_batched_tokens < (image := fewest_batched_tokens(model.architecture, plan.device)):
+        return f"a step of max_num_batched_tokens holds no image whole, of {image} tokens"
     if start.num_nodes > 1 and (uneven := line.spreads_unevenly(start)) is not None:
         return uneven
     if "data_parallel_size" in line.unnamed(start):

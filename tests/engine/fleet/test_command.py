@@ -246,3 +246,15 @@ def test_a_drafter_that_no_flag_names_is_not_left_out_of_a_command(asked: Asked,
     assert ("--speculative-config" in str(told.command)) is starts
     assert (told.command is None) is not starts
     assert any("--speculative-model" in note for note in told.notes) is not starts
+
+
+@pytest.mark.parametrize(("tokens", "alone", "starts"), [(256, False, False), (260, False, True), (256, True, True)])
+def test_a_step_that_holds_no_image_whole_starts_for_text_alone(
+    asked: Asked, tokens: int, *, alone: bool, starts: bool
+) -> None:
+    """An image of Gemma 3 is 260 tokens that see each other; vLLM: "Chunked MM input disabled but ... is larger"."""
+    stated = StatedSettings(max_num_batched_tokens=tokens, max_num_seqs=8, language_model_only=alone)
+    told = started(asked, "gemma-3-27b", "h100", stated=stated)
+
+    assert (told.command is not None) is starts
+    assert any("holds no image whole, of 260 tokens" in note for note in told.notes) is not starts
