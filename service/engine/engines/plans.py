@@ -64,6 +64,7 @@ class PlanRules:
     splits_copies: bool = True  # over several ranks each; TensorRT-LLM has one a rank
     names_half_caches: bool = True  # `--kv-cache-dtype bfloat16`
     spreads_context: bool = True  # `--decode-context-parallel-size`
+    adapter_ranks: tuple[int, ...] = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # `--max-lora-rank`
     copies_attention: bool = True  # `--data-parallel-size`
     deals_out_experts: bool = True  # `--enable-expert-parallel`
     drafts_beside_states: bool = True  # speculation for every model with recurrent states; before, for Qwen3-Next
@@ -111,11 +112,11 @@ VLLM: Final = (
     _before("0.15", can_align_states=False, flashinfer_runs_latents=False),
     _before("0.13", reads_images_whole=False, state_dtypes=("float32",), reads_state_dtypes=False),
     _before("0.12", finds_own_formats=False, drafts_for_adapters_fit=False, triton_runs_experts=False),  # pull 28788
-    _before("0.11.1", flashinfer_reads_fp8=False),
+    _before("0.11.1", flashinfer_reads_fp8=False, adapter_ranks=(8, 16, 32, 64, 128, 256, 320, 512)),
     _before("0.11", names_half_caches=False),  # 0.10.2 `config/cache.py` (`CacheDType`)
     _before("0.10.2", state_dtypes=(), spreads_context=False),
     _before("0.8.3", copies_attention=False),
-    _before("0.8", deals_out_experts=False),
+    _before("0.8", deals_out_experts=False, adapter_ranks=(8, 16, 32, 64, 128, 256)),
 )
 
 

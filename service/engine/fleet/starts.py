@@ -155,6 +155,7 @@ def check_start(
         stated: the cache's dtype as the caller stated it.
     """
     architecture = model.architecture
+    _check_adapters(device, settings)
     _check_drafts_beside_states(architecture, device, settings)
     _check_early_states(architecture, device, settings)
     if not device.is_vllm_on_cuda:
@@ -188,6 +189,20 @@ def _checked_kernels(
             field="kv_cache_dtype",
             accepted=f"{own}, or a checkpoint that declares no cache",
         ) from refusal
+
+
+def _check_adapters(device: Device, settings: EngineSettings) -> None:
+    """Raise RefusedStartError where a version has no kernels for adapters of this rank.
+
+    Source: vLLM 0.7.3, 0.8.0, 0.11.0 and 0.11.2 `config.py`, later `config/lora.py` (`possible_max_ranks`).
+    """
+    ranks, rank = device.plan.adapter_ranks, settings.max_lora_rank
+    if settings.max_loras and device.is_vllm and rank not in ranks:
+        raise RefusedStartError(
+            f"{device.engine} takes no max_lora_rank of {rank}",
+            field="max_lora_rank",
+            accepted=", ".join(map(str, ranks)),
+        )
 
 
 def _check_drafts_beside_states(architecture: Architecture, device: Device, settings: EngineSettings) -> None:

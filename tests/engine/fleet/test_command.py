@@ -126,8 +126,8 @@ def test_a_whole_gpu_is_not_free_when_the_engine_starts(asked: Asked) -> None:
 def test_only_flags_that_the_version_has_are_printed(asked: Asked) -> None:
     told = started(asked, "llama-3.1-8b", "h100", version="0.8.5", stated=StatedSettings(kv_cache_memory_bytes=10**10))
 
-    assert "--kv-cache-memory-bytes" not in str(told.command)
-    assert told.notes == ("this version of vllm has no --kv-cache-memory-bytes: it may start otherwise",)
+    assert "--kv-cache-memory-bytes" not in told.engine_args
+    assert told.notes[0] == "this version of vllm has no --kv-cache-memory-bytes: it may start otherwise"
 
 
 def test_every_node_of_a_replica_has_its_command(asked: Asked) -> None:
@@ -258,3 +258,14 @@ def test_a_step_that_holds_no_image_whole_starts_for_text_alone(
 
     assert (told.command is not None) is starts
     assert any("holds no image whole, of 260 tokens" in note for note in told.notes) is not starts
+
+
+@pytest.mark.parametrize(("version", "starts"), [("0.9.2", False), ("0.10.2", True)])
+def test_a_pool_that_no_flag_bounds_is_not_left_to_the_engine(asked: Asked, version: str, *, starts: bool) -> None:
+    """Of 20 GB asked for, the engine's own share was printed, which is another pool."""
+    told = started(
+        asked, "llama-3.1-8b", "h100", version=version, stated=StatedSettings(kv_cache_memory_bytes=20 << 30)
+    )
+
+    assert (told.command is not None) is starts
+    assert any("gpu_memory_utilization sizes the pool there" in note for note in told.notes) is not starts

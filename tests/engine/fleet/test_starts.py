@@ -117,3 +117,26 @@ def test_a_cache_that_the_checkpoint_asks_for_is_refused_with_what_helps(catalog
         resolve(facts, gpu, StatedSettings(weight_format="nvfp4"), rules)
     assert (refused.value.accepted or "").startswith("fp16,")
     assert resolve(facts, gpu, StatedSettings(weight_format="nvfp4", kv_cache_dtype="fp16"), rules).settings
+
+
+@pytest.mark.parametrize(
+    ("version", "rank", "starts"),
+    [
+        ("0.7.3", 256, True),
+        ("0.7.3", 320, False),  # its `config.py`: `possible_max_ranks` ends with 256
+        ("0.8.0", 512, True),
+        ("0.11.0", 1, False),
+        ("0.11.2", 1, True),  # `config/lora.py`: MaxLoRARanks begins with 1
+    ],
+)
+def test_adapters_have_ranks_that_the_version_takes(
+    catalog: Snapshot, version: str, rank: int, *, starts: bool
+) -> None:
+    model, gpu, rules = catalog.model("llama-3.1-8b"), catalog.gpu("h100"), rules_for("vllm", version)
+    stated = StatedSettings(max_loras=2, max_lora_rank=rank)
+
+    if starts:
+        assert resolve(model, gpu, stated, rules).settings.max_lora_rank == rank
+    else:
+        with pytest.raises(RefusedStartError, match=f"takes no max_lora_rank of {rank}"):
+            resolve(model, gpu, stated, rules)

@@ -31,9 +31,10 @@ class VllmCommand(CommandLine):
     own_format: Args = ("--tokenizer-mode", "mistral", "--config-format", "mistral", "--load-format", "mistral")
     without_flag: frozenset[str] = frozenset()
     named_drafters: frozenset[SpeculativeMethod] = frozenset({"mtp", "ngram"})
-    decisive: Mapping[str, str] = MappingProxyType(  # vLLM 0.8.0 `engine/arg_utils.py`
-        {"--speculative-config": "--speculative-model and --num-speculative-tokens name the drafter there"}
-    )
+    decisive: Mapping[str, str] = MappingProxyType({  # vLLM 0.8.0 `engine/arg_utils.py`
+        "--speculative-config": "--speculative-model and --num-speculative-tokens name the drafter there",
+        "--kv-cache-memory-bytes": "gpu_memory_utilization sizes the pool there",
+    })  # fmt: skip
 
     def sized(self, start: Start) -> Args:
         """Return layout, context, pool, batch, switches, drafter and adapters."""
