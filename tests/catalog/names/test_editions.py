@@ -4,6 +4,8 @@ import pytest
 
 from service.catalog.names.readings import repository_of_edition
 from service.catalog.snapshot import Snapshot
+from service.engine.inputs import Layout
+from service.engine.memory.weights import rank_weights
 
 THINKING, SMALL = "Qwen/Qwen3-235B-A22B-Thinking-2507", "mistralai/Mistral-Small-3.2-24B-Instruct-2506"
 
@@ -51,3 +53,20 @@ def test_a_base_model_serves_its_own_context(catalog: Snapshot, name: str, token
     model = catalog.model(catalog.called_models.read(name).model_id)
 
     assert model.architecture.default_max_model_len == tokens
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    # The table of V4's card: 284B and 1.6T, "FP8 Mixed" of the bases where V4 itself is "FP4 + FP8 Mixed".
+    [("deepseek-ai/DeepSeek-V4-Flash-Base", 284e9), ("deepseek v4 pro base", 1.6e12)],
+)
+def test_a_base_in_another_format_than_its_chat_has_a_byte_a_parameter(
+    catalog: Snapshot, name: str, parameters: float
+) -> None:
+    model = catalog.model(catalog.called_models.read(name).model_id)
+    [own] = model.checkpoints
+
+    loaded = rank_weights(model.architecture, layout=Layout(), quantization=own.quantization).loaded_bytes
+
+    assert own.weight_format == "fp8"
+    assert loaded == pytest.approx(parameters, rel=0.03)
