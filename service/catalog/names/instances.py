@@ -13,6 +13,7 @@ Sources (types, GPUs and counts, as the providers' own pages list them):
     Alibaba Cloud: alibabacloud.com/help/en/ecs/user-guide (GPU-accelerated compute-optimized instance families); gn8v
         by its memory, bandwidth and NVLink, which are H20's alone, as Compute Nest calls ebmgn8v
     Tencent Cloud: cloud.tencent.com/document/product/560 (GPU instance types)
+    Hetzner: hetzner.com/dedicated-rootserver/matrix-gpu
     Scaleway: scaleway.com/en/docs/gpu/reference-content/choosing-gpu-instance-type
 """
 
@@ -46,6 +47,9 @@ UNPRICED: Final[tuple[Instance, ...]] = tuple(
         "gb300-nvl72": {"a4x-maxgpu-4g-metal": 4, "Standard_ND128isr_GB300_v6": 4},
         "b200-sxm-180gb": {"a4-highgpu-8g": 8, "BLACKWELL_180": 1},
         "rtx-3070": {"GPU-3070-S": 1},
+        "rtx-4000-sff-ada": {"GEX44": 1},
+        "rtx-6000-ada": {"GEX130": 1},
+        "rtx-pro-6000-max-q": {"GEX131": 1},
         "l40s": {"BM.GPU.L40S-NC.4": 4},
         "rtx-4090": {"ADA_24": 1},
         "rtx-5090": {"ADA_32_PRO": 1},

@@ -5,7 +5,8 @@ A type of such a scheme is understood although no offer of it is listed. Sources
 SXM), Hyperstack (docs.hyperstack.cloud/docs/virtual-machines/flavors), IBM (cloud.ibm.com/docs/vpc?topic=vpc-profiles),
 Verda (docs.verda.com, instance types), DigitalOcean (docs.digitalocean.com/products/droplets), CoreWeave
 (docs.coreweave.com/docs/products/instances), OVHcloud (ovhcloud.com/en/public-cloud/gpu; PCIe cards, and the figure is
-the RAM), Nebius (docs.nebius.com/compute/virtual-machines/types), Akamai
+the RAM, by which the GPUs are counted), Vultr (its plans as github.com/dstackai/gpuhunt, providers/vultr.py, lists
+them; the last figure is the memory of all GPUs), Nebius (docs.nebius.com/compute/virtual-machines/types), Akamai
 (techdocs.akamai.com/cloud-computing), Hathora (hathora.dev/docs, node shapes), CoreWeave (`b200-8x`), Oracle
 (docs.oracle.com, compute shapes), Google Cloud (docs.cloud.google.com/compute/docs/gpus, N1 machines and what is
 attached), Hugging Face (huggingface.co/docs/hub/spaces-gpus, hardware flavors).
@@ -23,6 +24,7 @@ class Scheme:
 
     pattern: re.Pattern[str]
     parts: Mapping[str, str] = field(default_factory=dict)  # what the provider means by a bare name
+    count: int = 1  # where the name states none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,15 @@ class Spelled:
     count: int
 
 
+# OVHcloud's RAM of an instance by GPU, in gigabytes; `t1` and `t2` are its own words.
+GIGABYTES_PER_GPU: Final = {
+    "h100": 380, "a100": 180, "l40s": 90, "l4": 90, "a10": 45, "t1": 45, "t2": 45, "rtx5000": 28,
+}  # fmt: skip
+# Vultr's figure is the memory of all GPUs; one that is not a multiple of a whole one's is a share.
+GIGABYTES_OF_VULTR: Final = {"a16": 16, "a40": 48, "a100": 80, "l40s": 48, "h100": 80, "b200": 192, "mi355x": 288}
 PCIE: Final = {"a100": "a100-pcie-80gb", "h100": "h100-pcie-80gb", "v100": "v100-pcie-16gb"}
+OVH: Final = {**PCIE, "t1": "v100-pcie-16gb", "t2": "v100s-pcie-32gb", "rtx5000": "quadro-rtx-5000"}
+VULTR: Final = {"a100": "a100-pcie-80gb", "h100": "h100-sxm-80gb"}
 SCHEMES: Final = (
     Scheme(pattern=re.compile(r"(?P<gpu>[a-z][a-z0-9]+-[0-9]+gb(?:-sxm|-pcie)?)(?:-(?:ib|roce))?\.(?P<n>[0-9]{1,2})x")),
     Scheme(
@@ -50,7 +60,7 @@ SCHEMES: Final = (
         parts={"a100": "a100-sxm-80gb"},
     ),
     Scheme(
-        pattern=re.compile(r"gpu-(?P<gpu>[a-z0-9]+?)x(?P<n>[0-9]{1,2})-[0-9]+gb"),
+        pattern=re.compile(r"gpu-(?P<gpu>[a-z0-9]+?)x(?P<n>[0-9]{1,2})-[0-9]+gb(?:-fabric)?(?:-contracted)?"),
         parts={"mi300": "mi300x", "mi325": "mi325x", "mi350": "mi350x"},
     ),
     Scheme(
@@ -58,9 +68,20 @@ SCHEMES: Final = (
         parts={"a100": "a100-sxm-80gb"},
     ),
     *(
-        Scheme(pattern=re.compile(rf"(?P<gpu>{gpu})-(?P<n>)(?:{'|'.join(sizes)})"), parts=PCIE)
-        for gpu, sizes in {"h100": ("380",), "a100": ("180",), "l40s": ("90",), "l4": ("90",)}.items()
+        Scheme(pattern=re.compile(rf"(?P<gpu>{gpu})-(?:(?<=t.-)le-)?{gigabytes * count}"), parts=OVH, count=count)
+        for gpu, gigabytes in GIGABYTES_PER_GPU.items()
+        for count in ((1, 2, 3) if gpu == "rtx5000" else (1, 2, 4))
     ),
+    *(
+        Scheme(
+            pattern=re.compile(rf"vcg-(?P<gpu>{gpu})-[0-9]+c-[0-9]+gb?-{gigabytes * count}vram"),
+            parts=VULTR,
+            count=count,
+        )
+        for gpu, gigabytes in GIGABYTES_OF_VULTR.items()
+        for count in (1, 2, 4, 8, 16)
+    ),
+    Scheme(pattern=re.compile(r"vbm-[0-9]+c-[0-9]+gb-(?P<n>8)-(?P<gpu>h100|b200|mi3[0-9]{2}x)-gpu"), parts=VULTR),
     Scheme(pattern=re.compile(r"gpu-(?P<gpu>[a-z]+[0-9]+s?)-(?P<n>[0-9]{1,2})-[0-9]{1,3}-[0-9]{1,4}")),
     Scheme(
         pattern=re.compile(r"(?P<gpu>[a-z]+[0-9]+[a-z]?)-(?P<n>[0-9]{1,2})x"), parts={"rtxp6000": "rtx-pro-6000-server"}
@@ -102,5 +123,5 @@ def spelled(name: str) -> Spelled | None:
             memory = groups.get("memory")
             bare = groups["gpu"].replace("_", "-")
             gpu = f"{bare} {memory.rstrip('gb')}gb" if memory else scheme.parts.get(bare, bare)
-            return Spelled(gpu=gpu, count=int(groups.get("n") or 1))
+            return Spelled(gpu=gpu, count=int(groups.get("n") or scheme.count))
     return None
