@@ -49,6 +49,7 @@ FOREIGN: Final[Mapping[str, str]] = {
     "litert": "LiteRT, which phones read",
     "coreml": "Core ML, which Apple's machines read",
     "uqff": "UQFF, which mistral.rs reads",
+    "paddle": "Paddle's own format, which FastDeploy reads",
     "mlc": "MLC's own format, which MLC LLM reads",
 }
 FILES_OF: Final = {"mlx-community": FOREIGN["mlx"], "onnx-community": FOREIGN["onnx"]}  # whatever their names say

@@ -25,6 +25,7 @@ class Kind:
     what: str
 
 
+SMALL: Final = r"(?!.*\b(?:[3-9]|[0-9]{2,})(?:\.[0-9]+)?b\b)"  # no encoder of these has as many as three billion
 ONLY_TEXT: Final = "only models that generate text are sized here"
 
 
@@ -69,7 +70,8 @@ KINDS: Final = (
         f"an encoder of images; {ONLY_TEXT}",
     ),
     _kind(
-        r"[a-z]*bert[a-z]*|electra|xlm|xlnet|(?:flan |m|um|by|ul|code)?t 5|t5|mt 0|m?bart|pegasus|marian|opus mt|nllb|"
+        rf"{SMALL}(?:[a-z]*bert[a-z]*|electra)|xlm|xlnet|"
+        r"(?:flan |m|um|by|ul|code)?t 5|t5|mt 0|m?bart|pegasus|marian|opus mt|nllb|"
         r"madlad|m 2 m 100|m2m.*|indictrans.*|ul 2|t5gemma|biogpt|aya 101",
         "an encoder, or an encoder with a decoder, which no engine here serves as a model that generates",
     ),
@@ -91,7 +93,7 @@ KINDS: Final = (
     _kind(r"llada.*|dream (?:v|coder|on|org).*|sdar", "a model of text by diffusion, which keeps no cache of tokens"),
     _kind(r"rwkv[0-9.]*|retnet|recurrentgemma", "of a kind that no engine here serves"),
     _kind(
-        r"llama (?:3\.2|3 2|v 3\.2|v3\.2) (?:(?:11b|90b).*|.*vision.*)|llama vision free|mllama",
+        r"llama (?:3\.2|3 2|v 3\.2|v3\.2) (?:(?:11b|90b).*|.*vision.*)|llama guard 3 11b.*|llama vision free|mllama",
         "a model that vLLM served up to 0.10.2 and no engine here does now",
     ),
     _kind(

@@ -3,6 +3,8 @@
 Sources:
     Classes: the registries of vLLM 0.33 (`model_executor/models/registry.py`) and transformers 5.23 (`models/auto`),
     and the configs' `model_type` as llmfit 1.1.17 lists it by repository.
+    LongCat Flash Lite looks up n-grams (`LongcatFlashNgramForCausalLM`), Omni hears and speaks, as do Step Audio and
+    MiMo Audio (github.com/meituan-longcat, /stepfun-ai and /XiaomiMiMo); Cogito v2 671B is tuned from DeepSeek V3.
 """
 
 import re
@@ -26,6 +28,7 @@ WITHOUT_A_RULE = r"""
     inkling|diffusiongemma|deepseek v4\.1|k ?2 horizon|a[. ]?x k ?2|apertus v1\.5|hunyuan 3d|
     zamba 7b|hymba|stripedhyena|codegen|xgen mm|ovis 1|mono internvl|jet nemotron|phi 4 mini flash|motif|
     ming (?:lite|flash|omni)|ring (?:flash|mini) linear|intern s ?1 pro|intern s ?2 mobius|ilama|higgs|chatts|cheers|
+    step audio|mimo audio|longcat flash (?:lite|omni)|
     nanbeige 4\.2|aya vision|c 4 ai aya vision|longcat 2|reka flash 3|reka edge|
     jina vlm|flint|domyn|muse spark|
     qwen 4|spark x|xing|mamba 3|hrm|recurrent|polylm|galactica|glm 10b|cosmos 3|nextstep|glm image
@@ -40,7 +43,7 @@ def _begins(words: str) -> re.Pattern[str]:
 # Classes that `engine/families` reads: their config is not at hand.
 WITHOUT_AN_ENTRY = r"""
     rnj|isaac|granite (?:vision )?4(?:\.[0-9])? .*vision|granite vision 4|apriel 1\.5|
-    longchat|cogito (?:v ?2\.1|2\.1|671b|v 2 preview deepseek)|lfm 2 24b|
+    longchat|cogito (?:v ?2\.1|2\.1|671b|v ?2 preview deepseek)|lfm 2 24b|zamba 2|falcon h ?1 tiny|skywork r ?1 ?v|
     pixtral large|ultravox|voxtral|granite speech|molmo(?! 2)|idefics 3|blip 2 opt|llava interleave|
     hyperclovax seed omni|hy 4|beam|mimo v ?2 omni
 """
