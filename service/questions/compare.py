@@ -14,7 +14,7 @@ from service.engine.memory.sharing import cache_sharing
 from service.questions.answers import Answer, Row, numbers
 from service.questions.asked import Asked, Question
 from service.questions.capacity import CapacityQuery
-from service.questions.parts.compared import Cell, ComparedRow, Comparison, answered, line_of, refused
+from service.questions.parts.compared import Cell, ComparedRow, Comparison, answered, line_of, refused, stale_prices
 from service.questions.parts.deployment import InLayout
 from service.questions.parts.load import WithConfidence, WithinLimits
 from service.questions.parts.part import absent, contradiction
@@ -139,7 +139,7 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
             feasible=any(row.feasible for row in rows),
             rows=rows,
             assumptions=(),
-            warnings=(),
+            warnings=stale_prices(rows),
             rules_version=self.rules().rules_version,
         )
         return CompareAnswer(told, sources.catalog.revision)

@@ -7,6 +7,9 @@ from service.questions.meanings_of_reuse import OF_REUSE
 
 # Properties that mean the same wherever they stand.
 COMMON: Final[Mapping[str, str]] = {
+    "provider": "who rents it out at that price; null: nobody",
+    "as_of": "the date of the price [ISO date]",
+    "is_stale": "whether the price is older than 60 days",
     "feasible": "whether the load is carried within limits and budget",
     "gpus": "GPUs of the whole deployment: replicas x gpus_per_replica, and a prefill pool; 0: infeasible [count]",
     "replicas": "copies of the model that share the load, spares included; whole deployment [count]",
@@ -135,13 +138,11 @@ OF_BLOCK: Final[Mapping[str, Mapping[str, str]]] = {
         "purchase": "on-demand, reserved or spot",
         "commitment_months": "for how long a reserved price binds [months]",
         "discount_fraction": "taken off the list price [fraction]",
-        "is_stale": "whether the price is older than 60 days",
         "source": "where the price is published",
         "at_load": "what tokens cost at the asked load; null: nobody tells time",
         "at_saturation": "what tokens cost at the highest rate within limits; null: nobody tells time",
         "instance_type": "the provider's name of the instance",
         "instances": "instances that are paid [count]",
-        "as_of": "the date of the price [ISO date]",
     },
     "CurvePoint": {
         "concurrent_requests": "users of the whole deployment, each with one request in flight [count]",
@@ -233,14 +234,11 @@ OF_BLOCK: Final[Mapping[str, Mapping[str, str]]] = {
         "tpot_p95_s": "time per output token of 95 of 100 requests at the asked load [s]",
         "requests_per_s": "requests answered at the asked load; whole deployment [1/s]",
         "gpus_paid": "GPUs of all instances that are paid, idle ones included; null, as what follows: no price [count]",
-        "provider": "who rents it out at that price; null: nobody",
         "instance_type": "the provider's name of the instance",
         "instances": "instances that are paid [count]",
         "region": "where, as the provider names it",
         "tier": "secure: on the provider's own servers; community: on anybody's",
         "purchase": "on-demand, reserved or spot",
-        "as_of": "the date of the price [ISO date]",
-        "is_stale": "whether the price is older than 60 days",
         "on_pareto_front": "nothing listed is as good in price, TTFT, TPOT and GPUs, and better in one of them",
         "alternatives": "the same GPU type with other formats that carry the load too, the best first",
     },

@@ -1,17 +1,19 @@
 """Combinations side by side are the single answers, in flat rows."""
 
+from datetime import date
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import ValidationError
 
+from service.catalog.snapshot import Snapshot
 from service.questions.compare import MOST_ROWS, CompareAnswer, CompareQuery
 from service.questions.formats import table, written
 from service.questions.parts.writing import Writing
 from service.questions.refusals import RefusalError
 from service.questions.size import SizeQuery
-from service.questions.sources import Sources
+from service.questions.sources import PastedModels, Sources
 
 
 def compared(sources: Sources, **asked: Any) -> CompareAnswer:
@@ -97,7 +99,7 @@ def test_rows_are_flat_and_lines_are_one_a_row(sources: Sources) -> None:
     answer = compared(sources, **LOADED)
     csv = table(answer.rows()).splitlines()
 
-    assert len(csv) == 1 + len(answer.lines()) == 9
+    assert len(csv) == 1 + len([line for line in answer.lines() if not line.startswith("warning: ")]) == 9
     assert not any(isinstance(value, dict | list) for row in answer.rows() for value in row.values())
 
 
@@ -185,8 +187,21 @@ def test_a_row_names_what_is_loaded_and_how_it_is_spread(sources: Sources) -> No
         input_tokens=2000,
         output_tokens=500,
     )
-    [row], [line] = told.result.rows, told.lines()
+    [row], line = told.result.rows, told.lines()[0]
 
     assert (row.data_parallel_size, row.expert_parallel, row.decode_context_parallel_size) == (8, True, 1)
     assert row.checkpoint == "deepseek-ai/DeepSeek-V3"
     assert " 1 x TP1 PP1 DP8 EP, " in line
+
+
+def test_a_stale_price_is_said_once_for_each_provider_and_day(catalog: Snapshot) -> None:
+    sources = Sources(catalog=catalog, timers=None, pasted_models=PastedModels(), today=date(2026, 11, 28))
+    asked = LOADED | {"gpus": "l4,l40s", "concurrent_requests": [8]}
+    own = CompareQuery.model_validate(asked | {"gpus": "l4", "usd_per_gpu_hour": 0.5}).answer(sources).result
+
+    result = CompareQuery.model_validate(asked).answer(sources).result
+
+    # RunPod's page of prices was read on 18 September, 71 days before.
+    assert {(row.provider, row.as_of, row.is_stale) for row in result.rows} == {("runpod", "2026-09-18", True)}
+    assert result.warnings == ("the price of l4, l40s is of 2026-09-18, more than 60 days ago: ask runpod again",)
+    assert (own.warnings, own.rows[0].provider, own.rows[0].is_stale) == ((), None, False)

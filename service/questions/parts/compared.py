@@ -1,6 +1,6 @@
 """One combination of many, as a flat row."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,9 @@ class ComparedRow:
     usd_per_hour: float | None
     usd_per_month: float | None
     usd_per_million_output_tokens: float | None
+    provider: str | None  # whose price it is; None: no price, or the caller's own
+    as_of: str | None  # the day of the price
+    is_stale: bool | None
     why: str | None  # what is missing, or binds
 
 
@@ -64,6 +67,18 @@ class Comparison:
     assumptions: tuple[Assumption, ...]  # names and values that were understood other than literally
     warnings: tuple[str, ...]
     rules_version: str
+
+
+def stale_prices(rows: Iterable[ComparedRow]) -> tuple[str, ...]:
+    """Return a sentence for each provider whose prices of a day are too old to rely on, with the GPUs they are of."""
+    told: dict[tuple[str, str], dict[str, None]] = {}
+    for row in rows:
+        if row.is_stale and row.as_of and row.provider:
+            told.setdefault((row.as_of, row.provider), {})[row.gpu] = None
+    return tuple(
+        f"the price of {', '.join(gpus)} is of {as_of}, more than 60 days ago: ask {provider} again"
+        for (as_of, provider), gpus in told.items()
+    )
 
 
 def line_of(row: ComparedRow) -> str:
@@ -148,5 +163,8 @@ def answered(cell: Cell, told: Sizing | Capacity, sharing: CacheSharing | None) 
         usd_per_hour=cost.usd_per_hour if cost else None,
         usd_per_month=cost.usd_per_month if cost else None,
         usd_per_million_output_tokens=tokens,
+        provider=cost.provider if cost else None,
+        as_of=cost.as_of if cost else None,
+        is_stale=cost.is_stale if cost else None,
         why="; ".join([*told.would_fit, *missing]) or None,
     )
