@@ -2,7 +2,8 @@
 
 Sources:
     Repositories of Qwen (`-AWQ`, `-GPTQ-Int4`, `-FP8`), RedHatAI (`-FP8-dynamic`, `-quantized.w4a16`), nvidia (`-FP8`,
-    `-FP4`, `-NVFP4`), amd (`-Quark-AWQ-MXFP4`), Intel (`-W4A16-AutoRound`), unsloth (`-bnb-4bit`, `-GGUF`).
+    `-FP4`, `-NVFP4`), amd (`-Quark-AWQ-MXFP4`, `-MXFP4-ASQ`), Intel (`-W4A16-AutoRound`), unsloth (`-bnb-4bit`,
+    `-GGUF`).
 """
 
 import re
@@ -34,7 +35,7 @@ HALF: Final = frozenset({"bf16", "fp16"})
 OF_RECIPES = (
     "quantized dynamic block static tensor channel per quark ct compressed tensors modelopt qat g32 g64 g128 "
     "gs32 gs64 gs128 group32 group64 group128 rtn ptpc imatrix "
-    "sym asym inc unsloth fast kv lmhead marlin calib nvidia ptq quant auto round mtp floatmtp quarot rot mindie"
+    "sym asym inc unsloth fast kv lmhead marlin calib nvidia ptq quant asq auto round mtp floatmtp quarot rot mindie"
 )
 BESIDE: Final = frozenset(OF_RECIPES.split())
 # Files that other programs read.
