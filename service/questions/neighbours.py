@@ -91,6 +91,8 @@ CALLED: Final[Mapping[str, str]] = {
     "budget_usd_per_hour max_usd_per_month budget_per_month monthly_budget budget_usd_per_month max_cost_per_month",
     "usd_per_gpu_hour": "price price_per_hour gpu_price hourly_price price_per_gpu_hour cost_per_hour",
     "providers": "provider cloud clouds vendor vendors",
+    "purchases": "purchase purchase_type pricing_model billing billing_model commitment commitment_months "
+    "commitment_years commitment_term reservation reserved spot",
     "regions": "region location zone zones locations",
     "objective": "optimize optimise goal optimize_for minimize sort_by",
     "limit": "top top_k max_results n_results results",
@@ -116,6 +118,7 @@ OTHERWISE: Final = (
     ),
     (re.compile(r"[rq]pm|req\w*_per_min(?:ute)?"), "of one second: 600 in a minute is 10"),
     (re.compile(r"(?:\w*_)?(?:eur|euros?|gbp|inr|cny|jpy|chf|sgd)(?:_\w*)?"), "in US dollars, as all prices here are"),
+    (re.compile(r"commitment\w*"), "reserved, and each offer tells for how many months"),
     (re.compile(r"\w*(?:per_month|monthly)\w*"), "of one hour: 730 in a month is 1"),
     (re.compile(r"\w*(?:percent|pct)"), "a fraction: 25 % is 0.25"),
     (re.compile(r"target_util\w*|utilization_target|target_load"), "a target of 0.8 is a headroom of 0.25"),

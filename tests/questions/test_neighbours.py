@@ -28,12 +28,21 @@ from service.questions.size import SIZE
         ("tensor_paralel", "tensor_parallel_size"),
         ("draft_model", "speculative_method"),
         ("price_per_hour", "usd_per_gpu_hour"),
+        ("purchase_type", "purchases"),
+        ("billing", "purchases"),
         ("num_gpus", "gpu_count, which /capacity takes"),
         ("gpus_per_replica", "tensor_parallel_size"),  # the answer's own word; spare_replicas was told
     ],
 )
 def test_a_wrong_field_names_the_right_neighbour(wrong: str, right: str) -> None:
     assert unknown_field(wrong, SIZE.fields, "").accepted == f"did you mean {right}?"
+
+
+def test_a_commitment_is_told_to_be_a_purchase() -> None:
+    told = str(unknown_field("commitment_months", SIZE.fields, "").accepted)
+
+    assert told.startswith("did you mean purchases?")
+    assert "reserved, and each offer tells for how many months" in told
 
 
 def test_a_currency_is_told_that_prices_are_in_dollars() -> None:
