@@ -191,3 +191,11 @@ def test_every_gpu_is_asked_for_by_naming_none(sources: Sources, name: str) -> N
         RecommendQuery(**ASKED, gpus=[name]).answer(sources)
 
     assert (refused.value.faults[0].field, refused.value.faults[0].accepted) == ("gpus", "leave gpus out, or name them")
+
+
+def test_a_server_of_one_gpu_is_said_to_hold_no_more(sources: Sources) -> None:
+    asked = ASKED | {"model": "llama-3.3-70b", "weight_formats": ["bf16"], "max_usd_per_hour": 3.0}
+    rejected = RecommendQuery(**asked).answer(sources).result.rejected
+
+    [reason] = [each.reason for each in rejected if (each.gpu, each.weight_format) == ("gh200-96gb", "bf16")]
+    assert reason.startswith("does not fit on one GPU, and a server holds no more; ")

@@ -239,7 +239,9 @@ def _shortcoming(question: RecommendQuestion, chosen: Deployment) -> str:
         return "; ".join((*slow, FLOOR_HINT) if question.is_floor_assumed else slow)
     missing = chosen.plan.shortfall_bytes / GIB
     is_near = question.is_shortlist and stays_in_server(chosen.plan.gpu)
-    where = f"any layout over {most_together(chosen.plan.gpu)} GPUs of one server" if is_near else "any layout"
+    together = most_together(chosen.plan.gpu)
+    near = f"any layout over {together} GPUs of one server" if together > 1 else "one GPU, and a server holds no more"
+    where = near if is_near else "any layout"
     return f"does not fit on {where}; {missing:.1f} GiB short on each GPU"
 
 
