@@ -20,9 +20,10 @@ OF_FLAGS: Final = (
     "engine_args", "extra_args", "extra_engine_args", "vllm_args", "sglang_args", "server_args", "args", "flags",
 )  # fmt: skip
 EACH_FLAG: Final = "each flag as a field of its own: --max-num-seqs 64 is max_num_seqs=64"
+ONE_TYPE: Final = "gpu for one type, gpu_count of /capacity for how many of it; several types are for /recommend"
 # What a question has no field for, and what is to be done instead.
 INSTEAD: Final[Mapping[str, str]] = {
-    INSIDE_A_WORKLOAD: BARE, **dict.fromkeys(OF_MANY, MANY), **dict.fromkeys(OF_FLAGS, EACH_FLAG)
+    INSIDE_A_WORKLOAD: BARE, "gpus": ONE_TYPE, **dict.fromkeys(OF_MANY, MANY), **dict.fromkeys(OF_FLAGS, EACH_FLAG)
 }  # fmt: skip
 OF_A_SCALER: Final = frozenset(
     (

@@ -95,3 +95,11 @@ def test_a_field_of_another_question_is_told_with_that_question() -> None:
     accepted = unknown_field("budget", SIZE.fields, "").accepted
 
     assert accepted == "did you mean max_usd_per_hour, which /recommend takes?"
+
+
+@pytest.mark.parametrize("known", [SIZE.fields, CAPACITY.fields])
+def test_how_many_gpus_are_meant_by_their_plural_is_told_beside_the_list_of_types(known: tuple[str, ...]) -> None:
+    accepted = str(unknown_field("gpus", known, "").accepted)
+
+    assert "gpu_count of /capacity for how many" in accepted
+    assert "several types are for /recommend" in accepted

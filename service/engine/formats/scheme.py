@@ -229,10 +229,14 @@ def not_stated(name: str, verb: str, accepted: str) -> MissingConfigFieldError:
 def block_length(reader: ConfigReader, name: str, inside: str = "") -> int:
     """Return the rows of an fp8 block, or 0 where none is stated.
 
+    Source:
+        vLLM 0.33 `model_executor/layers/quantization/fp8.py` ("The quantization block size of weight must have 2
+        dimensions").
+
     Raises:
-        UnsupportedModelError: a length that is not above 0.
+        UnsupportedModelError: no two lengths, or one that is not above 0.
     """
     block = reader.integers(name) or ()
-    if block and min(block) <= 0:
-        raise unknown_kind(f"quantization_config.{inside}{name}", list(block), "rows and columns above 0")
+    if block and (len(block) != len(("rows", "columns")) or min(block) <= 0):
+        raise unknown_kind(f"quantization_config.{inside}{name}", list(block), "two numbers above 0: rows and columns")
     return block[0] if block else 0

@@ -64,3 +64,6 @@ def test_a_block_has_a_length() -> None:
     assert block_length(ConfigReader({}), "weight_block_size") == 0
     with pytest.raises(UnsupportedModelError, match="weight_block_size"):
         block_length(ConfigReader({"weight_block_size": [0, 128]}), "weight_block_size")
+    for lengths in ([128], [128, 128, 1]):
+        with pytest.raises(UnsupportedModelError, match="weight_block_size"):
+            block_length(ConfigReader({"weight_block_size": lengths}), "weight_block_size")
