@@ -80,6 +80,19 @@ class Row(_Entry):
         """Return the runs of a class of kernels that the row was fitted on, over their error; 0 without any."""
         return self.fit.runs / self.expected_error_fraction if self.kernels == kernels else 0.0
 
+    def less_sure(self, more: float) -> "Row":
+        """Return the same constants, with more error on top of their own. [fraction]."""
+
+        def less_sure(fraction: float) -> float:
+            return min(round((1 + fraction) * (1 + more) - 1, 3), MOST_ERROR)
+
+        pace = self.pace_error_fraction
+        errors = {
+            "expected_error_fraction": less_sure(self.expected_error_fraction),
+            "pace_error_fraction": None if pace is None else less_sure(pace),
+        }
+        return self.model_copy(update=errors)
+
 
 class EfficienciesEntry(_Entry):
     """The constants of `Efficiencies`, for one class of GPUs."""

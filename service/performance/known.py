@@ -16,13 +16,13 @@ from service.performance.estimated import (
     note_of_kernels,
     note_of_link,
 )
-from service.performance.fitted import MOST_ERROR, SPREAD, Row, generation_of, layer_class, row_for
+from service.performance.fitted import SPREAD, Row, generation_of, layer_class, row_for
 from service.performance.formats import before, compared, in_proportion
 from service.performance.kernel_tables import KernelTables, NotMeasuredError
 from service.performance.kernels import kernels_of
 from service.performance.quantization_modes import PARTS, stored_as
 from service.performance.siblings import CARRIED, CARRIED_ERROR, carried_over, sibling_of
-from service.performance.standins import STAND_IN, STAND_IN_ERROR, stand_ins
+from service.performance.standins import CACHE_ERROR, STAND_IN, STAND_IN_ERROR, WHOLE_CACHE, stand_ins
 from service.performance.tables import StepTables
 
 MEASURED: Final = "measured-kernels"
@@ -44,7 +44,7 @@ class Times:
     basis: str
     note: str
     is_carried: bool = False  # from another GPU of the generation, or from another model
-    is_stand_in: bool = False  # from another model
+    is_stand_in: bool = False  # from another model, or with another cache
     is_in_proportion: bool = False  # to times of the published format, whose constants these have too
 
     @property
@@ -108,24 +108,10 @@ def _carried(key: Deployed, known: Knowledge) -> Times | None:
         times,
         key=key,
         tables=carried_over(times.tables, known.estimates(key).estimated, estimated_there),
-        row=_less_sure(times.row, CARRIED_ERROR),
+        row=times.row.less_sure(CARRIED_ERROR),
         note="; ".join(filter(None, (note, times.note))),
         is_carried=True,
     )
-
-
-def _less_sure(row: Row, more: float) -> Row:
-    """Return a row's constants, with more error on top of its own."""
-
-    def less_sure(fraction: float) -> float:
-        return min(round((1 + fraction) * (1 + more) - 1, 3), MOST_ERROR)
-
-    pace = row.pace_error_fraction
-    errors = {
-        "expected_error_fraction": less_sure(row.expected_error_fraction),
-        "pace_error_fraction": None if pace is None else less_sure(pace),
-    }
-    return row.model_copy(update=errors)
 
 
 def _own(key: Deployed, known: Knowledge) -> Times:
@@ -134,7 +120,7 @@ def _own(key: Deployed, known: Knowledge) -> Times:
         measured = known.measured(key)
         return _times(key, measured, MEASURED, _stand_in(key, measured))
     except NotMeasuredError as refusal:
-        found = _between(key, known) or _stood_in(key, known, str(refusal))
+        found = _between(key, known) or _of_other_cache(key, known, str(refusal)) or _stood_in(key, known, str(refusal))
         return found or known.estimated(key, str(refusal))
 
 
@@ -152,6 +138,16 @@ def _between(key: Deployed, known: Knowledge) -> Times | None:
     return _times(key, measured, MEASURED, "; ".join(filter(None, (note_of(key.layout, *pair), stand_in))))
 
 
+def _of_other_cache(key: Deployed, known: Knowledge, refusal: str) -> Times | None:
+    """Return the times with a cache in 16 bits, in proportion; None where it is, or nobody measured that either."""
+    if key.kv_cache_dtype == WHOLE_CACHE or key.gpu.measured_as is None:
+        return None
+    there = replace(key, kv_cache_dtype=WHOLE_CACHE)
+    times = _of_own_format(there, known)
+    note = STAND_IN.format(refusal=refusal, told=f"a cache in {WHOLE_CACHE}")
+    return None if times is None else _in_place(key, there, times, known, note, CACHE_ERROR)
+
+
 def _stood_in(key: Deployed, known: Knowledge, refusal: str) -> Times | None:
     """Return the times of a model like this one, in proportion; None where its format was not measured there either."""
     if key.gpu.measured_as is None:
@@ -161,16 +157,21 @@ def _stood_in(key: Deployed, known: Knowledge, refusal: str) -> Times | None:
         times = _of_own_format(there, known)
         if times is not None:
             note = STAND_IN.format(refusal=refusal, told=stand_in.told)
-            return replace(
-                times,
-                key=key,
-                tables=carried_over(times.tables, known.estimates(key).estimated, known.estimates(there).estimated),
-                row=_less_sure(times.row, STAND_IN_ERROR),
-                note="; ".join(filter(None, (note, times.note))),
-                is_carried=True,
-                is_stand_in=True,
-            )
+            return _in_place(key, there, times, known, note, STAND_IN_ERROR)
     return None
+
+
+def _in_place(key: Deployed, there: Deployed, times: Times, known: Knowledge, note: str, error: float) -> Times:
+    """Return the times of another deployment in the place of one, in proportion."""
+    return replace(
+        times,
+        key=key,
+        tables=carried_over(times.tables, known.estimates(key).estimated, known.estimates(there).estimated),
+        row=times.row.less_sure(error),
+        note="; ".join(filter(None, (note, times.note))),
+        is_carried=True,
+        is_stand_in=True,
+    )
 
 
 def _as_dealt(layout: Layout) -> Layout:
@@ -198,7 +199,7 @@ def _of_own_format(key: Deployed, known: Knowledge) -> Times | None:
 def _times(key: Deployed, tables: StepTables, basis: str, note: str) -> Times:
     row = _row(key, basis)
     if key.layout.pipeline_parallel_size > 1:
-        row = _less_sure(row, STAGED_ERROR)
+        row = row.less_sure(STAGED_ERROR)
     return Times(key=key, tables=tables, row=row, basis=basis, note=note)
 
 

@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.time.steps import Deployed
 from service.performance.estimated import estimated_step_tables
 from service.performance.kernels import measured_step_tables
 from service.performance.known import MEASURED, Knowledge
 from service.performance.siblings import carried_over
-from service.performance.standins import STAND_IN_ERROR, stand_ins
+from service.performance.standins import CACHE_ERROR, STAND_IN_ERROR, WHOLE_CACHE, stand_ins
 from service.performance.tables import Floats, StepTables
 from tests.conftest import shared_tables
 from tests.performance.test_siblings import deployed
@@ -63,6 +64,34 @@ def test_latents_with_other_experts_tell_times_better_than_a_data_sheet(catalog:
     assert "256 experts of 2048 columns in 7168" in stand_ins(key.model)[1].told
     assert np.median(off(told, own)) < 0.5 * np.median(off(estimated_step_tables(key), own))
     assert np.median(off(told, own)) < STAND_IN_ERROR
+
+
+@pytest.mark.parametrize("gpu", ["h100", "b200", "l40s"])
+def test_caches_in_fp8_are_told_by_those_in_16_bits_better_than_by_a_data_sheet(catalog: Snapshot, gpu: str) -> None:
+    by_other_cache, by_roofline = [], []
+    for model in ("llama-3.1-8b", "qwen2.5-7b", "qwen3-30b-a3b"):
+        key = replace(deployed(catalog, model, gpu, 1), kv_cache_dtype="fp8")
+        own, whole = measured_step_tables(key, shared_tables()), replace(key, kv_cache_dtype=WHOLE_CACHE)
+        told = carried_over(
+            measured_step_tables(whole, shared_tables()), estimated_step_tables(key), estimated_step_tables(whole)
+        )
+        by_other_cache.append(off(told, own))
+        by_roofline.append(off(estimated_step_tables(key), own))
+
+    assert np.median(np.concatenate(by_other_cache)) < CACHE_ERROR
+    assert np.median(np.concatenate(by_other_cache)) < 0.5 * np.median(np.concatenate(by_roofline))
+
+
+def test_an_engine_whose_fp8_caches_nobody_measured_is_timed_by_its_own_in_16_bits(catalog: Snapshot) -> None:
+    key = replace(deployed(catalog, "llama-3.1-8b", "h100"), rules=rules_for("sglang"), kv_cache_dtype="fp8")
+    known = Knowledge(shared_tables())
+    times, whole = known.nearest(key), known.nearest(replace(key, kv_cache_dtype=WHOLE_CACHE))
+
+    assert "times with a cache in bf16" in times.note
+    assert times.is_stand_in
+    assert times.row.factors == whole.row.factors
+    assert times.row.expected_error_fraction >= whole.row.expected_error_fraction
+    assert all(one < other for one, other in zip(times.tables.decode[-1], whole.tables.decode[-1], strict=True))
 
 
 @pytest.mark.parametrize(
