@@ -420,3 +420,24 @@ def test_nobody_asks_two_prices_for_the_same() -> None:
 def test_prices_are_those_of_the_dated_public_lists(catalog: Snapshot, offer_id: str, usd_per_hour: float) -> None:
     """Read on 2026-11-21 in the lists that offers.yaml names."""
     assert catalog.offer_entries[offer_id].usd_per_hour == pytest.approx(usd_per_hour, abs=5e-3)
+
+
+# Mistral Small 3.2 in vLLM 0.11 with 16,000 tokens of context: 184,832 tokens of cache, 11.55 requests at once, which is
+# one over the other, as no window lets a request hold fewer:
+# https://github.com/llm-d-incubation/llm-d-planner/blob/main/docs/empirical-vllm-memory-results.md
+# "a sliding window attention of 4,096 tokens": https://huggingface.co/bigcode/starcoder2-15b
+@pytest.mark.parametrize(
+    ("name", "window"),
+    [
+        ("mistral-small-3.2-24b", 0),
+        ("mistral-medium-3.5-128b", 0),
+        ("apriel-nemotron-15b-thinker", 0),
+        ("starcoder2-3b", 4_096),
+        ("starcoder2-15b", 4_096),
+    ],
+)
+def test_a_window_is_stated_where_leaving_it_out_says_otherwise(catalog: Snapshot, name: str, window: int) -> None:
+    """A class of transformers has a window of its own for configs that state none: 4,096 tokens of Mistral's."""
+    windows = {getattr(mixer, "sliding_window", None) or 0 for mixer in catalog.model(name).architecture.mixers}
+
+    assert windows == {window}
