@@ -141,10 +141,10 @@ def _scalar(document: Row, path: str) -> str:
 
 
 def _no_such_field(
-    path: str, node: object, at: Sequence[str], found: str = "the answer has no single value at"
+    path: str, node: object, at: Sequence[str], told: str = "the answer has no single value at"
 ) -> RefusalError:
     """Return the refusal of a path, with those that go on from where it still led to something."""
-    detail = f"{found} {path[:MOST_PATH_SHOWN]!r}"
+    detail = f"{told} {path[:MOST_PATH_SHOWN]!r}"
     return RefusalError("no-such-field", detail, Fault("field", detail, _near(path, node, at)))
 
 

@@ -31,7 +31,7 @@ def test_without_a_confidence_the_answer_says_that_it_is_the_median(client: Test
 
 def test_the_count_at_a_confidence_is_the_one_that_others_show_for_it(client: TestClient) -> None:
     probabilities = (0.5, 0.8, 0.95)
-    answers = {each: sized(client, confidence=each, request_rate_per_s=90) for each in probabilities}
+    answers = {each: sized(client, confidence=each, request_rate_per_s=300) for each in probabilities}
 
     for probability, answer in answers.items():
         shown = {count["probability"]: count["gpus"] for count in answer["confidence"]["counts"]}
@@ -59,7 +59,7 @@ def asked(client: TestClient, path: str, **more: Any) -> dict[str, Any]:
 
 def test_gpus_at_hand_and_one_pod_carry_less_with_more_certainty(client: TestClient) -> None:
     rates = [asked(client, "/capacity", confidence=each)["requests_per_s"] for each in (0.5, 0.9)]
-    pods = [asked(client, "/replicas", confidence=each, request_rate_per_s=200) for each in (0.5, 0.9)]
+    pods = [asked(client, "/replicas", confidence=each, request_rate_per_s=300) for each in (0.5, 0.9)]
 
     assert asked(client, "/capacity")["requests_per_s"] == rates[0] > rates[1]
     assert pods[0]["per_pod"]["max_requests_per_s"] > pods[1]["per_pod"]["max_requests_per_s"]

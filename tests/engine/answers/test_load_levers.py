@@ -42,7 +42,7 @@ def test_short_prompts_and_single_gpus_have_no_such_lever(client: TestClient) ->
 def test_a_lever_says_what_its_times_rest_on(client: TestClient) -> None:
     """Four bits were measured on no GPU, eight on an H100: what one saves beside the other is as unsure as both."""
     asked: dict[str, Any] = {
-        "model": "llama-3.1-8b", "gpu": "h100", "request_rate_per_s": 120, "input_tokens": 2_000, "output_tokens": 200,
+        "model": "llama-3.1-8b", "gpu": "h100", "request_rate_per_s": 160, "input_tokens": 2_000, "output_tokens": 200,
         "ttft_s": 2, "tpot_s": 0.05,
     }  # fmt: skip
     told = answer(client, "size", **asked)
