@@ -19,6 +19,7 @@ from service.engine.inputs import KvCacheDtype, WeightFormat
 LINEAR_CLASSES: Final = ("Linear", "FusedMoE", "RoutedExperts")  # targets that speak for every linear layer
 EXPERTS: Final = ".experts"
 ASYMMETRIC: Final = "of asymmetric weights"
+DIMENSIONS: Final = 2  # of a block: rows and columns
 WHOLE_ROW: Final = -1  # how a group says so
 WORD: Final = 8  # elements of four bits in a word
 LONGEST_GROUP: Final = 1 << 16  # published ones have 16 to 1,024
@@ -237,6 +238,6 @@ def block_length(reader: ConfigReader, name: str, inside: str = "") -> int:
         UnsupportedModelError: no two lengths, or one that is not above 0.
     """
     block = reader.integers(name) or ()
-    if block and (len(block) != len(("rows", "columns")) or min(block) <= 0):
+    if block and (len(block) != DIMENSIONS or min(block) <= 0):
         raise unknown_kind(f"quantization_config.{inside}{name}", list(block), "two numbers above 0: rows and columns")
     return block[0] if block else 0
