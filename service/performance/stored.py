@@ -25,7 +25,7 @@ from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.performance.tables import StepTables
 
 LIBRARY: Final = "aiconfigurator-core"
-FORMAT: Final = 2  # of the files; a change of the knots changes names by itself
+FORMAT: Final = 3  # of the files; a change of the knots changes names by itself
 HEADER: Final = Struct("<4sBxxxII")  # magic, kind, checksum and length of the rest
 MAGIC: Final = b"STEP"
 TABLES: Final = 1

@@ -1,0 +1,130 @@
+"""The library of measured kernels, as it is asked: its own settings read once, configs, tables of an engine."""
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from importlib import resources
+from typing import Any, Final
+
+import numpy as np
+import yaml
+
+from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
+from service.performance.tables import StepTables, as_rows
+
+SHORT_PROMPT_TOKENS: Final = 128.0  # whose attention is negligible
+MILLISECONDS_PER_S: Final = 1e3
+MOST_SETTINGS: Final = 64  # files of the library's own, a few kB each
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A model's config as the library reads it, and what it is known by."""
+
+    text: str
+    digest: str
+
+    @classmethod
+    def of(cls, text: str) -> "Config":
+        """Return a config by its text."""
+        return cls(text, sha256(text.encode()).hexdigest())
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """What is asked of the library."""
+
+    compile: Callable[..., Any]  # the engine of a layout
+    read: Callable[[str], object]  # a config, kept by its path
+    forget: Callable[[], None]  # every config
+
+
+@lru_cache(maxsize=1)
+def library() -> Library:
+    """Return the library, loaded the first time: 0.2 s that start-up need not wait for."""
+    # It reads ten files of its own settings anew for each table, which takes longer than the table.
+    vars(yaml).update(SafeLoader=_keeping_loader())
+    # It prints which tables it falls back to, at every load.
+    logging.getLogger("aiconfigurator_core").setLevel(logging.CRITICAL)
+    from aiconfigurator_core.sdk import engine, perf_database, utils  # noqa: PLC0415
+
+    # For each table it also walks through its folders three times, to tell which version of a system is asked for.
+    for module, name in ((engine, "_literal_backend_version"), (perf_database, "get_database")):
+        vars(module)[name] = lru_cache(MOST_SETTINGS)(vars(module)[name])
+
+    def forget() -> None:
+        for name in ("get_model_config_from_model_path", "_load_model_config_from_model_path"):
+            vars(utils)[name].cache_clear()
+
+    return Library(engine.EngineHandle.compile, utils.get_model_config_from_model_path, forget)
+
+
+def _keeping_loader() -> type[yaml.CSafeLoader]:
+    """Return a loader that reads a text once, and copies what it says each time it is asked to read it again."""
+    said = lru_cache(MOST_SETTINGS)(lambda text: yaml.load(text, yaml.CSafeLoader))
+
+    class Keeping(yaml.CSafeLoader):
+        def __init__(self, stream: Any) -> None:
+            self._text = stream.read() if hasattr(stream, "read") else stream
+            super().__init__(self._text)
+
+        def get_single_data(self) -> Any:
+            return _copied(said(self._text))
+
+    return Keeping
+
+
+def _copied(said: Any) -> Any:
+    """Return mappings and lists of one's own, down to what nobody can change."""
+    if isinstance(said, dict):
+        return {name: _copied(value) for name, value in said.items()}
+    return [_copied(value) for value in said] if isinstance(said, list) else said
+
+
+@lru_cache(maxsize=1)
+def probe() -> Config:
+    """Return the config of a small model that the library knows."""
+    file = resources.files("service.performance").joinpath("data", "probe.yaml")
+    return Config.of(json.dumps(yaml.safe_load(file.read_text(encoding="utf-8"))))
+
+
+def tables_of(handle: Any, with_heads: Callable[[], StepTables | None]) -> StepTables:
+    """Return tables of an engine of the library.
+
+    Beyond what was measured the library fits curves, for each value anew, which takes a hundred times as long as a
+    value between those measured. Nothing but attention depends on the context, so that it is the same on all layouts
+    whose ranks have as many heads, the rest once for all contexts:
+
+        decode(requests, context) = decode(requests, shortest) + attention(requests, context)
+        attention(requests, context) = heads(requests, context) - heads(requests, shortest)
+
+    Args:
+        handle: the engine.
+        with_heads: gives tables of a layout whose ranks have the same heads; None where there is no other.
+    """
+
+    def decode_s(requests: float, context: float) -> float:
+        return float(handle.decode_step_latency(int(requests), int(context), 2)) / MILLISECONDS_PER_S
+
+    def prefill_s(tokens: float, prompt_tokens: float) -> float:
+        prompts = max(int(tokens / prompt_tokens), 1)
+        return float(handle.predict_prefill_latency(prompts, int(min(prompt_tokens, tokens)))) / MILLISECONDS_PER_S
+
+    def attention_s(attended: float) -> float:
+        length = 2 * attended  # causal: a token attends to half of its prompt on average
+        return max(prefill_s(length, length) - prefill_s(length, SHORT_PROMPT_TOKENS), 0.0) / length
+
+    shortest = [decode_s(requests, CONTEXTS[0]) for requests in REQUESTS]
+    tokens = tuple(prefill_s(tokens, SHORT_PROMPT_TOKENS) for tokens in TOKENS)
+    heads = with_heads()
+    if heads is not None:
+        attention = as_rows(np.array(shortest)[:, None] + np.array(heads.decode) - np.array(heads.decode)[:, :1])
+        return StepTables(decode=attention, tokens=tokens, attention=heads.attention)
+    return StepTables(
+        decode=tuple(tuple(decode_s(requests, context) for context in CONTEXTS) for requests in REQUESTS),
+        tokens=tokens,
+        attention=tuple(attention_s(attended) for attended in ATTENDED),
+    )
