@@ -75,6 +75,7 @@ class PlanRules:
     drafts_of_one_fit: bool = True  # a step has more tokens than one request has drafts, if layers make them
     drafts_for_adapters_fit: bool = True  # with both, a step holds the drafts of every request that may run
     finds_own_formats: bool = True  # Mistral's own files before those of transformers
+    stages_deep_stacks: bool = True  # vLLM keeps a buffer of a step's image features beside the weights
     interleaves_rotary: bool = True  # one rotary table for the three axes of images; before, four times as long
 
 

@@ -28,6 +28,7 @@ PLAN: Final = replace(
     drafts_of_one_fit=False,
     drafts_for_adapters_fit=False,
     tunes_states=False,
+    stages_deep_stacks=False,
 )
 # On CPUs alone before: `layers/vocab_parallel_embedding.py` ("padding_size *= self.tp_size") of 0.5.14 to 0.5.23.
 PADS_FOR_RANKS_SINCE: Final = Version("0.5.22")

@@ -30,6 +30,7 @@ OWN: Final = replace(
     drafts_of_one_fit=False,
     drafts_for_adapters_fit=False,
     tunes_states=False,
+    stages_deep_stacks=False,
 )
 # Blocks of engines that were built: 64 tokens up to 0.16; `KvCacheConfig.tokens_per_block` says 32 since 1.0.
 PLANS: Final = (

@@ -46,6 +46,7 @@ class Working:
     tokens_per_item: int  # of the encoder's largest; 0 without one
     unbounded_tokens: int  # that outputs are kept for, whatever the budget
     encoder_outputs: int
+    deep_stacks: int  # of the encoder, that have buffers of their own
     encoder_elements: int  # of one token, in the widest layer of one rank
 
     def peak_bytes(self, tokens: int, seqs: int) -> int:
@@ -112,6 +113,16 @@ class Working:
         own = self.rules.activation_base_bytes + int(self.rules.hidden_state_copies * batch)
         return own + max(self.encoder_tokens(tokens), self.unbounded_tokens) * self.encoder_outputs * self.hidden_bytes
 
+    def loaded_bytes(self, tokens: int) -> int:
+        """Return the buffers that loading makes beside the weights, by which images reach the first layers. [bytes].
+
+            bytes = deep stacks x max_num_batched_tokens x hidden size x 2
+
+        Source:
+            vLLM 0.33 `model_executor/models/qwen3_vl.py` (`deepstack_input_embeds`), as 0.11 and those after it.
+        """
+        return self.deep_stacks * tokens * self.hidden_bytes
+
     def workspace_bytes(self, tokens: int) -> int:
         """Return the largest buffer that layers share: of experts or of sparse attention. [bytes]."""
         return max(tokens * HALF_BYTES * self.workspace_elements, self.sparse_bytes)
@@ -164,6 +175,7 @@ def working_of(
         tokens_per_item=0 if tower is None else tower.max_tokens_per_item,
         unbounded_tokens=0 if tower is None or rules.bounds_encoder_cache else tower.unbounded_tokens,
         encoder_outputs=0 if tower is None else tower.outputs,
+        deep_stacks=tower.outputs - 1 if tower is not None and device.plan.stages_deep_stacks else 0,
         encoder_elements=0 if tower is None else tower.live_elements(ranks),
     )
 

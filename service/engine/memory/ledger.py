@@ -123,7 +123,7 @@ class Ledger:
         graph_bytes = int(captured_batch(tokens, seqs) * self.graph_bytes)
         spent = Spent(
             total_bytes=self.total_bytes,
-            weight_bytes=self.weight_bytes,
+            weight_bytes=self.weight_bytes + self.working.loaded_bytes(tokens),
             activation_bytes=self.working.peak_bytes(tokens, seqs),
             graph_bytes=graph_bytes,
             non_torch_bytes=self.non_torch_bytes,

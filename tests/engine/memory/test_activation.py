@@ -6,6 +6,7 @@ import pytest
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
+from service.engine.engines.device import device_of
 from service.engine.inputs import EngineSettings, Layout
 from service.engine.layers import Architecture
 from service.engine.memory.activation import (
@@ -14,6 +15,7 @@ from service.engine.memory.activation import (
     widest_layer_elements,
     working_of,
 )
+from service.engine.memory.plan import ledger_of
 
 SEQS, ONE = 8, Layout()
 
@@ -114,3 +116,25 @@ def test_an_earlier_context_is_expanded_in_chunks(catalog: Snapshot) -> None:
 
 def test_one_row_of_the_vocabulary_is_sampled_for_each_sequence(catalog: Snapshot) -> None:
     assert working(catalog.model("llama-3.1-8b").architecture).sampled_logits(8_192, SEQS) == 8 * 128_256
+
+
+def test_deep_stacks_have_buffers_beside_the_weights(catalog: Snapshot) -> None:
+    """Qwen3-VL-30B-A3B on an H100 NVL, a published start-up of vLLM 0.13.0: "Model loading took 58.2299 GiB"."""
+    model, h100 = catalog.model("qwen3-vl-30b-a3b-instruct"), catalog.gpu("h100-nvl")
+    settings = EngineSettings(
+        gpu_memory_utilization=0.9,
+        kv_cache_dtype="auto",
+        max_model_len=8_192,
+        max_num_batched_tokens=8_192,
+        max_num_seqs=256,
+    )
+
+    rules = rules_for("vllm", "0.13.0")
+    ledger = ledger_of(model, model.checkpoints[0], h100, ONE, settings, rules)
+
+    assert ledger.memory(8_192, 256).weight_bytes / (1 << 30) == pytest.approx(58.2299, rel=0.0005)
+    # Three buffers of 8,192 tokens, 2,048 wide; without images, and in SGLang, none.
+    assert working(model.architecture, ONE, "0.13.0").loaded_bytes(8_192) == 3 * 8_192 * 2_048 * 2
+    sglang = rules_for("sglang", None)
+    assert working_of(model.architecture, ONE, settings, sglang, device_of(h100, sglang)).loaded_bytes(8_192) == 0
+    assert working_of(model.architecture, ONE, replace(settings, is_text_only=True), rules).loaded_bytes(8_192) == 0

@@ -62,6 +62,7 @@ def test_ranks_together_hold_at_least_the_whole(catalog: Snapshot, layout: Layou
         ("gpt-oss-120b", "0.25", 61.04, "vllm-project/vllm pull request 46549: the loaded scales are dropped"),
         ("qwen3-32b", "0.11.0", 61.03, "llm-d-planner docs/empirical-vllm-memory-results.md, H100"),
         ("llama-3.1-8b-instruct", "0.31", 14.99, "vllm-project/vllm issue 10517"),
+        ("qwen2.5-vl-7b-instruct", "0.10.1", 15.6271, "published start-up of 2025-08-25: a rotary table of three axes"),
     ],
 )
 def test_loaded_weights_are_what_start_ups_print(
