@@ -155,7 +155,7 @@ def ledger_for(
         total_bytes=gpu.memory_bytes,
         weight_bytes=rank_weight_bytes,
         graph_bytes=graph_bytes_per_token(architecture, layout, settings, own, gpu),
-        non_torch_bytes=non_torch_bytes(gpu, layout, own),
+        non_torch_bytes=non_torch_bytes(gpu, layout, own, is_compiled=not settings.enforce_eager),
         given_bytes=settings.kv_cache_memory_bytes,
         share=share,
         measured=measured,
@@ -180,7 +180,7 @@ def _as_measured(spent: Spent, measured: MeasuredMemory) -> Spent:
     )
 
 
-def non_torch_bytes(gpu: Gpu, layout: Layout, rules: EngineRules) -> int:
+def non_torch_bytes(gpu: Gpu, layout: Layout, rules: EngineRules, *, is_compiled: bool = True) -> int:
     """Return what the driver, libraries and communication take outside the framework's allocator. [bytes].
 
         non-torch = context and libraries, by GPU generation
@@ -188,11 +188,13 @@ def non_torch_bytes(gpu: Gpu, layout: Layout, rules: EngineRules) -> int:
                     + what the host takes, where it shares the memory
 
     Since 0.11.1 vLLM sets up communication before it looks at what is free, so that its buffers, and much of the
-    context, lie beside the budget; what libraries allocate for it later still counts.
+    context, lie beside the budget; what libraries allocate for it later still counts. All-reduce is fused by a pass of
+    the compiler, which makes the buffers: with `--enforce-eager` there are none.
 
     Source:
         vLLM 0.33 `v1/worker/gpu_worker.py` (`init_device`), pull request 25359; `config/vllm.py`
-        (`enable_allreduce_rms_fusion`). Of GPUs in PCIe slots, up to 0.11.0: logs that `engine_rules.yaml` names.
+        (`enable_allreduce_rms_fusion`), `compilation/passes/pass_manager.py` (`AllReduceFusionPass`). Of GPUs in PCIe
+        slots, up to 0.11.0: logs that `engine_rules.yaml` names.
     """
     host = rules.non_torch_bytes_unified if has_unified_memory(gpu) else 0
     device = device_of(gpu, rules)
@@ -203,9 +205,9 @@ def non_torch_bytes(gpu: Gpu, layout: Layout, rules: EngineRules) -> int:
         context = rules.connected_context_bytes
     if not has_peers:
         return context + host
-    is_fused = rules.fused_reduce_bytes and device.generation in FUSED_GENERATIONS and device.is_vllm_on_cuda
+    fuses = device.generation in FUSED_GENERATIONS and device.is_vllm_on_cuda and is_compiled
     alone = layout.pipeline_parallel_size == 1 and layout.data_parallel_size == 1
-    if is_fused and alone and layout.tensor_parallel_size > 1:
+    if rules.fused_reduce_bytes and fuses and alone and layout.tensor_parallel_size > 1:
         return context + host + rules.fused_reduce_bytes
     # Without NVLink NCCL opens few channels, and copies through buffers of the host.
     buffers, meets_in_slots = rules.non_torch_bytes_with_slot_peers, gpu.scale_up_domain_gpus == 1 and not host

@@ -51,7 +51,7 @@ def ledger_terms(plan: MemoryPlan) -> LedgerTerms:
         forward_bytes=forward,
         lasting_bytes=working.lasting_bytes(*batch),
         activation_bytes=working.peak_bytes(*batch),
-        non_torch_bytes=non_torch_bytes(plan.gpu, layout, rules),
+        non_torch_bytes=non_torch_bytes(plan.gpu, layout, rules, is_compiled=not settings.enforce_eager),
         captured_batch=captured,
         captured_fraction=captured / LARGEST_GRAPH_BATCH,
         layers=layers_by_kind(architecture),

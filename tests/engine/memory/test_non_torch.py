@@ -34,3 +34,16 @@ def test_a_version_that_sets_up_communication_first_says_nothing_else_of_slots(c
     first, other = (non_torch_bytes(gpu, Layout(tensor_parallel_size=2), rules_for("vllm", "0.14.0")) for gpu in both)
 
     assert first == other
+
+
+def test_all_reduce_is_fused_where_graphs_are_compiled(catalog: Snapshot) -> None:
+    """GLM-5.1-FP8 on eight H200 with `--enforce-eager`, a published start-up of vLLM 0.20.1: weights of 89.39 GiB and a
+    cache of 34.86 leave 1.58 GiB of 0.9 x 139.81 to all else, less than the fused all-reduce's buffers alone take.
+    """
+    h200, rules, layout = catalog.gpu("h200"), rules_for("vllm", "0.20.1"), Layout(tensor_parallel_size=8)
+    eager = non_torch_bytes(h200, layout, rules, is_compiled=False)
+
+    assert non_torch_bytes(h200, layout, rules) / GIB > 1.58 > eager / GIB
+    # Elsewhere nothing is fused, however it runs.
+    a100 = catalog.gpu("a100")
+    assert non_torch_bytes(a100, layout, rules) == non_torch_bytes(a100, layout, rules, is_compiled=False) == eager
