@@ -102,7 +102,7 @@ VLLM: Final = (
     _before("0.24", workstations_run_sparse=False, chunks_states=True, tunes_states=False),
     # Pull requests 41680, 29978 and 22928 (`config/cache.py`: `MambaDType`).
     _before("0.22", pads_expert_values=True, state_dtypes=("float32", "float16")),
-    _before("0.20.2", counts_tokens_by_blocks=True),
+    _before("0.20.1", counts_tokens_by_blocks=True),
     # Wheels and images are built with CUDA 13, which has no Volta (pull request 39878).
     _before("0.20", first_capability=(7, 0)),
     _before("0.18", kernels_set_blocks=False),

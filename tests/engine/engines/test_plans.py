@@ -35,7 +35,7 @@ def test_a_row_in_any_place_speaks_for_the_versions_before_it(rows: list[Row]) -
     before = {each.name: each.value for each in table}
     assert before["toy"] == of_version(rows, "0.18.5")
     assert before["toy"].packs_pages
-    assert not before["vLLM before 0.20.2"].packs_pages
+    assert not before["vLLM before 0.20.1"].packs_pages
 
 
 @given(
@@ -55,9 +55,9 @@ def test_what_a_row_states_is_used_or_refused(rows: list[Row], name: str, value:
         assert getattr(table[-1].value, name) == value != getattr(table[-2].value, name)
 
 
-@pytest.mark.parametrize("since", ["0.20.2", "0.20.2.0", "v0.20.2"])
+@pytest.mark.parametrize("since", ["0.20.1", "0.20.1.0", "v0.20.1"])
 def test_a_version_that_stands_twice_is_refused(since: str) -> None:
-    with pytest.raises(VersionTableError, match=r"toy and vLLM before 0\.20\.2: both speak"):
+    with pytest.raises(VersionTableError, match=r"toy and vLLM before 0\.20\.1: both speak"):
         plan_table([toy(since, packs_pages=True), *VLLM])
 
 
@@ -76,3 +76,13 @@ def test_a_version_has_every_change_but_the_later_ones(version: str) -> None:
         name: getattr(of_version(list(VLLM), version), name) for name in RULES
     }
     assert known.version == version
+
+
+def test_tokens_are_told_by_concurrency_since_0_20_1() -> None:
+    """noonghunna/club-3090 issue 91, 0.20.1: "GPU KV cache size: 619,479 tokens", 2.36 times 262,144.
+
+    A published start-up of 0.20.0 says 2,158,880 tokens, and 108.50 times 65,536, three times as many.
+    """
+    assert round(619_479 / 262_144, 2) == 2.36
+    assert not plan_of(Version("0.20.1")).counts_tokens_by_blocks
+    assert plan_of(Version("0.20.0")).counts_tokens_by_blocks
