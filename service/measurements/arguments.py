@@ -21,7 +21,7 @@ from service.measurements.patterns import MOST_CHARACTERS, setting
 
 # Settings as engines print their arguments: 'name': value, or name=value.
 ARGUMENTS: Final = re.compile(
-    r"non-default args|args: Namespace\(|with config: |server_args=|ServerArgs\(|\bLLM\(|vllm serve |"
+    r"non-default args|args: Namespace\(|EngineArgs\(|with config: |server_args=|ServerArgs\(|\bLLM\(|vllm serve |"
     r"sglang\.launch_server|sglang serve |trtllm-serve |-m vllm\.entrypoints"
 )
 NAMED: Final = re.compile(r"\b(\w+)(?:=|[\"']: ?)('[^']{1,200}'|\"[^\"]{1,200}\"|[\w.\-/]{1,200})")
@@ -64,6 +64,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "max_batch_size": "max_num_seqs", "max_num_tokens": "max_num_batched_tokens",
     "kv_cache_free_gpu_memory_fraction": "gpu_memory_utilization",
     "kv_cache_dtype": "kv_cache_dtype", "quantization": "weight_format", "block_size": "block_size",
+    "mamba_cache_dtype": "mamba_cache_dtype", "mamba_ssm_cache_dtype": "mamba_ssm_cache_dtype",
 }  # fmt: skip
 UNSAID: Final = ("None", "auto", "", None)
 # What one server states alike wherever it prints a line of the same kind.

@@ -88,3 +88,30 @@ def test_the_older_way_to_start_a_server_is_a_command() -> None:
         "engine": "vllm", "model": "TheBloke/Mistral-7B-Instruct-v0.2-AWQ", "max_model_len": 32_768,
         "gpu_memory_utilization": 0.8, "weight_format": "awq", "enable_prefix_caching": True,
     }  # fmt: skip
+
+
+def test_dtypes_of_recurrent_states_are_read() -> None:
+    # A published start-up of Nemotron-Cascade-2 under 0.20.1rc1.dev91, shortened.
+    arguments = (
+        "non-default args: {'model': 'chankhavu/Nemotron-Cascade-2-30B-A3B-NVFP4', 'kv_cache_dtype': 'fp8_e4m3', "
+        "'mamba_ssm_cache_dtype': 'float32', 'max_num_seqs': 128}"
+    )
+    command = "vllm serve nvidia/Nemotron-H-8B --mamba-ssm-cache-dtype float32 --mamba-cache-dtype auto"
+
+    assert read_measurement(arguments + LOADED).settings["mamba_ssm_cache_dtype"] == "float32"
+    settings = read_measurement(command + LOADED).settings
+    assert settings["mamba_ssm_cache_dtype"] == "float32"
+    assert "mamba_cache_dtype" not in settings
+
+
+def test_arguments_that_a_worker_prints_as_an_object_are_read() -> None:
+    """runpod-workers/worker-vllm issue 276, shortened."""
+    line = (
+        "2026-03-11T17:57:27.811674918Z engine.py :28 2026-03-11 17:57:27,811 Engine args: AsyncEngineArgs(model="
+        "'openai/gpt-oss-120b', model_weights='', tokenizer=None, kv_cache_dtype='auto', max_model_len=8192, "
+        "tensor_parallel_size=1, decode_context_parallel_size=1, enable_lora=False, max_loras=1)"
+    )
+    settings = read_measurement(line + LOADED).settings
+
+    assert (settings["model"], settings["max_model_len"]) == ("openai/gpt-oss-120b", 8_192)
+    assert settings.keys() & {"kv_cache_dtype", "max_loras"} == set()
