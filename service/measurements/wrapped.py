@@ -38,12 +38,22 @@ def unwrapped(text: str) -> str:
     """
     text = _joined(text)
     if not text.lstrip().startswith(("{", "[")):
-        return "\n".join(_line(line) for line in text.splitlines()) if '{"' in text else text
+        return _each(text, text.splitlines()) if '{"' in text else text
     whole = _said(text)
     if whole is not None:
         return whole
     lines = text.splitlines()
-    return _of_docker(lines) or "\n".join(map(_line, _lines_oldest_first(lines))) or text
+    return _of_docker(lines) or _each(text, _lines_oldest_first(lines))
+
+
+def _each(text: str, lines: Sequence[str]) -> str:
+    r"""Return what each line wraps; the text to its last character, its end included, where none wraps anything.
+
+    >>> _each('[{"mean_ttft_ms": 3.5}]\n', ['[{"mean_ttft_ms": 3.5}]'])
+    '[{"mean_ttft_ms": 3.5}]\n'
+    """
+    said = [_line(line) for line in lines]
+    return "\n".join(said) if said != text.splitlines() else text
 
 
 def _of_docker(lines: Sequence[str]) -> str | None:

@@ -23,10 +23,13 @@ def test_a_result_of_no_answer_is_refused() -> None:
         read_measurement(json.dumps(RESULT | {"completed": 0}))
 
 
-def test_one_result_in_a_list_is_read_and_several_are_counted() -> None:
-    assert read_measurement(json.dumps([RESULT])).settings["model"] == "Qwen/Qwen3-32B"
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_one_result_in_a_list_is_read_and_several_are_counted(indent: int | None, end: str) -> None:
+    """As `vllm bench sweep serve` writes `summary.json`; `jq` and editors end a file with a newline."""
+    assert read_measurement(json.dumps([RESULT], indent=indent) + end).settings["model"] == "Qwen/Qwen3-32B"
     with pytest.raises(UnreadableTextError, match="a list of 2 results"):
-        read_measurement(json.dumps([RESULT, RESULT]))
+        read_measurement(json.dumps([RESULT, RESULT], indent=indent) + end)
 
 
 @pytest.mark.parametrize(("burstiness", "stated"), [(1.0, None), (0.5, 0.5), (1e9, 1_000.0)])
