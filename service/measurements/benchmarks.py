@@ -26,6 +26,7 @@ from service.measurements.keeping import (
     state,
 )
 from service.measurements.observed import Doubt, Observed, UnreadableTextError
+from service.measurements.swept import keep_swept
 
 PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d{1,4})?)_(?:ttft|tpot|itl|e2el)_ms")
 
@@ -92,6 +93,7 @@ def _vllm(document: Mapping[str, Any]) -> Observed:
     put(observed, "output_tokens_per_s", document.get("output_throughput"))
     keep_counted(observed, document)
     keep_drafts(observed, document.get("accept_length"), 0.0)
+    keep_swept(observed, document)
     return observed
 
 

@@ -57,3 +57,20 @@ def test_a_load_that_is_stated_instead_of_the_rate_leaves_its_bursts_out(catalog
 
     assert bursts.question["burstiness"] == 0.5
     assert "burstiness" not in users.question
+
+
+@pytest.mark.parametrize("dash", ["-", "_"])
+def test_a_run_of_a_sweep_is_of_the_server_it_started(dash: str) -> None:
+    """As `vllm/benchmarks/sweep/serve.py` (`_update_run_data`) writes what a run overrides beside its result."""
+    overrides = {"max_num_seqs": 8, "max_num_batched_tokens": 1024, "tensor_parallel_size": 2, "random_input_len": 9}
+    told = {name.replace("_", dash): value for name, value in overrides.items()}
+    settings = read_measurement(json.dumps(RESULT | {"run_number": 0} | told)).settings
+
+    assert (settings["max_num_seqs"], settings["max_num_batched_tokens"]) == (8, 1024)
+    assert (settings["tensor_parallel_size"], settings["model"]) == (2, "Qwen/Qwen3-32B")
+
+
+def test_words_of_a_sweep_are_no_flags_of_their_own() -> None:
+    told = {"run_number": 0, "quantization": "fp8 --tensor-parallel-size 4", "enable_expert_parallel": False}
+
+    assert "tensor_parallel_size" not in read_measurement(json.dumps(RESULT | told)).settings
