@@ -1,4 +1,9 @@
-"""What served a benchmark whose result is printed: the command of a server that stands beside it."""
+"""What served a benchmark whose result is printed: the command of a server that stands beside it, or its arguments.
+
+Source:
+    vLLM `entrypoints/serve/utils/api_utils.py`, formerly `entrypoints/utils.py` (`log_non_default_args`: a server
+    prints them, and no client does).
+"""
 
 import re
 from collections.abc import Sequence
@@ -23,11 +28,15 @@ def keep_server(observed: Observed, lines: Lines) -> None:
         UnreadableTextError: there are commands of several engines, or of two servers of one.
     """
     commands: dict[EngineName, dict[str, int]] = {}
+    printed: dict[EngineName, dict[str, int]] = {}
     for place, line in whole_commands(lines):
         go_on()
         for reader in READERS:
             if reader.command.search(line[:MOST_CHARACTERS]):
                 commands.setdefault(reader.engine, {}).setdefault(line[:MOST_CHARACTERS].strip(), place)
+            elif reader.arguments is not None and reader.arguments.search(line[:MOST_CHARACTERS]):
+                printed.setdefault(reader.engine, {}).setdefault(line[:MOST_CHARACTERS].strip(), place)
+    commands = commands or printed
     stated = observed.settings.get("engine")
     own = {engine: found for engine, found in commands.items() if stated in (None, engine)}
     if len(own) > 1:

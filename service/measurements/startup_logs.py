@@ -133,12 +133,14 @@ class LogReader:
     patterns: Sequence[Pattern]
     command: re.Pattern[str]  # that starts its server
     begins: Sequence[Begins]  # what its starts begin with, the first of them that a log has
+    arguments: re.Pattern[str] | None = None  # that a server prints, of which a result beside it may be
 
 
 READERS: Final = (
     LogReader(
         engine="vllm", patterns=VLLM, command=re.compile(r"\bvllm serve |-m vllm\.entrypoints"),
         begins=(Begins(re.compile(r"API server version")), Begins(re.compile(r"LLM engine \(v\d"))),
+        arguments=re.compile(r"\bnon-default args: \{"),
     ),
     LogReader(
         engine="sglang", patterns=SGLANG, command=re.compile(r"\bsglang\.launch_server\b|\bsglang serve "),

@@ -225,3 +225,14 @@ def test_an_overview_that_was_copied_from_a_spreadsheet_is_read() -> None:
 
     assert {"tensor_parallel_size": 8, "num_prompts": 3000}.items() <= observed.settings.items()
     assert observed.figures["requests_per_s"].value == 1.65
+
+
+def test_a_result_below_its_servers_log_is_of_the_arguments_that_the_server_printed() -> None:
+    """As vLLM's `log_non_default_args` prints them, one server for one result."""
+    said = "INFO 11-20 10:10:10 [utils.py:253] non-default args: {{'model': '{}', 'tensor_parallel_size': {}}}\n"
+    text = said.format(SERVED, 2)
+
+    settings = read_measurement(text + RESULT).settings
+    assert (settings["model"], settings["tensor_parallel_size"], settings["engine"]) == (SERVED, 2, "vllm")
+    with pytest.raises(UnreadableTextError, match="a second server"):
+        read_measurement(text + said.format(SERVED, 4) + RESULT)
