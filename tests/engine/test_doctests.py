@@ -39,6 +39,8 @@ UNPUBLISHED = {
     "standard_error": "the paper prints the rule and no small series",
     "open_loop": "the definition of a distribution",
     "_decode": "a lower bound of our own tables",
+    "tables_of": "the library's own value of each point stands beside it in tests/performance/test_library.py",
+    "loaded_bytes": "the log of one start prints it within its weights: tests/engine/memory/test_activation.py",
 }
 
 

@@ -14,18 +14,8 @@ from service.performance.library import MILLISECONDS_PER_S, SHORT_PROMPT_TOKENS,
 from service.performance.measured import KernelLibrary
 from service.performance.stored import Kernels, Refusal
 from service.performance.tables import StepTables
+from tests.performance.test_tables import LLAMA
 
-LLAMA = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
-    "hidden_size": 2048,
-    "intermediate_size": 8192,
-    "max_position_embeddings": 8192,
-    "num_attention_heads": 32,
-    "num_hidden_layers": 2,
-    "num_key_value_heads": 8,
-    "vocab_size": 128256,
-}
 # As published with Qwen3 30B A3B, in two layers.
 EXPERTS = {
     **LLAMA,
