@@ -33,6 +33,7 @@ Amount = Annotated[float, Field(ge=0)]
 
 class _Tier(Entry):
     at_least_memory_gib: Amount
+    only_names: tuple[str, ...] = ("",)
     except_names: tuple[str, ...]
     max_num_batched_tokens: Annotated[int, Field(gt=0)]
     max_num_seqs: Annotated[int, Field(gt=0)]
@@ -190,6 +191,7 @@ def _converted(engine: EngineName, row: Complete[Values], entry: _Rules) -> Engi
         batch_defaults=tuple(
             BatchDefaults(
                 at_least_memory_bytes=gib(tier.at_least_memory_gib),
+                only_names=tier.only_names,
                 except_names=tier.except_names,
                 max_num_batched_tokens=tier.max_num_batched_tokens,
                 max_num_seqs=tier.max_num_seqs,

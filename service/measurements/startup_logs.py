@@ -244,7 +244,7 @@ def _settle_ranks(observed: Observed) -> None:
 
 
 def _doubt_tokens(observed: Observed) -> None:
-    """Doubt tokens that are not the longest requests held times their length, as versions since 0.20.2 print them.
+    """Doubt tokens that are not the longest requests held times their length, as versions since 0.20.1 print them.
 
     Source:
         vLLM 0.20.1 `v1/core/kv_cache_utils.py` (`_report_kv_cache_config`); vllm-project/vllm issue 40691.
@@ -257,7 +257,7 @@ def _doubt_tokens(observed: Observed) -> None:
     if apart > MOST_APART * tokens.value + PRINTED_TO * length:
         sentence = (
             f"line {tokens.line}: {tokens.value:.0f} tokens are not {held.value:g} x {length}, so a version before "
-            "0.20.2 counted them by blocks, and they are not compared: state engine_version"
+            "0.20.1 counted them by blocks, and they are not compared: state engine_version"
         )
         observed.doubts.append(Doubt(sentence=sentence, fields=("engine_version",), figure=tokens.name))
 

@@ -23,6 +23,7 @@ class BatchDefaults:
     """The scheduler's default limits on GPUs with at least this memory."""
 
     at_least_memory_bytes: int
+    only_names: tuple[str, ...]  # of which one is part of the GPU's name
     except_names: tuple[str, ...]
     max_num_batched_tokens: int  # [tokens]
     max_num_seqs: int
@@ -111,11 +112,12 @@ def batch_defaults(rules: EngineRules, gpu: Gpu) -> tuple[int, int]:
     """Return `max_num_batched_tokens` and `max_num_seqs` when nobody states them.
 
     Source:
-        vLLM 0.33 `engine/arg_utils.py` (`get_batch_defaults`): by memory, except named parts.
+        vLLM 0.33 `engine/arg_utils.py` (`get_batch_defaults`): by memory, except named parts; up to 0.8.4 by name.
     """
     name = gpu.name.lower()
     for tier in rules.batch_defaults:
-        if gpu.memory_bytes >= tier.at_least_memory_bytes and not any(part in name for part in tier.except_names):
+        is_meant = any(part in name for part in tier.only_names) and not any(part in name for part in tier.except_names)
+        if gpu.memory_bytes >= tier.at_least_memory_bytes and is_meant:
             return tier.max_num_batched_tokens, tier.max_num_seqs
     return 2_048, 256
 

@@ -36,7 +36,7 @@ def plan_kv_cache(
 
         num_gpu_blocks  = floor(available / bytes_per_block)
         max_concurrency = num_gpu_blocks / blocks of a request of max_model_len
-        tokens          = floor(max_concurrency x max_model_len), since 0.20.2
+        tokens          = floor(max_concurrency x max_model_len), since 0.20.1
                           floor(num_gpu_blocks / groups) x smallest block, before
 
     vLLM 0.11.2 said of Llama 3.2 1B on an L4 "Available KV cache memory: 17.20 GiB", "GPU KV cache size: 563,744

@@ -19,6 +19,31 @@ def test_batches_are_the_larger_the_more_memory_but_on_a100(
     assert batch_defaults(rules_for("vllm"), catalog.gpu(gpu)) == (tokens, requests)
 
 
+# `engine/arg_utils.py` and `config/cache.py` of every release from 0.8.0 to 0.33.0, in the archives of the package index;
+# of GB10 a published start-up of 0.27.1 has the smaller numbers.
+@pytest.mark.parametrize(
+    ("version", "share", "batches"),
+    [
+        ("0.8.3", 0.9, {"h100": (8_192, 1_024), "a100-80gb": (2_048, 1_024), "b200": (2_048, 1_024)}),
+        ("0.8.4", 0.9, {"h200": (8_192, 1_024), "a100-80gb": (2_048, 256), "b200": (2_048, 256)}),
+        ("0.8.5", 0.9, {"h100": (8_192, 1_024), "a100-80gb": (8_192, 1_024), "l40s": (2_048, 256)}),
+        ("0.9.0", 0.9, {"h100": (8_192, 1_024), "a100-80gb": (2_048, 256), "gb10": (2_048, 256)}),
+        ("0.19.1", 0.9, {"h100": (8_192, 1_024), "b200": (8_192, 1_024), "gb10": (2_048, 256)}),
+        ("0.20.0", 0.92, {"h100": (8_192, 1_024), "b200": (8_192, 1_024)}),
+        ("0.27.1", 0.92, {"b200": (8_192, 1_024), "mi300x": (8_192, 1_024), "gb10": (2_048, 256)}),
+        ("0.28.0", 0.92, {"b200": (16_384, 1_024), "h200": (8_192, 1_024), "gb10": (2_048, 256)}),
+        ("0.33.0", 0.92, {"b200": (16_384, 1_024), "a100-80gb": (2_048, 256), "gb10": (2_048, 256)}),
+    ],
+)
+def test_defaults_are_those_of_each_release(
+    catalog: Snapshot, version: str, share: float, batches: dict[str, tuple[int, int]]
+) -> None:
+    rules = rules_for("vllm", version)
+
+    assert rules.default_gpu_memory_utilization == share
+    assert {gpu: batch_defaults(rules, catalog.gpu(gpu)) for gpu in batches} == batches
+
+
 def test_vllm_takes_the_same_share_of_every_gpu(catalog: Snapshot) -> None:
     shares = {default_utilization(rules_for("vllm"), catalog.gpu(name)) for name in ("l4", "h100", "b200")}
 

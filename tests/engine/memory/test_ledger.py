@@ -296,7 +296,8 @@ def test_versions_pick_their_row() -> None:
     assert rules_for("vllm").rules_version == "vllm-0.33"
     assert rules_for("vllm", "0.33.0").default_gpu_memory_utilization == 0.92
     assert rules_for("vllm", "0.25.1").default_gpu_memory_utilization == 0.92
-    assert rules_for("vllm", "0.20.1").default_gpu_memory_utilization == 0.90
+    assert rules_for("vllm", "0.20.1").default_gpu_memory_utilization == 0.92
+    assert rules_for("vllm", "0.19.1").default_gpu_memory_utilization == 0.90
     assert rules_for("vllm", "v0.11.0").graph_accounting == "outside"
     assert {row.engine for row in all_rules()} == {"vllm", "sglang", "tensorrt-llm"}
 
