@@ -76,6 +76,10 @@ class PlanRules:
     drafts_for_adapters_fit: bool = True  # with both, a step holds the drafts of every request that may run
     finds_own_formats: bool = True  # Mistral's own files before those of transformers
     stages_deep_stacks: bool = True  # vLLM keeps a buffer of a step's image features beside the weights
+    # Graphs of batches.
+    most_captured_on_blackwell: int = 1024  # on compute capability 10; elsewhere 512 [tokens]
+    captures_drafts: bool = True  # of each request
+    captures_by_requests: bool = True  # no more than may run; before, up to the largest
     interleaves_rotary: bool = True  # one rotary table for the three axes of images; before, four times as long
 
 
@@ -95,11 +99,11 @@ VLLM: Final = (
     _before("0.31", pads_plain_experts=False),
     _before("0.30", keeps_own_fp8_plain=False, rescales_yarn=True),
     _before("0.29", refines_expert_scales=False, exports_states=()),
-    _before("0.28", caches_states=False, retains_for_drafts=False),
+    _before("0.28", caches_states=False, retains_for_drafts=False, most_captured_on_blackwell=512),
     _before("0.27", packs_pages=False, hybrid_latent_tokens=64),
     _before("0.26", has_batches_in_flight=False, expert_scale_multiple=2),
     _before("0.25", drops_expert_scales=False),
-    _before("0.24", workstations_run_sparse=False, chunks_states=True, tunes_states=False),
+    _before("0.24", workstations_run_sparse=False, chunks_states=True, tunes_states=False, captures_drafts=False),
     # Pull requests 41680, 29978 and 22928 (`config/cache.py`: `MambaDType`).
     _before("0.22", pads_expert_values=True, state_dtypes=("float32", "float16")),
     _before("0.20.1", counts_tokens_by_blocks=True),
@@ -116,6 +120,7 @@ VLLM: Final = (
     _before("0.11.1", flashinfer_reads_fp8=False, adapter_ranks=(8, 16, 32, 64, 128, 256, 320, 512)),
     _before("0.11", names_half_caches=False),  # 0.10.2 `config/cache.py` (`CacheDType`)
     _before("0.10.2", state_dtypes=(), spreads_context=False),
+    _before("0.10", captures_by_requests=False),
     _before("0.8.3", copies_attention=False),
     _before("0.8", deals_out_experts=False, adapter_ranks=(8, 16, 32, 64, 128, 256)),
 )

@@ -29,6 +29,8 @@ PLAN: Final = replace(
     drafts_for_adapters_fit=False,
     tunes_states=False,
     stages_deep_stacks=False,
+    most_captured_on_blackwell=512,
+    captures_drafts=False,
 )
 # On CPUs alone before: `layers/vocab_parallel_embedding.py` ("padding_size *= self.tp_size") of 0.5.14 to 0.5.23.
 PADS_FOR_RANKS_SINCE: Final = Version("0.5.22")

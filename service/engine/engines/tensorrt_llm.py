@@ -31,6 +31,8 @@ OWN: Final = replace(
     drafts_for_adapters_fit=False,
     tunes_states=False,
     stages_deep_stacks=False,
+    most_captured_on_blackwell=512,
+    captures_drafts=False,
 )
 # Blocks of engines that were built: 64 tokens up to 0.16; `KvCacheConfig.tokens_per_block` says 32 since 1.0.
 PLANS: Final = (

@@ -15,11 +15,11 @@ from service.engine.engines.rules import EngineRules, has_unified_memory
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.layers import Architecture, Mixer
 from service.engine.memory.activation import Working, working_of
+from service.engine.memory.captured import LARGEST_GRAPH_BATCH, Captures, captures_of
 from service.engine.memory.results import MemoryPerGpu
 from service.engine.memory.share import with_own_share
 
 # The engine captures graphs for batches up to twice the sequences, at most this many.
-LARGEST_GRAPH_BATCH = 512
 FUSED_GENERATIONS = (9, 10)  # on which all-reduce is fused with norms
 
 
@@ -83,6 +83,7 @@ class Ledger:
     working: Working
     total_bytes: int
     weight_bytes: int
+    captures: Captures
     graph_bytes: float  # for each token of the largest captured batch
     non_torch_bytes: int
     given_bytes: int | None  # of the cache; None: it is what is left
@@ -120,7 +121,7 @@ class Ledger:
         return spent, self.rules.serving_engine.cache_bytes(spent, share, counts_graphs=counts_graphs)
 
     def _spent(self, tokens: int, seqs: int) -> Spent:
-        graph_bytes = int(captured_batch(tokens, seqs) * self.graph_bytes)
+        graph_bytes = int(self.captures.largest(tokens, seqs) * self.graph_bytes)
         spent = Spent(
             total_bytes=self.total_bytes,
             weight_bytes=self.weight_bytes + self.working.loaded_bytes(tokens),
@@ -154,6 +155,7 @@ def ledger_for(
         working=working_of(architecture, layout, settings, own, device_of(gpu, own)),
         total_bytes=gpu.memory_bytes,
         weight_bytes=rank_weight_bytes,
+        captures=captures_of(settings, device_of(gpu, own)),
         graph_bytes=graph_bytes_per_token(architecture, layout, settings, own, gpu),
         non_torch_bytes=non_torch_bytes(gpu, layout, own, is_compiled=not settings.enforce_eager),
         given_bytes=settings.kv_cache_memory_bytes,
@@ -223,8 +225,7 @@ def graph_bytes_per_token(
 
         graphs = largest captured batch x (base / 512 + sum over layers of what their kind takes)
 
-    Of a pipeline stage's layers. The largest captured batch is twice `max_num_seqs`, at most 512 and at most the
-    token budget. [bytes per token].
+    Of a pipeline stage's layers. [bytes per token].
 
     vLLM 0.19 said of Gemma 2 9B on an H100 "Graph capturing finished, took 1.09 GiB" (jgchn/llm-d-planner on GitHub,
     accuracy/results/v0.19.0/logs/google-gemma-2-9b-it--h100-80gb--tp1pp1dp1--8192.log):
@@ -238,7 +239,7 @@ def graph_bytes_per_token(
     ...     max_num_seqs=1_024)
     >>> h100 = catalog.gpu("h100")
     >>> of_each = graph_bytes_per_token(gemma, Layout(), settings, rules_for("vllm", "0.19"), h100)
-    >>> round(captured_batch(8_192, 1_024) * of_each / 2**30, 2)
+    >>> round(512 * of_each / 2**30, 2)
     1.09
 
     Source:
@@ -283,8 +284,3 @@ def layers_by_kind(architecture: Architecture) -> LayerKinds:
 def _selects(mixer: Mixer) -> bool:
     """Return whether a layer's kernel attends to selected or compressed tokens."""
     return any(need.kind == "sparse" or need.reads_fp8_only for need in mixer.kernel_needs)
-
-
-def captured_batch(tokens: int, seqs: int) -> int:
-    """Return the tokens of the largest batch that is captured as a graph. [tokens]."""
-    return min(2 * seqs, LARGEST_GRAPH_BATCH, tokens)

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from service.engine.engines.device import device_of
 from service.engine.engines.rules import EngineRules
 from service.engine.memory.activation import working_of
+from service.engine.memory.captured import LARGEST_GRAPH_BATCH, captures_of
 from service.engine.memory.ledger import (
-    LARGEST_GRAPH_BATCH,
     LayerKinds,
-    captured_batch,
     layers_by_kind,
     non_torch_bytes,
     rules_of_model,
@@ -28,7 +27,7 @@ class LedgerTerms:
     activation_bytes: int
     non_torch_bytes: int
     captured_batch: int  # the largest that is captured as a graph [tokens]
-    captured_fraction: float  # of the largest that is ever captured
+    captured_fraction: float  # of the largest that most versions capture
     layers: LayerKinds
     profiles_tower: bool
 
@@ -43,7 +42,7 @@ def ledger_terms(plan: MemoryPlan) -> LedgerTerms:
     forward = working.forward_bytes(*batch)
     if not rules.keeps_workspaces:
         forward += working.workspace_bytes(settings.max_num_batched_tokens)
-    captured = captured_batch(*batch)
+    captured = captures_of(settings, device).largest(*batch)
     return LedgerTerms(
         rules=rules,
         sampled_logits=working.sampled_logits(*batch),
