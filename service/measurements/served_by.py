@@ -14,7 +14,7 @@ from service.engine.patience import go_on
 from service.measurements.arguments import keep_arguments, whole_commands
 from service.measurements.keeping import Lines
 from service.measurements.observed import Observed, UnreadableTextError
-from service.measurements.patterns import MOST_CHARACTERS
+from service.measurements.patterns import MOST_CHARACTERS, read_lines
 from service.measurements.startup_logs import READERS, settle
 
 MOST_COMMANDS: Final = 20  # that differ, of one engine beside one result
@@ -45,6 +45,7 @@ def keep_server(observed: Observed, lines: Lines) -> None:
         if len(found) > MOST_COMMANDS:
             raise _second(sorted(found.values())[1])
         _add(observed, _one_of([_server(observed, engine, line, place) for line, place in found.items()]))
+        _add(observed, _release(observed, engine, lines))
 
 
 def _server(observed: Observed, engine: EngineName, line: str, place: int) -> Observed:
@@ -53,6 +54,17 @@ def _server(observed: Observed, engine: EngineName, line: str, place: int) -> Ob
     server.state("engine", engine, place)
     keep_arguments(server, engine, [(place, line)])
     settle(server)
+    return server
+
+
+def _release(observed: Observed, engine: EngineName, lines: Lines) -> Observed:
+    """Return the version that a server printed.
+
+    Raises:
+        UnreadableTextError: two versions are printed.
+    """
+    server = Observed(what=observed.what, kind=observed.kind)
+    read_lines(server, next(reader.release for reader in READERS if reader.engine == engine), lines)
     return server
 
 

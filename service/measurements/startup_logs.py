@@ -134,6 +134,7 @@ class LogReader:
     command: re.Pattern[str]  # that starts its server
     begins: Sequence[Begins]  # what its starts begin with, the first of them that a log has
     arguments: re.Pattern[str] | None = None  # that a server prints, of which a result beside it may be
+    release: Sequence[Pattern] = ()  # the same of its version
 
 
 READERS: Final = (
@@ -141,10 +142,16 @@ READERS: Final = (
         engine="vllm", patterns=VLLM, command=re.compile(r"\bvllm serve |-m vllm\.entrypoints"),
         begins=(Begins(re.compile(r"API server version")), Begins(re.compile(r"LLM engine \(v\d"))),
         arguments=re.compile(r"\bnon-default args: \{"),
+        release=(
+            line_of(
+                r"vLLM API server version v?(\d[\w.+]*)|LLM engine \(v(\d[\w.+]*)\)", settings=("engine_version",)
+            ),
+        ),
     ),
     LogReader(
         engine="sglang", patterns=SGLANG, command=re.compile(r"\bsglang\.launch_server\b|\bsglang serve "),
         begins=(Begins(re.compile(r"\bserver_args=")),),
+        arguments=re.compile(r"\bserver_args="),
     ),
     LogReader(
         engine="tensorrt-llm", patterns=TENSORRT_LLM, command=re.compile(r"\btrtllm-serve "),

@@ -236,3 +236,20 @@ def test_a_result_below_its_servers_log_is_of_the_arguments_that_the_server_prin
     assert (settings["model"], settings["tensor_parallel_size"], settings["engine"]) == (SERVED, 2, "vllm")
     with pytest.raises(UnreadableTextError, match="a second server"):
         read_measurement(text + said.format(SERVED, 4) + RESULT)
+
+
+def test_a_result_below_its_servers_log_is_of_the_version_that_the_server_printed() -> None:
+    said = "INFO 11-20 10:10:09 [api_server.py:1839] vLLM API server version {}\n"
+    arguments = f"INFO 11-20 10:10:10 [utils.py:253] non-default args: {{'model': '{SERVED}'}}\n"
+
+    assert read_measurement(said.format("0.12.0") + arguments + RESULT).settings["engine_version"] == "0.12.0"
+    with pytest.raises(UnreadableTextError):
+        read_measurement(said.format("0.12.0") + said.format("0.13.0") + arguments + RESULT)
+
+
+def test_a_result_below_a_log_of_sglang_is_of_the_arguments_that_it_printed() -> None:
+    """As SGLang prints them: `server_args=ServerArgs(model_path=..., tp_size=...)`."""
+    said = f"[2026-11-20 10:10:10] server_args=ServerArgs(model_path='{SERVED}', tp_size=4, mem_fraction_static=0.85)\n"
+
+    settings = read_measurement(said + RESULT).settings
+    assert (settings["model"], settings["tensor_parallel_size"], settings["engine"]) == (SERVED, 4, "sglang")
