@@ -10,7 +10,7 @@ from service.engine.arithmetic import GIB, size_in_brackets, three_digits
 from service.engine.fleet.results import Assumption, Cost, Scalar
 
 Deployment = Sizing | Capacity
-MOST_TOLD: Final = 95.0  # the percentile of latency that lines tell where no higher one is asked for
+ALWAYS_TOLD: Final = (50.0, 95.0)  # percentiles of latency, beside the one that limits are held to
 READING: Final = re.compile(r"""(['"])(?P<name>.*?)\1: """)  # how the source of a reading begins: with what was written
 
 
@@ -200,11 +200,14 @@ def _latency_lines(deployment: Deployment) -> Iterator[str]:
     if latency is None or state is None:
         return
     yield f"load: {state.concurrent_requests:.0f} requests in flight, {three_digits(state.requests_per_s)} per s"
-    beyond = latency.percentile > MOST_TOLD  # a limit on the slowest one of a hundred is not seen in the 95th
+    at_limit = latency.percentile not in ALWAYS_TOLD  # a limit on the slowest one of a hundred is not seen in the 95th
     yield "; ".join(
         f"{name} p50 {three_digits(seen.p50)} s, p95 {three_digits(seen.p95)} s"
-        + f", p99 {three_digits(seen.p99)} s" * beyond
-        for name, seen in (("TTFT", latency.ttft_s), ("TPOT", latency.tpot_s))
+        + f", p{latency.percentile:g} {three_digits(asked)} s" * at_limit
+        for name, seen, asked in (
+            ("TTFT", latency.ttft_s, latency.ttft_at_percentile_s),
+            ("TPOT", latency.tpot_s, latency.tpot_at_percentile_s),
+        )
     )
     any_latency, pace = latency.expected_error_fraction, latency.pace_error_fraction
     alone = f" (pace alone within {100 * pace:.0f} %)" if pace < any_latency else ""

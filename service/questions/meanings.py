@@ -193,6 +193,8 @@ OF_BLOCK: Final[Mapping[str, Mapping[str, str]]] = {
         "end_to_end_s": "time to the last token [s]",
         "requests_simulated": "requests that the percentiles rest on [count]",
         "percentile": "the percentile at which limits hold [per cent]",
+        "ttft_at_percentile_s": "TTFT at that percentile, which its limit is held to [s]",
+        "tpot_at_percentile_s": "TPOT at that percentile, which its limit is held to [s]",
         "ttft_standard_error_s": "standard error of ttft_s at that percentile [s]",
         "tpot_standard_error_s": "standard error of tpot_s at that percentile [s]",
         "basis_note": "why a better basis does not speak; empty where it does",

@@ -180,6 +180,16 @@ def test_a_benchmark_that_contradicts_itself_is_refused(client: TestClient, cont
     assert response.headers["content-type"] == "application/problem+json"
 
 
+def test_latency_is_told_at_the_percentile_that_limits_are_held_to(client: TestClient) -> None:
+    limits = {"ttft_s": 0.5, "tpot_s": 0.02, "percentile": 90}
+    latency = answered(client, "/size", request_rate_per_s=20, **limits)["latency"]
+
+    for name in ("ttft", "tpot"):
+        assert latency[f"{name}_s"]["p50"] < latency[f"{name}_at_percentile_s"] <= latency[f"{name}_s"]["p95"]
+        assert latency[f"{name}_at_percentile_s"] <= limits[f"{name}_s"]
+    assert answered(client, "/size", request_rate_per_s=20)["latency"]["ttft_at_percentile_s"] > 0
+
+
 def test_the_error_of_a_percentile_is_stated_and_another_seed_stays_within_it(client: TestClient) -> None:
     latency = answered(client, "/size", request_rate_per_s=20)["latency"]
 

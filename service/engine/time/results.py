@@ -47,6 +47,8 @@ class Latency:
     end_to_end_s: Distribution
     requests_simulated: int
     percentile: float  # asked for, of which one more sample of as many requests may differ by a standard error
+    ttft_at_percentile_s: float
+    tpot_at_percentile_s: float
     ttft_standard_error_s: float
     tpot_standard_error_s: float
     basis: str  # measured-kernels, roofline

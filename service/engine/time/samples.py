@@ -170,6 +170,8 @@ class ScheduleResult:
             end_to_end_s=self.end_to_end_s.distribution(),
             requests_simulated=len(self.end_to_end_s),
             percentile=percentile,
+            ttft_at_percentile_s=self.ttft_s.percentile(percentile),
+            tpot_at_percentile_s=self.tpot_s.percentile(percentile),
             ttft_standard_error_s=self.ttft_s.standard_error(percentile),
             tpot_standard_error_s=self.tpot_s.standard_error(percentile),
             basis=basis.name,
