@@ -59,6 +59,7 @@ class PlanRules:
     expert_scale_multiple: int = 4  # Hopper's kernels pad the groups of a row to it
     pads_expert_values: bool = False  # Hopper's kernels, to whole lines of 64 bytes
     pads_plain_experts: bool = True  # without quantization, on compute capability 10
+    projects_shared_caches: bool = False  # keys and values of layers that read another layer's cache
     keeps_wide_routers: bool = True  # in fp32 where the model asks for it and no kernel mixes types
     joins_copies: bool = False  # of the attention: all else is split over the ranks of all of them
     splits_copies: bool = True  # over several ranks each; TensorRT-LLM has one a rank
@@ -97,7 +98,8 @@ VLLM: Final = (
         "0.32", exports_states=("flash_kda",), glm_sparse_is_fp8=False, interleaves_rotary=False, fills_blocks=False
     ),
     _before("0.31", pads_plain_experts=False),
-    _before("0.30", keeps_own_fp8_plain=False, rescales_yarn=True),
+    # 0.29 `models/gemma4.py` and `gemma3n.py` (`QKVParallelLinear` in every layer).
+    _before("0.30", keeps_own_fp8_plain=False, rescales_yarn=True, projects_shared_caches=True),
     _before("0.29", refines_expert_scales=False, exports_states=()),
     _before("0.28", caches_states=False, retains_for_drafts=False, most_captured_on_blackwell=512),
     _before("0.27", packs_pages=False, hybrid_latent_tokens=64),

@@ -7,9 +7,12 @@ Sources:
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from service.engine.derived import derived
 from service.engine.formats.matrix import Matrix, vector
 from service.engine.inputs import Layout
 from service.engine.layers import Architecture, DecoderLayer, hyper_connections, stream_joiner, vocabulary_rows
+from service.engine.layers.base import Mixer
+from service.engine.layers.grouped import GroupedQueryAttention
 from service.engine.patience import go_on
 
 EMBEDDINGS: Final = "model.embed_tokens"
@@ -30,6 +33,18 @@ def joined(layout: Layout) -> Layout:
     """Return a layout whose copies of the attention are ranks like any other."""
     ranks = layout.tensor_parallel_size * layout.data_parallel_size
     return replace(layout, tensor_parallel_size=ranks, data_parallel_size=1)
+
+
+@derived(1)
+def projecting_all(architecture: Architecture) -> Architecture:
+    """Return a model whose every layer projects keys and values, whether it keeps a cache of them or not."""
+    layers = tuple(replace(layer, mixers=tuple(map(_projecting, layer.mixers))) for layer in architecture.layers)
+    is_same = all(layer.mixers == own.mixers for layer, own in zip(layers, architecture.layers, strict=True))
+    return architecture if is_same else replace(architecture, layers=layers)
+
+
+def _projecting(mixer: Mixer) -> Mixer:
+    return replace(mixer, shares_cache_with=None) if isinstance(mixer, GroupedQueryAttention) else mixer
 
 
 def layer_matrices(

@@ -21,7 +21,16 @@ from service.engine.layers import Architecture, DraftHead
 from service.engine.memory.allocator import allocated_bytes
 from service.engine.memory.draft_weights import draft_matrices
 from service.engine.memory.kinds import stored_alike
-from service.engine.memory.matrices import EMBEDDINGS, HEAD, TOWER, Spread, embedding_matrices, joined, layer_matrices
+from service.engine.memory.matrices import (
+    EMBEDDINGS,
+    HEAD,
+    TOWER,
+    Spread,
+    embedding_matrices,
+    joined,
+    layer_matrices,
+    projecting_all,
+)
 from service.engine.memory.stages import pipeline_stages
 
 MOST_LAYOUTS: Final = 1024  # a mixture has two hundred on a GPU, each in four formats
@@ -72,6 +81,8 @@ def rank_weights(
         shared = replace(shared, data_parallel_size=1)  # copies share experts alone
     interleaves = device.plan.interleaves_rotary
     spread = Spread(shared, joined(shared) if device.plan.joins_copies else shared)
+    if device.plan.projects_shared_caches:
+        architecture = projecting_all(architecture)
     return _rank_weights(architecture, spread, quantization, draft, expert_kernels(device), interleaves)
 
 

@@ -175,3 +175,25 @@ def test_a_checkpoint_in_mxfp8_is_as_large_as_its_folder(catalog: Snapshot) -> N
     weights = rank_weights(facts.architecture, layout=Layout(), quantization=stored.quantization)
 
     assert weights.loaded_bytes / (1 << 30) == pytest.approx(414, rel=0.002)
+
+
+def test_layers_without_a_cache_of_their_own_projected_keys_and_values_before_vllm_0_30(catalog: Snapshot) -> None:
+    """A published start-up of google/gemma-4-E4B-it on vLLM 0.22.1: "Model loading took 15.18 GiB".
+
+    0.29 has `QKVParallelLinear` in every layer of `models/gemma4.py` and `models/gemma3n.py`, 0.30 `q_proj` alone where
+    another layer's cache is read: 18 of 42 layers here, 2 heads of 256, of 512 in three of them.
+    """
+    model, gpu = catalog.model("gemma-4-e4b"), catalog.gpu("l40s")
+    before, since = (
+        rank_weights(
+            model.architecture,
+            layout=Layout(),
+            quantization=model.checkpoints[0].quantization,
+            device=device_of(gpu, rules_for("vllm", version)),
+        ).loaded_bytes
+        for version in ("0.22.1", "0.30.0")
+    )
+
+    assert before / (1 << 30) == pytest.approx(15.18, rel=0.005)
+    # Keys and values, 2,560 wide, in two bytes; the allocator rounds up.
+    assert before - since == pytest.approx((15 * 256 + 3 * 512) * 2 * 2 * 2_560 * 2, rel=0.2)
