@@ -11,7 +11,6 @@ from service.engine.layers.base import (
     Mixer,
     Part,
     Role,
-    Routing,
     Spread,
     Work,
 )
@@ -32,7 +31,7 @@ from service.engine.layers.nothing import NoAttention, NoMlp
 from service.engine.layers.recurrent import RecurrentMixer
 from service.engine.layers.residual import AlternatingUpdates, hyper_connections, stream_joiner
 from service.engine.layers.rotary import RotaryTable, Rotated
-from service.engine.layers.shapes import AttentionShape, DeltaShape, NetworkShape
+from service.engine.layers.shapes import AttentionShape, DeltaShape, NetworkShape, Routing
 from service.engine.layers.shared_blocks import SharedBlocks
 from service.engine.layers.short_convolution import ShortConvolution
 

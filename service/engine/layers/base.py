@@ -21,7 +21,7 @@ from service.engine.inputs import NAMED_STATE_DTYPES, Layout, StateDtype
 from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSharing, CacheSpec, Checkpoint, Sharding
 from service.engine.layers.heads import HeadDetails, Heads
 from service.engine.layers.rotary import Rotated
-from service.engine.layers.shapes import AttentionShape, DeltaShape, NetworkShape
+from service.engine.layers.shapes import AttentionShape, DeltaShape, NetworkShape, Routing
 
 FLOP_PER_MULTIPLICATION: Final = 2
 UNBOUNDED: Final = float("inf")
@@ -130,14 +130,6 @@ class Work:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Routing:
-    """How many experts a layer has, and through how many of them a token passes."""
-
-    num_experts: int
-    num_experts_per_tok: int
-
-
 class Part(ABC):
     """What mixers and feed-forward parts have in common: weights, and how ranks split them."""
 
@@ -233,6 +225,10 @@ class Mixer(Part):
     @abstractmethod
     def detailed(self, details: DetailRule, /) -> "Mixer":
         """Return the layer with what its family gives softmax heads; itself where it has no such heads."""
+
+    def projecting_all(self) -> "Mixer":
+        """Return the layer with keys and values of its own, where it reads another's cache; else itself."""
+        return self
 
     @property
     def shape(self) -> AttentionShape | DeltaShape | None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from service.engine.formats.matrix import Matrix
 from service.engine.inputs import Layout
-from service.engine.layers.base import Divisor, FeedForward, Routing
-from service.engine.layers.shapes import NetworkShape, gated_columns
+from service.engine.layers.base import Divisor, FeedForward
+from service.engine.layers.shapes import NetworkShape, Routing, gated_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,9 @@ from service.engine.arithmetic import ceil_div
 from service.engine.formats.elements import SINGLE_BYTES
 from service.engine.formats.matrix import Matrix, single, vector
 from service.engine.inputs import Layout
-from service.engine.layers.base import Divisor, FeedForward, Routing
+from service.engine.layers.base import Divisor, FeedForward
 from service.engine.layers.dense import network, takes_own_tokens
-from service.engine.layers.shapes import NetworkShape, gated_columns
+from service.engine.layers.shapes import NetworkShape, Routing, gated_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,6 +171,10 @@ class GroupedQueryAttention(Mixer):
             is_local=bool(self.sliding_window or self.attention_chunk_size),
         )
 
+    def projecting_all(self) -> "GroupedQueryAttention":
+        """Return the layer with keys and values of its own."""
+        return replace(self, shares_cache_with=None)
+
     def matrices(self, hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
         """Return query, key, value and output; key-value heads are replicated above their number."""
         prefix, tp = prefix + "self_attn.", layout.tensor_parallel_size

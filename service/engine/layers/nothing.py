@@ -20,12 +20,12 @@ from service.engine.layers.base import (
     LiveElements,
     Mixer,
     Role,
-    Routing,
     Spread,
     Work,
 )
 from service.engine.layers.cache import CacheSharing, CacheSpec, Sharding
 from service.engine.layers.rotary import Rotated
+from service.engine.layers.shapes import Routing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

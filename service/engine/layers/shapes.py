@@ -55,3 +55,11 @@ def gated_columns(columns: int, *, is_gated: bool) -> int:
     16384
     """
     return columns if is_gated else round(columns * GATED_SHARE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routing:
+    """How many experts a layer has, and through how many of them a token passes."""
+
+    num_experts: int
+    num_experts_per_tok: int

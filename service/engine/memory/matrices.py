@@ -11,8 +11,6 @@ from service.engine.derived import derived
 from service.engine.formats.matrix import Matrix, vector
 from service.engine.inputs import Layout
 from service.engine.layers import Architecture, DecoderLayer, hyper_connections, stream_joiner, vocabulary_rows
-from service.engine.layers.base import Mixer
-from service.engine.layers.grouped import GroupedQueryAttention
 from service.engine.patience import go_on
 
 EMBEDDINGS: Final = "model.embed_tokens"
@@ -38,13 +36,12 @@ def joined(layout: Layout) -> Layout:
 @derived(1)
 def projecting_all(architecture: Architecture) -> Architecture:
     """Return a model whose every layer projects keys and values, whether it keeps a cache of them or not."""
-    layers = tuple(replace(layer, mixers=tuple(map(_projecting, layer.mixers))) for layer in architecture.layers)
-    is_same = all(layer.mixers == own.mixers for layer, own in zip(layers, architecture.layers, strict=True))
-    return architecture if is_same else replace(architecture, layers=layers)
-
-
-def _projecting(mixer: Mixer) -> Mixer:
-    return replace(mixer, shares_cache_with=None) if isinstance(mixer, GroupedQueryAttention) else mixer
+    own = [layer.mixers for layer in architecture.layers]
+    whole = [tuple(mixer.projecting_all() for mixer in mixers) for mixers in own]
+    if whole == own:
+        return architecture
+    layers = (replace(layer, mixers=mixers) for layer, mixers in zip(architecture.layers, whole, strict=True))
+    return replace(architecture, layers=tuple(layers))
 
 
 def layer_matrices(
