@@ -10,7 +10,6 @@ from service.engine.arithmetic import GIB, size_in_brackets, three_digits
 from service.engine.fleet.results import Assumption, Cost, Scalar
 
 Deployment = Sizing | Capacity
-ALWAYS_TOLD: Final = (50.0, 95.0)  # percentiles of latency, beside the one that limits are held to
 READING: Final = re.compile(r"""(['"])(?P<name>.*?)\1: """)  # how the source of a reading begins: with what was written
 
 
@@ -200,14 +199,14 @@ def _latency_lines(deployment: Deployment) -> Iterator[str]:
     if latency is None or state is None:
         return
     yield f"load: {state.concurrent_requests:.0f} requests in flight, {three_digits(state.requests_per_s)} per s"
-    at_limit = latency.percentile not in ALWAYS_TOLD  # a limit on the slowest one of a hundred is not seen in the 95th
+    percent = latency.percentile  # a limit on the slowest one of a hundred is not seen in the 95th
+    kinds = (
+        ("TTFT", latency.ttft_s, latency.ttft_at_percentile_s),
+        ("TPOT", latency.tpot_s, latency.tpot_at_percentile_s),
+    )
     yield "; ".join(
-        f"{name} p50 {three_digits(seen.p50)} s, p95 {three_digits(seen.p95)} s"
-        + f", p{latency.percentile:g} {three_digits(asked)} s" * at_limit
-        for name, seen, asked in (
-            ("TTFT", latency.ttft_s, latency.ttft_at_percentile_s),
-            ("TPOT", latency.tpot_s, latency.tpot_at_percentile_s),
-        )
+        f"{name} " + ", ".join(f"p{mark:g} {three_digits(told)} s" for mark, told in sorted(marks.items()))
+        for name, marks in ((name, {percent: asked, 50.0: seen.p50, 95.0: seen.p95}) for name, seen, asked in kinds)
     )
     any_latency, pace = latency.expected_error_fraction, latency.pace_error_fraction
     alone = f" (pace alone within {100 * pace:.0f} %)" if pace < any_latency else ""

@@ -134,7 +134,7 @@ def test_latency_is_told_where_it_is_known(sizing: Sizing) -> None:
     assert len(told) == len(lines(sizing, latency=None)) + 3
     asked = replace(latency, percentile=90.0, ttft_at_percentile_s=0.15, tpot_at_percentile_s=0.12)
     of_limit = lines(sizing, latency=asked, at_load=state)
-    assert "TTFT p50 0.1 s, p95 0.2 s, p90 0.15 s; TPOT p50 0.1 s, p95 0.2 s, p90 0.12 s" in of_limit
+    assert "TTFT p50 0.1 s, p90 0.15 s, p95 0.2 s; TPOT p50 0.1 s, p90 0.12 s, p95 0.2 s" in of_limit
 
 
 def test_pools_are_told_apart(sizing: Sizing) -> None:
