@@ -2,11 +2,14 @@
 
 import json
 import logging
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from importlib import resources
+from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +21,7 @@ from service.performance.tables import StepTables, as_rows
 SHORT_PROMPT_TOKENS: Final = 128.0  # whose attention is negligible
 MILLISECONDS_PER_S: Final = 1e3
 MOST_SETTINGS: Final = 64  # files of the library's own, a few kB each
+MOST_READ: Final = 256  # configs, some 20 kB each
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +37,36 @@ class Config:
         return cls(text, sha256(text.encode()).hexdigest())
 
 
-@dataclass(frozen=True, slots=True)
 class Library:
-    """What is asked of the library."""
+    """What is asked of the library. It keeps what it reads for the whole process, and so does this."""
 
-    compile: Callable[..., Any]  # the engine of a layout
-    read: Callable[[str], object]  # a config, kept by its path
-    forget: Callable[[], None]  # every config
+    def __init__(
+        self, compile_engine: Callable[..., Any], read: Callable[[str], object], forget: Callable[[], None]
+    ) -> None:
+        """Start with no config read.
+
+        Args:
+            compile_engine: gives the engine of a layout.
+            read: reads a config, and keeps it by its path.
+            forget: forgets every config.
+        """
+        self.compile = compile_engine
+        self._read, self._forget = read, forget
+        self._paths: dict[str, str] = {}  # where a config lay when the library read it, by its digest
+        self._lock = Lock()
+
+    def path_of(self, config: Config) -> str:
+        """Return the path by which the library knows a config: it reads each once, so that no file need stay."""
+        with self._lock:
+            if config.digest not in self._paths:
+                if len(self._paths) >= MOST_READ:
+                    self._paths.clear()
+                    self._forget()
+                with tempfile.TemporaryDirectory() as folder:
+                    Path(folder, "config.json").write_text(config.text, encoding="utf-8")
+                    self._read(folder)
+                self._paths[config.digest] = folder
+            return self._paths[config.digest]
 
 
 @lru_cache(maxsize=1)

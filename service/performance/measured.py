@@ -1,10 +1,9 @@
 """Step times from kernels that aiconfigurator-core measured."""
 
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 from cachetools import LRUCache
@@ -31,16 +30,16 @@ MOST_SYSTEMS: Final = 24
 # Far more than there are systems, engines and formats of matrices; of models the last ones stay.
 MOST_PROBED: Final = 1024
 MOST_TRIED: Final = 4096  # layouts, up to 4 kB each
-MOST_READ: Final = 256  # configs, some 20 kB each
 
 
 Combination = tuple[str, str, EngineName, bool, tuple[tuple[str, str], ...]]  # all that a table is of but its layout
 
 
 class KernelLibrary:
-    """Asks the library, and keeps what it reads: it drops a system's tables with the last engine compiled from them.
+    """Asks the library, and keeps what it reads; safe to share between threads.
 
-    For the next one it would read them again, up to a second each time.
+    The library drops a system's tables with the last engine compiled from them, and would read them again for the next
+    one, up to a second each time.
     """
 
     def __init__(self) -> None:
@@ -51,7 +50,7 @@ class KernelLibrary:
         self._probed: LRUCache[tuple[str, EngineName, str], Refusal | None] = LRUCache(MOST_PROBED)
         self._probed_models: LRUCache[Combination, Refusal | None] = LRUCache(MOST_PROBED)
         self._tries: LRUCache[tuple[Combination, Layout], StepTables | Refusal] = LRUCache(MOST_TRIED)
-        self._read: dict[str, str] = {}  # where a config lay when the library read it, by its digest
+        self._lock = Lock()
 
     def build(self, kernels: Kernels) -> StepTables | Refusal:
         """Return tables for the first quantization mode that has data, or what the library says of the best one.
@@ -59,10 +58,11 @@ class KernelLibrary:
         Where experts were measured dealt out whole but not split, or the other way, those stand in: a rank
         holds the same bytes either way.
         """
-        found = self._best(Config.of(kernels.config_json), kernels)
-        if isinstance(found, Refusal) and UNKNOWN_CLASS in found.reason and kernels.restated_json:
-            return self._best(Config.of(kernels.restated_json), kernels)
-        return found
+        with self._lock:  # what it keeps is told by what was asked before, one after the other
+            found = self._best(Config.of(kernels.config_json), kernels)
+            if isinstance(found, Refusal) and UNKNOWN_CLASS in found.reason and kernels.restated_json:
+                return self._best(Config.of(kernels.restated_json), kernels)
+            return found
 
     def _best(self, config: Config, kernels: Kernels) -> StepTables | Refusal:
         """Return the same of a model under one class's name."""
@@ -148,7 +148,7 @@ class KernelLibrary:
         experts = layout.tensor_parallel_size * layout.data_parallel_size
         try:
             handle = library().compile(
-                self._path(config),
+                library().path_of(config),
                 kernels.system,
                 engine_named(kernels.engine).kernel_library,
                 tp_size=layout.tensor_parallel_size,
@@ -177,18 +177,6 @@ class KernelLibrary:
             if not isinstance(found, Refusal):
                 return found
         return None
-
-    def _path(self, config: Config) -> str:
-        """Return the path by which the library knows a config: it reads each once, so that no file need stay."""
-        if config.digest not in self._read:
-            if len(self._read) >= MOST_READ:
-                self._read.clear()
-                library().forget()
-            with tempfile.TemporaryDirectory() as folder:
-                Path(folder, "config.json").write_text(config.text, encoding="utf-8")
-                library().read(folder)
-            self._read[config.digest] = folder
-        return self._read[config.digest]
 
     def _hold(self, kernels: Kernels, handle: Any) -> None:
         """Keep the tables of a system in memory, in place of those not asked for the longest."""
