@@ -203,5 +203,6 @@ def launched_layers(key: Deployed) -> float:
     layers, reserve = float(len(key.model.architecture.layers)), key.rules.static_reserve
     if reserve is None or reserve.prompts_uncaptured_for is None:
         return layers
-    captures = captures_prompts(reserve.prompts_uncaptured_for, key.model.architecture, key.gpu, key.layout)
+    architecture, release = key.model.architecture, key.rules.release
+    captures = captures_prompts(reserve.prompts_uncaptured_for, architecture, key.gpu, key.layout, release)
     return CAPTURED_FRACTION * layers if captures else layers

@@ -21,7 +21,10 @@ from service.engine.arithmetic import GIB
 from service.engine.layers.encoder import TOWER
 
 # What keeps a version from capturing prompts as graphs.
-PromptObstacle = Literal["drafts", "copies", "stages", "adapters", "images", "latents", "sparse", "other_vendors"]
+PromptObstacle = Literal[
+    "class", "drafts", "copies", "stages", "adapters", "images", "latents", "sparse", "other_vendors"
+]
+ALWAYS: Final[frozenset[PromptObstacle]] = frozenset({"class"})  # in all versions: which, is told of the class
 
 MIB: Final = 1 << 20
 LEAST_CHUNK: Final = 2_048  # tokens that are reserved for at least
@@ -129,7 +132,7 @@ def _captured_bytes(reserve: StaticReserve, tier: ReserveTier, served: Served) -
         copies = reserve.bytes_per_copy_and_captured * served.attention_copies * captured
         taken += reserve.copies_bytes + (copies * 3 // 2 if captured > MANY_CAPTURED else copies)
     uncaptured = reserve.prompts_uncaptured_for
-    if uncaptured is None or uncaptured & served.obstacles:
+    if uncaptured is None or (uncaptured | ALWAYS) & served.obstacles:
         return taken
     return taken + (LATENT_PROMPT_BYTES if served.is_latent else PROMPT_BYTES * prompt_lengths(served.chunk_tokens))
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from service.engine.config_reader import MAX_COUNT, ConfigReader, is_list, is_mapping, text_reader, unknown_kind
 from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
 from service.engine.families.adapters import joined_inputs, takes_adapters
+from service.engine.families.captured import images_captured_since, prompts_left_out
 from service.engine.families.early_states import early_states_over_stages, hands_early_states
 from service.engine.families.ends import repeats_embeddings, repeats_ends
 from service.engine.families.incomplete import all_missing
@@ -175,6 +176,8 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         lacked_until=lacked_until(model.name),
         lacked_by=lacked_by(model.name),
         unstaged_by=unstaged_by(model.name),
+        images_captured_since=images_captured_since(model.name),
+        prompts_left_out=prompts_left_out(model.name),
         brings_code=brings_code(model.name),
         hands_early_states=hands_early_states(model.name),
         repeats_embeddings=repeats_embeddings(model.name),

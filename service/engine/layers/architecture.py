@@ -71,6 +71,8 @@ class Architecture:
     brings_code: bool = False  # its checkpoints carry code that the engine runs only when told to
     lacked_by: frozenset[EngineName] = frozenset()  # other engines, whose newest version has no class for it
     unstaged_by: frozenset[EngineName] = frozenset()  # other engines, that refuse to split it by layers
+    images_captured_since: str = ""  # SGLang's first version that captures prompts in spite of images; empty: none
+    prompts_left_out: tuple[str, str] | None = None  # from and until which SGLang captures none of its prompts
     lacked_until: Mapping[EngineName, str] = field(default_factory=dict)  # newest version known to have no class for it
     takes_adapters: bool = True  # else vLLM refuses LoRA
     vocabulary_adapted: tuple[str, str] | None = None  # versions of vLLM from and until which LoRA changes it

@@ -12,8 +12,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
+from packaging.version import Version
+
 from service.engine.engines.rules import EngineRules, default_utilization
-from service.engine.engines.static_share import PromptObstacle, Served
+from service.engine.engines.static_share import ALWAYS, PromptObstacle, Served
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.layers import Architecture
 
@@ -26,12 +28,14 @@ def with_own_share(
     """Return settings with the engine's own share of this layout, where nobody states one."""
     if not settings.is_share_open:
         return settings
-    share = default_utilization(rules, gpu, served_of(architecture, gpu, layout, settings))
+    share = default_utilization(rules, gpu, served_of(architecture, gpu, layout, settings, rules.release))
     return replace(settings, gpu_memory_utilization=share, is_share_open=False)
 
 
-def served_of(architecture: Architecture, gpu: Gpu, layout: Layout, settings: EngineSettings) -> Served:
-    """Return what runs on one GPU, as far as the share asks."""
+def served_of(
+    architecture: Architecture, gpu: Gpu, layout: Layout, settings: EngineSettings, release: str = ""
+) -> Served:
+    """Return what runs on one GPU under a release, as far as the share asks; an unstated one is the newest."""
     copies = layout.data_parallel_size if architecture.has_experts else 1
     own = settings.num_speculative_tokens and settings.speculative_method != "ngram"
     return Served(
@@ -41,45 +45,60 @@ def served_of(architecture: Architecture, gpu: Gpu, layout: Layout, settings: En
         stages=layout.pipeline_parallel_size,
         attention_copies=copies,
         drafts="own" if own else "ngram" if settings.num_speculative_tokens else "none",
-        obstacles=frozenset(_obstacles(architecture, gpu, layout, settings)),
+        obstacles=frozenset(_obstacles(architecture, gpu, layout, settings, release)),
         is_latent=bool(_kinds(architecture) & LATENTS),
         tower=architecture.tower_size,
     )
 
 
 def captures_prompts(
-    uncaptured_for: AbstractSet[PromptObstacle], architecture: Architecture, gpu: Gpu, layout: Layout
+    uncaptured_for: AbstractSet[PromptObstacle], architecture: Architecture, gpu: Gpu, layout: Layout, release: str = ""
 ) -> bool:
     """Return whether prompts run as captured graphs in a version that leaves some out, drafts and adapters apart."""
-    return uncaptured_for.isdisjoint(_of_shape(architecture, gpu, layout))
+    return (uncaptured_for | ALWAYS).isdisjoint(_of_shape(architecture, gpu, layout, release))
 
 
 def _obstacles(
-    architecture: Architecture, gpu: Gpu, layout: Layout, settings: EngineSettings
+    architecture: Architecture, gpu: Gpu, layout: Layout, settings: EngineSettings, release: str
 ) -> Iterator[PromptObstacle]:
     """Yield what may keep prompts from being captured as graphs."""
     if settings.num_speculative_tokens:
         yield "drafts"
     if settings.max_loras:
         yield "adapters"
-    yield from _of_shape(architecture, gpu, layout)
+    yield from _of_shape(architecture, gpu, layout, release)
 
 
-def _of_shape(architecture: Architecture, gpu: Gpu, layout: Layout) -> Iterator[PromptObstacle]:
+def _of_shape(architecture: Architecture, gpu: Gpu, layout: Layout, release: str) -> Iterator[PromptObstacle]:
     """Yield what of a model on a layout of GPUs may keep prompts from being captured, whatever else is asked."""
     kinds = _kinds(architecture)
     if layout.data_parallel_size > 1 and architecture.has_experts:
         yield "copies"
     if layout.pipeline_parallel_size > 1:
         yield "stages"
-    if architecture.tower_size is not None:
+    since, left_out = architecture.images_captured_since, architecture.prompts_left_out
+    if architecture.tower_size is not None and not (since and _is_between(release, since, "")):
         yield "images"
+    if left_out is not None and _is_between(release, *left_out):
+        yield "class"
     if "latent" in kinds:
         yield "latents"
     if "sparse" in kinds:
         yield "sparse"
     if gpu.vendor != "nvidia":
         yield "other_vendors"
+
+
+def _is_between(release: str, since: str, until: str) -> bool:
+    """Return whether a release is not before one version and before another; an unstated one is the newest.
+
+    >>> _is_between("0.5.17", "0.5.17", "0.5.18"), _is_between("", "0.5.17", "0.5.18"), _is_between("", "0.5.20", "")
+    (True, False, True)
+    """
+    if not release:
+        return not until
+    version = Version(release)
+    return (not since or version >= Version(since)) and (not until or version < Version(until))
 
 
 def launched_share(
@@ -99,7 +118,7 @@ def launched_share(
         settings: of one rank, with its part of the chunk.
         rules: the version's.
     """
-    served = served_of(architecture, gpu, layout, settings)
+    served = served_of(architecture, gpu, layout, settings, rules.release)
     whole = served.attention_copies * served.chunk_tokens
     return default_utilization(rules, gpu, replace(served, chunk_tokens=whole))
 

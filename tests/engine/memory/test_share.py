@@ -116,14 +116,28 @@ def test_adapters_and_stages_keep_prompts_from_being_captured(catalog: Snapshot)
         (None, "deepseek-v3", "h200", True),
         (None, "deepseek-v3", "mi300x", False),
         (None, "qwen2.5-vl-7b-instruct", "h200", False),
+        # 0.5.16 to 0.5.23 `configs/model_config.py` (`multimodal_breakable_cuda_graph_supported_model_archs`)
+        ("0.5.15", "qwen3.5-35b-a3b", "h200", False),
+        ("0.5.16", "qwen3.5-35b-a3b", "h200", True),
+        ("0.5.17", "kimi-k2.5", "h200", False),
+        (None, "kimi-k2.5", "h200", True),
+        # 0.5.14 `configs/model_config.py` (`piecewise_cuda_graph_disabled_model_archs`)
+        ("0.5.14", "qwen3-next-80b-a3b-instruct", "h200", False),
+        ("0.5.15", "qwen3-next-80b-a3b-instruct", "h200", True),
+        # 0.5.20 `arg_groups/cuda_graph_hook.py` ("DeepSeek-V4 (heavy capture-pool memory pressure)", "KDA")
+        (None, "deepseek-v4-flash", "h200", False),
+        ("0.5.19", "kimi-linear-48b-a3b-instruct", "h200", True),
+        (None, "kimi-linear-48b-a3b-instruct", "h200", False),
     ],
 )
 def test_prompts_run_as_graphs_where_a_version_captures_them(
     catalog: Snapshot, version: str | None, model: str, gpu: str, captures: object
 ) -> None:
-    reserve = rules_for("sglang", version).static_reserve
+    rules = rules_for("sglang", version)
+    reserve = rules.static_reserve
     assert reserve is not None
     assert reserve.prompts_uncaptured_for is not None
 
     architecture = catalog.model(model).architecture
-    assert captures_prompts(reserve.prompts_uncaptured_for, architecture, catalog.gpu(gpu), Layout()) is captures
+    uncaptured = reserve.prompts_uncaptured_for
+    assert captures_prompts(uncaptured, architecture, catalog.gpu(gpu), Layout(), rules.release) is captures
