@@ -18,7 +18,7 @@ app.add_typer(keys, name="keys")
 def create(
     name: Annotated[str, typer.Argument(help="whose it is, as the record of changes names it")],
     scope: Annotated[Scope, typer.Option(help="what it may do; each may do what those before it may")] = "read",
-    days: Annotated[int | None, typer.Option(min=1, max=3650, help="until it ends; default: it does not")] = 365,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="until it ends")] = 365,
 ) -> None:
     """Create a key, and show it this once."""
     if not name.strip():

@@ -144,6 +144,12 @@ def test_a_key_is_shown_once_and_its_hash_alone_is_kept(
         assert row[1] is not None
 
 
+def test_help_says_once_how_long_a_key_lasts() -> None:
+    run = CliRunner().invoke(commands, ["keys", "create", "--help"], env={"COLUMNS": "200"})
+
+    assert "until it ends  [default: 365;" in run.output
+
+
 @pytest.mark.parametrize("asked", [{"reads_need_key": True}, {"key_requests_per_s": 2.0}, {}])
 def test_the_contract_says_what_a_key_is_told(asked: dict[str, Any]) -> None:
     operation = create_app(Settings(**asked)).openapi()["paths"]["/workloads/{name}/replicas"]["get"]
