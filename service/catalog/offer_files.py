@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ SOURCES: Final[Mapping[Kind, str]] = {
 }
 THIRD_PARTY_HOSTS: Final = frozenset({"vast", "tensordock", "salad", "akash", "spheron"})
 MOST_CELL_SHOWN: Final = 60
+A_NUMBER: Final = "accepted: 20.5 or 20,5, without a currency's sign or marks of thousands"
 MARKETPLACE = "community"
 NOT_IN_ID: Final = re.compile(r"[^a-z0-9._-]+")
 GPU_NAME: Final = re.compile(r"'Name': '([^']+)'")
@@ -279,7 +280,7 @@ def _number(text: str) -> float:
         stated = text.replace(",", ".") if text and DECIMAL_COMMA.fullmatch(text.strip()) else text
         number = float(stated) if stated and stated.strip() else 0.0
     except ValueError:
-        raise ValueError(f"{text[:MOST_CELL_SHOWN]!r} is no number") from None
+        number = nan
     if not isfinite(number):
-        raise ValueError(f"{text[:MOST_CELL_SHOWN]!r} is no number")
+        raise ValueError(f"{text[:MOST_CELL_SHOWN]!r} is no number; {A_NUMBER}")
     return int(number) if number.is_integer() else number

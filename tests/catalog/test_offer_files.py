@@ -125,6 +125,10 @@ def test_what_the_catalog_sells_already_keeps_its_id(tmp_path: Path, catalog: Sn
         (OWN.replace("H100", "H-9000"), "line 2: the catalog has no GPU 'H-9000'"),
         (OWN.replace(",6.38,", ",-6.38,"), "line 2: usd_per_hour: "),
         (OWN.replace(",6.38,", ",dear,"), "line 2: 'dear' is no number"),
+        (
+            OWN.replace(",6.38,", ",$6.38,"),
+            "line 2: '$6.38' is no number; accepted: 20.5 or 20,5, without a currency's",
+        ),
         (OWN.replace("community", "shared"), "line 4: tier: "),
         (OWN.replace("2026-11-01", "yesterday"), "line 2: as_of: "),
         (OWN.replace("commitment_months", "months"), "line 2: unknown columns: months"),
