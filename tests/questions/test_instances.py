@@ -76,6 +76,11 @@ def test_the_price_of_an_instance_that_nobody_lists_is_said_to_be_unknown(catalo
 
     assert answer["cost"] is None
     assert "whose price is not known here" in read_as(answer, "gpu")[0]
+    [unpriced] = (warning for warning in answer["warnings"] if warning.startswith("no price: "))
+    assert "no offer of h100-sxm-80gb is within the instance types, " in unpriced
+    assert "; others are aws in " in unpriced
+    [option] = recommended(catalog, gpus=["a3-highgpu-4g"])["options"]
+    assert unpriced in option["warnings"]
 
 
 def test_comparisons_without_a_load_take_the_count_of_a_name(catalog: Snapshot) -> None:

@@ -128,7 +128,7 @@ def test_a_gpu_that_is_not_rented_as_asked_is_left_out_for_that(sources: Sources
     reasons = {each.reason for each in asked.answer(sources).result.rejected}
 
     assert len(reasons) == 1
-    assert "within the providers, regions, tiers and purchases in question; others are" in reasons.pop()
+    assert "within the instance types, providers, regions, tiers and purchases in question; others are" in reasons.pop()
 
 
 @pytest.mark.parametrize("asked", [{"tiers": ["community"]}, {"purchases": ["spot"]}], ids=str)

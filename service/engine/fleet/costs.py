@@ -270,7 +270,8 @@ def why_unheld(fleet: Fleet, offers: Sequence[Offer], left_out: Sequence[Offer])
         reason = f"a replica takes {fleet.gpus_per_replica} GPUs that share a fabric, and offers of {fleet.gpu} in "
         reason += f"question hold {held}"
     elif others:
-        reason = f"no offer of {fleet.gpu} is within the providers, regions, tiers and purchases in question"
+        kinds = "instance types, providers, regions, tiers and purchases"
+        reason = f"no offer of {fleet.gpu} is within the {kinds} in question"
     else:
         reason = f"the catalog has no offer of {fleet.gpu}"
     return f"{reason}{_instead(others)}"

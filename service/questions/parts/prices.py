@@ -192,9 +192,12 @@ def _counted(catalog: Snapshot, wish: _Wish, today: date) -> Prices:
 def _divided(wish: _Wish, listed: tuple[Offer, ...], rented: tuple[Offer, ...], today: date) -> Prices:
     is_wanted, off = wish.filter(listed), wish.discount_fraction
     ours = [offer for offer in rented if offer.gpu in wish.gpus]
+    unheld = wish.gpus - {offer.gpu for offer in ours}  # called by instance types whose price is not known
     return Prices(
         offers=Hashed(_paid(offer, off, today) for offer in ours if is_wanted(offer)),
-        left_out=Hashed(offer for offer in ours if not is_wanted(offer)),
+        left_out=Hashed(
+            [offer for offer in ours if not is_wanted(offer)] + [offer for offer in listed if offer.gpu in unheld]
+        ),
     )
 
 
