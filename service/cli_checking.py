@@ -34,7 +34,10 @@ def check_command(
     *,
     is_stored: Annotated[bool, typer.Option("--store", help="answers rest on it from now on")] = False,
 ) -> None:
-    """Hold a start-up log or a benchmark against the prediction: sizer check LOG --gpu h100, or ... | sizer check -."""
+    """Hold a start-up log or a benchmark against the prediction: sizer check LOG --gpu h100, or ... | sizer check -.
+
+    What the text does not say is stated as sizer capacity takes it: --model, --gpu, --tensor-parallel-size.
+    """
     path, stated = _parted([path, *context.args])
     try:
         text = text_of(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())

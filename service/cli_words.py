@@ -1,5 +1,6 @@
 """How commands tell what is wrong: a line for each fault on standard error, and an exit code."""
 
+import re
 from typing import Final, NoReturn, Protocol
 
 import typer
@@ -7,6 +8,7 @@ import typer
 USAGE_ERROR: Final = 2
 INFEASIBLE: Final = 3
 NOT_ALL_ANSWERED: Final = 4  # of a batch
+BESIDE_A_TEXT: Final = re.compile(r"\bquestion\.([a-z_]+)")  # what a body of /measurements has beside its text
 
 
 def commands() -> typer.Typer:
@@ -31,9 +33,15 @@ class Told(Protocol):
 
 
 def said(fault: Told) -> str:
-    """Return a fault on one line."""
+    """Return a fault on one line; what is stated beside a log is an option here.
+
+    >>> from service.questions.refusals import Fault
+    >>> said(Fault("gpu", "the text does not say which gpu it was", "question.gpu, as /capacity takes it"))
+    'gpu: the text does not say which gpu it was; accepted: --gpu, as /capacity takes it'
+    """
     accepted = "" if fault.accepted is None or "accepted: " in fault.detail else f"; accepted: {fault.accepted}"
-    return f"{fault.field}: {fault.detail}{accepted}"
+    line = f"{fault.field}: {fault.detail}{accepted}"
+    return BESIDE_A_TEXT.sub(lambda match: "--" + match[1].replace("_", "-"), line)
 
 
 def refuse(*lines: str, code: int = USAGE_ERROR) -> NoReturn:

@@ -223,6 +223,7 @@ def test_what_no_log_says_is_refused_by_a_running_service_as_here(service: Serve
 
     assert (refused.exit_code, stored.exit_code, empty.exit_code) == (2, 2, 2)
     assert refused.stderr.startswith("model: ")
+    assert "accepted: --model, as /capacity takes it" in refused.stderr
     assert service.url in stored.stderr
     assert empty.stderr.startswith("text: line 1: the text is empty")
 

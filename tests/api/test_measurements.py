@@ -78,6 +78,23 @@ def test_a_foreign_text_from_a_pipe_is_a_usage_error() -> None:
     assert "line 1: 'hello'" in result.output
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--model", "llama-3.1-8b"], "gpu: the text does not say which gpu it was; accepted: --gpu"),
+        (
+            ["--model", "llama-3.1-8b", "--gpu", "h100", "--tensor-paralel-size", "2"],
+            "--tensor-paralel-size: unknown field; accepted: did you ",
+        ),
+    ],
+)
+def test_the_command_tells_what_belongs_beside_a_log_as_its_options(asked: list[str], said: str) -> None:
+    result = CliRunner().invoke(app, ["check", "-", *asked], input=LOG)
+
+    assert result.exit_code == 2
+    assert result.output.startswith(said)
+
+
 def test_fields_beside_the_question_are_told_where_they_belong(client: TestClient) -> None:
     response = client.post("/measurements", json={"text": "a log", "gpu": "h100", "model": "llama-3.1-8b"})
 
