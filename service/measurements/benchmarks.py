@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from service.measurements import evalscope, guidellm_report, llmperf
+from service.measurements import evalscope, guidellm_report, inferencex, llmperf
 from service.measurements.drafted import keep_counted, keep_drafts, settle_drafts
 from service.measurements.keeping import (
     MS,
@@ -44,7 +44,7 @@ def benchmark(document: Mapping[str, Any]) -> Observed:
                 return observed
     known = (
         "the JSON of vllm bench serve --save-result, SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf, "
-        "inference-perf, llmperf or evalscope perf"
+        "inference-perf, InferenceX, llmperf or evalscope perf"
     )
     raise UnreadableTextError(
         1, f"JSON with {', '.join(list(document)[:5])[:100] or 'nothing'} is no result known here", known
@@ -251,6 +251,7 @@ READERS: Final[tuple[tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mappin
     (lambda document: isinstance(document.get("time_to_first_token"), Mapping), _perf),
     (lambda document: isinstance(document.get("successes"), Mapping), _inference_perf),
     (lambda document: "results_ttft_s_mean" in document, llmperf.result),
+    (lambda document: "tput_per_gpu" in document and "conc" in document, inferencex.result),
     (lambda document: "Succeed requests" in document or "Success Requests" in document, evalscope.summary),
     (lambda document: "world_info" in document and "performance" in document, _trtllm),
     (lambda document: "mean_ttft_ms" in document or "request_throughput" in document, _vllm),

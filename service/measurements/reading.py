@@ -46,8 +46,8 @@ OF_OTHERS: Final = (
 )  # fmt: skip
 ACCEPTED: Final = (
     "a start-up log of vLLM, SGLang or TensorRT-LLM, or a result as it is printed or as JSON: of vllm bench serve, "
-    "SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf, inference-perf, llmperf or evalscope perf; or "
-    "metrics of these names as CSV"
+    "SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf, inference-perf, InferenceX, llmperf or "
+    "evalscope perf; or metrics of these names as CSV"
 )
 # What is printed at the end of a benchmark, by whom; a text is of the first that knows it.
 PRINTED: Final[Sequence[Callable[[Lines], Observed | None]]] = (
