@@ -35,8 +35,15 @@ LIMIT_KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "literal_error": ("", "expected"),
     "too_long": ("a list of at most", "max_length"),
 }
-# What patterns of names ask for, in words.
+# What patterns ask for, in words.
 PATTERNS: Final[Mapping[str, str]] = {
+    r"^[^\x00-\x1f\x7f]*$": "text on one line, without control characters",
+    r"^https?://[^\s\x00-\x1f]+$": "an address without blanks, such as https://example.com/pricing",
+    r"^[0-9]{1,2}\.[0-9]$": "a compute capability such as 9.0",
+    "^[a-z0-9_]+$": "lower-case letters, digits and underscores, such as h100_sxm",
+    "^[a-z0-9-]+$": "lower-case letters, digits and hyphens, such as on-demand",
+    "^[A-Za-z0-9][A-Za-z0-9._-]*$": "letters, digits, points, hyphens and underscores, such as us-east-1",
+    "^[A-Za-z0-9_.:/-]+$": "letters, digits, underscores, points, colons, slashes and hyphens, such as team/chat",
     "^[a-z0-9][a-z0-9._-]*$": "lower-case letters, digits, points, hyphens and underscores, such as h100-sxm-80gb",
     "^[a-z0-9_.]+$": "the path of one value, such as cost.usd_per_hour",
     "^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$": "an id such as meta-llama/Llama-3.1-8B, no address",

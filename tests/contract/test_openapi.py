@@ -1,6 +1,7 @@
 """The committed contract is what is served, and generated requests get only declared answers."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
 from service.api.openapi import rendered
+from service.catalog.faults import sentence_of
 from service.engine.time.ready import make_ready
 from service.main import create_app
 from service.questions.asked import Question
@@ -101,6 +103,15 @@ def test_every_parameter_of_the_contract_is_described() -> None:
 
     assert len(told) > 100
     assert [where for where, words in told.items() if not words] == []
+
+
+def test_every_pattern_of_the_contract_is_asked_for_in_words() -> None:
+    patterns = set(re.findall(r'"pattern": ?("(?:[^"\\\\]|\\\\.)*")', json.dumps(DOCUMENT)))
+
+    assert len(patterns) > 5
+    for pattern in map(json.loads, patterns):
+        error = {"type": "string_pattern_mismatch", "msg": "", "ctx": {"pattern": pattern}}
+        assert "matching" not in sentence_of(error), pattern
 
 
 def test_blocks_keep_the_names_that_clients_know() -> None:

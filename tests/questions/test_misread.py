@@ -63,7 +63,7 @@ def test_a_field_that_is_itself_at_fault_is_not_missing() -> None:
         ({"expert_parallel": "perhaps"}, ("expert_parallel", "true or false")),
         ({"model": ""}, ("model", "text of at least 1 character")),
         ({"engine_version": "9" * 41}, ("engine_version", "at most 40 characters")),
-        ({"model": "a\u0000b"}, ("model", "text matching ^[^\\x00-\\x1f\\x7f]*$")),
+        ({"model": "a\u0000b"}, ("model", "text on one line, without control characters")),
         ({"request_rate_per_s": 1e-12}, ("request_rate_per_s", "at least 4e-07")),
         ({"request_rate_per_s": 2}, ("concurrent_requests", "one of them")),
         ({"ttft": 1}, ("ttft", "did you mean ttft_s?")),
