@@ -33,7 +33,8 @@ OF_A_SCALER: Final = frozenset(
 )  # fmt: skip
 RUN_NOW: Final = "no such field: the answer says how many, however many run now or may; a scaler has bounds of its own"
 OF_MONEY: Final = frozenset(("currency", "fx", "exchange_rate", "price_currency"))
-IN_DOLLARS: Final = "no such field: every price, asked and answered, is in US dollars"
+DOLLARS: Final = "every price, asked and answered, is in US dollars"
+IN_DOLLARS: Final = f"no such field: {DOLLARS}"
 PERCENTILE: Final = "percentile"
 OF_A_QUESTION: Final = "input_tokens"  # every question takes it, and no list of entries
 UNNAMED_COLUMN: Final = "column "  # and its number: how a sheet's cell beyond the names is called
@@ -70,6 +71,9 @@ MEANT_OTHERWISE: Final = (
         re.compile(r"(?:/|per) ?(?:d(?:ay)?|w(?:eek)?|month|mo)$|daily"),
         "of a day, the rate of its busiest hour: 86400 in a day is 1 on average",
     ),
+    ("tpot_s", re.compile(r"tok|tps"), "seconds for each token: 20 tokens a second are 0.05"),
+    ("usd", re.compile(r"[€£¥₹]|\b(?:eur|gbp|jpy|cny|inr|chf|cad|aud)\b"), DOLLARS),
+    ("weight_format", re.compile(r"fp4"), "of fp4 there are two: NVIDIA's nvfp4, and mxfp4"),
 )
 SOURCES: Final = frozenset({"body", "query", "path", "header"})  # of a request; the first part of a location
 

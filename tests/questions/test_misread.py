@@ -209,6 +209,10 @@ def test_a_word_for_what_is_chosen_is_told_to_be_left_out(field: str, word: obje
         ("weight_format", "fp32", ""),
         ("request_rate_per_s", "1000/day", "; of a day, the rate of its busiest hour: 86400 in a day is 1 on average"),
         ("request_rate_per_s", "9 per month", "86400 in a day is 1 on average"),
+        ("tpot_s", "30 tok/s", "; seconds for each token: 20 tokens a second are 0.05"),
+        ("usd_per_gpu_hour", "2.5€", "; every price, asked and answered, is in US dollars"),
+        ("usd_per_gpu_hour", "2.5 EUR", "; every price, asked and answered, is in US dollars"),
+        ("weight_format", "fp4", "; of fp4 there are two: NVIDIA's nvfp4, and mxfp4"),
     ],
 )
 def test_a_value_of_another_kind_is_told_by_what_it_is(field: str, value: str, told: str) -> None:
