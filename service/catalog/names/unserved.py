@@ -143,7 +143,9 @@ UNSERVED: Final = (
         why=OTHER_MAKER,
     ),
     Unserved(pattern=_named(r"tpu[ -]?v[0-9][a-z]?|v[2-6][ep]-[0-9]+|trillium|ironwood"), why=OTHER_MAKER),
-    Unserved(pattern=_named(r"apple|m[1-5] ?-?(?:max|pro|ultra)|mac ?-?(?:studio|mini|book)"), why=OTHER_MAKER),
+    Unserved(
+        pattern=_named(r"apple|m[1-5] ?-?(?:max|pro|ultra)|mac(?: ?-?(?:studio|mini|book|pro))?"), why=OTHER_MAKER
+    ),
     Unserved(
         pattern=_named(
             r"ascend|910[abc]?|310p|atlas|mlu[0-9]+|kunlun|hygon|mtt|groq|cerebras|sambanova|sn[34]0l|tenstorrent|"

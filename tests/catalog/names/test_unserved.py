@@ -27,6 +27,8 @@ def test_every_neighbour_is_an_entry(catalog: Snapshot) -> None:
         ("dgx_station_gb300", "no entry"),
         ("xeon6", "only GPUs of"),
         ("ironwood", "only GPUs of"),
+        ("mac", "only GPUs of"),
+        ("Mac Pro", "only GPUs of"),
         ("GB200_NVL4", "no entry"),
         ("Standard_NC12s_v2", "compute capability"),
         ("Standard_NV6", "compute capability"),
