@@ -32,7 +32,9 @@ CALLED: Final[Mapping[str, str]] = {
     "max_context_len max_seq_len max_sequence_length model_max_length ctx ctx_len ctx_size num_ctx n_ctx context "
     "context_size max_length seq_len sequence_length max_position_embeddings",
     "concurrent_requests": "concurrency users concurrent_users num_users max_concurrency parallel_requests "
-    "num_concurrent concurrent simultaneous_requests request_concurrency streams virtual_users vus clients sessions",
+    "num_concurrent concurrent simultaneous_requests request_concurrency streams virtual_users vus clients sessions "
+    # as gauges of vLLM, SGLang and TGI are called
+    "num_requests_running num_running_reqs batch_current_size running_requests inflight_requests in_flight_requests",
     "request_rate_per_s": "rps qps request_rate rate requests_per_second requests_per_s req_per_s throughput "
     "arrival_rate target_rps requests_per_sec rate_per_s requests tps tokens_per_second tokens_per_s tok_s output_tps "
     "rpm qpm rph rpd tpm requests_per_minute requests_per_min req_per_min requests_per_hour requests_per_day "
@@ -76,7 +78,8 @@ CALLED: Final[Mapping[str, str]] = {
     "speculative_method": "speculative_algorithm spec_method draft_method speculative spec_decode spec_decoding "
     "speculative_decoding speculative_config draft_model speculative_model",
     "speculative_acceptance_fraction": "acceptance_rate acceptance spec_acceptance draft_acceptance_rate accept_rate",
-    "prefix_cache_hit_fraction": "prefix_cache_hit_rate cache_hit_rate prefix_hit_rate cache_hit prefix_cache hit_rate",
+    "prefix_cache_hit_fraction": "prefix_cache_hit_rate cache_hit_rate prefix_hit_rate cache_hit prefix_cache hit_rate "
+    "gpu_prefix_cache_hit_rate",
     "length_distribution": "distribution len_distribution token_distribution",
     "length_variation_fraction": "random_range_ratio range_ratio length_variation length_std cv stddev_fraction",
     "burstiness": "burst arrival_burstiness",

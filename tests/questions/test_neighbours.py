@@ -22,6 +22,11 @@ from service.questions.size import SIZE
         ("mem_fraction_static", "gpu_memory_utilization"),
         ("qps", "request_rate_per_s"),
         ("concurency", "concurrent_requests"),
+        # vLLM `v1/metrics/loggers.py`, SGLang `srt/observability/metrics_collector.py`
+        ("num_requests_running", "concurrent_requests"),
+        ("vllm:num_requests_running", "concurrent_requests"),
+        ("num_running_reqs", "concurrent_requests"),
+        ("gpu_prefix_cache_hit_rate", "prefix_cache_hit_fraction"),
         ("thrughput", "request_rate_per_s"),
         ("promt_tokens", "input_tokens"),
         ("quantizaton", "quantization"),
