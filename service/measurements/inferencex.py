@@ -26,8 +26,9 @@ LAYOUT: Final[Mapping[str, str]] = {
     "tp": "tensor_parallel_size", "pp": "pipeline_parallel_size", "dcp_size": "decode_context_parallel_size",
 }  # fmt: skip
 OF_IMAGE: Final = re.compile(r":v?(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:rc\d{1,3}|\.post\d{1,3})?)")
-WHERE: Final = re.compile(r"[-_]")  # h200-cw is an H200 of one of their providers
+HARDWARE: Final = re.compile(r"(?:cluster:)?([^-_]{1,40})")  # h200-cw is an H200 of one of their providers
 PROMPTS_PER_CONCURRENT: Final = 10
+ACCEPTED: Final = "a run with isl and osl on one server of vllm, sglang or trt, without drafts"
 MEAN_OF_LONGEST: Final = 0.9  # of lengths drawn evenly between 0.8 and 1 of the longest
 
 
@@ -35,7 +36,8 @@ def result(document: Mapping[str, Any]) -> Observed:
     """Return what a result says.
 
     Raises:
-        UnreadableTextError: of several servers, attention that is not shared, drafted tokens or a foreign engine.
+        UnreadableTextError: of several servers, attention that is not shared, drafted tokens, a foreign engine, or
+            lengths that are not told, as those of agents are not.
     """
     observed = Observed(what="InferenceX result", kind="benchmark")
     framework = str(document.get("framework"))
@@ -44,17 +46,20 @@ def result(document: Mapping[str, Any]) -> Observed:
         (_is_on(document, "dp_attention"), "attention was not shared by the ranks (dp_attention)"),
         (number_in(document.get("pcp_size")) > 1, "ranks shared prompts (pcp_size)"),
         (_is_on(document, "spec_decoding") or _is_on(document, "mtp"), "tokens were drafted, and not how many is told"),
+        (not (number_in(document.get("isl")) and number_in(document.get("osl"))), "isl and osl are not told"),
         (framework not in ENGINES, f"the framework {framework[:40]!r} is not sized here"),
     ):
         if is_other:
-            raise UnreadableTextError(1, sentence, "a run on one server of vllm, sglang or trt, without drafts")
+            raise UnreadableTextError(1, sentence, ACCEPTED)
     state(observed, "engine", ENGINES[framework])
     version = OF_IMAGE.search(str(document.get("image"))[:300])
     state(observed, "engine_version", version[1] if version else None)
     state(observed, "model", document.get("model"))
-    state(observed, "gpu", WHERE.split(str(document.get("hw") or ""))[0])
-    if document.get("precision") in FORMATS:
-        state(observed, "weight_format", document["precision"])
+    hardware = HARDWARE.match(str(document.get("hw") or ""))
+    state(observed, "gpu", hardware[1] if hardware else None)
+    precision = str(document.get("precision"))
+    if precision in FORMATS:
+        state(observed, "weight_format", precision)
     for name, field in LAYOUT.items():
         state(observed, field, document.get(name))
     if number_in(document.get("ep")) > 1:
@@ -68,8 +73,7 @@ def result(document: Mapping[str, Any]) -> Observed:
             f"{field} are taken to be {mean} on average: drawn evenly between 0.8 and 1 of {name}, as InferenceX "
         )
         sentence += f"draws them; state {field} if they were not"
-        if mean:
-            observed.doubts.append(Doubt(sentence=sentence, fields=(field,), assumed={field: mean}))
+        observed.doubts.append(Doubt(sentence=sentence, fields=(field,), assumed={field: mean}))
     for name, field in TIMES.items():
         for statistic in ("mean", "median", "p95", "p99"):
             put(observed, f"{field}.{STATISTICS[statistic]}", document.get(f"{statistic}_{name}"))

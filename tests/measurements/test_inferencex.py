@@ -1,6 +1,7 @@
 """Results of InferenceX, as its `utils/process_result.py` writes them."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -43,6 +44,13 @@ def test_a_format_of_one_name_and_experts_by_ranks_are_said() -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "gpu"), [("h100", "h100"), ("b200-trt", "b200"), ("cluster:mi355x-amds", "mi355x"), ("h200_3", "h200")]
+)
+def test_hardware_is_named_without_its_runner(written: str, gpu: str) -> None:
+    assert read_measurement(json.dumps(RUN | {"hw": written})).settings["gpu"] == gpu
+
+
+@pytest.mark.parametrize(
     ("changed", "said"),
     [
         ({"disagg": True}, "servers of their own"),
@@ -50,9 +58,17 @@ def test_a_format_of_one_name_and_experts_by_ranks_are_said() -> None:
         ({"spec_decoding": "mtp"}, "drafted"),
         ({"mtp": "on"}, "drafted"),
         ({"pcp_size": 2}, "pcp_size"),
+        ({"isl": 0, "osl": 0}, "isl and osl are not told"),
         ({"framework": "atom"}, "'atom' is not sized here"),
     ],
 )
 def test_other_deployments_are_refused_by_name(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(UnreadableTextError, match=said):
         read_measurement(json.dumps(RUN | changed))
+
+
+@pytest.mark.parametrize("odd", [[], {}, None, -1, "x"])
+@pytest.mark.parametrize("name", sorted(RUN))
+def test_values_of_other_kinds_are_no_fault_of_the_reader(name: str, odd: object) -> None:
+    with suppress(UnreadableTextError):
+        read_measurement(json.dumps(RUN | {name: odd}))

@@ -17,6 +17,7 @@ WORDS = (
     "benchmarks", "metrics", "config", "args", "strategy", "streams", "rate", "time_to_first_token", "avg", "unit",
     "time_to_first_token_ms", "successful", "mean", "percentiles", "mean_ttft_ms", "request_throughput", "model_id",
     "input_config", "model_names", "loadgen", "concurrency", "max_concurrency", "completed", "total_input_tokens",
+    "tput_per_gpu", "conc", "precision", "framework",
 )  # fmt: skip
 LINES = (
     "Model loading took 9999999999999999999999999999999 GiB", "max_num_batched_tokens=" + "9" * 30, "--a" * 50,
