@@ -18,7 +18,7 @@ from service.engine.inputs import Layout, Load
 from service.engine.memory.held import Room
 from service.engine.time.batching import SchedulerSettings, Serving, scheduler_settings
 from service.engine.time.demand import wanted_of
-from service.engine.time.estimate import alone_by, budgets_at_best, fewest_at_best
+from service.engine.time.estimate import alone_by, budgets_at_best, fewest_at_best, read_alone_s
 from service.engine.time.roomy import share_of
 from service.engine.time.steps import Deployed, StepTimer, StepTimers, Timing
 from service.engine.time.traffic import traffic_of
@@ -83,6 +83,18 @@ class Ceilings:
     def replicas_by_weight(self, layout: Layout) -> float:
         """Return the same, and infinite where the GPUs of a layout are lighter than the weights alone."""
         return inf if self.rooms.is_too_heavy(layout) else self.replicas_that_hold(layout)
+
+    def may_read_in_time(self, layout: Layout, hope: float) -> bool:
+        """Return whether a prompt alone may be read in time, were kernels faster than a quick estimate by a factor.
+
+        What it takes is the same under all settings: where it is too long, none of them need be planned.
+        """
+        question, resolved = self.question, self.resolved
+        ttft_s, timers = question.limits.ttft_s, question.timers
+        if ttft_s is None or timers is None or question.is_of_memory or resolved.settings.num_speculative_tokens:
+            return True
+        timing = timers.quick(timed_as(resolved, layout))
+        return timing is None or read_alone_s(timing.steps, traffic_of(question.load)) <= hope * ttft_s
 
     def budgets(self, layout: Layout, at_most: float) -> tuple[int, ...]:
         """Return the token budgets under which so many replicas of a layout may carry the load. [tokens].

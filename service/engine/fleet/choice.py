@@ -186,7 +186,9 @@ class _Search:
         return self.aim.merit(plan.layout, deployment.replicas)
 
     def _by_weight(self, layout: Layout) -> Merit:
-        return self.aim.merit(layout, self.ceilings.replicas_by_weight(layout))
+        fewest = self.ceilings.replicas_by_weight(layout)
+        in_time = fewest < inf and self.ceilings.may_read_in_time(layout, self.hope)
+        return self.aim.merit(layout, fewest) if in_time else NOTHING
 
     def rising(self) -> Iterator[tuple[Merit, bool]]:
         """Yield bounds that no deployment is better than, rising, and whether each is the last, with the most room."""

@@ -87,8 +87,12 @@ def _busy_share(slack: float) -> float:
 
 
 def _read_alone_s(serving: Serving) -> float:
-    """Return the time to read what is new of a mean prompt, on an idle engine. [s]."""
-    return _read_s(serving.timing.steps, serving.traffic)
+    return read_alone_s(serving.timing.steps, serving.traffic)
+
+
+def read_alone_s(steps: StepTimer, traffic: Traffic) -> float:
+    """Return the time to read what is new of a mean prompt at once, on an idle engine. [s]."""
+    return _read_s(steps, traffic)
 
 
 def _read_s(steps: StepTimer, traffic: Traffic, max_num_batched_tokens: float = inf) -> float:

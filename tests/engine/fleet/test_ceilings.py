@@ -8,6 +8,7 @@ from service.catalog.engine_rules import rules_for
 from service.catalog.keeper import seeded_snapshot
 from service.engine.fleet.ceilings import Ceilings, timed_as
 from service.engine.fleet.deployments import deployment_of, plan_for, resolve_size
+from service.engine.fleet.estimates import hoped_replicas
 from service.engine.fleet.questions import SizeQuestion, StatedSettings
 from service.engine.fleet.rooms import rooms_of
 from service.engine.inputs import Headroom, Layout, Limits, StatedLayout
@@ -81,3 +82,19 @@ def test_gpus_lighter_than_the_weights_hold_nothing_before_anything_is_timed(ask
 
     assert ceilings.replicas_by_weight(Layout(tensor_parallel_size=4)) == inf
     assert ceilings.replicas_by_weight(Layout(tensor_parallel_size=8)) == 1
+
+
+def test_a_prompt_that_no_layout_reads_in_time_leaves_no_hope_of_any_plan(asked: Asked) -> None:
+    """What is told of a layout alone is what its plans would tell, under whatever token budget."""
+    for ttft_s in (0.0005, 0.002, 0.008, 0.032):
+        question = asked(load=users(8), limits=Limits(ttft_s=ttft_s))
+        ceilings = ceilings_of(question)
+        for ranks, tokens in product((1, 2, 4, 8), (256, 2_048, 32_768)):
+            layout = Layout(tensor_parallel_size=ranks)
+            stated = replace(question, settings=StatedSettings(max_num_batched_tokens=tokens))
+            hoped = hoped_replicas(stated, plan_for(stated, resolve_size(stated), layout), hope=4.0)
+            assert ceilings.may_read_in_time(layout, hope=4.0) == (hoped < inf)
+
+    impossible = asked(load=users(8), limits=Limits(ttft_s=0.0005))
+    assert not ceilings_of(impossible).may_read_in_time(Layout(), hope=4.0)
+    assert ceilings_of(replace(impossible, timers=None)).may_read_in_time(Layout(), hope=4.0)
