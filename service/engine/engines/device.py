@@ -37,6 +37,7 @@ class Device:
     loads: Loads = CUDA
     unpacks_dealt_mxfp4: bool = False  # experts that ranks hold whole: SGLang before Blackwell
     selects_in_fp8: bool = False  # caches of selected latents are fp8 unless stated, unpacked: SGLang on Blackwell
+    keeps_selected_plain: bool = False  # such caches are not packed where they are fp8: SGLang on Blackwell and ROCm
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)
 
@@ -49,6 +50,7 @@ class Device:
             self.is_vllm,
             self.is_vllm_on_cuda,
             self.selects_in_fp8,
+            self.keeps_selected_plain,
             self.unpacks_dealt_mxfp4,
             self.release,
             self.loads,
@@ -91,6 +93,7 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
         return Device(capability=(int(major), int(minor or 0)), plan=rules.plan, release=rules.release)
     engine = rules.serving_engine
     first = engine.selects_in_fp8_from
+    selects_in_fp8 = first is not None and int(major) >= first
     versions = (Version(rules.plan.version),) if rules.engine == "vllm" else ()
     return Device(
         plan=rules.plan,
@@ -101,5 +104,6 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
         release=rules.release,
         loads=loads_on(gpu, rules.engine, *versions),
         unpacks_dealt_mxfp4=gpu.vendor == "nvidia" and int(major) < engine.deals_mxfp4_from,
-        selects_in_fp8=first is not None and int(major) >= first,
+        selects_in_fp8=selects_in_fp8,
+        keeps_selected_plain=selects_in_fp8 or (first is not None and gpu.vendor == "amd"),
     )

@@ -51,8 +51,9 @@ class Sglang(Engine):
     expects_output = True
     reads_alone = True  # `get_next_batch_to_run` prefers prompts; --enable-mixed-chunk is off
     spreads_caches = False
-    # Its kernels there read 576 bytes a token without scales. Source: SGLang 0.5.23 `arg_groups/overrides.py`
-    # ("Setting KV cache dtype to"), `mem_cache/kv_cache_configurator.py` (`calculate_mla_kv_cache_dim`).
+    # Its kernels there read 576 bytes a token without scales, and on ROCm too, since 0.5.10. Source: SGLang 0.5.23
+    # `arg_groups/overrides.py` ("Setting KV cache dtype to"), `mem_cache/kv_cache_configurator.py`
+    # (`calculate_mla_kv_cache_dim`); 0.5.10 `server_args.py` (`_set_default_nsa_backends`).
     selects_in_fp8_from = 10
     # Below, its kernels for gpt-oss's experts take no expert parallelism, and it loads them unpacked to bf16, 3.8 times
     # as large: SGLang 0.5.14 `server_args.py`, 0.5.23 `arg_groups/model_overrides/gpt_oss.py` ("cfg.ep_size == 1"),

@@ -64,6 +64,11 @@ def chooses_fp8(architecture: Architecture, device: Device) -> bool:
     return device.selects_in_fp8 and any(need.kind == "sparse" for need in needs_of(architecture))
 
 
+def keeps_fp8_plain(architecture: Architecture, device: Device) -> bool:
+    """Return whether selected latents in fp8 are kept without scales and 16-bit rotary values on this GPU."""
+    return device.keeps_selected_plain and any(need.kind == "sparse" for need in needs_of(architecture))
+
+
 def reads_fp8_only(architecture: Architecture) -> bool:
     """Return whether the model's kernels refuse a cache of 16 bits."""
     return any(need.reads_fp8_only for need in needs_of(architecture))

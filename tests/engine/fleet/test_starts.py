@@ -11,7 +11,8 @@ from service.engine.errors import EngineError, RefusedStartError
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.settings import resolve
 from service.engine.fleet.starts import check_block_size, check_state_dtypes
-from service.engine.inputs import EngineSettings
+from service.engine.inputs import EngineSettings, Layout
+from service.engine.memory.separate_pools import plan_separate_pools
 
 
 @pytest.mark.parametrize("version", ["0.8.5", "0.33"])
@@ -42,6 +43,26 @@ def test_sglang_has_no_word_for_a_cache_of_float16(catalog: Snapshot) -> None:
 
     with pytest.raises(RefusedStartError, match="has no word for it"):
         resolve(model, gpu, stated, rules_for("sglang"))
+
+
+@pytest.mark.parametrize(("gpu", "latent_bytes"), [("h200", 656), ("b200", 576), ("mi355x", 576), ("mi300x", 576)])
+def test_sglang_keeps_selected_latents_in_fp8_without_scales_on_blackwell_and_rocm(
+    catalog: Snapshot, gpu: str, latent_bytes: int
+) -> None:
+    """SGLang 0.5.10 and 0.5.23 `calculate_mla_kv_cache_dim`: "nope(512 fp8) + rope(64 fp8)" with TRT-LLM's and HIP's.
+
+    A log of GLM-5-FP8 on eight MI355X of February 2026 sizes its pool so, of which the weights leave 0.908 x 283.5 -
+    89.58 GiB: "#tokens: 3262823" of 78 x (576 + 132) bytes, 132 the indexer's.
+    """
+    model, stated = catalog.model("glm-5"), StatedSettings(kv_cache_dtype="fp8")
+    settings = resolve(model, catalog.gpu(gpu), stated, rules_for("sglang")).settings
+
+    pool = plan_separate_pools(
+        model.architecture, layout=Layout(), settings=settings, available_bytes=int(167.84 * 2**30)
+    )
+
+    assert pool.bytes_per_token_per_gpu == 78 * (latent_bytes + 132)
+    assert latent_bytes != 576 or pool.tokens == pytest.approx(3_262_823, rel=1e-3)
 
 
 # vLLM's version, model, field, dtype; `config/cache.py` (`MambaDType`) of each version, and pull requests 22928, 29978
