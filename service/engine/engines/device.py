@@ -38,6 +38,7 @@ class Device:
     unpacks_dealt_mxfp4: bool = False  # experts that ranks hold whole: SGLang before Blackwell
     selects_in_fp8: bool = False  # caches of selected latents are fp8 unless stated, unpacked: SGLang on Blackwell
     keeps_selected_plain: bool = False  # such caches are not packed where they are fp8: SGLang on Blackwell and ROCm
+    own_expert_tile: int = 0  # a rank's columns of gpt-oss's experts, in SGLang's kernels on Blackwell; 0: elsewhere
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)
 
@@ -52,6 +53,7 @@ class Device:
             self.selects_in_fp8,
             self.keeps_selected_plain,
             self.unpacks_dealt_mxfp4,
+            self.own_expert_tile,
             self.release,
             self.loads,
         )
@@ -104,6 +106,7 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
         release=rules.release,
         loads=loads_on(gpu, rules.engine, *versions),
         unpacks_dealt_mxfp4=gpu.vendor == "nvidia" and int(major) < engine.deals_mxfp4_from,
+        own_expert_tile={"10": rules.plan.own_tile_on_ten, "12": rules.plan.own_tile_on_twelve}.get(major, 0),
         selects_in_fp8=selects_in_fp8,
         keeps_selected_plain=selects_in_fp8 or (first is not None and gpu.vendor == "amd"),
     )

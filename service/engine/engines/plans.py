@@ -58,6 +58,8 @@ class PlanRules:
     drops_expert_scales: bool = True  # the loaded MXFP4 scales, once they are shuffled for Hopper's kernels
     expert_scale_multiple: int = 4  # Hopper's kernels pad the groups of a row to it
     pads_expert_values: bool = False  # Hopper's kernels, to whole lines of 64 bytes
+    own_tile_on_ten: int = 0  # of gpt-oss's experts in SGLang on compute capability 10; 0: as on Hopper
+    own_tile_on_twelve: int = 0  # and on 12
     pads_plain_experts: bool = True  # without quantization, on compute capability 10
     projects_shared_caches: bool = False  # keys and values of layers that read another layer's cache
     keeps_wide_routers: bool = True  # in fp32 where the model asks for it and no kernel mixes types

@@ -31,9 +31,15 @@ PLAN: Final = replace(
     stages_deep_stacks=False,
     most_captured_on_blackwell=512,
     captures_drafts=False,
+    own_tile_on_ten=128,
+    own_tile_on_twelve=128,
 )
 # On CPUs alone before: `layers/vocab_parallel_embedding.py` ("padding_size *= self.tp_size") of 0.5.14 to 0.5.23.
 PADS_FOR_RANKS_SINCE: Final = Version("0.5.22")
+# Tiles of 256 before: `layers/quantization/mxfp4.py` ("128 alignment (not 256)"). On compute capability 12, Triton's
+# kernels before 0.5.14, which pad as on Hopper (`server_args.py`: "enabling triton_kernel MOE kernel").
+NARROW_TILES_SINCE: Final = Version("0.5.17")
+TILES_ON_TWELVE_SINCE: Final = Version("0.5.14")
 
 
 class Sglang(Engine):
@@ -99,13 +105,18 @@ class Sglang(Engine):
         return max(sampler, forward, encoder)
 
     def plan(self, version: Version) -> PlanRules:
-        """Return how a version plans: one set of rules is known, but for the vocabulary's.
+        """Return how a version plans: one set of rules is known, but for the vocabulary's and gpt-oss's experts.
 
         Source: SGLang 0.5.14 and 0.5.23 `models/deepseek_v2.py`: `lm_head` without `enable_dp_lm_head`, dense parts
         without `moe_dense_tp_size`, and shared experts without DeepEP, which no command of ours asks for, are split
         over all ranks; `embed_tokens` is not.
         """
-        return PLAN if version >= PADS_FOR_RANKS_SINCE else replace(PLAN, pads_vocabulary_for_ranks=False)
+        return replace(
+            PLAN,
+            pads_vocabulary_for_ranks=version >= PADS_FOR_RANKS_SINCE,
+            own_tile_on_ten=128 if version >= NARROW_TILES_SINCE else 256,
+            own_tile_on_twelve=128 if version >= TILES_ON_TWELVE_SINCE else 0,
+        )
 
     def planned_as(self, version: Version) -> str | None:
         """Return the version whose pools stand in for another's."""

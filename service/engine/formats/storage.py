@@ -20,6 +20,8 @@ class Storage:
 
     mxfp4_inner: int | None = None  # of MXFP4 experts; None: what the model's own kernel on Hopper wants
     mxfp4_width: int = 1
+    own_inner: int = 0  # of gpt-oss's MXFP4 experts alone, in place of both; 0: as of others
+    own_width: int = 1
     plain_inner: int = 1  # of experts without quantization
     keeps_wide_routers: bool = False  # in fp32: no kernel multiplies them with activations of 16 bits
 
@@ -33,6 +35,8 @@ class Storage:
         >>> marlin.rows, marlin.columns
         (5888, 3072)
         """
+        if scheme == "mxfp4" and self.own_inner and matrix.own_multiple > 1:
+            return _rounded(matrix, self.own_inner, self.own_width)
         if scheme == "mxfp4":
             inner = matrix.own_multiple if self.mxfp4_inner is None else self.mxfp4_inner
             return _rounded(matrix, inner, self.mxfp4_width)

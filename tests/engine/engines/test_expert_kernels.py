@@ -1,8 +1,11 @@
 """How GPUs' kernels hold experts, as vLLM 0.33 `fused_moe/oracle/mxfp4.py` and `unquantized.py` say."""
 
+import pytest
 from packaging.version import Version
 
-from service.engine.engines.device import AMPERE, HOPPER, Device
+from service.catalog.engine_rules import rules_for
+from service.catalog.snapshot import Snapshot
+from service.engine.engines.device import AMPERE, HOPPER, Device, device_of
 from service.engine.engines.expert_kernels import expert_kernels
 from service.engine.engines.plans import plan_of
 
@@ -26,3 +29,25 @@ def test_plain_experts_are_padded_on_capability_10_alone() -> None:
     inner = {version: expert_kernels(Device(capability=version)).storage.plain_inner for version in (AMPERE, (10, 0))}
 
     assert inner == {AMPERE: 1, (10, 0): 128}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "version", "tile"),
+    [
+        ("b200", "0.5.16", 256),
+        ("b200", "0.5.17", 128),
+        ("rtx-pro-6000", "0.5.13", 0),
+        ("rtx-pro-6000", "0.5.14", 128),
+        ("h100", "0.5.16", 0),
+        ("mi355x", "0.5.16", 0),
+    ],
+)
+def test_sglang_pads_experts_of_gpt_oss_on_blackwell(catalog: Snapshot, gpu: str, version: str, tile: int) -> None:
+    """SGLang 0.5.13 to 0.5.17 `layers/quantization/mxfp4.py` (`create_weights`) and what picks its kernels.
+
+    ovg-project/kvcached, issue 198, gpt-oss-20b in SGLang 0.5.3 on a B200: "mem usage=14.53 GB"; unpadded 12.9 GiB.
+    """
+    storage = expert_kernels(device_of(catalog.gpu(gpu), rules_for("sglang", version))).storage
+
+    assert storage.own_inner == tile
+    assert storage.mxfp4_inner is None

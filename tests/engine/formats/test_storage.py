@@ -1,5 +1,7 @@
 """How kernels lay weights out; gpt-oss's and Qwen's published widths."""
 
+from dataclasses import replace
+
 import pytest
 
 from service.engine.formats.matrix import Matrix
@@ -19,6 +21,14 @@ def test_the_inner_side_of_what_leads_out_is_its_columns() -> None:
     held = Storage(mxfp4_inner=128, mxfp4_width=256).padded(DOWN, "mxfp4")
 
     assert (held.rows, held.columns) == (3_072, 2_944)
+
+
+def test_tiles_of_gpt_oss_leave_other_experts_as_they_are() -> None:
+    held = Storage(own_inner=256, own_width=256)
+    padded = held.padded(replace(UP, own_multiple=64), "mxfp4")
+
+    assert (padded.rows, padded.columns) == (2 * 3_072, 3_072)
+    assert (held.padded(UP, "mxfp4").rows, held.padded(UP, "mxfp4").columns) == (UP.rows, UP.columns)
 
 
 def test_other_schemes_stay_as_they_are() -> None:
