@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from service.catalog.engine_flags import flags_of
+from service.engine.engines.sglang import AITER_CONTEXT, AITER_PART
 from service.engine.inputs import EngineName
 from service.measurements.drafted import drafts_in
 from service.measurements.observed import Doubt, Observed, Setting, UnreadableTextError
@@ -66,6 +67,8 @@ FIELDS: Final[Mapping[str, str]] = {
     "kv_cache_dtype": "kv_cache_dtype", "quantization": "weight_format", "block_size": "block_size",
     "mamba_cache_dtype": "mamba_cache_dtype", "mamba_ssm_cache_dtype": "mamba_ssm_cache_dtype",
 }  # fmt: skip
+# A share that SGLang prints once it has set AITER's buffers aside: up to 0.5.18 `server_args.py` (`__post_init__`).
+SET_ASIDE: Final = re.compile(r"ServerArgs\(.*\battention_backend='aiter'")
 UNSAID: Final = ("None", "auto", "", None)
 # What one server states alike wherever it prints a line of the same kind.
 ONES_OWN: Final = ("model", "tensor_parallel_size", "pipeline_parallel_size", "max_model_len")
@@ -160,7 +163,22 @@ def _stated(line: str, flags: Sequence[str]) -> dict[str, Setting]:
     limits = LIMITS.search(line)
     if limits is not None and not any(int(limit) for limit in LIMIT.findall(limits[1])):
         fields["language_model_only"] = True
+    if SET_ASIDE.search(line):
+        fields |= _share_as_stated(fields)
     return fields | drafts_in(line)
+
+
+def _share_as_stated(fields: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Return the share of which AITER's buffers were set aside, unless the context is too short for them.
+
+    >>> _share_as_stated({"gpu_memory_utilization": 0.7225}), _share_as_stated({})
+    ({'gpu_memory_utilization': 0.85}, {})
+    """
+    share, context = fields.get("gpu_memory_utilization"), fields.get("max_model_len")
+    is_short = isinstance(context, int) and context <= AITER_CONTEXT
+    if not isinstance(share, float) or is_short or share > AITER_PART:
+        return {}
+    return {"gpu_memory_utilization": round(share / AITER_PART, 6)}
 
 
 def _flagged(line: str, flags: Sequence[str]) -> Iterator[tuple[str, str]]:

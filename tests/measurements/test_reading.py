@@ -415,3 +415,16 @@ def test_two_servers_and_a_start_up_that_failed_are_refused_by_line(text: str, l
         read_measurement(text)
 
     assert refusal.value.line == line
+
+
+@pytest.mark.parametrize(
+    ("backend", "context", "share"), [("aiter", "None", 0.85), ("aiter", "8192", 0.7225), ("triton", "None", 0.7225)]
+)
+def test_a_share_that_sglang_prints_is_read_as_it_was_stated(backend: str, context: str, share: float) -> None:
+    """SGLang 0.5.9 to 0.5.18 `server_args.py`: "mem_fraction_static *= 0.85" comes before it prints its arguments."""
+    line = (
+        f"server_args=ServerArgs(model_path='Qwen/Qwen3-8B', context_length={context}, mem_fraction_static=0.7225, "
+        f"attention_backend='{backend}')\n#tokens: 12, K size: 2.50 GB"
+    )
+
+    assert read_measurement(line).settings["gpu_memory_utilization"] == share

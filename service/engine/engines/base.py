@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from service.engine.engines.flags.base import CommandLine
 from service.engine.engines.plans import PlanRules
-from service.engine.inputs import EngineName
+from service.engine.inputs import EngineName, Gpu
 
 # What the utilization is a share of: the whole memory (vLLM), the memory before weights are loaded, for
 # weights and cache alone (SGLang), or what weights and activations leave free (TensorRT-LLM).
@@ -99,6 +99,16 @@ class Engine(ABC):
     def expects_output(self) -> bool:
         """Return whether a request joins only beside a share of what others have yet to write; see `time/room`."""
         return False
+
+    def part_of_share(self, gpu: Gpu, context_tokens: int, heads: int | None) -> float:  # noqa: ARG002 - of SGLang's
+        """Return what is left of a share, stated or its own, once kernels' buffers are set aside. [fraction].
+
+        Args:
+            gpu: whose kernels run.
+            context_tokens: served. [tokens]
+            heads: of one rank's latent attention; None where attention is by heads; 0 where neither is known.
+        """
+        return 1.0
 
     @property
     def selects_in_fp8_from(self) -> int | None:

@@ -15,7 +15,7 @@ from service.engine.engines.base import Engine, MemoryShare, Spent, Switch, near
 from service.engine.engines.flags.base import CommandLine
 from service.engine.engines.flags.sglang import SglangCommand
 from service.engine.engines.plans import NEWEST, PlanRules
-from service.engine.inputs import EngineName
+from service.engine.inputs import EngineName, Gpu
 
 # The pools of `memory/separate_pools.py` are this version's.
 PLANNED: Final = "0.5.23"
@@ -40,6 +40,9 @@ PADS_FOR_RANKS_SINCE: Final = Version("0.5.22")
 # kernels before 0.5.14, which pad as on Hopper (`server_args.py`: "enabling triton_kernel MOE kernel").
 NARROW_TILES_SINCE: Final = Version("0.5.17")
 TILES_ON_TWELVE_SINCE: Final = Version("0.5.14")
+AITER_PART: Final = 0.85  # of the share, which is kept where AITER runs the attention of a long context
+AITER_CONTEXT: Final = 8_192  # beyond which it does [tokens]
+AITER_LATENT_HEADS: Final = frozenset({16, 128})
 
 
 class Sglang(Engine):
@@ -99,6 +102,25 @@ class Sglang(Engine):
         """
         left = int(share * (spent.total_bytes - spent.non_torch_bytes)) - spent.weight_bytes
         return min(left, spent.left_bytes)
+
+    def part_of_share(self, gpu: Gpu, context_tokens: int, heads: int | None) -> float:
+        """Return 0.85 on AMD's GPUs for contexts of more than 8,192 tokens, whose buffers lie beside the pool.
+
+        AITER runs attention by heads there, and latent attention with 16 or 128 heads a rank.
+
+        Qwen3.8-27B-FP8 on one MI355X with 0.85, in 0.5.17: of 287.27 GiB free "mem usage=28.49 GB" leaves 215.7, and
+        1,543,256 tokens of 64 KiB with 0.9 times as much of states take 179.0:
+
+        >>> share = 0.85 * AITER_PART
+        >>> round(287.27 * share - 28.49, 1), round(1.9 * 1_543_256 * 64 / 2**20, 1)
+        (179.1, 179.0)
+
+        Source: SGLang 0.4.9 to 0.5.23 `model_executor/model_runner.py`, `server_args.py`,
+        `arg_groups/attention_hook.py` ("mem_fraction_static * 0.85"), `arg_groups/model_override_base.py` ("TODO
+        current aiter only support head number 16 or 128 head number").
+        """
+        runs = gpu.vendor == "amd" and (heads is None or heads in AITER_LATENT_HEADS)
+        return AITER_PART if runs and context_tokens > AITER_CONTEXT else 1.0
 
     def working_bytes(self, sampler: int, forward: int, encoder: int) -> int:
         """Return the largest of the buffers: each is freed before the next is filled. [bytes]."""

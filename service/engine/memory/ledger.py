@@ -17,7 +17,7 @@ from service.engine.layers import Architecture, Mixer
 from service.engine.memory.activation import Working, working_of
 from service.engine.memory.captured import LARGEST_GRAPH_BATCH, Captures, captures_of
 from service.engine.memory.results import MemoryPerGpu
-from service.engine.memory.share import with_own_share
+from service.engine.memory.share import part_of_share, with_own_share
 
 # The engine captures graphs for batches up to twice the sequences, at most this many.
 FUSED_GENERATIONS = (9, 10)  # on which all-reduce is fused with norms
@@ -68,7 +68,8 @@ def memory_per_gpu(
         rules: the engine version's defaults and measured terms.
         measured: what a start-up of this model, GPU and layout was seen to take, where somebody stored it.
     """
-    ledger = ledger_for(architecture, rank_weight_bytes, gpu, layout, settings, rules, measured)
+    part = part_of_share(architecture, gpu, layout, settings, rules)
+    ledger = ledger_for(architecture, rank_weight_bytes, gpu, layout, settings, rules, part, measured)
     return ledger.memory(settings.max_num_batched_tokens, settings.max_num_seqs)
 
 
@@ -139,16 +140,17 @@ def ledger_for(
     layout: Layout,
     settings: EngineSettings,
     rules: EngineRules,
+    part: float,
     measured: MeasuredMemory | None,
 ) -> Ledger:
-    """Return the ledger under any batch, as of `memory_per_gpu`."""
+    """Return the ledger under any batch, as of `memory_per_gpu`; `part` is what is kept of the share."""
     own = rules_of_model(architecture, rules)
 
     def share(tokens: int, seqs: int) -> float:
         if not settings.is_share_open:
-            return settings.gpu_memory_utilization
+            return part * settings.gpu_memory_utilization
         batch = replace(settings, max_num_batched_tokens=tokens, max_num_seqs=seqs)
-        return with_own_share(architecture, gpu, layout, batch, rules).gpu_memory_utilization
+        return part * with_own_share(architecture, gpu, layout, batch, rules).gpu_memory_utilization
 
     return Ledger(
         rules=own,

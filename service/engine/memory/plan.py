@@ -24,7 +24,7 @@ from service.engine.memory.separate_pools import (
     plan_separate_pools,
     separate_pools,
 )
-from service.engine.memory.share import with_own_share
+from service.engine.memory.share import part_of_share, with_own_share
 from service.engine.memory.shared_pool import Growing, SharedPool, in_flight_tokens, requests_held, shared_pool
 from service.engine.memory.weights import rank_weights
 from service.engine.patience import go_on
@@ -166,6 +166,7 @@ def ledger_of(
 ) -> Ledger:
     """Return everything on one GPU that adds up to its memory, under any batch; lengths of requests do not enter."""
     served = length_in_memory(model.architecture, settings.max_model_len)
+    part = part_of_share(model.architecture, gpu, layout, settings, rules)
 
     def made() -> Ledger:
         return ledger_for(
@@ -175,10 +176,11 @@ def ledger_of(
             layout,
             replace(settings, max_model_len=served),
             rules,
+            part,
             memory_of(rules.measured, model.id, gpu.id, layout, checkpoint.weight_format) if rules.measured else None,
         )
 
-    key = (checkpoint, gpu, layout, rules, served, *_beside_batch(settings))
+    key = (checkpoint, gpu, layout, rules, served, part, *_beside_batch(settings))
     return cast("Ledger", model.derived.by("ledgers", MOST_LEDGERS).get_or(key, made))
 
 

@@ -32,6 +32,20 @@ def with_own_share(
     return replace(settings, gpu_memory_utilization=share, is_share_open=False)
 
 
+def part_of_share(
+    architecture: Architecture, gpu: Gpu, layout: Layout, settings: EngineSettings, rules: EngineRules
+) -> float:
+    """Return what an engine leaves of its share for weights and cache, whoever states it. [fraction]."""
+    kinds = _kinds(architecture)
+    heads: int | None = 0
+    if kinds == {"grouped"}:
+        heads = None
+    elif kinds == {"latent"}:
+        shared = (mixer.sharing for mixer in architecture.mixers)
+        heads = max(each.query_heads for each in shared if each is not None) // layout.tensor_parallel_size
+    return rules.serving_engine.part_of_share(gpu, settings.max_model_len, heads)
+
+
 def served_of(
     architecture: Architecture, gpu: Gpu, layout: Layout, settings: EngineSettings, release: str = ""
 ) -> Served:

@@ -1,14 +1,19 @@
 """The share that SGLang takes of a layout by itself."""
 
+from typing import Literal
+
 import pytest
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine import StatedSettings
+from service.engine.arithmetic import GIB
 from service.engine.engines.static_share import FOUR_RANKS, MIB
 from service.engine.fleet.settings import Resolved, resolve
 from service.engine.inputs import Layout
-from service.engine.memory.share import captures_prompts, launched_share, served_of, with_own_share
+from service.engine.memory.ledger import memory_per_gpu
+from service.engine.memory.separate_pools import separate_pools
+from service.engine.memory.share import captures_prompts, launched_share, part_of_share, served_of, with_own_share
 
 
 def resolved(catalog: Snapshot, model: str, engine_version: str, **stated: float) -> Resolved:
@@ -141,3 +146,47 @@ def test_prompts_run_as_graphs_where_a_version_captures_them(
     architecture = catalog.model(model).architecture
     uncaptured = reserve.prompts_uncaptured_for
     assert captures_prompts(uncaptured, architecture, catalog.gpu(gpu), Layout(), rules.release) is captures
+
+
+@pytest.mark.parametrize(
+    ("engine", "model", "gpu", "ranks", "context", "part"),
+    [
+        ("sglang", "llama-3.1-8b", "mi300x", 1, 131_072, 0.85),
+        ("sglang", "llama-3.1-8b", "mi300x", 1, 8_192, 1.0),
+        ("sglang", "llama-3.1-8b", "h100", 1, 131_072, 1.0),
+        ("vllm", "llama-3.1-8b", "mi300x", 1, 131_072, 1.0),
+        ("sglang", "qwen3.6-27b", "mi355x", 1, 262_144, 0.85),
+        ("sglang", "deepseek-v3", "mi300x", 8, 163_840, 0.85),  # 16 heads a rank
+        ("sglang", "kimi-k2.5", "mi355x", 8, 262_144, 1.0),  # 8, which Triton runs
+        ("sglang", "glm-5", "mi355x", 8, 202_752, 1.0),  # selected latents have a backend of their own
+    ],
+)
+def test_sglang_sets_buffers_of_aiter_aside(
+    catalog: Snapshot, engine: Literal["vllm", "sglang"], model: str, gpu: str, ranks: int, context: int, part: float
+) -> None:
+    """SGLang 0.5.9 to 0.5.23: "mem_fraction_static * 0.85" for contexts beyond 8,192 tokens."""
+    rules, facts, stated = rules_for(engine), catalog.model(model), StatedSettings(max_model_len=context)
+    settings = resolve(facts, catalog.gpu(gpu), stated, rules).settings
+
+    layout = Layout(tensor_parallel_size=ranks)
+
+    assert part_of_share(facts.architecture, catalog.gpu(gpu), layout, settings, rules) == part
+
+
+@pytest.mark.parametrize(("ranks", "weights_gib", "tokens"), [(1, 28.49, 1_543_256), (2, 14.49, 3_228_418)])
+def test_published_starts_on_rocm_have_the_pool_that_aiter_leaves(
+    catalog: Snapshot, ranks: int, weights_gib: float, tokens: int
+) -> None:
+    """Qwen3.8-27B-FP8 in SGLang 0.5.17 on MI355X, `--mem-fraction-static 0.85`: "max_total_num_tokens=1543256"."""
+    rules, facts = rules_for("sglang", "0.5.17"), catalog.model("qwen3.6-27b")
+    stated = StatedSettings(gpu_memory_utilization=0.85, max_model_len=262_144)
+    gpu, layout = catalog.gpu("mi355x"), Layout(tensor_parallel_size=ranks)
+    settings = resolve(facts, gpu, stated, rules).settings
+
+    memory = memory_per_gpu(
+        architecture=facts.architecture, rank_weight_bytes=int(weights_gib * GIB), gpu=gpu, layout=layout,
+        settings=settings, rules=rules,
+    )  # fmt: skip
+
+    pools = separate_pools(facts.architecture, layout, settings, memory.kv_cache_bytes)
+    assert pools.tokens == pytest.approx(tokens, rel=0.04)
