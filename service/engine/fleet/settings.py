@@ -22,7 +22,7 @@ from service.engine.fleet.starts import (
     check_start,
     check_state_dtypes,
     check_text_only,
-    keeps_fp8_plain,
+    chooses_fp8,
     own_cache_dtype,
 )
 from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, Load, SpeculativeMethod
@@ -114,7 +114,7 @@ def _of_any_length(model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: E
         settings,
         kv_cache_dtype=kv_cache_dtype,
         is_checkpoints_cache_dtype=checkpoint.kv_cache_dtype == kv_cache_dtype
-        or (kv_cache_dtype == "fp8" and keeps_fp8_plain(model.architecture, device)),
+        or (kv_cache_dtype == "fp8" and chooses_fp8(model.architecture, device, is_fp8=True)),
     )
     check_start(served, checkpoint, device, settings, stated.kv_cache_dtype)
     check_state_dtypes(served.architecture, device, settings)

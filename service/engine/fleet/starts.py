@@ -59,14 +59,13 @@ def own_cache_dtype(architecture: Architecture, checkpoint: Checkpoint, device: 
     return _half_dtype(architecture, checkpoint, device), "auto: the model's dtype"
 
 
-def chooses_fp8(architecture: Architecture, device: Device) -> bool:
-    """Return whether the engine keeps selected latents in fp8 on this GPU unless it is told otherwise."""
-    return device.selects_in_fp8 and any(need.kind == "sparse" for need in needs_of(architecture))
+def chooses_fp8(architecture: Architecture, device: Device, *, is_fp8: bool = False) -> bool:
+    """Return whether the engine keeps selected latents in fp8 on this GPU unless it is told otherwise.
 
-
-def keeps_fp8_plain(architecture: Architecture, device: Device) -> bool:
-    """Return whether selected latents in fp8 are kept without scales and 16-bit rotary values on this GPU."""
-    return device.keeps_selected_plain and any(need.kind == "sparse" for need in needs_of(architecture))
+    Of latents in fp8 already: whether it keeps them without scales and 16-bit rotary values.
+    """
+    chooses = device.keeps_selected_plain if is_fp8 else device.selects_in_fp8
+    return chooses and any(need.kind == "sparse" for need in needs_of(architecture))
 
 
 def reads_fp8_only(architecture: Architecture) -> bool:

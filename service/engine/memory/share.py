@@ -35,7 +35,9 @@ def with_own_share(
 def part_of_share(
     architecture: Architecture, gpu: Gpu, layout: Layout, settings: EngineSettings, rules: EngineRules
 ) -> float:
-    """Return what an engine leaves of its share for weights and cache, whoever states it. [fraction]."""
+    """Return what an engine leaves of its share for weights and cache, whoever states it; all on NVIDIA. [fraction]."""
+    if gpu.vendor == "nvidia":
+        return 1.0
     kinds = _kinds(architecture)
     heads: int | None = 0
     if kinds == {"grouped"}:
