@@ -111,6 +111,8 @@ def _planned(log: ServingLog, catalog: Snapshot) -> Run:
         own = launched_share(model.architecture, gpu, plan.layout, plan.settings, plan.rules)
         share = stated.gpu_memory_utilization or own
         plan = _plan(log, model, gpu, replace(stated, gpu_memory_utilization=share))
+    if not plan.holds_one_request and LOGS[log.engine].shortens_contexts:
+        plan = _plan(log, model, gpu, replace(stated, max_model_len=None))
     if not plan.holds_one_request:
         raise UnstatedError("by our ledger not one request fits")
     if _unknown_fraction(log, plan) > DECIDES:

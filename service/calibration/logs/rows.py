@@ -50,6 +50,8 @@ class EngineLog:
     reads_together_every: int = 1
     # Kernels of prompts are launched one by one, not as graphs: whoever is alone waits for that more than for kernels.
     launches_prompts: bool = False
+    # It starts with a context longer than its pool, and refuses single requests.
+    shortens_contexts: bool = False
     # Its versions differ in their kernels by more than runs of one version do.
     is_fitted_by_version: bool = False
 

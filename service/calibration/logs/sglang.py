@@ -20,5 +20,9 @@ def free_before_load_gib(row: Row) -> float | None:
 
 
 LOG: Final = EngineLog(
-    engine="sglang", unstated_version=unstated_version, deals_within_ranks=True, launches_prompts=True
+    engine="sglang",
+    unstated_version=unstated_version,
+    deals_within_ranks=True,
+    launches_prompts=True,
+    shortens_contexts=True,  # 0.5.23 `managers/scheduler.py` (`max_req_len`)
 )
