@@ -9,17 +9,13 @@ Sources:
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 
+from service.engine.inputs import EngineName
 from service.measurements.keeping import STATISTICS, keep_load, number_in, put, state
 from service.measurements.observed import Doubt, Observed, UnreadableTextError
 
-ENGINES: Final[Mapping[str, str]] = {
-    "vllm": "vllm",
-    "sglang": "sglang",
-    "trt": "tensorrt-llm",
-    "trtllm": "tensorrt-llm",
-}
+THEIR_NAMES: Final[Mapping[str, str]] = {"trt": "tensorrt-llm", "trtllm": "tensorrt-llm"}  # of engines
 FORMATS: Final = frozenset({"bf16", "fp8", "int8", "int4"})  # of fp4 there are two; the checkpoint's name tells which
 TIMES: Final[Mapping[str, str]] = {"ttft": "ttft_s", "tpot": "tpot_s", "itl": "itl_s", "e2el": "end_to_end_s"}
 LAYOUT: Final[Mapping[str, str]] = {
@@ -41,17 +37,18 @@ def result(document: Mapping[str, Any]) -> Observed:
     """
     observed = Observed(what="InferenceX result", kind="benchmark")
     framework = str(document.get("framework"))
+    engine = THEIR_NAMES.get(framework, framework)
     for is_other, sentence in (
         (_is_on(document, "disagg") or _is_on(document, "is_multinode"), "prefill and decode had servers of their own"),
         (_is_on(document, "dp_attention"), "attention was not shared by the ranks (dp_attention)"),
         (number_in(document.get("pcp_size")) > 1, "ranks shared prompts (pcp_size)"),
         (_is_on(document, "spec_decoding") or _is_on(document, "mtp"), "tokens were drafted, and not how many is told"),
         (not (number_in(document.get("isl")) and number_in(document.get("osl"))), "isl and osl are not told"),
-        (framework not in ENGINES, f"the framework {framework[:40]!r} is not sized here"),
+        (engine not in get_args(EngineName), f"the framework {framework[:40]!r} is not sized here"),
     ):
         if is_other:
             raise UnreadableTextError(1, sentence, ACCEPTED)
-    state(observed, "engine", ENGINES[framework])
+    state(observed, "engine", engine)
     version = OF_IMAGE.search(str(document.get("image"))[:300])
     state(observed, "engine_version", version[1] if version else None)
     state(observed, "model", document.get("model"))
