@@ -174,9 +174,9 @@ def _contexts(rules: EngineRules) -> set[int]:
 
 
 def sglang_peers_gib(startup: Startup) -> float | None:
-    """Memory - free memory before weights are loaded - context."""
+    """Memory - free memory before weights are loaded - context; of GPUs that meet in PCIe slots."""
     before = startup.log.printed.free_before_load
-    if startup.rules.memory_share != "static" or before is None:
+    if startup.rules.memory_share != "static" or before is None or startup.gpu.scale_up_domain_gpus > 1:
         return None
     return startup.gpu.memory_bytes / GIB - before - constants()["sglang_context"].value
 

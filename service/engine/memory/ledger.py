@@ -202,7 +202,8 @@ def non_torch_bytes(gpu: Gpu, layout: Layout, rules: EngineRules, *, is_compiled
     """
     host = rules.non_torch_bytes_unified if has_unified_memory(gpu) else 0
     device = device_of(gpu, rules)
-    has_peers = layout.tensor_parallel_size > 1 or layout.expert_parallel
+    joins = device.plan.joins_copies and layout.data_parallel_size > 1  # of the attention, over all ranks
+    has_peers = layout.tensor_parallel_size > 1 or layout.expert_parallel or joins
     known = rules.context_bytes
     context = known.get(device.dotted, known.get(str(device.generation), known["other"]))
     if rules.connected_context_bytes is not None and (has_peers or layout.pipeline_parallel_size > 1):
@@ -215,7 +216,7 @@ def non_torch_bytes(gpu: Gpu, layout: Layout, rules: EngineRules, *, is_compiled
         return context + host + rules.fused_reduce_bytes
     # Without NVLink NCCL opens few channels, and copies through buffers of the host.
     buffers, meets_in_slots = rules.non_torch_bytes_with_slot_peers, gpu.scale_up_domain_gpus == 1 and not host
-    if buffers is None or not meets_in_slots or not device.is_vllm_on_cuda:
+    if buffers is None or not meets_in_slots or gpu.vendor != "nvidia":
         buffers = rules.non_torch_bytes_with_peers
     return context + host + buffers
 

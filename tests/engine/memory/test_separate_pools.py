@@ -8,6 +8,7 @@ import pytest
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine import StatedSettings, plan_replica
+from service.engine.fleet.settings import resolve
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout
 from service.engine.memory.plan import memory_plan
 from service.engine.memory.separate_pools import (
@@ -195,3 +196,32 @@ def test_rings_of_raw_keys_lie_beside_the_pools(catalog: Snapshot) -> None:
 
     assert pools.bytes_per_token == 11 * (512 * 2 + 132 // 4)
     assert {group.kind for group in pools.groups} == {"mamba", "mla_attention"}
+
+
+# SGLang `test/registered/8-gpu-models/` (`test_qwen35.py`, `test_nvidia_nemotron_3_super_nightly.py`) of July 2026:
+# MEMORY_CAPACITY_FLOORS, each 0.99 of the fewest tokens that its servers of that month printed.
+@pytest.mark.parametrize(
+    ("model", "gpu", "layout", "stated", "floor"),
+    [
+        ("qwen3.5-397b-a17b", "h200", Layout(tensor_parallel_size=8), {"weight_format": "fp8"}, 2_305_676),
+        ("qwen3.5-397b-a17b", "h200", Layout(data_parallel_size=8), {"weight_format": "fp8"}, 1_012_264),
+        ("qwen3.5-397b-a17b", "b200", Layout(tensor_parallel_size=8), {"weight_format": "fp8"}, 3_418_605),
+        ("qwen3.5-397b-a17b", "b200", Layout(data_parallel_size=8), {"weight_format": "fp8"}, 1_565_049),
+        (
+            "nemotron-3-super-120b-a12b", "h200", Layout(tensor_parallel_size=8),
+            {"gpu_memory_utilization": None, "enable_prefix_caching": False}, 12_875_724,
+        ),
+    ],
+)  # fmt: skip
+def test_eight_linked_gpus_hold_what_sglang_s_own_tests_expect(
+    catalog: Snapshot, model: str, gpu: str, layout: Layout, stated: dict[str, Any], floor: int
+) -> None:
+    settings = StatedSettings(**{"gpu_memory_utilization": 0.8, **stated})
+    resolved = resolve(catalog.model(model), catalog.gpu(gpu), settings, rules_for("sglang", "0.5.15"))
+    plan = memory_plan(
+        resolved.model, resolved.checkpoint, resolved.gpu, layout, resolved.settings, resolved.rules,
+        input_tokens=1_000, output_tokens=200, shorten_to_fit=False,
+    )  # fmt: skip
+
+    pools = separate_pools(resolved.model.architecture, layout, plan.settings, plan.memory.kv_cache_bytes)
+    assert pools.tokens == pytest.approx(floor / 0.99, rel=0.01)
