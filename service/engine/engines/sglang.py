@@ -29,6 +29,7 @@ PLAN: Final = replace(
     drafts_for_adapters_fit=False,
     tunes_states=False,
     stages_deep_stacks=False,
+    drops_expert_scales=False,  # 0.5.12 to 0.5.23 `layers/quantization/mxfp4.py` (`del layer.w13_weight`, and no more)
     most_captured_on_blackwell=512,
     captures_drafts=False,
     own_tile_on_ten=128,

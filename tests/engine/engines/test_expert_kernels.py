@@ -51,3 +51,15 @@ def test_sglang_pads_experts_of_gpt_oss_on_blackwell(catalog: Snapshot, gpu: str
 
     assert storage.own_inner == tile
     assert storage.mxfp4_inner is None
+
+
+def test_sglang_keeps_the_loaded_scales_beside_those_that_hopper_s_kernels_read(catalog: Snapshot) -> None:
+    """SGLang 0.5.12 to 0.5.23 `layers/quantization/mxfp4.py`: after `_swizzle_mxfp4` it deletes the weights alone.
+
+    Of gpt-oss-120b on four H100 its own nightly test of July 2026 expects 24.6 GiB of full layers, 0.99 of the least.
+    """
+    h100, b200 = (catalog.gpu(gpu) for gpu in ("h100", "b200"))
+
+    assert expert_kernels(device_of(h100, rules_for("sglang", "0.5.15"))).keeps_loaded_scales
+    assert not expert_kernels(device_of(b200, rules_for("sglang", "0.5.15"))).keeps_loaded_scales
+    assert not expert_kernels(device_of(h100, rules_for("vllm", "0.33"))).keeps_loaded_scales
