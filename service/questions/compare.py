@@ -40,8 +40,11 @@ class CompareAnswer(Answer[Comparison]):
     """All combinations, one flat row each."""
 
     def rows(self) -> Sequence[Row]:
-        """Return the rows."""
-        return list(self.document["rows"])
+        """Return the rows, each with what is to be known of all of them, and of its own price."""
+        of_prices = stale_prices(self.result.rows)
+        of_all = [sentence for sentence in self.result.warnings if sentence not in of_prices]
+        rows = zip(self.document["rows"], self.result.rows, strict=True)
+        return [{**row, "warnings": "; ".join((*of_all, *stale_prices((told,))))} for row, told in rows]
 
     def lines(self) -> Sequence[str]:
         """Return one line for each combination."""

@@ -199,9 +199,11 @@ def test_a_stale_price_is_said_once_for_each_provider_and_day(catalog: Snapshot)
     asked = LOADED | {"gpus": "l4,l40s", "concurrent_requests": [8]}
     own = CompareQuery.model_validate(asked | {"gpus": "l4", "usd_per_gpu_hour": 0.5}).answer(sources).result
 
-    result = CompareQuery.model_validate(asked).answer(sources).result
+    answer = CompareQuery.model_validate(asked).answer(sources)
+    result, warned = answer.result, {row["gpu"]: row["warnings"] for row in answer.rows()}
 
     # RunPod's page of prices was read on 18 September, 71 days before.
     assert {(row.provider, row.as_of, row.is_stale) for row in result.rows} == {("runpod", "2026-09-18", True)}
     assert result.warnings == ("the price of l4, l40s is of 2026-09-18, more than 60 days ago: ask runpod again",)
+    assert warned["l4"] == "the price of l4 is of 2026-09-18, more than 60 days ago: ask runpod again"
     assert (own.warnings, own.rows[0].provider, own.rows[0].is_stale) == ((), None, False)
