@@ -54,6 +54,18 @@ def lacks_class(lacking: str, release: str) -> bool:
     return bool(release) and Version(release) <= Version(lacking)
 
 
+def is_within(release: str, since: str, until: str) -> bool:
+    """Return whether a release is not before one version and before another; an unstated one is the newest.
+
+    >>> is_within("0.5.17", "0.5.17", "0.5.18"), is_within("", "0.5.17", "0.5.18"), is_within("", "0.5.20", "")
+    (True, False, True)
+    """
+    if not release:
+        return not until
+    version = Version(release)
+    return (not since or version >= Version(since)) and (not until or version < Version(until))
+
+
 def check_served(name: str, lacked_by: AbstractSet[EngineName], device: Device) -> None:
     """Raise RefusedStartError if SGLang has no class for a model.
 

@@ -18,7 +18,7 @@ from service.engine.inputs import Layout, Load
 from service.engine.memory.held import Room
 from service.engine.time.batching import SchedulerSettings, Serving, scheduler_settings
 from service.engine.time.demand import wanted_of
-from service.engine.time.estimate import alone_by, budgets_at_best, fewest_at_best, read_alone_s
+from service.engine.time.estimate import alone_by, budgets_at_best, fewest_at_best, reading_s
 from service.engine.time.roomy import share_of
 from service.engine.time.steps import Deployed, StepTimer, StepTimers, Timing
 from service.engine.time.traffic import traffic_of
@@ -94,7 +94,7 @@ class Ceilings:
         if ttft_s is None or timers is None or question.is_of_memory or resolved.settings.num_speculative_tokens:
             return True
         timing = timers.quick(timed_as(resolved, layout))
-        return timing is None or read_alone_s(timing.steps, traffic_of(question.load)) <= hope * ttft_s
+        return timing is None or reading_s(timing.steps, traffic_of(question.load)) <= hope * ttft_s
 
     def budgets(self, layout: Layout, at_most: float) -> tuple[int, ...]:
         """Return the token budgets under which so many replicas of a layout may carry the load. [tokens].

@@ -3,6 +3,7 @@
 from packaging.version import Version
 
 from service.engine.derived import derived
+from service.engine.engines.classes import is_within
 from service.engine.engines.device import REFERENCE, Device
 from service.engine.errors import InvalidQuestionError, RefusedStartError
 from service.engine.formats.elements import HALF_BYTES
@@ -85,12 +86,10 @@ def _adapted_ends(architecture: Architecture, device: Device) -> int:
     """Return how many of embedding table and head the version adapts."""
     if not device.is_vllm_on_cuda:
         return 0
-    own = Version(device.plan.version)
-    if architecture.vocabulary_adapted is not None:
-        since, until = architecture.vocabulary_adapted
-        if own >= Version(since) and (not until or own < Version(until)):
-            return 2
-    return int(bool(architecture.table_adapted) and own >= Version(architecture.table_adapted))
+    own, both, table = device.plan.version, architecture.vocabulary_adapted, architecture.table_adapted
+    if both is not None and is_within(own, *both):
+        return 2
+    return int(bool(table) and is_within(own, table, ""))
 
 
 def _adapted(architecture: Architecture, layer: DecoderLayer) -> set[str]:

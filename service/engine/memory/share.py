@@ -12,8 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
-from packaging.version import Version
-
+from service.engine.engines.classes import is_within
 from service.engine.engines.rules import EngineRules, default_utilization
 from service.engine.engines.static_share import ALWAYS, PromptObstacle, Served
 from service.engine.inputs import EngineSettings, Gpu, Layout
@@ -93,9 +92,9 @@ def _of_shape(architecture: Architecture, gpu: Gpu, layout: Layout, release: str
     if layout.pipeline_parallel_size > 1:
         yield "stages"
     since, left_out = architecture.images_captured_since, architecture.prompts_left_out
-    if architecture.tower_size is not None and not (since and _is_between(release, since, "")):
+    if architecture.tower_size is not None and not (since and is_within(release, since, "")):
         yield "images"
-    if left_out is not None and _is_between(release, *left_out):
+    if left_out is not None and is_within(release, *left_out):
         yield "class"
     if "latent" in kinds:
         yield "latents"
@@ -103,18 +102,6 @@ def _of_shape(architecture: Architecture, gpu: Gpu, layout: Layout, release: str
         yield "sparse"
     if gpu.vendor != "nvidia":
         yield "other_vendors"
-
-
-def _is_between(release: str, since: str, until: str) -> bool:
-    """Return whether a release is not before one version and before another; an unstated one is the newest.
-
-    >>> _is_between("0.5.17", "0.5.17", "0.5.18"), _is_between("", "0.5.17", "0.5.18"), _is_between("", "0.5.20", "")
-    (True, False, True)
-    """
-    if not release:
-        return not until
-    version = Version(release)
-    return (not since or version >= Version(since)) and (not until or version < Version(until))
 
 
 def launched_share(

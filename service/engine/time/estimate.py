@@ -70,7 +70,7 @@ def read_rate(serving: Serving, ttft_s: float) -> float:
     Source:
         the mean wait of a queue M/D/1, and an exponential tail.
     """
-    read_s = max(_read_alone_s(serving), SHORTEST_READ_S)
+    read_s = max(reading_s(serving.timing.steps, serving.traffic), SHORTEST_READ_S)
     return serving.streams * _busy_share(max(ttft_s / read_s - 1, 0.0)) / read_s
 
 
@@ -86,16 +86,8 @@ def _busy_share(slack: float) -> float:
     return 2 * slack / (3 + 2 * slack)
 
 
-def _read_alone_s(serving: Serving) -> float:
-    return read_alone_s(serving.timing.steps, serving.traffic)
-
-
-def read_alone_s(steps: StepTimer, traffic: Traffic) -> float:
-    """Return the time to read what is new of a mean prompt at once, on an idle engine. [s]."""
-    return _read_s(steps, traffic)
-
-
-def _read_s(steps: StepTimer, traffic: Traffic, max_num_batched_tokens: float = inf) -> float:
+def reading_s(steps: StepTimer, traffic: Traffic, max_num_batched_tokens: float = inf) -> float:
+    """Return the time to read what is new of a mean prompt, on an idle engine. [s]."""
     prompt = traffic.inputs.mean()
     chunk = min(prompt, max_num_batched_tokens)
     new_share = 0.0 if traffic.arrives_read else 1 - traffic.prefix_cache_hit_fraction
@@ -112,13 +104,13 @@ def alone_s(serving: Serving) -> float:
     timing, traffic = serving.timing, serving.traffic
     read_s = timing.request_overhead.of_prompt(int(traffic.inputs.mean()))
     if not traffic.arrives_read:
-        read_s += _read_s(timing.steps, traffic, serving.settings.max_num_batched_tokens)
+        read_s += reading_s(timing.steps, traffic, serving.settings.max_num_batched_tokens)
     return read_s + _answered_s(timing.steps, traffic)
 
 
 def alone_by(steps: StepTimer, traffic: Traffic) -> float:
     """Return the same of a prompt read at once, by step times that tell of a single request at least. [s]."""
-    return _read_s(steps, traffic) + _answered_s(steps, traffic)
+    return reading_s(steps, traffic) + _answered_s(steps, traffic)
 
 
 def _answered_s(steps: StepTimer, traffic: Traffic) -> float:
@@ -138,7 +130,11 @@ def throughput(serving: Serving, users: int) -> float:
 
 def least_throughput(serving: Serving, users: int) -> float:
     """Return the same were one's own prompt read alone, which it leaves out: most of the time with few slots. [1/s]."""
-    return users / (users / throughput(serving, users) + _read_alone_s(serving)) if users else 0.0
+    return (
+        users / (users / throughput(serving, users) + reading_s(serving.timing.steps, serving.traffic))
+        if users
+        else 0.0
+    )
 
 
 def fewest_at_best(serving: Serving, budgets: Sequence[int], wanted: Demand, limits: Limits, at_most: float) -> float:
@@ -211,7 +207,7 @@ def in_flight(serving: Serving, request_rate_per_s: float) -> int:
 
 def hoped_users(serving: Serving, limits: Limits, hope: float) -> int:
     """Return users that a quickly timed replica would not exceed within limits, were it faster by a factor."""
-    if limits.ttft_s is not None and _read_alone_s(serving) > hope * limits.ttft_s:
+    if limits.ttft_s is not None and reading_s(serving.timing.steps, serving.traffic) > hope * limits.ttft_s:
         return 0
     limit_s = limits.tpot_s if tells_pace(serving) else None
     return kept_pace(serving, None if limit_s is None else hope * limit_s)
