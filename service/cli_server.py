@@ -16,7 +16,7 @@ import typer
 
 from service.cli_words import INFEASIBLE, NOT_ALL_ANSWERED, USAGE_ERROR, commands, refuse, said
 from service.client import Asks, Client, RefusedError
-from service.questions.many import UnreadableError, of_json, of_sheet
+from service.questions.many import UnreadableError, of_json, of_lines, of_sheet
 from service.questions.outcomes import outcome_rows, sheet_of
 from service.questions.refusals import Fault, RefusalError
 
@@ -26,6 +26,7 @@ MOST_COLUMNS: Final = 12
 ANSWERED: Final = 200
 UNAUTHORIZED: Final = 401
 STANDARD_INPUT: Final = Path("-")
+OF_LINES: Final = frozenset({".ndjson", ".jsonl"})  # names that end so are of files with a question on each line
 BatchFormat = Literal["csv", "json"]
 ASKS: Final[tuple[Asks, ...]] = get_args(Asks)
 
@@ -122,13 +123,15 @@ def show_table(text: str) -> None:
 
 
 def questions_of(path: Path) -> Sequence[Mapping[str, Any]]:
-    """Return the questions of a file, read as the service reads a batch: CSV under the names of fields, or JSON."""
+    """Return the questions of a file, read as the service reads a batch: CSV under names, JSON, or lines of it."""
     try:
         body = sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
     except OSError as error:
         refuse(f"{path}: not a readable file of questions ({error.strerror})")
     is_json = body.removeprefix(BOM_UTF8).lstrip().startswith((b"{", b"["))
     try:
+        if path.suffix in OF_LINES:
+            return of_lines(body)
         return of_json(body, may_be_list=True) if is_json else of_sheet(body)
     except UnreadableError as error:
         refuse(f"{path}: {error.detail}; accepted: {error.accepted}")
@@ -141,7 +144,7 @@ def batch_command(
     context: typer.Context,
     question: Annotated[Asks, typer.Argument(help="which question")],
     path: Annotated[
-        Path, typer.Argument(metavar="FILE", help="CSV under the names of fields, or JSON; - reads the standard input")
+        Path, typer.Argument(metavar="FILE", help="CSV under names of fields, JSON, or .ndjson; - reads standard input")
     ],
     written: Annotated[BatchFormat, typer.Option("--format", help="how the answers are written")] = "csv",
 ) -> None:

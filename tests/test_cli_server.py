@@ -107,6 +107,9 @@ def test_many_questions_of_a_file_are_one_table(service: Served, tmp_path: Path)
     as_json = sizer(service, "batch", "size", str(tmp_path / "questions.json"), "--format", "json")
     assert as_json.exit_code == 0, as_json.output
     assert json.loads(as_json.stdout)[0]["gpus"] == 1
+    (tmp_path / "questions.ndjson").write_text(json.dumps(FIELDS), encoding="utf-8")
+    of_lines = sizer(service, "batch", "size", str(tmp_path / "questions.ndjson"), "--format", "json")
+    assert of_lines.stdout == as_json.stdout
 
 
 HEAD = "model,gpu,concurrent_requests,input_tokens,output_tokens"

@@ -1,7 +1,7 @@
 """Many questions at once: read from JSON or CSV, answered in order, each with its own success or problem."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from time import monotonic
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from service.catalog.snapshot import Snapshot
 from service.engine.errors import EngineError
 from service.questions.answers import Answer
 from service.questions.asked import Asked, Question
-from service.questions.many import UnreadableError, of_json, of_sheet
+from service.questions.many import UnreadableError, of_json, of_lines, of_sheet
 from service.questions.misnamed import misnamed
 from service.questions.misread import misread
 from service.questions.outcomes import outcome_rows, sheet_of
@@ -34,6 +34,7 @@ WRITTEN_ALIKE: Final = "all answers of a batch are written alike"
 IN_ACCEPT: Final = f"the header Accept: application/json, {NDJSON} or {CSV}"
 PART_CHARACTERS: Final = 64 << 10  # of a document: each part that leaves costs a write, and a wait
 PART_S: Final = 0.5  # after which a shorter one leaves
+READ: Final[Mapping[str, Callable[[bytes], Sequence[Any]]]] = {CSV: of_sheet, NDJSON: of_lines}  # and JSON
 Outcome = tuple[int, str, str]  # status, `answer` or `problem`, its JSON
 
 
@@ -45,11 +46,12 @@ async def questions_in(request: Request) -> Sequence[Any]:
         RefusalError: the body holds none, or too many.
     """
     body = await request.body()
-    is_csv = request.headers.get("content-type", "").split(";")[0].strip().lower() == CSV
+    read = READ.get(request.headers.get("content-type", "").split(";")[0].strip().lower(), of_json)
     try:
-        return of_sheet(body) if is_csv else of_json(body)
+        return read(body)
     except UnreadableError as error:
-        accepted = error.accepted if is_csv else f"{error.accepted}; of CSV, the header content-type: {CSV}"
+        others = f"; of CSV, the header content-type: {CSV}; of lines of JSON, content-type: {NDJSON}"
+        accepted = f"{error.accepted}{others if read is of_json else ''}"
         fault = FieldProblem(field="body", detail=error.detail, accepted=accepted)
         raise ProblemError(400, "bad-request", f"the body is {error.detail}", [fault]) from error
 

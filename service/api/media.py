@@ -15,6 +15,7 @@ from service.questions.reading import read_json
 
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 WITHOUT_BODY = frozenset({"GET", "HEAD"})
+BATCH_TYPES: Final = frozenset({b"text/csv", b"application/x-ndjson"})  # that `:batch` reads beside JSON
 PLAIN = b"identity"
 SERVER: Final = "http://sizer:8000"  # as EXAMPLES.md calls it, where nobody says how callers reach it
 # What a caller may ask for without naming a format; a list of types, as browsers and scrapers send, leaves the choice.
@@ -55,10 +56,10 @@ class JsonBodies:
         headers = dict(scope["headers"])
         media_type = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
         has_body = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
-        if scope["method"] in WITH_BODY and (media_type or has_body) and media_type != b"application/json":
-            is_table = media_type == b"text/csv" and scope["path"].endswith(":batch")
-            if not is_table:
-                return self._not_json(scope)
+        is_read = media_type in BATCH_TYPES and scope["path"].endswith(":batch")
+        is_other = (media_type or has_body) and media_type != b"application/json" and not is_read
+        if scope["method"] in WITH_BODY and is_other:
+            return self._not_json(scope)
         if scope["method"] in WITH_BODY and headers.get(b"content-encoding", PLAIN).lower() != PLAIN:
             return _compressed()
         length = headers.get(b"content-length", b"0")
@@ -71,7 +72,8 @@ class JsonBodies:
         return None
 
     def _not_json(self, scope: Scope) -> Response:
-        accepted = "application/json or text/csv" if scope["path"].endswith(":batch") else "application/json"
+        others = ", application/x-ndjson or text/csv" if scope["path"].endswith(":batch") else ""
+        accepted = f"application/json{others}"
         fault = FieldProblem(field="content-type", detail="the body is not JSON", accepted=accepted)
         detail = f"{fault.detail}; {self._right_line(scope)}"
         return problem_response(415, "unsupported-media-type", detail, [fault])

@@ -1,4 +1,4 @@
-"""Many questions of one document, read alike over HTTP and on the command line: JSON, or a sheet as CSV."""
+"""Many questions of one document, read alike over HTTP and on the command line: JSON, lines of it, or CSV."""
 
 import csv
 import io
@@ -55,6 +55,29 @@ def of_json(body: bytes, *, may_be_list: bool = False) -> Sequence[Any]:
     if not isinstance(document["questions"], list):
         raise _refused("questions is no list")
     return _counted(document["questions"])
+
+
+def of_lines(body: bytes) -> Sequence[Any]:
+    """Return the questions of JSON that is delimited by newlines, one on each line; blank lines are none.
+
+    Raises:
+        UnreadableError: a line is not JSON.
+        RefusalError: there are none, or too many, or one states a name twice.
+    """
+    lines = [(number, line) for number, line in enumerate(body.splitlines()[: MOST_LINES + 1], 1) if line.strip()]
+    if len(lines) > MOST_QUESTIONS:
+        raise _refused(f"more than {MOST_QUESTIONS} lines")
+    return _counted([_of_line(number, line) for number, line in lines])
+
+
+def _of_line(number: int, line: bytes) -> Any:
+    try:
+        fields, twice = read_json(line)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"not valid JSON on line {number}", "one whole question on each line") from error
+    if twice:
+        raise stated_twice(twice)
+    return fields
 
 
 def of_sheet(body: bytes) -> Sequence[Any]:

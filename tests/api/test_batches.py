@@ -103,10 +103,20 @@ def test_a_sheet_is_read_as_the_same_questions(client: TestClient) -> None:
     assert [it["status"] for it in by_sheet.json()["answers"]] == [200, 200, 404]
 
 
+def test_lines_are_read_as_the_same_questions(client: TestClient) -> None:
+    questions = [QUESTION, {**QUESTION, "gpu": "none"}, 7]
+    lines = "".join(f"{json.dumps(question)}\n" for question in questions)
+    by_lines = client.post("/size:batch", content=lines, headers={"content-type": "application/x-ndjson"})
+
+    assert by_lines.json() == client.post("/size:batch", json={"questions": questions}).json()
+    assert [it["status"] for it in by_lines.json()["answers"]] == [200, 404, 422]
+
+
 @pytest.mark.parametrize(
     ("body", "media_type", "told"),
     [
         (b'{"questions": x}', "application/json", "from character 15 on"),
+        (b'{}\n\n{"model": x}\n', "application/x-ndjson", "on line 3"),
         (b"model\n\xe9\n", "text/csv", "not in UTF-8"),
         (b'model\n"a\n', "text/csv", "a quote is not closed"),
     ],
@@ -146,6 +156,9 @@ def test_lines_leave_as_they_are_known(client: TestClient) -> None:
         (b'{"questions": [], "questions": [1]}', "application/json", 422),
         (json.dumps({"questions": [{}] * 1001}).encode(), "application/json", 422),
         (b"", "text/csv", 422),
+        (b"\n", "application/x-ndjson", 422),
+        (b"{}\n" * 1001, "application/x-ndjson", 422),
+        (b'{"model": "a", "model": "b"}', "application/x-ndjson", 422),
         (b"model,model\na,b\n", "text/csv", 422),
         (b"\xff", "text/csv", 400),
         (b"model=a", "application/x-www-form-urlencoded", 415),

@@ -23,9 +23,10 @@ PROBLEMS = problem_responses(
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
 DESCRIPTION = (
-    f"Answer up to {MOST_QUESTIONS:,} questions in order, each with its own success or problem. The body is JSON, or "
-    f"CSV under the names of fields. With Accept: {NDJSON} each answer is a line that leaves when it is known; "
-    f"with Accept: {CSV} all of them are one table, with a row for each entry of an answer that is a list."
+    f"Answer up to {MOST_QUESTIONS:,} questions in order, each with its own success or problem. The body is JSON, "
+    f"a question on each line ({NDJSON}), or CSV under the names of fields. With Accept: {NDJSON} each answer is a "
+    f"line that leaves when it is known; with Accept: {CSV} all of them are one table, with a row for each entry of "
+    "an answer that is a list."
 )
 
 # An item that is no question has an outcome of its own, as any that is not understood.
@@ -99,6 +100,7 @@ def _add(router: APIRouter, question: Question) -> None:
             },
             "examples": {"one": {"summary": "one question", "value": {"questions": [example]}}},
         },
+        NDJSON: {"schema": {"type": "string"}, "example": f"{json.dumps(example)}\n"},
         CSV: {"schema": {"type": "string"}, "example": _table(example)},
     }
     router.post(
