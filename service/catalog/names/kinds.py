@@ -37,10 +37,11 @@ KINDS: Final = (
     _kind(r"eagle 2\.5 [0-9]+b|audio flamingo 3.*|kimi audio", NO_ENTRY),
     _kind(r"eagle 2 [0-9]+b|mantis|tarsier.*|midashenglm|audio flamingo.*", NO_RULE),
     _kind(
-        r"eagle ?[0-9]?|peagle|dflash|dflare|dspark|medusa|speculator|draft|drafter|pard|domino|gemma 4.* assistant",
+        r"eagle ?[0-9]?|peagle|dflash|dflare|dspark|medusa|speculator|accelerator|nextn|draft|drafter|pard|domino|"
+        r"gemma 4.* assistant",
         "a draft for speculative decoding: name the model it drafts for, and state the draft beside it",
     ),
-    _kind(r"(?:q|do)?lora|adapters?|peft", "an adapter: name the model it adapts, and state the adapters beside it"),
+    _kind(r"(?:q|do)?loras?|adapters?|peft", "an adapter: name the model it adapts, and state the adapters beside it"),
     _kind(r"re ?rank(?:er|ing)?|[a-z]*reranker|cross encoder|colbert|ranker", f"a reranker; {ONLY_TEXT}"),
     _kind(
         r"[a-z]*embed(?:ding|dings)?|embeddinggemma|voyage|splade|vlm 2 vec|"
@@ -48,7 +49,7 @@ KINDS: Final = (
         r"sentence|harrier|f2llm|e2rank|flowvec|colpali|colqwen|col qwen|stella",
         f"a model of embeddings; {ONLY_TEXT}",
     ),
-    _kind(r"reward|prm|[a-z]*classifier|prompt guard|moderation|pairrm", f"a model that scores; {ONLY_TEXT}"),
+    _kind(r"reward|prm|armorm|[a-z]*classifier|prompt guard|moderation|pairrm", f"a model that scores; {ONLY_TEXT}"),
     _kind(
         r"tts|asr|whisper|wav ?2 ?vec(?: 2)?|w 2 v|cosyvoice|kokoro|voxcpm|parakeet|canary|speecht|musicgen|"
         r"forcedaligner|[a-z]*voice|bark|chattts|melotts|megatts|orpheus|moshi[a-z]*|sesame|csm|xtts|transcribe|paraformer|sensevoice|speech|seamless|music|sonic|zonos|chatterbox|"
