@@ -31,20 +31,22 @@ TUNING_WORDS = (
 TUNING: Final = frozenset(TUNING_WORDS.split())
 OTHER_PARTS: Final = (
     r"v|vl|vlm|vla|visions?|visual|omni|audio|speech|voice|tts|asr|ocr|video|images?|clip|siglip|sam|blip|janus|llava|"
-    r"multimodal|mm|mol|mplug|embed.*|.*embeddings?|e5|gte|bge|sfr|retriev.*|colbert|.*rerank.*|.*reward.*|o?rm|prm|"
+    r"multimodal|mm|mol|mplug|dragonfly|diva|"
+    r"embed.*|.*embeddings?|e5|gte|bge|sfr|retriev.*|colbert|.*rerank.*|.*reward.*|o?rm|prm|"
     r"classif.*|cross|encoder|decoder|guard|shield|scorer|judge|[gqu]rm"
 )
 OTHER_LAYERS: Final = (
     r"2of4|prun.*|minitron|reap|puzzle|.*moe|[0-9]+x|x[0-9]+|slerp|frank.*|merge[dr]?|stack.*|upscal.*|expan.*|ext|depth|"
     r"width|layers?|half|hybrid|.*mamba.*|.*diffusion.*|sparse|sculpt|lite|tiny|mini|small|large|medium|nano|micro|air|"
-    r"flash|pro|max|plus|turbo|loop.*|recurrent|linear|sala|swiftkv|[0-9]+l|ream|svd|va|[sml]|a[0-9]+"
+    r"flash|pro|max|plus|turbo|loop.*|recurrent|linear|sala|swiftkv|[0-9]+l|ream|svd|va|[sml]|a[0-9]+|"
+    r"experts|dropped|slim(?:med)?|sliced?|trim(?:med)?|shrunk"
 )
 NO_MODEL: Final = (
     r"draft.*|eagle.*|medusa|dflash|dflare|dspark|domino|vispec|.*speculat.*|assistant|lora|qlora|adapters?|peft|delta|"
     r"diff|tokenizer|sae|saes|evals?|datasets?|random|dummy|test|tests|debug|sharded|flexrank|intermediate|checkpoints?|"
     r"seed[0-9]*|step[0-9]*|mtpv[0-9]?|p"
 )
-LONGER: Final = r"[0-9]+[km]|long.*|.*long|.*context|yarn|rope|gradient|[0-9]{4,}"
+LONGER: Final = r"[0-9]+[km]|long.*|.*long|.*context|ctx|extended|yarn|rope|gradient|[0-9]{4,}"
 LANGUAGES: Final = (
     r"arabic|ara|openbuddy|koen|bangla|bengali|cantonese|catalan|chinese|zh|cymraeg|czech|deu|dutch|eng|fas|farsi|finnish|french|fr|"
     r"german|de|greek|hebrew|hindi|hungarian|indic|indonesian|italian|ita|ja|jp|japanese|kazakh|kk|kor|ko|korean|mya|"

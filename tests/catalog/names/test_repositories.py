@@ -5,6 +5,7 @@ import pytest
 from service.catalog.errors import NotInCatalogError
 from service.catalog.names.facts import facts_as_named
 from service.catalog.names.repositories import REPOSITORIES, of_shape
+from service.catalog.names.words import ACTIVE, words_of
 from service.engine.fleet.checkpoints import own_checkpoint
 from tests.conftest import shared_catalog
 
@@ -14,6 +15,19 @@ CATALOG = shared_catalog()
 def test_every_repository_leads_to_a_model_of_the_catalog() -> None:
     assert set(REPOSITORIES.values()) <= set(CATALOG.model_entries)
     assert all(name == name.lower() for name in REPOSITORIES)
+
+
+def test_no_repository_that_says_other_active_experts_has_the_shape() -> None:
+    """Of DavidAU/Qwen3-30B-A6B-16-Extreme a token passes 16 experts, by its card, and 8 of the model's own."""
+
+    def active(name: str) -> set[str]:
+        return {word for word in words_of(name.rpartition("/")[2]) if word[0] == "a" and ACTIVE.fullmatch(word)}
+
+    other = [name for name, of in REPOSITORIES.items() if active(of) and active(name) and active(name) != active(of)]
+
+    assert other == []
+    with pytest.raises(NotInCatalogError):
+        CATALOG.called_models.read("DavidAU/Qwen3-30B-A6B-16-Extreme")
 
 
 @pytest.mark.parametrize(

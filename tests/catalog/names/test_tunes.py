@@ -44,6 +44,14 @@ def test_the_format_of_a_fine_tune_is_the_one_its_name_says(catalog: Snapshot) -
         "r3lax/Qwen3.6-35B-A3B-Escha-W2",
         "DavidAU/Qwen3-8B-64k-Context-2X-Josiefied-Uncensored",
         "nvidia/Llama-3_3-Nemotron-Super-49B-v2",
+        # by their cards, eyes and ears in front of the base; and words of layers, experts and contexts
+        "togethercomputer/Llama-3.1-8B-Dragonfly-v2",
+        "WillHeld/DiVA-llama-3-v0-8b",
+        "someone/Qwen3-30B-A3B-64experts",
+        "someone/Llama-3.1-8B-trimmed-v2",
+        "someone/Llama-3.1-8B-slim-sft",
+        "someone/Llama-3.1-8B-Instruct-64ctx",
+        "someone/Qwen2.5-7B-Instruct-extended-sft",
     ],
 )
 def test_what_may_have_another_shape_is_no_fine_tune(catalog: Snapshot, name: str) -> None:
