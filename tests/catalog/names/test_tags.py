@@ -11,6 +11,10 @@ from service.catalog.snapshot import Snapshot
     [
         # Tags as https://ollama.com/library lists them, and sizes as publishers print them.
         ("phi4-mini:3.8b", "phi-4-mini-instruct"),
+        # since May 2025; as its lists print, `deepseek-r1:8b` and `:8b-0528-qwen3-q4_K_M` are both 6995872bfe4c, 5.2 GB
+        ("deepseek-r1:8b", "deepseek-r1-0528-qwen3-8b"),
+        ("deepseek-r1:8b-llama-distill", "deepseek-r1-distill-llama-8b"),
+        ("DeepSeek-R1-Distill-8B", "deepseek-r1-distill-llama-8b"),
         ("phi4-reasoning:14b", "phi-4-reasoning"),  # 14.7 billion
         ("deepseek-v3.1:671b-cloud", "deepseek-v3.1"),
         ("deepseek-coder-v2:236b", "deepseek-v2"),
