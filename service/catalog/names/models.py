@@ -32,7 +32,7 @@ from service.catalog.names.readings import (
     repository_of_edition,
     spelled,
 )
-from service.catalog.names.repositories import REPOSITORIES, STORED, WHOLE, listed, model_of
+from service.catalog.names.repositories import REPOSITORIES, STORED, WHOLE, is_unlisted, listed, model_of
 from service.catalog.names.siblings import BASE, named_so, several_sizes
 from service.catalog.names.spoken import Spoken, spoken_names
 from service.catalog.names.taken_out import is_deleted
@@ -129,7 +129,7 @@ class ModelNames:
         spelled_out = plain(name)  # an address may take what hosts write behind a name off it: `-8B-Thinking`
         key = spelled_out if spelled_out in REPOSITORIES else f"{publisher}/{repo}" if publisher else repo
         entry = self.entries.get(model_of(key, publisher, repo))
-        if entry is None:
+        if entry is None or is_unlisted(entry.hf_id or "", key, publisher):
             return None
         said = stated_format(words_of(repo), publisher)
         self._check_one_format(name, said)

@@ -91,6 +91,17 @@ def model_of(key: str, publisher: str, repo: str) -> str:
     return own or ((REPOSITORIES.get(repo) or REPOSITORIES.get(bare, "")) if is_telling else "")
 
 
+def is_unlisted(hf_id: str, key: str, publisher: str) -> bool:
+    """Return whether a repository that is not listed is of whoever published the model that others tuned.
+
+    Its next model is none that others tuned of an earlier one: `Qwen/Qwen3.8-9B` is no `empero-ai/Qwen3.8-9B`.
+
+    >>> is_unlisted("Qwen/Qwen3.5-9B", "qwen/qwen3.8-9b", "qwen")
+    True
+    """
+    return publisher == hf_id.lower().partition("/")[0] and before_conversion(key) not in REPOSITORIES
+
+
 def whole_names(rows: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """Return the repository, as it is spelled, by its bare name where one publisher alone has one of that name.
 

@@ -17,6 +17,13 @@ def test_every_repository_leads_to_a_model_of_the_catalog() -> None:
     assert all(name == name.lower() for name in REPOSITORIES)
 
 
+def test_a_publishers_next_model_is_none_that_others_tuned_of_an_earlier_one() -> None:
+    assert CATALOG.called_models.read("empero-ai/Qwen3.8-9B").model_id == "qwen3.5-9b"
+    with pytest.raises(NotInCatalogError) as refusal:
+        CATALOG.called_models.read("Qwen/Qwen3.8-9B")
+    assert "qwen3.5-9b" in refusal.value.suggestions
+
+
 def test_no_repository_that_says_other_active_experts_has_the_shape() -> None:
     """Of DavidAU/Qwen3-30B-A6B-16-Extreme a token passes 16 experts, by its card, and 8 of the model's own."""
 
