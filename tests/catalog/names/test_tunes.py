@@ -48,6 +48,15 @@ def test_the_format_of_a_fine_tune_is_the_one_its_name_says(catalog: Snapshot) -
         "togethercomputer/Llama-3.1-8B-Dragonfly-v2",
         "WillHeld/DiVA-llama-3-v0-8b",
         "someone/Qwen3-30B-A3B-64experts",
+        # heads that draft (Hydra, arXiv:2402.05109; Clover, 2405.00263; HASS, 2408.15766; SGLang's SpecForge), and what
+        # reads a model's states
+        "someone/Llama-3.1-8B-hydra-heads",
+        "someone/Llama-3.1-8B-clover",
+        "someone/Qwen3-32B-HASS",
+        "someone/Qwen3-8B-SpecForge",
+        "someone/Llama-3.1-8B-transcoder",
+        "someone/Llama-3.1-8B-Instruct-value-head",
+        "someone/Qwen3-8B-steering-vectors",
         "someone/Llama-3.1-8B-trimmed-v2",
         "someone/Llama-3.1-8B-slim-sft",
         "someone/Llama-3.1-8B-Instruct-64ctx",
