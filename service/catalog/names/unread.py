@@ -43,7 +43,7 @@ def _begins(words: str) -> re.Pattern[str]:
 # Classes that `engine/families` reads: their config is not at hand.
 WITHOUT_AN_ENTRY = r"""
     rnj|isaac|granite (?:vision )?4(?:\.[0-9])? .*vision|granite vision 4|apriel 1\.5|
-    longchat|cogito (?:v ?2\.1|2\.1|671b|v ?2 preview deepseek)|lfm 2 24b|zamba 2|falcon h ?1 tiny|skywork r ?1 ?v|
+    longchat|cogito (?:v ?2\.1|2\.1|671b|v ?2 preview deepseek)|zamba 2|falcon h ?1 tiny|skywork r ?1 ?v|
     pixtral large|ultravox|voxtral|granite speech|molmo(?! 2)|idefics 3|blip 2 opt|llava interleave|
     hyperclovax seed omni|hy 4|beam|mimo v ?2 omni
 """
