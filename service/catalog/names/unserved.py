@@ -138,7 +138,7 @@ UNSERVED: Final = (
     Unserved(pattern=_named(r"ampere_(?:16|24|48|80)|ada_(?:48|80)_pro"), why=A_POOL),
     Unserved(
         pattern=_named(
-            r"tpu|trn[1-3]n?|inf[12]|dl2q|trainium[0-9]?|inferentia[0-9]?|ct[0-9][a-z]*-[a-z]+-[0-9]+t|tpu[0-9].*"
+            r"tpu|trn[1-3][nu]?|inf[12]|dl2q|trainium[0-9]?|inferentia[0-9]?|ct[0-9][a-z]*-[a-z]+-[0-9]+t|tpu[0-9].*"
         ),
         why=OTHER_MAKER,
     ),

@@ -39,3 +39,10 @@ def test_every_neighbour_is_an_entry(catalog: Snapshot) -> None:
 def test_the_refusal_says_why(catalog: Snapshot, name: str, why: str) -> None:
     with pytest.raises(NotInCatalogError, match=why):
         catalog.called_gpus.read(name)
+
+
+def test_the_ultra_servers_of_trainium_are_known_as_the_other_types_are() -> None:
+    ultra = unserved("trn2u.48xlarge")
+
+    assert ultra is not None
+    assert ultra == unserved("trn2.48xlarge")
