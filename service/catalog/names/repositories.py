@@ -18,7 +18,8 @@ Source:
         OpenCodeInterpreter and ChatQA 1.5 the base that their card names; of Cogito, R1 1776, WizardCoder, Notus and
         Meditron the base that their authors announced, without a config or a total beside it; of Leanstral the family,
         size and experts of its card, the layers that llmfit lists, and FP8 as its conversions say they read; of Ornith
-        1.0 the layers and widths that llmfit lists, and the totals of its conversions; of
+        1.0 the layers and widths that llmfit lists, and the totals of its conversions; of MiroThinker 1.5 and 1.7
+        the size and context of their card, beside siblings that llmfit lists; of
         Granite Vision 3.1 and 3.3 the parts that github.com/ibm-granite/granite-vision-models states of each.
 """
 

@@ -206,6 +206,8 @@ def test_words_of_the_catalog_s_own_edition_serve_it(name: str) -> None:
     # The base that the card on huggingface.co, or Ollama's library, names of each.
     [
         ("nvidia/Llama3-ChatQA-1.5-70B", "llama-3-70b-instruct"),
+        ("miromind-ai/MiroThinker-1.7-mini", "qwen3-30b-a3b-instruct-2507"),
+        ("miromind-ai/MiroThinker-v1.5-235B", "qwen3-235b-a22b-instruct-2507"),
         ("HuggingFaceH4/zephyr-orpo-141b-A35b-v0.1", "mixtral-8x22b-v0.1"),
         ("zephyr:141b", "mixtral-8x22b-v0.1"),
         ("exaone-deep:7.8b", "exaone-3.5-7.8b-instruct"),
