@@ -45,7 +45,7 @@ KINDS: Final = (
     _kind(r"re ?rank(?:er|ing)?|[a-z]*reranker|cross encoder|colbert|ranker", f"a reranker; {ONLY_TEXT}"),
     _kind(
         r"[a-z]*embed(?:ding|dings)?|embeddinggemma|voyage|splade|vlm 2 vec|"
-        r"gme|bge|e 5|e5|gte|gtr|minilm|mpnet|uae|nomic|instructor|jina(?! vlm)|sfr|retriever|"
+        r"gme|bge|e 5|e5|gte|gtr|minilm|mpnet|uae|nomic|instructor|jina(?! vlm)|retriever|"
         r"sentence|harrier|f2llm|e2rank|flowvec|colpali|colqwen|col qwen|stella",
         f"a model of embeddings; {ONLY_TEXT}",
     ),
@@ -100,7 +100,7 @@ KINDS: Final = (
     _kind(
         r"baichuan(?! m 2| m 3) ?[0-9]?.*|aquila[a-z]* ?[0-9]?.*|xverse|qwen (?:vl(?: chat)?|audio(?: chat)?)|"
         r"internlm (?:chat )?(?:7b|20b)|grok 1|persimmon|fuyu|mpt|"
-        r"chameleon|arctic|minimax (?:text 01|m 1|vl 01).*|bamba|jais (?!2(?: |$))[a-z0-9].*|plamo 2",
+        r"chameleon|arctic(?! text)|minimax (?:text 01|m 1|vl 01).*|bamba|jais (?!2(?: |$))[a-z0-9].*|plamo 2",
         "a model that newer versions of vLLM no longer serve (up to 0.22 to 0.28, by its registry)",
     ),
 )

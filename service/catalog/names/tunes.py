@@ -32,7 +32,7 @@ TUNING: Final = frozenset(TUNING_WORDS.split())
 OTHER_PARTS: Final = (
     r"v|vl|vlm|vla|visions?|visual|omni|audio|speech|voice|tts|asr|ocr|video|images?|clip|siglip|sam|blip|janus|llava|"
     r"multimodal|mm|mol|mplug|dragonfly|diva|"
-    r"embed.*|.*embeddings?|e5|gte|bge|sfr|retriev.*|colbert|.*rerank.*|.*reward.*|o?rm|prm|"
+    r"embed.*|.*embeddings?|e5|gte|bge|retriev.*|colbert|.*rerank.*|.*reward.*|o?rm|prm|"
     r"classif.*|cross|encoder|decoder|guard|shield|scorer|judge|[gqu]rm"
 )
 OTHER_LAYERS: Final = (

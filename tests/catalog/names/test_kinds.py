@@ -4,6 +4,7 @@ import pytest
 
 from service.catalog.errors import NotInCatalogError
 from service.catalog.names.closed import closed
+from service.catalog.names.kinds import kind_of
 from service.catalog.names.words import words_of
 from service.catalog.snapshot import Snapshot
 
@@ -82,3 +83,11 @@ def test_a_model_that_is_not_sized_is_told_what_it_is(catalog: Snapshot, name: s
 def test_what_a_hub_holds_is_not_told_to_be_sold_alone(repo: str) -> None:
     # huggingface.co holds the weights of each; they are named like what services sell, or for a teacher
     assert closed(words_of(repo)) is None
+
+
+def test_a_publisher_of_embeddings_has_chats_and_one_of_a_model_no_longer_served_others() -> None:
+    """Salesforce's SFR-Iterative-DPO is a chat, and Snowflake's Arctic-Text2SQL a Qwen2.5, by their cards."""
+    assert "embeddings" in (kind_of(words_of("SFR-Embedding-Mistral")) or "")
+    assert kind_of(words_of("SFR-Iterative-DPO-LLaMA-3-8B-R")) is None
+    assert kind_of(words_of("arctic")) is not None
+    assert kind_of(words_of("Arctic-Text2SQL-R1-7B")) is None

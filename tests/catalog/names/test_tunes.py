@@ -14,6 +14,7 @@ from service.catalog.snapshot import Snapshot
         ("someone/Night-Owl-3-Llama-3.1-70B", "llama-3.1-70b-instruct"),  # the 3 is the owl's
         ("someone/qwen2.5-7b-instruct-storyteller-v2", "qwen2.5-7b-instruct"),
         ("someone/phi-4-uncensored", "phi-4"),
+        ("Salesforce/SFR-Iterative-DPO-LLaMA-3-8B-R", "llama-3-8b-instruct"),
     ],
 )
 def test_the_base_that_a_name_tells_is_the_shape(catalog: Snapshot, name: str, model_id: str) -> None:
