@@ -127,7 +127,8 @@ NOISE = 0.9
 
 def faster(question: SizeQuestion, figure: str, factor: float) -> tuple[Deployment, Deployment]:
     """Return the deployments on a made-up GPU and of a better one, on the same layout."""
-    slow = replace(question.gpu, id="made-up-slow")  # by the roofline: measured kernels know no other bandwidth
+    # By the roofline: kernels that were measured know no other bandwidth.
+    slow = replace(question.gpu, id="made-up-slow", measured_as=None)
     value = getattr(slow, figure)
     better = replace(slow, id="made-up-fast", **{figure: type(value)(value * factor)})
     found = chosen(replace(question, gpu=slow, settings=FIXED))
