@@ -61,6 +61,7 @@ class PlanRules:
     own_tile_on_ten: int = 0  # of gpt-oss's experts in SGLang on compute capability 10; 0: as on Hopper
     own_tile_on_twelve: int = 0  # and on 12
     pads_plain_experts: bool = True  # without quantization, on compute capability 10
+    indexes_every_layer: bool = False  # SGLang: of selected latents, layers that reuse a selection as well
     projects_shared_caches: bool = False  # keys and values of layers that read another layer's cache
     keeps_wide_routers: bool = True  # in fp32 where the model asks for it and no kernel mixes types
     joins_copies: bool = False  # of the attention: all else is split over the ranks of all of them

@@ -41,6 +41,7 @@ PADS_FOR_RANKS_SINCE: Final = Version("0.5.22")
 # kernels before 0.5.14, which pad as on Hopper (`server_args.py`: "enabling triton_kernel MOE kernel").
 NARROW_TILES_SINCE: Final = Version("0.5.17")
 TILES_ON_TWELVE_SINCE: Final = Version("0.5.14")
+REUSES_SELECTIONS_SINCE: Final = Version("0.5.18")  # without an indexer: `memory/indexers.py`
 AITER_PART: Final = 0.85  # of the share, which is kept where AITER runs the attention of a long context
 AITER_CONTEXT: Final = 8_192  # beyond which it does [tokens]
 AITER_LATENT_HEADS: Final = frozenset({16, 128})
@@ -137,6 +138,7 @@ class Sglang(Engine):
         return replace(
             PLAN,
             pads_vocabulary_for_ranks=version >= PADS_FOR_RANKS_SINCE,
+            indexes_every_layer=version < REUSES_SELECTIONS_SINCE,
             own_tile_on_ten=128 if version >= NARROW_TILES_SINCE else 256,
             own_tile_on_twelve=128 if version >= TILES_ON_TWELVE_SINCE else 0,
         )

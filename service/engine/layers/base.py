@@ -12,7 +12,7 @@ Sources:
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -228,6 +228,10 @@ class Mixer(Part):
 
     def projecting_all(self) -> "Mixer":
         """Return the layer with keys and values of its own, where it reads another's cache; else itself."""
+        return self
+
+    def indexed_like(self, _others: "Iterable[Mixer]", /) -> "Mixer":
+        """Return the layer with an indexer like another's, where it reuses a selection; else itself."""
         return self
 
     @property

@@ -11,7 +11,8 @@ Sources:
     (`_align_hybrid_block_size`).
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Final
 
 from service.engine.arithmetic import ceil_div
@@ -112,6 +113,13 @@ class LatentAttention(Mixer):
             context_ranks=sharding.context_ranks,
         )
         return (latent,) if self.indexer is None else (*self.indexer.caches(sharding), latent)
+
+    def indexed_like(self, others: Iterable[Mixer], /) -> Mixer:
+        """Return it with another layer's indexer, where it reuses a selection; else itself."""
+        if not self.is_sparse or self.indexer is not None:
+            return self
+        indexers = (mixer.indexer for mixer in others if isinstance(mixer, LatentAttention) and mixer.indexer)
+        return replace(self, indexer=next(indexers, None))
 
     def _stride_alignment(self, token_bytes: int, sharding: Sharding) -> int:
         """Return what blocks beside other pages are whole multiples of: rows that the kernel reads at once. [bytes].

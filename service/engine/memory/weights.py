@@ -20,6 +20,7 @@ from service.engine.inputs import Layout
 from service.engine.layers import Architecture, DraftHead
 from service.engine.memory.allocator import allocated_bytes
 from service.engine.memory.draft_weights import draft_matrices
+from service.engine.memory.indexers import as_indexed
 from service.engine.memory.kinds import stored_alike
 from service.engine.memory.matrices import (
     EMBEDDINGS,
@@ -83,6 +84,7 @@ def rank_weights(
     spread = Spread(shared, joined(shared) if device.plan.joins_copies else shared)
     if device.plan.projects_shared_caches:
         architecture = projecting_all(architecture)
+    architecture = as_indexed(architecture, device.plan)
     return _rank_weights(architecture, spread, quantization, draft, expert_kernels(device), interleaves)
 
 

@@ -10,8 +10,10 @@ from service.catalog.snapshot import Snapshot
 from service.engine import StatedSettings, plan_replica
 from service.engine.fleet.settings import resolve
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout
+from service.engine.memory.indexers import as_indexed
 from service.engine.memory.plan import memory_plan
 from service.engine.memory.separate_pools import (
+    SeparatePools,
     bytes_to_hold_one,
     has_separate_pools,
     plan_separate_pools,
@@ -198,6 +200,16 @@ def test_rings_of_raw_keys_lie_beside_the_pools(catalog: Snapshot) -> None:
     assert {group.kind for group in pools.groups} == {"mamba", "mla_attention"}
 
 
+def expected(catalog: Snapshot, model: str, gpu: str, layout: Layout, version: str, **stated: Any) -> SeparatePools:
+    resolved = resolve(catalog.model(model), catalog.gpu(gpu), StatedSettings(**stated), rules_for("sglang", version))
+    plan = memory_plan(
+        resolved.model, resolved.checkpoint, resolved.gpu, layout, resolved.settings, resolved.rules,
+        input_tokens=1_000, output_tokens=200, shorten_to_fit=False,
+    )  # fmt: skip
+    architecture = as_indexed(resolved.model.architecture, resolved.rules.plan)
+    return separate_pools(architecture, layout, plan.settings, plan.memory.kv_cache_bytes)
+
+
 # SGLang `test/registered/8-gpu-models/` (`test_qwen35.py`, `test_nvidia_nemotron_3_super_nightly.py`) of July 2026:
 # MEMORY_CAPACITY_FLOORS, each 0.99 of the fewest tokens that its servers of that month printed.
 @pytest.mark.parametrize(
@@ -216,12 +228,33 @@ def test_rings_of_raw_keys_lie_beside_the_pools(catalog: Snapshot) -> None:
 def test_eight_linked_gpus_hold_what_sglang_s_own_tests_expect(
     catalog: Snapshot, model: str, gpu: str, layout: Layout, stated: dict[str, Any], floor: int
 ) -> None:
-    settings = StatedSettings(**{"gpu_memory_utilization": 0.8, **stated})
-    resolved = resolve(catalog.model(model), catalog.gpu(gpu), settings, rules_for("sglang", "0.5.15"))
-    plan = memory_plan(
-        resolved.model, resolved.checkpoint, resolved.gpu, layout, resolved.settings, resolved.rules,
-        input_tokens=1_000, output_tokens=200, shorten_to_fit=False,
-    )  # fmt: skip
-
-    pools = separate_pools(resolved.model.architecture, layout, plan.settings, plan.memory.kv_cache_bytes)
+    pools = expected(catalog, model, gpu, layout, "0.5.15", **{"gpu_memory_utilization": 0.8, **stated})
     assert pools.tokens == pytest.approx(floor / 0.99, rel=0.01)
+
+
+# SGLang `test/registered/8-gpu-models/test_glm52_fp8.py` of July 2026: floors of its suite for both GPUs, each 0.99 of
+# the mean of one start on eight H200 and one on eight B200 (that of gpt-oss-120b, 17,357,236, is the mean of those
+# that it states for each, 15,221,452 and 19,493,020).
+@pytest.mark.parametrize(
+    ("layout", "tokens", "gigabytes"),
+    [(Layout(tensor_parallel_size=8), 724_553, 43.4115), (Layout(data_parallel_size=8), 532_287, 30.6702)],
+)
+def test_every_layer_has_an_indexer_before_0_5_18(
+    catalog: Snapshot, layout: Layout, tokens: int, gigabytes: float
+) -> None:
+    ours = [
+        expected(catalog, "glm-5.2", gpu, layout, "0.5.15", gpu_memory_utilization=0.85, weight_format="fp8")
+        for gpu in ("h200", "b200")
+    ]
+
+    # A latent in bf16 on Hopper and in fp8 on Blackwell, and an indexer's key, in each of 78 layers.
+    assert [pools.full_bytes_per_token for pools in ours] == [78 * (576 * 2 + 132), 78 * (576 + 132)]
+    assert sum(pools.tokens for pools in ours) / 2 == pytest.approx(tokens / 0.99, rel=0.02)
+    held = sum(pools.tokens * pools.full_bytes_per_token for pools in ours) / 2
+    assert held == pytest.approx(gigabytes / 0.99 * GIB, rel=0.02)
+
+
+def test_layers_that_reuse_a_selection_have_none_since(catalog: Snapshot) -> None:
+    pools = expected(catalog, "glm-5.2", "h200", Layout(tensor_parallel_size=8), "0.5.18")
+
+    assert pools.full_bytes_per_token == 78 * 576 * 2 + 21 * 132
