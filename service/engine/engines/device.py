@@ -39,6 +39,7 @@ class Device:
     selects_in_fp8: bool = False  # caches of selected latents are fp8 unless stated, unpacked: SGLang on Blackwell
     keeps_selected_plain: bool = False  # such caches are not packed where they are fp8: SGLang on Blackwell and ROCm
     own_expert_tile: int = 0  # a rank's columns of gpt-oss's experts, in SGLang's kernels on Blackwell; 0: elsewhere
+    ungated_expert_tile: int = 1  # and of experts without a gate
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)
 
@@ -54,6 +55,7 @@ class Device:
             self.keeps_selected_plain,
             self.unpacks_dealt_mxfp4,
             self.own_expert_tile,
+            self.ungated_expert_tile,
             self.release,
             self.loads,
         )
@@ -107,6 +109,7 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
         loads=loads_on(gpu, rules.engine, *versions),
         unpacks_dealt_mxfp4=gpu.vendor == "nvidia" and int(major) < engine.deals_mxfp4_from,
         own_expert_tile={"10": rules.plan.own_tile_on_ten, "12": rules.plan.own_tile_on_twelve}.get(major, 0),
+        ungated_expert_tile=rules.plan.ungated_tile_on_ten if major == "10" else 1,
         selects_in_fp8=selects_in_fp8,
         keeps_selected_plain=selects_in_fp8 or (first is not None and gpu.vendor == "amd"),
     )

@@ -5,13 +5,15 @@
     fp8 in blocks    Triton, whose scales may be finer than the checkpoint's
     gpt-oss, SGLang  10: FlashInfer TRT-LLM; 12: FlashInfer CUTLASS, before 0.5.17 Marlin, before 0.5.14 Triton;
                      others: Triton
+    no gate, SGLang  10: FlashInfer TRT-LLM, of Nemotron 3 in 16 bits, fp8 and NVFP4
 
 Sources:
     vLLM 0.33 `model_executor/layers/fused_moe/oracle/` (`mxfp4.py`, `unquantized.py`, `fp8.py`),
     `model_executor/layers/quantization/mxfp4.py`; pull requests 28788 (0.12: Triton's kernels come with
     the package) and 46549 (0.25: the loaded scales are dropped); SGLang 0.5.9 to 0.5.23
     `layers/quantization/mxfp4.py` (`create_weights`), `layers/moe/fused_moe_triton/layer.py` ("hidden_size =
-    round_up(hidden_size, 256)"), `server_args.py`, `arg_groups/model_overrides/gpt_oss.py`.
+    round_up(hidden_size, 256)"; "requires intermediate_size to be a multiple of 128"), `server_args.py`,
+    `arg_groups/overrides.py` (`_nemotron_h_overrides`), `arg_groups/model_overrides/gpt_oss.py`.
 """
 
 from dataclasses import dataclass
@@ -44,7 +46,9 @@ def expert_kernels(device: Device) -> ExpertKernels:
     """Return the kernels of a GPU."""
     plan = device.plan
     if device.own_expert_tile:
-        storage = Storage(own_inner=device.own_expert_tile, own_width=WIDE_TILE)
+        storage = Storage(
+            own_inner=device.own_expert_tile, own_width=WIDE_TILE, ungated_inner=device.ungated_expert_tile
+        )
         return ExpertKernels(storage=storage, widens_biases=True)
     if device.generation == 9 and plan.triton_runs_experts:
         return ExpertKernels(

@@ -60,6 +60,7 @@ class PlanRules:
     pads_expert_values: bool = False  # Hopper's kernels, to whole lines of 64 bytes
     own_tile_on_ten: int = 0  # of gpt-oss's experts in SGLang on compute capability 10; 0: as on Hopper
     own_tile_on_twelve: int = 0  # and on 12
+    ungated_tile_on_ten: int = 1  # of experts without a gate in SGLang on compute capability 10
     pads_plain_experts: bool = True  # without quantization, on compute capability 10
     indexes_every_layer: bool = False  # SGLang: of selected latents, layers that reuse a selection as well
     projects_shared_caches: bool = False  # keys and values of layers that read another layer's cache

@@ -34,6 +34,7 @@ PLAN: Final = replace(
     captures_drafts=False,
     own_tile_on_ten=128,
     own_tile_on_twelve=128,
+    ungated_tile_on_ten=128,  # 0.5.9 to 0.5.23 `layers/moe/fused_moe_triton/layer.py`, of Nemotron 3
 )
 # On CPUs alone before: `layers/vocab_parallel_embedding.py` ("padding_size *= self.tp_size") of 0.5.14 to 0.5.23.
 PADS_FOR_RANKS_SINCE: Final = Version("0.5.22")

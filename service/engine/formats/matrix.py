@@ -34,6 +34,7 @@ class Matrix:
     inner_side: Literal["", "rows", "columns"] = ""  # which of an expert's sides is cut over ranks
     own_multiple: int = 1  # to which an MXFP4 expert's inner side is rounded on Hopper
     pads_plain: bool = False  # kernels that pad experts without quantization run its activation and routing
+    is_ungated: bool = False  # of experts that multiply no gate
     is_wide_router: bool = False  # its product is in fp32, for which it is kept so where no kernel mixes types
 
     @property

@@ -11,6 +11,7 @@ from service.engine.arithmetic import round_up
 from service.engine.formats.matrix import Matrix
 from service.engine.formats.scheme import Scheme
 
+PADDED_UNGATED: Final = frozenset[Scheme]({"none", "fp8-tensor", "nvfp4"})
 FINEST_SCALE_BLOCK: Final = 32  # to which scales of fp8 blocks are refined at most [elements]
 
 
@@ -23,6 +24,7 @@ class Storage:
     own_inner: int = 0  # of gpt-oss's MXFP4 experts alone, in place of both; 0: as of others
     own_width: int = 1
     plain_inner: int = 1  # of experts without quantization
+    ungated_inner: int = 1  # of experts without a gate, as they are or in the formats of `PADDED_UNGATED`
     keeps_wide_routers: bool = False  # in fp32: no kernel multiplies them with activations of 16 bits
 
     def padded(self, matrix: Matrix, scheme: Scheme) -> Matrix:
@@ -40,6 +42,8 @@ class Storage:
         if scheme == "mxfp4":
             inner = matrix.own_multiple if self.mxfp4_inner is None else self.mxfp4_inner
             return _rounded(matrix, inner, self.mxfp4_width)
+        if matrix.is_ungated and self.ungated_inner > 1 and scheme in PADDED_UNGATED:
+            return _rounded(matrix, self.ungated_inner, 1)
         if scheme == "none" and matrix.pads_plain:
             return _rounded(matrix, self.plain_inner, 1)
         return matrix

@@ -139,6 +139,7 @@ class MoeMlp(FeedForward):
             inner_side="rows",
             own_multiple=self.own_multiple,
             pads_plain=self.is_plain,
+            is_ungated=not self.is_gated,
         )
         out_of = Matrix(
             module=prefix + "experts.down_proj",
@@ -151,6 +152,7 @@ class MoeMlp(FeedForward):
             inner_side="columns",
             own_multiple=self.own_multiple,
             pads_plain=self.is_plain,
+            is_ungated=not self.is_gated,
         )
         return [into, out_of]
 
