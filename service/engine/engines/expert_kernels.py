@@ -16,7 +16,7 @@ Sources:
     `arg_groups/overrides.py` (`_nemotron_h_overrides`), `arg_groups/model_overrides/gpt_oss.py`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.engine.derived import derived
 from service.engine.engines.device import Device
@@ -44,6 +44,11 @@ class ExpertKernels:
 @derived(1)
 def expert_kernels(device: Device) -> ExpertKernels:
     """Return the kernels of a GPU."""
+    kernels = _kernels(device)
+    return replace(kernels, storage=replace(kernels.storage, copies_absorbed=device.plan.copies_absorbed))
+
+
+def _kernels(device: Device) -> ExpertKernels:
     plan = device.plan
     if device.own_expert_tile:
         storage = Storage(

@@ -55,6 +55,7 @@ class PlanRules:
     # Weights in the kernels' formats.
     refines_expert_scales: bool = True  # of fp8 blocks that a rank's part does not fill
     triton_runs_experts: bool = True  # in MXFP4 on Hopper: its kernels come with the package; before, Marlin's
+    copies_absorbed: bool = False  # SGLang: an unquantized up-projection of latents; vLLM looks into it
     drops_expert_scales: bool = True  # the loaded MXFP4 scales, once they are shuffled for Hopper's kernels
     expert_scale_multiple: int = 4  # Hopper's kernels pad the groups of a row to it
     pads_expert_values: bool = False  # Hopper's kernels, to whole lines of 64 bytes

@@ -23,6 +23,8 @@ PLAN: Final = replace(
     NEWEST,
     joins_copies=True,
     deals_experts_evenly=True,
+    # 0.5.9 to 0.5.23 `models/deepseek_common/deepseek_weight_loader.py`: `w_kc`, `w_vc`, each `.contiguous()`.
+    copies_absorbed=True,
     pads_vocabulary_for_ranks=True,
     drafts_in_stages=False,
     drafts_of_one_fit=False,

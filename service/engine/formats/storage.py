@@ -25,6 +25,7 @@ class Storage:
     own_width: int = 1
     plain_inner: int = 1  # of experts without quantization
     ungated_inner: int = 1  # of experts without a gate, as they are or in the formats of `PADDED_UNGATED`
+    copies_absorbed: bool = False  # what is absorbed, in two bytes beside a matrix that has two as well
     keeps_wide_routers: bool = False  # in fp32: no kernel multiplies them with activations of 16 bits
 
     def padded(self, matrix: Matrix, scheme: Scheme) -> Matrix:

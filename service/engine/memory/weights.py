@@ -241,10 +241,11 @@ def _repacked(matrix: Matrix, quantization: Quantization, element_bytes: int, ke
         (`process_weights_after_loading`).
     """
     scheme = quantization.of(matrix.module)
-    if matrix.is_kept or scheme.keeps(matrix.module):
-        return 0
-    if matrix.is_absorbed:
+    is_kept = matrix.is_kept or scheme.keeps(matrix.module)
+    if matrix.is_absorbed and (not is_kept or kernels.storage.copies_absorbed):
         return matrix.rows * matrix.columns * element_bytes
+    if is_kept:
+        return 0
     if matrix.inner_side and scheme.scheme == "mxfp4" and matrix.own_multiple > 1:
         return _shuffled_bytes(kernels.storage.padded(matrix, "mxfp4"), scheme.block, kernels)
     return 0

@@ -1,6 +1,7 @@
 """Weights of ranks: what loading makes of a checkpoint, and what all ranks hold together."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -197,3 +198,22 @@ def test_layers_without_a_cache_of_their_own_projected_keys_and_values_before_vl
     assert before / (1 << 30) == pytest.approx(15.18, rel=0.005)
     # Keys and values, 2,560 wide, in two bytes; the allocator rounds up.
     assert before - since == pytest.approx((15 * 256 + 3 * 512) * 2 * 2 * 2_560 * 2, rel=0.2)
+
+
+def test_sglang_copies_an_unquantized_up_projection_of_latents(catalog: Snapshot) -> None:
+    """SGLang 0.5.15 `deepseek_weight_loader.py`: `w_kc` and `w_vc` are made contiguous, and kv_b_proj stays.
+
+    Kimi K2.5, whose attention is not quantized: 61 layers of 64 heads with 128 + 128 rows of 512 bf16 values.
+    """
+    model, layout = catalog.model("kimi-k2.5"), Layout(data_parallel_size=8)
+    quantization = next(each for each in model.checkpoints if each.is_default).quantization
+    device = device_of(catalog.gpu("h200"), rules_for("sglang", "0.5.15"))
+    plain = replace(device, plan=replace(device.plan, copies_absorbed=False))
+    own, without = (
+        rank_weights(model.architecture, layout=layout, quantization=quantization, device=each).by_component[
+            "attention"
+        ]
+        for each in (device, plain)
+    )
+
+    assert own - without == 61 * 64 * (128 + 128) * 512 * 2
