@@ -45,6 +45,26 @@ def test_every_gpu_with_measured_kernels_is_described_as_in_the_seed(catalog: Sn
     assert sorted(map(figures, measured_gpus())) == seeded
 
 
+@pytest.mark.parametrize(("factor", "is_measured"), [(1.04, True), (1.5, False), (0.5, False)])
+def test_a_copy_with_other_figures_is_not_what_was_measured(
+    catalog: Snapshot, factor: float, *, is_measured: bool
+) -> None:
+    # Whoever asks what another bandwidth would do copies an entry, with the name under which it was measured.
+    l40s = catalog.gpu("l40s")
+    bandwidth = factor * l40s.memory_bandwidth_bytes_per_s
+    copied = replace(l40s, id="l40s-of-another-year", memory_bandwidth_bytes_per_s=bandwidth)
+    here = deployed(catalog, "llama-3.1-8b", "l40s")
+    there = replace(here, gpu=copied)
+    before, after = shared_timers().timer(here), shared_timers().timer(there)
+
+    assert before is not None
+    assert after is not None
+    assert after.basis.is_measured is is_measured
+    assert ("times of l40s" in after.basis.note) is not is_measured
+    steps_s = [timing.steps.decode_s(1, 1_024.0) for timing in (before, after)]
+    assert steps_s[1] == pytest.approx(steps_s[0] if is_measured else steps_s[0] / factor, rel=0.2)
+
+
 @pytest.mark.parametrize(
     ("gpu", "sibling"),
     [
