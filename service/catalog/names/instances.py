@@ -55,7 +55,7 @@ UNPRICED: Final[tuple[Instance, ...]] = tuple(
         "rtx-5090": {"ADA_32_PRO": 1},
         "rtx-pro-6000-server": {
             "BLACKWELL_96": 1, "g7e.4xlarge": 1, "g7e.8xlarge": 1, "g7e.12xlarge": 2, "g7e.24xlarge": 4,
-            "g4-standard-96": 2, "g4-standard-192": 4,
+            "g4-standard-96": 2, "g4-standard-192": 4, "BM.GPU.RTXPRO.8": 8,
         },
         "h100-sxm-80gb": {
             "a3-highgpu-1g": 1, "a3-highgpu-2g": 2, "a3-highgpu-4g": 4, "a3-edgegpu-8g": 8, "gpu-h100x1-80gb": 1,
@@ -65,6 +65,7 @@ UNPRICED: Final[tuple[Instance, ...]] = tuple(
         "a100-pcie-40gb": {"gpu_1x_a100": 1, "gpu_2x_a100": 2, "gpu_4x_a100": 4},
         "a100-sxm-40gb": {
             "a2-highgpu-2g": 2, "a2-highgpu-4g": 4, "a2-megagpu-16g": 16, "gpu_8x_a100": 8, "DGX A100 320GB": 8,
+            "BM.GPU.B4.8": 8,
             "GT4.4XLARGE96": 1, "GT4.8XLARGE192": 2, "GT4.20XLARGE474": 4, "GT4.41XLARGE948": 8,
         },
         "a100-sxm-80gb": {
