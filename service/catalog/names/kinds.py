@@ -53,12 +53,13 @@ KINDS: Final = (
     _kind(
         r"tts|asr|whisper|wav ?2 ?vec(?: 2)?|w 2 v|cosyvoice|kokoro|voxcpm|parakeet|canary|speecht|musicgen|"
         r"forcedaligner|[a-z]*voice|bark|chattts|melotts|megatts|orpheus|moshi[a-z]*|sesame|csm|xtts|transcribe|paraformer|sensevoice|speech|seamless|music|sonic|zonos|chatterbox|"
+        r"outetts|llasa|stt|personaplex|lfm 2(?:\.5)? audio|"
         r"chirp|styletts.*|voicecraft|lyria|whisperx|seamless.*|higgs audio.*|higgsaudiov.*|dia",
         f"a model of speech or sound; {ONLY_TEXT}",
     ),
     _kind(
-        r"flux|sdxl|stable diffusion|diffusion|wan|ltx|cogvideox?|hunyuanvideo|qwen image|image edit|z image|sana|"
-        r"pixart|kolors|mochi|dreamshaper|kandinsky|cosmos (?:predict|transfer)|ovis image|controlnet|vae|"
+        r"flux|sdxl|stable diffusion|diffusion|wan|ltx|cogvideox?|hunyuan ?(?:video|image)|qwen image|image edit|"
+        r"z image|sana|pixart|kolors|mochi|dreamshaper|kandinsky|cosmos (?:predict|transfer)|ovis image|controlnet|vae|"
         r"dall e|imagen|imagegeneration|veo|sora|ideogram|recraft|seedream|seedance|seededit|hidream.*|cogview|bria|"
         r"fibo|kling|kwaivgi|hailuo|pixverse|vidu|ray v ?2|photon|nova (?:canvas|reel)|titan image|gpt image.*|"
         r"stable (?:image|conservative|creative|fast|outpaint|style).*|sd ?3.*|ssd 1b|playground v.*|proteus|p image|"
