@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from service.api.media import CSV, NDJSON
 from service.api.problems import (
     FieldProblem,
     ProblemError,
@@ -28,8 +29,6 @@ from service.questions.misread import misread
 from service.questions.outcomes import outcome_rows, sheet_of
 from service.questions.refusals import Fault, RefusalError
 
-NDJSON: Final = "application/x-ndjson"
-CSV: Final = "text/csv"
 WRITTEN_ALIKE: Final = "all answers of a batch are written alike"
 IN_ACCEPT: Final = f"the header Accept: application/json, {NDJSON} or {CSV}"
 PART_CHARACTERS: Final = 64 << 10  # of a document: each part that leaves costs a write, and a wait

@@ -15,11 +15,13 @@ from service.questions.reading import read_json
 
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 WITHOUT_BODY = frozenset({"GET", "HEAD"})
-BATCH_TYPES: Final = frozenset({b"text/csv", b"application/x-ndjson"})  # that `:batch` reads beside JSON
+CSV: Final = "text/csv"
+NDJSON: Final = "application/x-ndjson"
+BATCH_TYPES: Final = frozenset({CSV, NDJSON})  # that `:batch` reads beside JSON
 PLAIN = b"identity"
 SERVER: Final = "http://sizer:8000"  # as EXAMPLES.md calls it, where nobody says how callers reach it
 # What a caller may ask for without naming a format; a list of types, as browsers and scrapers send, leaves the choice.
-WRITTEN_AS: Final[Mapping[str, Format]] = {"text/csv": "csv", "application/yaml": "yaml", "text/plain": "text"}
+WRITTEN_AS: Final[Mapping[str, Format]] = {CSV: "csv", "application/yaml": "yaml", "text/plain": "text"}
 
 
 def format_accepted(accept: bytes) -> Format | None:
@@ -56,7 +58,7 @@ class JsonBodies:
         headers = dict(scope["headers"])
         media_type = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
         has_body = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
-        is_read = media_type in BATCH_TYPES and scope["path"].endswith(":batch")
+        is_read = media_type.decode("latin-1") in BATCH_TYPES and scope["path"].endswith(":batch")
         is_other = (media_type or has_body) and media_type != b"application/json" and not is_read
         if scope["method"] in WITH_BODY and is_other:
             return self._not_json(scope)
@@ -72,7 +74,7 @@ class JsonBodies:
         return None
 
     def _not_json(self, scope: Scope) -> Response:
-        others = ", application/x-ndjson or text/csv" if scope["path"].endswith(":batch") else ""
+        others = f", {NDJSON} or {CSV}" if scope["path"].endswith(":batch") else ""
         accepted = f"application/json{others}"
         fault = FieldProblem(field="content-type", detail="the body is not JSON", accepted=accepted)
         detail = f"{fault.detail}; {self._right_line(scope)}"
@@ -96,7 +98,7 @@ class JsonBodies:
         is_asked_by_get = path in self._examples and not path.endswith(":batch")
         fix = f"{FIX_FORM}{OR_ASK_BY_GET if is_asked_by_get else ''}"
         line = f"{fix}: curl --json '{self._examples.get(path, '{...}')}' {how}'{self._server}{path}'"
-        return f"{line}; for CSV, -H 'content-type: text/csv'" if path.endswith(":batch") else line
+        return f"{line}; for CSV, -H 'content-type: {CSV}'" if path.endswith(":batch") else line
 
 
 def _may_stream_unread(scope: Scope) -> bool:

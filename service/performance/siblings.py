@@ -35,17 +35,6 @@ CARRIED_ERROR: Final = 0.2
 ALIKE: Final = 1.1
 
 
-def _is_altered(gpu: Gpu) -> bool:
-    """Return whether a GPU is a copy of a measured one, under its name, with another bandwidth or other peaks."""
-    measured = next((row for row in _rows() if row["measured_as"] == gpu.measured_as), None)
-    if measured is None:
-        return False
-    ratios = [gpu.memory_bandwidth_bytes_per_s / measured["memory_bandwidth_bytes_per_s"]]
-    peaks = measured["peak_flop_per_s"]
-    ratios += [peak / peaks[name] for name, peak in gpu.peak_flop_per_s.items() if name in peaks]
-    return bool(max(max(ratio, 1 / ratio) for ratio in ratios) > ALIKE)
-
-
 @derived(1)
 def sibling_of(gpu: Gpu) -> Gpu | None:
     """Return the GPU of the same generation, with measured kernels, that is nearest in bandwidth and in peak.
@@ -56,6 +45,17 @@ def sibling_of(gpu: Gpu) -> Gpu | None:
         return None
     alike = [each for each in measured_gpus() if _kin(each) == _kin(gpu)]
     return min(alike, key=lambda each: _distance(each, gpu), default=None)
+
+
+def _is_altered(gpu: Gpu) -> bool:
+    """Return whether a GPU is a copy of a measured one, under its name, with another bandwidth or other peaks."""
+    measured = next((row for row in _rows() if row["measured_as"] == gpu.measured_as), None)
+    if measured is None:
+        return False
+    ratios = [gpu.memory_bandwidth_bytes_per_s / measured["memory_bandwidth_bytes_per_s"]]
+    peaks = measured["peak_flop_per_s"]
+    ratios += [peak / peaks[name] for name, peak in gpu.peak_flop_per_s.items() if name in peaks]
+    return bool(max(max(ratio, 1 / ratio) for ratio in ratios) > ALIKE)
 
 
 def _kin(gpu: Gpu) -> tuple[str, str]:

@@ -64,9 +64,9 @@ def of_lines(body: bytes) -> Sequence[Any]:
         UnreadableError: a line is not JSON.
         RefusalError: there are none, or too many, or one states a name twice.
     """
-    lines = [(number, line) for number, line in enumerate(body.splitlines()[: MOST_LINES + 1], 1) if line.strip()]
+    lines = [(number, line) for number, line in enumerate(body.splitlines(), 1) if line.strip()]
     if len(lines) > MOST_QUESTIONS:
-        raise _refused(f"more than {MOST_QUESTIONS} lines")
+        raise _refused(f"{len(lines)} questions")
     return _counted([_of_line(number, line) for number, line in lines])
 
 

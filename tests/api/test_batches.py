@@ -112,6 +112,13 @@ def test_lines_are_read_as_the_same_questions(client: TestClient) -> None:
     assert [it["status"] for it in by_lines.json()["answers"]] == [200, 404, 422]
 
 
+def test_blank_lines_lose_no_question(client: TestClient) -> None:
+    body = "\n" * 6_000 + json.dumps(QUESTION)
+    told = client.post("/size:batch", content=body, headers={"content-type": "application/x-ndjson"}).json()
+
+    assert (told["succeeded"], told["failed"]) == (1, 0)
+
+
 @pytest.mark.parametrize(
     ("body", "media_type", "told"),
     [

@@ -9,8 +9,9 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response, StreamingResponse
 
-from service.api.batches import CSV, NDJSON, Batch, questions_in
+from service.api.batches import Batch, questions_in
 from service.api.dependencies import ReceptionDep, SnapshotDep, stated_once
+from service.api.media import CSV, NDJSON
 from service.api.problems import Problem, problem_responses
 from service.questions.asked import Question
 from service.questions.many import MOST_QUESTIONS

@@ -130,11 +130,8 @@ def throughput(serving: Serving, users: int) -> float:
 
 def least_throughput(serving: Serving, users: int) -> float:
     """Return the same were one's own prompt read alone, which it leaves out: most of the time with few slots. [1/s]."""
-    return (
-        users / (users / throughput(serving, users) + reading_s(serving.timing.steps, serving.traffic))
-        if users
-        else 0.0
-    )
+    read_s = reading_s(serving.timing.steps, serving.traffic)
+    return users / (users / throughput(serving, users) + read_s) if users else 0.0
 
 
 def fewest_at_best(serving: Serving, budgets: Sequence[int], wanted: Demand, limits: Limits, at_most: float) -> float:
