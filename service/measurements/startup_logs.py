@@ -20,6 +20,7 @@ from service.measurements.arguments import keep_arguments
 from service.measurements.drafted import settle_drafts
 from service.measurements.observed import Doubt, Observed, Setting
 from service.measurements.patterns import LEFT, MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines
+from service.measurements.pools import doubt_overridden, doubt_tokens
 from service.measurements.starts import Begins
 
 VLLM: Final[Sequence[Pattern]] = (
@@ -60,7 +61,7 @@ VLLM: Final[Sequence[Pattern]] = (
     line_of(r"GPU KV cache(?: size)?(?: \(tokens\))?:? " + NUMBER, figures=("kv_cache.tokens",), is_smallest=True),
     line_of(r"# (?:cuda|GPU) blocks: " + NUMBER, figures=("kv_cache.num_gpu_blocks",)),
     line_of(r"available Mamba cache blocks \(" + NUMBER, figures=("kv_cache.num_gpu_blocks",)),
-    line_of(r"num_gpu_blocks(?: is)?[:=] ?\"?" + NUMBER, figures=("kv_cache.num_gpu_blocks",)),
+    line_of(r"(?<!Overriding )num_gpu_blocks(?: is)?[:=] ?\"?" + NUMBER, figures=("kv_cache.num_gpu_blocks",)),
     line_of(
         r"Maximum concurrency for [\d,]+ tokens(?: per request)?: " + NUMBER,
         figures=("kv_cache.max_concurrency",),
@@ -103,8 +104,6 @@ RANK: Final = re.compile(
     r"(?:\w{1,5} rank \d{1,5}, )?TP rank (\d{1,5})"
 )
 PARALLEL: Final = ("data_parallel_size", "pipeline_parallel_size", "tensor_parallel_size")
-MOST_APART: Final = 0.05  # tokens by blocks from tokens by requests, where layers are alike [fraction]
-PRINTED_TO: Final = 0.01  # of one request
 POOLS: Final = ("keys_bytes", "values_bytes", "convolutions_bytes", "states_bytes")
 TENSORRT_LLM: Final[Sequence[Pattern]] = (
     line_of(r"TensorRT[- ]LLM(?: version)?:? v?(\d+\.\d[\w.]*)", settings=("engine_version",)),
@@ -171,6 +170,7 @@ def startup_log(reader: LogReader, lines: Sequence[tuple[int, str]]) -> Observed
     keep_arguments(observed, reader.engine, lines)
     _keep_names(observed, lines)
     _keep_ranks(observed, lines)
+    doubt_overridden(observed, lines)
     observed.sampler_line = next((place for place, line in lines if SAMPLER in line[:MOST_CHARACTERS]), 0)
     settle(observed)
     return observed
@@ -228,7 +228,7 @@ def settle(observed: Observed) -> None:
     if observed.settings.get("forgets_prefixes") is not None:
         _renamed(observed, "forgets_prefixes", "enable_prefix_caching", not observed.settings["forgets_prefixes"])
     _settle_ranks(observed)
-    _doubt_tokens(observed)
+    doubt_tokens(observed)
     parts = [observed.figures.pop(name) for name in POOLS if name in observed.figures]
     if parts and "kv_cache_bytes" not in observed.figures:
         observed.see("kv_cache_bytes", sum(part.value for part in parts), parts[0].line)
@@ -248,25 +248,6 @@ def _settle_ranks(observed: Observed) -> None:
     experts = _taken(observed, "expert_ranks")
     if isinstance(experts, int) and experts > 1 and "expert_parallel" not in observed.settings:
         observed.state("expert_parallel", True, line)
-
-
-def _doubt_tokens(observed: Observed) -> None:
-    """Doubt tokens that are not the longest requests held times their length, as versions since 0.20.1 print them.
-
-    Source:
-        vLLM 0.20.1 `v1/core/kv_cache_utils.py` (`_report_kv_cache_config`); vllm-project/vllm issue 40691.
-    """
-    tokens, held = (observed.figures.get(f"kv_cache.{name}") for name in ("tokens", "max_concurrency"))
-    length = observed.settings.get("max_model_len")
-    if tokens is None or held is None or not isinstance(length, int):
-        return
-    apart = abs(tokens.value - held.value * length)
-    if apart > MOST_APART * tokens.value + PRINTED_TO * length:
-        sentence = (
-            f"line {tokens.line}: {tokens.value:.0f} tokens are not {held.value:g} x {length}, so a version before "
-            "0.20.1 counted them by blocks, and they are not compared: state engine_version"
-        )
-        observed.doubts.append(Doubt(sentence=sentence, fields=("engine_version",), figure=tokens.name))
 
 
 def _taken(observed: Observed, name: str) -> Setting | None:

@@ -1,0 +1,50 @@
+"""What vLLM says of a pool that is not what its memory holds, or that its versions count otherwise."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from service.measurements.observed import Doubt, Observed
+from service.measurements.patterns import MOST_CHARACTERS
+
+MOST_APART: Final = 0.05  # tokens by blocks from tokens by requests, where layers are alike [fraction]
+PRINTED_TO: Final = 0.01  # of one request
+OVERRIDING: Final = re.compile(r"Overriding num_gpu_blocks=(\d{1,12}) with num_gpu_blocks_override=(\d{1,12})")
+OF_BLOCKS: Final = ("kv_cache.num_gpu_blocks", "kv_cache.tokens", "kv_cache.max_concurrency")
+
+
+def doubt_tokens(observed: Observed) -> None:
+    """Doubt tokens that are not the longest requests held times their length, as versions since 0.20.1 print them.
+
+    Source:
+        vLLM 0.20.1 `v1/core/kv_cache_utils.py` (`_report_kv_cache_config`); vllm-project/vllm issue 40691.
+    """
+    tokens, held = (observed.figures.get(f"kv_cache.{name}") for name in ("tokens", "max_concurrency"))
+    length = observed.settings.get("max_model_len")
+    if tokens is None or held is None or not isinstance(length, int):
+        return
+    apart = abs(tokens.value - held.value * length)
+    if apart > MOST_APART * tokens.value + PRINTED_TO * length:
+        sentence = (
+            f"line {tokens.line}: {tokens.value:.0f} tokens are not {held.value:g} x {length}, so a version before "
+            "0.20.1 counted them by blocks, and they are not compared: state engine_version"
+        )
+        observed.doubts.append(Doubt(sentence=sentence, fields=("engine_version",), figure=tokens.name))
+
+
+def doubt_overridden(observed: Observed, lines: Sequence[tuple[int, str]]) -> None:
+    """Doubt what is counted of blocks where the caller said how many there are.
+
+    A pool of no block is overridden too, while graphs are profiled: nothing is said of the server's pool then.
+
+    Source:
+        vLLM 0.19 `v1/core/kv_cache_utils.py` (`may_override_num_blocks`), `v1/worker/gpu_model_runner.py`
+        (`_init_minimal_kv_cache_for_profiling`).
+    """
+    said = [(match, place) for place, line in lines if (match := OVERRIDING.search(line[:MOST_CHARACTERS]))]
+    stated = [(int(match[1]), int(match[2]), place) for match, place in said if int(match[1])]
+    for name in OF_BLOCKS if stated else ():
+        held, asked, place = stated[-1]
+        if name in observed.figures:
+            sentence = f"line {place}: {name} is of the {asked} blocks asked for, not of the {held} that fit"
+            observed.doubts.append(Doubt(sentence=f"{sentence}: it is not compared", fields=(), figure=name))

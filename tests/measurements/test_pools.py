@@ -1,0 +1,50 @@
+"""Blocks that a log names and that are not the pool's."""
+
+import pytest
+
+from service.catalog.snapshot import Snapshot
+from service.measurements.checking import check
+from service.measurements.reading import read_measurement
+from service.questions.asked import Desk
+
+GIB = 1 << 30
+# https://github.com/jethac/dgx-spark-hijinks, results/aeon_qwen36_dflash_nothink_20260608T0834JST_server.log
+PROFILED = (
+    "(EngineCore pid=248) INFO 06-07 23:22:35 [kv_cache_utils.py:829] Overriding num_gpu_blocks=0 with "
+    "num_gpu_blocks_override=512\n"
+)
+START = """(APIServer pid=1) INFO 06-07 23:18:27 [utils.py:299] vLLM API server version 0.19.1
+(EngineCore pid=248) INFO 06-07 23:22:30 [gpu_model_runner.py:4820] Model loading took 17.66 GiB memory and 26.8 seconds
+"""
+CACHE = """(EngineCore pid=248) INFO 06-07 23:22:40 [gpu_worker.py:436] Available KV cache memory: 20.27 GiB
+(EngineCore pid=248) INFO 06-07 23:22:40 [kv_cache_utils.py:1319] GPU KV cache size: 165,792 tokens
+"""
+
+
+def test_blocks_that_graphs_are_profiled_with_are_none_of_the_pool() -> None:
+    assert "kv_cache.num_gpu_blocks" not in read_measurement(START + PROFILED + CACHE).figures
+
+
+def test_a_start_whose_graphs_were_profiled_is_complete() -> None:
+    """Where it was the last of a log, an earlier one was read in its place."""
+    again = CACHE.replace("20.27", "19.85")
+
+    observed = read_measurement(START + CACHE + START + PROFILED + again)
+
+    assert observed.figures["kv_cache_bytes"].value == 19.85 * GIB
+    assert [each.sentence for each in observed.doubts] == [
+        "the log holds 2 starts: the last complete one, from line 5 on, was read"
+    ]
+
+
+@pytest.mark.parametrize("name", ["kv_cache.tokens", "kv_cache.num_gpu_blocks"])
+def test_what_is_counted_of_blocks_that_were_asked_for_is_not_compared(name: str, catalog: Snapshot) -> None:
+    override = PROFILED.replace("=0 ", "=1256 ")
+    blocks = "INFO 06-07 23:22:45 [loggers.py:147] Engine 000: vllm cache_config_info with initialization after num_gpu_blocks is: 512\n"
+    text = START + PROFILED + override + CACHE + blocks
+
+    checked = check(text, {"model": "qwen3.5-9b", "gpu": "l40s"}, catalog, Desk(None))
+
+    assert name not in {term.name for term in checked.terms}
+    assert any(f"{name} is of the 512 blocks asked for, not of the 1256" in each for each in checked.warnings)
+    assert "kv_cache_bytes" in {term.name for term in checked.terms}
