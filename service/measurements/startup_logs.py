@@ -52,7 +52,9 @@ VLLM: Final[Sequence[Pattern]] = (
     line_of(r"kv_cache_size=.{0,40}gpu_memory_utilization=(0?\.\d+|1\.0)", settings=("gpu_memory_utilization",)),
     line_of(r"The current --gpu-memory-utilization=(0?\.\d+|1\.0)", settings=("gpu_memory_utilization",)),
     line_of(r"[Aa]vailable KV cache memory[:=] ?" + LEFT, memory="kv_cache_bytes", is_smallest=True),
-    line_of(r"[Cc]urrent kv cache memory in use is " + MEMORY, memory="kv_cache_bytes"),
+    line_of(
+        r"[Cc]urrent kv cache memory in use is " + NUMBER + r" ?(GiB|bytes)", memory="kv_cache_bytes", is_smallest=True
+    ),
     line_of(r"weights memory: " + MEMORY, memory="weight_bytes"),
     line_of(r"torch peak memory increase: " + MEMORY, memory="activation_bytes"),
     line_of(r"non-torch forward increase memory: " + MEMORY, memory="non_torch_bytes"),

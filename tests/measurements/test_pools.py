@@ -48,3 +48,21 @@ def test_what_is_counted_of_blocks_that_were_asked_for_is_not_compared(name: str
     assert name not in {term.name for term in checked.terms}
     assert any(f"{name} is of the 512 blocks asked for, not of the 1256" in each for each in checked.warnings)
     assert "kv_cache_bytes" in {term.name for term in checked.terms}
+
+
+def test_the_pool_in_use_is_read_in_bytes_of_the_fullest_rank() -> None:
+    """As vLLM 0.10.2 and 0.11 print it (`v1/worker/gpu_worker.py`), of Qwen3-235B-A22B-Instruct-2507-FP8 on 8 L40S."""
+    available = (
+        "(Worker_TP3_EP3 pid=2081) INFO 09-24 20:53:41 [gpu_worker.py:298] Available KV cache memory: 10.65 GiB\n"
+    )
+    used = (
+        "(Worker_TP2_EP2 pid=2080) INFO 09-24 20:54:35 [gpu_worker.py:391] Free memory on device (43.93/44.42 GiB) on "
+        "startup. Desired GPU memory utilization is (0.9, 39.98 GiB). Actual usage is 27.72 GiB for weight, 1.4 GiB for "
+        "peak activation, 0.21 GiB for non-torch memory, and 3.45 GiB for CUDAGraph memory. Replace "
+        "gpu_memory_utilization config with `--kv-cache-memory=7564378828` to fit into requested memory, or "
+        "`--kv-cache-memory=11809093120` to fully utilize gpu memory. Current kv cache memory in use is 11423138508 "
+        "bytes."
+    )
+
+    for text in (available + used, used + "\n" + available, used):
+        assert read_measurement(text).figures["kv_cache_bytes"].value == 11_423_138_508
