@@ -73,6 +73,9 @@ UNSAID: Final = ("None", "auto", "", None)
 # What one server states alike wherever it prints a line of the same kind.
 ONES_OWN: Final = ("model", "tensor_parallel_size", "pipeline_parallel_size", "max_model_len")
 
+# What an engine decides after it printed its arguments, and says as it decided in its own configuration.
+CONFIGURATION: Final = "with config: "
+DECIDED: Final = "enable_prefix_caching"
 TOLD: Final = ("model", "tensor_parallel_size", "pipeline_parallel_size")  # and in lines of all kinds
 OF_HUB: Final = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 
@@ -115,6 +118,9 @@ def _arguments(
 ) -> None:
     """Keep the settings of a line that prints arguments; where two name a field, the first one says it.
 
+    Whether prefixes are kept is as the engine decided: vLLM 0.13 `model_executor/models/config.py`
+    (`MambaModelConfig`: none are of a hybrid model that cannot, whatever its arguments say).
+
     Raises:
         UnreadableTextError: an earlier line of the same kind is of another server.
     """
@@ -125,6 +131,8 @@ def _arguments(
             raise UnreadableTextError(place, sentence, "the log of one start-up")
         if field not in observed.settings:
             observed.state(field, value, place)
+        elif field == DECIDED and kind == CONFIGURATION:
+            observed.settings[field], observed.setting_lines[field] = value, place
         elif field in TOLD and _is_another(observed.settings[field], value):
             _tell_other(observed, field, value, place)
 

@@ -169,3 +169,30 @@ def test_the_smallest_of_the_pools_that_ranks_print_is_the_one_that_all_of_them_
         figures = read_measurement("\n".join(lines)).figures
         assert figures["kv_cache.tokens"].value == 466_480
         assert figures["kv_cache.max_concurrency"].value == 56.94
+
+
+def test_prefixes_are_kept_as_the_engine_decided(catalog: Snapshot) -> None:
+    """Qwen3-Next on two L40S as vLLM 0.13.0 starts it: of a hybrid model it keeps none, whatever it was asked."""
+    text = """(APIServer pid=1) INFO 02-12 19:46:23 [utils.py:253] non-default args: {'model': '/models', 'max_model_len': 32768, \
+'tensor_parallel_size': 2, 'gpu_memory_utilization': 0.92, 'kv_cache_dtype': 'fp8', 'enable_prefix_caching': True, \
+'max_num_batched_tokens': 8192, 'max_num_seqs': 8}
+(APIServer pid=1) INFO 02-12 19:46:30 [config.py:302] Hybrid or mamba-based model detected without support for prefix \
+caching: disabling.
+(EngineCore_DP0 pid=241) INFO 02-12 19:46:37 [core.py:93] Initializing a V1 LLM engine (v0.13.0) with config: \
+model='/models', tensor_parallel_size=2, kv_cache_dtype=fp8, enable_prefix_caching=False, enable_chunked_prefill=True
+(Worker_TP0 pid=306) INFO 02-12 19:47:50 [gpu_model_runner.py:3659] Model loading took 22.5313 GiB memory and 63.2 seconds
+(Worker_TP0 pid=306) INFO 02-12 19:50:09 [gpu_worker.py:375] Available KV cache memory: 17.58 GiB
+(EngineCore_DP0 pid=241) INFO 02-12 19:50:09 [kv_cache_utils.py:1296] Maximum concurrency for 32,768 tokens per request: 84.29x"""
+
+    checked = check(
+        text, {"model": "qwen3-next-80b-a3b-instruct", "gpu": "l40s", "weight_format": "awq"}, catalog, Desk(None)
+    )
+
+    assert next(said for said in checked.settings if said.name == "enable_prefix_caching").line == 3
+    assert checked.question["enable_prefix_caching"] is False
+    predicted, measured = (
+        {term.name: getattr(term, side) for term in checked.terms} for side in ("predicted", "measured")
+    )
+    assert predicted["kv_cache.max_concurrency"] / predicted["kv_cache_bytes"] == pytest.approx(
+        measured["kv_cache.max_concurrency"] / measured["kv_cache_bytes"], rel=0.001
+    )
