@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import mean
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -14,7 +15,7 @@ from service.measurements.keeping import LOADS
 from service.measurements.observed import Doubt, Observed, Setting, Stored, UnreadableTextError
 from service.measurements.patterns import GIB
 from service.measurements.reading import read_measurement
-from service.measurements.terms import Explanation, Term, changes, distance, terms, worth_telling
+from service.measurements.terms import Explanation, Term, changes, distance, distances, terms, worth_telling
 from service.questions.asked import Desk
 from service.questions.capacity import CAPACITY, CapacityBody
 from service.questions.misread import misread
@@ -92,7 +93,7 @@ def check(text: str, beside: Mapping[str, Setting], catalog: Snapshot, desk: Des
         question=asked,
         terms=compared,
         error_fraction=now,
-        explanations=_explained(observed, asked, now, catalog, desk) if now else (),
+        explanations=_explained(observed, asked, compared, catalog, desk) if now else (),
         assumptions=own_settings.told(answer["assumptions"], own),
         warnings=(
             *_overruled(observed, beside),
@@ -217,9 +218,13 @@ def _body(asked: Mapping[str, Setting]) -> CapacityBody:
 
 
 def _explained(
-    observed: Observed, asked: Mapping[str, Setting], now: float, catalog: Snapshot, desk: Desk
+    observed: Observed, asked: Mapping[str, Setting], compared: Sequence[Term], catalog: Snapshot, desk: Desk
 ) -> tuple[Explanation, ...]:
-    """Return the changes of one setting after which the prediction would be what was measured."""
+    """Return the changes of one setting after which the prediction would be what was measured.
+
+    A change after which less is predicted than without it, as where there is no room for a cache, explains nothing.
+    """
+    now = distances(compared, observed.kind)
     facts = catalog.model_entries.get(catalog.called_models.read(str(asked["model"])).model_id)
     formats = sorted({each.weight_format for each in facts.checkpoints}) if facts else []
     tried = []
@@ -228,10 +233,10 @@ def _explained(
             answer = _answered({**asked, **change}, catalog, desk)
         except (RefusalError, EngineError):
             continue
-        left = distance(terms(observed.figures, answer), observed.kind)
-        if left is not None:
-            tried.append((change, left))
-    return worth_telling(now, tried)
+        left = distances(terms(observed.figures, answer), observed.kind)
+        if now.keys() <= left.keys():
+            tried.append((change, mean(left.values())))
+    return worth_telling(mean(now.values()), tried)
 
 
 def lines_of(checked: Checked) -> list[str]:

@@ -87,13 +87,18 @@ def at(answer: Mapping[str, Any], path: str) -> float | None:
     return float(node) if isinstance(node, int | float) else None
 
 
-def distance(compared: Sequence[Term], kind: Kind) -> float | None:
-    """Return the mean of |ln(predicted / measured)| over the terms that judge; None where none was measured."""
-    judged = [
-        abs(log(term.predicted / term.measured))
+def distances(compared: Sequence[Term], kind: Kind) -> dict[str, float]:
+    """Return |ln(predicted / measured)| of each term that judges, and is both measured and predicted."""
+    return {
+        term.name: abs(log(term.predicted / term.measured))
         for term in compared
         if term.name in JUDGED[kind] and term.predicted and term.measured > 0
-    ]
+    }
+
+
+def distance(compared: Sequence[Term], kind: Kind) -> float | None:
+    """Return the mean of |ln(predicted / measured)| over the terms that judge; None where none was measured."""
+    judged = distances(compared, kind).values()
     return sum(judged) / len(judged) if judged else None
 
 

@@ -79,3 +79,17 @@ def test_what_the_question_says_otherwise_than_the_text_is_told(catalog: Snapsho
 
     assert not any("which was compared" in each for each in agreed)
     assert "line 1 says tensor_parallel_size 2, and the question 4, which was compared" in overruled
+
+
+def test_a_share_that_leaves_no_room_for_a_cache_explains_nothing(catalog: Snapshot) -> None:
+    """Qwen2.5-72B on four L40S as vLLM 0.19.0 starts it: with a share of 0.8 only its weights would be predicted."""
+    text = (
+        "(EngineCore pid=271) INFO 04-16 11:16:23 [core.py:105] Initializing a V1 LLM engine (v0.19.0) with config: "
+        "model='Qwen/Qwen2.5-72B-Instruct', max_seq_len=8192, tensor_parallel_size=4\n"
+        "(Worker_TP0 pid=374) INFO 04-16 11:17:54 [gpu_model_runner.py:4820] Model loading took 33.98 GiB memory\n"
+        "(Worker_TP0 pid=374) INFO 04-16 11:18:41 [gpu_worker.py:436] Available KV cache memory: 5.11 GiB"
+    )
+
+    explained = check(text, {"gpu": "l40s"}, catalog, Desk(None)).explanations
+
+    assert all(each.change != {"gpu_memory_utilization": 0.8} for each in explained)
