@@ -19,6 +19,7 @@ from service.measurements.starts import last_complete
 from service.measurements.startup_logs import READERS, startup_log
 from service.measurements.statistics import statistics_table
 from service.measurements.trtllm_bench import overview
+from service.measurements.untagged import forget_untagged
 from service.measurements.wrapped import unwrapped
 
 MOST_TEXT: Final = 400_000  # characters; an engine's start-up has some ten thousand, at the head of its log
@@ -62,6 +63,12 @@ def read_measurement(text: str) -> Observed:
     Raises:
         UnreadableTextError: it says nothing that is known here, or contradicts itself.
     """
+    observed = _read(text)
+    forget_untagged(observed)
+    return observed
+
+
+def _read(text: str) -> Observed:
     text = text.removeprefix(MARK)
     inside = unwrapped(text)
     if text.lstrip()[:1] in ("{", "["):

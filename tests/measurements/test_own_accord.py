@@ -196,3 +196,23 @@ model='/models', tensor_parallel_size=2, kv_cache_dtype=fp8, enable_prefix_cachi
     assert predicted["kv_cache.max_concurrency"] / predicted["kv_cache_bytes"] == pytest.approx(
         measured["kv_cache.max_concurrency"] / measured["kv_cache_bytes"], rel=0.001
     )
+
+
+def test_a_build_without_tags_says_no_version(catalog: Snapshot) -> None:
+    """https://github.com/jethac/dgx-spark-hijinks: vllm-gemma4-12b-unified-tfmain-cleanjit-da1daf4-20260607T152639Z."""
+    text = """(EngineCore pid=803) INFO 06-07 15:28:37 [core.py:113] Initializing a V1 LLM engine (v0.1.dev1+gda1daf40b) with \
+config: model='google/gemma-4-12B-it', speculative_config=None, tokenizer='google/gemma-4-12B-it'
+(EngineCore pid=803) INFO 06-07 15:31:30 [gpu_model_runner.py:5182] Model loading took 22.83 GiB memory and 153.313634 seconds
+(EngineCore pid=803) INFO 06-07 15:32:49 [gpu_worker.py:470] Available KV cache memory: 69.53 GiB"""
+
+    untold, told = (
+        check(text, {"gpu": "gb10", **more}, catalog, Desk(None)) for more in ({}, {"engine_version": "0.23"})
+    )
+
+    sentence = "line 1 says version 0.1.dev1+gda1daf40b, as a build names itself whose repository has no tags"
+    assert any(sentence in warning for warning in untold.warnings)
+    assert not any(sentence in warning for warning in told.warnings)
+    assert told.question["engine_version"] == "0.23"
+    assert next(term for term in told.terms if term.name == "weight_bytes").error_fraction == pytest.approx(
+        0, abs=0.005
+    )
