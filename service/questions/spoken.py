@@ -46,6 +46,7 @@ SYNONYMS: Final[Mapping[str, Mapping[str, str]]] = {
     "kv_cache_dtype": {
         "fp8e4m3": "fp8", "fp8e5m2": "fp8", "e4m3": "fp8", "e5m2": "fp8", "float8": "fp8", "bfloat16": "bf16",
         "float16": "fp16", "half": "fp16",
+        "fp8dsmla": "fp8",  # what vLLM makes of fp8 where attention is sparse: `layers/attention/mla_attention.py`
     },
     "weight_format": {"half": "fp16", "float8": "fp8", "modeloptfp4": "nvfp4", "4bit": "int4", "8bit": "int8"},
     "speculative_method": {"deepseekmtp": "mtp", "promptlookup": "ngram"},

@@ -7,7 +7,7 @@ import pytest
 
 from service.catalog.snapshot import Snapshot
 from service.measurements.checking import check
-from service.measurements.observed import UnreadableTextError
+from service.measurements.observed import Setting, UnreadableTextError
 from service.measurements.reading import read_measurement
 from service.questions.asked import Desk
 from tests.conftest import shared_timers
@@ -74,3 +74,21 @@ def test_words_of_a_sweep_are_no_flags_of_their_own() -> None:
     told = {"run_number": 0, "quantization": "fp8 --tensor-parallel-size 4", "enable_expert_parallel": False}
 
     assert "tensor_parallel_size" not in read_measurement(json.dumps(RESULT | told)).settings
+
+
+def test_a_latent_cache_is_read_by_vllms_own_name_of_it(catalog: Snapshot) -> None:
+    """GLM-5.2 with 28.85 GiB for its cache: https://github.com/alint77/jupiter-glm52-vllm-worklog, baseline/server.out."""
+    text = """(EngineCore pid=148836) INFO 07-16 19:52:52 [core.py:116] Initializing a V1 LLM engine \
+(v0.23.1rc1.dev1201+gd08eebad1) with config: model='/e/project1/profound/alint77/models/GLM-5.2-W4A16-55c92ae', \
+max_seq_len=400000, tensor_parallel_size=4, kv_cache_dtype=fp8_ds_mla
+GPU KV cache size: 574,336 tokens"""
+    beside: dict[str, Setting] = {
+        "model": "glm-5.2",
+        "gpu": "h200",
+        "tensor_parallel_size": 8,
+        "kv_cache_memory_bytes": 30_977_451_622,
+    }
+
+    tokens = next(term for term in check(text, beside, catalog, Desk(None)).terms if term.name == "kv_cache.tokens")
+
+    assert tokens.error_fraction == pytest.approx(0, abs=0.0002)

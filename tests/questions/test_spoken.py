@@ -31,6 +31,7 @@ LOAD: dict[str, Any] = {
         ("weight_format", "w8a8", "int8"),
         ("weight_format", "bfloat16", "bf16"),
         ("kv_cache_dtype", "fp8_e4m3", "fp8"),
+        ("kv_cache_dtype", "fp8_ds_mla", "fp8"),
         ("engine", "trtllm", "tensorrt-llm"),
         ("engine", "TensorRT_LLM", "tensorrt-llm"),
         ("engine", "vLLM", "vllm"),
