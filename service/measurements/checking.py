@@ -77,7 +77,8 @@ def check(text: str, beside: Mapping[str, Setting], catalog: Snapshot, desk: Des
     stated = {**observed.settings, **beside}
     doubts = [each for each in observed.doubts if not any(field in stated for field in each.fields)]
     for doubt in doubts:
-        observed.figures.pop(doubt.figure, None)
+        for figure in doubt.figures:
+            observed.figures.pop(figure, None)
     asked = _question(observed, beside, doubts, catalog)
     if observed.kind == "start-up log" and not TIMED & asked.keys():
         desk = desk.without_times()  # no term of it is of time, which is most of the work

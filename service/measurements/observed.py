@@ -44,7 +44,7 @@ class Doubt:
 
     sentence: str
     fields: tuple[str, ...]
-    figure: str = ""  # that is not compared meanwhile
+    figures: tuple[str, ...] = ()  # that are not compared meanwhile
     assumed: Mapping[str, Setting] = field(default_factory=dict)  # meanwhile
 
 

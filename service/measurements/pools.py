@@ -4,13 +4,14 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from service.measurements.observed import Doubt, Observed
+from service.measurements.observed import Doubt, Observed, Setting
 from service.measurements.patterns import MOST_CHARACTERS
 
 MOST_APART: Final = 0.05  # tokens by blocks from tokens by requests, where layers are alike [fraction]
 PRINTED_TO: Final = 0.01  # of one request
 OVERRIDING: Final = re.compile(r"Overriding num_gpu_blocks=(\d{1,12}) with num_gpu_blocks_override=(\d{1,12})")
 OF_BLOCKS: Final = ("kv_cache.num_gpu_blocks", "kv_cache.tokens", "kv_cache.max_concurrency")
+OF_ROOM: Final = ("weight_bytes", "weight_and_non_torch_bytes", "kv_cache_bytes", *OF_BLOCKS)
 
 
 def doubt_tokens(observed: Observed) -> None:
@@ -29,7 +30,7 @@ def doubt_tokens(observed: Observed) -> None:
             f"line {tokens.line}: {tokens.value:.0f} tokens are not {held.value:g} x {length}, so a version before "
             "0.20.1 counted them by blocks, and they are not compared: state engine_version"
         )
-        observed.doubts.append(Doubt(sentence=sentence, fields=("engine_version",), figure=tokens.name))
+        observed.doubts.append(Doubt(sentence=sentence, fields=("engine_version",), figures=(tokens.name,)))
 
 
 def doubt_overridden(observed: Observed, lines: Sequence[tuple[int, str]]) -> None:
@@ -43,8 +44,26 @@ def doubt_overridden(observed: Observed, lines: Sequence[tuple[int, str]]) -> No
     """
     said = [(match, place) for place, line in lines if (match := OVERRIDING.search(line[:MOST_CHARACTERS]))]
     stated = [(int(match[1]), int(match[2]), place) for match, place in said if int(match[1])]
-    for name in OF_BLOCKS if stated else ():
+    if stated:
         held, asked, place = stated[-1]
-        if name in observed.figures:
-            sentence = f"line {place}: {name} is of the {asked} blocks asked for, not of the {held} that fit"
-            observed.doubts.append(Doubt(sentence=f"{sentence}: it is not compared", fields=(), figure=name))
+        sentence = (
+            f"line {place}: {asked} blocks were asked for, and {held} fit: what is counted of blocks is not compared"
+        )
+        observed.doubts.append(Doubt(sentence=sentence, fields=(), figures=OF_BLOCKS))
+
+
+def doubt_offloaded(observed: Observed, gib: Setting | None, line: int) -> None:
+    """Doubt what a GPU holds where weights lie in its host's memory, which no answer puts there.
+
+    Args:
+        observed: what a start says.
+        gib: of weights that may lie there; none where nothing is said of it. [GiB]
+        line: that says so.
+
+    Source:
+        vLLM `config/offload.py` (`cpu_offload_gb`, for each GPU); SGLang `server_args.py` (`cpu_offload_gb`).
+    """
+    if isinstance(gib, int | float) and gib > 0:
+        sentence = f"line {line} puts up to {gib:g} GiB of weights into the host's memory: no answer does, so neither "
+        sentence += "weights nor the cache are compared"
+        observed.doubts.append(Doubt(sentence=sentence, fields=(), figures=OF_ROOM))

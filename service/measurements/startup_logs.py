@@ -20,7 +20,7 @@ from service.measurements.arguments import keep_arguments
 from service.measurements.drafted import settle_drafts
 from service.measurements.observed import Doubt, Observed, Setting
 from service.measurements.patterns import LEFT, MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines
-from service.measurements.pools import doubt_overridden, doubt_tokens
+from service.measurements.pools import doubt_offloaded, doubt_overridden, doubt_tokens
 from service.measurements.starts import Begins
 
 VLLM: Final[Sequence[Pattern]] = (
@@ -231,6 +231,8 @@ def settle(observed: Observed) -> None:
         _renamed(observed, "forgets_prefixes", "enable_prefix_caching", not observed.settings["forgets_prefixes"])
     _settle_ranks(observed)
     doubt_tokens(observed)
+    line = observed.setting_lines.get("offloaded_gib", 1)
+    doubt_offloaded(observed, _taken(observed, "offloaded_gib"), line)
     parts = [observed.figures.pop(name) for name in POOLS if name in observed.figures]
     if parts and "kv_cache_bytes" not in observed.figures:
         observed.see("kv_cache_bytes", sum(part.value for part in parts), parts[0].line)
