@@ -17,6 +17,7 @@ from service.catalog.engine_flags import flags_of
 from service.engine.engines.sglang import AITER_CONTEXT, AITER_PART
 from service.engine.inputs import EngineName
 from service.measurements.drafted import drafts_in
+from service.measurements.folded import goes_on
 from service.measurements.observed import Doubt, Observed, Setting, UnreadableTextError
 from service.measurements.patterns import MOST_CHARACTERS, setting
 
@@ -31,6 +32,7 @@ WITHOUT_LORA: Final = re.compile(r"\benable_lora(?:=|[\"']: ?)(?:False|None)")
 LIMITS: Final = re.compile(r"limit_mm_per_prompt(?:=|[\"']: ?)\{([^{}]{1,200})\}")
 LIMIT: Final = re.compile(r": ?(\d{1,6})")
 MOST_PARTS: Final = 60  # lines of one command
+ESCAPED: Final = "\\"  # the end of a line that goes on
 OF_LORA: Final = ("max_loras", "max_lora_rank")  # printed with their defaults where no adapter is served
 FLAG: Final = re.compile(r"(?<!without )(?<!without `)--([a-z][a-z0-9_-]{1,60}+)|(?<!\S)-([tpd]p)(?=[ =])")
 WORD: Final = re.compile(r"[^\s\\]{1,200}")
@@ -98,16 +100,19 @@ def keep_arguments(observed: Observed, engine: EngineName, lines: Sequence[tuple
 
 
 def whole_commands(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield lines, those that a shell reads as one as one, where they begin."""
+    """Yield lines, those that a shell reads as one as one, and those of arguments that are folded, where they begin."""
     begun, parts = 0, list[str]()
     for place, line in lines:
-        begun = begun if parts else place
-        parts.append(line.rstrip().removesuffix("\\"))
-        if not line.rstrip().endswith("\\") or len(parts) == MOST_PARTS:
-            yield begun, " ".join(parts)
+        is_escaped = bool(parts) and parts[-1].endswith(ESCAPED)
+        if parts and (len(parts) == MOST_PARTS or not (is_escaped or goes_on("".join(parts), line))):
+            yield begun, "".join(parts).removesuffix(ESCAPED)
             parts = []
+        elif is_escaped:
+            parts[-1] = parts[-1].removesuffix(ESCAPED) + " "
+        begun = begun if parts else place
+        parts.append(line.rstrip())
     if parts:
-        yield begun, " ".join(parts)
+        yield begun, "".join(parts).removesuffix(ESCAPED)
 
 
 def _arguments(

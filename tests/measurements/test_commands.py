@@ -115,3 +115,36 @@ def test_arguments_that_a_worker_prints_as_an_object_are_read() -> None:
 
     assert (settings["model"], settings["max_model_len"]) == ("openai/gpt-oss-120b", 8_192)
     assert settings.keys() & {"kv_cache_dtype", "max_loras"} == set()
+
+
+# https://github.com/dennislee22/vLLM-benchmarking, log/vllm-7B-2gpuA10080GB-0.5GRAM-same-node.log, as a terminal folded it.
+FOLDED = """(APIServer pid=3761) INFO 09-03 02:11:14 [api_server.py:1805] vLLM API server version 0.10.1.1
+(APIServer pid=3761) INFO 09-03 02:11:14 [utils.py:326] non-default args: {'model_tag': 'Qwen2-7B-Instruct', 'port': 8081, 'model': 'Qwe
+n2-7B-Instruct', 'max_model_len': 16384, 'tensor_parallel_size': 2, 'gpu_memory_utilization': 0.5}
+(APIServer pid=3761) INFO 09-03 02:11:29 [__init__.py:711] Resolved architecture: Qwen2ForCausalLM
+(EngineCore_0 pid=3902) INFO 09-03 02:11:44 [core.py:74] Initializing a V1 LLM engine (v0.10.1.1) with config: model='Qwen2-7B-Instruct'
+, speculative_config=None, tokenizer='Qwen2-7B-Instruct', skip_tokenizer_init=False, tokenizer_mode=auto, revision=None, override_neuron_config={},
+ tokenizer_revision=None, trust_remote_code=False, dtype=torch.bfloat16, max_seq_len=16384, download_dir=None, load_format=auto, tensor_parallel_si
+ze=2, pipeline_parallel_size=1, disable_custom_all_reduce=False, quantization=None, enforce_eager=False, kv_cache_dtype=auto, device_config=cuda, d
+(VllmWorker TP1 pid=3975) INFO 09-03 02:12:04 [gpu_model_runner.py:2007] Model loading took 7.1217 GiB and 2.845758 seconds"""
+
+
+def test_arguments_that_a_terminal_folded_are_read_whole() -> None:
+    assert read_measurement(FOLDED).settings == {
+        "engine": "vllm", "engine_version": "0.10.1.1", "model": "Qwen2-7B-Instruct", "max_model_len": 16384,
+        "tensor_parallel_size": 2, "pipeline_parallel_size": 1, "gpu_memory_utilization": 0.5, "enforce_eager": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "non-default args: {'model': 'Qwen/Qwen3-8B'}\nmy note: gpu_memory_utilization=0.5",
+        "LLM engine (v0.11.0) with config: model='Qwen/Qwen3-8B'\nmy note: gpu_memory_utilization=0.5",
+        "non-default args: {'model': 'Qwen/Qwen3-8B',\n(Worker pid=1) INFO with gpu_memory_utilization=0.5",
+    ],
+)
+def test_what_follows_arguments_is_none_of_them(text: str) -> None:
+    weights = "Model loading took 15.27 GiB"
+
+    assert "gpu_memory_utilization" not in read_measurement(f"{text}\n{weights}").settings
