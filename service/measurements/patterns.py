@@ -36,6 +36,7 @@ class Pattern:
     settings: tuple[str, ...] = ()
     is_smallest: bool = False  # of several lines the smallest: the fullest rank decides for all
     is_largest: bool = False  # of several lines the largest figure says it, not the last: stages and drafts differ
+    is_last: bool = False  # of several lines the last setting says it, and they do not contradict each other
 
 
 def line_of(expression: str, **says: str | bool | tuple[str, ...]) -> Pattern:
@@ -80,6 +81,9 @@ def _keep(observed: Observed, pattern: Pattern, match: re.Match[str], place: int
     for name, text in zip(pattern.figures, groups, strict=False):
         _see(observed, pattern, name, number(text), place)
     for name, text in zip(pattern.settings, groups[len(pattern.figures) :], strict=False):
+        if pattern.is_last:
+            observed.settings.pop(name, None)
+            observed.setting_lines.pop(name, None)
         observed.state(name, setting(text), place)
 
 

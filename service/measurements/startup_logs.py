@@ -77,7 +77,8 @@ VLLM: Final[Sequence[Pattern]] = (
     # A start that failed: what it had, and what it was asked to hold.
     line_of(r"stored in KV cache \(" + NUMBER + r"\)", figures=("kv_cache.tokens",)),
     line_of(r"max seq len \((\d{1,9})\)", settings=("max_model_len",)),
-    line_of(r"enabled with max_num_batched_tokens=(\d+)", settings=("max_num_batched_tokens",)),
+    # vLLM 0.11.2 to 0.14 say it of a configuration of defaults first, then of the server: `config/scheduler.py`.
+    line_of(r"enabled with max_num_batched_tokens=(\d+)", settings=("max_num_batched_tokens",), is_last=True),
 )
 # Lines that say of something else what it took; where weights were loaded is said by all others.
 OTHERS: Final = r"^(?!.*(?:[Cc]apture |Memory baseline|distributed ends)).*?(?<!graph )"

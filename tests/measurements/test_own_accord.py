@@ -216,3 +216,14 @@ config: model='google/gemma-4-12B-it', speculative_config=None, tokenizer='googl
     assert next(term for term in told.terms if term.name == "weight_bytes").error_fraction == pytest.approx(
         0, abs=0.005
     )
+
+
+def test_the_budget_of_steps_is_the_one_said_last() -> None:
+    """https://github.com/faradawn/bench3, logs/vllm_server.log: vLLM 0.11.2 tells of a configuration of defaults first."""
+    text = """INFO 11-28 15:27:15 [scheduler.py:216] Chunked prefill is enabled with max_num_batched_tokens=2048.
+(APIServer pid=155) INFO 11-28 15:27:15 [api_server.py:1977] vLLM API server version 0.11.2
+(APIServer pid=155) INFO 11-28 15:27:22 [scheduler.py:216] Chunked prefill is enabled with max_num_batched_tokens=8192."""
+
+    observed = read_measurement(f"{text}\n{REST[-1]}")
+
+    assert (observed.settings["max_num_batched_tokens"], observed.setting_lines["max_num_batched_tokens"]) == (8192, 3)
