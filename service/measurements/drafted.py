@@ -13,15 +13,19 @@ Sources:
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 
+from service.engine.inputs import SpeculativeMethod
 from service.engine.time.drafting import tokens_per_step
 from service.measurements.keeping import number_in, state
-from service.measurements.observed import Observed, Setting
+from service.measurements.observed import Doubt, Observed, Setting
+from service.measurements.pools import OF_ROOM
 from service.questions.refusals import Fault, RefusalError
 
 KEPT: Final = "tokens_per_step"  # as a text says it: no field of a question
 DRAFTED: Final = "num_speculative_tokens"
+METHOD_FIELD: Final = "speculative_method"
+KNOWN: Final = get_args(SpeculativeMethod)
 CHANCE: Final = "speculative_acceptance_fraction"
 ROUNDED: Final = 0.02  # that a mean of drafts is off a whole number, where every step drafts as many
 HALVINGS: Final = 40
@@ -54,6 +58,21 @@ def drafts_in(line: str) -> dict[str, Setting]:
     if tokens is not None:
         drafts["num_speculative_tokens"] = int(tokens)
     return drafts
+
+
+def doubt_drafter(observed: Observed) -> None:
+    """Doubt what a GPU holds where tokens are drafted in a way that no answer counts, which is not compared."""
+    method = observed.settings.get(METHOD_FIELD)
+    if method is None or str(method) in KNOWN:
+        return
+    line = observed.setting_lines.get(METHOD_FIELD, 1)
+    for field in (METHOD_FIELD, DRAFTED):
+        observed.settings.pop(field, None)
+        observed.setting_lines.pop(field, None)
+    sentence = (
+        f"line {line} says that {method!s:.40} drafts, which no answer counts: neither weights nor the cache are "
+    )
+    observed.doubts.append(Doubt(sentence=f"{sentence}compared", fields=(METHOD_FIELD,), figures=OF_ROOM))
 
 
 def keep_drafts(observed: Observed, kept: object, per_step: float, line: int = 1) -> None:

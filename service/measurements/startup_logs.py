@@ -17,7 +17,7 @@ from typing import Final
 from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName
 from service.measurements.arguments import keep_arguments
-from service.measurements.drafted import settle_drafts
+from service.measurements.drafted import doubt_drafter, settle_drafts
 from service.measurements.observed import Doubt, Observed, Setting
 from service.measurements.patterns import LEFT, MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines
 from service.measurements.pools import doubt_offloaded, doubt_overridden, doubt_tokens
@@ -174,6 +174,7 @@ def startup_log(reader: LogReader, lines: Sequence[tuple[int, str]]) -> Observed
     _keep_names(observed, lines)
     _keep_ranks(observed, lines)
     doubt_overridden(observed, lines)
+    doubt_drafter(observed)
     observed.sampler_line = next((place for place, line in lines if SAMPLER in line[:MOST_CHARACTERS]), 0)
     settle(observed)
     return observed

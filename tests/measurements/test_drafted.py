@@ -128,3 +128,19 @@ def test_what_sglang_tells_of_the_model_alone_is_not_held_against_model_and_draf
 
     assert observed.figures.keys() == {"kv_cache.tokens"}
     assert observed.settings["num_speculative_tokens"] == 3
+
+
+def test_a_start_with_another_drafter_is_not_compared_by_its_room(catalog: Snapshot) -> None:
+    """https://github.com/sostrowsk/dgx-spark-local-llm, laguna-int4-pinned.log: vLLM 0.25.1 drafts with DFlash."""
+    text = """(EngineCore pid=37032) INFO 08-04 07:38:56 [core.py:114] Initializing a V1 LLM engine (v0.25.1) with config: \
+model='poolside/Laguna-S-2.1-INT4', speculative_config=SpeculativeConfig(method='dflash', \
+model='poolside/Laguna-S-2.1-DFlash-INT4', num_spec_tokens=15), max_seq_len=262144
+(EngineCore pid=37032) INFO 08-04 07:40:59 [gpu_model_runner.py:5306] Model loading took 69.34 GiB memory and 120.825920 seconds
+(EngineCore pid=37032) INFO 08-04 07:41:43 [gpu_worker.py:538] Available KV cache memory: 35.64 GiB
+(EngineCore pid=37032) INFO 08-04 07:41:54 [gpu_model_runner.py:6707] Graph capturing finished in 8 secs, took 0.11 GiB"""
+
+    checked = check(text, {"gpu": "gb10", "model": "laguna-s-2.1"}, catalog, Desk(None))
+
+    assert {term.name for term in checked.terms} == {"cuda_graph_bytes"}
+    assert not {"speculative_method", "num_speculative_tokens"} & checked.question.keys()
+    assert any("line 1 says that dflash drafts, which no answer counts" in each for each in checked.warnings)
