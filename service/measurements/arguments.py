@@ -28,6 +28,10 @@ ARGUMENTS: Final = re.compile(
 )
 NAMED: Final = re.compile(r"\b(\w+)(?:=|[\"']: ?)('[^']{1,200}'|\"[^\"]{1,200}\"|[\w.\-/]{1,200})")
 WITHOUT_LORA: Final = re.compile(r"\benable_lora(?:=|[\"']: ?)(?:False|None)")
+# vLLM `config/lora.py`: one adapter where none are counted; SGLang counts otherwise, by a flag of its own.
+WITH_LORA: Final = re.compile(
+    r"^(?!.*(?i:sglang|server_?args)).*(?:\benable_lora(?:=|[\"']: ?)True|--enable[-_]lora\b(?!=))"
+)
 # No item of any kind in a prompt is what `language_model_only` stands for: vLLM 0.33 `config/multimodal.py`.
 LIMITS: Final = re.compile(r"limit_mm_per_prompt(?:=|[\"']: ?)\{([^{}]{1,200})\}")
 LIMIT: Final = re.compile(r": ?(\d{1,6})")
@@ -174,6 +178,8 @@ def _stated(line: str, flags: Sequence[str]) -> dict[str, Setting]:
             fields.setdefault(field, value)
     if WITHOUT_LORA.search(line):
         fields = {field: value for field, value in fields.items() if field not in OF_LORA}
+    elif WITH_LORA.search(line):
+        fields.setdefault("max_loras", 1)
     limits = LIMITS.search(line)
     if limits is not None and not any(int(limit) for limit in LIMIT.findall(limits[1])):
         fields["language_model_only"] = True

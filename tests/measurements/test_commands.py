@@ -148,3 +148,30 @@ def test_what_follows_arguments_is_none_of_them(text: str) -> None:
     weights = "Model loading took 15.27 GiB"
 
     assert "gpu_memory_utilization" not in read_measurement(f"{text}\n{weights}").settings
+
+
+@pytest.mark.parametrize(
+    ("stated", "adapters", "rank"),
+    [
+        ("'enable_lora': True, 'max_num_seqs': 1", 1, None),
+        ("'enable_lora': True, 'max_lora_rank': 32", 1, 32),
+        ("'enable_lora': True, 'max_loras': 4", 4, None),
+        ("'max_num_seqs': 1", None, None),
+    ],
+)
+def test_adapters_that_nobody_counted_are_one(stated: str, adapters: int | None, rank: int | None) -> None:
+    """https://github.com/trietnguyeminh/Submission---EXACT--IJCNN, vllm_server.log: Qwen3-8B on two T4."""
+    text = f"""(APIServer pid=228) INFO 06-13 20:05:05 [utils.py:278] non-default args: {{'dtype': 'float16', \
+'tensor_parallel_size': 2, 'disable_custom_all_reduce': True, 'gpu_memory_utilization': 0.85, {stated}}}
+(Worker_TP0 pid=300) INFO 06-13 20:06:37 [model_runner.py:295] Model loading took 7.7 GiB and 42.372507 seconds"""
+
+    settings = read_measurement(text).settings
+
+    assert (settings.get("max_loras"), settings.get("max_lora_rank")) == (adapters, rank)
+
+
+def test_adapters_of_a_command_are_one() -> None:
+    served = "vllm serve Qwen/Qwen3-8B --enable-lora --max-lora-rank 32"
+
+    assert read_measurement(served + LOADED).settings["max_loras"] == 1
+    assert "max_loras" not in read_measurement(served.replace("vllm serve", "sglang serve") + LOADED).settings
