@@ -9,6 +9,7 @@ from typing import Final
 from service.measurements import evalscope, guidellm, guidellm_csv, guidellm_first, llmperf
 from service.measurements.benchmarks import benchmark, is_known
 from service.measurements.keeping import Lines, leave_out
+from service.measurements.notebooks import printed_in
 from service.measurements.observed import MOST_SHOWN, Observed, UnreadableTextError
 from service.measurements.pairs import value_table
 from service.measurements.patterns import COLOUR, MOST_CHARACTERS
@@ -70,6 +71,7 @@ def read_measurement(text: str) -> Observed:
 
 def _read(text: str) -> Observed:
     text = text.removeprefix(MARK)
+    text = printed_in(text) or text
     inside = unwrapped(text)
     if text.lstrip()[:1] in ("{", "["):
         document = None if inside != text and text.lstrip()[0] == "[" else _document(text)
