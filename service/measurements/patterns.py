@@ -16,8 +16,9 @@ UNITS: Final[Mapping[str, int]] = {
     "GIB": GIB,
     "GB": GIB,
 }  # "GB" of engines is GiB
-# Begins where a number begins and is never taken back: a line of digits costs one look at each of them.
-NUMBER: Final = r"(?<![\d,])(\d[\d,]{0,24}+(?:\.\d{1,12}+)?)"
+# Begins where a number begins and is never taken back: a line of digits costs one look at each of them. What is less
+# than nothing, as graphs are that gave memory back, is no size.
+NUMBER: Final = r"(?<![\d,.])(?<![\s(]-)(\d[\d,]{0,24}+(?:\.\d{1,12}+)?)"
 MEMORY: Final = NUMBER + r" ?(GiB|GB|MiB|MB)"
 LEFT: Final = r"(?<![\d,])(-?\d[\d,]{0,24}+(?:\.\d{1,12}+)?) ?(GiB|GB|MiB|MB)"  # what may be less than nothing
 # What terminals read as a colour, and how a log of JSON writes it.

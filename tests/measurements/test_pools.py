@@ -83,3 +83,18 @@ Free memory on device (94.44/95.0 GiB) on startup. Actual usage is 1.13 GiB for 
     assert [term.name for term in checked.terms].count("weight_bytes") == 1 - told
     assert "gpu_total_bytes" in {term.name for term in checked.terms}
     assert sum("line 1 puts up to 40 GiB of weights into the host's" in each for each in checked.warnings) == told
+
+
+def test_less_than_nothing_is_no_size() -> None:
+    """https://github.com/2215860382/VedioSifter, train_run_20260421_065709.log: vLLM 0.12.0 in verl."""
+    text = (
+        "(Worker pid=550429) DEBUG 04-21 06:58:36 [v1/worker/gpu_worker.py:484] Free memory on device (93.47/94.97 GiB) "
+        "on startup. Desired GPU memory utilization is (0.5, 47.49 GiB). Actual usage is 7.56 GiB for weight, 0.59 GiB "
+        "for peak activation, 0.06 GiB for non-torch memory, and -0.97 GiB for CUDAGraph memory. Current kv cache "
+        "memory in use is 39.28 GiB."
+    )
+
+    figures = read_measurement(text).figures
+
+    assert "cuda_graph_bytes" not in figures
+    assert figures["non_torch_bytes"].value == 0.06 * GIB
