@@ -6,6 +6,7 @@ from typing import Final
 from packaging.version import Version
 
 from service.engine.derived import Derived, derived
+from service.engine.engines.expert_tiles import ExpertTiles
 from service.engine.engines.plans import NEWEST, PlanRules
 from service.engine.engines.platforms import CUDA, Loads, loads_on
 from service.engine.engines.rules import EngineRules
@@ -38,7 +39,7 @@ class Device:
     unpacks_dealt_mxfp4: bool = False  # experts that ranks hold whole: SGLang before Blackwell
     selects_in_fp8: bool = False  # caches of selected latents are fp8 unless stated, unpacked: SGLang on Blackwell
     keeps_selected_plain: bool = False  # such caches are not packed where they are fp8: SGLang on Blackwell and ROCm
-    own_expert_tile: int = 0  # a rank's columns of gpt-oss's experts, in SGLang's kernels on Blackwell; 0: elsewhere
+    own_tiles: ExpertTiles | None = None  # of gpt-oss's experts, in the engine's own kernels; None: in vLLM's
     ungated_expert_tile: int = 1  # and of experts without a gate
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)
@@ -54,7 +55,7 @@ class Device:
             self.selects_in_fp8,
             self.keeps_selected_plain,
             self.unpacks_dealt_mxfp4,
-            self.own_expert_tile,
+            self.own_tiles,
             self.ungated_expert_tile,
             self.release,
             self.loads,
@@ -108,7 +109,7 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
         release=rules.release,
         loads=loads_on(gpu, rules.engine, *versions),
         unpacks_dealt_mxfp4=gpu.vendor == "nvidia" and int(major) < engine.deals_mxfp4_from,
-        own_expert_tile={"10": rules.plan.own_tile_on_ten, "12": rules.plan.own_tile_on_twelve}.get(major, 0),
+        own_tiles=dict(rules.plan.own_tiles).get(int(major)),
         ungated_expert_tile=rules.plan.ungated_tile_on_ten if major == "10" else 1,
         selects_in_fp8=selects_in_fp8,
         keeps_selected_plain=selects_in_fp8 or (first is not None and gpu.vendor == "amd"),

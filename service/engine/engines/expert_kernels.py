@@ -5,6 +5,7 @@
     fp8 in blocks    Triton, whose scales may be finer than the checkpoint's
     gpt-oss, SGLang  10: FlashInfer TRT-LLM; 12: FlashInfer CUTLASS, before 0.5.17 Marlin, before 0.5.14 Triton;
                      others: Triton
+    gpt-oss, TensorRT-LLM  9: Triton; 10: TRT-LLM; others, and all before 1.2: CUTLASS
     no gate, SGLang  10: FlashInfer TRT-LLM, of Nemotron 3 in 16 bits, fp8 and NVFP4
 
 Sources:
@@ -50,11 +51,15 @@ def expert_kernels(device: Device) -> ExpertKernels:
 
 def _kernels(device: Device) -> ExpertKernels:
     plan = device.plan
-    if device.own_expert_tile:
+    tiles = device.own_tiles
+    if tiles is not None:
         storage = Storage(
-            own_inner=device.own_expert_tile, own_width=WIDE_TILE, ungated_inner=device.ungated_expert_tile
+            own_inner=tiles.inner,
+            own_width=tiles.width,
+            own_out_width=tiles.out_width,
+            ungated_inner=device.ungated_expert_tile,
         )
-        return ExpertKernels(storage=storage, widens_biases=True)
+        return ExpertKernels(storage=storage, widens_biases=tiles.widens_biases, shares_buffers=tiles.shares_buffers)
     if device.generation == 9 and plan.triton_runs_experts:
         return ExpertKernels(
             storage=Storage(),

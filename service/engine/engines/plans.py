@@ -16,6 +16,7 @@ from typing import Final
 
 from packaging.version import Version
 
+from service.engine.engines.expert_tiles import ExpertTiles
 from service.engine.engines.versions import Complete, Row, VersionTableError, in_order
 
 
@@ -59,8 +60,7 @@ class PlanRules:
     drops_expert_scales: bool = True  # the loaded MXFP4 scales, once they are shuffled for Hopper's kernels
     expert_scale_multiple: int = 4  # Hopper's kernels pad the groups of a row to it
     pads_expert_values: bool = False  # Hopper's kernels, to whole lines of 64 bytes
-    own_tile_on_ten: int = 0  # of gpt-oss's experts in SGLang on compute capability 10; 0: as on Hopper
-    own_tile_on_twelve: int = 0  # and on 12
+    own_tiles: tuple[tuple[int, ExpertTiles], ...] = ()  # of gpt-oss's experts, by a GPU's generation; else as vLLM's
     ungated_tile_on_ten: int = 1  # of experts without a gate in SGLang on compute capability 10
     pads_plain_experts: bool = True  # without quantization, on compute capability 10
     indexes_every_layer: bool = False  # SGLang: of selected latents, layers that reuse a selection as well

@@ -12,6 +12,7 @@ from typing import Final
 from packaging.version import Version
 
 from service.engine.engines.base import Engine, MemoryShare, Spent, Switch, nearest_known
+from service.engine.engines.expert_tiles import ExpertTiles, square
 from service.engine.engines.flags.base import CommandLine
 from service.engine.engines.flags.sglang import SglangCommand
 from service.engine.engines.plans import NEWEST, PlanRules
@@ -34,8 +35,7 @@ PLAN: Final = replace(
     drops_expert_scales=False,  # 0.5.12 to 0.5.23 `layers/quantization/mxfp4.py` (`del layer.w13_weight`, and no more)
     most_captured_on_blackwell=512,
     captures_drafts=False,
-    own_tile_on_ten=128,
-    own_tile_on_twelve=128,
+    own_tiles=((10, square(128, 256)), (12, square(128, 256))),
     ungated_tile_on_ten=128,  # 0.5.9 to 0.5.23 `layers/moe/fused_moe_triton/layer.py`, of Nemotron 3
 )
 # On CPUs alone before: `layers/vocab_parallel_embedding.py` ("padding_size *= self.tp_size") of 0.5.14 to 0.5.23.
@@ -48,6 +48,12 @@ REUSES_SELECTIONS_SINCE: Final = Version("0.5.18")  # without an indexer: `memor
 AITER_PART: Final = 0.85  # of the share, which is kept where AITER runs the attention of a long context
 AITER_CONTEXT: Final = 8_192  # beyond which it does [tokens]
 AITER_LATENT_HEADS: Final = frozenset({16, 128})
+
+
+def _own_tiles(version: Version) -> tuple[tuple[int, ExpertTiles], ...]:
+    """Return the tiles of gpt-oss's experts in a version, by generation."""
+    on_ten = (10, square(128 if version >= NARROW_TILES_SINCE else 256, 256))
+    return (on_ten, (12, square(128, 256))) if version >= TILES_ON_TWELVE_SINCE else (on_ten,)
 
 
 class Sglang(Engine):
@@ -142,8 +148,7 @@ class Sglang(Engine):
             PLAN,
             pads_vocabulary_for_ranks=version >= PADS_FOR_RANKS_SINCE,
             indexes_every_layer=version < REUSES_SELECTIONS_SINCE,
-            own_tile_on_ten=128 if version >= NARROW_TILES_SINCE else 256,
-            own_tile_on_twelve=128 if version >= TILES_ON_TWELVE_SINCE else 0,
+            own_tiles=_own_tiles(version),
         )
 
     def planned_as(self, version: Version) -> str | None:

@@ -11,12 +11,13 @@ from typing import Final
 from packaging.version import Version
 
 from service.engine.engines.base import Engine, MemoryShare, Spent, Switch
+from service.engine.engines.expert_tiles import ExpertTiles
 from service.engine.engines.flags.base import CommandLine
 from service.engine.engines.flags.tensorrt_llm import TensorRtLlmCommand
 from service.engine.engines.plans import NEWEST, PlanRules
 from service.engine.inputs import EngineName
 
-# No rule of its own is known for any version: blocks, layouts and weights are held to this one's.
+# Blocks, layouts and most weights are held to this one's.
 PLANNED: Final = "vLLM 0.33"
 # Each rank gets `num_experts // moe_ep_size` experts (`tensorrt_llm/mapping.py`, `ep_experts`); with
 # `enable_attention_dp` it attends alone (`_torch/modules/attention.py`: "dp_size = tp_size"); tables of words are
@@ -34,8 +35,19 @@ OWN: Final = replace(
     most_captured_on_blackwell=512,
     captures_drafts=False,
 )
+# gpt-oss's experts: `_torch/modules/fused_moe/quantization.py`, `MXFP4WeightCutlassFusedMoEMethod` ("requires weight
+# elements to be 128 aligned") and `MXFP4WeightTRTLLMGenFusedMoEMethod` (`input_hidden_alignment = 512`; pull request
+# 9025: "FC1 [5888, 3072]"); `fused_moe_triton.py`, `TritonMXFP4FusedMoEMethod` (`n_alignment = 2 * self.k_alignment`).
+CUTLASS_TILES: Final = ExpertTiles(inner=128, width=128, out_width=128, widens_biases=False)
+TRITON_TILES: Final = ExpertTiles(inner=128, width=128, out_width=256, shares_buffers=False)
+TRT_LLM_TILES: Final = ExpertTiles(inner=128, width=512, out_width=128)
+# `_torch/model_config.py`, `resolve_moe_backend`; 1.1 ran CUTLASS unless told otherwise (`MoeConfig`).
+TILES: Final = ((8, CUTLASS_TILES), (9, TRITON_TILES), (10, TRT_LLM_TILES), (12, CUTLASS_TILES))
+TILES_BEFORE: Final = tuple((generation, CUTLASS_TILES) for generation, _ in TILES)
 # Blocks of engines that were built: 64 tokens up to 0.16; `KvCacheConfig.tokens_per_block` says 32 since 1.0.
 PLANS: Final = (
+    (Version("1.2"), replace(OWN, block_size=32, own_tiles=TILES)),
+    (Version("1.1"), replace(OWN, block_size=32, own_tiles=TILES_BEFORE)),
     (Version("0.17"), replace(OWN, block_size=32)),
     (Version("0"), replace(OWN, block_size=64)),
 )
@@ -70,7 +82,7 @@ class TensorRtLlm(Engine):
         return sampler + forward + encoder
 
     def plan(self, version: Version) -> PlanRules:
-        """Return how a version plans: one set of rules is known, with blocks of its own."""
+        """Return how a version plans: one set of rules is known, but for blocks and gpt-oss's experts."""
         return next(plan for since, plan in PLANS if version >= since)
 
     def planned_as(self, version: Version) -> str | None:  # noqa: ARG002 - of every version

@@ -22,7 +22,8 @@ class Storage:
     mxfp4_inner: int | None = None  # of MXFP4 experts; None: what the model's own kernel on Hopper wants
     mxfp4_width: int = 1
     own_inner: int = 0  # of gpt-oss's MXFP4 experts alone, in place of both; 0: as of others
-    own_width: int = 1
+    own_width: int = 1  # what goes into them
+    own_out_width: int = 1  # and what comes out
     plain_inner: int = 1  # of experts without quantization
     ungated_inner: int = 1  # of experts without a gate, as they are or in the formats of `PADDED_UNGATED`
     copies_absorbed: bool = False  # what is absorbed, in two bytes beside a matrix that has two as well
@@ -39,7 +40,8 @@ class Storage:
         (5888, 3072)
         """
         if scheme == "mxfp4" and self.own_inner and matrix.own_multiple > 1:
-            return _rounded(matrix, self.own_inner, self.own_width)
+            goes_in = matrix.inner_side == "rows"
+            return _rounded(matrix, self.own_inner, self.own_width if goes_in else self.own_out_width)
         if scheme == "mxfp4":
             inner = matrix.own_multiple if self.mxfp4_inner is None else self.mxfp4_inner
             return _rounded(matrix, inner, self.mxfp4_width)
