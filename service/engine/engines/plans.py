@@ -28,6 +28,7 @@ class PlanRules:
     first_capability: tuple[int, int] = (7, 5)  # that published wheels have kernels for
     # Which kernels run, and the blocks they read.
     block_size: int = 16  # that no kernel widens [tokens]
+    keeps_windows: bool = False  # of attention, whole, as if they had none
     keeps_any_block: bool = False  # as stated, whatever kernels read
     kernels_set_blocks: bool = True  # the smallest block that all kernels accept; before, fixed ones by generation
     flashinfer_reads_fp8: bool = True  # off Hopper; before, Triton did

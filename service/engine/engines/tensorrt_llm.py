@@ -22,6 +22,9 @@ PLANNED: Final = "vLLM 0.33"
 # Each rank gets `num_experts // moe_ep_size` experts (`tensorrt_llm/mapping.py`, `ep_experts`); with
 # `enable_attention_dp` it attends alone (`_torch/modules/attention.py`: "dp_size = tp_size"); tables of words are
 # padded to the ranks (`_torch/modules/embedding.py`, `LMHead.padding_size`).
+# Of its pool it prints blocks times their tokens. Windows fill like any layer unless `max_attention_window` is stated
+# (`_torch/pyexecutor/resource_manager.py`: "Use max_seq_len as default max_attention_window"); since 1.3 Gemma 4 brings
+# its own, and since pull request 18767 of September 2026 all do.
 OWN: Final = replace(
     NEWEST,
     keeps_any_block=True,
@@ -34,6 +37,8 @@ OWN: Final = replace(
     stages_deep_stacks=False,
     most_captured_on_blackwell=512,
     captures_drafts=False,
+    counts_tokens_by_blocks=True,
+    keeps_windows=True,
 )
 # gpt-oss's experts: `_torch/modules/fused_moe/quantization.py`, `MXFP4WeightCutlassFusedMoEMethod` ("requires weight
 # elements to be 128 aligned") and `MXFP4WeightTRTLLMGenFusedMoEMethod` (`input_hidden_alignment = 512`; pull request
@@ -46,6 +51,7 @@ TILES: Final = ((8, CUTLASS_TILES), (9, TRITON_TILES), (10, TRT_LLM_TILES), (12,
 TILES_BEFORE: Final = tuple((generation, CUTLASS_TILES) for generation, _ in TILES)
 # Blocks of engines that were built: 64 tokens up to 0.16; `KvCacheConfig.tokens_per_block` says 32 since 1.0.
 PLANS: Final = (
+    (Version("1.3"), replace(OWN, block_size=32, own_tiles=TILES, keeps_windows=False)),
     (Version("1.2"), replace(OWN, block_size=32, own_tiles=TILES)),
     (Version("1.1"), replace(OWN, block_size=32, own_tiles=TILES_BEFORE)),
     (Version("0.17"), replace(OWN, block_size=32)),
@@ -82,7 +88,7 @@ class TensorRtLlm(Engine):
         return sampler + forward + encoder
 
     def plan(self, version: Version) -> PlanRules:
-        """Return how a version plans: one set of rules is known, but for blocks and gpt-oss's experts."""
+        """Return how a version plans: one set of rules is known, but for blocks, windows and gpt-oss's experts."""
         return next(plan for since, plan in PLANS if version >= since)
 
     def planned_as(self, version: Version) -> str | None:  # noqa: ARG002 - of every version

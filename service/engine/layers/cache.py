@@ -126,7 +126,7 @@ class Sharding:
     num_speculative_tokens: int = 0  # drafted per step; each needs a state to fall back to
     retained_tokens: int = 0  # that sliding windows keep longer for drafts [tokens]
     context_ranks: int = 1  # decode-context parallelism
-    keeps_chunks: bool = False  # whole, as if they were full attention
+    kept_whole: frozenset[str] = frozenset()  # kinds of layers, as if they were full attention
     state_dtype: str = "auto"  # stated, of all of a recurrent state
     matrix_dtype: str = "auto"  # stated, of its matrices alone
     unnamed_matrix_dtype: str = "auto"  # the engine's, where neither the caller nor the config names one

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from math import lcm
+from typing import Final
 
 from service.engine.arithmetic import ceil_div
 from service.engine.derived import derived
@@ -30,6 +31,9 @@ from service.engine.memory.drafts import draft_of, retained_tokens
 from service.engine.memory.groups import CacheGroup, Packing, counted, numbered, on_stage
 from service.engine.memory.kernels import asked_cache, hybrid_alignment, kernels_of
 from service.engine.memory.stages import pipeline_stages
+
+CHUNKED: Final = frozenset({"chunked_local_attention"})
+WINDOWED: Final = CHUNKED | {"sliding_window"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +131,7 @@ def cache_shape(
         num_speculative_tokens=ask.num_speculative_tokens,
         retained_tokens=retained_tokens(ask.draft, ask.num_speculative_tokens) if device.plan.retains_for_drafts else 0,
         context_ranks=layout.decode_context_parallel_size,
-        keeps_chunks=ask.keeps_chunks,
+        kept_whole=WINDOWED if device.plan.keeps_windows else CHUNKED if ask.keeps_chunks else frozenset(),
         state_dtype=ask.state_dtype,
         matrix_dtype=ask.matrix_dtype,
         unnamed_matrix_dtype=ask.unnamed_matrix_dtype,
@@ -225,13 +229,13 @@ def _by_layer(layers: Sequence[DecoderLayer], sharding: Sharding) -> list[tuple[
         mixers = tuple(map(id, layer.mixers))
         if mixers not in told:
             specs = (spec for mixer in layer.mixers for spec in mixer.caches(sharding))
-            told[mixers] = tuple(specs) if not sharding.keeps_chunks else tuple(map(_unchunked, specs))
+            told[mixers] = tuple(_unwindowed(spec) if spec.kind in sharding.kept_whole else spec for spec in specs)
         kept.append(told[mixers])
     return kept
 
 
-def _unchunked(spec: CacheSpec) -> CacheSpec:
-    return replace(spec, kind="full_attention", window=0) if spec.kind == "chunked_local_attention" else spec
+def _unwindowed(spec: CacheSpec) -> CacheSpec:
+    return replace(spec, kind="full_attention", window=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -183,3 +183,52 @@ def test_states_in_the_models_dtype_make_the_blocks_that_vllm_printed(catalog: S
         return cache_shape(architecture, Layout(), "auto", None, ask=ask, device=device).block_size
 
     assert [block(own, then), block(narrow, now), block(own, now)] == [672, 672, 1_312]
+
+
+def pool_of_tensorrt_llm(
+    catalog: Snapshot, model: str, device: Device, available_bytes: int, limits: tuple[int, int, int]
+) -> KvCache:
+    """Return a pool under the longest context, the most requests and the most tokens of a step."""
+    longest, most_requests, most_tokens = limits
+    return plan_kv_cache(
+        architecture=catalog.model(model).architecture,
+        layout=Layout(),
+        settings=EngineSettings(
+            gpu_memory_utilization=0.9,
+            kv_cache_dtype="bf16",
+            max_model_len=longest,
+            max_num_seqs=most_requests,
+            max_num_batched_tokens=most_tokens,
+        ),
+        available_bytes=available_bytes,
+        input_tokens=512,
+        output_tokens=512,
+        device=device,
+    )
+
+
+def test_windows_of_tensorrt_llm_fill_like_any_layer(catalog: Snapshot) -> None:
+    """gpt-oss-120b under 1.1.0rc3 on a DGX Spark, as its log says.
+
+    "kv size is 73728", "Allocated 5.95 GiB for max tokens in paged KV cache (86720)."
+    `_torch/pyexecutor/resource_manager.py`: "Use max_seq_len as default max_attention_window".
+    """
+    spark = catalog.gpu("gb10")
+    then, newer = (device_of(spark, rules_for("tensorrt-llm", version)) for version in ("1.1.0rc3", "1.3"))
+
+    pool = pool_of_tensorrt_llm(catalog, "gpt-oss-120b", then, 86_720 * 73_728, (86_720, 64, 8_192))
+
+    assert (pool.bytes_per_token, pool.tokens) == (73_728, 86_720)
+    assert cache_shape(catalog.model("gpt-oss-120b").architecture, Layout(), "bf16", None, device=newer).longest_window
+
+
+def test_tensorrt_llm_counts_the_tokens_of_its_pool_by_blocks(catalog: Snapshot) -> None:
+    """Llama 3 8B under 1.2.0rc4 on an H200, contexts of 1025 tokens: faradawn/bench3 on GitHub.
+
+    "tokens per block=32, primary blocks=28150", "Allocated 109.96 GiB for max tokens in paged KV cache (900800)."
+    """
+    device = device_of(catalog.gpu("h200"), rules_for("tensorrt-llm", "1.2.0rc4"))
+
+    pool = pool_of_tensorrt_llm(catalog, "llama-3-8b-instruct", device, 900_800 * 131_072, (1_025, 32, 1_024))
+
+    assert (pool.num_gpu_blocks, pool.tokens) == (28_150, 900_800)
