@@ -107,6 +107,13 @@ RANK: Final = re.compile(
     r"(?:\w{1,5} rank \d{1,5}, )?TP rank (\d{1,5})"
 )
 PARALLEL: Final = ("data_parallel_size", "pipeline_parallel_size", "tensor_parallel_size")
+# What engines say of a setting, where no argument states it; `single_fraction` is a share in single precision.
+UNLESS_STATED: Final = (
+    ("chunk_tokens", "max_num_batched_tokens"),
+    ("most_requests", "max_num_seqs"),
+    ("single_fraction", "gpu_memory_utilization"),
+)
+SINGLE_DIGITS: Final = 6
 POOLS: Final = ("keys_bytes", "values_bytes", "convolutions_bytes", "states_bytes")
 TENSORRT_LLM: Final[Sequence[Pattern]] = (
     line_of(r"TensorRT[- ]LLM(?: version)?:? v?(\d+\.\d[\w.]*)", settings=("engine_version",)),
@@ -116,7 +123,7 @@ TENSORRT_LLM: Final[Sequence[Pattern]] = (
             figures=("kv_cache.tokens",)),
     line_of(r"Allocate " + NUMBER + r" (bytes) for k/v cache", memory="kv_cache_bytes"),
     line_of(r"Using " + NUMBER + r" tokens in paged KV cache", figures=("kv_cache.tokens",)),
-    line_of(r"after loading model weights \(inside torch\)[\w ]{0,40}: " + MEMORY, memory="weight_bytes",
+    line_of(r"after loading model weights \(inside torch\)[\w ]{0,40}: " + MEMORY, memory="inside_torch_bytes",
             is_largest=True),
     line_of(r"allocated during inference \(inside torch\)[\w ]{0,40}: " + MEMORY, memory="activation_bytes"),
     line_of(r"available KV cache memory when calculating max tokens: " + MEMORY, memory="kv_cache_bytes"),
@@ -124,6 +131,11 @@ TENSORRT_LLM: Final[Sequence[Pattern]] = (
     line_of(r"device total memory " + MEMORY, memory="gpu_total_bytes"),
     line_of(r"blocks in (?:KV cache )?primary pool: " + NUMBER, figures=("kv_cache.num_gpu_blocks",)),
     line_of(r"(?<!\d)(\d{1,9}+) tokens per block|[Nn]umber of tokens per block: (\d{1,9})", settings=("block_size",)),
+    # `_torch/pyexecutor/_util.py`: of a pool to measure with first, then of the one that serves.
+    line_of(r"\bmax_seq_len=(\d{1,9}), max_num_requests=\d{1,9}, max_num_tokens=(\d{1,9})",
+            settings=("served_tokens", "chunk_tokens"), is_last=True),
+    line_of(r"\bmax_num_tokens=\d{1,9}, max_batch_size=(\d{1,9})", settings=("most_requests",), is_last=True),
+    line_of(r", fraction is set (0?\.\d{1,18}|1\.0)", settings=("single_fraction",), is_last=True),
 )  # fmt: skip
 
 
@@ -225,13 +237,18 @@ def settle(observed: Observed) -> None:
     served = observed.settings.get("served_tokens")
     if served is not None:
         _renamed(observed, "served_tokens", "max_model_len", int(str(served).replace(",", "")))
-    chunk = observed.settings.get("chunk_tokens")
-    if chunk is not None and "max_num_batched_tokens" not in observed.settings:
-        _renamed(observed, "chunk_tokens", "max_num_batched_tokens", chunk)
-    _taken(observed, "chunk_tokens")
+    for name, field in UNLESS_STATED:
+        told = observed.settings.get(name)
+        if told is not None and field not in observed.settings:
+            _renamed(observed, name, field, round(told, SINGLE_DIGITS) if isinstance(told, float) else told)
+        _taken(observed, name)
     if observed.settings.get("forgets_prefixes") is not None:
         _renamed(observed, "forgets_prefixes", "enable_prefix_caching", not observed.settings["forgets_prefixes"])
     _settle_ranks(observed)
+    # After the first steps: what they left lies beside the weights, which TensorRT-LLM since 0.20 says alone as well.
+    inside = observed.figures.pop("inside_torch_bytes", None)
+    if inside is not None and "weight_bytes" not in observed.figures:
+        observed.see("weight_bytes", inside.value, inside.line)
     doubt_tokens(observed)
     line = observed.setting_lines.get("offloaded_gib", 1)
     doubt_offloaded(observed, _taken(observed, "offloaded_gib"), line)

@@ -227,3 +227,52 @@ def test_the_budget_of_steps_is_the_one_said_last() -> None:
     observed = read_measurement(f"{text}\n{REST[-1]}")
 
     assert (observed.settings["max_num_batched_tokens"], observed.setting_lines["max_num_batched_tokens"]) == (8192, 3)
+
+
+# faradawn/bench3 on GitHub, logs/trtllm-serve-egine.log: a start that measures with a small pool first.
+TRTLLM_SERVE = """[TensorRT-LLM] TensorRT LLM version: 1.2.0rc4
+[12/07/2025-00:20:27] [TRT-LLM] [I] Use 14.96 GB for model weights.
+[TensorRT-LLM][INFO] Number of tokens per block: 32.
+[TensorRT-LLM][INFO] [MemUsageChange] Allocated 0.13 GiB for max tokens in paged KV cache (1088).
+[12/07/2025-00:20:42] [TRT-LLM] [I] max_seq_len=1025, max_num_requests=32, max_num_tokens=1024, max_batch_size=32
+[12/07/2025-00:21:00] [TRT-LLM] [I] Memory used after loading model weights (inside torch) in memory usage \
+profiling: 15.06 GiB
+[12/07/2025-00:21:00] [TRT-LLM] [I] Memory dynamically allocated during inference (inside torch) in memory usage \
+profiling: 0.14 GiB
+[12/07/2025-00:21:00] [TRT-LLM] [I] Peak memory during memory usage profiling (torch + non-torch): 17.76 GiB, \
+available KV cache memory when calculating max tokens: 109.96 GiB, fraction is set 0.9, kv size is 131072. device \
+total memory 139.80 GiB, , tmp kv_mem 0.13 GiB
+[TensorRT-LLM][INFO] [MemUsageChange] Allocated 109.96 GiB for max tokens in paged KV cache (900800).
+[12/07/2025-00:21:00] [TRT-LLM] [I] max_seq_len=1025, max_num_requests=32, max_num_tokens=1024, max_batch_size=32"""
+
+
+def test_limits_of_tensorrt_llm_and_the_weights_alone_are_read(catalog: Snapshot) -> None:
+    """The same GPU holds weights of 14.96 GiB in vLLM's log of this model: what a step left is not weights."""
+    observed = read_measurement(TRTLLM_SERVE)
+    checked = check(TRTLLM_SERVE, {"model": "llama-3-8b-instruct", "gpu": "h200"}, catalog, Desk(None))
+    error = {term.name: term.error_fraction for term in checked.terms}
+
+    assert observed.settings == {
+        "engine": "tensorrt-llm", "engine_version": "1.2.0rc4", "block_size": 32, "max_model_len": 1_025,
+        "max_num_batched_tokens": 1_024, "max_num_seqs": 32, "gpu_memory_utilization": 0.9,
+    }  # fmt: skip
+    assert observed.figures["weight_bytes"].value == 14.96 * 2**30
+    assert error["weight_bytes"] == pytest.approx(0, abs=0.001)
+    assert error["kv_cache.tokens"] == pytest.approx(error["kv_cache_bytes"], abs=0.001)
+
+
+def test_a_pool_that_shrank_the_longest_context_and_a_share_in_single_precision() -> None:
+    """gpt-oss-120b under TensorRT-LLM 1.1.0rc3 on a DGX Spark: once to measure, once to serve."""
+    line = "[TRT-LLM] [I] max_seq_len={}, max_num_requests=64, max_num_tokens=8192, max_batch_size=64\n"
+    share = (
+        "[TRT-LLM] [I] Peak memory during memory usage profiling (torch + non-torch): 113.65 GiB, available KV cache "
+        "memory when calculating max tokens: 5.95 GiB, fraction is set 0.8999999761581421, kv size is 73728. device "
+        "total memory 119.70 GiB, , tmp kv_mem 0.56 GiB\n"
+    )
+
+    observed = read_measurement(line.format(8_224) + share + line.format(86_720))
+
+    assert observed.settings == {
+        "engine": "tensorrt-llm", "max_model_len": 86_720, "max_num_batched_tokens": 8_192, "max_num_seqs": 64,
+        "gpu_memory_utilization": 0.9,
+    }  # fmt: skip
