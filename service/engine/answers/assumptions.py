@@ -208,9 +208,10 @@ def _ratios(plan: MemoryPlan) -> Iterator[Assumption]:
     if plan.kv_cache.state_bytes_per_request:
         yield note("mamba_full_memory_ratio", float(MAMBA_FULL_MEMORY_RATIO), "default", POOLS_SOURCE)
         yield note("states_per_request", states_per_request(plan.settings), "default", STATES_SOURCE)
-    if any(group.window_tokens for group in plan.kv_cache.groups):
+    ratio = windows_ratio(plan.model.architecture, plan.settings)
+    if ratio is not None and any(group.window_tokens for group in plan.kv_cache.groups):
         origin: Origin = "default" if plan.settings.swa_full_tokens_ratio is None else "request"
-        yield note("swa_full_tokens_ratio", float(windows_ratio(plan.settings)), origin, POOLS_SOURCE)
+        yield note("swa_full_tokens_ratio", float(ratio), origin, POOLS_SOURCE)
 
 
 def _stated_settings(model: ModelFacts, stated: StatedSettings, rules: EngineRules) -> Iterator[Assumption]:

@@ -110,6 +110,10 @@ class Engine(ABC):
         """
         return 1.0
 
+    def own_requests(self, requests: int, *, compresses_past: bool) -> int:  # noqa: ARG002 - of SGLang's
+        """Return how many requests run where nobody states it, of the number that goes by a GPU's memory. [count]."""
+        return requests
+
     @property
     def selects_in_fp8_from(self) -> int | None:
         """Return the generation from which on caches of selected latents are fp8 unless stated; None of no engine's."""

@@ -18,6 +18,7 @@ from packaging.version import Version
 
 from service.engine.engines.expert_tiles import ExpertTiles
 from service.engine.engines.versions import Complete, Row, VersionTableError, in_order
+from service.engine.inputs import CompressedPools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,7 @@ class PlanRules:
     ungated_tile_on_ten: int = 1  # of experts without a gate in SGLang on compute capability 10
     pads_plain_experts: bool = True  # without quantization, on compute capability 10
     indexes_every_layer: bool = False  # SGLang: of selected latents, layers that reuse a selection as well
+    compressed_pools: CompressedPools = "capped"  # SGLang: what the requests that may run decide
     projects_shared_caches: bool = False  # keys and values of layers that read another layer's cache
     keeps_wide_routers: bool = True  # in fp32 where the model asks for it and no kernel mixes types
     joins_copies: bool = False  # of the attention: all else is split over the ranks of all of them

@@ -16,7 +16,7 @@ from service.engine.engines.expert_tiles import ExpertTiles, square
 from service.engine.engines.flags.base import CommandLine
 from service.engine.engines.flags.sglang import SglangCommand
 from service.engine.engines.plans import NEWEST, PlanRules
-from service.engine.inputs import EngineName, Gpu
+from service.engine.inputs import CompressedPools, EngineName, Gpu
 
 # The pools of `memory/separate_pools.py` are this version's.
 PLANNED: Final = "0.5.23"
@@ -44,7 +44,14 @@ PADS_FOR_RANKS_SINCE: Final = Version("0.5.22")
 # kernels before 0.5.14, which pad as on Hopper (`server_args.py`: "enabling triton_kernel MOE kernel").
 NARROW_TILES_SINCE: Final = Version("0.5.17")
 TILES_ON_TWELVE_SINCE: Final = Version("0.5.14")
+# `model_executor/pool_configurator.py` (`c128_state_ratio = 0`; `_resolve_swa_cap_tokens`).
+COMPRESSED_POOLS_SINCE: Final[tuple[tuple[Version, CompressedPools], ...]] = (
+    (Version("0.5.21"), "capped"),
+    (Version("0.5.15"), "by_request"),
+    (Version("0"), "by_tokens"),
+)
 REUSES_SELECTIONS_SINCE: Final = Version("0.5.18")  # without an indexer: `memory/indexers.py`
+COMPRESSED_REQUESTS: Final = 256
 AITER_PART: Final = 0.85  # of the share, which is kept where AITER runs the attention of a long context
 AITER_CONTEXT: Final = 8_192  # beyond which it does [tokens]
 AITER_LATENT_HEADS: Final = frozenset({16, 128})
@@ -133,6 +140,13 @@ class Sglang(Engine):
         runs = gpu.vendor == "amd" and (heads is None or heads in AITER_LATENT_HEADS)
         return AITER_PART if runs and context_tokens > AITER_CONTEXT else 1.0
 
+    def own_requests(self, requests: int, *, compresses_past: bool) -> int:
+        """Return 256 at most for a compressed past, whose states each of them has a room for. [count].
+
+        Source: SGLang 0.5.12 to 0.5.23 `arg_groups/deepseek_v4_hook.py` (`max_running_requests`).
+        """
+        return min(requests, COMPRESSED_REQUESTS) if compresses_past else requests
+
     def working_bytes(self, sampler: int, forward: int, encoder: int) -> int:
         """Return the largest of the buffers: each is freed before the next is filled. [bytes]."""
         return max(sampler, forward, encoder)
@@ -147,6 +161,7 @@ class Sglang(Engine):
         return replace(
             PLAN,
             pads_vocabulary_for_ranks=version >= PADS_FOR_RANKS_SINCE,
+            compressed_pools=next(pools for since, pools in COMPRESSED_POOLS_SINCE if version >= since),
             indexes_every_layer=version < REUSES_SELECTIONS_SINCE,
             own_tiles=_own_tiles(version),
         )

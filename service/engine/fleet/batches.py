@@ -37,6 +37,7 @@ def settled_batches(
             which the engine does not start.
     """
     own_tokens, own_seqs = batch_defaults(rules, gpu)
+    own_seqs = rules.serving_engine.own_requests(own_seqs, compresses_past=model.architecture.compresses_past)
     # The engine raises its own number to that of an image (vLLM 0.33 `_get_min_mm_batched_tokens`).
     own_tokens = max(own_tokens, fewest_batched_tokens(model.architecture, device_of(gpu, rules)))
     asked, each = stated.max_num_seqs or own_seqs, tokens_of_each(stated, rules)

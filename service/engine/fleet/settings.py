@@ -166,6 +166,7 @@ def _settings(
         max_lora_rank=stated.max_lora_rank,
         swa_full_tokens_ratio=stated.swa_full_tokens_ratio,
         states_per_request=rules.states_per_request,
+        compressed_pools=rules.plan.compressed_pools,
         mamba_cache_dtype=stated.mamba_cache_dtype,
         mamba_ssm_cache_dtype=stated.mamba_ssm_cache_dtype,
     )

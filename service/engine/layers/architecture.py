@@ -122,6 +122,11 @@ class Architecture:
         return any(mixer.is_attention for mixer in self.mixers)
 
     @property
+    def compresses_past(self) -> bool:
+        """Return whether any layer keeps one entry for several tokens."""
+        return any(mixer.work(1, 1).ratio > 1 for mixer in self.mixers)
+
+    @property
     def has_experts(self) -> bool:
         """Return whether any layer deals its tokens over experts."""
         return self.num_expert_layers > 0

@@ -12,6 +12,7 @@ from typing import Final, Literal, assert_never
 
 from service.engine.arithmetic import ceil_div, round_up
 from service.engine.formats.elements import dtype_bytes
+from service.engine.inputs import CompressedPools
 
 SpecKind = Literal[
     "full_attention",
@@ -131,6 +132,7 @@ class Sharding:
     matrix_dtype: str = "auto"  # stated, of its matrices alone
     unnamed_matrix_dtype: str = "auto"  # the engine's, where neither the caller nor the config names one
     reads_state_dtypes: bool = True  # what the config names counts
+    pools: CompressedPools | None = None  # of an engine with a pool for each kind of layer; None: all share pages
 
     @property
     def state_element_bytes(self) -> int:

@@ -8,7 +8,8 @@
 Pages are padded to whole rows of 576 bytes.
 
 Sources:
-    vLLM 0.33 `models/deepseek_v4/` (`attention.py`, `compressor.py`, `nvidia/`), `v1/kv_cache_interface.py`.
+    vLLM 0.33 `models/deepseek_v4/` (`attention.py`, `compressor.py`, `nvidia/`), `v1/kv_cache_interface.py`;
+    SGLang 0.5.15 and 0.5.23 `mem_cache/deepseek_v4_memory_pool.py` (`get_compress_state_ring_size`, `page_bytes`).
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from typing import Final
 from service.engine.arithmetic import ceil_div, round_up
 from service.engine.formats.elements import SINGLE_BYTES
 from service.engine.formats.matrix import Matrix, single, vector
-from service.engine.inputs import Layout
+from service.engine.inputs import CompressedPools, Layout
 from service.engine.layers.base import (
     FLOP_PER_MULTIPLICATION,
     UNBOUNDED,
@@ -68,7 +69,7 @@ class CompressedAttention(Mixer):
         """Return that cached tokens are attended to."""
         return "attention"
 
-    def caches(self, _sharding: Sharding) -> tuple[CacheSpec, ...]:
+    def caches(self, sharding: Sharding) -> tuple[CacheSpec, ...]:
         """Return DeepSeek V4's caches, the same on every rank and in one format whatever dtype is asked for.
 
         A window of latents; and for compressed layers one latent per `compress_ratio` tokens, the fp32
@@ -83,6 +84,8 @@ class CompressedAttention(Mixer):
         >>> window.caches(rank)[0].page_size_bytes
         37440
         """
+        if sharding.pools is not None:
+            return self._in_pools(sharding.pools, drafts=sharding.num_speculative_tokens > 0)
         latent, ratio = COMPRESSED_LATENT_BYTES, self.compress_ratio
         window = _padded(
             "sliding_window_mla", WINDOW_BLOCK_SIZE, WINDOW_BLOCK_SIZE * latent, latent, self.sliding_window
@@ -94,6 +97,33 @@ class CompressedAttention(Mixer):
             return window, past, state
         selecting = _compressor_state(self.indexer.head_dim, ratio, overlap=self._overlap)
         return window, _past(self.indexer.key_bytes, ratio), selecting, past, state
+
+    def _in_pools(self, pools: CompressedPools, *, drafts: bool) -> tuple[CacheSpec, ...]:
+        """Return the same for pools of each kind, in pages of 256 tokens, which are padded where windows are capped."""
+        latent, ratio, is_padded = COMPRESSED_LATENT_BYTES, self.compress_ratio, pools == "capped"
+        window = _pooled("sliding_window_mla", latent, 1, is_padded=is_padded, window=self.sliding_window)
+        if ratio == 1:
+            return (window,)
+        past = _pooled("mla_attention", latent, ratio, is_padded=is_padded)
+        widths = [self.head_dim]
+        keys: tuple[CacheSpec, ...] = ()
+        if self.indexer is not None:
+            widths.append(self.indexer.head_dim)
+            keys = (_pooled("mla_attention", self.indexer.key_bytes, ratio, is_padded=False),)
+        tokens = self._overlap * ratio * (2 if drafts else 1)  # that may still change
+        row = sum(2 * self._overlap * width * SINGLE_BYTES for width in widths)
+        if ratio != OVERLAPPING_RATIO and pools != "by_tokens":
+            ring = CacheSpec(kind="circular_buffer", block_size=tokens, token_bytes=0, state_bytes=tokens * row)
+            return window, past, ring
+        # One ring for each window's worth of slots, later for each page of them.
+        slots = COMPRESSED_BLOCK_SIZE if is_padded else self.sliding_window
+        states = CacheSpec(
+            kind="sliding_window_mla",
+            block_size=slots,
+            token_bytes=ceil_div(tokens * row, slots),
+            window=self.sliding_window,
+        )
+        return window, past, *keys, states
 
     @property
     def _overlap(self) -> int:
@@ -113,8 +143,8 @@ class CompressedAttention(Mixer):
 
     @property
     def page_size(self) -> int | None:
-        """Return that pools of their own have no rule. [tokens]."""
-        return None
+        """Return what its kernels want. [tokens]."""
+        return COMPRESSED_BLOCK_SIZE
 
     @property
     def spread(self) -> Spread:
@@ -233,4 +263,16 @@ def _padded(kind: SpecKind, block_size: int, page_bytes: int, token_bytes: int, 
         window=window,
         page_size_padded=round_up(page_bytes, COMPRESSED_ROW_BYTES),
         shape=(1, token_bytes, page_bytes),
+    )
+
+
+def _pooled(kind: SpecKind, entry_bytes: int, ratio: int, *, is_padded: bool, window: int = 0) -> CacheSpec:
+    """Return one entry for `ratio` tokens, in pages of whole rows or as they come."""
+    page = COMPRESSED_BLOCK_SIZE // ratio * entry_bytes
+    return CacheSpec(
+        kind=kind,
+        block_size=COMPRESSED_BLOCK_SIZE,
+        token_bytes=ceil_div(entry_bytes, ratio),
+        window=window,
+        page_size_padded=round_up(page, COMPRESSED_ROW_BYTES) if is_padded else page,
     )

@@ -4,7 +4,8 @@
     states      = floor(rest x r / (1 + r) / (state bytes x (1 + drafted / slots)))    r = mamba_full_memory_ratio
     full tokens = floor(what is left / (full bytes + s x window bytes))                s = swa_full_tokens_ratio
     window      = floor(s x full tokens)
-    requests    = min over pools of size / what one request holds
+
+Of a compressed past, `compressed_pools.py`.
 
 Sources:
     SGLang `python/sglang/srt/mem_cache/kv_cache_configurator.py` (`_handle_max_mamba_cache`,
@@ -14,7 +15,6 @@ Sources:
 """
 
 from collections import Counter
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from typing import Final
@@ -25,7 +25,13 @@ from service.engine.engines.plans import NEWEST
 from service.engine.inputs import EngineSettings, Layout, StateDtype
 from service.engine.layers import Architecture, CacheSpec
 from service.engine.memory.cache_shape import CacheAsk, CacheShape, cache_shape
+from service.engine.memory.compressed_pools import (
+    compressed_pools,
+    compressed_windows_ratio,
+    fullest_stage,
+)
 from service.engine.memory.drafts import draft_of, reserved_tokens
+from service.engine.memory.pools import SeparatePools
 from service.engine.memory.results import KvCache, KvCacheGroup
 from service.engine.memory.shared_pool import in_flight_tokens, longest_fitting
 
@@ -40,56 +46,9 @@ STATES_WITHOUT_PREFIXES: Final = 1
 WINDOWS_HELD: Final = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeparatePools:
-    """The pools of one rank; a request is counted in pages of the full pool, by the scarcest pool it draws on."""
-
-    page_size: int  # [tokens]
-    num_pages: int  # of the layers that keep every token
-    full_bytes_per_token: int
-    window_tokens: int  # slots of the windowed layers; 0 without such a pool
-    window_bytes_per_token: int
-    longest_window: int  # [tokens]
-    num_states: int
-    states_per_request: int
-    state_bytes: int  # of one request, all layers; 0 without recurrent layers
-
-    @property
-    def tokens(self) -> int:
-        """Return `max_total_num_tokens`, as the engine prints it."""
-        return self.num_pages * self.page_size
-
-    def held_in_windows(self, num_tokens: int, in_flight_tokens: int) -> int:
-        """Return the slots of the windowed pool that a request of this length may hold at once. [tokens]."""
-        return min(num_tokens, WINDOWS_HELD * self.longest_window + in_flight_tokens) if self.window_tokens else 0
-
-    def blocks_per_request(self, num_tokens: int, in_flight_tokens: int) -> int:
-        """Return the pages that stand for one request: its share of the scarcest pool, of all pages.
-
-        pages = max(tokens / page, pages x slots / window slots, (pages - 1) / requests that the states hold)
-
-        SGLang 0.5.19, its issue 38846: "max_running_requests is capped to 9 by the mamba state cache
-        (max_mamba_cache_size=47, 5 state slots per request)":
-
-        >>> pools = SeparatePools(
-        ...     page_size=1, num_pages=100_000, full_bytes_per_token=1, window_tokens=0, window_bytes_per_token=0,
-        ...     longest_window=0, num_states=47, states_per_request=5, state_bytes=1)
-        >>> (pools.num_pages - 1) // pools.blocks_per_request(1_000, 0)
-        9
-        """
-        pages = ceil_div(num_tokens, self.page_size)
-        if self.window_tokens:
-            held = self.held_in_windows(num_tokens, in_flight_tokens)
-            pages = max(pages, ceil_div(self.num_pages * held, self.window_tokens))
-        if self.state_bytes:
-            requests = self.num_states // self.states_per_request
-            pages = max(pages, (self.num_pages - 1) // requests if requests else self.num_pages)
-        return max(pages, 1)
-
-
 @derived(1)
 def has_separate_pools(architecture: Architecture) -> bool:
-    """Return whether the rules here cover a model: with tokens that grow, and no compressed past (DeepSeek V4)."""
+    """Return whether the rules here cover a model: with tokens that grow, in layers whose pages have one."""
     have_rules = all(mixer.page_size is not None for mixer in architecture.mixers)
     return have_rules and cache_shape(architecture, Layout(), "auto", None).bytes_per_token_within_windows > 0
 
@@ -99,8 +58,13 @@ def has_window_pool(architecture: Architecture) -> bool:
     return architecture.has_window_pool
 
 
-def windows_ratio(settings: EngineSettings) -> Fraction:
-    """Return the slots of windowed layers to those of full ones, as stated or by default. [fraction]."""
+def windows_ratio(architecture: Architecture, settings: EngineSettings) -> Fraction | None:
+    """Return the slots of windowed layers to those of full ones, as stated or by default; None where requests decide.
+
+    [fraction].
+    """
+    if architecture.compresses_past:
+        return compressed_windows_ratio(settings)
     stated = settings.swa_full_tokens_ratio
     return SWA_FULL_TOKENS_RATIO if stated is None else Fraction(str(stated))
 
@@ -128,8 +92,10 @@ def separate_pools(
         settings: cache dtype, page size, drafts, prefix caching and the ratio of windowed slots.
         available_bytes: of all pools together. [bytes]
     """
-    specs = _rank_specs(architecture, layout, settings)
     page = _page_size(architecture, settings)
+    if architecture.compresses_past:
+        return compressed_pools(architecture, layout, settings, available_bytes, page)
+    specs = _rank_specs(architecture, layout, settings)
     windows = [spec for spec in specs if spec.window] if has_window_pool(architecture) else []
     full_bytes = sum(ceil_div(spec.token_bytes, spec.context_ranks) for spec in specs) - sum(
         spec.token_bytes for spec in windows
@@ -137,7 +103,7 @@ def separate_pools(
     window_bytes = sum(spec.token_bytes for spec in windows)
     state_bytes = sum(spec.state_bytes for spec in specs)
     drafted = settings.num_speculative_tokens + 1 if settings.num_speculative_tokens else 0
-    per_request, ratio = states_per_request(settings), windows_ratio(settings)
+    per_request, ratio = states_per_request(settings), windows_ratio(architecture, settings) or 0
     num_states = _num_states(available_bytes, state_bytes, Fraction(drafted, per_request))
     # States of drafted tokens are kept for running requests alone, beside the pool.
     per_drafting = min(settings.max_num_seqs, num_states // per_request) * drafted
@@ -150,7 +116,8 @@ def separate_pools(
         full_bytes_per_token=full_bytes,
         window_tokens=int(ratio * num_pages * page) // page * page if windows else 0,
         window_bytes_per_token=window_bytes,
-        longest_window=max((spec.window for spec in windows), default=0),
+        kept_in_windows=WINDOWS_HELD * max((spec.window for spec in windows), default=0),
+        bytes_per_page=page * full_bytes + int(ratio * page * window_bytes),
         num_states=num_states,
         states_per_request=per_request,
         state_bytes=state_bytes,
@@ -178,21 +145,18 @@ def plan_separate_pools(
     """
     pools = separate_pools(architecture, layout, settings, available_bytes)
     whole = separate_pools(architecture, Layout(), settings, available_bytes)
-    shape = _shape(architecture, layout, settings)
+    growing, with_windows, state_bytes = _bytes_of_all_ranks(architecture, layout, settings, whole)
     in_flight = in_flight_tokens(settings, layout, NEWEST)
     asked = min(max(input_tokens + output_tokens, 1) + reserved_tokens(settings), settings.max_model_len)
-    has_windows = pools.window_bytes_per_token > 0
-    growing = shape.bytes_per_token if has_windows else shape.bytes_per_token_within_windows
     return KvCache(
-        bytes_per_token=growing or shape.bytes_per_token_within_windows,
-        bytes_per_token_within_windows=shape.bytes_per_token_within_windows,
+        bytes_per_token=growing or with_windows,
+        bytes_per_token_within_windows=with_windows,
         bytes_per_token_per_gpu=pools.full_bytes_per_token,
-        state_bytes_per_request=shape.state_bytes_per_request,
+        state_bytes_per_request=state_bytes,
         bytes_per_request=_request_bytes(whole, asked, in_flight),
         bytes_per_request_per_gpu=_request_bytes(pools, asked, in_flight),
         block_size=pools.page_size,
-        bytes_per_block=pools.page_size * pools.full_bytes_per_token
-        + int(windows_ratio(settings) * pools.page_size * pools.window_bytes_per_token),
+        bytes_per_block=pools.bytes_per_page,
         num_gpu_blocks=pools.num_pages,
         tokens=pools.tokens,
         max_concurrency=pools.num_pages / pools.blocks_per_request(settings.max_model_len, in_flight),
@@ -225,14 +189,18 @@ def bytes_to_hold_one(architecture: Architecture, layout: Layout, settings: Engi
     10.11
     """
     pools = separate_pools(architecture, layout, settings, 0)
-    page, in_flight, ratio = pools.page_size, in_flight_tokens(settings, layout, NEWEST), windows_ratio(settings)
+    page, in_flight, ratio = (
+        pools.page_size,
+        in_flight_tokens(settings, layout, NEWEST),
+        windows_ratio(architecture, settings),
+    )
     tokens = min(num_tokens + reserved_tokens(settings), max(settings.max_model_len, num_tokens))
-    if pools.window_bytes_per_token:
-        held = min(tokens, WINDOWS_HELD * pools.longest_window + in_flight)
+    if pools.window_bytes_per_token and ratio is not None:
+        held = min(tokens, pools.kept_in_windows + in_flight)
         tokens = max(tokens, ceil(held / ratio))
     # One page more than asked is free when a request starts.
-    per_token = pools.full_bytes_per_token + ratio * pools.window_bytes_per_token
-    growing = (ceil_div(tokens, page) + 1) * page * per_token
+    per_token = pools.full_bytes_per_token + (ratio or 0) * pools.window_bytes_per_token
+    growing = pools.fixed_bytes + (ceil_div(tokens, page) + 1) * page * per_token
     if not pools.state_bytes:
         return ceil(growing)
     drafted = settings.num_speculative_tokens + 1 if settings.num_speculative_tokens else 0
@@ -255,6 +223,17 @@ def _request_bytes(pools: SeparatePools, num_tokens: int, in_flight_tokens: int)
     return tokens * pools.full_bytes_per_token + held * pools.window_bytes_per_token + states
 
 
+def _bytes_of_all_ranks(
+    architecture: Architecture, layout: Layout, settings: EngineSettings, whole: SeparatePools
+) -> tuple[int, int, int]:
+    """Return the bytes of a token, the same within its windows, and those of a request's state, before sharding."""
+    if architecture.compresses_past:
+        return whole.full_bytes_per_token, whole.full_bytes_per_token + whole.window_bytes_per_token, 0
+    shape = _shape(architecture, layout, settings)
+    within = shape.bytes_per_token_within_windows
+    return shape.bytes_per_token if whole.window_bytes_per_token else within, within, shape.state_bytes_per_request
+
+
 def _page_size(architecture: Architecture, settings: EngineSettings) -> int:
     """Return `--page-size`: one token unless asked otherwise, or what the layers' kernels want. [tokens]."""
     return max(settings.block_size or PAGE_SIZE, *(mixer.page_size or PAGE_SIZE for mixer in architecture.mixers))
@@ -272,6 +251,8 @@ def _shape(architecture: Architecture, layout: Layout, settings: EngineSettings)
 
 
 def _rank_specs(architecture: Architecture, layout: Layout, settings: EngineSettings) -> list[CacheSpec]:
+    if architecture.compresses_past:
+        return [*fullest_stage(architecture, layout, settings).specs]
     # Rings of an indexer's raw keys lie beside the pools, a few KiB for each request that may run.
     specs = (spec for group in _shape(architecture, layout, settings).groups for spec in group.specs)
     return [spec for spec in specs if spec.kind != "circular_buffer"]

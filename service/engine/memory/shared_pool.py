@@ -179,10 +179,10 @@ def requests_held(
     SGLang's issue 38846: "max_running_requests is capped to 9 by the mamba state cache (max_mamba_cache_size=47, 5
     state slots per request)":
 
-    >>> from service.engine.memory.separate_pools import SeparatePools
+    >>> from service.engine.memory.pools import SeparatePools
     >>> pools = SeparatePools(
     ...     page_size=1, num_pages=100_000, full_bytes_per_token=1, window_tokens=0, window_bytes_per_token=0,
-    ...     longest_window=0, num_states=47, states_per_request=5, state_bytes=1)
+    ...     kept_in_windows=0, bytes_per_page=1, num_states=47, states_per_request=5, state_bytes=1)
     >>> settings = EngineSettings(
     ...     gpu_memory_utilization=0.9, kv_cache_dtype="fp8", max_model_len=32_768, max_num_batched_tokens=2_048,
     ...     max_num_seqs=32)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from service.engine.inputs import Layout
+from service.engine.inputs import CompressedPools, Layout
 from service.engine.layers import CompressedAttention, SparseIndexer
 from tests.engine.layers.ranks import FP8, rank
 
@@ -46,9 +46,38 @@ def test_down_projections_and_compressors_are_whole_on_every_rank() -> None:
     assert rows[1]["attn.attn_sink"] == 64  # the kernel works on 64 heads at once
 
 
-def test_windows_cannot_be_spread_and_pools_of_their_own_have_no_rule() -> None:
+def test_windows_cannot_be_spread_and_pools_of_their_own_have_pages_of_256_tokens() -> None:
     assert PAST.spread.is_local
-    assert PAST.page_size is None
+    assert PAST.page_size == 256
+
+
+def test_pools_of_their_own_hold_states_by_slots_or_by_requests() -> None:
+    """SGLang 0.5.15 `pool_configurator.py`, 0.5.23 `kv_layout.py` (`page_bytes`: whole rows of 576 bytes)."""
+
+    def kept(layer: CompressedAttention, pools: CompressedPools, drafts: int = 0) -> list[tuple[str, int, int]]:
+        specs = layer.caches(rank(**FP8, pools=pools, num_speculative_tokens=drafts))
+        return [(spec.kind, spec.page_size_bytes, spec.block_size) for spec in specs]
+
+    assert kept(WINDOW, "by_request") == [("sliding_window_mla", 256 * 584, 256)]
+    assert kept(WINDOW, "capped") == [("sliding_window_mla", 260 * 576, 256)]
+    # Eight rows, which drafts double, of 2 x 2 x (512 + 128) fp32 values: for each window, later for each page of it.
+    assert kept(SELECTED, "by_request", drafts=1) == [
+        ("sliding_window_mla", 256 * 584, 256),
+        ("mla_attention", 64 * 584, 256),
+        ("mla_attention", 64 * 132, 256),
+        ("sliding_window_mla", 16 * 4 * 640 * 4, 128),
+    ]
+    assert kept(SELECTED, "capped")[1:] == [
+        ("mla_attention", 65 * 576, 256),
+        ("mla_attention", 64 * 132, 256),
+        ("sliding_window_mla", 8 * 4 * 640 * 4, 256),
+    ]
+    assert kept(PAST, "by_tokens")[1:] == [("mla_attention", 2 * 584, 256), ("sliding_window_mla", 128 * 4_096, 128)]
+    assert kept(PAST, "by_request")[1:] == [("mla_attention", 2 * 584, 256), ("circular_buffer", 128 * 4_096, 128)]
+    assert kept(PAST, "capped", drafts=1)[1:] == [
+        ("mla_attention", 3 * 576, 256),
+        ("circular_buffer", 256 * 4_096, 256),
+    ]
 
 
 def test_a_compressed_past_is_read_by_its_ratio_up_to_what_is_selected() -> None:

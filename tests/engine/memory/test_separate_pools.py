@@ -12,10 +12,9 @@ from service.engine.fleet.settings import resolve
 from service.engine.inputs import EngineSettings, KvCacheDtype, Layout
 from service.engine.memory.indexers import as_indexed
 from service.engine.memory.plan import memory_plan
+from service.engine.memory.pools import SeparatePools
 from service.engine.memory.separate_pools import (
-    SeparatePools,
     bytes_to_hold_one,
-    has_separate_pools,
     plan_separate_pools,
     separate_pools,
 )
@@ -145,11 +144,6 @@ def test_equal_layers_hold_what_shared_pages_hold(catalog: Snapshot) -> None:
     )
 
     assert 0 <= own.tokens - shared.tokens < 16
-
-
-def test_deepseek_v4_keeps_the_shared_plan(catalog: Snapshot) -> None:
-    assert not has_separate_pools(catalog.model("deepseek-v4-pro").architecture)
-    assert has_separate_pools(catalog.model("deepseek-v3").architecture)
 
 
 @pytest.mark.parametrize("model", ["qwen3.5-9b", "gpt-oss-20b", "gemma-4-26b-a4b-it", "llama-3.1-8b"])
