@@ -41,6 +41,8 @@ class Device:
     keeps_selected_plain: bool = False  # such caches are not packed where they are fp8: SGLang on Blackwell and ROCm
     own_tiles: ExpertTiles | None = None  # of gpt-oss's experts, in the engine's own kernels; None: in vLLM's
     ungated_expert_tile: int = 1  # and of experts without a gate
+    unpacks_grouped: bool = False  # projections multiplied in groups, in two bytes: SGLang but on compute capability 10
+    keeps_wide_scales: bool = False  # of fp4 experts in files of fp8, in four bytes beside those that kernels read
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)
 
@@ -57,6 +59,8 @@ class Device:
             self.unpacks_dealt_mxfp4,
             self.own_tiles,
             self.ungated_expert_tile,
+            self.unpacks_grouped,
+            self.keeps_wide_scales,
             self.release,
             self.loads,
         )
@@ -111,6 +115,8 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
         unpacks_dealt_mxfp4=gpu.vendor == "nvidia" and int(major) < engine.deals_mxfp4_from,
         own_tiles=dict(rules.plan.own_tiles).get(int(major)),
         ungated_expert_tile=rules.plan.ungated_tile_on_ten if major == "10" else 1,
+        unpacks_grouped=rules.plan.unpacks_grouped and major != "10",
+        keeps_wide_scales=rules.plan.keeps_wide_scales and major in ("9", "12"),
         selects_in_fp8=selects_in_fp8,
         keeps_selected_plain=selects_in_fp8 or (first is not None and gpu.vendor == "amd"),
     )

@@ -39,6 +39,8 @@ class ExpertKernels:
     scale_rows: int = 0  # shuffled scales are padded to so many rows; 0 where they stay as they are
     scale_groups: int = 1  # and to so many groups
     keeps_loaded_scales: bool = False  # beside the shuffled ones
+    keeps_wide_scales: bool = False  # of experts in fp4 whose files are fp8, in four bytes each
+    unpacks_grouped: bool = False  # projections multiplied in groups
     shares_buffers: bool = True  # of activations between layers; Triton's MXFP4 kernel makes its own
 
 
@@ -46,7 +48,12 @@ class ExpertKernels:
 def expert_kernels(device: Device) -> ExpertKernels:
     """Return the kernels of a GPU."""
     kernels = _kernels(device)
-    return replace(kernels, storage=replace(kernels.storage, copies_absorbed=device.plan.copies_absorbed))
+    return replace(
+        kernels,
+        storage=replace(kernels.storage, copies_absorbed=device.plan.copies_absorbed),
+        keeps_wide_scales=device.keeps_wide_scales,
+        unpacks_grouped=device.unpacks_grouped,
+    )
 
 
 def _kernels(device: Device) -> ExpertKernels:

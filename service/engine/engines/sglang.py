@@ -27,6 +27,9 @@ PLAN: Final = replace(
     # 0.5.9 to 0.5.23 `models/deepseek_common/deepseek_weight_loader.py`: `w_kc`, `w_vc`, each `.contiguous()`.
     copies_absorbed=True,
     pads_vocabulary_for_ranks=True,
+    # 0.5.15 `server_args.py` ("requires sm100+ (Blackwell)"; `is_sm120_supported`, `is_hip`), 0.5.23
+    # `arg_groups/serving_hook.py`, `arg_groups/model_hook.py`: `models/deepseek_v4.py` ("Execute dequant fp8 wo_a").
+    unpacks_grouped=True,
     drafts_in_stages=False,
     drafts_of_one_fit=False,
     drafts_for_adapters_fit=False,
@@ -38,6 +41,9 @@ PLAN: Final = replace(
     own_tiles=((10, square(128, 256)), (12, square(128, 256))),
     ungated_tile_on_ten=128,  # 0.5.9 to 0.5.23 `layers/moe/fused_moe_triton/layer.py`, of Nemotron 3
 )
+# `layers/quantization/marlin_utils_fp4.py` ("release the loader-format parameters"); 0.5.15 has them in fp32
+# (`layers/quantization/mxfp4_marlin_moe.py`).
+DROPS_WIDE_SCALES_SINCE: Final = Version("0.5.16")
 # On CPUs alone before: `layers/vocab_parallel_embedding.py` ("padding_size *= self.tp_size") of 0.5.14 to 0.5.23.
 PADS_FOR_RANKS_SINCE: Final = Version("0.5.22")
 # Tiles of 256 before: `layers/quantization/mxfp4.py` ("128 alignment (not 256)"). On compute capability 12, Triton's
@@ -161,6 +167,7 @@ class Sglang(Engine):
         return replace(
             PLAN,
             pads_vocabulary_for_ranks=version >= PADS_FOR_RANKS_SINCE,
+            keeps_wide_scales=version < DROPS_WIDE_SCALES_SINCE,
             compressed_pools=next(pools for since, pools in COMPRESSED_POOLS_SINCE if version >= since),
             indexes_every_layer=version < REUSES_SELECTIONS_SINCE,
             own_tiles=_own_tiles(version),

@@ -27,6 +27,7 @@ class Matrix:
     is_kept: bool = False  # built without quantization, whatever the checkpoint's
     is_routed: bool = False  # of experts, of which a token passes a few
     is_absorbed: bool = False  # multiplied into its neighbours once loaded, for which it is kept in two bytes
+    is_grouped: bool = False  # multiplied in groups of heads
     element_bytes: int | None = None  # where it is not the model's dtype
     scale_bytes: int = 4  # of one quantization block
     scheme: str = ""  # where quantized checkpoints store it otherwise than the rest

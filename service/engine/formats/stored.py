@@ -36,7 +36,7 @@ def matrix_bytes(
     """
     if matrix.module.endswith(CACHE_SCALES):
         return _cache_scale_bytes(matrix, quantization)
-    quantization = _as_stored(matrix, quantization.of(matrix.module))
+    quantization = own_scheme(matrix, quantization.of(matrix.module))
     is_kept = matrix.is_kept or not matrix.is_linear or quantization.keeps(matrix.module)
     if matrix.inner_side:
         matrix = storage.padded(matrix, "none" if is_kept else quantization.scheme)
@@ -48,7 +48,7 @@ def matrix_bytes(
     return matrix.count * (_stored(matrix, quantization, elements) + biases)
 
 
-def _as_stored(matrix: Matrix, quantization: Quantization) -> Quantization:
+def own_scheme(matrix: Matrix, quantization: Quantization) -> Quantization:
     """Return the matrix's own scheme, in checkpoints that are quantized at all, and not all of it alike."""
     if not matrix.scheme or quantization.scheme != "fp8-block" or quantization.expert_scheme == "fp8-block":
         return quantization

@@ -12,7 +12,7 @@ Sources:
     SGLang 0.5.15 and 0.5.23 `mem_cache/deepseek_v4_memory_pool.py` (`get_compress_state_ring_size`, `page_bytes`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from service.engine.arithmetic import ceil_div, round_up
@@ -158,7 +158,10 @@ class CompressedAttention(Mixer):
         return [
             _matrix(prefix + "fused_wqa_wkv", self.q_lora_rank + self.head_dim, hidden_size),
             _matrix(prefix + "wq_b", heads * self.head_dim, self.q_lora_rank),
-            _matrix(prefix + "wo_a", rows, self.num_attention_heads * self.head_dim // self.o_groups),
+            replace(
+                _matrix(prefix + "wo_a", rows, self.num_attention_heads * self.head_dim // self.o_groups),
+                is_grouped=True,
+            ),
             _matrix(prefix + "wo_b", hidden_size, rows),
             vector(prefix + "norms", self.q_lora_rank + self.head_dim),
             single(prefix + "attn_sink", max(heads, MIN_SINK_HEADS)),

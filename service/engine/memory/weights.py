@@ -12,10 +12,10 @@ from service.engine.arithmetic import ceil_div, round_up
 from service.engine.derived import derived
 from service.engine.engines.device import REFERENCE, Device
 from service.engine.engines.expert_kernels import ExpertKernels, expert_kernels
-from service.engine.formats.elements import HALF_BYTES
+from service.engine.formats.elements import BYTE, HALF_BYTES, SINGLE_BYTES
 from service.engine.formats.matrix import Matrix
 from service.engine.formats.quantization import UNQUANTIZED, Quantization
-from service.engine.formats.stored import matrix_bytes
+from service.engine.formats.stored import matrix_bytes, own_scheme
 from service.engine.inputs import Layout
 from service.engine.layers import Architecture, DraftHead
 from service.engine.memory.allocator import allocated_bytes
@@ -233,7 +233,8 @@ def _repacked(matrix: Matrix, quantization: Quantization, element_bytes: int, ke
     """Return what loading adds to one matrix. [bytes].
 
     Latent attention keeps its up-projection in two bytes beside a quantized one, to absorb it into queries and
-    outputs. MXFP4 kernels want biases in four bytes, and shuffled scales: gpt-oss-120b on Hopper.
+    outputs. MXFP4 kernels want biases in four bytes, and shuffled scales: gpt-oss-120b on Hopper. SGLang multiplies
+    groups of heads in two bytes where no kernel does in fp8, and kept scales in four bytes beside Marlin's.
 
     Sources:
         vLLM 0.33 `layers/fused_moe/oracle/mxfp4.py` (`convert_weight_to_mxfp4_moe_kernel_format`),
@@ -246,6 +247,11 @@ def _repacked(matrix: Matrix, quantization: Quantization, element_bytes: int, ke
         return matrix.rows * matrix.columns * element_bytes
     if is_kept:
         return 0
+    own = own_scheme(matrix, scheme)
+    if matrix.is_grouped and kernels.unpacks_grouped and own.scheme == "fp8-block":
+        return matrix.rows * matrix.columns * (element_bytes - BYTE)
+    if own is not scheme and own.scheme == "mxfp4" and kernels.keeps_wide_scales:
+        return matrix.count * matrix.rows * ceil_div(matrix.columns, own.block) * SINGLE_BYTES
     if matrix.inner_side and scheme.scheme == "mxfp4" and matrix.own_multiple > 1:
         return _shuffled_bytes(kernels.storage.padded(matrix, "mxfp4"), scheme.block, kernels)
     return 0

@@ -217,3 +217,40 @@ def test_sglang_copies_an_unquantized_up_projection_of_latents(catalog: Snapshot
     )
 
     assert own - without == 61 * 64 * (128 + 128) * 512 * 2
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "version", "layout", "printed_gib"),
+    [
+        # SemiAnalysisAI/InferenceX issue 2128: "avail mem=12.25 GB, mem usage=125.65 GB", with Marlin's kernels.
+        ("deepseek-v4-pro", "h200", "0.5.15", Layout(tensor_parallel_size=8), 125.65),
+        # `--tp 4 --dp 4` on four MI300X with experts in fp8: "quant=fp8, fmt=e4m3 ... mem usage=73.43 GB".
+        ("deepseek-v4-flash-base", "mi300x", "0.5.12", Layout(data_parallel_size=4), 73.43),
+    ],
+)
+def test_sglang_unpacks_what_deepseek_v4_multiplies_in_groups(
+    catalog: Snapshot, model: str, gpu: str, version: str, layout: Layout, printed_gib: float
+) -> None:
+    facts = catalog.model(model)
+    weights = rank_weights(
+        facts.architecture, layout=layout, quantization=facts.checkpoints[0].quantization,
+        device=device_of(catalog.gpu(gpu), rules_for("sglang", version)),
+    )  # fmt: skip
+
+    assert weights.loaded_bytes / 2**30 == pytest.approx(printed_gib, rel=0.005)
+
+
+def test_scales_of_experts_in_fp4_are_dropped_once_kernels_have_theirs(catalog: Snapshot) -> None:
+    """SGLang 0.5.16 `layers/quantization/marlin_utils_fp4.py`: "release the loader-format parameters"."""
+    facts = catalog.model("deepseek-v4-pro")
+    loaded = {
+        (gpu, version): rank_weights(
+            facts.architecture, layout=Layout(tensor_parallel_size=8), quantization=facts.checkpoints[0].quantization,
+            device=device_of(catalog.gpu(gpu), rules_for("sglang", version)),
+        ).loaded_bytes
+        for gpu in ("h200", "b200") for version in ("0.5.15", "0.5.16")
+    }  # fmt: skip
+
+    # One fp32 scale for 32 of 193 billion weights; 61 projections of 2,048 x 4,096 in two bytes instead of one.
+    assert loaded["h200", "0.5.15"] - loaded["h200", "0.5.16"] == 61 * 384 * 3 * 7_168 * 384 // 32 * 4
+    assert loaded["b200", "0.5.15"] == loaded["b200", "0.5.16"] == loaded["h200", "0.5.16"] - 61 * 2_048 * 4_096
