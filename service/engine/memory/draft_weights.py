@@ -35,6 +35,22 @@ def draft_matrices(head: DraftHead, layout: Layout) -> list[Matrix]:
     return matrices
 
 
+def own_ends(head: DraftHead, layout: Layout, rest: Layout) -> list[Matrix]:
+    """Return the embeddings and the output head that each module has to itself, where they are shared later.
+
+    An EAGLE-3 head keeps an output head of its own, which `draft_matrices` has.
+
+    Source: SGLang 0.5.15 and 0.5.23 `managers/scheduler.py` (`init_memory_pools`: the model's, then the draft's),
+    `speculative/eagle_worker_v2.py` (`init_lm_head`, behind both), `models/deepseek_nextn.py` and others
+    (`embed_tokens`, `lm_head`).
+    """
+    body = head.body
+    ends = [_table(head, layout, body.vocab_size)]
+    if not head.head_vocab_size and not body.ties_embeddings:
+        ends.append(_table(head, rest, body.vocab_size))
+    return [replace(matrix, count=head.num_modules) for matrix in ends]
+
+
 def _around(head: DraftHead, layout: Layout) -> list[Matrix]:
     """Return what one module has around its layers."""
     hidden, streams = head.body.hidden_size, head.body.residual_streams

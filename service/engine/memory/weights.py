@@ -19,7 +19,7 @@ from service.engine.formats.stored import matrix_bytes, own_scheme
 from service.engine.inputs import Layout
 from service.engine.layers import Architecture, DraftHead
 from service.engine.memory.allocator import allocated_bytes
-from service.engine.memory.draft_weights import draft_matrices
+from service.engine.memory.draft_weights import draft_matrices, own_ends
 from service.engine.memory.indexers import as_indexed
 from service.engine.memory.kinds import stored_alike
 from service.engine.memory.matrices import (
@@ -85,7 +85,8 @@ def rank_weights(
     if device.plan.projects_shared_caches:
         architecture = projecting_all(architecture)
     architecture = as_indexed(architecture, device.plan)
-    return _rank_weights(architecture, spread, quantization, draft, expert_kernels(device), interleaves)
+    kernels, shares = expert_kernels(device), device.plan.shares_draft_ends
+    return _rank_weights(architecture, spread, quantization, draft, kernels, interleaves, shares)
 
 
 @derived(MOST_LAYOUTS)
@@ -96,12 +97,14 @@ def _rank_weights(
     draft: DraftHead | None,
     kernels: ExpertKernels,
     interleaves_rotary: bool,  # noqa: FBT001 - part of a key
+    shares_draft_ends: bool,  # noqa: FBT001 - part of a key
 ) -> RankWeights:
     """Return the same under the kernels of a GPU, which are those of many."""
     drafted = _Sum()
     if draft is not None:
         stored = quantization if draft.is_quantized else UNQUANTIZED
         matrices = draft_matrices(draft, spread.attention)
+        matrices += [] if shares_draft_ends else own_ends(draft, *spread)
         drafted = _summed(matrices, stored, architecture.element_bytes, kernels, component="draft")
     fullest = _fullest_stage(architecture, quantization, spread, kernels, drafted)
     tables = sum(table.bytes_kept(interleaves=interleaves_rotary) for table in architecture.rotary_tables)

@@ -2,11 +2,14 @@
 
 import pytest
 
+from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
+from service.engine.engines.device import device_of
 from service.engine.inputs import Layout
 from service.engine.layers import Architecture, DraftHead
 from service.engine.memory.draft_weights import draft_matrices
 from service.engine.memory.drafts import draft_head
+from service.engine.memory.weights import rank_weights
 
 SCALES = "cache_scales"
 
@@ -51,3 +54,17 @@ def test_eagle_3_reads_three_states_beside_the_embedding(catalog: Snapshot) -> N
     assert (matrices["model.draft_table"].rows, matrices["model.draft_table"].columns) == (32_000, 4_096)
     inputs = matrices["model.draft_inputs"]
     assert (inputs.rows, inputs.columns) == (4_096 + 2 * 1_024, 4_096)
+
+
+def test_drafts_share_embeddings_before_pools_are_sized_up_to_0_5_14(catalog: Snapshot) -> None:
+    facts, layout = catalog.model("glm-5.2"), Layout(data_parallel_size=8)
+    loaded = [
+        rank_weights(
+            facts.architecture, layout=layout, quantization=facts.checkpoints[0].quantization,
+            draft=facts.architecture.mtp, device=device_of(catalog.gpu("h200"), rules_for("sglang", version)),
+        ).by_component["draft"]
+        for version in ("0.5.14", "0.5.15")
+    ]  # fmt: skip
+
+    # A table of 154,880 rows on each copy of the attention, and an eighth of the output head.
+    assert loaded[1] - loaded[0] == (154_880 + 154_880 // 8) * 6_144 * 2

@@ -260,3 +260,29 @@ def test_layers_that_reuse_a_selection_have_none_since(catalog: Snapshot) -> Non
     pools = expected(catalog, "glm-5.2", "h200", Layout(tensor_parallel_size=8), "0.5.18")
 
     assert pools.full_bytes_per_token == 78 * 576 * 2 + 21 * 132
+
+
+# The same suites with drafts: `test/registered/8-gpu-models/test_gpt_oss_120b.py` (EAGLE-3), `test_glm52_fp8.py` (a mean
+# of both GPUs, as above), and GLM-5.2's on eight H200 alone (`DsaMtpServerBase`), each of three steps.
+@pytest.mark.parametrize(
+    ("model", "gpus", "layout", "stated", "floor"),
+    [
+        ("gpt-oss-120b", ("h200",), Layout(tensor_parallel_size=8), {"speculative_method": "eagle3"}, 13_376_204),
+        ("gpt-oss-120b", ("b200",), Layout(tensor_parallel_size=8), {"speculative_method": "eagle3"}, 17_114_423),
+        (
+            "glm-5.2", ("h200",), Layout(tensor_parallel_size=8),
+            {"speculative_method": "mtp", "weight_format": "fp8", "gpu_memory_utilization": 0.8}, 199_330,
+        ),
+        (
+            "glm-5.2", ("h200", "b200"), Layout(data_parallel_size=8),
+            {"speculative_method": "mtp", "weight_format": "fp8"}, 474_186,
+        ),
+    ],
+)  # fmt: skip
+def test_pools_are_sized_while_drafts_have_embeddings_of_their_own(
+    catalog: Snapshot, model: str, gpus: tuple[str, ...], layout: Layout, stated: dict[str, Any], floor: int
+) -> None:
+    asked = {"gpu_memory_utilization": 0.85, "num_speculative_tokens": 3, **stated}
+    tokens = [expected(catalog, model, gpu, layout, "0.5.15", **asked).tokens for gpu in gpus]
+
+    assert sum(tokens) / len(gpus) == pytest.approx(floor / 0.99, rel=0.022)
