@@ -10,6 +10,8 @@ from service.engine.derived import Derived
 
 EngineName = Literal["vllm", "sglang", "tensorrt-llm"]
 KvCacheDtype = Literal["auto", "bf16", "fp16", "fp8"]
+# Where layers stand that pipeline stages do not share evenly: middle stages, the last ones, or all on the last.
+StageRule = Literal["middle", "last", "rest_last"]
 # What goes by the number of requests beside a compressed past in SGLang: nothing, states of 128 tokens, or windows too.
 CompressedPools = Literal["by_tokens", "by_request", "capped"]
 StateDtype = Literal["auto", "float32", "float16", "bfloat16"]
@@ -116,6 +118,7 @@ class EngineSettings:
     swa_full_tokens_ratio: float | None = None  # SGLang: slots of windowed layers to those of full ones [fraction]
     states_per_request: int = 5  # SGLang: of recurrent layers' pool, where it also keeps states of prefixes
     compressed_pools: CompressedPools = "capped"
+    stage_rule: StageRule = "middle"  # of an engine with a pool for each kind of layer
     mamba_cache_dtype: StateDtype = "auto"  # of recurrent states, matrices and convolutions
     mamba_ssm_cache_dtype: StateDtype = "auto"  # of their matrices alone
 

@@ -18,7 +18,7 @@ from packaging.version import Version
 
 from service.engine.engines.expert_tiles import ExpertTiles
 from service.engine.engines.versions import Complete, Row, VersionTableError, in_order
-from service.engine.inputs import CompressedPools
+from service.engine.inputs import CompressedPools, StageRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +87,7 @@ class PlanRules:
     drafts_for_adapters_fit: bool = True  # with both, a step holds the drafts of every request that may run
     shares_draft_ends: bool = True  # a draft has the model's embeddings and output head before pools are sized
     finds_own_formats: bool = True  # Mistral's own files before those of transformers
+    stage_rule: StageRule = "middle"
     stages_deep_stacks: bool = True  # vLLM keeps a buffer of a step's image features beside the weights
     # Graphs of batches.
     most_captured_on_blackwell: int = 1024  # on compute capability 10; elsewhere 512 [tokens]

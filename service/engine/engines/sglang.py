@@ -46,6 +46,7 @@ PLAN: Final = replace(
 DROPS_WIDE_SCALES_SINCE: Final = Version("0.5.16")
 # `managers/scheduler.py`, `model_executor/model_runner_kv_cache_mixin.py` ("draft weights are now counted").
 COUNTS_DRAFTS_SINCE: Final = Version("0.5.15")
+STAGES_EVENLY_SINCE: Final = Version("0.5.6")  # `distributed/utils.py` ("the last N partitions")
 # On CPUs alone before: `layers/vocab_parallel_embedding.py` ("padding_size *= self.tp_size") of 0.5.14 to 0.5.23.
 PADS_FOR_RANKS_SINCE: Final = Version("0.5.22")
 # Tiles of 256 before: `layers/quantization/mxfp4.py` ("128 alignment (not 256)"). On compute capability 12, Triton's
@@ -170,6 +171,7 @@ class Sglang(Engine):
             PLAN,
             pads_vocabulary_for_ranks=version >= PADS_FOR_RANKS_SINCE,
             keeps_wide_scales=version < DROPS_WIDE_SCALES_SINCE,
+            stage_rule="last" if version >= STAGES_EVENLY_SINCE else "rest_last",
             shares_draft_ends=version < COUNTS_DRAFTS_SINCE,
             compressed_pools=next(pools for since, pools in COMPRESSED_POOLS_SINCE if version >= since),
             indexes_every_layer=version < REUSES_SELECTIONS_SINCE,

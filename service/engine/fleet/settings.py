@@ -167,6 +167,7 @@ def _settings(
         swa_full_tokens_ratio=stated.swa_full_tokens_ratio,
         states_per_request=rules.states_per_request,
         compressed_pools=rules.plan.compressed_pools,
+        stage_rule=rules.plan.stage_rule,
         mamba_cache_dtype=stated.mamba_cache_dtype,
         mamba_ssm_cache_dtype=stated.mamba_ssm_cache_dtype,
     )

@@ -17,7 +17,7 @@ from service.engine.derived import derived
 from service.engine.engines.device import REFERENCE, Device
 from service.engine.engines.kernels import common_block_size, exports_state
 from service.engine.formats.elements import cache_bytes
-from service.engine.inputs import EngineSettings, KvCacheDtype, Layout, StateDtype
+from service.engine.inputs import EngineSettings, KvCacheDtype, Layout, StageRule, StateDtype
 from service.engine.layers import (
     DEFAULT_BLOCK_SIZE,
     Architecture,
@@ -71,6 +71,7 @@ class CacheAsk:
     state_dtype: StateDtype = "auto"  # stated, of recurrent states
     matrix_dtype: StateDtype = "auto"  # stated, of their matrices
     unnamed_matrix_dtype: StateDtype = "auto"  # the engine's, where nobody names one
+    stage_rule: StageRule = "middle"
 
 
 def shape_of(architecture: Architecture, layout: Layout, settings: EngineSettings, device: Device) -> CacheShape:
@@ -145,14 +146,15 @@ def cache_shape(
     )
     ranks, stages = layout.tensor_parallel_size, layout.pipeline_parallel_size
     packing = Packing(packs_pages=device.plan.packs_pages, fills_blocks=device.plan.fills_blocks)
-    return _shape_of_rank(architecture, ranks, stages, whole, blocks, ask.draft, packing)
+    cuts = tuple(pipeline_stages(len(architecture.layers), stages, ask.stage_rule))
+    return _shape_of_rank(architecture, ranks, cuts, whole, blocks, ask.draft, packing)
 
 
 @derived(512)
 def _shape_of_rank(
     architecture: Architecture,
     ranks: int,
-    stages: int,
+    cuts: tuple[tuple[int, int], ...],
     whole: Sharding,
     blocks: "_Blocks",
     draft: DraftHead | None,
@@ -161,7 +163,7 @@ def _shape_of_rank(
     """Return the shape under the kernels of a GPU, which are those of many; copies that share experts add nothing."""
     rank = blocks.of(replace(whole, tensor_parallel_size=ranks), architecture)
     drafts = draft.body.layers if draft is not None else ()
-    groups = max(_stage_groups(architecture, drafts, stages, rank, packing), key=packing.block_bytes)
+    groups = max(_stage_groups(architecture, drafts, cuts, rank, packing), key=packing.block_bytes)
     return _shape(groups, packing.block_bytes(groups), _unsharded(architecture, whole, blocks, draft), rank)
 
 
@@ -200,17 +202,20 @@ def _shape(
 
 
 def _stage_groups(
-    architecture: Architecture, drafts: tuple[DecoderLayer, ...], stages: int, rank: Sharding, packing: Packing
+    architecture: Architecture,
+    drafts: tuple[DecoderLayer, ...],
+    cuts: tuple[tuple[int, int], ...],
+    rank: Sharding,
+    packing: Packing,
 ) -> list[tuple[CacheGroup, ...]]:
     """Return what each pipeline stage holds of the model's groups: all stages share their block tables."""
-    num_layers = len(architecture.layers)
     by_layer, of_drafts = _by_layer(architecture.layers, rank), _specs(drafts, rank)
     groups = packing.groups([*chain(*by_layer), *of_drafts])
-    if stages == 1:
+    if len(cuts) == 1:
         return [groups]
     starts = [*accumulate(map(len, by_layer), initial=0)]
     starts[-1] += len(of_drafts)
-    return [on_stage(groups, starts[start], starts[end]) for start, end in pipeline_stages(num_layers, stages)]
+    return [on_stage(groups, starts[start], starts[end]) for start, end in cuts]
 
 
 def _token_bytes(specs: list[CacheSpec], *, windows: bool) -> int:

@@ -59,14 +59,15 @@ def compressed_windows_ratio(settings: EngineSettings) -> Fraction | None:
 def fullest_stage(architecture: Architecture, layout: Layout, settings: EngineSettings) -> Stage:
     """Return the pipeline stage that keeps the most."""
     is_drafted, ratio = settings.num_speculative_tokens > 0, compressed_windows_ratio(settings) or 0
-    stages = _stages(architecture, layout.pipeline_parallel_size, settings.compressed_pools, is_drafted)
+    bounds = tuple(pipeline_stages(len(architecture.layers), layout.pipeline_parallel_size, settings.stage_rule))
+    stages = _stages(architecture, bounds, settings.compressed_pools, is_drafted)
     return max(stages, key=lambda stage: stage.full_bytes + ratio * stage.window_bytes)
 
 
 @derived(16)
 def _stages(
     architecture: Architecture,
-    num_stages: int,
+    bounds: tuple[tuple[int, int], ...],
     pools: CompressedPools,
     is_drafted: bool,  # noqa: FBT001 - a key
 ) -> tuple[Stage, ...]:
@@ -78,7 +79,6 @@ def _stages(
         pools=pools,
     )
     layers = architecture.layers
-    bounds = pipeline_stages(len(layers), num_stages)
     return tuple(_stage(layers[start:end], sharding) for start, end in bounds)
 
 

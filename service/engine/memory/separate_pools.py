@@ -246,6 +246,7 @@ def _shape(architecture: Architecture, layout: Layout, settings: EngineSettings)
         draft=draft_of(architecture, settings),
         matrix_dtype=settings.mamba_ssm_cache_dtype,
         unnamed_matrix_dtype=STATE_DTYPE,
+        stage_rule=settings.stage_rule,
     )
     return cache_shape(architecture, layout, settings.kv_cache_dtype, None, ask=ask)
 

@@ -16,7 +16,7 @@ from service.engine.formats.elements import BYTE, HALF_BYTES, SINGLE_BYTES
 from service.engine.formats.matrix import Matrix
 from service.engine.formats.quantization import UNQUANTIZED, Quantization
 from service.engine.formats.stored import matrix_bytes, own_scheme
-from service.engine.inputs import Layout
+from service.engine.inputs import Layout, StageRule
 from service.engine.layers import Architecture, DraftHead
 from service.engine.memory.allocator import allocated_bytes
 from service.engine.memory.draft_weights import draft_matrices, own_ends
@@ -85,8 +85,10 @@ def rank_weights(
     if device.plan.projects_shared_caches:
         architecture = projecting_all(architecture)
     architecture = as_indexed(architecture, device.plan)
-    kernels, shares = expert_kernels(device), device.plan.shares_draft_ends
-    return _rank_weights(architecture, spread, quantization, draft, kernels, interleaves, shares)
+    kernels, plan = expert_kernels(device), device.plan
+    return _rank_weights(
+        architecture, spread, quantization, draft, kernels, interleaves, plan.shares_draft_ends, plan.stage_rule
+    )
 
 
 @derived(MOST_LAYOUTS)
@@ -98,6 +100,7 @@ def _rank_weights(
     kernels: ExpertKernels,
     interleaves_rotary: bool,  # noqa: FBT001 - part of a key
     shares_draft_ends: bool,  # noqa: FBT001 - part of a key
+    stage_rule: StageRule,
 ) -> RankWeights:
     """Return the same under the kernels of a GPU, which are those of many."""
     drafted = _Sum()
@@ -106,7 +109,7 @@ def _rank_weights(
         matrices = draft_matrices(draft, spread.attention)
         matrices += [] if shares_draft_ends else own_ends(draft, *spread)
         drafted = _summed(matrices, stored, architecture.element_bytes, kernels, component="draft")
-    fullest = _fullest_stage(architecture, quantization, spread, kernels, drafted)
+    fullest = _fullest_stage(architecture, quantization, spread, kernels, drafted, stage_rule)
     tables = sum(table.bytes_kept(interleaves=interleaves_rotary) for table in architecture.rotary_tables)
     return RankWeights(
         param_bytes=fullest.instantiated,
@@ -116,7 +119,12 @@ def _rank_weights(
 
 
 def _fullest_stage(
-    architecture: Architecture, quantization: Quantization, spread: Spread, kernels: ExpertKernels, drafted: "_Sum"
+    architecture: Architecture,
+    quantization: Quantization,
+    spread: Spread,
+    kernels: ExpertKernels,
+    drafted: "_Sum",
+    stage_rule: StageRule,
 ) -> "_Sum":
     """Return what one rank of the fullest pipeline stage holds; drafts stand on the last one."""
     first, table, last = _ends(architecture, quantization, spread, kernels)
@@ -125,7 +133,7 @@ def _fullest_stage(
         kind: _layer_sum(architecture, kind, quantization, unstaged, kernels)
         for kind in set(stored_alike(architecture, quantization))
     }
-    stages = _layers_of_stages(architecture, quantization, spread.attention.pipeline_parallel_size)
+    stages = _layers_of_stages(architecture, quantization, spread.attention.pipeline_parallel_size, stage_rule)
     ties = architecture.ties_embeddings  # the head is the table then, which the last stage holds for it
     repeats_both = architecture.repeats_ends and not ties
     rank_parts = []
@@ -146,11 +154,11 @@ def _fullest_stage(
 
 @derived(8)
 def _layers_of_stages(
-    architecture: Architecture, quantization: Quantization, stages: int
+    architecture: Architecture, quantization: Quantization, stages: int, stage_rule: StageRule
 ) -> tuple[tuple[tuple[int, int], ...], ...]:
     """Return for each pipeline stage its kinds of layers with their number."""
     alike = stored_alike(architecture, quantization)
-    cuts = pipeline_stages(len(alike), stages)
+    cuts = pipeline_stages(len(alike), stages, stage_rule)
     return tuple(tuple(Counter(alike[start:end]).items()) for start, end in cuts)
 
 
