@@ -117,6 +117,7 @@ class EngineSettings:
     speculative_method: SpeculativeMethod | None = None  # who drafts them; None: no layer of its own
     swa_full_tokens_ratio: float | None = None  # SGLang: slots of windowed layers to those of full ones [fraction]
     states_per_request: int = 5  # SGLang: of recurrent layers' pool, where it also keeps states of prefixes
+    caps_windows: bool = True  # SGLang without prefixes: of windowed pools, by the requests that may run
     compressed_pools: CompressedPools = "capped"
     stage_rule: StageRule = "middle"  # of an engine with a pool for each kind of layer
     mamba_cache_dtype: StateDtype = "auto"  # of recurrent states, matrices and convolutions

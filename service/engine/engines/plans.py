@@ -68,6 +68,7 @@ class PlanRules:
     indexes_every_layer: bool = False  # SGLang: of selected latents, layers that reuse a selection as well
     unpacks_grouped: bool = False  # SGLang: projections multiplied in groups, but on compute capability 10
     keeps_wide_scales: bool = False  # SGLang: loaded ones of fp4 experts in files of fp8, on Hopper and capability 12
+    caps_windows: bool = True  # SGLang: without prefixes, windowed pools by the requests that may run
     compressed_pools: CompressedPools = "capped"  # SGLang: what the requests that may run decide
     projects_shared_caches: bool = False  # keys and values of layers that read another layer's cache
     keeps_wide_routers: bool = True  # in fp32 where the model asks for it and no kernel mixes types

@@ -53,6 +53,7 @@ PADS_FOR_RANKS_SINCE: Final = Version("0.5.22")
 # kernels before 0.5.14, which pad as on Hopper (`server_args.py`: "enabling triton_kernel MOE kernel").
 NARROW_TILES_SINCE: Final = Version("0.5.17")
 TILES_ON_TWELVE_SINCE: Final = Version("0.5.14")
+CAPS_WINDOWS_SINCE: Final = Version("0.5.14")  # `model_executor/pool_configurator.py` (`SWAChunkCapPoolConfigurator`)
 # `model_executor/pool_configurator.py` (`c128_state_ratio = 0`; `_resolve_swa_cap_tokens`).
 COMPRESSED_POOLS_SINCE: Final[tuple[tuple[Version, CompressedPools], ...]] = (
     (Version("0.5.21"), "capped"),
@@ -173,6 +174,7 @@ class Sglang(Engine):
             keeps_wide_scales=version < DROPS_WIDE_SCALES_SINCE,
             stage_rule="last" if version >= STAGES_EVENLY_SINCE else "rest_last",
             shares_draft_ends=version < COUNTS_DRAFTS_SINCE,
+            caps_windows=version >= CAPS_WINDOWS_SINCE,
             compressed_pools=next(pools for since, pools in COMPRESSED_POOLS_SINCE if version >= since),
             indexes_every_layer=version < REUSES_SELECTIONS_SINCE,
             own_tiles=_own_tiles(version),

@@ -166,6 +166,7 @@ def _settings(
         max_lora_rank=stated.max_lora_rank,
         swa_full_tokens_ratio=stated.swa_full_tokens_ratio,
         states_per_request=rules.states_per_request,
+        caps_windows=rules.plan.caps_windows,
         compressed_pools=rules.plan.compressed_pools,
         stage_rule=rules.plan.stage_rule,
         mamba_cache_dtype=stated.mamba_cache_dtype,

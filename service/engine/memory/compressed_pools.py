@@ -3,16 +3,15 @@
     fixed       = states of the requests that may run + capped windows x window bytes
     full tokens = floor((rest - fixed) / (full bytes + s x window bytes))     s = swa_full_tokens_ratio; 0 where capped
     windows     = floor(s x full tokens)
-    capped      = requests x (window + evicted + 2 pages) + 2 chunks + 1 page + 4 requests x (window + page)
-    evicted     = 128 x tokens that one step writes
+    capped      = what requests hold, by `windows.py` + 4 requests x (window + page)
     drafts      = one layer more, of the model's own mean size
 
 A stage of a pipeline has the layers of its own, and all stages the tokens of the scarcest.
 
 Sources:
-    SGLang 0.5.12, 0.5.15 and 0.5.23 `model_executor/pool_configurator.py` (`DSV4PoolConfigurator`,
-    `compute_swa_request_cap`), 0.5.23 `mem_cache/deepseek_v4_memory_pool.py`, `mem_cache/kv_cache_configurator.py`
-    (`ReduceOp.MIN`), `arg_groups/deepseek_v4_hook.py` (`max_running_requests`: 256).
+    SGLang 0.5.12, 0.5.15 and 0.5.23 `model_executor/pool_configurator.py` (`DSV4PoolConfigurator`),
+    0.5.23 `mem_cache/deepseek_v4_memory_pool.py`, `mem_cache/kv_cache_configurator.py` (`ReduceOp.MIN`),
+    `arg_groups/deepseek_v4_hook.py` (`max_running_requests`: 256).
 """
 
 from collections.abc import Iterable
@@ -28,11 +27,10 @@ from service.engine.inputs import CompressedPools, EngineSettings, Layout
 from service.engine.layers import Architecture, CacheSpec, DecoderLayer, Sharding
 from service.engine.memory.pools import SeparatePools
 from service.engine.memory.stages import pipeline_stages
+from service.engine.memory.windows import capped_windows, kept_in_windows
 
 WINDOWS_RATIO: Final = Fraction(1, 10)  # `--swa-full-tokens-ratio`, where nobody states it
-EVICTION_INTERVAL: Final = 128  # `SGLANG_SWA_EVICTION_INTERVAL`: steps of decoding after which windows are given back
 TAILS_PER_REQUEST: Final = 4  # ends of prefixes whose windows are kept, for each request that may run
-CHUNKS_IN_FLIGHT: Final = 2
 SPARE_SLOTS: Final = 2  # of states: the null request's, and a ring behind all
 STATE_ROWS: Final = 128  # that states are padded to
 
@@ -112,8 +110,7 @@ def compressed_pools(
     `--swa-full-tokens-ratio 0.15`; `tests/engine/memory/test_compressed_pools.py` has its layers.
     """
     stage, ratio = fullest_stage(architecture, layout, settings), compressed_windows_ratio(settings)
-    kept = _kept_in_windows(settings, stage.window, page)
-    capped = _capped_windows(settings, kept, stage.window, page) if ratio is None else 0
+    capped = _windows(settings, stage.window, page) if ratio is None else 0
     states = sum(_state_bytes(ring, settings.max_num_seqs) for ring in stage.rings)
     fixed = states + ceil(capped * stage.window_bytes)
     per_token = stage.full_bytes + (ratio or 0) * stage.window_bytes
@@ -124,8 +121,9 @@ def compressed_pools(
         full_bytes_per_token=ceil(stage.full_bytes),
         window_tokens=capped if ratio is None else int(ratio * pages * page) // page * page,
         window_bytes_per_token=ceil(stage.window_bytes),
-        kept_in_windows=kept,
+        kept_in_windows=kept_in_windows(settings, stage.window, page),
         bytes_per_page=ceil(page * per_token),
+        are_windows_capped=ratio is None,
         fixed_bytes=fixed,
         num_states=0,
         states_per_request=1,
@@ -143,16 +141,7 @@ def _state_bytes(ring: CacheSpec, requests: int) -> int:
     return rows * (ring.state_bytes // ring.block_size)
 
 
-def _kept_in_windows(settings: EngineSettings, window: int, page: int) -> int:
-    """Return the slots of windows of a request that decodes: evicted once in a while, on whole pages. [tokens]."""
-    written = settings.num_speculative_tokens + 1
-    ahead = 2 * written if settings.num_speculative_tokens else page
-    return window + EVICTION_INTERVAL * written + page + ahead
-
-
-def _capped_windows(settings: EngineSettings, kept: int, window: int, page: int) -> int:
+def _windows(settings: EngineSettings, window: int, page: int) -> int:
     """Return the slots of windows that so many requests hold at worst, and those of kept prefixes. [tokens]."""
-    requests, chunk = settings.max_num_seqs, settings.max_num_batched_tokens
-    running = requests * kept + CHUNKS_IN_FLIGHT * chunk + page
-    tails = TAILS_PER_REQUEST * requests if settings.enable_prefix_caching else 0
-    return round_up(running + tails * (window + page), page)
+    tails = TAILS_PER_REQUEST * settings.max_num_seqs if settings.enable_prefix_caching else 0
+    return round_up(capped_windows(settings, window, page) + tails * (window + page), page)

@@ -3,7 +3,7 @@
     rest        = what the weights leave of `mem_fraction_static`
     states      = floor(rest x r / (1 + r) / (state bytes x (1 + drafted / slots)))    r = mamba_full_memory_ratio
     full tokens = floor(what is left / (full bytes + s x window bytes))                s = swa_full_tokens_ratio
-    window      = floor(s x full tokens)
+    window      = floor(s x full tokens); without prefix caching since 0.5.14, what requests hold by `windows.py`
 
 Of a compressed past, `compressed_pools.py`.
 
@@ -19,7 +19,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Final
 
-from service.engine.arithmetic import ceil_div
+from service.engine.arithmetic import ceil_div, round_up
 from service.engine.derived import derived
 from service.engine.engines.plans import NEWEST
 from service.engine.inputs import EngineSettings, Layout, StateDtype
@@ -34,6 +34,7 @@ from service.engine.memory.drafts import draft_of, reserved_tokens
 from service.engine.memory.pools import SeparatePools
 from service.engine.memory.results import KvCache, KvCacheGroup
 from service.engine.memory.shared_pool import in_flight_tokens, longest_fitting
+from service.engine.memory.windows import capped_windows, kept_in_windows
 
 MAMBA_FULL_MEMORY_RATIO: Final = Fraction(9, 10)  # `--mamba-full-memory-ratio`: bytes of states to bytes of the rest
 SWA_FULL_TOKENS_RATIO: Final = Fraction(8, 10)  # `--swa-full-tokens-ratio`: tokens of windowed to full layers
@@ -65,6 +66,8 @@ def windows_ratio(architecture: Architecture, settings: EngineSettings) -> Fract
     """
     if architecture.compresses_past:
         return compressed_windows_ratio(settings)
+    if settings.caps_windows and not settings.enable_prefix_caching:
+        return None
     stated = settings.swa_full_tokens_ratio
     return SWA_FULL_TOKENS_RATIO if stated is None else Fraction(str(stated))
 
@@ -103,21 +106,26 @@ def separate_pools(
     window_bytes = sum(spec.token_bytes for spec in windows)
     state_bytes = sum(spec.state_bytes for spec in specs)
     drafted = settings.num_speculative_tokens + 1 if settings.num_speculative_tokens else 0
-    per_request, ratio = states_per_request(settings), windows_ratio(architecture, settings) or 0
+    per_request, ratio = states_per_request(settings), windows_ratio(architecture, settings)
+    window = max((spec.window for spec in windows), default=0)
+    capped = round_up(capped_windows(settings, window, page), page) if windows and ratio is None else 0
     num_states = _num_states(available_bytes, state_bytes, Fraction(drafted, per_request))
     # States of drafted tokens are kept for running requests alone, beside the pool.
     per_drafting = min(settings.max_num_seqs, num_states // per_request) * drafted
-    left = max(available_bytes - state_bytes * (num_states + per_drafting), 0)
-    tokens = int(left / (full_bytes + ratio * window_bytes)) if full_bytes + window_bytes else 0
+    left = max(available_bytes - state_bytes * (num_states + per_drafting) - capped * window_bytes, 0)
+    per_token = full_bytes + (ratio or 0) * window_bytes
+    tokens = int(left / per_token) if per_token else 0
     num_pages = tokens // page
     return SeparatePools(
         page_size=page,
         num_pages=num_pages,
         full_bytes_per_token=full_bytes,
-        window_tokens=int(ratio * num_pages * page) // page * page if windows else 0,
+        window_tokens=capped or (int((ratio or 0) * num_pages * page) // page * page if windows else 0),
         window_bytes_per_token=window_bytes,
-        kept_in_windows=WINDOWS_HELD * max((spec.window for spec in windows), default=0),
-        bytes_per_page=page * full_bytes + int(ratio * page * window_bytes),
+        kept_in_windows=kept_in_windows(settings, window, page) if capped else WINDOWS_HELD * window,
+        bytes_per_page=page * full_bytes + int((ratio or 0) * page * window_bytes),
+        are_windows_capped=capped > 0,
+        fixed_bytes=capped * window_bytes,
         num_states=num_states,
         states_per_request=per_request,
         state_bytes=state_bytes,

@@ -23,5 +23,9 @@ def test_tokens_in_flight_take_slots_as_well() -> None:
     assert replace(POOLS, window_tokens=0).held_in_windows(50_000, 8_192) == 0
 
 
+def test_nobody_waits_for_windows_that_all_have_room_in() -> None:
+    assert replace(POOLS, are_windows_capped=True).blocks_per_request(100, 8_192) == 1
+
+
 def test_tokens_are_those_of_whole_pages() -> None:
     assert POOLS.tokens == 256_000
