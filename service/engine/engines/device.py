@@ -1,6 +1,7 @@
 """What decides which kernels an engine runs: the GPU's generation, and the engine's version."""
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from packaging.version import Version
@@ -18,6 +19,8 @@ TURING: Final[Capability] = (7, 5)
 AMPERE: Final[Capability] = (8, 0)
 ADA: Final[Capability] = (8, 9)
 HOPPER: Final[Capability] = (9, 0)
+# By generation. Source: SGLang 0.5.12 to 0.5.19 `layers/quantization/fp8.py` (`get_quant_method`).
+FP4_KERNELS: Final = MappingProxyType({"9": "marlin", "10": "flashinfer_mxfp4"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,7 @@ class Device:
     ungated_expert_tile: int = 1  # and of experts without a gate
     unpacks_grouped: bool = False  # projections multiplied in groups, in two bytes: SGLang but on compute capability 10
     keeps_wide_scales: bool = False  # of fp4 experts in files of fp8, in four bytes beside those that kernels read
+    fp4_kernels: str = ""  # of experts in files of fp8, that a command has to name; empty: the engine's own choice
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)
 
@@ -61,6 +65,7 @@ class Device:
             self.ungated_expert_tile,
             self.unpacks_grouped,
             self.keeps_wide_scales,
+            self.fp4_kernels,
             self.release,
             self.loads,
         )
@@ -117,6 +122,7 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
         ungated_expert_tile=rules.plan.ungated_tile_on_ten if major == "10" else 1,
         unpacks_grouped=rules.plan.unpacks_grouped and major != "10",
         keeps_wide_scales=rules.plan.keeps_wide_scales and major in ("9", "12"),
+        fp4_kernels=FP4_KERNELS.get(major, "") if rules.plan.names_fp4_kernels else "",
         selects_in_fp8=selects_in_fp8,
         keeps_selected_plain=selects_in_fp8 or (first is not None and gpu.vendor == "amd"),
     )

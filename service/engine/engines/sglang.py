@@ -47,6 +47,9 @@ DROPS_WIDE_SCALES_SINCE: Final = Version("0.5.16")
 # `managers/scheduler.py`, `model_executor/model_runner_kv_cache_mixin.py` ("draft weights are now counted").
 COUNTS_DRAFTS_SINCE: Final = Version("0.5.15")
 STAGES_EVENLY_SINCE: Final = Version("0.5.6")  # `distributed/utils.py` ("the last N partitions")
+# `arg_groups/model_overrides/deepseek_v4.py` ("Use flashinfer_mxfp4 as MoE runner backend for"); before, Triton's fp8
+# kernel fails: "AssertionError: Hidden size mismatch" (issues 27497 and 33693).
+CHOOSES_FP4_KERNELS_SINCE: Final = Version("0.5.20")
 # On CPUs alone before: `layers/vocab_parallel_embedding.py` ("padding_size *= self.tp_size") of 0.5.14 to 0.5.23.
 PADS_FOR_RANKS_SINCE: Final = Version("0.5.22")
 # Tiles of 256 before: `layers/quantization/mxfp4.py` ("128 alignment (not 256)"). On compute capability 12, Triton's
@@ -171,6 +174,7 @@ class Sglang(Engine):
         return replace(
             PLAN,
             pads_vocabulary_for_ranks=version >= PADS_FOR_RANKS_SINCE,
+            names_fp4_kernels=version < CHOOSES_FP4_KERNELS_SINCE,
             keeps_wide_scales=version < DROPS_WIDE_SCALES_SINCE,
             stage_rule="last" if version >= STAGES_EVENLY_SINCE else "rest_last",
             shares_draft_ends=version < COUNTS_DRAFTS_SINCE,

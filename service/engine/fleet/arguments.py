@@ -22,6 +22,7 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
     model, own = plan.model, own_checkpoint(plan.model)
     is_published = plan.checkpoint in model.checkpoints
     served = (plan.checkpoint if is_published else own).hf_id or UNNAMED_MODEL
+    has_fp4_in_fp8 = plan.checkpoint.weight_format == "mxfp4" and plan.checkpoint.quantization.method == "fp8"
     return Start(
         layout=plan.layout,
         settings=plan.settings,
@@ -36,6 +37,7 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
         has_own_code=_has_own_code(model),
         is_deprecated=is_deprecated(plan.checkpoint.quantization, plan.rules.plan.version),
         names_own_format=not plan.rules.plan.finds_own_formats and is_in_own_format(served),
+        expert_kernels=plan.device.fp4_kernels if has_fp4_in_fp8 else "",
         gpus_per_node=plan.gpu.gpus_per_node,
         stated=StartFlags(
             kv_cache_dtype=stated.kv_cache_dtype,

@@ -228,6 +228,27 @@ def test_compressed_attention_has_no_command_where_no_kernel_runs_it(asked: Aske
     assert bool(told) is not starts
 
 
+@pytest.mark.parametrize(
+    ("model", "gpu", "version", "kernels"),
+    [
+        ("deepseek-v4-flash", "h200", "0.5.19", "marlin"),
+        ("deepseek-v4-flash", "b200", "0.5.19", "flashinfer_mxfp4"),
+        ("deepseek-v4-flash", "rtx-pro-6000", "0.5.19", None),
+        ("deepseek-v4-flash", "h200", "0.5.20", None),
+        ("deepseek-v4-flash-base", "h200", "0.5.19", None),
+        ("gpt-oss-120b", "h200", "0.5.19", None),
+    ],
+)
+def test_kernels_that_sglang_does_not_find_are_named(
+    asked: Asked, model: str, gpu: str, version: str, kernels: str | None
+) -> None:
+    """SGLang's issues 27497 and 33693: by itself it starts DeepSeek V4 into "AssertionError: Hidden size mismatch"."""
+    words = shlex.split(str(started(asked, model, gpu, "sglang", version).command))
+    named = words[words.index("--moe-runner-backend") + 1] if "--moe-runner-backend" in words else None
+
+    assert named == kernels
+
+
 @pytest.mark.parametrize(("engine", "starts"), [("vllm", True), ("sglang", True), ("tensorrt-llm", False)])
 def test_adapters_that_no_flag_loads_have_no_command(asked: Asked, engine: EngineName, *, starts: bool) -> None:
     """TensorRT-LLM docs/source/features/lora.md: `lora_config` of the LLM API, or of a file of --config."""

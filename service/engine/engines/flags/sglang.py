@@ -25,7 +25,7 @@ class SglangCommand(CommandLine):
     named_drafters: frozenset[SpeculativeMethod] = frozenset()
 
     def sized(self, start: Start) -> Args:
-        """Return layout, context, pool, batch, switches and adapters.
+        """Return layout, context, pool, batch, kernels of experts, switches and adapters.
 
         Requests and tokens of a step are counted over all copies of the attention that share experts.
 
@@ -41,6 +41,7 @@ class SglangCommand(CommandLine):
             *("--mem-fraction-static", str(settings.gpu_memory_utilization)),
             *("--max-running-requests", str(copies * settings.max_num_seqs)),
             *("--chunked-prefill-size", str(copies * settings.max_num_batched_tokens)),
+            *(("--moe-runner-backend", start.expert_kernels) if start.expert_kernels else ()),
             *self._cache(start),
             *_adapters(settings),
         )
