@@ -206,7 +206,8 @@ def _ratios(plan: MemoryPlan) -> Iterator[Assumption]:
     if not keeps_separate_pools(plan.model.architecture, plan.rules):
         return
     if plan.kv_cache.state_bytes_per_request:
-        yield note("mamba_full_memory_ratio", float(MAMBA_FULL_MEMORY_RATIO), "default", POOLS_SOURCE)
+        if plan.settings.enable_prefix_caching:
+            yield note("mamba_full_memory_ratio", float(MAMBA_FULL_MEMORY_RATIO), "default", POOLS_SOURCE)
         yield note("states_per_request", states_per_request(plan.settings), "default", STATES_SOURCE)
     ratio = windows_ratio(plan.model.architecture, plan.settings)
     if ratio is not None and any(group.window_tokens for group in plan.kv_cache.groups):

@@ -123,7 +123,7 @@ def compressed_pools(
         window_bytes_per_token=ceil(stage.window_bytes),
         kept_in_windows=kept_in_windows(settings, stage.window, page),
         bytes_per_page=ceil(page * per_token),
-        are_windows_capped=ratio is None,
+        is_capped=ratio is None,
         fixed_bytes=fixed,
         num_states=0,
         states_per_request=1,

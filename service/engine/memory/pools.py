@@ -22,7 +22,7 @@ class SeparatePools:
     window_bytes_per_token: int
     kept_in_windows: int  # of one request between steps [tokens]
     bytes_per_page: int  # with the slots of windows that a page of the full pool brings along
-    are_windows_capped: bool = False  # at what all requests that may run hold, who never wait for them
+    is_capped: bool = False  # windows and states are those of all requests that may run, who never wait for them
     fixed_bytes: int = 0  # whatever the number of pages, and no state of a recurrent layer
     num_states: int
     states_per_request: int
@@ -42,7 +42,7 @@ class SeparatePools:
 
         pages = max(tokens / page, pages x slots / window slots, (pages - 1) / requests that the states hold)
 
-        Capped windows bound nobody.
+        What is capped bounds nobody.
 
         SGLang 0.5.19, its issue 38846: "max_running_requests is capped to 9 by the mamba state cache
         (max_mamba_cache_size=47, 5 state slots per request)":
@@ -54,10 +54,10 @@ class SeparatePools:
         9
         """
         pages = ceil_div(num_tokens, self.page_size)
-        if self.window_tokens and not self.are_windows_capped:
+        if self.window_tokens and not self.is_capped:
             held = self.held_in_windows(num_tokens, in_flight_tokens)
             pages = max(pages, ceil_div(self.num_pages * held, self.window_tokens))
-        if self.state_bytes:
+        if self.state_bytes and not self.is_capped:
             requests = self.num_states // self.states_per_request
             pages = max(pages, (self.num_pages - 1) // requests if requests else self.num_pages)
         return max(pages, 1)

@@ -1,7 +1,8 @@
 """SGLang's cache: a pool for each kind of layer, sized once, where vLLM shares one pool of equal pages.
 
     rest        = what the weights leave of `mem_fraction_static`
-    states      = floor(rest x r / (1 + r) / (state bytes x (1 + drafted / slots)))    r = mamba_full_memory_ratio
+    states      = floor(rest x r / (1 + r) / (state bytes x (1 + drafted / slots)))    r = mamba_full_memory_ratio;
+                  without prefix caching, one of each request that may run
     full tokens = floor(what is left / (full bytes + s x window bytes))                s = swa_full_tokens_ratio
     window      = floor(s x full tokens); without prefix caching since 0.5.14, what requests hold by `windows.py`
 
@@ -109,10 +110,16 @@ def separate_pools(
     per_request, ratio = states_per_request(settings), windows_ratio(architecture, settings)
     window = max((spec.window for spec in windows), default=0)
     capped = round_up(capped_windows(settings, window, page), page) if windows and ratio is None else 0
-    num_states = _num_states(available_bytes, state_bytes, Fraction(drafted, per_request))
+    has_own_states = state_bytes > 0 and not settings.enable_prefix_caching
+    num_states = (
+        settings.max_num_seqs
+        if has_own_states
+        else _num_states(available_bytes, state_bytes, Fraction(drafted, per_request))
+    )
     # States of drafted tokens are kept for running requests alone, beside the pool.
     per_drafting = min(settings.max_num_seqs, num_states // per_request) * drafted
-    left = max(available_bytes - state_bytes * (num_states + per_drafting) - capped * window_bytes, 0)
+    states = state_bytes * (num_states + per_drafting)
+    left = max(available_bytes - states - capped * window_bytes, 0)
     per_token = full_bytes + (ratio or 0) * window_bytes
     tokens = int(left / per_token) if per_token else 0
     num_pages = tokens // page
@@ -124,8 +131,8 @@ def separate_pools(
         window_bytes_per_token=window_bytes,
         kept_in_windows=kept_in_windows(settings, window, page) if capped else WINDOWS_HELD * window,
         bytes_per_page=page * full_bytes + int((ratio or 0) * page * window_bytes),
-        are_windows_capped=capped > 0,
-        fixed_bytes=capped * window_bytes,
+        is_capped=capped > 0 or has_own_states,
+        fixed_bytes=capped * window_bytes + (states if has_own_states else 0),
         num_states=num_states,
         states_per_request=per_request,
         state_bytes=state_bytes,
@@ -209,7 +216,7 @@ def bytes_to_hold_one(architecture: Architecture, layout: Layout, settings: Engi
     # One page more than asked is free when a request starts.
     per_token = pools.full_bytes_per_token + (ratio or 0) * pools.window_bytes_per_token
     growing = pools.fixed_bytes + (ceil_div(tokens, page) + 1) * page * per_token
-    if not pools.state_bytes:
+    if not pools.state_bytes or pools.is_capped:
         return ceil(growing)
     drafted = settings.num_speculative_tokens + 1 if settings.num_speculative_tokens else 0
     states = pools.state_bytes * (pools.states_per_request + drafted)
