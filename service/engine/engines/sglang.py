@@ -30,6 +30,7 @@ PLAN: Final = replace(
     # 0.5.15 `server_args.py` ("requires sm100+ (Blackwell)"; `is_sm120_supported`, `is_hip`), 0.5.23
     # `arg_groups/serving_hook.py`, `arg_groups/model_hook.py`: `models/deepseek_v4.py` ("Execute dequant fp8 wo_a").
     unpacks_grouped=True,
+    is_strict_on_compressed=True,
     drafts_in_stages=False,
     drafts_of_one_fit=False,
     drafts_for_adapters_fit=False,

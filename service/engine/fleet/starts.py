@@ -162,6 +162,7 @@ def check_start(
     _check_adapters(device, settings)
     _check_drafts_beside_states(architecture, device, settings)
     _check_early_states(architecture, device, settings)
+    _check_compressed(architecture, device, settings, stated)
     if not device.is_vllm_on_cuda:
         check_served(architecture.name, architecture.lacked_by, device)
         if not device.is_vllm and stated == "fp16" and _half_dtype(architecture, checkpoint, device) == "bf16":
@@ -230,6 +231,26 @@ def _check_early_states(architecture: Architecture, device: Device, settings: En
             f"{device.engine} runs no EAGLE-3 head beside {architecture.name}, which keeps the states it reads",
             field="speculative_method",
             accepted="ngram or eagle" if architecture.mtp is None else "mtp, ngram or eagle",
+        )
+
+
+def _check_compressed(
+    architecture: Architecture, device: Device, settings: EngineSettings, stated: KvCacheDtype | None
+) -> None:
+    """Raise RefusedStartError where SGLang stops over what is asked for beside a compressed past.
+
+    Source: SGLang 0.5.12 to 0.5.23 `arg_groups/deepseek_v4_hook.py` ("Only EAGLE ..."),
+    `mem_cache/deepseek_v4_memory_pool.py` (`assert self.store_dtype == torch.uint8`).
+    """
+    if not device.plan.is_strict_on_compressed or not architecture.compresses_past:
+        return
+    if stated in HALF_FORMATS.values():
+        raise _cache_refusal(f"{stated}: {device.engine} has only an fp8 cache for this model", "auto or fp8")
+    if settings.num_speculative_tokens and settings.speculative_method == "ngram":
+        raise RefusedStartError(
+            f"{device.engine} looks up no drafts for {architecture.name}",
+            field="speculative_method",
+            accepted="mtp" if architecture.mtp is not None else "none, with num_speculative_tokens 0",
         )
 
 

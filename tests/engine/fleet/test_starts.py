@@ -37,6 +37,26 @@ def test_no_platform_reads_blocks_of_eight_tokens_by_heads(catalog: Snapshot, gp
     assert resolve(catalog.model("deepseek-v3"), part, StatedSettings(block_size=1), rules).settings.block_size == 1
 
 
+@pytest.mark.parametrize(
+    ("stated", "field"),
+    [
+        ({"kv_cache_dtype": "bf16"}, "kv_cache_dtype"),
+        ({"num_speculative_tokens": 2, "speculative_method": "ngram"}, "speculative_method"),
+    ],
+)
+def test_sglang_stops_over_what_a_compressed_past_does_not_go_with(
+    catalog: Snapshot, stated: dict[str, Any], field: str
+) -> None:
+    """SGLang 0.5.23 `mem_cache/deepseek_v4_memory_pool.py`: `assert self.store_dtype == torch.uint8`."""
+    gpu, rules = catalog.gpu("h200"), rules_for("sglang")
+    with pytest.raises(RefusedStartError) as refused:
+        resolve(catalog.model("deepseek-v4-flash"), gpu, StatedSettings(**stated), rules)
+
+    assert refused.value.field == field
+    resolve(catalog.model("deepseek-v3"), gpu, StatedSettings(**stated), rules)
+    resolve(catalog.model("deepseek-v4-flash"), gpu, StatedSettings(num_speculative_tokens=1), rules)
+
+
 def test_sglang_has_no_word_for_a_cache_of_float16(catalog: Snapshot) -> None:
     """SGLang 0.5.23 `arg_groups/fields/model.py` (`kv_cache_dtype`): auto, bf16 and eight or fewer bits."""
     model, gpu, stated = catalog.model("llama-3.1-8b"), catalog.gpu("h100"), StatedSettings(kv_cache_dtype="fp16")
