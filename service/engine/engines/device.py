@@ -19,8 +19,15 @@ TURING: Final[Capability] = (7, 5)
 AMPERE: Final[Capability] = (8, 0)
 ADA: Final[Capability] = (8, 9)
 HOPPER: Final[Capability] = (9, 0)
-# By generation. Source: SGLang 0.5.12 to 0.5.19 `layers/quantization/fp8.py` (`get_quant_method`).
-FP4_KERNELS: Final = MappingProxyType({"9": "marlin", "10": "flashinfer_mxfp4"})
+# By generation, the second where a rank's columns of an expert are no whole tiles. Source: SGLang 0.5.12 to 0.5.19
+# `layers/quantization/fp8.py` (`get_quant_method`), `mxfp4_flashinfer_cutlass_moe.py` ("multiples of 128"); its recipes
+# of DeepSeek-V4-Pro name the first on H200 and B200.
+FP4_TILE: Final = 128
+FP4_KERNELS: Final = MappingProxyType(
+    {"9": ("flashinfer_mxfp4", "marlin"), "10": ("flashinfer_mxfp4", "flashinfer_mxfp4")}
+)
+# Marlin's kernels, before SGLang 0.5.16, keep loaded scales in four bytes: on compute capability 12 under any tile.
+WIDE_SCALES_TILE: Final = MappingProxyType({"9": FP4_TILE, "12": 1 << 30})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +52,10 @@ class Device:
     own_tiles: ExpertTiles | None = None  # of gpt-oss's experts, in the engine's own kernels; None: in vLLM's
     ungated_expert_tile: int = 1  # and of experts without a gate
     unpacks_grouped: bool = False  # projections multiplied in groups, in two bytes: SGLang but on compute capability 10
-    keeps_wide_scales: bool = False  # of fp4 experts in files of fp8, in four bytes beside those that kernels read
-    fp4_kernels: str = ""  # of experts in files of fp8, that a command has to name; empty: the engine's own choice
+    wide_scales_tile: int = (
+        0  # fp4 experts in files of fp8 keep loaded scales, where they are no whole tiles of columns
+    )
+    fp4_kernels: tuple[str, str] | None = None  # of such experts, that a command has to name; None: the engine chooses
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)
 
@@ -64,7 +73,7 @@ class Device:
             self.own_tiles,
             self.ungated_expert_tile,
             self.unpacks_grouped,
-            self.keeps_wide_scales,
+            self.wide_scales_tile,
             self.fp4_kernels,
             self.release,
             self.loads,
@@ -121,8 +130,8 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
         own_tiles=dict(rules.plan.own_tiles).get(int(major)),
         ungated_expert_tile=rules.plan.ungated_tile_on_ten if major == "10" else 1,
         unpacks_grouped=rules.plan.unpacks_grouped and major != "10",
-        keeps_wide_scales=rules.plan.keeps_wide_scales and major in ("9", "12"),
-        fp4_kernels=FP4_KERNELS.get(major, "") if rules.plan.names_fp4_kernels else "",
+        wide_scales_tile=WIDE_SCALES_TILE.get(major, 0) if rules.plan.keeps_wide_scales else 0,
+        fp4_kernels=FP4_KERNELS.get(major) if rules.plan.names_fp4_kernels else None,
         selects_in_fp8=selects_in_fp8,
         keeps_selected_plain=selects_in_fp8 or (first is not None and gpu.vendor == "amd"),
     )

@@ -39,7 +39,9 @@ class ExpertKernels:
     scale_rows: int = 0  # shuffled scales are padded to so many rows; 0 where they stay as they are
     scale_groups: int = 1  # and to so many groups
     keeps_loaded_scales: bool = False  # beside the shuffled ones
-    keeps_wide_scales: bool = False  # of experts in fp4 whose files are fp8, in four bytes each
+    wide_scales_tile: int = (
+        0  # experts in fp4, of files of fp8, keep scales of four bytes where they are no whole tiles
+    )
     unpacks_grouped: bool = False  # projections multiplied in groups
     shares_buffers: bool = True  # of activations between layers; Triton's MXFP4 kernel makes its own
 
@@ -51,7 +53,7 @@ def expert_kernels(device: Device) -> ExpertKernels:
     return replace(
         kernels,
         storage=replace(kernels.storage, copies_absorbed=device.plan.copies_absorbed),
-        keeps_wide_scales=device.keeps_wide_scales,
+        wide_scales_tile=device.wide_scales_tile,
         unpacks_grouped=device.unpacks_grouped,
     )
 

@@ -68,7 +68,7 @@ class PlanRules:
     indexes_every_layer: bool = False  # SGLang: of selected latents, layers that reuse a selection as well
     unpacks_grouped: bool = False  # SGLang: projections multiplied in groups, but on compute capability 10
     names_fp4_kernels: bool = False  # SGLang: of fp4 experts in files of fp8, whose own choice does not read them
-    keeps_wide_scales: bool = False  # SGLang: loaded ones of fp4 experts in files of fp8, on Hopper and capability 12
+    keeps_wide_scales: bool = False  # SGLang: loaded ones of fp4 experts in files of fp8, where Marlin's kernels run
     caps_windows: bool = True  # SGLang: without prefixes, windowed pools by the requests that may run
     is_strict_on_compressed: bool = (
         False  # SGLang: beside a compressed past no cache of 16 bits, and no drafts looked up

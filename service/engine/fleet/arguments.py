@@ -4,6 +4,7 @@ import json
 from typing import Final
 
 from service.engine.derived import derived
+from service.engine.engines.device import FP4_TILE
 from service.engine.engines.flags.base import Args, Start, StartFlags
 from service.engine.engines.methods import is_deprecated
 from service.engine.facts import ModelFacts
@@ -11,6 +12,7 @@ from service.engine.families.own_files import is_in_own_format
 from service.engine.fleet.checkpoints import HALF_FORMATS, own_checkpoint
 from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import Gpu
+from service.engine.memory.matrices import expert_columns
 from service.engine.memory.plan import MemoryPlan
 
 UNNAMED_MODEL: Final = "PATH_OF_THE_MODEL"
@@ -37,7 +39,7 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
         has_own_code=_has_own_code(model),
         is_deprecated=is_deprecated(plan.checkpoint.quantization, plan.rules.plan.version),
         names_own_format=not plan.rules.plan.finds_own_formats and is_in_own_format(served),
-        expert_kernels=plan.device.fp4_kernels if has_fp4_in_fp8 else "",
+        expert_kernels=_fp4_kernels(plan) if has_fp4_in_fp8 else "",
         gpus_per_node=plan.gpu.gpus_per_node,
         stated=StartFlags(
             kv_cache_dtype=stated.kv_cache_dtype,
@@ -50,6 +52,14 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
             mamba_ssm_cache_dtype=stated.mamba_ssm_cache_dtype,
         ),
     )
+
+
+def _fp4_kernels(plan: MemoryPlan) -> str:
+    """Return the kernels of experts that the engine has to be told of; empty where it chooses."""
+    if (kernels := plan.device.fp4_kernels) is None:
+        return ""
+    are_whole = not any(columns % FP4_TILE for columns in expert_columns(plan.model.architecture, plan.layout))
+    return kernels[0] if are_whole else kernels[1]
 
 
 @derived(1)

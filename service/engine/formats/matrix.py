@@ -44,6 +44,11 @@ class Matrix:
         return self.count * (self.rows * self.columns + self.biases)
 
     @property
+    def inner_columns(self) -> int:
+        """Return a rank's columns of an expert."""
+        return self.rows // self.parts if self.inner_side == "rows" else self.columns
+
+    @property
     def name(self) -> str:
         """Return the last part of the module's name."""
         return self.module.rsplit(".", 1)[-1]

@@ -71,6 +71,13 @@ def layer_matrices(
     ]
 
 
+def expert_columns(architecture: Architecture, layout: Layout) -> frozenset[int]:
+    """Return the columns of routed experts that one rank holds of each."""
+    kinds = {id(layer.mlp): layer for layer in architecture.layers}.values()
+    matrices = (matrix for layer in kinds for matrix in layer_matrices(architecture, layer, layout, joined(layout)))
+    return frozenset(matrix.inner_columns for matrix in matrices if matrix.is_routed and matrix.inner_side)
+
+
 def _norm_elements(architecture: Architecture, layer: DecoderLayer) -> int:
     """Return the norms of one layer: one before each part (or on both sides), with biases, and of the residuals."""
     hidden, norms = architecture.hidden_size, architecture.norms_per_layer

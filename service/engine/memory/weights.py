@@ -261,7 +261,8 @@ def _repacked(matrix: Matrix, quantization: Quantization, element_bytes: int, ke
     own = own_scheme(matrix, scheme)
     if matrix.is_grouped and kernels.unpacks_grouped and own.scheme == "fp8-block":
         return matrix.rows * matrix.columns * (element_bytes - BYTE)
-    if own is not scheme and own.scheme == "mxfp4" and kernels.keeps_wide_scales:
+    tile = kernels.wide_scales_tile if own is not scheme and own.scheme == "mxfp4" else 0
+    if tile and matrix.inner_columns % tile:
         return matrix.count * matrix.rows * ceil_div(matrix.columns, own.block) * SINGLE_BYTES
     if matrix.inner_side and scheme.scheme == "mxfp4" and matrix.own_multiple > 1:
         return _shuffled_bytes(kernels.storage.padded(matrix, "mxfp4"), scheme.block, kernels)

@@ -231,7 +231,7 @@ def test_compressed_attention_has_no_command_where_no_kernel_runs_it(asked: Aske
 @pytest.mark.parametrize(
     ("model", "gpu", "version", "kernels"),
     [
-        ("deepseek-v4-flash", "h200", "0.5.19", "marlin"),
+        ("deepseek-v4-flash", "h200", "0.5.19", "flashinfer_mxfp4"),
         ("deepseek-v4-flash", "b200", "0.5.19", "flashinfer_mxfp4"),
         ("deepseek-v4-flash", "rtx-pro-6000", "0.5.19", None),
         ("deepseek-v4-flash", "h200", "0.5.20", None),
