@@ -198,7 +198,7 @@ def non_torch_bytes(gpu: Gpu, layout: Layout, rules: EngineRules, *, is_compiled
     Source:
         vLLM 0.33 `v1/worker/gpu_worker.py` (`init_device`), pull request 25359; `config/vllm.py`
         (`enable_allreduce_rms_fusion`), `compilation/passes/pass_manager.py` (`AllReduceFusionPass`). Of GPUs in PCIe
-        slots, up to 0.11.0: logs that `engine_rules.yaml` names.
+        slots: logs that `engine_rules.yaml` names.
     """
     host = rules.non_torch_bytes_unified if has_unified_memory(gpu) else 0
     device = device_of(gpu, rules)

@@ -1,13 +1,19 @@
 """What communication takes beside the framework's allocator, as start-up logs print it."""
 
+from dataclasses import replace
+
 import pytest
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
+from service.engine.fleet.given_gpus import as_started, resolve_capacity
+from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import Layout
 from service.engine.memory.ledger import non_torch_bytes
+from tests.engine.conftest import Asked, capacity_of, users
 
 GIB = 1 << 30
+EAGER_T4 = StatedSettings(max_model_len=4_096, max_num_seqs=1, gpu_memory_utilization=0.85, enforce_eager=True)
 
 
 # As printed, with the context: vLLM issue 15014, pull request 14447, a log of 0.7.2 on two A40; Qwen3-Next on two H20.
@@ -28,12 +34,24 @@ def test_gpus_without_nvlink_hold_few_buffers_of_communication(
     assert logged_gib <= taken <= logged_gib + tolerance_gib
 
 
-def test_a_version_that_sets_up_communication_first_says_nothing_else_of_slots(catalog: Snapshot) -> None:
-    both = (catalog.gpu("rtx-4090"), catalog.gpu("h100"))
+# Pools as printed: leadawon/LAMBO and trietnguyeminh/Submission---EXACT--IJCNN on GitHub; four L40S of vLLM 0.19.0.
+@pytest.mark.parametrize(
+    ("model", "gpu", "tp", "version", "settings", "logged_gib"),
+    [
+        ("qwen3.5-9b", "rtx-3090", 4, "0.19.0", StatedSettings(max_model_len=32_768), 15.36),
+        ("qwen2.5-72b-instruct", "l40s", 4, "0.19.0", StatedSettings(max_model_len=8_192), 5.11),
+        ("qwen3-8b", "t4", 2, "0.22.1", EAGER_T4, 4.37),
+        ("qwen3-8b", "t4", 2, "0.22.1", replace(EAGER_T4, max_num_batched_tokens=4_096), 4.22),
+    ],
+)
+def test_without_nvlink_little_is_taken_once_communication_is_set_up_before_the_look_at_what_is_free(
+    asked: Asked, model: str, gpu: str, tp: int, version: str, settings: StatedSettings, logged_gib: float
+) -> None:
+    settings = replace(settings, enable_prefix_caching=False)
+    question = capacity_of(asked(model, gpu, load=users(None), settings=settings, rules=rules_for("vllm", version)), tp)
+    started = as_started(question, resolve_capacity(question), Layout(tensor_parallel_size=tp))
 
-    first, other = (non_torch_bytes(gpu, Layout(tensor_parallel_size=2), rules_for("vllm", "0.14.0")) for gpu in both)
-
-    assert first == other
+    assert started.plan.memory.kv_cache_bytes / GIB == pytest.approx(logged_gib, abs=0.2)
 
 
 def test_all_reduce_is_fused_where_graphs_are_compiled(catalog: Snapshot) -> None:
