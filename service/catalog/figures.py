@@ -24,6 +24,8 @@ BOUNDS: Final[Mapping[str, tuple[float, float, str]]] = {
     "peak_int4_op_per_s": PEAK,
     "peak_fp4_flop_per_s": PEAK,
 }
+# Of 108 GPUs on sale 0.95 to 1 of the memory is usable, ECC and the driver's share taken off.
+USABLE: Final = 0.85
 NEEDED: Final = frozenset({"memory_bytes", "memory_bandwidth_bytes_per_s"})
 
 
@@ -31,7 +33,7 @@ def check_figures(figures: Mapping[str, float]) -> None:
     """Refuse figures that cannot be those of a GPU.
 
     Raises:
-        ValueError: one is unknown, missing or beyond its bounds, or more memory is usable than there is.
+        ValueError: one is unknown, missing or beyond its bounds, or the usable memory is not most of the whole.
     """
     if unknown := set(figures) - set(BOUNDS):
         raise ValueError(f"unknown figures {sorted(unknown)}; accepted: {sorted(BOUNDS)}")
@@ -41,5 +43,12 @@ def check_figures(figures: Mapping[str, float]) -> None:
         low, high, unit = BOUNDS[name]
         if not low <= value <= high:
             raise ValueError(f"{name} is {value:g}; accepted: {low:g} to {high:g} {unit}")
-    if figures.get("usable_memory_bytes", 0) > figures["memory_bytes"]:
+    whole = figures["memory_bytes"]
+    usable = figures.get("usable_memory_bytes", whole)
+    if usable > whole:
         raise ValueError("usable_memory_bytes is more than memory_bytes; accepted: at most as much")
+    if usable < USABLE * whole:
+        raise ValueError(
+            f"usable_memory_bytes is {usable / whole:.2f} of memory_bytes, and is what is planned with; accepted: "
+            f"{USABLE} of it or more, or no usable_memory_bytes"
+        )
