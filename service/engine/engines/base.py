@@ -100,6 +100,11 @@ class Engine(ABC):
         """Return whether a request joins only beside a share of what others have yet to write; see `time/room`."""
         return False
 
+    @property
+    def starts_beside_small_pools(self) -> bool:
+        """Return whether it starts with a pool that holds no whole context, and refuses requests beyond the pool."""
+        return False
+
     def part_of_share(self, gpu: Gpu, context_tokens: int, heads: int | None) -> float:  # noqa: ARG002 - of SGLang's
         """Return what is left of a share, stated or its own, once kernels' buffers are set aside. [fraction].
 

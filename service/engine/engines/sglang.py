@@ -135,6 +135,15 @@ class Sglang(Engine):
         left = int(share * (spent.total_bytes - spent.non_torch_bytes)) - spent.weight_bytes
         return min(left, spent.left_bytes)
 
+    @property
+    def starts_beside_small_pools(self) -> bool:
+        """Return true: a request has as many tokens as context or pool, whichever is less.
+
+        Source:
+            SGLang 0.5.22 `srt/managers/tp_worker.py` (`max_req_len`).
+        """
+        return True
+
     def part_of_share(self, gpu: Gpu, context_tokens: int, heads: int | None) -> float:
         """Return 0.85 on AMD's GPUs for contexts of more than 8,192 tokens, whose buffers lie beside the pool.
 

@@ -35,9 +35,11 @@ def safe_settings(deployment: Deployment) -> SafeSettings:
             settings = replace(settings, max_model_len=max(longest, plan.context_tokens))
             notes += _lowered("max_model_len", settings.max_model_len, plan.settings.max_model_len)
         if longest < settings.max_model_len:
+            starts = plan.rules.serving_engine.starts_beside_small_pools
+            refused = "longer requests" if starts else f"max_model_len {settings.max_model_len}"
             notes.append(
                 f"no margin: the predicted pool holds requests of {plan.kv_cache.estimated_max_model_len} tokens, and "
-                f"where the ledger errs of {longest}; max_model_len {settings.max_model_len} may be refused"
+                f"where the ledger errs of {longest}; {refused} may be refused"
             )
     seqs = _most_seqs(plan, smallest)
     if seqs < settings.max_num_seqs:

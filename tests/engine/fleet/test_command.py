@@ -115,6 +115,24 @@ def test_a_context_that_was_stated_stays_and_a_missing_margin_is_said(asked: Ask
 
     assert f"--max-model-len {exact.settings.max_model_len}" in str(told.command)
     assert told.notes[0].startswith("no margin: ")
+    assert told.notes[0].endswith(f"; max_model_len {exact.settings.max_model_len} may be refused")
+
+
+def test_sglang_starts_with_a_pool_that_holds_no_whole_context_and_refuses_requests(asked: Asked) -> None:
+    """SGLang 0.5.22 `tp_worker.py`: `max_req_len = min(context_len - 1, kv_capacity - 1)`."""
+    question = asked(
+        "llama-3.1-8b",
+        "rtx-4090",
+        load=users(8),
+        settings=StatedSettings(max_model_len=131_072),
+        layout=StatedLayout(tensor_parallel_size=2),
+        rules=rules_for("sglang"),
+        timers=None,
+    )
+    told = launch(chosen(question), frozenset())
+
+    assert told.notes[0].startswith("no margin: ")
+    assert told.notes[0].endswith("; longer requests may be refused")
 
 
 def test_a_whole_gpu_is_not_free_when_the_engine_starts(asked: Asked) -> None:
