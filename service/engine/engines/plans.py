@@ -66,6 +66,7 @@ class PlanRules:
     ungated_tile_on_ten: int = 1  # of experts without a gate in SGLang on compute capability 10
     pads_plain_experts: bool = True  # without quantization, on compute capability 10
     indexes_every_layer: bool = False  # SGLang: of selected latents, layers that reuse a selection as well
+    copies_tower_parts: bool = False  # SGLang: has parts of some towers whole on every rank
     unpacks_grouped: bool = False  # SGLang: projections multiplied in groups, but on compute capability 10
     names_fp4_kernels: bool = False  # SGLang: of fp4 experts in files of fp8, whose own choice does not read them
     keeps_wide_scales: bool = False  # SGLang: loaded ones of fp4 experts in files of fp8, where Marlin's kernels run

@@ -64,6 +64,12 @@ def _moon_vit(vision: ConfigReader, text: ConfigReader) -> Encoder:
     return Encoder(split_parameters=split, whole_parameters=whole + projector + 2 * shape.hidden)
 
 
+def _moon_vit_3d(vision: ConfigReader, text: ConfigReader) -> Encoder:
+    """Return the same of K2.5, whose feed-forward parts SGLang does not split."""
+    shape = so400m(vision, _positions(vision))
+    return replace(_moon_vit(vision, text), copied_parameters=shape.feed_forward())
+
+
 def _positions(vision: ConfigReader) -> int:
     return vision.positive("init_pos_emb_height", default=64) * vision.positive("init_pos_emb_width", default=64)
 
@@ -100,14 +106,20 @@ _LINEAR: Final = Family(
         experts=Experts(min_rank_columns=RANK_COLUMNS, has_score_correction=True, sparsity=first_dense)
     ),
 )
+_MOON_VIT: Final = Family(
+    classes=("KimiVLForConditionalGeneration",),
+    attention=latent,
+    feed_forward=SPLIT_TOKENS,
+    tower=divided(_moon_vit, is_whole_where_uneven=True),
+    tower_size=(27, 1_152),
+    largest_item=_IMAGE,
+)
 FAMILIES: Final = (
-    Family(
-        classes=("KimiVLForConditionalGeneration", "KimiK25ForConditionalGeneration"),
-        attention=latent,
-        feed_forward=SPLIT_TOKENS,
-        tower=divided(_moon_vit, is_whole_where_uneven=True),
-        tower_size=(27, 1_152),
-        largest_item=_IMAGE,
+    _MOON_VIT,
+    replace(
+        _MOON_VIT,
+        classes=("KimiK25ForConditionalGeneration",),
+        tower=divided(_moon_vit_3d, is_whole_where_uneven=True),
     ),
     _LINEAR,
     replace(

@@ -7,7 +7,7 @@ Sources:
     vLLM 0.33 `model_executor/models/` (towers), `multimodal/encoder_budget.py`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from service.engine.arithmetic import ceil_div
@@ -32,6 +32,7 @@ class Encoder:
     split_elements_per_token: int = 0  # divided over tensor-parallel ranks
     whole_elements_per_token: int = 0
     unbounded_tokens: int = 0  # of the longest video, for versions that do not bound it by the context [tokens]
+    copied_parameters: int = 0  # of those that vLLM splits, which SGLang has whole on every rank
     outputs: int = 1  # vectors as wide as the language model that one token yields: its own, and one per deep stack
 
     def parameters(self, tensor_parallel_size: int) -> int:
@@ -46,6 +47,19 @@ class Encoder:
         )
         own = self.whole_parameters + ceil_div(self.split_parameters, 1 if is_whole else tensor_parallel_size)
         return own + (0 if self.beside is None else self.beside.parameters(tensor_parallel_size))
+
+    def copied(self) -> "Encoder":
+        """Return the tower of an engine that splits less of it.
+
+        >>> Encoder(split_parameters=1_000, whole_parameters=10, copied_parameters=600).copied().parameters(8)
+        660
+        """
+        return replace(
+            self,
+            split_parameters=self.split_parameters - self.copied_parameters,
+            whole_parameters=self.whole_parameters + self.copied_parameters,
+            copied_parameters=0,
+        )
 
     def live_elements(self, tensor_parallel_size: int) -> int:
         """Return what is alive per prompt token in the widest layer on one rank. [elements]."""

@@ -33,6 +33,7 @@ from service.engine.memory.matrices import (
     projecting_all,
 )
 from service.engine.memory.stages import pipeline_stages
+from service.engine.memory.towers import as_copied
 
 MOST_LAYOUTS: Final = 1024  # a mixture has two hundred on a GPU, each in four formats
 
@@ -84,7 +85,7 @@ def rank_weights(
     spread = Spread(shared, joined(shared) if device.plan.joins_copies else shared)
     if device.plan.projects_shared_caches:
         architecture = projecting_all(architecture)
-    architecture = as_indexed(architecture, device.plan)
+    architecture = as_copied(as_indexed(architecture, device.plan), device.plan)
     kernels, plan = expert_kernels(device), device.plan
     return _rank_weights(
         architecture, spread, quantization, draft, kernels, interleaves, plan.shares_draft_ends, plan.stage_rule

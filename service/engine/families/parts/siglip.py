@@ -39,6 +39,10 @@ class Siglip:
         norm = 2 * self.hidden if has_last_norm else 0
         return used * split, used * (biases + 4 * self.hidden) + patches + self.positions * self.hidden + norm
 
+    def feed_forward(self) -> int:
+        """Return what ranks split of its feed-forward parts: two matrices a layer, and the bias between them."""
+        return self.depth * (2 * self.hidden * self.size + self.size)
+
 
 def siglip(vision: ConfigReader, *, positions: int | None = None) -> Siglip:
     """Return the shape that a config states, with a position per patch unless their number is given."""
