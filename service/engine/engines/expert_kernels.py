@@ -36,6 +36,7 @@ class ExpertKernels:
     storage: Storage
     widens_biases: bool = False  # to fp32
     value_line_bytes: int = 1  # that a row of values is padded to
+    value_rows: int = 1  # that the rows are padded to
     scale_rows: int = 0  # shuffled scales are padded to so many rows; 0 where they stay as they are
     scale_groups: int = 1  # and to so many groups
     keeps_loaded_scales: bool = False  # beside the shuffled ones
@@ -74,6 +75,7 @@ def _kernels(device: Device) -> ExpertKernels:
             storage=Storage(),
             widens_biases=True,
             value_line_bytes=VALUE_LINE_BYTES if plan.pads_expert_values else 1,
+            value_rows=plan.expert_value_rows,
             scale_rows=SCALE_ROWS,
             scale_groups=plan.expert_scale_multiple,
             keeps_loaded_scales=not plan.drops_expert_scales,

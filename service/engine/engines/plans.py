@@ -62,6 +62,7 @@ class PlanRules:
     drops_expert_scales: bool = True  # the loaded MXFP4 scales, once they are shuffled for Hopper's kernels
     expert_scale_multiple: int = 4  # Hopper's kernels pad the groups of a row to it
     pads_expert_values: bool = False  # Hopper's kernels, to whole lines of 64 bytes
+    expert_value_rows: int = 1  # SGLang: Hopper's kernels pad the rows of a matrix to so many
     own_tiles: tuple[tuple[int, ExpertTiles], ...] = ()  # of gpt-oss's experts, by a GPU's generation; else as vLLM's
     ungated_tile_on_ten: int = 1  # of experts without a gate in SGLang on compute capability 10
     pads_plain_experts: bool = True  # without quantization, on compute capability 10

@@ -58,6 +58,11 @@ PADS_FOR_RANKS_SINCE: Final = Version("0.5.22")
 # kernels before 0.5.14, which pad as on Hopper (`server_args.py`: "enabling triton_kernel MOE kernel").
 NARROW_TILES_SINCE: Final = Version("0.5.17")
 TILES_ON_TWELVE_SINCE: Final = Version("0.5.14")
+# Of gpt-oss on Hopper, by the triton_kernels in the wheels of sglang-kernel (`layout_details/hopper_value.py`): rows of
+# values are padded to 64 bytes since 0.4.2.post2 (3.6.0), and their number to 256 since 0.4.9 (3.8).
+PADS_VALUES_SINCE: Final = Version("0.5.12")
+PADS_VALUE_ROWS_SINCE: Final = Version("0.5.22")
+FOUR_GROUPS_SINCE: Final = Version("0.5.19")  # `layers/quantization/mxfp4.py` (`_pad_hopper_mxfp4_scale`)
 CAPS_WINDOWS_SINCE: Final = Version("0.5.14")  # `model_executor/pool_configurator.py` (`SWAChunkCapPoolConfigurator`)
 # `model_executor/pool_configurator.py` (`c128_state_ratio = 0`; `_resolve_swa_cap_tokens`).
 COMPRESSED_POOLS_SINCE: Final[tuple[tuple[Version, CompressedPools], ...]] = (
@@ -189,6 +194,9 @@ class Sglang(Engine):
             keeps_wide_scales=version < DROPS_WIDE_SCALES_SINCE,
             stage_rule="last" if version >= STAGES_EVENLY_SINCE else "rest_last",
             shares_draft_ends=version < COUNTS_DRAFTS_SINCE,
+            pads_expert_values=version >= PADS_VALUES_SINCE,
+            expert_value_rows=256 if version >= PADS_VALUE_ROWS_SINCE else 1,
+            expert_scale_multiple=4 if version >= FOUR_GROUPS_SINCE else 2,
             caps_windows=version >= CAPS_WINDOWS_SINCE,
             compressed_pools=next(pools for since, pools in COMPRESSED_POOLS_SINCE if version >= since),
             indexes_every_layer=version < REUSES_SELECTIONS_SINCE,

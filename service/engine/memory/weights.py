@@ -274,7 +274,8 @@ def _shuffled_bytes(matrix: Matrix, group: int, kernels: ExpertKernels) -> int:
     """Return what wider biases and shuffled scales add to padded MXFP4 experts. [bytes]."""
     added = matrix.biases * HALF_BYTES if kernels.widens_biases else 0
     row_bytes = matrix.columns // 2
-    added += matrix.rows * (round_up(row_bytes, kernels.value_line_bytes) - row_bytes)
+    added += round_up(matrix.rows, kernels.value_rows) * round_up(row_bytes, kernels.value_line_bytes)
+    added -= matrix.rows * row_bytes
     if kernels.scale_rows:
         groups = ceil_div(matrix.columns, group)
         added += round_up(matrix.rows, kernels.scale_rows) * round_up(groups, kernels.scale_groups)

@@ -8,6 +8,8 @@ from service.catalog.snapshot import Snapshot
 from service.engine.engines.device import AMPERE, HOPPER, Device, device_of
 from service.engine.engines.expert_kernels import expert_kernels
 from service.engine.engines.plans import plan_of
+from service.engine.inputs import Layout
+from service.engine.memory.weights import rank_weights
 
 
 def test_triton_on_hopper_keeps_loaded_scales_before_0_25() -> None:
@@ -63,3 +65,41 @@ def test_sglang_keeps_the_loaded_scales_beside_those_that_hopper_s_kernels_read(
     assert expert_kernels(device_of(h100, rules_for("sglang", "0.5.15"))).keeps_loaded_scales
     assert not expert_kernels(device_of(b200, rules_for("sglang", "0.5.15"))).keeps_loaded_scales
     assert not expert_kernels(device_of(h100, rules_for("vllm", "0.33"))).keeps_loaded_scales
+
+
+@pytest.mark.parametrize(
+    ("version", "line_bytes", "rows", "groups"),
+    [("0.5.10", 1, 1, 2), ("0.5.12", 64, 1, 2), ("0.5.18", 64, 1, 2), ("0.5.21", 64, 1, 4), ("0.5.22", 64, 256, 4)],
+)
+def test_sglang_shuffles_by_the_kernels_of_its_version(
+    catalog: Snapshot, version: str, line_bytes: int, rows: int, groups: int
+) -> None:
+    """The wheels of sglang-kernel, `triton_kernels/tensor_details/layout_details/hopper_value.py`.
+
+    0.4.2.post2 to 0.4.7, of SGLang 0.5.12 to 0.5.21: `SWIZZLE_ALIGN_M = 64`. 0.4.9, of 0.5.22: "align_m, align_k = 64,
+    256". Of scales SGLang 0.5.19 `layers/quantization/mxfp4.py`: `_pad_hopper_mxfp4_scale` rounds up to 128 columns.
+    """
+    kernels = expert_kernels(device_of(catalog.gpu("h100"), rules_for("sglang", version)))
+
+    assert (kernels.value_line_bytes, kernels.value_rows, kernels.scale_groups) == (line_bytes, rows, groups)
+
+
+def test_sglang_s_padded_values_count(catalog: Snapshot) -> None:
+    """gpt-oss-20b: rows of 1440 bytes become 1472 in either matrix of 32 experts in 24 layers."""
+    model = catalog.model("gpt-oss-20b")
+    quantization = next(it.quantization for it in model.checkpoints if it.is_default)
+    h100 = catalog.gpu("h100")
+    old, padded, newest = (
+        rank_weights(
+            model.architecture,
+            layout=Layout(),
+            quantization=quantization,
+            device=device_of(h100, rules_for("sglang", version)),
+        ).by_component["experts"]
+        for version in ("0.5.10", "0.5.18", "0.5.22")
+    )
+
+    assert padded - old == 24 * 32 * (5_760 + 2_880) * 32
+    values = (5_888 - 5_760 + 3_072 - 2_880) * 1_472  # rows to whole 256
+    scales = (5_888 + 3_072) * 2  # 90 groups to 92
+    assert newest - padded == 24 * 32 * (values + scales)
