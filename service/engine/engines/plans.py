@@ -92,6 +92,7 @@ class PlanRules:
     drafts_in_stages: bool = True  # of pipelines; EAGLE-3 is another matter
     drafts_of_one_fit: bool = True  # a step has more tokens than one request has drafts, if layers make them
     drafts_for_adapters_fit: bool = True  # with both, a step holds the drafts of every request that may run
+    loads_drafts_by_step: bool = False  # SGLang: prediction modules of some models, once for each drafted token
     shares_draft_ends: bool = True  # a draft has the model's embeddings and output head before pools are sized
     finds_own_formats: bool = True  # Mistral's own files before those of transformers
     stage_rule: StageRule = "middle"

@@ -27,6 +27,7 @@ PLAN: Final = replace(
     # 0.5.9 to 0.5.23 `models/deepseek_common/deepseek_weight_loader.py`: `w_kc`, `w_vc`, each `.contiguous()`.
     copies_absorbed=True,
     copies_tower_parts=True,
+    loads_drafts_by_step=True,
     pads_vocabulary_for_ranks=True,
     # 0.5.15 `server_args.py` ("requires sm100+ (Blackwell)"; `is_sm120_supported`, `is_hip`), 0.5.23
     # `arg_groups/serving_hook.py`, `arg_groups/model_hook.py`: `models/deepseek_v4.py` ("Execute dequant fp8 wo_a").

@@ -53,7 +53,7 @@ def _sliding(reader: ConfigReader, attention: GroupedQueryAttention) -> GroupedQ
 def _modules(reader: ConfigReader, architecture: Architecture, modules: int) -> DraftHead:
     """Return dense, sliding layers, whose output projection keeps the model's dtype."""
     head = head_of(architecture, sliding_dense(reader, architecture), modules, first="model.mtp.layers")
-    return replace(head, unquantized=("o_proj",))
+    return replace(head, unquantized=("o_proj",), is_loaded_by_step=True)
 
 
 def _tables(reader: ConfigReader, layers: tuple[DecoderLayer, ...]) -> tuple[RotaryTable, ...]:

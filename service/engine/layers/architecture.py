@@ -148,6 +148,7 @@ class DraftHead:
     body: Architecture  # the draft's layers, in the model's width
     layer_modules: tuple[str, ...]  # what the checkpoint calls each of these layers
     num_modules: int = 1  # that take turns over drafted tokens
+    is_loaded_by_step: bool = False  # in SGLang: once for each drafted token
     joined_states: int = 2  # vectors side by side that a projection brings to one width, in each module
     projection_module: str = ""  # as checkpoints name it; empty where it always keeps the model's dtype
     is_projection_split: bool = False  # over tensor-parallel ranks

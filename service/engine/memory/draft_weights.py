@@ -7,13 +7,15 @@ Source: vLLM 0.33 `model_executor/models/*_mtp.py`, `llama_eagle.py`, `llama_eag
 """
 
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
+from service.engine.engines.plans import PlanRules
 from service.engine.formats.matrix import Matrix, vector
 from service.engine.inputs import Layout
 from service.engine.layers import DraftHead, stream_joiner, vocabulary_rows
 from service.engine.memory.matrices import layer_matrices
 
+MOST_COUNTS: Final = 8  # of drafted tokens that are asked for of one model
 INDEX_BYTES: Final = 8  # of one entry of the map between vocabularies
 
 
@@ -33,6 +35,29 @@ def draft_matrices(head: DraftHead, layout: Layout) -> list[Matrix]:
     if layout.pipeline_parallel_size > 1:
         matrices.append(_table(head, layout, head.body.vocab_size))
     return matrices
+
+
+def as_loaded(head: DraftHead | None, num_speculative_tokens: int, plan: PlanRules) -> DraftHead | None:
+    """Return what is loaded of modules where each drafted token has a model of its own, embeddings and head included.
+
+    Source: SGLang 0.5.9 to 0.5.23 `managers/tp_worker.py` (`_init_multi_layer_eagle_model_runners`: "for i in range(1,
+    self.server_args.speculative_num_steps)"), `models/mimo_v2_nextn.py` (one `mtp_block` in each);
+    `arg_groups/overrides.py` (`_mimo_v2_overrides`: "enable_multi_layer_eagle").
+    """
+    times = num_speculative_tokens
+    if head is None or not head.is_loaded_by_step or not plan.loads_drafts_by_step or times == 1:
+        return head
+    body = head.body
+
+    def made() -> DraftHead:
+        return replace(
+            head,
+            body=replace(body, layers=body.layers * times),
+            layer_modules=head.layer_modules * times,
+            num_modules=head.num_modules * times,
+        )
+
+    return cast("DraftHead", body.derived.by("loaded by step", MOST_COUNTS).get_or(times, made))
 
 
 def own_ends(head: DraftHead, layout: Layout, rest: Layout) -> list[Matrix]:

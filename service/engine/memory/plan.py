@@ -14,6 +14,7 @@ from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.layers import Architecture, DraftHead
 from service.engine.memory.activation import length_in_memory
 from service.engine.memory.adapters import adapter_bytes
+from service.engine.memory.draft_weights import as_loaded
 from service.engine.memory.drafts import draft_of
 from service.engine.memory.indexers import as_indexed
 from service.engine.memory.ledger import Ledger, ledger_for
@@ -278,7 +279,8 @@ def rank_weight_bytes(
     model: ModelFacts, checkpoint: Checkpoint, layout: Layout, settings: EngineSettings, device: Device
 ) -> int:
     """Return what the fullest rank loads: the model, layers that draft, and the buffers of adapters. [bytes]."""
-    loaded = _loaded_bytes(model, checkpoint, layout, device, draft_of(model.architecture, settings))
+    draft = as_loaded(draft_of(model.architecture, settings), settings.num_speculative_tokens, device.plan)
+    loaded = _loaded_bytes(model, checkpoint, layout, device, draft)
     if not settings.max_loras:
         return loaded
     return loaded + adapter_bytes(model.architecture, layout, settings.max_loras, settings.max_lora_rank, device)

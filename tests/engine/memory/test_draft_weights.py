@@ -5,9 +5,9 @@ import pytest
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.engines.device import device_of
-from service.engine.inputs import Layout
+from service.engine.inputs import EngineName, Layout
 from service.engine.layers import Architecture, DraftHead
-from service.engine.memory.draft_weights import draft_matrices
+from service.engine.memory.draft_weights import as_loaded, draft_matrices
 from service.engine.memory.drafts import draft_head
 from service.engine.memory.weights import rank_weights
 
@@ -68,3 +68,33 @@ def test_drafts_share_embeddings_before_pools_are_sized_up_to_0_5_14(catalog: Sn
 
     # A table of 154,880 rows on each copy of the attention, and an eighth of the output head.
     assert loaded[1] - loaded[0] == (154_880 + 154_880 // 8) * 6_144 * 2
+
+
+# SGLang 0.5.15 `managers/tp_worker.py`: a model runner for each of `speculative_num_steps`, each of which loads one
+# `mtp_block` of `models/mimo_v2_nextn.py` with embeddings and a head; of other models one runner drafts all tokens.
+@pytest.mark.parametrize(
+    ("engine", "version", "model", "times"),
+    [
+        ("sglang", "0.5.15", "mimo-v2.5", 3),
+        ("sglang", "0.5.15", "glm-5.2", 1),
+        ("vllm", "0.33", "mimo-v2.5", 1),
+    ],
+)
+def test_sglang_loads_mimo_s_module_for_each_drafted_token(
+    catalog: Snapshot, engine: EngineName, version: str, model: str, times: int
+) -> None:
+    facts, rules = catalog.model(model), rules_for(engine, version)
+    quantization = next(it.quantization for it in facts.checkpoints if it.is_default)
+    head = draft_head(facts.architecture, "mtp")
+    one, three = (
+        rank_weights(
+            facts.architecture,
+            layout=Layout(tensor_parallel_size=4),
+            quantization=quantization,
+            draft=as_loaded(head, drafted, rules.plan),
+            device=device_of(catalog.gpu("h200"), rules),
+        ).by_component["draft"]
+        for drafted in (1, 3)
+    )
+
+    assert three == times * one
