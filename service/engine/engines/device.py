@@ -52,9 +52,7 @@ class Device:
     own_tiles: ExpertTiles | None = None  # of gpt-oss's experts, in the engine's own kernels; None: in vLLM's
     ungated_expert_tile: int = 1  # and of experts without a gate
     unpacks_grouped: bool = False  # projections multiplied in groups, in two bytes: SGLang but on compute capability 10
-    wide_scales_tile: int = (
-        0  # fp4 experts in files of fp8 keep loaded scales, where they are no whole tiles of columns
-    )
+    wide_scales_tile: int = 0  # fp4 experts in files of fp8 keep loaded scales, unless whole tiles of columns
     fp4_kernels: tuple[str, str] | None = None  # of such experts, that a command has to name; None: the engine chooses
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)

@@ -40,9 +40,7 @@ class ExpertKernels:
     scale_rows: int = 0  # shuffled scales are padded to so many rows; 0 where they stay as they are
     scale_groups: int = 1  # and to so many groups
     keeps_loaded_scales: bool = False  # beside the shuffled ones
-    wide_scales_tile: int = (
-        0  # experts in fp4, of files of fp8, keep scales of four bytes where they are no whole tiles
-    )
+    wide_scales_tile: int = 0  # fp4 experts in files of fp8 keep scales of four bytes, unless whole tiles
     unpacks_grouped: bool = False  # projections multiplied in groups
     shares_buffers: bool = True  # of activations between layers; Triton's MXFP4 kernel makes its own
 

@@ -72,9 +72,7 @@ class PlanRules:
     names_fp4_kernels: bool = False  # SGLang: of fp4 experts in files of fp8, whose own choice does not read them
     keeps_wide_scales: bool = False  # SGLang: loaded ones of fp4 experts in files of fp8, where Marlin's kernels run
     caps_windows: bool = True  # SGLang: without prefixes, windowed pools by the requests that may run
-    is_strict_on_compressed: bool = (
-        False  # SGLang: beside a compressed past no cache of 16 bits, and no drafts looked up
-    )
+    is_strict_on_compressed: bool = False  # SGLang: beside a compressed past no cache of 16 bits, no lookup of drafts
     compressed_pools: CompressedPools = "capped"  # SGLang: what the requests that may run decide
     projects_shared_caches: bool = False  # keys and values of layers that read another layer's cache
     keeps_wide_routers: bool = True  # in fp32 where the model asks for it and no kernel mixes types
