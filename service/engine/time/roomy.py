@@ -6,6 +6,7 @@
 It is asked of a small sample, at a percentile so far below the stated one that chance does not tell against it.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, inf, sqrt
 from typing import Final
@@ -16,7 +17,7 @@ from service.engine.time.chance import MEASURED, ROUGHLY_MEASURED
 from service.engine.time.demand import Arrivals, Demand, Users
 from service.engine.time.estimate import throughput
 from service.engine.time.results import Violation
-from service.engine.time.search import roughly_most
+from service.engine.time.search import falling_to_most
 from service.engine.time.server import Server
 from service.engine.time.simulations import Simulations
 
@@ -112,11 +113,15 @@ def may_be_paced(replica: Server, share: Arrivals, limits: Limits) -> bool:
 
 
 def _may_wait_in_time(replica: Server, share: Arrivals, limits: Limits) -> bool:
-    """Return whether arrivals may keep the limit on TTFT without a cap, and with the largest that keeps pace."""
+    """Return whether arrivals may keep the limit on TTFT without a cap, and with the largest that keeps pace.
+
+    Under a larger cap they wait less: where they wait too long under one that breaks pace, no other is looked for.
+    """
     if limits.ttft_s is None:  # they may wait as long as they do
         return True
     waiting = forgiving(replace(limits, tpot_s=None))
-    if _breaks(capped(replica, _most_at_pace(replica, limits)), share, waiting):  # few are left after it
+    caps = _falling_to_pace(replica, limits)
+    if any(_breaks(capped(replica, users), share, waiting) for users in caps):  # few are left after it
         return False
     return not _breaks(replica, share, waiting)
 
@@ -151,14 +156,15 @@ def _may_answer_in_pace(replica: Server, share: Arrivals, limits: Limits) -> boo
     return replica.breaks(Users(too_few + 1), pace, MEASURED) is None
 
 
-def _most_at_pace(replica: Server, limits: Limits) -> int:
-    """Return about the most users of a closed loop who see their tokens in time."""
+def _falling_to_pace(replica: Server, limits: Limits) -> Iterator[int]:
+    """Yield users of a closed loop, falling to about the most who see their tokens in time."""
     alone = _pace_alone(limits)
     guess = Users.guessed(replica, alone)
-    most = int(roughly_most(Users.grid(replica, alone), guess, lambda users: _broken(replica, Users.of(users), alone)))
-    if most >= replica.slots:
-        replica.simulations.shared.note(None)  # more slots may serve more
-    return most
+    loads = falling_to_most(Users.grid(replica, alone), guess, lambda users: _broken(replica, Users.of(users), alone))
+    for users in map(int, loads):
+        if users >= replica.slots:
+            replica.simulations.shared.note(None)  # more slots may serve more
+        yield users
 
 
 def _pace_alone(limits: Limits) -> Limits:

@@ -1,6 +1,6 @@
 """The search for the largest load that is carried within limits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,9 +27,14 @@ class _Gap:
         return _Gap(step, self.fails, self.violates) if broken is None else _Gap(self.passes, step, broken)
 
 
-def roughly_most(grid: Grid, guess: float, roughly: Breaks) -> float:
-    """Return about the largest load that passes, by small samples alone."""
-    return grid.amount(_narrowed(grid, grid.at_least(guess), STRIDE_OF_AN_ESTIMATE, roughly).passes)
+def falling_to_most(grid: Grid, guess: float, roughly: Breaks) -> Iterator[float]:
+    """Yield loads no less than about the largest that passes, by small samples alone: falling, that one last."""
+    gap = None
+    for each in _narrowing(grid, grid.at_least(guess), STRIDE_OF_AN_ESTIMATE, roughly):
+        if gap is not None and each.fails < gap.fails:
+            yield grid.amount(each.fails)
+        gap = each
+    yield grid.amount(gap.passes if gap else grid.passes)
 
 
 def search(grid: Grid, guess: float, roughly: Breaks, breaks: Breaks) -> Bracket:
@@ -48,14 +53,21 @@ def search(grid: Grid, guess: float, roughly: Breaks, breaks: Breaks) -> Bracket
 
 
 def _narrowed(grid: Grid, guess: int, stride: int, breaks: Breaks) -> _Gap:
-    """Return neighbours of which one passes and one fails: away from a guess in growing strides, then by halves."""
+    """Return neighbours of which one passes and one fails."""
+    *_, last = _narrowing(grid, guess, stride, breaks)
+    return last
+
+
+def _narrowing(grid: Grid, guess: int, stride: int, breaks: Breaks) -> Iterator[_Gap]:
+    """Yield ever smaller gaps, down to neighbours: away from a guess in growing strides, then by halves."""
     gap, step = _Gap(grid.passes, grid.fails, grid.violates), guess
+    yield gap
     has_passed = has_failed = False
     while gap.fails - gap.passes > 1:
         if has_passed and has_failed:
             step = (gap.passes + gap.fails) // 2
         step = min(max(step, gap.passes + 1), gap.fails - 1)
         gap = gap.with_tried(step, breaks(grid.amount(step)))
+        yield gap
         has_passed, has_failed = has_passed or gap.passes == step, has_failed or gap.fails == step
         step, stride = step + (stride if has_passed else -stride), 2 * stride
-    return gap

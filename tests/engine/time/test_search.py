@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from service.engine.time.grid import user_grid
 from service.engine.time.results import Bracket, Violation
-from service.engine.time.search import Breaks, search
+from service.engine.time.search import Breaks, falling_to_most, search
 
 most = st.integers(0, 5_000)
 
@@ -44,6 +44,15 @@ def test_a_good_guess_takes_few_samples() -> None:
     search(user_grid(10_000, is_limited=True), 950, roughly, above(1_000))
 
     assert len(tried) <= 5
+
+
+@given(most, st.floats(0, 20_000))
+def test_loads_fall_to_the_most_none_of_them_less(users: int, guess: float) -> None:
+    loads = list(falling_to_most(user_grid(10_000, is_limited=True), guess, above(users)))
+
+    assert loads[-1] == upto(users).load
+    assert loads == sorted(loads, reverse=True)
+    assert all(load > users for load in loads[:-1])
 
 
 @given(most, most)
