@@ -6,8 +6,9 @@ DATA ?= ../shared/data
 HOST ?= 127.0.0.1
 PORT ?= 8000
 
-# Simulations are compiled once, so that the first question does not wait for it.
-COMPILE := $(BIN)/python -c "from service.engine.time.ready import make_ready; make_ready()"
+# Modules and simulations are compiled once, so that neither a start nor the first question waits for it: where
+# PYTHONDONTWRITEBYTECODE is set, every start would compile 550 modules.
+COMPILE := $(BIN)/python -m compileall -q service && $(BIN)/python -c "from service.engine.time.ready import make_ready; make_ready()"
 
 .DEFAULT_GOAL := help
 .PHONY: help serve warm install test lint types imports check accuracy fit-ledger fit-serving bench overload decision image-rehearsal soak seen promises way figures examples openapi lint-openapi sbom audit lock clean
