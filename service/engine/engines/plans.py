@@ -30,6 +30,8 @@ class PlanRules:
     # Which kernels run, and the blocks they read.
     block_size: int = 16  # that no kernel widens [tokens]
     keeps_windows: bool = False  # of attention, whole, as if they had none
+    keeps_mixed_windows: bool = False  # the same, but only beside layers of full attention
+    keeps_chunks: bool = False  # of attention, whole: they came with a latency regression
     keeps_any_block: bool = False  # as stated, whatever kernels read
     kernels_set_blocks: bool = True  # the smallest block that all kernels accept; before, fixed ones by generation
     flashinfer_reads_fp8: bool = True  # off Hopper; before, Triton did
@@ -135,12 +137,14 @@ VLLM: Final = (
         "0.17", keeps_wide_routers=False, pads_expert_values=False, leaves_towers_out=False, drafts_beside_states=False
     ),
     _before("0.15", can_align_states=False, flashinfer_runs_latents=False),
+    _before("0.14", keeps_chunks=True),
     _before("0.13", reads_images_whole=False, state_dtypes=("float32",), reads_state_dtypes=False),
     _before("0.12", finds_own_formats=False, drafts_for_adapters_fit=False, triton_runs_experts=False),  # pull 28788
     _before("0.11.1", flashinfer_reads_fp8=False, adapter_ranks=(8, 16, 32, 64, 128, 256, 320, 512)),
     _before("0.11", names_half_caches=False),  # 0.10.2 `config/cache.py` (`CacheDType`)
     _before("0.10.2", state_dtypes=(), spreads_context=False),
     _before("0.10", captures_by_requests=False),
+    _before("0.9.1", keeps_mixed_windows=True),
     _before("0.8.3", copies_attention=False),
     _before("0.8", deals_out_experts=False, adapter_ranks=(8, 16, 32, 64, 128, 256)),
 )

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from math import lcm
-from typing import Final
 
 from service.engine.arithmetic import ceil_div
 from service.engine.derived import derived
@@ -31,9 +30,7 @@ from service.engine.memory.drafts import draft_of, retained_tokens
 from service.engine.memory.groups import CacheGroup, Packing, counted, numbered, on_stage
 from service.engine.memory.kernels import asked_cache, hybrid_alignment, kernels_of
 from service.engine.memory.stages import pipeline_stages
-
-CHUNKED: Final = frozenset({"chunked_local_attention"})
-WINDOWED: Final = CHUNKED | {"sliding_window"}
+from service.engine.memory.unwindowed import kept_whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +64,6 @@ class CacheAsk:
     draft: DraftHead | None = None
     caches_prefixes: bool = True  # so that recurrent states are kept
     is_text_only: bool = False  # images are never sent
-    keeps_chunks: bool = False  # of attention, whole
     state_dtype: StateDtype = "auto"  # stated, of recurrent states
     matrix_dtype: StateDtype = "auto"  # stated, of their matrices
     unnamed_matrix_dtype: StateDtype = "auto"  # the engine's, where nobody names one
@@ -75,16 +71,12 @@ class CacheAsk:
 
 
 def shape_of(architecture: Architecture, layout: Layout, settings: EngineSettings, device: Device) -> CacheShape:
-    """Return the groups and sizes of one rank under an engine's settings; beside drafts, chunks are kept whole.
-
-    Source: vLLM 0.33 `config/vllm.py` ("... not yet supported with chunked local attention + eagle.").
-    """
+    """Return the groups and sizes of one rank under an engine's settings."""
     draft = draft_of(architecture, settings)
     ask = CacheAsk(
         is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
         num_speculative_tokens=settings.num_speculative_tokens,
         draft=draft,
-        keeps_chunks=draft is not None,
         caches_prefixes=settings.enable_prefix_caching,
         is_text_only=settings.is_text_only,
         state_dtype=settings.mamba_cache_dtype,
@@ -132,7 +124,7 @@ def cache_shape(
         num_speculative_tokens=ask.num_speculative_tokens,
         retained_tokens=retained_tokens(ask.draft, ask.num_speculative_tokens) if device.plan.retains_for_drafts else 0,
         context_ranks=layout.decode_context_parallel_size,
-        kept_whole=WINDOWED if device.plan.keeps_windows else CHUNKED if ask.keeps_chunks else frozenset(),
+        kept_whole=kept_whole(architecture, device.plan, drafts=ask.draft is not None),
         state_dtype=ask.state_dtype,
         matrix_dtype=ask.matrix_dtype,
         unnamed_matrix_dtype=ask.unnamed_matrix_dtype,
