@@ -43,6 +43,7 @@ class PlanRules:
     rescales_yarn: bool = False  # contexts are its original length times its factor, whatever a config states
     # How the pool is counted.
     counts_tokens_by_blocks: bool = False  # not by concurrency
+    checks_usable_blocks: bool = True  # that the longest request fits: without the one that is never handed out
     reads_images_whole: bool = True  # whose tokens attend to each other: a step must hold one
     has_batches_in_flight: bool = True  # what is freed lags behind by several batches; before, by one
     retains_for_drafts: bool = True  # windows are kept longer for several drafting modules
@@ -120,7 +121,7 @@ VLLM: Final = (
     _before("0.31", pads_plain_experts=False),
     # 0.29 `models/gemma4.py` and `gemma3n.py` (`QKVParallelLinear` in every layer).
     _before("0.30", keeps_own_fp8_plain=False, rescales_yarn=True, projects_shared_caches=True),
-    _before("0.29", refines_expert_scales=False, exports_states=()),
+    _before("0.29", refines_expert_scales=False, exports_states=(), checks_usable_blocks=False),
     _before("0.28", caches_states=False, retains_for_drafts=False, most_captured_on_blackwell=512),
     _before("0.27", packs_pages=False, hybrid_latent_tokens=64),
     _before("0.26", has_batches_in_flight=False, expert_scale_multiple=2),

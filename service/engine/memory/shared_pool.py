@@ -115,6 +115,7 @@ def shared_pool(
     per_longest = shape.blocks_per_request(settings.max_model_len, in_flight)
     blocks = num_blocks(shape, available_bytes)
     concurrency = blocks / per_longest if per_longest else 0.0
+    checked = blocks - 1 if device.plan.checks_usable_blocks else blocks
     empty = KvCache(
         bytes_per_token=shape.bytes_per_token or shape.bytes_per_token_within_windows,
         bytes_per_token_within_windows=shape.bytes_per_token_within_windows,
@@ -129,7 +130,7 @@ def shared_pool(
         if device.plan.counts_tokens_by_blocks
         else int(concurrency * settings.max_model_len),
         max_concurrency=concurrency,
-        estimated_max_model_len=longest_fitting(shape, settings.max_model_len, in_flight, blocks - 1),
+        estimated_max_model_len=longest_fitting(shape, settings.max_model_len, in_flight, checked),
         groups=tuple(_described(group, settings.max_model_len, in_flight) for group in shape.groups),
     )
     return SharedPool(
