@@ -59,6 +59,7 @@ class Observed:
     figures: dict[str, Figure] = field(default_factory=dict)
     doubts: list[Doubt] = field(default_factory=list)
     sampler_line: int = 0  # that names FlashInfer's sampler; 0 where none does
+    refused_line: int = 0  # that says the engine did not start; 0 where none does
 
     def state(self, name: str, value: Setting, line: int) -> None:
         """Keep a setting.

@@ -10,7 +10,36 @@ from service.measurements.patterns import MOST_CHARACTERS
 MOST_APART: Final = 0.05  # tokens by blocks from tokens by requests, where layers are alike [fraction]
 PRINTED_TO: Final = 0.01  # of one request
 OVERRIDING: Final = re.compile(r"Overriding num_gpu_blocks=(\d{1,12}) with num_gpu_blocks_override=(\d{1,12})")
-OF_BLOCKS: Final = ("kv_cache.num_gpu_blocks", "kv_cache.tokens", "kv_cache.max_concurrency")
+OF_BLOCKS: Final = (
+    "kv_cache.num_gpu_blocks",
+    "kv_cache.tokens",
+    "kv_cache.max_concurrency",
+    "kv_cache.estimated_max_model_len",
+)
+REFUSED: Final = (
+    (
+        re.compile(r"max seq len \((\d{1,9})\),? \(?(\d{1,9}(?:\.\d{1,3})?) GiB KV cache is needed"),
+        "a request of {0} tokens needs {1} GiB of cache",
+    ),
+    (
+        re.compile(r"max seq len \((\d{1,9})\) is larger than the maximum number of tokens that can be stored"),
+        "a request of {0} tokens is longer than the cache",
+    ),
+    (
+        re.compile(
+            r"ree memory on device [\w: ]{0,16}\(([\d.]{1,9})/[\d.]{1,9} GiB\) on startup is less than desired GPU "
+            r"memory utilization \([\d.]{1,9}, ([\d.]{1,9}) GiB\)"
+        ),
+        "{0} GiB of the GPU are free, and {1} are asked for",
+    ),
+    (
+        re.compile(
+            r"No available memory for the cache blocks|Loaded weights leave no GPU memory for the KV cache|"
+            r"Not enough memory\. Please try to increase --mem-fraction-static"
+        ),
+        "no memory is left for a cache",
+    ),
+)
 OF_ROOM: Final = ("weight_bytes", "weight_and_non_torch_bytes", "kv_cache_bytes", *OF_BLOCKS)
 
 
@@ -50,6 +79,23 @@ def doubt_overridden(observed: Observed, lines: Sequence[tuple[int, str]]) -> No
             f"line {place}: {asked} blocks were asked for, and {held} fit: what is counted of blocks is not compared"
         )
         observed.doubts.append(Doubt(sentence=sentence, fields=(), figures=OF_BLOCKS))
+
+
+def doubt_refused(observed: Observed, lines: Sequence[tuple[int, str]]) -> None:
+    """Say of a start that the engine refused it, whatever it printed before: nothing was served so.
+
+    Sources:
+        vLLM 0.6 `worker/worker.py` (`raise_if_cache_size_invalid`), 0.8 to 0.33 `v1/core/kv_cache_utils.py`
+        (`_check_enough_kv_cache_memory`); SGLang 0.4.3 `model_executor/model_runner.py`, 0.5.23
+        `model_executor/pool_configurator.py`.
+    """
+    for place, line in lines:
+        for pattern, reason in REFUSED:
+            if match := pattern.search(line[:MOST_CHARACTERS]):
+                observed.refused_line = place
+                told = f"line {place} says that the engine refused to start: {reason.format(*match.groups())}"
+    if observed.refused_line:
+        observed.doubts.append(Doubt(sentence=told, fields=()))
 
 
 def doubt_offloaded(observed: Observed, gib: Setting | None, line: int) -> None:

@@ -30,7 +30,8 @@ MARK: Final = "\ufeff"  # what some editors write before a text
 MOST_UNDEFINED: Final = 8  # figures that are told to be none
 SURELY: Final = 2  # figures of one engine's own lines that are no accident
 FAILED: Final = re.compile(
-    r"No available memory for the cache blocks|CUDA out of memory|OutOfMemoryError|Not enough memory"
+    r"No available memory for the cache blocks|CUDA out of memory|OutOfMemoryError|Not enough memory|"
+    r"is less than desired GPU memory utilization|creation failed due to insufficient GPU memory"
 )
 # Whose lines they are, of programs that nothing here sizes.
 OF_OTHERS: Final = (

@@ -58,7 +58,7 @@ def last_complete(read: Callable[[Lines], Observed], readers: Sequence[Reader], 
     for start in reversed(starts):
         observed = read(start)
         cache = [each.value for name, each in observed.figures.items() if name.startswith("kv_cache")]
-        if cache and min(cache) > 0:
+        if cache and min(cache) > 0 and not observed.refused_line:
             return _said(observed, start[0][0], starts)
         failed = failed or ((start[0][0], observed) if cache else None)
     if failed is not None:

@@ -20,7 +20,7 @@ from service.measurements.arguments import keep_arguments
 from service.measurements.drafted import doubt_drafter, settle_drafts
 from service.measurements.observed import Doubt, Observed, Setting
 from service.measurements.patterns import LEFT, MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines
-from service.measurements.pools import doubt_offloaded, doubt_overridden, doubt_tokens
+from service.measurements.pools import doubt_offloaded, doubt_overridden, doubt_refused, doubt_tokens
 from service.measurements.starts import Begins
 
 VLLM: Final[Sequence[Pattern]] = (
@@ -72,10 +72,11 @@ VLLM: Final[Sequence[Pattern]] = (
     line_of(r"Maximum concurrency for (\d{1,9}(?:,\d{3}){0,4}) tokens", settings=("served_tokens",)),
     line_of(r"gpu_memory_utilization \((0?\.\d+|1\.0)\)", settings=("gpu_memory_utilization",)),
     line_of(r"[Dd]esired (?:GPU memory utilization (?:is )?)?\((0?\.\d+|1\.0),", settings=("gpu_memory_utilization",)),
-    line_of(r"[Ff]ree memory on device \([\d.]+/" + MEMORY, memory="gpu_total_bytes"),
+    line_of(r"[Ff]ree memory on device (?:\w{1,9}:\d{1,3} )?\([\d.]+/" + MEMORY, memory="gpu_total_bytes"),
     line_of(r"total_gpu_memory \(" + MEMORY, memory="gpu_total_bytes"),
     # A start that failed: what it had, and what it was asked to hold.
     line_of(r"stored in KV cache \(" + NUMBER + r"\)", figures=("kv_cache.tokens",)),
+    line_of(r"estimated maximum model length is (\d{1,9})", figures=("kv_cache.estimated_max_model_len",)),
     line_of(r"max seq len \((\d{1,9})\)", settings=("max_model_len",)),
     # vLLM 0.11.2 to 0.14 say it of a configuration of defaults first, then of the server: `config/scheduler.py`.
     line_of(r"enabled with max_num_batched_tokens=(\d+)", settings=("max_num_batched_tokens",), is_last=True),
@@ -186,6 +187,7 @@ def startup_log(reader: LogReader, lines: Sequence[tuple[int, str]]) -> Observed
     _keep_names(observed, lines)
     _keep_ranks(observed, lines)
     doubt_overridden(observed, lines)
+    doubt_refused(observed, lines)
     doubt_drafter(observed)
     observed.sampler_line = next((place for place, line in lines if SAMPLER in line[:MOST_CHARACTERS]), 0)
     settle(observed)

@@ -19,6 +19,7 @@ PATHS: Final[Mapping[str, tuple[str, ...]]] = {
     "kv_cache.tokens": ("kv_cache.tokens",),
     "kv_cache.num_gpu_blocks": ("kv_cache.num_gpu_blocks",),
     "kv_cache.max_concurrency": ("kv_cache.max_concurrency",),
+    "kv_cache.estimated_max_model_len": ("kv_cache.estimated_max_model_len",),
     "requests_per_s": ("at_load.requests_per_s",),
     "output_tokens_per_s": ("at_load.output_tokens_per_s",),
     **{
