@@ -90,6 +90,7 @@ class PlanRules:
     deals_experts_evenly: bool = False  # SGLang, TensorRT-LLM: as many to every rank
     pads_vocabulary_for_ranks: bool = False  # SGLang, TensorRT-LLM: further, where 64 rows do not divide over them
     leaves_towers_out: bool = True  # `--language-model-only`
+    cuts_prompts: bool = True  # to what a step holds; before, contexts of more than 32,768 tokens, or when told to
     drafts_in_stages: bool = True  # of pipelines; EAGLE-3 is another matter
     drafts_of_one_fit: bool = True  # a step has more tokens than one request has drafts, if layers make them
     drafts_for_adapters_fit: bool = True  # with both, a step holds the drafts of every request that may run
@@ -147,7 +148,7 @@ VLLM: Final = (
     _before("0.10", captures_by_requests=False),
     _before("0.9.1", keeps_mixed_windows=True),
     _before("0.8.3", copies_attention=False),
-    _before("0.8", deals_out_experts=False, adapter_ranks=(8, 16, 32, 64, 128, 256)),
+    _before("0.8", cuts_prompts=False, deals_out_experts=False, adapter_ranks=(8, 16, 32, 64, 128, 256)),
 )
 
 

@@ -39,6 +39,7 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
         has_own_code=_has_own_code(model),
         is_deprecated=is_deprecated(plan.checkpoint.quantization, plan.rules.plan.version),
         names_own_format=not plan.rules.plan.finds_own_formats and is_in_own_format(served),
+        cuts_prompts=plan.rules.plan.cuts_prompts,
         expert_kernels=_fp4_kernels(plan) if has_fp4_in_fp8 else "",
         gpus_per_node=plan.gpu.gpus_per_node,
         stated=StartFlags(

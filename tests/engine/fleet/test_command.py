@@ -148,6 +148,16 @@ def test_only_flags_that_the_version_has_are_printed(asked: Asked) -> None:
     assert told.notes[0] == "this version of vllm has no --kv-cache-memory-bytes: it may start otherwise"
 
 
+@pytest.mark.parametrize(("version", "tells"), [("0.6.4", True), ("0.7.3", True), ("0.8", False)])
+def test_a_version_that_reads_prompts_whole_is_told_to_cut_them(asked: Asked, version: str, *, tells: bool) -> None:
+    """vLLM 0.7.3 `config.py`: "max_num_batched_tokens (2048) is smaller than max_model_len (20000)"."""
+    flag, longer = "--enable-chunked-prefill", StatedSettings(max_model_len=20_000)
+    whole = StatedSettings(max_model_len=2_048, max_num_batched_tokens=4_096)
+
+    assert (flag in started(asked, "llama-3.1-8b", "h100", version=version, stated=longer).engine_args) is tells
+    assert flag not in started(asked, "llama-3.1-8b", "h100", version=version, stated=whole).engine_args
+
+
 def test_every_node_of_a_replica_has_its_command(asked: Asked) -> None:
     two = StatedLayout(tensor_parallel_size=8, pipeline_parallel_size=2)
     lines = str(started(asked, "llama-3.1-405b", "h100", layout=two).command).splitlines()

@@ -45,6 +45,7 @@ class VllmCommand(CommandLine):
             *_pool(settings),
             *("--max-num-seqs", str(settings.max_num_seqs)),
             *("--max-num-batched-tokens", str(settings.max_num_batched_tokens)),
+            *_cut_prompts(start),
             *self._cache(start),
             *_switches(start),
             *self._drafter(settings),
@@ -119,6 +120,15 @@ def _pool(settings: EngineSettings) -> Args:
     if settings.kv_cache_memory_bytes is None:
         return ("--gpu-memory-utilization", str(settings.gpu_memory_utilization))
     return ("--kv-cache-memory-bytes", str(settings.kv_cache_memory_bytes))
+
+
+def _cut_prompts(start: Start) -> Args:
+    """Return the flag without which versions refuse steps of less than the longest prompt.
+
+    Source: vLLM 0.6 and 0.7 `config.py` ("This effectively limits the maximum sequence length").
+    """
+    is_cut = start.settings.max_num_batched_tokens < start.settings.max_model_len
+    return ("--enable-chunked-prefill",) if is_cut and not start.cuts_prompts else ()
 
 
 def _switches(start: Start) -> Iterator[str]:
