@@ -37,6 +37,7 @@ class Kernel:
     name: str  # as the engine's log names it
     blocks: tuple[int, ...] = (DEFAULT_BLOCK_SIZE,)
     is_packed: bool = False  # reads sparse latents packed: fp8 values, scales, and 16-bit rotary values
+    rows: int = 1  # of sparse latents that it reads as one page: blocks are whole pages apart [tokens]
     is_triton: bool = False
     refuses_fp8: bool = False  # is picked all the same, and raises
 

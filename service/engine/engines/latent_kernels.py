@@ -31,7 +31,7 @@ FLASH_ATTN_MLA: Final = Kernel(name="FLASH_ATTN_MLA")
 TRITON_MLA: Final = Kernel(name="TRITON_MLA", is_triton=True)
 SPARSE: Final = Kernel(name="FLASHMLA_SPARSE", blocks=FIXED_BLOCKS)
 PACKED: Final = Kernel(name="FLASHMLA_SPARSE", blocks=FIXED_BLOCKS, is_packed=True)
-FLASHINFER_SPARSE: Final = Kernel(name="FLASHINFER_MLA_SPARSE", blocks=(32,))
+FLASHINFER_SPARSE: Final = Kernel(name="FLASHINFER_MLA_SPARSE", blocks=(32,), rows=32)
 # Whose fp8 is plain, and which reads blocks of any length in tokens of their own.
 AITER_SPARSE: Final = Kernel(name="ROCM_AITER_MLA_SPARSE", blocks=(1, 64))
 WORKSTATION: Final = Kernel(name="FLASHINFER_MLA_SPARSE_SM120", blocks=FIXED_BLOCKS, is_packed=True)

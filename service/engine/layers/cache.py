@@ -122,6 +122,7 @@ class Sharding:
     model_element_bytes: int
     block_size: int = DEFAULT_BLOCK_SIZE
     packs_latents: bool = False  # of sparse attention, as its kernel reads them
+    latent_rows: int = 1  # of sparse attention that its kernel reads at once [tokens]
     keeps_states: bool = False  # recurrent layers keep states for prefix caching
     exporting: frozenset[Checkpoint] = frozenset()  # kernels that keep states while prefill goes on
     num_speculative_tokens: int = 0  # drafted per step; each needs a state to fall back to

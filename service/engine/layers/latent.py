@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from service.engine.arithmetic import ceil_div
-from service.engine.formats.elements import BYTE
 from service.engine.formats.matrix import LATENT_CACHE_SCALES, Matrix, as_kept, cache_scales, single, vector
 from service.engine.inputs import Layout
 from service.engine.layers.base import (
@@ -36,7 +35,6 @@ from service.engine.layers.cache import CacheSharing, CacheSpec, Sharding, heads
 from service.engine.layers.indexer import SparseIndexer
 from service.engine.layers.rotary import Rotated
 
-PLAIN_FP8_ROWS: Final = 32  # that the kernel of plain fp8 latents reads at once [tokens]
 SPARSE_PAGE_SIZE: Final = 64  # of SGLang's sparse latent kernels [tokens]
 PACKED_LATENT_BYTES: Final = 656  # 512 fp8 values, 4 fp32 scales and 64 bf16 rotary values
 
@@ -130,7 +128,7 @@ class LatentAttention(Mixer):
         """
         if token_bytes == PACKED_LATENT_BYTES and sharding.packs_latents:
             return 1 if sharding.block_size == SPARSE_PAGE_SIZE else SPARSE_PAGE_SIZE * token_bytes
-        return token_bytes * (PLAIN_FP8_ROWS if sharding.cache_element_bytes == BYTE else 1)
+        return token_bytes * sharding.latent_rows
 
     def _kept_heads(self, sharding: Sharding) -> CacheSpec:
         """Return keys and values of the rank's heads, values padded to the width of keys."""

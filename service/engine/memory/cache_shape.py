@@ -119,6 +119,7 @@ def cache_shape(
         cache_element_bytes=cache_bytes(kv_cache_dtype, architecture.element_bytes),
         model_element_bytes=architecture.element_bytes,
         packs_latents=any(kernel.is_packed for kernel in kernels),
+        latent_rows=max((kernel.rows for kernel in kernels), default=1),
         keeps_states=ask.caches_prefixes and (architecture.has_attention or architecture.is_hybrid),
         exporting=_exporting(architecture, device),
         num_speculative_tokens=ask.num_speculative_tokens,

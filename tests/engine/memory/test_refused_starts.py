@@ -30,6 +30,7 @@ class Refused:
     longest: int = 0  # M; 0 where none was said [tokens]
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
+    gpu: str = "h200"  # of its generation; a pool that is given does not ask for its size
     stated: dict[str, Any] = field(default_factory=dict)
 
 
@@ -116,6 +117,34 @@ REPORTS = {
     "meta-llama/Llama-3.1-8B-Instruct on a Mac": Refused(
         model="llama-3.1-8b", version="0.22", length=131_072, needed_gib=16.0, available_gib=8.99, longest=73_680
     ),
+    # Latents of fp8 lie unpacked there, and are read row by row.
+    "GLM 5.2 on MI308X": Refused(
+        model="glm-5.2",
+        version="0.29",
+        gpu="mi300x",
+        length=1_048_576,
+        needed_gib=46.58,
+        available_gib=1.23,
+        tensor_parallel_size=8,
+        stated={"kv_cache_dtype": "fp8"},
+    ),
+    "Qwen3-235B-A22B over four GPUs": Refused(
+        model="qwen3-235b-a22b-instruct-2507",
+        version="0.11",
+        length=262_144,
+        needed_gib=11.75,
+        available_gib=8.03,
+        tensor_parallel_size=4,
+    ),
+    # The checkpoint itself asks for a cache of fp8.
+    "nvidia/MiniMax-M2.5-NVFP4 on an H200": Refused(
+        model="minimax-m2.5",
+        version="0.19",
+        length=131_072,
+        needed_gib=15.5,
+        available_gib=5.98,
+        stated={"weight_format": "nvfp4"},
+    ),
     "Qwen3.6-35B-A3B with two drafts": Refused(
         model="qwen3.6-35b-a3b",
         version="0.28",
@@ -150,7 +179,7 @@ def planned(catalog: Snapshot, report: Refused, pool_bytes: float) -> KvCache:
     )
     stated = StatedSettings(max_model_len=report.length, kv_cache_memory_bytes=int(pool_bytes), **report.stated)
     rules = rules_for("vllm", report.version)
-    return plan_replica(catalog.model(report.model), catalog.gpu("h200"), layout, stated, rules).kv_cache
+    return plan_replica(catalog.model(report.model), catalog.gpu(report.gpu), layout, stated, rules).kv_cache
 
 
 @pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
