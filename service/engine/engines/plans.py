@@ -69,7 +69,7 @@ class PlanRules:
     own_tiles: tuple[tuple[int, ExpertTiles], ...] = ()  # of gpt-oss's experts, by a GPU's generation; else as vLLM's
     ungated_tile_on_ten: int = 1  # of experts without a gate in SGLang on compute capability 10
     pads_plain_experts: bool = True  # without quantization, on compute capability 10
-    indexes_every_layer: bool = False  # SGLang: of selected latents, layers that reuse a selection as well
+    indexes_every_layer: bool = False  # of selected latents, layers that reuse a selection as well
     copies_tower_parts: bool = False  # SGLang: has parts of some towers whole on every rank
     unpacks_grouped: bool = False  # SGLang: projections multiplied in groups, but on compute capability 10
     names_fp4_kernels: bool = False  # SGLang: of fp4 experts in files of fp8, whose own choice does not read them
@@ -127,7 +127,14 @@ VLLM: Final = (
     _before("0.27", packs_pages=False, hybrid_latent_tokens=64),
     _before("0.26", has_batches_in_flight=False, expert_scale_multiple=2),
     _before("0.25", drops_expert_scales=False),
-    _before("0.24", workstations_run_sparse=False, chunks_states=True, tunes_states=False, captures_drafts=False),
+    _before(
+        "0.24",
+        workstations_run_sparse=False,
+        chunks_states=True,
+        tunes_states=False,
+        captures_drafts=False,
+        indexes_every_layer=True,
+    ),
     # Pull requests 41680, 29978 and 22928 (`config/cache.py`: `MambaDType`).
     _before("0.22", pads_expert_values=True, state_dtypes=("float32", "float16")),
     _before("0.20.1", counts_tokens_by_blocks=True),

@@ -128,6 +128,17 @@ REPORTS = {
         tensor_parallel_size=8,
         stated={"kv_cache_dtype": "fp8"},
     ),
+    # Before 0.24 every layer has an indexer, the 57 that reuse a selection too, and the one that drafts.
+    "GLM 5.2 with five drafts on MI300X, 2026-07-02": Refused(
+        model="glm-5.2",
+        version="0.23",
+        gpu="mi300x",
+        length=1_048_576,
+        needed_gib=54.62,
+        available_gib=48.82,
+        tensor_parallel_size=8,
+        stated={"kv_cache_dtype": "fp8", "num_speculative_tokens": 5, "speculative_method": "mtp"},
+    ),
     "Qwen3-235B-A22B over four GPUs": Refused(
         model="qwen3-235b-a22b-instruct-2507",
         version="0.11",
