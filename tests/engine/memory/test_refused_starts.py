@@ -30,6 +30,7 @@ class Refused:
     longest: int = 0  # M; 0 where none was said [tokens]
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
+    decode_context_parallel_size: int = 1
     gpu: str = "h200"  # of its generation; a pool that is given does not ask for its size
     stated: dict[str, Any] = field(default_factory=dict)
 
@@ -180,13 +181,46 @@ REPORTS = {
             "speculative_method": "mtp",
         },
     ),
+    # A step of so many tokens holds that much of its window and of its compressor's.
+    "DeepSeek V4 Pro with steps of 16,384 tokens": Refused(
+        model="deepseek-v4-pro",
+        version="0.21",
+        length=1_048_576,
+        needed_gib=14.88,
+        available_gib=11.44,
+        longest=411_904,
+        tensor_parallel_size=8,
+        stated={"kv_cache_dtype": "fp8", "block_size": 256, "max_num_batched_tokens": 16_384},
+    ),
+    "Gemma 4 26B A4B with steps of 8,192 tokens": Refused(
+        model="gemma-4-26b-a4b",
+        version="0.22",
+        length=8_192,
+        needed_gib=1.72,
+        available_gib=0.6,
+        longest=2_832,
+        stated={"max_num_batched_tokens": 8_192},
+    ),
+    "GLM 5.3 with three drafts, each request over two GPUs": Refused(
+        model="glm-5.3",
+        version="0.28",
+        length=917_504,
+        needed_gib=23.38,
+        available_gib=22.61,
+        longest=886_912,
+        tensor_parallel_size=8,
+        decode_context_parallel_size=2,
+        stated={"kv_cache_dtype": "fp8", "num_speculative_tokens": 3, "speculative_method": "mtp"},
+    ),
 }
 
 
 def planned(catalog: Snapshot, report: Refused, pool_bytes: float) -> KvCache:
     """Return the pool of a deployment that was refused, had it so many bytes."""
     layout = Layout(
-        tensor_parallel_size=report.tensor_parallel_size, pipeline_parallel_size=report.pipeline_parallel_size
+        tensor_parallel_size=report.tensor_parallel_size,
+        pipeline_parallel_size=report.pipeline_parallel_size,
+        decode_context_parallel_size=report.decode_context_parallel_size,
     )
     stated = StatedSettings(max_model_len=report.length, kv_cache_memory_bytes=int(pool_bytes), **report.stated)
     rules = rules_for("vllm", report.version)
