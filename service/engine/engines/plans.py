@@ -127,14 +127,8 @@ VLLM: Final = (
     _before("0.27", packs_pages=False, hybrid_latent_tokens=64),
     _before("0.26", has_batches_in_flight=False, expert_scale_multiple=2),
     _before("0.25", drops_expert_scales=False),
-    _before(
-        "0.24",
-        workstations_run_sparse=False,
-        chunks_states=True,
-        tunes_states=False,
-        captures_drafts=False,
-        indexes_every_layer=True,
-    ),
+    _before("0.24", workstations_run_sparse=False, chunks_states=True, tunes_states=False, captures_drafts=False),
+    _before("0.23.1", indexes_every_layer=True),  # builds on the way to 0.24 call themselves candidates of 0.23.1
     # Pull requests 41680, 29978 and 22928 (`config/cache.py`: `MambaDType`).
     _before("0.22", pads_expert_values=True, state_dtypes=("float32", "float16")),
     _before("0.20.1", counts_tokens_by_blocks=True),
