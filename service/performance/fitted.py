@@ -22,8 +22,11 @@ BESIDE = "roofline beside kernels"  # the basis of judged runs that measured ker
 MOST_ERROR = 4.0  # beyond this nothing is known but an order of magnitude
 SOURCE = "fitted on published serving runs; service/performance/data/calibration.yaml"
 # Cards share a name with data centre GPUs, and neither tensor cores nor memory: NVIDIA's tuning guides for
-# compute capability 8.6 and 12.0.
-CARDS = {"8.6": "-card", "12.0": "-card", "12.1": "-card"}
+# compute capability 8.6 and 12.0. GB10 has a card's cores, and neither its memory nor its power: it reads at a seventh
+# of a card's rate what a processor writes too, within 140 W for both. What a card's kernels lose beside their bytes is
+# no share of that: carried over, GB10 would read all of its 273 GB/s, where 210 to 235 were published
+# (github.com/djangodevreng/dgx-spark-benchmarks).
+CARDS = {"8.6": "-card", "12.0": "-card", "12.1": "-unified"}
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -148,7 +151,7 @@ def likenesses(kernels: str) -> tuple[str, ...]:
 
 
 def generation_of(gpu: Gpu) -> str:
-    """Return the generation of a GPU's cores; those with a card's tensor cores and GDDR memory are one of their own."""
+    """Return the generation of a GPU's cores; with a card's tensor cores, of its own by the memory beside them."""
     return f"{gpu.architecture}{CARDS.get(gpu.compute_capability or '', '')}"
 
 
