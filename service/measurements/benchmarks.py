@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from service.measurements import evalscope, guidellm_report, inferencex, llmperf
 from service.measurements.drafted import keep_counted, keep_drafts, settle_drafts
+from service.measurements.held_back import is_limit_idle, running
 from service.measurements.keeping import (
     MS,
     STATISTICS,
@@ -67,7 +68,10 @@ def _vllm(document: Mapping[str, Any]) -> Observed:
         _sglang(observed, mapping_in(document.get("server_info")))
     # Without a rate and a limit all requests are sent at once; SGLang tells how many were answered alone.
     at_once = (document.get("num_prompts") or done) if document.get("request_rate") in ("inf", 0.0) else None
-    keep_load(observed, document.get("max_concurrency") or at_once, document.get("request_rate"))
+    most, rate = document.get("max_concurrency"), number_in(document.get("request_rate"))
+    if 0 < rate < float("inf") and _is_idle(document, number_in(most), done):
+        most = None
+    keep_load(observed, most or at_once, rate)
     assume_at_once(observed, done)
     keep_bursts(observed, document.get("burstiness"))
     state(observed, "num_prompts", document.get("num_prompts") or round(done))
@@ -95,6 +99,14 @@ def _vllm(document: Mapping[str, Any]) -> Observed:
     keep_drafts(observed, document.get("accept_length"), 0.0)
     keep_swept(observed, document)
     return observed
+
+
+def _is_idle(document: Mapping[str, Any], limit: float, done: float) -> bool:
+    """Return whether a result says that its limit held no request back, so that its rate did."""
+    names = ("request_throughput", "mean_ttft_ms", "mean_tpot_ms", "total_output_tokens")
+    rate, ttft_ms, tpot_ms, tokens = (number_in(document.get(name)) for name in names)
+    mean = number_in(document.get("concurrency")) or running(rate, MS * ttft_ms, MS * tpot_ms, tokens / max(done, 1))
+    return is_limit_idle(limit, done, number_in(document.get("max_concurrent_requests")), mean)
 
 
 def _sglang(observed: Observed, server: Mapping[str, Any]) -> None:

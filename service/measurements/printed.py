@@ -10,7 +10,8 @@ from typing import Final
 
 from service.measurements.arguments import whole_commands
 from service.measurements.drafted import keep_printed
-from service.measurements.keeping import Lines, assume_at_once, check_answered, check_single, leave_out
+from service.measurements.held_back import is_limit_idle, running
+from service.measurements.keeping import Lines, assume_at_once, check_answered, check_single, leave_out, number_in
 from service.measurements.observed import Observed
 from service.measurements.patterns import MOST_CHARACTERS, number
 
@@ -52,6 +53,7 @@ RATES: Final[Mapping[str, str]] = {
 }
 CONCURRENCY: Final = ("Maximum request concurrency", "Max request concurrency", "Max reqeuest concurrency")
 ARRIVALS: Final = ("Request rate configured (RPS)", "Traffic request rate")
+MOST_RUNNING, MEAN_RUNNING = "Peak concurrent requests", "Concurrency"
 DONE, FAILED = "Successful requests", "Failed requests"
 PROMPTS, COMPLETIONS = "Total input tokens", "Total generated tokens"
 
@@ -130,7 +132,7 @@ def _load(observed: Observed, values: Mapping[str, tuple[str, int]]) -> None:
         if done and total:
             observed.state(field, max(round(total[0] / done[0]), 1), total[1])
     concurrency, arrivals = _counted(values, CONCURRENCY), _counted(values, ARRIVALS)
-    if concurrency:
+    if concurrency and not (arrivals and _is_idle(observed, concurrency[0], values)):
         observed.state("concurrent_requests", round(concurrency[0]), concurrency[1])
     elif arrivals:
         observed.state("request_rate_per_s", arrivals[0], arrivals[1])
@@ -139,6 +141,19 @@ def _load(observed: Observed, values: Mapping[str, tuple[str, int]]) -> None:
     if done:
         observed.state("num_prompts", round(done[0]), done[1])
         assume_at_once(observed, done[0])
+
+
+def _is_idle(observed: Observed, limit: float, values: Mapping[str, tuple[str, int]]) -> bool:
+    """Return whether the result says that its limit held no request back, so that its rate did."""
+    prompts, most, mean = (_counted(values, (label,)) for label in (DONE, MOST_RUNNING, MEAN_RUNNING))
+    tokens = number_in(observed.settings.get("output_tokens"))
+    rate, ttft_s, tpot_s = (_mean(observed, name) for name in ("requests_per_s", "ttft_s.mean", "tpot_s.mean"))
+    counted = mean[0] if mean else running(rate, ttft_s, tpot_s, tokens)
+    return is_limit_idle(limit, prompts[0] if prompts else 0.0, most[0] if most else 0.0, counted)
+
+
+def _mean(observed: Observed, name: str) -> float:
+    return observed.figures[name].value if name in observed.figures else 0.0
 
 
 def _are_at_once(values: Mapping[str, tuple[str, int]]) -> bool:
