@@ -35,6 +35,7 @@ class PlanRules:
     keeps_any_block: bool = False  # as stated, whatever kernels read
     kernels_set_blocks: bool = True  # the smallest block that all kernels accept; before, fixed ones by generation
     flashinfer_reads_fp8: bool = True  # off Hopper; before, Triton did
+    keeps_latents: bool = True  # of latent attention; before, the key and value of every head
     flashinfer_runs_latents: bool = True  # on compute capability 10; before, CUTLASS did
     workstations_run_sparse: bool = True  # Blackwell of compute capability 12
     refuses_other_floats: bool = True  # a cache of 16 bits in another dtype than the model's
@@ -150,6 +151,7 @@ VLLM: Final = (
     _before("0.9.1", keeps_mixed_windows=True),
     _before("0.8.3", copies_attention=False),
     _before("0.8", cuts_prompts=False, deals_out_experts=False, adapter_ranks=(8, 16, 32, 64, 128, 256)),
+    _before("0.7.1", keeps_latents=False),
 )
 
 

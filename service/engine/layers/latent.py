@@ -54,6 +54,7 @@ class LatentAttention(Mixer):
     has_sinks: bool = False  # one learnt fp32 logit per head
     is_kept: bool = False  # in the model's dtype, however a checkpoint stores the rest
     keeps_heads: bool = False  # keeps every head's key and value, not the latent (MiniCPM3)
+    kept_width: int = 0  # of each of them; 0: as wide as a key
     is_sparse: bool = False  # attends to selected tokens only
     top_k: int = 0  # so many of them
     indexer: SparseIndexer | None = None  # None in sparse layers that reuse another layer's selection
@@ -131,13 +132,14 @@ class LatentAttention(Mixer):
         return token_bytes * sharding.latent_rows
 
     def _kept_heads(self, sharding: Sharding) -> CacheSpec:
-        """Return keys and values of the rank's heads, values padded to the width of keys."""
+        """Return keys and values of the rank's heads, values padded to the width of keys, or both to a wider one."""
         heads = heads_per_rank(self.num_attention_heads, sharding.tensor_parallel_size)
+        width = self.kept_width or self.key_width
         return CacheSpec(
             kind="full_attention",
             block_size=sharding.block_size,
-            token_bytes=2 * heads * self.key_width * sharding.cache_element_bytes,
-            shape=(heads, self.key_width, self.key_width),
+            token_bytes=2 * heads * width * sharding.cache_element_bytes,
+            shape=(heads, width, width),
             context_ranks=sharding.context_ranks,
         )
 
@@ -145,7 +147,8 @@ class LatentAttention(Mixer):
     def kernel_needs(self) -> tuple[KernelNeed, ...]:
         """Return latents, whole or selected, with the indexer's keys, or the heads made of them."""
         if self.keeps_heads:
-            return (KernelNeed(kind="grouped", key_dim=self.key_width, value_dim=self.key_width),)
+            width = self.kept_width or self.key_width
+            return (KernelNeed(kind="grouped", key_dim=width, value_dim=width),)
         latents = KernelNeed(
             kind="sparse" if self.is_sparse else "latent",
             key_dim=self.latent_width,

@@ -16,7 +16,7 @@ from service.engine.memory.activation import length_in_memory
 from service.engine.memory.adapters import adapter_bytes
 from service.engine.memory.draft_weights import as_loaded
 from service.engine.memory.drafts import draft_of
-from service.engine.memory.indexers import as_indexed
+from service.engine.memory.latents import as_cached
 from service.engine.memory.ledger import Ledger, ledger_for
 from service.engine.memory.parameters import num_active_parameters, num_parameters
 from service.engine.memory.results import KvCache, MemoryPerGpu, ModelWeights
@@ -83,7 +83,7 @@ class MemoryPlan:
         if 0 < self.kv_cache.max_concurrency < 1:  # of the longest context that may come
             needed = max(needed, ceil(self.memory.kv_cache_bytes / self.kv_cache.max_concurrency))
         if keeps_separate_pools(self.model.architecture, self.rules):
-            indexed = as_indexed(self.model.architecture, self.rules.plan)
+            indexed = as_cached(self.model.architecture, self.rules.plan)
             needed = bytes_to_hold_one(indexed, self.layout, self.settings, max(self.context_tokens, 1))
         if self.settings.kv_cache_memory_bytes is not None:
             needed += self.kv_cache.bytes_per_block  # that the engine never hands out
@@ -138,7 +138,7 @@ def memory_plan(  # noqa: PLR0913 - every argument is one independent part of a 
     if settings.is_share_open:
         settings = with_own_share(architecture, gpu, layout, settings, rules)
     pool = _Pool(
-        architecture=as_indexed(architecture, rules.plan),
+        architecture=as_cached(architecture, rules.plan),
         layout=layout,
         device=device_of(gpu, rules),
         is_separate=keeps_separate_pools(architecture, rules),
@@ -256,7 +256,7 @@ def keeps_separate_pools(architecture: Architecture, rules: EngineRules) -> bool
 def cache_growth(plan: MemoryPlan) -> Growing:
     """Return how the plan's blocks fill as a request grows."""
     pool = _Pool(
-        architecture=as_indexed(plan.model.architecture, plan.rules.plan),
+        architecture=as_cached(plan.model.architecture, plan.rules.plan),
         layout=plan.layout,
         device=plan.device,
         is_separate=keeps_separate_pools(plan.model.architecture, plan.rules),
