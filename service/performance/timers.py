@@ -25,7 +25,6 @@ KERNELS_SOURCE: Final = "aiconfigurator-core 0.12, kernels measured on this GPU 
 # SGLang pull request 12160: a prompt of one token takes 82.64 ms without graphs, and 23.10 with graphs of pieces,
 # between which attention is launched by itself.
 CAPTURED_FRACTION: Final = 23.10 / 82.64
-UNBUFFERED_STATES: Final = 3  # of a request in SGLang's pool, where none is a buffer
 MAX_TIMERS: Final = 12_288  # about 3 kB each: a question looks at a hundred of them
 MAX_QUICK: Final = 4_096
 MAX_FORMATS: Final = 1_024  # about 8 kB each, and tables that are kept beside them
@@ -186,11 +185,10 @@ def hides_host(key: Deployed) -> bool:
     Source:
         vLLM 0.14 `config/vllm.py` (`async_scheduling` by default, hybrids too; pull request 33352 takes out those that
         keep states of prefixes, which none does unasked); its hybrids gain 16 % by it (TensorRT-LLM issue 8436). SGLang
-        `--disable-overlap-schedule`, which recurrent layers without buffers beside their states set (pull request
-        13057, issue 27418); TensorRT-LLM `disable_overlap_scheduler`.
+        `--disable-overlap-schedule`, which a prefix cache of recurrent layers without buffers beside their states sets
+        (pull request 13057, issue 27418), and `--disable-radix-cache` not; TensorRT-LLM `disable_overlap_scheduler`.
     """
-    is_recurrent = any(mixer.is_recurrent for mixer in key.model.architecture.mixers)
-    is_held = is_recurrent and key.rules.states_per_request <= UNBUFFERED_STATES
+    is_held = key.keeps_states and key.rules.plan.waits_for_states
     return key.rules.steps_planned_ahead > 0 and not is_held
 
 

@@ -12,7 +12,7 @@ from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.settings import resolve
 from service.engine.inputs import Gpu, Layout, StatedLayout
 from service.engine.time.ready import make_ready
-from service.engine.time.steps import Deployed
+from service.engine.time.steps import Deployed, keeps_states
 from service.performance.kernel_tables import KernelTables, NotMeasuredError
 from service.performance.kernels import kernels_of
 
@@ -40,6 +40,7 @@ def deployments_of(models: Iterable[ModelFacts], gpus: Iterable[Gpu], rules: Eng
                             layout=layout,
                             kv_cache_dtype=resolved.kv_cache_dtype,
                             rules=rules,
+                            keeps_states=keeps_states(model, resolved.settings),
                         )
 
 

@@ -70,22 +70,30 @@ def test_what_one_request_takes_beyond_two_is_no_batch_s_to_bear() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "engine", "version", "expected"),
+    ("model", "engine", "version", "keeps_prefixes", "expected"),
     [
-        ("llama-3.1-8b", "vllm", "0.13.0", False),  # `async_scheduling` is on since 0.14
-        ("llama-3.1-8b", "vllm", "0.15.1", True),
-        ("nemotron-3-nano-30b-a3b", "vllm", "0.16.0", True),
-        ("qwen3.5-9b", "vllm", "0.17.1", True),
-        ("qwen3.5-9b", "sglang", "0.5.9", False),  # states have no buffers: overlapping is switched off
-        ("llama-3.1-8b", "sglang", "0.5.9", True),
-        ("qwen3.5-9b", "sglang", "0.5.14", True),
+        ("llama-3.1-8b", "vllm", "0.13.0", None, False),  # `async_scheduling` is on since 0.14
+        ("llama-3.1-8b", "vllm", "0.15.1", None, True),
+        ("nemotron-3-nano-30b-a3b", "vllm", "0.16.0", None, True),
+        ("qwen3.5-9b", "vllm", "0.17.1", None, True),
+        ("qwen3.5-9b", "sglang", "0.5.9", None, False),  # states have no buffers: overlapping is switched off
+        ("qwen3.5-9b", "sglang", "0.5.9", False, True),  # `--disable-radix-cache`
+        ("qwen3-next-80b-a3b", "sglang", "0.5.2", None, True),  # hybrids had no prefix cache (pull request 11214)
+        ("llama-3.1-8b", "sglang", "0.5.9", None, True),
+        ("qwen3.5-9b", "sglang", "0.5.14", None, True),
     ],
 )
 def test_the_host_hides_where_the_engine_plans_ahead(
-    catalog: Snapshot, model: str, engine: EngineName, version: str, expected: object
+    catalog: Snapshot,
+    model: str,
+    engine: EngineName,
+    version: str,
+    keeps_prefixes: bool | None,  # noqa: FBT001 - a case
+    expected: object,
 ) -> None:
+    stated = StatedSettings(enable_prefix_caching=keeps_prefixes)
     plan = plan_replica(
-        catalog.model(model), catalog.gpu("h100"), Layout(), StatedSettings(), rules_for(engine, version),
+        catalog.model(model), catalog.gpu("h200"), Layout(tensor_parallel_size=2), stated, rules_for(engine, version),
         input_tokens=1_000, output_tokens=100,
     )  # fmt: skip
 

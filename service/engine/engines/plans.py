@@ -56,6 +56,7 @@ class PlanRules:
     exports_states: tuple[str, ...] = ("flash_kda", "mamba2", "delta")  # kernels that keep one while prefill goes on
     state_dtypes: tuple[str, ...] = ("float32", "float16", "bfloat16")  # that `--mamba-cache-dtype` takes
     reads_state_dtypes: bool = True  # that configs name
+    waits_for_states: bool = False  # SGLang: with states of prefixes, no step is planned while one runs
     chunks_states: bool = False  # of who decodes beside prompts, in the kernel of prompts (pull request 44700)
     tunes_states: bool = True  # by sizes of Mamba's kernel kept for a GPU (pull requests 43083, 44251)
     hybrid_latent_tokens: int = 128  # blocks of latents beside states are whole multiples [tokens]

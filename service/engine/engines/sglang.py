@@ -72,6 +72,11 @@ COMPRESSED_POOLS_SINCE: Final[tuple[tuple[Version, CompressedPools], ...]] = (
     (Version("0"), "by_tokens"),
 )
 REUSES_SELECTIONS_SINCE: Final = Version("0.5.18")  # without an indexer: `memory/indexers.py`
+# With a prefix cache and no buffers beside its states, `server_args.py` sets `disable_overlap_schedule` (pull request
+# 13057 of November 2025: "try to use --disable-radix-cache if overlap schedule is necessary"), until `auto` came to
+# mean `extra_buffer`. Hybrids had no prefix cache before 0.5.4.
+WAITS_FOR_STATES_SINCE: Final = Version("0.5.6")
+BUFFERS_STATES_SINCE: Final = Version("0.5.14")
 COMPRESSED_REQUESTS: Final = 256
 AITER_PART: Final = 0.85  # of the share, which is kept where AITER runs the attention of a long context
 AITER_CONTEXT: Final = 8_192  # beyond which it does [tokens]
@@ -202,6 +207,7 @@ class Sglang(Engine):
             compressed_pools=next(pools for since, pools in COMPRESSED_POOLS_SINCE if version >= since),
             indexes_every_layer=version < REUSES_SELECTIONS_SINCE,
             own_tiles=_own_tiles(version),
+            waits_for_states=WAITS_FOR_STATES_SINCE <= version < BUFFERS_STATES_SINCE,
         )
 
     def planned_as(self, version: Version) -> str | None:

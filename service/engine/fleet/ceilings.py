@@ -20,7 +20,7 @@ from service.engine.time.batching import SchedulerSettings, Serving, scheduler_s
 from service.engine.time.demand import wanted_of
 from service.engine.time.estimate import alone_by, budgets_at_best, fewest_at_best, reading_s
 from service.engine.time.roomy import share_of
-from service.engine.time.steps import Deployed, StepTimer, StepTimers, Timing
+from service.engine.time.steps import Deployed, StepTimer, StepTimers, Timing, keeps_states
 from service.engine.time.traffic import traffic_of
 
 ENDLESS_SLOTS: Final = 1 << 20
@@ -196,4 +196,5 @@ def timed_as(resolved: Resolved, layout: Layout) -> Deployed:
         layout=layout if layout.decode_context_parallel_size == 1 else replace(layout, decode_context_parallel_size=1),
         kv_cache_dtype=resolved.settings.kv_cache_dtype,
         rules=resolved.rules,
+        keeps_states=keeps_states(resolved.model, resolved.settings),
     )

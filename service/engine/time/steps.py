@@ -7,7 +7,7 @@ from typing import Protocol
 
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import Checkpoint, ModelFacts
-from service.engine.inputs import Gpu, KvCacheDtype, Layout
+from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, Layout
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.records import STEPS, Records, new_records
 from service.engine.time.results import Basis
@@ -120,11 +120,13 @@ class Deployed:
     layout: Layout
     kv_cache_dtype: KvCacheDtype
     rules: EngineRules
+    keeps_states: bool = False  # of recurrent layers, for prefixes
 
     @property
     def key(self) -> Hashable:
         """Return what stands for it, by value, and keeps no model alive that its owner has let go."""
-        return self.model.key, self.checkpoint.key, self.gpu.key, self.layout, self.kv_cache_dtype, self.rules
+        stated = self.model.key, self.checkpoint.key, self.gpu.key
+        return *stated, self.layout, self.kv_cache_dtype, self.rules, self.keeps_states
 
 
 def deployed(plan: MemoryPlan) -> Deployed:
@@ -136,7 +138,13 @@ def deployed(plan: MemoryPlan) -> Deployed:
         layout=plan.layout,
         kv_cache_dtype=plan.settings.kv_cache_dtype,
         rules=plan.rules,
+        keeps_states=keeps_states(plan.model, plan.settings),
     )
+
+
+def keeps_states(model: ModelFacts, settings: EngineSettings) -> bool:
+    """Return whether a model has recurrent layers whose states are kept for prefixes."""
+    return settings.enable_prefix_caching and any(mixer.is_recurrent for mixer in model.architecture.mixers)
 
 
 class StepTimers(Protocol):
