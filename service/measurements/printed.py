@@ -32,15 +32,17 @@ FLAGS: Final[Mapping[str, re.Pattern[str]]] = {
     "Max request concurrency": re.compile(r"\bmax[-_]concurrency[ =](\d{1,6})\b"),
     "Prompts": re.compile(r"\bnum[-_]prompts?[ =](\d{1,7})\b"),
 }
+# Behind a figure stand its unit, marks of emphasis, and what people remark; an arrow to another figure is no remark.
 LINE: Final = re.compile(
-    r"^\s*(?P<label>[A-Z][\w .()/-]{3,60}):\s+"
-    r"(?P<value>-?\d[\d,]{0,18}(?:\.\d{1,9})?|-?[a-z][\w-]{0,30}|None|not set)\s*(?:<.*|\",?)?$"
+    r"^\s*(?P<label>[A-Z][\w .()/-]{3,60}):\s+\*{0,3}"
+    r"(?P<value>-?\d[\d,]{0,18}(?:\.\d{1,9})?|-?[a-z][\w-]{0,30}|None|not set)"
+    r"(?:\s{0,3}(?:ms|tok/s|req/s|tokens/s|requests/s)\b)?\s*+\*{0,3}\s*+(?:[<←#(].*|\",?)?$"
 )
 UNDEFINED: Final = re.compile(r"nan|-?inf|-[\d,.]+")
 # What containers and quotations write before a line: a name or a time of the runtime, and marks.
 BEFORE: Final = re.compile(
     r"^(?:[\w.-]{1,60} *\| ?|(?:\[[\w/.-]{1,80}\] ?)?\d{4}-\d\d-\d\dT[\d:.,]{8,20}(?:Z|[+-][\d:]{4,5}) "
-    r"(?:std(?:out|err) F )?|[>#│|] ?|\s*\")"
+    r"(?:std(?:out|err) F )?|[>#│|+*-]{1,4} ?\*{0,3}|\s*\")"
 )
 LATENCY: Final = re.compile(r"(Mean|Median|P95|P99) (TTFT|TPOT|ITL|E2EL|E2E Latency) \(ms\)")
 STATISTICS: Final[Mapping[str, str]] = {"Mean": "mean", "Median": "p50", "P95": "p95", "P99": "p99"}
