@@ -1,14 +1,11 @@
 """What every layer variant must answer: one abstract base for mixers of tokens, one for feed-forward parts.
 
-A variant is one file beside this one: its facts are fields, as configs publish them; its rules are
-the methods below. Whoever plans memory, layouts or times asks a layer and never which variant it is,
-so that a new file is right everywhere at once, and one that forgets a rule fails the type check by
-the rule's name.
+A variant is one file: its facts are fields, as configs publish them; its rules are the methods below. Whoever plans
+memory, layouts or times asks a layer and never which variant it is: a new one is right everywhere at once, and one
+that forgets a rule fails the type check by the rule's name.
 
-Sources:
-    vLLM 0.33 `model_executor/layers/` and `model_executor/models/`, whose layers state the same rules
-    one by one (`get_kv_cache_spec`, `create_weights`); S. Williams, A. Waterman, D. Patterson, Roofline:
-    an insightful visual performance model (2009), for `Work`.
+Sources: vLLM 0.33 `model_executor/layers/` and `models/`, whose layers state the same rules one by one
+    (`get_kv_cache_spec`, `create_weights`); Williams, Waterman, Patterson, Roofline (2009), for `Work`.
 """
 
 from abc import ABC, abstractmethod
@@ -54,8 +51,7 @@ class Divisor:
 class Spread:
     """How ranks may hold the tokens of one cache in turn (decode-context parallelism).
 
-    Each head of keys and values needs as many ranks, and its queries must divide over them. A latent
-    is one such head for all queries.
+    Each head of keys and values needs as many ranks, and its queries divide over them. A latent is one head of all.
     """
 
     queries: int = 0
@@ -232,6 +228,10 @@ class Mixer(Part):
 
     def indexed_like(self, _others: "Iterable[Mixer]", /) -> "Mixer":
         """Return the layer with an indexer like another's, where it reuses a selection; else itself."""
+        return self
+
+    def with_heads(self, _width: int, /) -> "Mixer":
+        """Return the layer with keys and values of all heads in its cache, so wide, for latents; else itself."""
         return self
 
     @property

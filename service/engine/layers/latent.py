@@ -120,6 +120,10 @@ class LatentAttention(Mixer):
         indexers = (mixer.indexer for mixer in others if isinstance(mixer, LatentAttention) and mixer.indexer)
         return replace(self, indexer=next(indexers, None))
 
+    def with_heads(self, width: int, /) -> Mixer:
+        """Return it with every head's key and value in its cache, so wide at least. [elements]."""
+        return self if self.keeps_heads else replace(self, keeps_heads=True, kept_width=max(width, self.key_width))
+
     def _stride_alignment(self, token_bytes: int, sharding: Sharding) -> int:
         """Return what blocks beside other pages are whole multiples of: rows that the kernel reads at once. [bytes].
 

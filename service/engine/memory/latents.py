@@ -11,8 +11,7 @@ from typing import Final
 
 from service.engine.derived import derived
 from service.engine.engines.plans import PlanRules
-from service.engine.layers import Architecture, Mixer
-from service.engine.layers.latent import LatentAttention
+from service.engine.layers import Architecture
 from service.engine.memory.indexers import as_indexed
 
 FILLED_WIDTH: Final = 256  # to which keys and values of heads are filled up [elements]
@@ -26,14 +25,8 @@ def as_cached(architecture: Architecture, plan: PlanRules) -> Architecture:
 
 @derived(1)
 def _with_heads(architecture: Architecture) -> Architecture:
-    if not any(isinstance(mixer, LatentAttention) for mixer in architecture.mixers):
+    expanded = {mixer: mixer.with_heads(FILLED_WIDTH) for mixer in architecture.mixers}
+    if all(mixer is other for mixer, other in expanded.items()):
         return architecture
-    layers = (replace(layer, mixers=tuple(_kept(mixer) for mixer in layer.mixers)) for layer in architecture.layers)
+    layers = (replace(layer, mixers=tuple(expanded[mixer] for mixer in layer.mixers)) for layer in architecture.layers)
     return replace(architecture, layers=tuple(layers))
-
-
-def _kept(mixer: Mixer) -> Mixer:
-    """Return latent attention that keeps what it makes of latents; what keeps heads by itself stays."""
-    if not isinstance(mixer, LatentAttention) or mixer.keeps_heads:
-        return mixer
-    return replace(mixer, keeps_heads=True, kept_width=max(FILLED_WIDTH, mixer.key_width))
