@@ -8,8 +8,8 @@ Source:
     Published `config.json` files, as `transformers` and vLLM 0.33 `model_executor/models/` read them.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from service.engine.derived import Derived
 from service.engine.formats.elements import dtype_bytes
@@ -110,6 +110,14 @@ class Architecture:
     def parts(self) -> tuple[Part, ...]:
         """Return all kinds of parts."""
         return (*self.mixers, *self.feed_forwards)
+
+    def with_mixers(self, changed: Callable[[Mixer], Mixer]) -> "Architecture":
+        """Return the model with other mixers in the place of its own; itself where all stay as they are."""
+        others = {mixer: changed(mixer) for mixer in self.mixers}
+        if all(mixer == other for mixer, other in others.items()):
+            return self
+        layers = (replace(layer, mixers=tuple(others[mixer] for mixer in layer.mixers)) for layer in self.layers)
+        return replace(self, layers=tuple(layers))
 
     @property
     def element_bytes(self) -> int:

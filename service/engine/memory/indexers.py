@@ -6,8 +6,6 @@ Sources:
     self.skip_topk"), and `mem_cache/kv_cache_configurator.py` (`_should_elide_dsa_index_k`).
 """
 
-from dataclasses import replace
-
 from service.engine.derived import derived
 from service.engine.engines.plans import PlanRules
 from service.engine.layers import Architecture
@@ -20,8 +18,4 @@ def as_indexed(architecture: Architecture, plan: PlanRules) -> Architecture:
 
 @derived(1)
 def _indexed(architecture: Architecture) -> Architecture:
-    alike = {mixer: mixer.indexed_like(architecture.mixers) for mixer in architecture.mixers}
-    if all(mixer is indexed for mixer, indexed in alike.items()):
-        return architecture
-    layers = (replace(layer, mixers=tuple(alike[mixer] for mixer in layer.mixers)) for layer in architecture.layers)
-    return replace(architecture, layers=tuple(layers))
+    return architecture.with_mixers(lambda mixer: mixer.indexed_like(architecture.mixers))

@@ -6,7 +6,6 @@ Sources:
     tokens"), pull request 10927.
 """
 
-from dataclasses import replace
 from typing import Final
 
 from service.engine.derived import derived
@@ -25,8 +24,4 @@ def as_cached(architecture: Architecture, plan: PlanRules) -> Architecture:
 
 @derived(1)
 def _with_heads(architecture: Architecture) -> Architecture:
-    expanded = {mixer: mixer.with_heads(FILLED_WIDTH) for mixer in architecture.mixers}
-    if all(mixer is other for mixer, other in expanded.items()):
-        return architecture
-    layers = (replace(layer, mixers=tuple(expanded[mixer] for mixer in layer.mixers)) for layer in architecture.layers)
-    return replace(architecture, layers=tuple(layers))
+    return architecture.with_mixers(lambda mixer: mixer.with_heads(FILLED_WIDTH))

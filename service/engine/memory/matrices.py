@@ -36,12 +36,7 @@ def joined(layout: Layout) -> Layout:
 @derived(1)
 def projecting_all(architecture: Architecture) -> Architecture:
     """Return a model whose every layer projects keys and values, whether it keeps a cache of them or not."""
-    own = [layer.mixers for layer in architecture.layers]
-    whole = [tuple(mixer.projecting_all() for mixer in mixers) for mixers in own]
-    if whole == own:
-        return architecture
-    layers = (replace(layer, mixers=mixers) for layer, mixers in zip(architecture.layers, whole, strict=True))
-    return replace(architecture, layers=tuple(layers))
+    return architecture.with_mixers(lambda mixer: mixer.projecting_all())
 
 
 def layer_matrices(
