@@ -20,10 +20,18 @@ OF_FLAGS: Final = (
     "engine_args", "extra_args", "extra_engine_args", "vllm_args", "sglang_args", "server_args", "args", "flags",
 )  # fmt: skip
 EACH_FLAG: Final = "each flag as a field of its own: --max-num-seqs 64 is max_num_seqs=64"
+OF_EXCHANGES: Final = (
+    "all2all_backend", "moe_a2a_backend", "moe_all2all_backend", "deepep_mode", "enable_eplb", "enable_dbo",
+    "enable_two_batch_overlap", "ep_num_redundant_experts",
+)  # fmt: skip
+OWN_EXCHANGE: Final = (
+    "none: times are of the engine's own exchange between ranks; DeepEP, balanced and overlapped experts are not sized"
+)
 ONE_TYPE: Final = "gpu for one type, gpu_count of /capacity for how many of it; several types are for /recommend"
 # What a question has no field for, and what is to be done instead.
 INSTEAD: Final[Mapping[str, str]] = {
-    INSIDE_A_WORKLOAD: BARE, "gpus": ONE_TYPE, **dict.fromkeys(OF_MANY, MANY), **dict.fromkeys(OF_FLAGS, EACH_FLAG)
+    INSIDE_A_WORKLOAD: BARE, "gpus": ONE_TYPE, **dict.fromkeys(OF_MANY, MANY), **dict.fromkeys(OF_FLAGS, EACH_FLAG),
+    **dict.fromkeys(OF_EXCHANGES, OWN_EXCHANGE),
 }  # fmt: skip
 OF_A_SCALER: Final = frozenset(
     (

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from service.engine.answers.exchange import exchange_notes
 from service.engine.answers.noted import amount, length, load_notes, note, spread, stated_or_default
 from service.engine.answers.rests import memory_measured_here, steps_measured_here, terms_source
 from service.engine.engines.measured_here import MEASURED_HERE
@@ -140,6 +141,7 @@ def _shared(resolved: Resolved, plan: MemoryPlan) -> tuple[Assumption, ...]:
         _served_context(resolved, plan),
         *_pool(plan),
         *_adapters(plan.settings),
+        *exchange_notes(plan),
         *(note(name, value, "measured", source) for name, value in measured.items()),
         *(memory_measured_here(plan) if rules.measured else ()),
     )

@@ -4,6 +4,7 @@ from typing import Final, TypedDict
 
 from service.engine.answers.advice import doubtful_limits
 from service.engine.answers.builds import build_warnings
+from service.engine.answers.exchange import exchange_warnings
 from service.engine.answers.results import PerReplica, Saturation
 from service.engine.engines.device import Device
 from service.engine.engines.rules import EngineRules
@@ -95,7 +96,7 @@ def described(question: SizeQuestion | CapacityQuestion, deployment: Deployment,
         saturation=_saturation(told, replicas),
         warnings=(
             *doubtful_limits(question.limits),
-            *warnings_of(plan, replica, question.settings, is_timed=is_timed),
+            *warnings_of(plan, replica, question.settings, deployment.gpus, is_timed=is_timed),
             *(started.notes if feasible else ()),
             *(_price_notes(question, deployment, cost) if feasible else ()),
         ),
@@ -150,7 +151,7 @@ def _saturation(told: Figures, replicas: int) -> Saturation:
 
 
 def warnings_of(
-    plan: MemoryPlan, replica: Replica | None, stated: StatedSettings, *, is_timed: bool
+    plan: MemoryPlan, replica: Replica | None, stated: StatedSettings, gpus: int, *, is_timed: bool
 ) -> tuple[str, ...]:
     """Return what a reader of a deployment must know, and add.
 
@@ -158,9 +159,10 @@ def warnings_of(
         plan: its memory.
         replica: its times; None where nobody tells them.
         stated: the settings that were asked for.
+        gpus: of all replicas. [count]
         is_timed: somebody was asked for times.
     """
-    return (*_time_warnings(replica, is_timed=is_timed), *_extra_warnings(plan, stated))
+    return (*_time_warnings(replica, is_timed=is_timed), *_extra_warnings(plan, stated, gpus))
 
 
 def _time_warnings(replica: Replica | None, *, is_timed: bool) -> tuple[str, ...]:
@@ -174,7 +176,7 @@ def _time_warnings(replica: Replica | None, *, is_timed: bool) -> tuple[str, ...
     return (f"latency is a {basis.name} estimate, expected within {percent} %: {basis.note}",)
 
 
-def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]:
+def _extra_warnings(plan: MemoryPlan, stated: StatedSettings, gpus: int) -> tuple[str, ...]:
     """Return what a reader of a deployment must add, with drafts, adapters or settings that no flag names."""
     drafts = "engine_args do not name the drafter; add the engine's own speculative decoding options"
     spread = "decode_context_parallel_size: step times are those without, and the exchange; no kernels were measured"
@@ -199,7 +201,7 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]
         + (drafts,) * is_unnamed
         + (adapters,) * bool(settings.max_loras)
         + (spread,) * (plan.layout.decode_context_parallel_size > 1)
-        + _network_warnings(plan)
+        + exchange_warnings(plan, gpus)
         + (packed,) * _spreads_unpacked_latents(plan)
         + _image_warnings(plan, device)
         + build_warnings(plan)
@@ -244,16 +246,6 @@ def _far_apart(name: str, stated: int, counted: int) -> list[str]:
     if max(stated, counted) <= FAR_APART * min(stated, counted):
         return []
     return [f"{name} is {stated}, and the matrices of the config come to {counted}: it is counted as stated"]
-
-
-def _network_warnings(plan: MemoryPlan) -> tuple[str, ...]:
-    """Return the network that times hold for, where it is part of every step."""
-    if plan.layout.tensor_parallel_size <= plan.gpu.joined_gpus:
-        return ()
-    gigabits = plan.gpu.scale_out_bytes_per_s * 8 / 1e9
-    return (
-        f"layers are split over servers: times hold for a network of {gigabits:.0f} Gb/s for each GPU between them",
-    )
 
 
 def _unread_warnings(rules: EngineRules) -> tuple[str, ...]:

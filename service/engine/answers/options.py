@@ -151,7 +151,11 @@ def _warnings(question: RecommendQuestion, candidate: Candidate, deployment: Dep
         else ()
     )
     told = warnings_of(
-        deployment.plan, deployment.replica, deployment.resolved.stated, is_timed=question.timers is not None
+        deployment.plan,
+        deployment.replica,
+        deployment.resolved.stated,
+        deployment.gpus,
+        is_timed=question.timers is not None,
     )
     usual = next_usual(candidate.question, candidate.deployment, question.objective)
     return (*narrow, *told, *usual, *_unbounded(question, candidate, deployment))

@@ -40,10 +40,11 @@ def replicas(question: SizeQuestion) -> Replicas:
     kind = kind_of(question.load)
     started = launch(pod, question.flags)
     cost = aim_of("cost", question.gpu, question.offers).cost(layout, count) if count else None
+    gpus = count * layout.gpus_per_replica
     return Replicas(
         feasible=count > 0,
         replicas=count,
-        gpus=count * layout.gpus_per_replica,
+        gpus=gpus,
         gpus_per_replica=layout.gpus_per_replica,
         model=question.model.id,
         gpu=question.gpu.id,
@@ -64,7 +65,7 @@ def replicas(question: SizeQuestion) -> Replicas:
         engine_args=started.engine_args,
         assumptions=replicas_assumptions(question, timed),
         warnings=(
-            *warnings_of(plan, timed.replica, question.settings, is_timed=question.timers is not None),
+            *warnings_of(plan, timed.replica, question.settings, gpus, is_timed=question.timers is not None),
             *(_when_full(timed, kind.of(of_one), question) if count else ()),
             *(started.notes if count else ()),
             *(price_notes(cost, (fleet_of(plan, count),), question) if count else ()),

@@ -154,6 +154,14 @@ class Engine(ABC):
     def fp8_block_kernels(self) -> str:
         """Return the published kernel times that stand for dense matrices in blocks of fp8."""
 
+    def all2all_backend(self, release: str) -> str | None:  # noqa: ARG002 - of some engines
+        """Return by which backend tokens of experts are exchanged unless told, if all ranks gather all; else None.
+
+        Args:
+            release: as stated; empty where nobody states one.
+        """
+        return None
+
     def kernels_like(self, scheme: str, gpu_architecture: str) -> EngineName:  # noqa: ARG002 - of some engines
         """Return the engine whose measured kernels are those that run a format on a generation of GPUs."""
         return self.name

@@ -123,6 +123,10 @@ class Sglang(Engine):
     upcast_experts: Final = frozenset({"hopper"})
     command_line: CommandLine = SglangCommand()
 
+    def all2all_backend(self, release: str) -> str | None:  # noqa: ARG002 - the same of all
+        """Return that none is chosen: `--moe-a2a-backend` of `server_args.py`, since 0.4.10."""
+        return "none"
+
     def kernels_like(self, scheme: str, gpu_architecture: str) -> EngineName:
         """Return vLLM for experts in mxfp4, where it runs the same kernels, and others were measured."""
         return "vllm" if scheme == "mxfp4" and gpu_architecture in self.upcast_experts else self.name

@@ -47,6 +47,15 @@ class Vllm(Engine):
     untuned_fp8_experts = frozenset({"hopper"})
     command_line: CommandLine = VllmCommand()
 
+    def all2all_backend(self, release: str) -> str | None:
+        """Return how ranks gather tokens: each from all, one after the other before 0.11.
+
+        Source:
+            vLLM 0.10 and 0.11 `envs.py` (`VLLM_ALL2ALL_BACKEND`), later `config/parallel.py` (`all2all_backend`).
+        """
+        is_early = release and Version(release) < Version("0.11")
+        return "naive" if is_early else "allgather_reducescatter"
+
     def latent_kernels(self, latents: Latents, gpu_architecture: str) -> str | None:
         """Return 16 bits for latents of all tokens, and blocks for those that compress their past, on Hopper.
 
