@@ -65,7 +65,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "max_model_len": "max_model_len", "max_seq_len": "max_model_len", "context_length": "max_model_len",
     "gpu_memory_utilization": "gpu_memory_utilization", "mem_fraction_static": "gpu_memory_utilization",
     "max_num_batched_tokens": "max_num_batched_tokens", "chunked_prefill_size": "max_num_batched_tokens",
-    "cpu_offload_gb": "offloaded_gib",
+    "cpu_offload_gb": "offloaded_gib", "all2all_backend": "exchange", "moe_a2a_backend": "exchange",
     "kv_cache_memory_bytes": "kv_cache_memory_bytes", "speculative_algorithm": "draft_algorithm",
     "speculative_num_draft_tokens": "verified_tokens", "speculative_num_steps": "draft_steps",
     "max_num_seqs": "max_num_seqs", "max_running_requests": "max_num_seqs",

@@ -41,6 +41,7 @@ REFUSED: Final = (
     ),
 )
 OF_ROOM: Final = ("weight_bytes", "weight_and_non_torch_bytes", "kv_cache_bytes", *OF_BLOCKS)
+OWN_EXCHANGES: Final = ("allgather_reducescatter", "naive", "none", "auto")
 
 
 def doubt_tokens(observed: Observed) -> None:
@@ -113,3 +114,20 @@ def doubt_offloaded(observed: Observed, gib: Setting | None, line: int) -> None:
         sentence = f"line {line} puts up to {gib:g} GiB of weights into the host's memory: no answer does, so neither "
         sentence += "weights nor the cache are compared"
         observed.doubts.append(Doubt(sentence=sentence, fields=(), figures=OF_ROOM))
+
+
+def doubt_exchange(observed: Observed, backend: Setting | None, line: int) -> None:
+    """Say of a start whose experts exchange tokens by another backend than the engine's own that no answer does.
+
+    Args:
+        observed: what a start says.
+        backend: as its flag names it; none where nothing is said of it.
+        line: that says so.
+
+    Source:
+        vLLM `config/parallel.py` (`all2all_backend`), SGLang `server_args.py` (`moe_a2a_backend`).
+    """
+    if isinstance(backend, str) and backend not in OWN_EXCHANGES:
+        sentence = f"line {line}: experts exchange their tokens by {backend:.40}, and every answer is of the engine's "
+        sentence += "own exchange: its times, and the memory that the other one sets aside, are not predicted"
+        observed.doubts.append(Doubt(sentence=sentence, fields=()))

@@ -20,7 +20,7 @@ from service.measurements.arguments import keep_arguments
 from service.measurements.drafted import doubt_drafter, settle_drafts
 from service.measurements.observed import Doubt, Observed, Setting
 from service.measurements.patterns import LEFT, MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines
-from service.measurements.pools import doubt_offloaded, doubt_overridden, doubt_refused, doubt_tokens
+from service.measurements.pools import doubt_exchange, doubt_offloaded, doubt_overridden, doubt_refused, doubt_tokens
 from service.measurements.starts import Begins
 
 VLLM: Final[Sequence[Pattern]] = (
@@ -254,6 +254,8 @@ def settle(observed: Observed) -> None:
     doubt_tokens(observed)
     line = observed.setting_lines.get("offloaded_gib", 1)
     doubt_offloaded(observed, _taken(observed, "offloaded_gib"), line)
+    line = observed.setting_lines.get("exchange", 1)
+    doubt_exchange(observed, _taken(observed, "exchange"), line)
     parts = [observed.figures.pop(name) for name in POOLS if name in observed.figures]
     if parts and "kv_cache_bytes" not in observed.figures:
         observed.see("kv_cache_bytes", sum(part.value for part in parts), parts[0].line)

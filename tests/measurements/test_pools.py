@@ -98,3 +98,15 @@ def test_less_than_nothing_is_no_size() -> None:
 
     assert "cuda_graph_bytes" not in figures
     assert figures["non_torch_bytes"].value == 0.06 * GIB
+
+
+@pytest.mark.parametrize(
+    ("backend", "told"), [("deepep_low_latency", 1), ("allgather_reducescatter", 0)], ids=["another", "its own"]
+)
+def test_another_exchange_between_experts_is_told(catalog: Snapshot, backend: str, told: int) -> None:
+    """vLLM `config/parallel.py`: `all2all_backend`, of which times and memory are those of its own alone."""
+    command = f"vllm serve deepseek-ai/DeepSeek-R1 --data-parallel-size 8 --all2all-backend {backend}\n"
+
+    checked = check(command + START + CACHE, {"gpu": "h200"}, catalog, Desk(None))
+
+    assert sum(f"exchange their tokens by {backend}" in each for each in checked.warnings) == told
