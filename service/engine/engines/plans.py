@@ -105,6 +105,10 @@ class PlanRules:
     most_captured_on_blackwell: int = 1024  # on compute capability 10; elsewhere 512 [tokens]
     captures_drafts: bool = True  # of each request
     captures_by_requests: bool = True  # no more than may run; before, up to the largest
+    whole_blocks_on: tuple[str, ...] = (
+        "CUDA",
+        "ROCm",
+    )  # platforms whose large blocks nothing splits while weights load
     interleaves_rotary: bool = True  # one rotary table for the three axes of images; before, four times as long
 
 
@@ -121,7 +125,7 @@ VLLM: Final = (
     _before(
         "0.32", exports_states=("flash_kda",), glm_sparse_is_fp8=False, interleaves_rotary=False, fills_blocks=False
     ),
-    _before("0.31", pads_plain_experts=False),
+    _before("0.31", pads_plain_experts=False, whole_blocks_on=("CUDA",)),  # 0.30 `_scoped_allocator_max_split`
     # 0.29 `models/gemma4.py` and `gemma3n.py` (`QKVParallelLinear` in every layer).
     _before("0.30", keeps_own_fp8_plain=False, rescales_yarn=True, projects_shared_caches=True),
     _before("0.29", refines_expert_scales=False, exports_states=(), checks_usable_blocks=False),
@@ -133,6 +137,8 @@ VLLM: Final = (
     _before("0.23.1", indexes_every_layer=True),  # builds on the way to 0.24 call themselves candidates of 0.23.1
     # Pull requests 41680, 29978 and 22928 (`config/cache.py`: `MambaDType`).
     _before("0.22", pads_expert_values=True, state_dtypes=("float32", "float16")),
+    # Pull request 41268 (`v1/worker/gpu_worker.py`: `_scoped_allocator_max_split`); 0.20.2 prints what it did before.
+    _before("0.21", whole_blocks_on=()),
     _before("0.20.1", counts_tokens_by_blocks=True),
     # Wheels and images are built with CUDA 13, which has no Volta (pull request 39878).
     _before("0.20", first_capability=(7, 0)),

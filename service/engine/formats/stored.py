@@ -1,17 +1,24 @@
 """Bytes of one matrix under each way of storing weights."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import assert_never
+from types import MappingProxyType
+from typing import Final, assert_never
 
 from service.engine.arithmetic import ceil_div, round_up
 from service.engine.formats.elements import HALF_BYTES, SINGLE_BYTES
 from service.engine.formats.matrix import CACHE_SCALES, LATENT_CACHE_SCALES, Matrix
 from service.engine.formats.quantization import Quantization
+from service.engine.formats.scheme import Scheme
 from service.engine.formats.storage import Storage, refined_block
 
 PLAIN_STORAGE = Storage()
 SCALE_BYTES = SINGLE_BYTES
 NVFP4_GLOBAL_SCALES = 2  # one for weights, one for activations, per stored matrix
+VALUE_BITS: Final[Mapping[Scheme, int]] = MappingProxyType({
+    "none": 16, "fp8-tensor": 8, "fp8-channel": 8, "fp8-block": 8, "mxfp8": 8, "int8-channel": 8,
+    "int4-group": 4, "mxfp4": 4, "nvfp4": 4, "bitsandbytes-4bit": 4,
+})  # fmt: skip
 
 
 def matrix_bytes(
@@ -36,16 +43,46 @@ def matrix_bytes(
     """
     if matrix.module.endswith(CACHE_SCALES):
         return _cache_scale_bytes(matrix, quantization)
-    quantization = own_scheme(matrix, quantization.of(matrix.module))
-    is_kept = matrix.is_kept or not matrix.is_linear or quantization.keeps(matrix.module)
-    if matrix.inner_side:
-        matrix = storage.padded(matrix, "none" if is_kept else quantization.scheme)
-    elements = matrix.rows * matrix.columns
+    matrix, own = _laid_out(matrix, quantization, storage)
     biases = matrix.biases * element_bytes
-    if is_kept:
-        wide = SINGLE_BYTES if matrix.is_wide_router and storage.keeps_wide_routers else None
-        return matrix.count * (elements * (wide or matrix.element_bytes or element_bytes) + biases)
-    return matrix.count * (_stored(matrix, quantization, elements) + biases)
+    if own is None:
+        return matrix.count * (_plain(matrix, element_bytes, storage) + biases)
+    return matrix.count * (_stored(matrix, own, matrix.rows * matrix.columns) + biases)
+
+
+def values_and_biases(
+    matrix: Matrix, quantization: Quantization, element_bytes: int, bias_bytes: int, storage: Storage = PLAIN_STORAGE
+) -> tuple[int, int]:
+    """Return the bytes of a matrix's values and of its biases, which are tensors of their own beside scales. [bytes].
+
+    >>> from service.engine.formats.quantization import UNQUANTIZED
+    >>> down = Matrix(module="mlp.down_proj", rows=3_584, columns=18_944, biases=3_584)
+    >>> [size / 2**20 for size in values_and_biases(down, UNQUANTIZED, 2, 2)]
+    [129.5, 0.0068359375]
+    """
+    if matrix.module.endswith(CACHE_SCALES):
+        return 0, 0
+    matrix, own = _laid_out(matrix, quantization, storage)
+    biases = matrix.count * matrix.biases * bias_bytes
+    if own is None:
+        return matrix.count * _plain(matrix, element_bytes, storage), biases
+    columns = round_up(matrix.columns, own.column_multiple)
+    return matrix.count * matrix.rows * columns * VALUE_BITS[own.scheme] // 8, biases
+
+
+def _laid_out(matrix: Matrix, quantization: Quantization, storage: Storage) -> tuple[Matrix, Quantization | None]:
+    """Return a matrix as the kernels hold it, and how it is quantized; None where it is not."""
+    own = own_scheme(matrix, quantization.of(matrix.module))
+    is_kept = matrix.is_kept or not matrix.is_linear or own.keeps(matrix.module)
+    if matrix.inner_side:
+        matrix = storage.padded(matrix, "none" if is_kept else own.scheme)
+    return matrix, None if is_kept else own
+
+
+def _plain(matrix: Matrix, element_bytes: int, storage: Storage) -> int:
+    """Return one matrix that is not quantized. [bytes]."""
+    wide = SINGLE_BYTES if matrix.is_wide_router and storage.keeps_wide_routers else None
+    return matrix.rows * matrix.columns * (wide or matrix.element_bytes or element_bytes)
 
 
 def own_scheme(matrix: Matrix, quantization: Quantization) -> Quantization:

@@ -15,10 +15,10 @@ from service.engine.engines.expert_kernels import ExpertKernels, expert_kernels
 from service.engine.formats.elements import BYTE, HALF_BYTES, SINGLE_BYTES
 from service.engine.formats.matrix import Matrix
 from service.engine.formats.quantization import UNQUANTIZED, Quantization
-from service.engine.formats.stored import matrix_bytes, own_scheme
+from service.engine.formats.stored import matrix_bytes, own_scheme, values_and_biases
 from service.engine.inputs import Layout, StageRule
 from service.engine.layers import Architecture, DraftHead
-from service.engine.memory.allocator import allocated_bytes
+from service.engine.memory.allocator import rests
 from service.engine.memory.draft_weights import draft_matrices, own_ends
 from service.engine.memory.indexers import as_indexed
 from service.engine.memory.kinds import stored_alike
@@ -232,12 +232,14 @@ def _summed(
     total, storage = _Sum(), kernels.storage
     for matrix in matrices:
         as_stored = matrix_bytes(matrix, stored, element_bytes, storage)
+        bias_bytes = SINGLE_BYTES if kernels.widens_biases and matrix.inner_side else element_bytes
+        values, biases = values_and_biases(matrix, stored, element_bytes, bias_bytes, storage)
         loaded = as_stored + _repacked(matrix, stored, element_bytes, kernels)
         total.add(component or _component(matrix), loaded)
         is_same = made_of is stored
         total.instantiated += as_stored if is_same else matrix_bytes(matrix, made_of, element_bytes, storage)
         if matrix.module != TOWER:  # many small tensors that stand here as one
-            total.rests += allocated_bytes(loaded) - loaded
+            total.rests += rests(loaded, values, biases, splits_large=kernels.splits_blocks)
     return total
 
 
