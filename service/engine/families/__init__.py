@@ -168,6 +168,7 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         tower_size=_tower_size(config, family),
         has_window_pool=family.has_window_pool,
         sees_images_both_ways=_sees_images_both_ways(reader, family, config),
+        both_ways_since=family.both_ways_since,
         prefers_fp8_cache=family.prefers_fp8_cache,
         runs_in_float16=family.runs_in_float16,
         deals_out_experts=family.deals_out_experts,

@@ -30,6 +30,7 @@ from service.engine.layers import DenseMlp, Encoder, GroupedQueryAttention, Mlp
 
 MAX_DIGITS: Final = 9  # of a layer's number
 SOUND_WIDTH: Final = 640  # of the raw frames of a model without a conformer
+VIDEO_TOKENS: Final = 32 * (70 + 8)  # of 32 frames, each with up to 8 around it: `get_mm_max_tokens_per_item` of both
 WIDE_HEAD_DIM: Final = 512  # of full layers, where the config does not state it
 
 
@@ -190,14 +191,15 @@ FAMILIES: Final = (
         _GEMMA4,
         classes=("Gemma4ForConditionalGeneration",),
         tower=_towers,
-        # A video of 32 frames: 70 tokens and up to 8 around them for each.
-        largest_item=Item(tokens=2_496, patches_per_token=9),
+        largest_item=Item(tokens=VIDEO_TOKENS, patches_per_token=9),
         sees_images_both_ways=_sees_both_ways,
+        both_ways_since="0.20",  # 0.19 `config/model.py` lists the models (`MM_PREFIX_LM_MODELS`), without this one
     ),
     Family(
         classes=("Gemma4UnifiedForConditionalGeneration",),
         wraps=always("Gemma4ForCausalLM"),
         tower=_embedded_patches,
+        largest_item=Item(tokens=VIDEO_TOKENS, patches_per_token=1, inner_name="mm_embed_dim"),
         sees_images_both_ways=_sees_both_ways_by_default,
         has_window_pool=True,
     ),

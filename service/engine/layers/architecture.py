@@ -80,6 +80,7 @@ class Architecture:
     joined_inputs: tuple[str, frozenset[str]] = ("0", frozenset())  # since when LoRA takes their parts for one matrix
     last_vllm: str = ""  # the last version that has its class, where later ones do not
     sees_images_both_ways: bool = False  # tokens of one image attend to each other, later ones too
+    both_ways_since: str = ""  # vLLM's first version that knows so; empty: every one that has its class
     prefers_fp8_cache: bool = False  # on GPUs whose sparse kernels read it plain, unless stated (GLM)
     shared_blocks: SharedBlocks | None = None
     per_layer_embeddings: PerLayerEmbeddings | None = None

@@ -7,6 +7,8 @@ depend on the version are in `service/catalog/data/engine_rules.yaml`, each with
 from dataclasses import dataclass
 from typing import Final
 
+from packaging.version import Version
+
 from service.engine.arithmetic import KIB, MIB, ceil_div
 from service.engine.derived import derived
 from service.engine.engines.device import REFERENCE, Device
@@ -187,10 +189,12 @@ def fewest_batched_tokens(architecture: Architecture, device: Device) -> int:
 
     Source:
         vLLM 0.33 `v1/core/encoder_cache_manager.py` (`compute_mm_encoder_budget`: "Chunked MM input disabled but
-        max_tokens_per_mm_item ... is larger than max_num_batched_tokens"), `platforms/cuda.py` (`is_mm_prefix_lm`).
+        max_tokens_per_mm_item ... is larger than max_num_batched_tokens"), `platforms/cuda.py` (`is_mm_prefix_lm`),
+        `engine/arg_utils.py` (`_get_min_mm_batched_tokens`: "Raise the floor").
     """
     is_whole = architecture.sees_images_both_ways and device.is_vllm_on_cuda and device.plan.reads_images_whole
-    if architecture.encoder is None or not is_whole:
+    since = architecture.both_ways_since
+    if architecture.encoder is None or not is_whole or (since and Version(device.plan.version) < Version(since)):
         return 1
     return max(architecture.encoder.max_tokens_per_item, 1)
 

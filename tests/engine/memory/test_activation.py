@@ -6,7 +6,9 @@ import pytest
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
+from service.engine.answers.replica import plan_replica
 from service.engine.engines.device import device_of
+from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import EngineSettings, Layout
 from service.engine.layers import Architecture
 from service.engine.memory.activation import (
@@ -38,6 +40,8 @@ PROFILED = {
     "Qwen3.6 35B-A3B, 4,096": ("qwen3.6-35b-a3b", 4_096, 1, 16_384),
     "Gemma 4 26B-A4B, 2,048": ("gemma-4-26b-a4b-it", 2_048, 1, 2_496),
     "Gemma 4 26B-A4B, 16,384": ("gemma-4-26b-a4b-it", 16_384, 6, 2_496),
+    # vLLM 0.28 `models/gemma4_unified.py`: "num_frames * (_VIDEO_MAX_SOFT_TOKENS + 2 + 6)".
+    "Gemma 4 12B, 2,048": ("gemma-4-12b-it", 2_048, 1, 2_496),
     "Gemma 3 27B, 8,192": ("gemma-3-27b-it", 8_192, 31, 260),
 }
 
@@ -50,6 +54,44 @@ def test_a_vision_tower_is_profiled_with_its_largest_item(
 
     assert working(architecture).encoder_tokens(batched) == items * each
     assert working(replace(architecture, encoder=None)).encoder_tokens(batched) == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "version", "tokens"),
+    [
+        # Start-up of 2026-04-19, v0.19.2rc1: "Encoder cache will be initialized with a budget of 2496 tokens" beside
+        # 'compile_ranges_endpoints': [2048]; "Forcing --disable_chunked_mm_input" is said from 0.20 on.
+        ("gemma-4-26b-a4b-it", "rtx-5090", "0.19.2", 2_048),
+        ("gemma-4-26b-a4b-it", "rtx-5090", "0.20.2", 2_496),
+        ("gemma-4-12b-it", "gb10", "0.26.0", 2_496),
+        ("gemma-3-27b-it", "rtx-5090", "0.19.2", 2_048),
+    ],
+)
+def test_a_step_holds_an_item_whose_tokens_see_each_other(
+    catalog: Snapshot, model: str, gpu: str, version: str, tokens: int
+) -> None:
+    rules = rules_for("vllm", version)
+    plan = plan_replica(catalog.model(model), catalog.gpu(gpu), Layout(), StatedSettings(max_model_len=8_192), rules)
+
+    assert plan.settings.max_num_batched_tokens == tokens
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "version", "length", "pool_gib", "printed"),
+    [
+        # The same start-up: "Available KV cache memory: 8.29 GiB", "98,304 tokens per request: 6.73x".
+        ("gemma-4-26b-a4b-it", "rtx-5090", "0.19.2", 98_304, 8.29, 6.73),
+        # vllm-openai:v0.26.0-aarch64: "36.19 GiB", "Maximum concurrency for 262,144 tokens per request: 12.39x"
+        ("gemma-4-12b-it", "gb10", "0.26.0", 262_144, 36.19, 12.39),
+    ],
+)
+def test_windows_hold_the_steps_that_start_ups_print(
+    catalog: Snapshot, model: str, gpu: str, version: str, length: int, pool_gib: float, printed: float
+) -> None:
+    stated = StatedSettings(max_model_len=length, kv_cache_dtype="fp8", kv_cache_memory_bytes=int(pool_gib * (1 << 30)))
+    plan = plan_replica(catalog.model(model), catalog.gpu(gpu), Layout(), stated, rules_for("vllm", version))
+
+    assert plan.kv_cache.max_concurrency == pytest.approx(printed, abs=0.0051)
 
 
 def test_ranks_share_a_tower_and_deep_stacks_add_outputs(catalog: Snapshot) -> None:

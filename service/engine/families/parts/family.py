@@ -83,6 +83,7 @@ class Family:
     tower_size: tuple[int, int] = TOWER  # layers and width that SGLang finds where the config states neither
     largest_item: Item | None = None
     sees_images_both_ways: Callable[[ConfigReader], bool] = never  # where `is_mm_prefix_lm` is not stated
+    both_ways_since: str = ""
     runs_in_float16: bool = True
     deals_out_experts: bool = True  # else vLLM finds no number of experts where it looks for one
     drafts_beside_states: bool = False  # vLLM's, before it drafted for every model with recurrent states
