@@ -40,7 +40,7 @@ def report(lines: Lines) -> Observed | None:
     """Return what the report says; None where it is none.
 
     Raises:
-        UnreadableTextError: it is of several benchmarks or of none, or too many requests failed.
+        UnreadableTextError: it is of several benchmarks or of none, breaks off, or too many requests failed.
     """
     if len(lines) < HEADS or not lines[0][1].startswith(BEGINS):
         return None
@@ -51,6 +51,8 @@ def report(lines: Lines) -> Observed | None:
     if len(rows) == HEADS:
         raise UnreadableTextError(lines[-1][0], "the report ends with its heads", "a row below them, of one benchmark")
     named = [dict(zip(heads, cells, strict=False)) for _, cells in rows[HEADS:]]
+    if STRATEGY not in named[0]:
+        raise UnreadableTextError(rows[HEADS][0], "the row ends before its strategy", "a row as long as its heads")
     if len(named) > 1:
         refuse_second(rows[HEADS + 1][0], (str(each.get(STRATEGY, "")) for each in named))
     return _benchmark(named[0], rows[HEADS][0])

@@ -140,6 +140,14 @@ def test_guidellms_csv_says_what_its_json_does() -> None:
     assert open_loop.settings["request_rate_per_s"] == 12.5
 
 
+@pytest.mark.parametrize("row", ["x", '"{}"'])
+def test_a_csv_of_guidellm_that_breaks_off_is_refused_by_its_line(row: str) -> None:
+    broken = "\n".join([*guidellm({}).splitlines()[:3], row])
+
+    with pytest.raises(UnreadableTextError, match="line 4: the row ends before its strategy"):
+        read_measurement(broken)
+
+
 @pytest.mark.parametrize(
     ("strategy", "load"),
     [
