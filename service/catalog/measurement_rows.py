@@ -14,6 +14,7 @@ from service.catalog.errors import ConflictError, NotInCatalogError
 from service.catalog.tables import MeasurementChangeRow, MeasurementRow
 
 MOST_MEASUREMENTS = 1_000
+MOST_MEASURED = 1e18  # of any figure, in its unit
 Kind = Literal["start-up log", "benchmark"]
 Setting = str | int | float | bool
 
@@ -26,7 +27,7 @@ def _in_utc(time: datetime) -> datetime:
 class MeasuredFigure(Entry):
     """One figure of a text. [bytes, s, 1/s, tokens]."""
 
-    value: Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
+    value: Annotated[float, Field(ge=0, le=MOST_MEASURED, allow_inf_nan=False)]
     line: Annotated[int, Field(ge=1)]
 
 

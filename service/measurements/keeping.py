@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from service.catalog.measurement_rows import MOST_MEASURED
 from service.measurements.observed import Doubt, Observed, UnreadableTextError
 
 LOADS: Final = ("concurrent_requests", "request_rate_per_s")  # of which a run has one
@@ -32,6 +33,14 @@ def put(observed: Observed, name: str, value: object, scale: float = 1.0, line: 
         observed.see(name, value * scale, line)
     elif isinstance(value, int | float) and value < 0:
         leave_out(observed, name, f"{value:g}", line)
+
+
+def leave_out_endless(observed: Observed) -> None:
+    """Leave out figures beyond all that can be stored; each by the name that answers give it."""
+    for name, figure in tuple(observed.figures.items()):
+        if not abs(figure.value) <= MOST_MEASURED:
+            del observed.figures[name]
+            leave_out(observed, name, f"{figure.value:g}", figure.line)
 
 
 def leave_out(observed: Observed, name: str, said: str, line: int) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from service.measurements import evalscope, guidellm, guidellm_csv, guidellm_first, llmperf
 from service.measurements.benchmarks import benchmark, is_known
-from service.measurements.keeping import Lines, leave_out
+from service.measurements.keeping import Lines, leave_out, leave_out_endless
 from service.measurements.notebooks import printed_in
 from service.measurements.observed import MOST_SHOWN, Observed, UnreadableTextError
 from service.measurements.pairs import value_table
@@ -67,6 +67,7 @@ def read_measurement(text: str) -> Observed:
     """
     observed = _read(text)
     forget_untagged(observed)
+    leave_out_endless(observed)
     return observed
 
 

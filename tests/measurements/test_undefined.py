@@ -63,3 +63,14 @@ def test_counts_that_are_no_numbers_are_no_error_of_the_service(client: TestClie
     answer = client.post("/measurements", json={"text": text, "question": {"gpu": "h100", "input_tokens": 1000}})
 
     assert answer.status_code in (200, 422)
+
+
+@pytest.mark.parametrize("cache", ["460,496,000,000,000,000,000", "9" * 400])
+def test_a_figure_beyond_all_that_is_stored_is_told_and_stores_nothing_of_it(writable: TestClient, cache: str) -> None:
+    log = f"INFO Model loading took 15.0 GiB memory\nINFO GPU KV cache size: {cache} tokens"
+    question = {"model": "llama-3.1-8b", "gpu": "a100-80gb", "engine_version": "0.31.0"}
+    answer = writable.post("/measurements", json={"text": log, "question": question})
+
+    assert answer.status_code == 200, answer.text
+    assert [term["name"] for term in answer.json()["terms"]] == ["weight_bytes"]
+    assert any("line 2: kv_cache.tokens is" in told for told in answer.json()["warnings"])
