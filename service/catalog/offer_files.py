@@ -79,6 +79,8 @@ def read_price_list(file: Path, catalog: Snapshot, stated: Stated) -> PriceList:
     kind = kind_of(columns)
     if kind is None:
         return PriceList(offers=(), faults=(without_kind(columns),), skipped_gpus=())
+    if twice := sorted(name for name in COLUMNS[kind] if columns.count(name) > 1):
+        return PriceList(offers=(), faults=(f"columns that stand twice: {', '.join(twice)}",), skipped_gpus=())
     if not rows:
         return PriceList(offers=(), faults=("no lines below the names of columns",), skipped_gpus=())
     if (fault := _fault_beside(kind, stated)) is not None:
@@ -140,6 +142,7 @@ def _gathered(rows: Iterable[Row], kind: Kind, catalog: Snapshot, stated: Stated
 
 def _offers(row: Row, kind: Kind, catalog: Snapshot, stated: Stated) -> Iterator[OfferEntry]:
     """Yield the offers of one line; none where it has no GPU or no price."""
+    _check_cells(row, kind)
     match kind:
         case "own":
             yield _entry(catalog, _own(row, stated))
@@ -157,6 +160,18 @@ def _offers(row: Row, kind: Kind, catalog: Snapshot, stated: Stated) -> Iterator
                 for column, spot in (("Price", False), ("SpotPrice", True)):
                     if price := _number(row[column]):
                         yield _entry(catalog, {**shared, "usd_per_hour": price, "purchase": _bought(spot=spot)})
+
+
+def _check_cells(row: Row, kind: Kind) -> None:
+    """Raise ValueError where a line has more cells than columns, or breaks off before one that its kind always has.
+
+    Of own columns those that are left out are named, as blank ones are.
+    """
+    if BEYOND in row:
+        raise ValueError("more cells than columns; a cell with a comma stands in quotes")
+    missing = [] if kind == "own" else sorted(name for name in COLUMNS[kind] if row.get(name) is None)
+    if missing:
+        raise ValueError(f"the line breaks off before {', '.join(missing)}; accepted: a cell for each column")
 
 
 def _skypilot_gpu(catalog: Snapshot, row: Row) -> str:
@@ -189,8 +204,6 @@ def _skypilot_memory(row: Row) -> str:
 def _own(row: Row, stated: Stated) -> dict[str, Any]:
     """Return a line of an own file as an entry is written; blank cells are not stated."""
     unknown = row.keys() - COLUMNS["own"] - {"id", "tier", "purchase", "commitment_months", "checked_on"}
-    if BEYOND in unknown:
-        raise ValueError("more cells than columns; a cell with a comma stands in quotes")
     if unknown:
         raise ValueError(f"unknown columns: {', '.join(sorted(unknown))}")
     cells = {name: value.strip() for name, value in row.items() if value and value.strip()}
@@ -267,7 +280,7 @@ def _gpu(catalog: Snapshot, name: str, memory_gb: str) -> str:
             continue
         if reading.gpu_count is None:  # of an instance's name, or several GPUs, a line would count twice
             return reading.gpu_id
-    raise _UnknownGpuError(f"{bare!r}" + (f" with {memory_gb} GB" if memory_gb else ""))
+    raise _UnknownGpuError(f"{bare[:MOST_CELL_SHOWN]!r}" + (f" with {memory_gb} GB" if memory_gb else ""))
 
 
 def _number(text: str) -> float:
