@@ -13,7 +13,6 @@ from pydantic import (
     Field,
     StringConstraints,
     field_validator,
-    model_validator,
 )
 
 from service.catalog.figures import check_figures
@@ -147,14 +146,16 @@ class ModelEntry(Entry):
     checkpoints: Annotated[tuple[Checkpoint, ...], Field(min_length=1, max_length=64)]
     source: Source
 
-    @model_validator(mode="after")
-    def _one_default(self) -> "ModelEntry":
-        if sum(each.is_default for each in self.checkpoints) != 1:
-            raise ValueError("exactly one checkpoint is the default (is_default: true)")
-        keys = [(checkpoint.weight_format, checkpoint.hf_id) for checkpoint in self.checkpoints]
+    @field_validator("checkpoints")
+    @classmethod
+    def _one_default(cls, checkpoints: tuple[Checkpoint, ...]) -> tuple[Checkpoint, ...]:
+        defaults = sum(each.is_default for each in checkpoints)
+        if defaults != 1:
+            raise ValueError(f"{defaults} checkpoints are the default; accepted: is_default: true of exactly one")
+        keys = [(checkpoint.weight_format, checkpoint.hf_id) for checkpoint in checkpoints]
         if len(set(keys)) != len(keys):
-            raise ValueError("a checkpoint is listed twice")
-        return self
+            raise ValueError("a checkpoint is listed twice; accepted: each weight_format and hf_id once")
+        return checkpoints
 
 
 class GpuEntry(Entry):

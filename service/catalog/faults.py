@@ -19,6 +19,7 @@ SIMPLE_KINDS: Final[Mapping[str, str]] = {
     "string_type": "text",
     "string_unicode": "text in UTF-8",
     "list_type": "a list of texts, or one text with commas",
+    "tuple_type": "a list",
     "dict_type": "a JSON object",
     "model_attributes_type": "a JSON object",
     "model_type": "a JSON object",

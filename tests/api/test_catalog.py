@@ -59,6 +59,30 @@ def test_a_list_that_is_too_short_is_told_how_long_it_is_to_be(writable: TestCli
     }
 
 
+@pytest.mark.parametrize(
+    ("changes", "field", "accepted"),
+    [
+        ({"aliases": None}, "aliases", "a list"),
+        ({"checkpoints": "bf16"}, "checkpoints", "a list"),
+        ({"checkpoints": [{**MODEL["checkpoints"][0], "is_default": False}]}, "checkpoints", "of exactly one"),
+        ({"checkpoints": MODEL["checkpoints"] * 2}, "checkpoints", "of exactly one"),
+        (
+            {"checkpoints": [MODEL["checkpoints"][0], {**MODEL["checkpoints"][0], "is_default": False}]},
+            "checkpoints",
+            "each weight_format and hf_id once",
+        ),
+    ],
+)
+def test_a_list_that_is_none_or_does_not_add_up_is_told_by_its_field(
+    writable: TestClient, changes: dict[str, Any], field: str, accepted: str
+) -> None:
+    refused = writable.put("/catalog/models/made-up-8b", json={**MODEL, **changes})
+
+    assert refused.status_code == 422
+    [fault] = refused.json()["errors"]
+    assert (fault["field"], fault["accepted"].endswith(accepted)) == (field, True)
+
+
 @pytest.mark.parametrize("listed", ["models", "gpus", "offers"])
 def test_a_name_with_a_line_break_is_not_there(client: TestClient, listed: str) -> None:
     assert client.get(f"/catalog/{listed}/no%0Asuch").status_code == 404
