@@ -18,6 +18,12 @@ Value = TypeVar("Value")
 # An engine before its version: `rules_version` of an answer, a requirement of pip.
 NAMED: Final = re.compile(r"(?:vllm|sglang|tensorrt[-_]llm) ?(?:-|==)? ?(?=v?[0-9])", flags=re.IGNORECASE)
 LEADING_NUMBERS: Final = re.compile(r"v?(\d{1,6}(?:\.\d{1,6})*)(?!\d)", flags=re.ASCII)
+# What candidates, builds and tags have behind them; of a build a query string turns the + into a blank.
+BEHIND: Final = re.compile(
+    r"(?:(?:[._-]?(?:a|b|c|rc|alpha|beta|pre|preview|dev|post|x)(?![a-z])|[._+-][a-z])[\w.+-]*"
+    r"|[+-]\d+(?!\d|\.\d)[\w.-]*|[ ][a-z]+\d[\w.]*)?",
+    flags=re.ASCII | re.IGNORECASE,
+)
 
 
 class VersionTableError(ValueError):
@@ -125,9 +131,23 @@ def read_version(text: str) -> Version | None:
     >>> read_version("vllm==0.11") == read_version("vllm-0.11")
     True
     """
-    text = NAMED.sub("", text, count=1) if NAMED.match(text) else text
-    leading = LEADING_NUMBERS.match(text) or LEADING_NUMBERS.match(text.rpartition(":")[2])
+    leading = _leading(text)
     return None if leading is None else Version(leading[1])
+
+
+def says_more(text: str) -> bool:
+    """Return whether something stands behind a version that none has: a unit, words, a second version.
+
+    >>> [says_more(text) for text in ("0.11.0rc2", "v0.10.2+cu128", "0.9,1", "0.11-0.13", "8s", "main")]
+    [False, False, True, True, True, False]
+    """
+    leading = _leading(text.rstrip())
+    return leading is not None and BEHIND.fullmatch(leading.string, leading.end()) is None
+
+
+def _leading(text: str) -> re.Match[str] | None:
+    text = NAMED.sub("", text, count=1) if NAMED.match(text) else text
+    return LEADING_NUMBERS.match(text) or LEADING_NUMBERS.match(text.rpartition(":")[2])
 
 
 def _first_version(row: Row) -> Version:

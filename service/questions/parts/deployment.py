@@ -8,6 +8,7 @@ from service.catalog.engine_flags import flags_of
 from service.catalog.engine_rules import rules_for
 from service.engine.engines.registry import DEFAULT_ENGINE, ENGINES, engine_named
 from service.engine.engines.rules import EngineRules
+from service.engine.engines.versions import says_more
 from service.engine.facts import ModelFacts
 from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import EngineName, KvCacheDtype, SpeculativeMethod, StatedLayout, WeightFormat
@@ -43,6 +44,13 @@ class OnEngine(Part):
         description="what callers stored of this model, GPU and engine corrects the answer; false: ignored",
         examples=[False],
     )
+
+    @field_validator("engine_version")
+    @classmethod
+    def _one_version(cls, stated: str | None) -> str | None:
+        if stated is not None and says_more(stated):
+            raise ValueError("no version; accepted: one alone, such as 0.33.0, 0.11.0rc2 or 0.10.2+cu128")
+        return stated
 
     def rules_of(self, sources: Sources, model: ModelFacts) -> EngineRules:
         """Return the rules of the engine's version, with what callers measured of a model.

@@ -14,6 +14,7 @@ from service.engine.engines.versions import (
     VersionTableError,
     completed,
     read_version,
+    says_more,
     unstated_of,
 )
 
@@ -92,6 +93,22 @@ STATED = {
 @pytest.mark.parametrize(("stated", "release"), STATED.items(), ids=STATED)
 def test_a_stated_build_is_held_to_its_release(stated: str, release: str) -> None:
     assert read_version(stated) == Version(release)
+    assert not says_more(stated)
+
+
+@pytest.mark.parametrize(
+    "stated", ["v0.9.2-20250701", "0.5.3.post1-cu129-amd64", "0.8.5-1", "vllm-openai:v0.11.2", "0.10.2 cu128", "0.33 "]
+)
+def test_a_tag_is_no_more_than_its_version(stated: str) -> None:
+    assert not says_more(stated)
+
+
+@pytest.mark.parametrize(
+    "stated",
+    ["8s", "8%", "8 GB", "8k", "0.9,1", "1_0", "0.11-0.13", "0.9/0.10", "0.9 or newer", "0.9.1 0.10", "0.9 / 1"],
+)
+def test_what_says_more_than_a_version_is_told(stated: str) -> None:
+    assert says_more(stated)
 
 
 @pytest.mark.parametrize(

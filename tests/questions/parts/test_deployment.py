@@ -76,3 +76,10 @@ def test_an_engine_has_the_rules_of_its_version() -> None:
     with pytest.raises(InvalidQuestionError) as refused:
         OnEngine(engine_version="latest").rules()
     assert refused.value.field == "engine_version"
+
+
+@pytest.mark.parametrize("stated", ["8 tokens", "0.9,1", "0.11-0.13"])
+def test_a_version_with_more_behind_it_is_refused(stated: str) -> None:
+    """Its leading numbers were taken, so that 0.9,1 was 0.9, and 8 tokens the newest there is."""
+    with pytest.raises(ValidationError, match=r"accepted: one alone, such as 0\.33\.0"):
+        OnEngine(engine_version=stated)
