@@ -93,6 +93,15 @@ class ConfigReader:
             raise _missing(names[0], f"a number from 0 to {MAX_COUNT}", stated=value)
         return float(value)
 
+    def share(self, *names: str) -> float | None:
+        """Return a number above 0 and of at most 1, or None where nothing is stated."""
+        value = self.raw(*names)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+            raise _missing(names[0], "a number above 0, of at most 1", stated=value)
+        return float(value)
+
     def flag(self, *names: str, default: bool = False) -> bool:
         """Return a truth value."""
         value = self.raw(*names)

@@ -1,5 +1,6 @@
 """Pasted configs that once stopped the process or broke the answer: each is refused by name, at once."""
 
+import json
 from typing import Any
 
 import pytest
@@ -24,6 +25,12 @@ SILENT: dict[str, tuple[dict[str, Any], str, str]] = {
     "uncountable heads": ({"num_attention_heads": (1 << 40) - 1, "hidden_size": 1 << 40, "head_dim": 1}, "num_key_value_heads", "divides"),
     "no dtype": ({"torch_dtype": "bananas"}, "torch_dtype", "bfloat16"),
     "a dtype by number": ({"dtype": 16}, "dtype", "bfloat16"),
+    "a share of more than a head": ({"partial_rotary_factor": 1e30}, "partial_rotary_factor", "at most 1"),
+    "a share in words": ({"rope_parameters": {"partial_rotary_factor": "half"}}, "partial_rotary_factor", "at most 1"),
+    "positions of less than nothing": (
+        {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": -8192}},
+        "original_max_position_embeddings", "a whole number from 0",
+    ),
     **{
         f"{method} in groups of {size}": ({"quantization_config": {"quant_method": method, "bits": 4, "group_size": size}}, "quantization_config.group_size", "32, 64 or 128")
         for method in ("awq", "gptq", "auto-round") for size in (0, 7, -2, "many", True)
@@ -49,6 +56,16 @@ def test_a_quantization_that_cannot_be_is_refused_by_name(
     assert response.status_code == 422
     assert response.headers["content-type"] == "application/problem+json"
     assert response.json()["errors"][0]["field"] == f"model_config.quantization_config.{field}"
+
+
+@pytest.mark.parametrize("share", ["1e999", "-1e999", "0"])
+def test_a_share_of_a_head_that_no_engine_rotates_is_refused(client: TestClient, share: str) -> None:
+    """JSON has no infinity, but a number may be larger than any float."""
+    body = json.dumps({"model_config": {**LLAMA_CONFIG, "partial_rotary_factor": "?"}, **LOAD}).replace('"?"', share)
+    response = client.post("/size", content=body, headers={"content-type": "application/json"})
+
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["field"] == "model_config.partial_rotary_factor"
 
 
 @pytest.mark.parametrize(("stated", "field", "accepted"), SILENT.values(), ids=SILENT)

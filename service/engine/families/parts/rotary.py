@@ -24,6 +24,7 @@ from service.engine.layers import DecoderLayer, RotaryTable, Rotated
 RotaryRule = Callable[[ConfigReader, tuple[DecoderLayer, ...]], tuple[RotaryTable, ...]]
 LENGTH_NAMES: Final = ("max_position_embeddings", "seq_length", "n_positions", "model_max_length")
 FRACTION_NAMES: Final = ("partial_rotary_factor", "rotary_pct", "rotary_emb_fraction")
+ORIGINAL: Final = "original_max_position_embeddings"
 TYPE_NAMES: Final = ("rope_type", "type")
 MOST_COMPARED: Final = 80  # characters of a type
 CLOSE: Final = 0.5  # of the letters of two types
@@ -167,8 +168,8 @@ def _scaled(reader: ConfigReader, stated: ConfigReader) -> int:
     """Return the positions of a table. [tokens]."""
     positions, kind = _positions(reader), str(stated.raw(*TYPE_NAMES) or "default")
     factor = stated.number("factor", default=1.0) or 1.0
-    original = stated.raw("original_max_position_embeddings") or reader.raw("original_max_position_embeddings")
-    first = original if isinstance(original, int) else positions
+    original = stated.optional(ORIGINAL) or reader.optional(ORIGINAL)
+    first = original or positions
     if kind == "linear":
         return int(positions * factor)
     if kind in YARN:
@@ -179,14 +180,16 @@ def _scaled(reader: ConfigReader, stated: ConfigReader) -> int:
 
 
 def _width(reader: ConfigReader, stated: ConfigReader, head_dim: int) -> int:
-    """Return the rotated elements of a head."""
+    """Return the rotated elements of a head.
+
+    Source: vLLM 0.33 `get_rope`, which refuses a partial_rotary_factor of 0 or less, or above 1.
+    """
     own = stated.integer("rope_dim", default=0) or reader.integer("rotary_dim", default=0)
     if own:
         return own
     if str(stated.raw(*TYPE_NAMES)) == "proportional":
         return head_dim
-    fraction = stated.raw(*FRACTION_NAMES) or reader.raw(*FRACTION_NAMES)
-    return int(head_dim * fraction) if isinstance(fraction, int | float) else head_dim
+    return int(head_dim * (stated.share(*FRACTION_NAMES) or reader.share(*FRACTION_NAMES) or 1.0))
 
 
 def _of_latents(reader: ConfigReader, latent: Rotated) -> tuple[RotaryTable, ...]:
