@@ -91,7 +91,8 @@ class PastedModel(NamedModel):
                 detail = (
                     "weight_bytes and num_parameters go with a pasted model_config; the catalog knows its own models"
                 )
-                raise RefusalError("invalid-request", detail, Fault("weight_bytes", detail, "model_config"))
+                stated = "weight_bytes" if self.weight_bytes else "num_parameters"
+                raise RefusalError("invalid-request", detail, Fault(stated, detail, "model_config"))
             return super().model_facts(sources)
         if self.model is not None:
             detail = "model and model_config were both stated"

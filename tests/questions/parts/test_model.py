@@ -41,7 +41,7 @@ def test_a_config_may_stand_for_a_name(sources: Sources) -> None:
     [
         ({"model": "llama-3.1-8b", "model_config": LLAMA_CONFIG}, "model", "model_config"),
         ({"model": "llama-3.1-8b", "weight_bytes": 1}, "weight_bytes", "model_config"),
-        ({"model": "llama-3.1-8b", "num_parameters": 1}, "weight_bytes", "model_config"),
+        ({"model": "llama-3.1-8b", "num_parameters": 1}, "num_parameters", "model_config"),
         ({"model": "llama-9"}, "model", "llama-"),
     ],
 )
