@@ -132,6 +132,7 @@ def test_it_is_listed_shown_and_its_writers_are_kept(quick: TestClient) -> None:
     assert all(each["changed_by"].startswith("configured key ") for each in changes)
     assert service.get(f"/measurements/{first['id']}").status_code == 404
     assert service.delete(f"/measurements/{first['id']}").status_code == 404
+    assert service.get("/measurements/none/changes").status_code == 404
 
 
 def test_without_a_key_nothing_is_stored(quick: TestClient) -> None:

@@ -284,4 +284,6 @@ async def remove_measurement(measurement_id: MeasurementId, caller: CallerDep, w
 async def list_measurement_changes(measurement_id: MeasurementId, workloads: WorkloadsDep) -> MeasurementChanges:
     """Return every write of a measurement: who, when, before and after; of deleted ones too."""
     rows = await workloads.look(lambda session: read_changes(session, measurement_id, MOST_CHANGES))
+    if not rows:  # whatever was ever stored has one
+        raise NotInCatalogError("measurement", measurement_id, ())
     return MeasurementChanges(items=tuple(map(MeasurementChange.model_validate, rows)))
