@@ -35,6 +35,21 @@ def test_an_unknown_gpu_beside_the_text_is_a_404(client: TestClient) -> None:
     assert client.post("/measurements", json={"text": LOG, "question": question}).status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("query", "body", "field"),
+    [
+        ("?store=false", '{"text": "a"}', "store"),
+        ("", '{"text": "a", "question": {"gpu": "h100", "gpu": "a100"}}', "gpu"),
+        ("", '{"text": "a", "store": false, "store": true}', "store"),
+    ],
+)
+def test_what_would_be_ignored_beside_a_text_is_refused(client: TestClient, query: str, body: str, field: str) -> None:
+    response = client.post(f"/measurements{query}", content=body, headers={"content-type": "application/json"})
+
+    assert response.status_code == 422
+    assert [fault["field"] for fault in response.json()["errors"]] == [field]
+
+
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIZER_DATABASE_URL", f"sqlite:///{tmp_path}/cli.sqlite3")

@@ -182,6 +182,7 @@ class MeasurementChanges(BaseModel):
     "",
     operation_id="post_measurements",
     summary="Are you right about what I measured?",
+    dependencies=[Depends(stated_once)],
     responses={**PROBLEMS, **KEYED, 200: {"content": {"application/json": {"x-abridged": ABRIDGED}}}},
 )
 async def post_measurement(
