@@ -65,7 +65,9 @@ async def stated(if_match: Stated = None, if_none_match: IsNew = None) -> Condit
         ProblemError: a write cannot be asked for what is stated.
     """
     if if_none_match is not None and if_none_match.strip() != ANY:
-        raise ProblemError(400, "bad-request", "If-None-Match on a write: * alone is understood")
+        detail = "If-None-Match on a write: * alone is understood"
+        fault = FieldProblem(field="if-none-match", detail=detail, accepted=f"{ANY}, or If-Match with the tag of GET")
+        raise ProblemError(400, "bad-request", detail, [fault])
     tags = None if if_match is None else frozenset(tag.strip() for tag in if_match.split(","))
     return Condition(tags=tags, is_new=if_none_match is not None)
 

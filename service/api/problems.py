@@ -234,7 +234,7 @@ async def _http(request: Request, error: HTTPException) -> Response:
         415: "unsupported-media-type",
     }
     details = {
-        400: "the body is not readable JSON in UTF-8",
+        400: "the body is not readable JSON in UTF-8, is nested too deep, or has a number of thousands of digits",
         404: "there is nothing at this path; /docs lists the endpoints",
         405: "this path does not answer to this method; the Allow header lists those it answers to",
         413: "the body is larger than this service reads",
@@ -243,6 +243,8 @@ async def _http(request: Request, error: HTTPException) -> Response:
     detail = details.get(status, str(error.detail))
     headers = {"Allow": ", ".join(_methods(request))} if status == 405 else error.headers
     faults = _nearby(request, detail) if status == 404 else ()
+    if status == 400:  # which FastAPI answers to a body alone
+        faults = [FieldProblem(field="body", detail=detail, accepted="a JSON object in UTF-8")]
     if status == 405 and headers:
         faults = [FieldProblem(field="method", detail=detail, accepted=headers["Allow"])]
     return problem_response(status, kinds.get(status, "http-error"), detail, faults, headers)

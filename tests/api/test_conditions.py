@@ -53,6 +53,7 @@ def test_a_refused_condition_writes_nothing(on_each: TestClient) -> None:
     tagged = on_each.put("/catalog/gpus/h100-sxm-80gb", json=shown, headers={"If-None-Match": '"tag"'})
 
     assert tagged.status_code == 400
+    assert [fault["field"] for fault in tagged.json()["errors"]] == ["if-none-match"]
     assert on_each.get("/catalog/gpus/h100-sxm-80gb").json() == shown
     assert on_each.get("/readyz").json()["catalog_revision"] == before
 

@@ -315,6 +315,7 @@ def test_contradictions_name_a_field(client: TestClient, change: dict[str, Any],
         (json.dumps(GOOD).replace("64", "Infinity").encode(), 422),
         (json.dumps(GOOD).replace("64", "1e999").encode(), 422),
         (json.dumps(GOOD).replace("64", "9" * 4000).encode(), 422),
+        (json.dumps(GOOD).replace("64", "9" * 5000).encode(), 400),
         (b"\xff\xfe{}", 400),
         (b"[" * 100_000, 400),
         (json.dumps({**GOOD, "model": "a\u0000b"}).encode(), 422),
@@ -322,8 +323,8 @@ def test_contradictions_name_a_field(client: TestClient, change: dict[str, Any],
         (b'{"model": "' + b"x" * 6_000_000 + b'"}', 413),
     ],
     ids=[
-        "empty", "broken", "list", "null", "text", "NaN", "NaN count", "Infinity", "overflow", "huge integer", "not UTF-8",
-        "deep", "NUL", "half a surrogate pair", "too large",
+        "empty", "broken", "list", "null", "text", "NaN", "NaN count", "Infinity", "overflow", "huge integer",
+        "endless integer", "not UTF-8", "deep", "NUL", "half a surrogate pair", "too large",
     ],
 )  # fmt: skip
 def test_unreadable_bodies_are_refused(client: TestClient, body: bytes, status: int) -> None:
@@ -331,6 +332,8 @@ def test_unreadable_bodies_are_refused(client: TestClient, body: bytes, status: 
 
     problem(response, status)
     assert len(response.content) < 20_000
+    assert all(fault["accepted"] for fault in response.json()["errors"])
+    assert response.json()["errors"]
 
 
 def test_a_body_without_a_length_is_capped_too(client: TestClient) -> None:
