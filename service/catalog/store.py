@@ -67,6 +67,7 @@ def put_gpu(session: Session, entry: GpuEntry) -> None:
     Raises:
         ConflictError: another GPU already has one of its names.
     """
+    _check_gpu_name(session, entry)
     _replace_aliases(session, "gpu", entry.id, _names(entry))
     session.merge(_gpu_row(entry))
     session.flush()
@@ -170,6 +171,25 @@ def _check_shown_name(session: Session, entry: ModelEntry) -> None:
     if taken is not None:
         detail = f"{taken!r} is already shown under the name {entry.name!r}; state another name"
         raise ConflictError(detail, "name", "a name that no other model is shown under")
+
+
+def _check_gpu_name(session: Session, entry: GpuEntry) -> None:
+    """Refuse what another GPU is called: GPUs are asked for by the name they are shown under, too.
+
+    Raises:
+        ConflictError: another is called as this one is shown, or shown as this one is called.
+    """
+    shown, called = entry.name.lower(), {entry.id, *_names(entry)}
+    of_others = (AliasRow.kind == "gpu", col(AliasRow.alias) == shown, col(AliasRow.target_id) != entry.id)
+    taken = session.exec(select(AliasRow.target_id).where(*of_others)).first()
+    alike = func.lower(col(GpuRow.name)).in_({shown, *called}) | (col(GpuRow.id) == shown)
+    other = session.exec(select(GpuRow).where(alike, col(GpuRow.id) != entry.id)).first()
+    if taken is None and other is None:
+        return
+    owner = taken if other is None else other.id
+    shown_as = None if other is None else other.name.lower()
+    field = "id" if shown_as == entry.id else "aliases" if shown_as in called else "name"
+    raise ConflictError(f"{owner!r} is already called what this GPU's {field} says", field, OF_NOBODY)
 
 
 def _check_checkpoints(session: Session, entry: ModelEntry) -> None:
