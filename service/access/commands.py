@@ -1,6 +1,6 @@
 """`sizer keys`: keys are created, listed and revoked here, and shown once."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -9,6 +9,7 @@ from service.catalog.database import make_engine, reading, writing
 from service.cli_words import commands, refuse
 from service.settings import Settings
 
+MOST_NAME: Final = 180  # the record of changes has room for 200 characters, of which the key's id takes 15
 app = commands()
 keys = typer.Typer(no_args_is_help=True, help="API keys: created and shown once, listed, revoked.")
 app.add_typer(keys, name="keys")
@@ -23,8 +24,11 @@ def create(
     """Create a key, and show it this once."""
     if not name.strip():
         refuse("name: blank; accepted: whose key it is, as the record of changes is to name it")
+    if len(name.strip()) > MOST_NAME or not name.strip().isprintable():
+        told = f"at most {MOST_NAME} characters, on one line"
+        refuse(f"name: too long, or with characters that are not shown; accepted: {told}")
     with writing(make_engine(Settings().database_url)) as session, session.begin():
-        key = create_key(session, name.strip()[:200], scope, days)
+        key = create_key(session, name.strip(), scope, days)
     typer.echo(key)
 
 

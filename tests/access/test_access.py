@@ -144,6 +144,17 @@ def test_a_key_is_shown_once_and_its_hash_alone_is_kept(
         assert row[1] is not None
 
 
+@pytest.mark.parametrize("name", ["a\nb", "a\u001b[31mb", "a" * 181, "a\u202eb"])
+def test_a_key_is_not_named_what_the_record_of_changes_could_not_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A line break would begin a line of `sizer keys list`; what is cut would take the key's id along."""
+    monkeypatch.setenv("SIZER_DATABASE_URL", f"sqlite:///{tmp_path}/keys.sqlite3")
+    run = CliRunner().invoke(commands, ["keys", "create", name])
+
+    assert (run.exit_code, "at most 180 characters, on one line" in run.output) == (2, True)
+
+
 def test_help_says_once_how_long_a_key_lasts() -> None:
     run = CliRunner().invoke(commands, ["keys", "create", "--help"], env={"COLUMNS": "200"})
 
