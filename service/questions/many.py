@@ -17,6 +17,7 @@ MOST_QUESTIONS: Final = 1_000
 MOST_LINES: Final = 5 * MOST_QUESTIONS  # of a sheet, blank ones too
 UTF_16: Final = (BOM_UTF16_LE, BOM_UTF16_BE)  # what Excel saves as Unicode text begins so
 SEPARATOR: Final = re.compile(r"sep=([,;\t])\r?\n")
+TOO_LONG: Final = "field larger than field limit"  # as the csv module says it
 ACCEPTED: Final = f'{{"questions": [...]}} with 1 to {MOST_QUESTIONS} questions, or CSV under the names of fields'
 
 
@@ -92,6 +93,9 @@ def of_sheet(body: bytes) -> Sequence[Any]:
     except UnicodeDecodeError as error:
         raise UnreadableError("not in UTF-8", "UTF-8; sheets save it as CSV UTF-8") from error
     except csv.Error as error:
+        if TOO_LONG in str(error):
+            most = csv.field_size_limit()
+            raise UnreadableError(f"a table with a cell of more than {most} characters", "shorter cells") from error
         detail = "not CSV: a quote is not closed, or stands amid a cell"
         raise UnreadableError(detail, 'a quote within a quoted cell is written twice: "say ""8"""') from error
     if len(rows) > MOST_LINES:

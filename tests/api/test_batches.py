@@ -126,6 +126,7 @@ def test_blank_lines_lose_no_question(client: TestClient) -> None:
         (b'{}\n\n{"model": x}\n', "application/x-ndjson", "on line 3"),
         (b"model\n\xe9\n", "text/csv", "not in UTF-8"),
         (b'model\n"a\n', "text/csv", "a quote is not closed"),
+        (b"model\n" + b"a" * 200_000, "text/csv", "a cell of more than 131072 characters"),
     ],
 )
 def test_what_cannot_be_read_is_told_where_or_how(client: TestClient, body: bytes, media_type: str, told: str) -> None:
