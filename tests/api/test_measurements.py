@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from service.cli import app
 
 LOG = "Model loading took 15.0 GiB memory\nGPU KV cache size: 460,496 tokens"
+QUESTION = {"model": "llama-3.1-8b", "gpu": "a100", "engine_version": "0.31.0"}
 
 
 def test_a_log_is_answered_with_predicted_beside_measured(client: TestClient) -> None:
@@ -33,6 +34,14 @@ def test_an_unknown_gpu_beside_the_text_is_a_404(client: TestClient) -> None:
     question = {"model": "llama-3.1-8b", "gpu": "h1000"}
 
     assert client.post("/measurements", json={"text": LOG, "question": question}).status_code == 404
+
+
+def test_a_list_of_measurements_is_sent_once(client: TestClient) -> None:
+    first = client.get("/measurements")
+    again = client.get("/measurements", headers={"If-None-Match": first.headers["etag"]})
+
+    assert (first.headers["cache-control"], again.status_code) == ("no-cache, stale-if-error=600", 304)
+    assert client.post("/measurements", json={"text": LOG, "question": QUESTION}).headers.get("etag") is None
 
 
 @pytest.mark.parametrize(

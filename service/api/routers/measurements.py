@@ -21,7 +21,7 @@ from service.api.dependencies import (
     WriterDep,
     stated_once,
 )
-from service.api.media import JsonRoute
+from service.api.etags import TaggedRoute
 from service.api.pages import Paged, one_page
 from service.api.problems import ProblemError, problem_responses
 from service.catalog.errors import NotInCatalogError
@@ -76,7 +76,7 @@ KEYED = problem_responses(
 )
 READ = problem_responses(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
 ENTRY: Final = {"id": "5f3a0c9d2b7e4681", "what": "vLLM start-up log", "model": "llama-3.1-8b-instruct"}
-router = APIRouter(prefix="/measurements", tags=["measurements"], route_class=JsonRoute)
+router = APIRouter(prefix="/measurements", tags=["measurements"], route_class=TaggedRoute)
 MeasurementId = Annotated[str, Path(max_length=128, description="as POST /measurements returned it")]
 
 
