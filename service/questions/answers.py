@@ -107,7 +107,7 @@ class Answer(ABC, Generic[ResultT]):
 
     def asked_line(self) -> str:
         """Return the question on one line, as a query string states it."""
-        stated = (f"{name}={value}" for name, value in self.asked.items() if not isinstance(value, list))
+        stated = (f"{name}={_as_asked(value)}" for name, value in self.asked.items() if not isinstance(value, list))
         lists = (
             f"{name}={value}" for name, values in self.asked.items() if isinstance(values, list) for value in values
         )
@@ -179,3 +179,12 @@ def flat(document: Row, prefix: str = "") -> Iterator[tuple[str, Any]]:
 def numbers(document: Row) -> Iterator[tuple[str, float]]:
     """Yield every number with its dotted path; true is 1."""
     return ((path, float(value)) for path, value in flat(document) if isinstance(value, int | float))
+
+
+def _as_asked(value: object) -> str:
+    """Return a value as a query string states it: a truth as JSON writes it.
+
+    >>> _as_asked(True), _as_asked(0.5)
+    ('true', '0.5')
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value)

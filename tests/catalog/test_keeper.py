@@ -90,7 +90,7 @@ def test_a_write_that_is_refused_is_not_made(stored: Engine, kept: Made) -> None
 
     with pytest.raises(EngineError, match="NoSuchForCausalLM"):
         keeper.write(lambda session: put_model(session, strange), lambda result: result.model("strange"))
-    with pytest.raises(InvalidCatalogError, match="other"):
+    with pytest.raises(ConflictError, match="'other-gpu' is already called what this GPU's aliases says"):
         keeper.write(lambda session: put_gpu(session, gpu(name="Made Up", aliases=["other"])))
 
     assert keeper.snapshot is before
