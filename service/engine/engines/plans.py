@@ -105,10 +105,7 @@ class PlanRules:
     most_captured_on_blackwell: int = 1024  # on compute capability 10; elsewhere 512 [tokens]
     captures_drafts: bool = True  # of each request
     captures_by_requests: bool = True  # no more than may run; before, up to the largest
-    whole_blocks_on: tuple[str, ...] = (
-        "CUDA",
-        "ROCm",
-    )  # platforms whose large blocks nothing splits while weights load
+    whole_blocks_on: tuple[str, ...] = ("CUDA", "ROCm")  # whose large blocks nothing splits while weights load
     interleaves_rotary: bool = True  # one rotary table for the three axes of images; before, four times as long
 
 
