@@ -19,6 +19,7 @@ from service.catalog.names.readings import ModelReading
 from service.catalog.snapshot import Snapshot
 from service.engine.engines.measured_here import Measured
 from service.engine.engines.rules import EngineRules, as_measured
+from service.engine.errors import EngineError
 from service.engine.facts import Checkpoint, ModelFacts, format_of
 from service.engine.families import cautions_of_quantization, parse_architecture, stated_quantization
 from service.engine.fleet.questions import Offer
@@ -27,6 +28,7 @@ from service.engine.formats.quantization import parse_quantization
 from service.engine.inputs import Gpu, WeightFormat
 from service.engine.time.steps import StepTimers
 from service.questions.alike import AlikeAnswers
+from service.questions.places import placed
 from service.questions.refusals import Fault, RefusalError, not_in_catalog
 
 UNHEEDED = "decides nothing here"
@@ -64,7 +66,10 @@ class PastedModels:
         Raises:
             EngineError: the config lacks a field, or has a layer kind without a rule.
         """
-        return self._model(json.dumps(config, sort_keys=True), weight_bytes, num_parameters)
+        try:
+            return self._model(json.dumps(config, sort_keys=True), weight_bytes, num_parameters)
+        except EngineError as refusal:
+            raise placed(refusal, config) from None
 
     @cachedmethod(
         attrgetter("kept"),

@@ -26,10 +26,14 @@ SILENT: dict[str, tuple[dict[str, Any], str, str]] = {
     "no dtype": ({"torch_dtype": "bananas"}, "torch_dtype", "bfloat16"),
     "a dtype by number": ({"dtype": 16}, "dtype", "bfloat16"),
     "a share of more than a head": ({"partial_rotary_factor": 1e30}, "partial_rotary_factor", "at most 1"),
-    "a share in words": ({"rope_parameters": {"partial_rotary_factor": "half"}}, "partial_rotary_factor", "at most 1"),
+    "a share in words": (
+        {"rope_parameters": {"partial_rotary_factor": "half"}},
+        "rope_parameters.partial_rotary_factor",
+        "at most 1",
+    ),
     "positions of less than nothing": (
         {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": -8192}},
-        "original_max_position_embeddings", "a whole number from 0",
+        "rope_scaling.original_max_position_embeddings", "a whole number from 0",
     ),
     **{
         f"{method} in groups of {size}": ({"quantization_config": {"quant_method": method, "bits": 4, "group_size": size}}, "quantization_config.group_size", "32, 64 or 128")
