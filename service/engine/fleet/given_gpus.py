@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import nextafter
+from typing import Final
 
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.aims import aim_of
@@ -14,9 +15,13 @@ from service.engine.fleet.planned import legal_layouts, planned
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.fleet.settings import Resolved, longest_request, resolve
 from service.engine.fleet.space import Space, simplicity
-from service.engine.fleet.variants import roomiest
+from service.engine.fleet.variants import batched_tokens, roomiest
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
+from service.engine.time.carried import needs_time
+
+HARDLY: Final = 0.01  # of the requests held: no more than what a pool's own error makes of them
+FAR: Final = 0.8  # of the rate that the best budget answers
 
 
 def resolve_capacity(question: CapacityQuestion) -> Resolved:
@@ -51,7 +56,8 @@ def largest(question: CapacityQuestion, resolved: Resolved) -> Deployment:
     best = search.best((resolved, layout) for layout in usual)
     if not search.merit(best)[0] or has_lengths(question):
         best = search.better(resolved, fitting, best) or best
-        return _plainest(question, resolved, [layout for layout in fitting if layout in space.usual], best)
+        plainest = _plainest(question, resolved, [layout for layout in fitting if layout in space.usual], best)
+        return _answering(question, resolved, plainest)
     fewest = min(each.gpus_per_replica for each in usual if search.plan_of(resolved, each).holds_one_request)
     smaller = [layout for layout in fitting if fewest <= 2 * layout.gpus_per_replica < 2 * fewest]
     return search.better(resolved, smaller, best) or best
@@ -71,6 +77,34 @@ def _plainest(
     plainer = sorted((layout for layout in layouts if rank(layout) < rank(known.layout)), key=rank)
     as_good = (each for layout in plainer for each in search.improving(resolved, [layout], as_much))
     return next(as_good, known) if carries else known
+
+
+def _answering(question: CapacityQuestion, resolved: Resolved, known: Deployment) -> Deployment:
+    """Return what holds hardly less than what is known, under a token budget that lets it answer far more.
+
+    Where memory alone decides, the smallest budget may hold one request more, and read so few tokens beside all that
+    decode that a fourth of them are answered.
+    """
+    search, asked = _search(question), question.load.concurrent_requests or 0
+    if needs_time(question.load, question.limits) or question.timers is None or not known.is_feasible:
+        return known
+    rate, most = _rate(question, known), search.merit(known)[2]
+    others = [
+        (_rate(question, other), other)
+        for other in search.under(resolved, known.layout, batched_tokens(resolved))
+        if search.merit(other)[2] >= max((1 - HARDLY) * most, min(asked, most))
+    ]
+    best = max((rate, *(each for each, _ in others)))
+    if rate >= FAR * best:
+        return known
+    answering = [other for each, other in others if each >= FAR * best]
+    return max(answering, key=lambda other: (search.merit(other)[2], other.plan.settings.max_num_batched_tokens))
+
+
+def _rate(question: CapacityQuestion, deployment: Deployment) -> float:
+    """Return the rate at which one replica answers with every slot taken; 0 where nobody times it. [1/s]."""
+    replica = deployment.with_times(question.timers).replica
+    return 0.0 if replica is None else replica.saturation_rate
 
 
 def carries_more(question: CapacityQuestion, than: float) -> bool:

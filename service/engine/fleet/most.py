@@ -83,6 +83,11 @@ class Search:
                     least = self.merit(tried)
                     yield tried
 
+    def under(self, resolved: Resolved, layout: Layout, budgets: Sequence[int]) -> Iterator[Deployment]:
+        """Yield one layout's deployments under some token budgets, each with the requests that it lets run."""
+        for settings, plan in self._settings(resolved, layout, budgets):
+            yield self._deployed(settings, plan)
+
     def _if_better(self, resolved: Resolved, plan: MemoryPlan, least: Merit) -> Deployment | None:
         """Return a plan's replicas if they carry more than what is known; None where they do not."""
         question, load = self.question, lengths_of(self.question, plan)
