@@ -20,6 +20,7 @@ SpeculativeMethod = Literal["mtp", "eagle", "eagle3", "ngram"]
 Phase = Literal["both", "prefill", "decode"]
 Arrival = Literal["steady", "burst", "poisson"]
 LengthDistribution = Literal["fixed", "uniform", "lognormal"]
+All2AllBackend = Literal["deepep"]  # through which ranks send the tokens of whole experts to each other
 LoadedFormat = Literal["fp8"]  # that an engine makes while it loads
 ProductLine = Literal["data-centre", "workstation", "consumer"]
 Tier = Literal["secure", "community"]  # on a provider's own servers, or on anybody's
@@ -87,12 +88,21 @@ class Layout:
     data_parallel_size: int = 1
     expert_parallel: bool = False
     decode_context_parallel_size: int = 1  # tensor-parallel ranks that hold the tokens of one cache in turn
+    all2all_backend: All2AllBackend | None = None  # None: the engine's own way
     gpus_per_replica: int = field(init=False, repr=False, compare=False)  # TP x PP x DP
 
     def __post_init__(self) -> None:
         """Count the GPUs once: every comparison asks for them."""
         gpus = self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
         object.__setattr__(self, "gpus_per_replica", gpus)
+
+    @property
+    def redundant_experts(self) -> int:
+        """Return the experts that a backend keeps twice, so that load is even: one on each rank. [count].
+
+        LMSYS' prefill pools of 32 H100 keep 32 (github.com/sgl-project/sglang/issues/6017).
+        """
+        return 0 if self.all2all_backend is None else self.tensor_parallel_size * self.data_parallel_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,13 @@ from service.performance.restated import restated, shapes_of
 from service.performance.stored import Kernels
 from service.performance.tables import StepTables
 
+# DeepEP was measured with latent attention in fp8, whatever the cache stores.
+EXCHANGED: Final[Mapping[str, str]] = {
+    "gemm_quant_mode": "fp8_block",
+    "moe_quant_mode": "fp8_block",
+    "kvcache_quant_mode": "fp8",
+    "fmha_quant_mode": "fp8_block",
+}
 # Keys of a config that describe how it is stored; the modes say it instead.
 STORAGE_KEYS: Final = frozenset({"quantization_config", "compression_config", "hf_quant_config"})
 
@@ -28,6 +35,8 @@ def measured_step_tables(key: Deployed, tables: KernelTables | None = None) -> S
         NotMeasuredError: none has; the message is that of the most faithful one.
     """
     found = (tables or in_process()).of(kernels_of(key))
+    if key.layout.all2all_backend is not None:
+        return found  # measured with the network
     return with_network(found, network_s(key.model.architecture, key.gpu, key.layout))
 
 
@@ -42,6 +51,14 @@ def kernels_of(key: Deployed) -> Kernels:
         raise NotMeasuredError(f"no kernels were measured on {key.gpu.id}")
     if not key.model.config_json:
         raise NotMeasuredError("the model's config is not known")
+    if layout.all2all_backend is not None:
+        return Kernels(
+            config_json=_plain_config(key.model),
+            system=system,
+            layout=layout,
+            engine=key.rules.engine,
+            modes=(EXCHANGED,),
+        )
     engine = key.rules.serving_engine.kernels_like(key.checkpoint.quantization.scheme, key.gpu.architecture)
     return Kernels(
         config_json=_plain_config(key.model),

@@ -16,6 +16,7 @@ from service.performance.estimated import (
     note_of_kernels,
     note_of_link,
 )
+from service.performance.exchanged import exchanged
 from service.performance.fitted import SPREAD, Row, generation_of, layer_class, row_for
 from service.performance.formats import before, compared, in_proportion
 from service.performance.kernel_tables import KernelTables, NotMeasuredError
@@ -204,7 +205,8 @@ def _times(key: Deployed, tables: StepTables, basis: str, note: str) -> Times:
 
 
 def _row(key: Deployed, basis: str) -> Row:
-    return _row_on(key.gpu, basis, key.rules.engine, key.rules.rules_version, kernel_class(key))
+    row = _row_on(key.gpu, basis, key.rules.engine, key.rules.rules_version, kernel_class(key))
+    return row if key.layout.all2all_backend is None else exchanged(row)
 
 
 @derived(256)

@@ -3,7 +3,8 @@
 import json
 import logging
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -15,9 +16,15 @@ from typing import Any, Final
 import numpy as np
 import yaml
 
+from service.engine.fleet.wide import SERVER_GPUS
+from service.engine.inputs import All2AllBackend
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.performance.tables import StepTables, as_rows
 
+# Many tokens go by the kernels of high throughput, those that decode by the kernels of low latency.
+KERNELS_OF: Final[Mapping[All2AllBackend, Mapping[str, str]]] = {
+    "deepep": {"context": "deepep_ht", "generation": "deepep_ll"}
+}
 SHORT_PROMPT_TOKENS: Final = 128.0  # whose attention is negligible
 MILLISECONDS_PER_S: Final = 1e3
 MOST_SETTINGS: Final = 64  # files of the library's own, a few kB each
@@ -41,7 +48,11 @@ class Library:
     """What is asked of the library. It keeps what it reads for the whole process, and so does this."""
 
     def __init__(
-        self, compile_engine: Callable[..., Any], read: Callable[[str], object], forget: Callable[[], None]
+        self,
+        compile_engine: Callable[..., Any],
+        read: Callable[[str], object],
+        forget: Callable[[], None],
+        exchange: "Exchange",
     ) -> None:
         """Start with no config read.
 
@@ -49,11 +60,27 @@ class Library:
             compile_engine: gives the engine of a layout.
             read: reads a config, and keeps it by its path.
             forget: forgets every config.
+            exchange: what the configs of layouts say of exchanges between experts.
         """
-        self.compile = compile_engine
+        self._compile, self._exchange = compile_engine, exchange
         self._read, self._forget = read, forget
         self._paths: dict[str, str] = {}  # where a config lay when the library read it, by its digest
         self._lock = Lock()
+
+    def compiled(
+        self, all2all_backend: All2AllBackend | None, path: str, system: str, backend: str, **stated: Any
+    ) -> Any:
+        """Return the engine of a layout whose ranks exchange tokens by a backend; None: the engine's own way.
+
+        Args:
+            all2all_backend: the backend.
+            path: of the model's config.
+            system: the library's name of a GPU.
+            backend: and of an engine.
+            stated: layout and modes.
+        """
+        with self._exchange.by(all2all_backend, system):
+            return self._compile(path, system, backend, **stated)
 
     def path_of(self, config: Config) -> str:
         """Return the path by which the library knows a config: it reads each once, so that no file need stay."""
@@ -67,6 +94,37 @@ class Library:
                     self._read(folder)
                 self._paths[config.digest] = folder
             return self._paths[config.digest]
+
+
+class Exchange:
+    """What the library's configs of layouts say of exchanges between experts: its own entry has no argument for it."""
+
+    def __init__(self, build: Callable[..., Any]) -> None:
+        """Start with the engine's own way.
+
+        Args:
+            build: makes a config.
+        """
+        self._build = build
+        self._said: Mapping[str, Any] = {}
+
+    @contextmanager
+    def by(self, backend: All2AllBackend | None, system: str) -> Iterator[None]:
+        """Say so of every config that is made meanwhile, by whoever asks for one table at a time."""
+        if backend is not None:
+            said = {"moe_comm_backend": KERNELS_OF[backend], "num_gpus_per_node": SERVER_GPUS, "enable_eplb": True}
+            self._said = {**said, "system": system}
+        try:
+            yield
+        finally:
+            self._said = {}
+
+    def __call__(self, **stated: Any) -> Any:
+        """Return the config of a layout."""
+        config = self._build(**stated)
+        for name, value in self._said.items():
+            setattr(config, name, value)
+        return config
 
 
 @lru_cache(maxsize=1)
@@ -86,7 +144,9 @@ def library() -> Library:
         for name in ("get_model_config_from_model_path", "_load_model_config_from_model_path"):
             vars(utils)[name].cache_clear()
 
-    return Library(engine.EngineHandle.compile, utils.get_model_config_from_model_path, forget)
+    exchange = Exchange(vars(engine)["build_model_config"])
+    vars(engine)["build_model_config"] = exchange
+    return Library(engine.EngineHandle.compile, utils.get_model_config_from_model_path, forget, exchange)
 
 
 def _keeping_loader() -> type[yaml.CSafeLoader]:

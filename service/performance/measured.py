@@ -68,7 +68,9 @@ class KernelLibrary:
         """Return the same of a model under one class's name."""
         first: Refusal | None = None
         for place, modes in enumerate(kernels.modes):
-            for expert_parallel in dict.fromkeys((kernels.layout.expert_parallel, not kernels.layout.expert_parallel)):
+            dealt = kernels.layout.expert_parallel
+            ways = (dealt, not dealt) if kernels.layout.all2all_backend is None else (dealt,)
+            for expert_parallel in ways:
                 found = self._compiled(config, kernels, replace(kernels.layout, expert_parallel=expert_parallel), modes)
                 if not isinstance(found, Refusal):
                     return replace(found, place=place)
@@ -82,8 +84,10 @@ class KernelLibrary:
     ) -> StepTables | Refusal:
         """Return tables, or why there are none: the format's reason, then the model's, its parts', the layout's.
 
-        Each is told whatever was asked before.
+        Each is told whatever was asked before. Exchanges by a backend were measured for few, which have no parts apart.
         """
+        if layout.all2all_backend is not None:
+            return self._once(config, kernels, layout, modes)
         asked = (kernels.system, kernels.engine, modes.get("gemm_quant_mode", ""))
         combination = _of_any_layout(config, kernels, modes)
         known = self._probed.get(asked) or self._probed_models.get(combination) or self._known_part(combination, layout)
@@ -147,7 +151,8 @@ class KernelLibrary:
     ) -> StepTables | Refusal:
         experts = layout.tensor_parallel_size * layout.data_parallel_size
         try:
-            handle = library().compile(
+            handle = library().compiled(
+                layout.all2all_backend,
                 library().path_of(config),
                 kernels.system,
                 engine_named(kernels.engine).kernel_library,
@@ -169,6 +174,8 @@ class KernelLibrary:
         self, config: Config, kernels: Kernels, layout: Layout, modes: Mapping[str, str]
     ) -> StepTables | None:
         """Return tables of the layout that stands for all whose ranks have as many heads; None of that one itself."""
+        if layout.all2all_backend is not None:
+            return None  # with attention as it was measured beside the exchange
         for expert_parallel in (False, True):
             part = _with_same_heads(layout, expert_parallel=expert_parallel)
             if part == layout:

@@ -39,6 +39,7 @@ class Efficiencies:
     exchanges: bool  # copies of the attention exchange tokens, and networks have latency; else neither takes time
 
 
+SENT_BYTES: Final = 1.5  # of an element to one expert, out in fp8 and back in 16 bits: the mean of both ways
 FLOOR: Final = Efficiencies(
     compute_fraction=1.0,
     bandwidth_fraction=1.0,
@@ -60,6 +61,7 @@ def roofline_tables(workload: Workload, gpu: Gpu, layout: Layout, efficiencies: 
         attention = max(cache bytes / (bandwidth x e_b), flop / (peak x e_a))
         all-reduce = 2 x layers x (latency + 2 (tp - 1) / tp x tokens x hidden x 2 / (interconnect x e_i)); see `links`
         exchange   = 2 x layers with experts x (latency + (dp - 1) x tokens x hidden x 2 / (interconnect x e_i))
+        by DeepEP  = the same with chosen experts x 1.5 bytes in place of (dp - 1) x 2; out in fp8, back in 16 bits
         hops       = (pp - 1) x (latency + tokens x hidden x 2 / (the link between two stages x e_i))
         network    = latencies of both over several nodes; see `nodes`
 
@@ -142,7 +144,11 @@ def _all_reduce_s(workload: Workload, gpu: Gpu, layout: Layout, reached: Efficie
 
 def _exchange_s(workload: Workload, gpu: Gpu, layout: Layout, reached: Efficiencies, tokens: Floats) -> Floats:
     """Return the seconds that copies of the attention take to hand each other's tokens to the experts and back."""
-    received = tokens * ((layout.data_parallel_size - 1) * workload.hidden_size * HALF_BYTES)
+    copies: float = (layout.data_parallel_size - 1) * HALF_BYTES
+    if layout.all2all_backend is not None:
+        chosen = max((experts.routing.num_experts_per_tok for experts in workload.experts), default=0)
+        copies = min(copies, chosen * SENT_BYTES)
+    received = tokens * (copies * workload.hidden_size)
     ranks = ranks_of_stage(layout)
     rate = slowest_link(gpu, ranks)
     if reached.pcie is not None and joined_by_pcie(gpu, ranks):

@@ -5,7 +5,6 @@ from typing import Final
 
 from service.questions.meanings_of_reuse import OF_REUSE
 
-# Properties that mean the same wherever they stand.
 COMMON: Final[Mapping[str, str]] = {
     "provider": "who rents it out at that price; null: nobody",
     "as_of": "the date of the price [ISO date]",
@@ -25,6 +24,7 @@ COMMON: Final[Mapping[str, str]] = {
     "data_parallel_size": "copies of the attention layers in one replica [count]",
     "expert_parallel": "whether GPUs of a replica hold whole experts instead of a part of each",
     "decode_context_parallel_size": "ranks of one replica over which the tokens of one cache are spread [count]",
+    "all2all_backend": "through which ranks send the tokens of whole experts; null: the engine's own way",
     "binding_constraint": "what forbids fewer GPUs, or more load on the same ones",
     "shortfall_bytes": "memory that is missing before one request fits; per GPU; 0 when feasible [bytes]",
     "would_fit": "sentences that say what would make the question feasible; empty when it is",

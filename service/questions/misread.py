@@ -21,11 +21,10 @@ OF_FLAGS: Final = (
 )  # fmt: skip
 EACH_FLAG: Final = "each flag as a field of its own: --max-num-seqs 64 is max_num_seqs=64"
 OF_EXCHANGES: Final = (
-    "all2all_backend", "moe_a2a_backend", "moe_all2all_backend", "deepep_mode", "enable_eplb", "enable_dbo",
-    "enable_two_batch_overlap", "ep_num_redundant_experts",
+    "deepep_mode", "enable_eplb", "enable_dbo", "enable_two_batch_overlap", "ep_num_redundant_experts",
 )  # fmt: skip
 OWN_EXCHANGE: Final = (
-    "none: times are of the engine's own exchange between ranks; DeepEP, balanced and overlapped experts are not sized"
+    "none: all2all_backend=deepep is sized as it comes, without experts balanced or batches overlapped"
 )
 ONE_TYPE: Final = "gpu for one type, gpu_count of /capacity for how many of it; several types are for /recommend"
 # What a question has no field for, and what is to be done instead.

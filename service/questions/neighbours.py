@@ -62,6 +62,7 @@ CALLED: Final[Mapping[str, str]] = {
     "data_parallel_size": "dp dp_size data_parallel data_parallelism",
     "expert_parallel": "ep ep_size enable_expert_parallel expert_parallelism moe_expert_parallel_size "
     "expert_parallel_size",
+    "all2all_backend": "moe_a2a_backend moe_all2all_backend a2a_backend ep_backend expert_parallel_backend",
     "decode_context_parallel_size": "dcp dcp_size decode_context_parallel",
     "gpu_memory_utilization": "gpu_mem_util mem_fraction_static memory_utilization gpu_util gpu_utilization "
     "mem_fraction free_gpu_memory_fraction kv_cache_free_gpu_memory_fraction gpu_memory_fraction mem_util gmu",

@@ -8,7 +8,7 @@ from typing import Final, Literal, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from service.engine.answers.alike import may_be_alike
-from service.engine.answers.other_levers import Other, size_beside
+from service.engine.answers.other_levers import Other, size_beside, with_others
 from service.engine.answers.results import Sizing
 from service.engine.errors import EngineError
 from service.engine.fleet.checkpoints import own_checkpoint
@@ -32,6 +32,7 @@ from service.questions.parts.model import PastedModel
 from service.questions.parts.part import contradiction
 from service.questions.refusals import RefusalError
 from service.questions.sources import Sources
+from service.questions.wide import wider
 
 # Numbers of an answer that are the same whichever of equal deployments is taken.
 OF_ANY_TIME: Final = frozenset({
@@ -134,7 +135,7 @@ class SizeQuery(OfOneGpu):
         question = self.looked_up(sources)
         others = self._others(sources, question) if self.levers == "all" else ()
         sizing = size_beside(question, others, tells_levers=self.levers != "none")
-        return SizeAnswer(sizing, sources.catalog.revision)
+        return SizeAnswer(with_others(sizing, wider(self, question, sizing, sources)), sources.catalog.revision)
 
     def _alike(self, sources: Sources) -> SizeAnswer:
         """Return the same by memory alone: what was computed for another load may be the answer to this one."""

@@ -53,7 +53,8 @@ def test_attention_shared_by_layouts_is_what_the_library_says_of_each(
 
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     experts = layout.tensor_parallel_size * layout.data_parallel_size
-    own = library().compile(
+    own = library().compiled(
+        None,
         str(tmp_path),
         "h100_sxm",
         "vllm",

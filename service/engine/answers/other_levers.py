@@ -44,7 +44,11 @@ def size_beside(question: SizeQuestion, others: Sequence[Other], *, tells_levers
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
-    answer = size(question, tells_levers=tells_levers)
+    return with_others(size(question, tells_levers=tells_levers), others)
+
+
+def with_others(answer: Sizing, others: Sequence[Other]) -> Sizing:
+    """Return a sizing with what others would save after its own levers, the cheapest of each kind first."""
     if not others:
         return answer
     now = _merit_of(answer)

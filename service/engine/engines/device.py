@@ -49,6 +49,7 @@ class Device:
     unpacks_dealt_mxfp4: bool = False  # experts that ranks hold whole: SGLang before Blackwell
     selects_in_fp8: bool = False  # caches of selected latents are fp8 unless stated, unpacked: SGLang on Blackwell
     keeps_selected_plain: bool = False  # such caches are not packed where they are fp8: SGLang on Blackwell and ROCm
+    sends_to_experts: bool = False  # by DeepEP, as it is sized: SGLang on Hopper
     own_tiles: ExpertTiles | None = None  # of gpt-oss's experts, in the engine's own kernels; None: in vLLM's
     ungated_expert_tile: int = 1  # and of experts without a gate
     unpacks_grouped: bool = False  # projections multiplied in groups, in two bytes: SGLang but on compute capability 10
@@ -131,5 +132,6 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
         wide_scales_tile=WIDE_SCALES_TILE.get(major, 0) if rules.plan.keeps_wide_scales else 0,
         fp4_kernels=FP4_KERNELS.get(major) if rules.plan.names_fp4_kernels else None,
         selects_in_fp8=selects_in_fp8,
+        sends_to_experts=rules.plan.sends_to_experts and gpu.architecture == "hopper",
         keeps_selected_plain=selects_in_fp8 or (first is not None and gpu.vendor == "amd"),
     )

@@ -82,6 +82,7 @@ class PlanRules:
     projects_shared_caches: bool = False  # keys and values of layers that read another layer's cache
     keeps_wide_routers: bool = True  # in fp32 where the model asks for it and no kernel mixes types
     joins_copies: bool = False  # of the attention: all else is split over the ranks of all of them
+    sends_to_experts: bool = False  # SGLang: `--moe-a2a-backend deepep`, as it is sized
     splits_copies: bool = True  # over several ranks each; TensorRT-LLM has one a rank
     names_half_caches: bool = True  # `--kv-cache-dtype bfloat16`
     spreads_context: bool = True  # `--decode-context-parallel-size`

@@ -71,6 +71,7 @@ COMPRESSED_POOLS_SINCE: Final[tuple[tuple[Version, CompressedPools], ...]] = (
     (Version("0.5.15"), "by_request"),
     (Version("0"), "by_tokens"),
 )
+SENDS_TO_EXPERTS_SINCE: Final = Version("0.4.10")  # `server_args.py` (`--moe-a2a-backend`)
 REUSES_SELECTIONS_SINCE: Final = Version("0.5.18")  # without an indexer: `memory/indexers.py`
 # With a prefix cache and no buffers beside its states, `server_args.py` sets `disable_overlap_schedule` (pull request
 # 13057 of November 2025: "try to use --disable-radix-cache if overlap schedule is necessary"), until `auto` came to
@@ -99,6 +100,7 @@ class Sglang(Engine):
     has_pool_per_kind = True
     switches: frozenset[Switch] = frozenset({
         "quantization", "enable_prefix_caching", "swa_full_tokens_ratio", "mamba_ssm_cache_dtype",
+        "all2all_backend",
     })  # fmt: skip
     reserves_output = False
     expects_output = True
@@ -194,8 +196,7 @@ class Sglang(Engine):
         """Return how a version plans: one set of rules is known, but for the vocabulary's and gpt-oss's experts.
 
         Source: SGLang 0.5.14 and 0.5.23 `models/deepseek_v2.py`: `lm_head` without `enable_dp_lm_head`, dense parts
-        without `moe_dense_tp_size`, and shared experts without DeepEP, which no command of ours asks for, are split
-        over all ranks; `embed_tokens` is not.
+        without `moe_dense_tp_size`, and shared experts without DeepEP, are split over all ranks; `embed_tokens` is not.
         """
         return replace(
             PLAN,
@@ -208,6 +209,7 @@ class Sglang(Engine):
             expert_value_rows=256 if version >= PADS_VALUE_ROWS_SINCE else 1,
             expert_scale_multiple=4 if version >= FOUR_GROUPS_SINCE else 2,
             caps_windows=version >= CAPS_WINDOWS_SINCE,
+            sends_to_experts=version >= SENDS_TO_EXPERTS_SINCE,
             compressed_pools=next(pools for since, pools in COMPRESSED_POOLS_SINCE if version >= since),
             indexes_every_layer=version < REUSES_SELECTIONS_SINCE,
             own_tiles=_own_tiles(version),

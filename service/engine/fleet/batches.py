@@ -20,6 +20,7 @@ from service.engine.errors import InvalidQuestionError
 from service.engine.facts import ModelFacts
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.results import Assumption
+from service.engine.fleet.wide import SENT_WHY, most_running
 from service.engine.inputs import EngineSettings, Gpu
 from service.engine.memory.activation import fewest_batched_tokens
 
@@ -38,6 +39,8 @@ def settled_batches(
     """
     own_tokens, own_seqs = batch_defaults(rules, gpu)
     own_seqs = rules.serving_engine.own_requests(own_seqs, compresses_past=model.architecture.compresses_past)
+    sent = None if stated.all2all_backend is None else min(own_seqs, most_running(stated))
+    own_seqs = sent or own_seqs
     # The engine raises its own number to that of an image (vLLM 0.33 `_get_min_mm_batched_tokens`).
     own_tokens = max(own_tokens, fewest_batched_tokens(model.architecture, device_of(gpu, rules)))
     asked, each = stated.max_num_seqs or own_seqs, tokens_of_each(stated, rules)
@@ -51,7 +54,9 @@ def settled_batches(
         _check_drafts(tokens, stated.num_speculative_tokens, rules)
     notes = (
         _note("max_num_batched_tokens", tokens, stated.max_num_batched_tokens, own_tokens, RAISED_WHY, rules),
-        _note("max_num_seqs", seqs, stated.max_num_seqs, own_seqs, CUT_WHY, rules),
+        _note("max_num_seqs", seqs, stated.max_num_seqs, own_seqs, CUT_WHY, rules)
+        if sent is None or seqs != sent or stated.max_num_seqs is not None
+        else Assumption(name="max_num_seqs", value=seqs, origin="chosen", source=SENT_WHY),
     )
     return tokens, seqs, notes
 

@@ -7,6 +7,7 @@ from service.engine.derived import derived
 from service.engine.engines.device import REFERENCE, Device
 from service.engine.engines.kernel import AskedCache
 from service.engine.errors import UnsupportedLayoutError
+from service.engine.fleet.wide import check_exchange
 from service.engine.formats.quantization import Quantization
 from service.engine.formats.storage import FINEST_SCALE_BLOCK, refined_block
 from service.engine.inputs import Layout
@@ -48,6 +49,7 @@ def check_layout(
         ("assert self.intermediate_size % tp_size == 0", of the ranks of all copies; 0.10.2 the same).
         SGLang 0.5.23 `models/deepseek_v2.py` (dense parts and shared experts: `parallel_group="tp"`, of all copies).
     """
+    check_exchange(architecture, quantization, layout, device)
     tp = layout.tensor_parallel_size
     divisions = _divisions(architecture, quantization)
     joined = _joined_ranks(architecture, layout, device)
@@ -84,7 +86,7 @@ def check_layout(
 
 def _joined_ranks(architecture: Architecture, layout: Layout, device: Device) -> int:
     """Return the ranks over which all but attention is split: where copies of it share experts, maybe of all copies."""
-    joins = device.plan.joins_copies and architecture.has_experts
+    joins = device.plan.joins_copies and architecture.has_experts and layout.all2all_backend is None
     return layout.tensor_parallel_size * (layout.data_parallel_size if joins else 1)
 
 

@@ -28,7 +28,8 @@ def legal_layouts(resolved: Resolved, stated: StatedLayout) -> Space:
     """
     architecture, quantization = resolved.model.architecture, resolved.checkpoint.quantization
     device = device_of(resolved.gpu, resolved.rules)
-    target = Target(gpu=resolved.gpu, engine=resolved.rules.engine, device=device)
+    exchange = resolved.stated.all2all_backend
+    target = Target(gpu=resolved.gpu, engine=resolved.rules.engine, device=device, all2all_backend=exchange)
     space = drafted_space(space_of(architecture, quantization, target, stated), architecture, resolved.settings, device)
     if stated.decode_context_parallel_size is not None or not space.ranks_of_context:
         return space

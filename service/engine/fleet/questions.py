@@ -7,6 +7,7 @@ from typing import Final, Literal
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import ModelFacts
 from service.engine.inputs import (
+    All2AllBackend,
     Gpu,
     Headroom,
     KvCacheDtype,
@@ -48,6 +49,7 @@ class StatedSettings:
     swa_full_tokens_ratio: float | None = None
     mamba_cache_dtype: StateDtype = "auto"
     mamba_ssm_cache_dtype: StateDtype = "auto"
+    all2all_backend: All2AllBackend | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from service.engine.fleet.starts import (
     chooses_fp8,
     own_cache_dtype,
 )
+from service.engine.fleet.wide import chosen_share
 from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, Load, SpeculativeMethod
 from service.engine.memory.drafts import check_drafts, default_method
 
@@ -143,7 +144,7 @@ def _settings(
     model: ModelFacts, gpu: Gpu, stated: StatedSettings, rules: EngineRules
 ) -> tuple[EngineSettings, tuple[Assumption, ...]]:
     """Return the engine's settings but for the dtype of its cache, and where each came from."""
-    utilization, utilization_note = _settled(
+    utilization, utilization_note = chosen_share(stated) or _settled(
         "gpu_memory_utilization", stated.gpu_memory_utilization, lambda: default_utilization(rules, gpu), rules
     )
     batched_tokens, seqs, batch_notes = settled_batches(model, gpu, stated, rules)
@@ -151,7 +152,7 @@ def _settings(
     keeps_prefixes, prefix_notes = _prefix_caching(model, stated, rules, device_of(gpu, rules))
     settings = EngineSettings(
         gpu_memory_utilization=utilization,
-        is_share_open=stated.gpu_memory_utilization is None and rules.static_reserve is not None,
+        is_share_open=utilization_note.origin == "default" and rules.static_reserve is not None,
         kv_cache_dtype="auto",
         max_model_len=unasked_context(model.architecture, rules),
         max_num_batched_tokens=batched_tokens,

@@ -21,11 +21,9 @@ from service.engine.engines.device import Device
 from service.engine.engines.registry import engine_named
 from service.engine.fleet.layouts import check_layout, is_legal
 from service.engine.formats.quantization import Quantization
-from service.engine.inputs import EngineName, Gpu, Layout, StatedLayout
+from service.engine.inputs import All2AllBackend, EngineName, Gpu, Layout, StatedLayout
 from service.engine.layers import Architecture
 
-# More stages than nodes of a rack row are not a deployment anyone runs; the search ends here.
-MAX_NODES: Final = 8
 MAX_RANKS: Final = 64  # of one replica's attention
 MAX_STAGES: Final = 8
 SMALL_SIZES: Final = (1, 2, 3, 4, 5, 6, 7, 8)
@@ -41,6 +39,7 @@ class Target:
     gpu: Gpu
     engine: EngineName
     device: Device  # the GPU's generation, and the engine's version
+    all2all_backend: All2AllBackend | None = None  # as stated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +166,7 @@ def _explain(architecture: Architecture, quantization: Quantization, target: Tar
             data_parallel_size=stated.data_parallel_size or 1,
             expert_parallel=bool(stated.expert_parallel),
             decode_context_parallel_size=stated.decode_context_parallel_size or 1,
+            all2all_backend=target.all2all_backend,
         ),
         target.device,
     )
@@ -183,6 +183,7 @@ def _layouts(architecture: Architecture, target: Target, stated: StatedLayout) -
                     data_parallel_size=copies,
                     expert_parallel=experts,
                     decode_context_parallel_size=stated.decode_context_parallel_size or 1,
+                    all2all_backend=target.all2all_backend,
                 )
 
 

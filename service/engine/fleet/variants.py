@@ -175,7 +175,9 @@ def batched_tokens(resolved: Resolved) -> tuple[int, ...]:
         return (own,)
     image = fewest_batched_tokens(resolved.model.architecture, device_of(resolved.gpu, resolved.rules))
     floor = max(image, (resolved.stated.max_num_seqs or 1) * tokens_of_each(resolved.stated, resolved.rules))
-    return tuple(sorted({own, *(tokens for tokens in BATCHED_TOKENS if tokens >= floor)}))
+    # LMSYS' pools over DeepEP ran out of memory with 16,384 tokens of a rank on H100, whose own are 8,192 (May 2025).
+    most = BATCHED_TOKENS[-1] if resolved.stated.all2all_backend is None else own
+    return tuple(sorted({own, *(tokens for tokens in BATCHED_TOKENS if floor <= tokens <= most)}))
 
 
 def with_chosen(resolved: Resolved, name: Chosen, value: int, why: str) -> Resolved:

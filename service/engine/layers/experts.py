@@ -126,6 +126,7 @@ class MoeMlp(FeedForward):
         """Return a rank's experts of so many columns."""
         ranks = layout.tensor_parallel_size * layout.data_parallel_size
         count = ceil_div(self.num_experts, ranks) if layout.expert_parallel else self.num_experts
+        count += layout.redundant_experts // ranks
         width, parts = self.latent_size or hidden_size, 2 if self.is_gated else 1
         into = Matrix(
             module=prefix + "experts.gate_up_proj",

@@ -27,6 +27,15 @@ class Spread(NamedTuple):
     rest: Layout
 
 
+def beside_attention(layout: Layout, *, joins_copies: bool) -> Layout:
+    """Return over which ranks all but attention is split: those that a backend sends tokens to have the rest whole.
+
+    Source: SGLang 0.5.23 `models/deepseek_v2.py` (`_shared_expert_use_tp1`), `--moe-dense-tp-size 1` and
+    `--enable-dp-lm-head`, as in LMSYS' commands for 96 H100 (github.com/sgl-project/sglang/issues/6017).
+    """
+    return joined(layout) if joins_copies and layout.all2all_backend is None else layout
+
+
 def joined(layout: Layout) -> Layout:
     """Return a layout whose copies of the attention are ranks like any other."""
     ranks = layout.tensor_parallel_size * layout.data_parallel_size

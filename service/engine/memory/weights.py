@@ -27,8 +27,8 @@ from service.engine.memory.matrices import (
     HEAD,
     TOWER,
     Spread,
+    beside_attention,
     embedding_matrices,
-    joined,
     layer_matrices,
     projecting_all,
 )
@@ -82,7 +82,7 @@ def rank_weights(
     if not architecture.has_experts and not layout.expert_parallel and draft is None:
         shared = replace(shared, data_parallel_size=1)  # copies share experts alone
     interleaves = device.plan.interleaves_rotary
-    spread = Spread(shared, joined(shared) if device.plan.joins_copies else shared)
+    spread = Spread(shared, beside_attention(shared, joins_copies=device.plan.joins_copies))
     if device.plan.projects_shared_caches:
         architecture = projecting_all(architecture)
     architecture = as_copied(as_indexed(architecture, device.plan), device.plan)

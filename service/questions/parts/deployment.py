@@ -11,7 +11,13 @@ from service.engine.engines.rules import EngineRules
 from service.engine.engines.versions import says_more
 from service.engine.facts import ModelFacts
 from service.engine.fleet.questions import StatedSettings
-from service.engine.inputs import EngineName, KvCacheDtype, SpeculativeMethod, StatedLayout, WeightFormat
+from service.engine.inputs import (
+    EngineName,
+    KvCacheDtype,
+    SpeculativeMethod,
+    StatedLayout,
+    WeightFormat,
+)
 from service.engine.time.eager import eager
 from service.engine.time.steps import StepTimers
 from service.questions.parts.part import Part, contradiction
@@ -218,4 +224,5 @@ class WithSettings(WithSwitches, Precision):
             swa_full_tokens_ratio=self.swa_full_tokens_ratio,
             mamba_cache_dtype=self.mamba_cache_dtype,
             mamba_ssm_cache_dtype=self.mamba_ssm_cache_dtype,
+            all2all_backend=self.all2all_backend,
         )

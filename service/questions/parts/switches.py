@@ -10,7 +10,7 @@ from service.catalog.names.formats import stated_format
 from service.catalog.names.words import words_of
 from service.engine.engines.base import Switch
 from service.engine.engines.registry import DEFAULT_ENGINE, ENGINES
-from service.engine.inputs import EngineName, LoadedFormat, StateDtype
+from service.engine.inputs import All2AllBackend, EngineName, LoadedFormat, StateDtype
 from service.questions.parts.part import Part, contradiction
 from service.questions.values import NUMBER
 
@@ -25,7 +25,7 @@ MOST_READ: Final = 60  # characters of a format's name
 
 
 class WithSwitches(Part):
-    """Quantization while loading, CUDA graphs, kept prefixes, towers, sliding windows and states."""
+    """Quantization while loading, CUDA graphs, kept prefixes, towers, sliding windows, states, exchanges."""
 
     quantization: LoadedFormat | None = Field(
         default=None,
@@ -60,6 +60,13 @@ class WithSwitches(Part):
         default="auto",
         description="dtype of the matrices of those states alone; default: the engine's own for the model",
         examples=["bfloat16"],
+    )
+
+    all2all_backend: All2AllBackend | None = Field(
+        default=None,
+        description="through which GPUs send the tokens of whole experts to each other; deepep: SGLang's pools of "
+        "DeepSeek-V3 and its like on whole servers of Hopper; default: the engine's own way",
+        examples=["deepep"],
     )
 
     @field_validator(*KNOWN_TO)

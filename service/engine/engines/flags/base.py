@@ -163,6 +163,10 @@ class CommandLine(ABC):
             state_blocks: the blocks that may hold a layer's state; None of a model without states.
         """
 
+    def environment(self, start: Start) -> Args:  # noqa: ARG002 - of some engines
+        """Return what is said before the program, by variables that have no flag."""
+        return ()
+
     def loading(self, start: Start) -> Args | None:
         """Return the flags that load the model's own checkpoint in the format sized; None where no flag does."""
         if start.is_published:
@@ -207,7 +211,7 @@ class CommandLine(ABC):
             args: its flags.
             flags: those of the engine's version; empty where nobody knows.
         """
-        words = (*self.program, start.served, *args)
+        words = (*self.environment(start), *self.program, start.served, *args)
         return shlex.join(words) if start.num_nodes == 1 else self.over_nodes(start, words, flags)
 
 

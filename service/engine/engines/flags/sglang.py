@@ -8,7 +8,11 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from service.engine.engines.flags.base import HEAD, RENDEZVOUS_PORT, Args, CommandLine, Start, by_node, unless_one
-from service.engine.inputs import EngineSettings, KvCacheDtype, SpeculativeMethod, WeightFormat
+from service.engine.inputs import EngineSettings, KvCacheDtype, Layout, SpeculativeMethod, WeightFormat
+
+# The tokens of a rank that it has room for: `environ.py`; a step that decodes has one of each request.
+ROOM: Args = ("env", "SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK={}")
+OWN_ROOM = 128
 
 
 class SglangCommand(CommandLine):
@@ -45,6 +49,13 @@ class SglangCommand(CommandLine):
             *self._cache(start),
             *_adapters(settings),
         )
+
+    def environment(self, start: Start) -> Args:
+        """Return room for the tokens that a rank sends to experts, where a step has more than there is room for."""
+        tokens = start.settings.max_num_seqs * (1 + start.settings.num_speculative_tokens)
+        if start.layout.all2all_backend is None or tokens <= OWN_ROOM:
+            return ()
+        return (*ROOM[:-1], ROOM[-1].format(tokens))
 
     def spreads_unevenly(self, start: Start) -> str | None:
         """Return the same, and that whole copies of a dense model stay on one server.
@@ -97,7 +108,16 @@ def _layout(start: Start) -> Args:
         *unless_one("--dp-size", layout.data_parallel_size),
         *(("--enable-dp-attention",) if shares_experts else ()),
         *(("--ep-size", str(ranks)) if layout.expert_parallel else ()),
+        *_exchange(layout),
     )
+
+
+def _exchange(layout: Layout) -> Args:
+    """Return the flags of DeepEP: ranks hold dense layers and the output head whole, and load is balanced."""
+    if layout.all2all_backend is None:
+        return ()
+    balanced = ("--enable-eplb", "--ep-num-redundant-experts", str(layout.redundant_experts))
+    return ("--moe-a2a-backend", layout.all2all_backend, "--moe-dense-tp-size", "1", "--enable-dp-lm-head", *balanced)
 
 
 def _adapters(settings: EngineSettings) -> Args:
