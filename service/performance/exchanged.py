@@ -8,11 +8,13 @@ Published without overlapped batches, of which these times are, and what is said
 
     H200, 16 ranks, 2 requests each at 65,536 tokens    60.4 tokens/s a rank      62.1    (LMSYS, July 2025, MTP)
     H100, 72 ranks, 256 requests each at 2,000 tokens   17,777 tokens/s a server  17,046  (LMSYS, May 2025; 64 ranks)
+    GB200, 48 ranks, 2,000 tokens                       7,583 tokens/s a GPU      8,608 of 32, 6,677 of 64
     H100, 32 ranks, prompts of 1,024 tokens             41,050 tokens/s a server  43,380  (the same)
 
 Sources:
     lmsys.org/blog/2025-05-05-large-scale-ep (22,310 tokens/s with overlapped batches, 1.255 times as many; 57,674
-    tokens of prompts, up to 1.405 times as many); lmsys.org/blog/2025-07-17-mtp.
+    tokens of prompts, up to 1.405 times as many); lmsys.org/blog/2025-07-17-mtp;
+    lmsys.org/blog/2025-06-16-gb200-part-1.
 """
 
 from typing import Final

@@ -16,7 +16,6 @@ from typing import Any, Final
 import numpy as np
 import yaml
 
-from service.engine.fleet.wide import SERVER_GPUS
 from service.engine.inputs import All2AllBackend
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.performance.tables import StepTables, as_rows
@@ -25,6 +24,10 @@ from service.performance.tables import StepTables, as_rows
 KERNELS_OF: Final[Mapping[All2AllBackend, Mapping[str, str]]] = {
     "deepep": {"context": "deepep_ht", "generation": "deepep_ll"}
 }
+# GPUs of a server, and of those that a rack joins, by the library's names of them.
+SERVER_GPUS: Final = 8
+TRAY_GPUS: Final = 4
+IN_TRAYS: Final = frozenset({"gb200", "gb300"})
 SHORT_PROMPT_TOKENS: Final = 128.0  # whose attention is negligible
 MILLISECONDS_PER_S: Final = 1e3
 MOST_SETTINGS: Final = 64  # files of the library's own, a few kB each
@@ -112,7 +115,8 @@ class Exchange:
     def by(self, backend: All2AllBackend | None, system: str) -> Iterator[None]:
         """Say so of every config that is made meanwhile, by whoever asks for one table at a time."""
         if backend is not None:
-            said = {"moe_comm_backend": KERNELS_OF[backend], "num_gpus_per_node": SERVER_GPUS, "enable_eplb": True}
+            gpus = TRAY_GPUS if system in IN_TRAYS else SERVER_GPUS
+            said = {"moe_comm_backend": KERNELS_OF[backend], "num_gpus_per_node": gpus, "enable_eplb": True}
             self._said = {**said, "system": system}
         try:
             yield

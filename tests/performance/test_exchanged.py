@@ -30,6 +30,14 @@ def test_a_pool_that_decodes_writes_what_was_published(catalog: Snapshot) -> Non
     assert SERVER_GPUS * 256 / step_s == pytest.approx(22_310 / 1.255, rel=0.05)
 
 
+def test_a_rack_that_decodes_writes_what_was_published(catalog: Snapshot) -> None:
+    # lmsys.org/blog/2025-06-16-gb200-part-1: 48 GPUs, 2,000 tokens, without overlapping batches: 7,583 tokens/s a GPU;
+    # part 2, September 2025: 768 requests on each and more, 9,087 with overlapped kernels.
+    fewer, more = (768 / timing_of(catalog, ranks, "gb200").steps.decode_s(768, 2_000) for ranks in (32, 64))
+
+    assert more < 7_583 < fewer < 9_087
+
+
 def test_few_requests_of_long_contexts_decode_as_published(catalog: Snapshot) -> None:
     # lmsys.org/blog/2025-07-17-mtp: 16 H200, 2 requests on each at 65,536 tokens, 60.4 tokens/s a rank with overlapped
     # scheduling and without drafts.

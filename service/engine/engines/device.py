@@ -19,6 +19,7 @@ TURING: Final[Capability] = (7, 5)
 AMPERE: Final[Capability] = (8, 0)
 ADA: Final[Capability] = (8, 9)
 HOPPER: Final[Capability] = (9, 0)
+RACK_GPUS: Final = 64  # that one fabric joins
 # By generation, the second where a rank's columns of an expert are no whole tiles. Source: SGLang 0.5.12 to 0.5.19
 # `layers/quantization/fp8.py` (`get_quant_method`), `mxfp4_flashinfer_cutlass_moe.py` ("multiples of 128"); its recipes
 # of DeepSeek-V4-Pro name the first on H200 and B200.
@@ -49,7 +50,7 @@ class Device:
     unpacks_dealt_mxfp4: bool = False  # experts that ranks hold whole: SGLang before Blackwell
     selects_in_fp8: bool = False  # caches of selected latents are fp8 unless stated, unpacked: SGLang on Blackwell
     keeps_selected_plain: bool = False  # such caches are not packed where they are fp8: SGLang on Blackwell and ROCm
-    sends_to_experts: bool = False  # by DeepEP, as it is sized: SGLang on Hopper
+    fewest_exchanging: int = 0  # ranks from which DeepEP is sized: SGLang on Hopper and in racks of Blackwell
     own_tiles: ExpertTiles | None = None  # of gpt-oss's experts, in the engine's own kernels; None: in vLLM's
     ungated_expert_tile: int = 1  # and of experts without a gate
     unpacks_grouped: bool = False  # projections multiplied in groups, in two bytes: SGLang but on compute capability 10
@@ -102,6 +103,16 @@ class Device:
 REFERENCE: Final = Device()  # the newest vLLM on Hopper
 
 
+def fewest_exchanging(gpu: Gpu) -> int:
+    """Return the ranks from which DeepEP was measured on a GPU: a server of Hopper, 16 in a rack; 0 of others. [count].
+
+    Source: aiconfigurator-core 0.12 systems/data/{h100_sxm,gb200}/moe/sglang/0.5.10 (`wideep_generation_moe_perf`).
+    """
+    if gpu.architecture == "blackwell":
+        return 16 if gpu.scale_up_domain_gpus >= RACK_GPUS else 0
+    return 8 if gpu.architecture == "hopper" else 0
+
+
 def device_of(gpu: Gpu, rules: EngineRules) -> Device:
     """Return what a GPU is to an engine."""
     return _device(rules, gpu)
@@ -132,6 +143,6 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
         wide_scales_tile=WIDE_SCALES_TILE.get(major, 0) if rules.plan.keeps_wide_scales else 0,
         fp4_kernels=FP4_KERNELS.get(major) if rules.plan.names_fp4_kernels else None,
         selects_in_fp8=selects_in_fp8,
-        sends_to_experts=rules.plan.sends_to_experts and gpu.architecture == "hopper",
+        fewest_exchanging=fewest_exchanging(gpu) if rules.plan.sends_to_experts else 0,
         keeps_selected_plain=selects_in_fp8 or (first is not None and gpu.vendor == "amd"),
     )

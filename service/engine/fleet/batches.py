@@ -39,7 +39,7 @@ def settled_batches(
     """
     own_tokens, own_seqs = batch_defaults(rules, gpu)
     own_seqs = rules.serving_engine.own_requests(own_seqs, compresses_past=model.architecture.compresses_past)
-    sent = None if stated.all2all_backend is None else min(own_seqs, most_running(stated))
+    sent = None if stated.all2all_backend is None else min(own_seqs, most_running(stated, gpu))
     own_seqs = sent or own_seqs
     # The engine raises its own number to that of an image (vLLM 0.33 `_get_min_mm_batched_tokens`).
     own_tokens = max(own_tokens, fewest_batched_tokens(model.architecture, device_of(gpu, rules)))

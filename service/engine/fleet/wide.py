@@ -1,10 +1,10 @@
 """Where ranks may send the tokens of whole experts to each other by DeepEP, as far as that is sized.
 
 Each rank has a copy of the attention, its dense parts whole, and as many experts as any other. Kernels of it were
-measured for one shape of experts, in blocks of fp8, on Hopper:
+measured for one shape of experts, in blocks of fp8, on Hopper and in racks of Blackwell:
 
-    ranks    whole servers of eight, up to 64
-    running  256 tokens of a step that decodes on a rank at most
+    ranks    eights of them up to 64; in racks 16 at least
+    running  256 tokens of a step that decodes on a rank at most, in racks 1,024
 
 Sources:
     SGLang 0.4.10 to 0.5.23 `server_args.py` (`--moe-a2a-backend`), `layers/moe/token_dispatcher/deepep.py` ("the actual
@@ -15,7 +15,7 @@ Sources:
 
 from typing import Final
 
-from service.engine.engines.device import Device
+from service.engine.engines.device import RACK_GPUS, Device, fewest_exchanging
 from service.engine.errors import InvalidQuestionError, UnsupportedLayoutError
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.results import Assumption
@@ -23,8 +23,10 @@ from service.engine.formats.quantization import Quantization
 from service.engine.inputs import Gpu, Layout
 from service.engine.layers import Architecture
 
-SERVER_GPUS: Final = 8
-MOST_TOKENS: Final = 256  # of one rank in a step that decodes
+EIGHT: Final = 8
+# Of one rank in a step that decodes: over a network, and in a rack, as SGLang asserts.
+MOST_TOKENS: Final = 256
+MOST_OF_RACK: Final = 1_024
 # Width of the model, columns of an expert, and experts that a token passes, as measured.
 MEASURED_WIDTH, MEASURED_COLUMNS, MEASURED_CHOSEN = 7_168, 2_048, 8
 SHARE: Final = 0.835
@@ -32,8 +34,7 @@ SHARE_WHY: Final = (
     "as published pools of 72 H100 state it (github.com/sgl-project/sglang/issues/6017): the engine's own sets aside "
     "more for each copy of the attention than there is"
 )
-GENERATION: Final = "hopper"
-SENT_WHY: Final = f"as many as DeepEP is given room for: {MOST_TOKENS} tokens of a rank in a step that decodes"
+SENT_WHY: Final = "as many as DeepEP is given room for in a step that decodes, on each GPU"
 FIELD: Final = "all2all_backend"
 LEFT_OUT: Final = "without it the engine's own exchange is sized"
 
@@ -49,21 +50,22 @@ def check_exchange(architecture: Architecture, quantization: Quantization, layou
     """
     if layout.all2all_backend is None:
         return
-    if not device.sends_to_experts:
-        raise _refusal(f"is sized for SGLang on Hopper alone, and not for {device.engine} here", LEFT_OUT)
+    if not device.fewest_exchanging:
+        raise _refusal(f"is sized for SGLang on Hopper, GB200 and GB300, and not for {device.engine} here", LEFT_OUT)
     if not are_measured_experts(architecture, quantization):
         detail = f"was measured for {MEASURED_CHOSEN} chosen experts of {MEASURED_COLUMNS:,} columns in "
         raise _refusal(f"{detail}{MEASURED_WIDTH:,}, in blocks of fp8, and not for {architecture.name}", LEFT_OUT)
     ranks = layout.data_parallel_size
     alone = layout.gpus_per_replica == ranks and layout.decode_context_parallel_size == 1
-    if not (layout.expert_parallel and alone and ranks % SERVER_GPUS == 0):
+    if not (layout.expert_parallel and alone and ranks >= device.fewest_exchanging and ranks % EIGHT == 0):
+        sizes = ", ".join(str(size) for size in (8, 16, 32) if size >= device.fewest_exchanging)
         raise _refusal(
-            "asks for whole experts and a copy of the attention on each GPU, in whole servers of eight",
-            "data_parallel_size=8, 16, 32 or 64 with expert_parallel=true, and none of the other sizes",
+            "asks for whole experts and a copy of the attention on each GPU, eight at a time",
+            f"data_parallel_size={sizes} or 64 with expert_parallel=true, and none of the other sizes",
         )
 
 
-def most_running(stated: StatedSettings) -> int:
+def most_running(stated: StatedSettings, gpu: Gpu) -> int:
     """Return how many requests may run at once on a rank, each with a token and its drafts in a step. [count].
 
     Raises:
@@ -75,10 +77,11 @@ def most_running(stated: StatedSettings) -> int:
             field="max_loras",
             accepted=f"0, or no {FIELD}",
         )
-    most, asked = MOST_TOKENS // (1 + stated.num_speculative_tokens), stated.max_num_seqs
+    tokens = MOST_OF_RACK if gpu.scale_up_domain_gpus >= RACK_GPUS else MOST_TOKENS
+    most, asked = tokens // (1 + stated.num_speculative_tokens), stated.max_num_seqs
     if asked is not None and asked > most:
         raise InvalidQuestionError(
-            f"max_num_seqs {asked}: {FIELD} deepep sends {MOST_TOKENS} tokens of a rank in a step that decodes at most",
+            f"max_num_seqs {asked}: {FIELD} deepep sends {tokens} tokens of a rank in a step that decodes at most",
             field="max_num_seqs",
             accepted=f"1 to {most}, or no {FIELD}",
         )
@@ -98,7 +101,7 @@ def chosen_share(stated: StatedSettings) -> tuple[float, Assumption] | None:
 
 def is_sized_on(gpu: Gpu, architecture: Architecture, quantization: Quantization) -> bool:
     """Return whether DeepEP is sized for a model on a GPU."""
-    return gpu.architecture == GENERATION and are_measured_experts(architecture, quantization)
+    return fewest_exchanging(gpu) > 0 and are_measured_experts(architecture, quantization)
 
 
 def are_measured_experts(architecture: Architecture, quantization: Quantization) -> bool:

@@ -65,7 +65,7 @@ class WithSwitches(Part):
     all2all_backend: All2AllBackend | None = Field(
         default=None,
         description="through which GPUs send the tokens of whole experts to each other; deepep: SGLang's pools of "
-        "DeepSeek-V3 and its like on whole servers of Hopper; default: the engine's own way",
+        "DeepSeek-V3 and its like on whole servers of Hopper, GB200 or GB300; default: the engine's own way",
         examples=["deepep"],
     )
 

@@ -42,6 +42,8 @@ def test_ranks_hold_dense_parts_whole_and_experts_for_balance(catalog: Snapshot)
         ({"engine": "vllm"}, "all2all_backend", "engine=sglang"),
         ({"engine_version": "0.4.9"}, "all2all_backend", "own exchange"),
         ({"gpu": "b200"}, "all2all_backend", "own exchange"),
+        ({"gpu": "gb200", "data_parallel_size": 8}, "all2all_backend", "data_parallel_size=16, 32 or 64"),
+        ({"gpu": "gb200", "max_num_seqs": 1025}, "max_num_seqs", "1 to 1024"),
         ({"model": "qwen3-235b-a22b"}, "all2all_backend", "own exchange"),
         ({"model": "llama-3.1-8b"}, "all2all_backend", "own exchange"),
         ({"weight_format": "int4"}, "all2all_backend", "own exchange"),
@@ -115,10 +117,12 @@ def test_a_step_reads_no_more_than_ran_in_published_pools(client: TestClient) ->
 
 @pytest.mark.parametrize("path", ["capacity", "recommend", "replicas"])
 def test_every_question_takes_it(client: TestClient, path: str) -> None:
-    asked = {name: value for name, value in WIDE.items() if name != "gpu"}
-    asked |= {
-        "capacity": {"gpu": "h200", "gpu_count": 16}, "recommend": {"gpus": ["h200", "b200"]}, "replicas": {"gpu": "h200"},
-    }[path]  # fmt: skip
+    beside: dict[str, dict[str, Any]] = {
+        "capacity": {"gpu": "h200", "gpu_count": 16},
+        "recommend": {"gpus": ["h200", "b200"]},
+        "replicas": {"gpu": "h200"},
+    }
+    asked = {name: value for name, value in WIDE.items() if name != "gpu"} | beside[path]
     answered = client.post(f"/{path}", json=asked)
 
     assert answered.status_code == 200
