@@ -117,7 +117,7 @@ def doubt_offloaded(observed: Observed, gib: Setting | None, line: int) -> None:
 
 
 def doubt_exchange(observed: Observed, backend: Setting | None, line: int) -> None:
-    """Say of a start whose experts exchange tokens by another backend than the engine's own that no answer does.
+    """Say of a start whose experts exchange tokens by another backend than the engine's own that it is not compared.
 
     Args:
         observed: what a start says.
@@ -128,6 +128,6 @@ def doubt_exchange(observed: Observed, backend: Setting | None, line: int) -> No
         vLLM `config/parallel.py` (`all2all_backend`), SGLang `server_args.py` (`moe_a2a_backend`).
     """
     if isinstance(backend, str) and backend not in OWN_EXCHANGES:
-        sentence = f"line {line}: experts exchange their tokens by {backend:.40}, and every answer is of the engine's "
-        sentence += "own exchange: its times, and the memory that the other one sets aside, are not predicted"
+        sentence = f"line {line}: experts exchange their tokens by {backend:.40}, and what is compared is of the "
+        sentence += "engine's own exchange: its times, and the memory that the other one sets aside, are not predicted"
         observed.doubts.append(Doubt(sentence=sentence, fields=()))
