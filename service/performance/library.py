@@ -18,6 +18,7 @@ import yaml
 
 from service.engine.inputs import All2AllBackend
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
+from service.performance.overlapped import Overlapping
 from service.performance.tables import StepTables, as_rows
 
 # Many tokens go by the kernels of high throughput, those that decode by the kernels of low latency.
@@ -182,7 +183,7 @@ def probe() -> Config:
     return Config.of(json.dumps(yaml.safe_load(file.read_text(encoding="utf-8"))))
 
 
-def tables_of(handle: Any, with_heads: Callable[[], StepTables | None]) -> StepTables:
+def tables_of(handle: Any, with_heads: Callable[[], StepTables | None], *, overlaps: bool = False) -> StepTables:
     """Return tables of an engine of the library.
 
     Beyond what was measured the library fits curves, for each value anew, which takes a hundred times as long as a
@@ -195,21 +196,23 @@ def tables_of(handle: Any, with_heads: Callable[[], StepTables | None]) -> StepT
     Args:
         handle: the engine.
         with_heads: gives tables of a layout whose ranks have the same heads; None where there is no other.
+        overlaps: steps are two batches that overlap; what attention adds is the same. [yes or no]
     """
+    timed = Overlapping(handle) if overlaps else handle
 
     def decode_s(requests: float, context: float) -> float:
-        return float(handle.decode_step_latency(int(requests), int(context), 2)) / MILLISECONDS_PER_S
+        return float(timed.decode_step_latency(int(requests), int(context), 2)) / MILLISECONDS_PER_S
 
-    def prefill_s(tokens: float, prompt_tokens: float) -> float:
+    def prefill_s(tokens: float, prompt_tokens: float, by: Any = handle) -> float:
         prompts = max(int(tokens / prompt_tokens), 1)
-        return float(handle.predict_prefill_latency(prompts, int(min(prompt_tokens, tokens)))) / MILLISECONDS_PER_S
+        return float(by.predict_prefill_latency(prompts, int(min(prompt_tokens, tokens)))) / MILLISECONDS_PER_S
 
     def attention_s(attended: float) -> float:
         length = 2 * attended  # causal: a token attends to half of its prompt on average
         return max(prefill_s(length, length) - prefill_s(length, SHORT_PROMPT_TOKENS), 0.0) / length
 
     shortest = [decode_s(requests, CONTEXTS[0]) for requests in REQUESTS]
-    tokens = tuple(prefill_s(tokens, SHORT_PROMPT_TOKENS) for tokens in TOKENS)
+    tokens = tuple(prefill_s(tokens, SHORT_PROMPT_TOKENS, timed) for tokens in TOKENS)
     heads = with_heads()
     if heads is not None:
         attention = as_rows(np.array(shortest)[:, None] + np.array(heads.decode) - np.array(heads.decode)[:, :1])

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from threading import Lock
 from typing import Any, Final
 
@@ -165,7 +166,8 @@ class KernelLibrary:
                 **modes,
             )
             self._hold(kernels, handle)  # before it may refuse: what it read serves the next one
-            tables = tables_of(handle, lambda: self._with_heads(config, kernels, layout, modes))
+            heads = partial(self._with_heads, config, kernels, layout, modes)
+            tables = tables_of(handle, heads, overlaps=layout.overlaps_batches)
         except Exception as error:  # noqa: BLE001 - the library documents no closed set: each means "no data"
             return Refusal(f"{type(error).__name__}: {PATH.sub('', str(error))[:200]}")
         return tables

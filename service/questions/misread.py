@@ -21,10 +21,10 @@ OF_FLAGS: Final = (
 )  # fmt: skip
 EACH_FLAG: Final = "each flag as a field of its own: --max-num-seqs 64 is max_num_seqs=64"
 OF_EXCHANGES: Final = (
-    "deepep_mode", "enable_eplb", "enable_dbo", "enable_two_batch_overlap", "ep_num_redundant_experts",
+    "deepep_mode", "enable_eplb", "ep_num_redundant_experts", "enable_single_batch_overlap",
 )  # fmt: skip
 OWN_EXCHANGE: Final = (
-    "none: all2all_backend=deepep is sized as it comes, without experts balanced or batches overlapped"
+    "none: all2all_backend=deepep is sized with experts balanced, one on each GPU kept twice, in either mode"
 )
 ONE_TYPE: Final = "gpu for one type, gpu_count of /capacity for how many of it; several types are for /recommend"
 # What a question has no field for, and what is to be done instead.

@@ -63,6 +63,7 @@ CALLED: Final[Mapping[str, str]] = {
     "expert_parallel": "ep ep_size enable_expert_parallel expert_parallelism moe_expert_parallel_size "
     "expert_parallel_size",
     "all2all_backend": "moe_a2a_backend moe_all2all_backend a2a_backend ep_backend expert_parallel_backend",
+    "enable_two_batch_overlap": "two_batch_overlap tbo enable_tbo enable_dbo dual_batch_overlap",
     "decode_context_parallel_size": "dcp dcp_size decode_context_parallel",
     "gpu_memory_utilization": "gpu_mem_util mem_fraction_static memory_utilization gpu_util gpu_utilization "
     "mem_fraction free_gpu_memory_fraction kv_cache_free_gpu_memory_fraction gpu_memory_fraction mem_util gmu",

@@ -1,5 +1,6 @@
 """What experts that are spread wide would take: the same question of SGLang over DeepEP, where fleets are large."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
@@ -9,11 +10,12 @@ from service.engine.answers.results import Sizing
 from service.engine.errors import EngineError
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.questions import SizeQuestion
+from service.engine.fleet.results import Scalar
 from service.engine.fleet.wide import is_sized_on
 from service.questions.refusals import RefusalError
 from service.questions.sources import Sources
 
-CHANGE: Final = {"engine": "sglang", "all2all_backend": "deepep"}
+CHANGE: Final[Mapping[str, Scalar]] = {"engine": "sglang", "all2all_backend": "deepep"}
 
 
 class Asked(Protocol):
@@ -51,10 +53,20 @@ def wider(asked: Asked, question: SizeQuestion, sizing: Sizing, sources: Sources
         or not is_sized_on(question.gpu, question.model.architecture, stored)
     ):
         return ()
-    copied = asked.model_copy(update={**CHANGE, "engine_version": None})
+    return tuple(
+        Other(kind="all2all_backend", change=change, question=other)
+        for made in (CHANGE, {**CHANGE, "enable_two_batch_overlap": True})
+        if (other := _looked_up(asked, made, sources)) is not None
+        and (change := {name: value for name, value in made.items() if value != asked.engine})
+    )
+
+
+def _looked_up(asked: Asked, made: Mapping[str, Scalar], sources: Sources) -> SizeQuestion | None:
+    """Return the question with a change; None where it is refused."""
     try:
-        other = copied.looked_up(replace(sources, readings=[]))
+        changed: SizeQuestion = asked.model_copy(update={**made, "engine_version": None}).looked_up(
+            replace(sources, readings=[])
+        )
     except (EngineError, RefusalError):
-        return ()
-    change = {name: value for name, value in CHANGE.items() if value != asked.engine}
-    return (Other(kind="all2all_backend", change=change, question=other),)
+        return None
+    return changed

@@ -68,7 +68,10 @@ def _cheapest(now: Merit, others: Sequence[Other]) -> Iterator[Lever]:
         if saves(now, (gpus, usd)):
             kept = sorted((*kept, ((usd, gpus), index, basis)))[:MOST_TOLD]
     for (usd, gpus), index, basis in kept:
-        yield lever_of(others[index].change, now, (gpus, usd), basis)
+        change = others[index].change
+        # As with levers of one's own: two changes are told only where they save more than one of them.
+        if not any(others[each].change.items() < change.items() and merit <= (usd, gpus) for merit, each, _ in kept):
+            yield lever_of(change, now, (gpus, usd), basis)
 
 
 def saves(now: Merit, then: Merit) -> bool:

@@ -24,7 +24,7 @@ Latents = Literal["whole", "compressed"]
 # What an engine may be told to do its own way, by the name of the field in a question.
 Switch = Literal[
     "quantization", "enforce_eager", "enable_prefix_caching", "language_model_only", "swa_full_tokens_ratio",
-    "mamba_cache_dtype", "mamba_ssm_cache_dtype", "all2all_backend",
+    "mamba_cache_dtype", "mamba_ssm_cache_dtype", "all2all_backend", "enable_two_batch_overlap",
 ]  # fmt: skip
 
 

@@ -100,7 +100,7 @@ class Sglang(Engine):
     has_pool_per_kind = True
     switches: frozenset[Switch] = frozenset({
         "quantization", "enable_prefix_caching", "swa_full_tokens_ratio", "mamba_ssm_cache_dtype",
-        "all2all_backend",
+        "all2all_backend", "enable_two_batch_overlap",
     })  # fmt: skip
     reserves_output = False
     expects_output = True

@@ -31,9 +31,19 @@ def legal_layouts(resolved: Resolved, stated: StatedLayout) -> Space:
     exchange = resolved.stated.all2all_backend
     target = Target(gpu=resolved.gpu, engine=resolved.rules.engine, device=device, all2all_backend=exchange)
     space = drafted_space(space_of(architecture, quantization, target, stated), architecture, resolved.settings, device)
+    if resolved.stated.enable_two_batch_overlap:
+        return _overlapping(space)
     if stated.decode_context_parallel_size is not None or not space.ranks_of_context:
         return space
     return _read_over_ranks(space, resolved, device)
+
+
+def _overlapping(space: Space) -> Space:
+    """Return the same layouts with batches that overlap."""
+    usual, unusual = (
+        tuple(replace(layout, overlaps_batches=True) for layout in layouts) for layouts in (space.usual, space.unusual)
+    )
+    return Space(usual=usual, unusual=unusual)
 
 
 def _read_over_ranks(space: Space, resolved: Resolved, device: Device) -> Space:

@@ -50,6 +50,7 @@ class StatedSettings:
     mamba_cache_dtype: StateDtype = "auto"
     mamba_ssm_cache_dtype: StateDtype = "auto"
     all2all_backend: All2AllBackend | None = None
+    enable_two_batch_overlap: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

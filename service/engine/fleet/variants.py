@@ -175,8 +175,11 @@ def batched_tokens(resolved: Resolved) -> tuple[int, ...]:
         return (own,)
     image = fewest_batched_tokens(resolved.model.architecture, device_of(resolved.gpu, resolved.rules))
     floor = max(image, (resolved.stated.max_num_seqs or 1) * tokens_of_each(resolved.stated, resolved.rules))
-    # LMSYS' pools over DeepEP ran out of memory with 16,384 tokens of a rank on H100, whose own are 8,192 (May 2025).
-    most = BATCHED_TOKENS[-1] if resolved.stated.all2all_backend is None else own
+    # LMSYS' pools over DeepEP ran out of memory with 16,384 tokens of a rank on H100, whose own are 8,192; two batches
+    # that overlap did not (May 2025).
+    most = BATCHED_TOKENS[-1]
+    if resolved.stated.all2all_backend is not None:
+        most = 2 * own if resolved.stated.enable_two_batch_overlap else own
     return tuple(sorted({own, *(tokens for tokens in BATCHED_TOKENS if floor <= tokens <= most)}))
 
 

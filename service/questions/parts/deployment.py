@@ -225,4 +225,5 @@ class WithSettings(WithSwitches, Precision):
             mamba_cache_dtype=self.mamba_cache_dtype,
             mamba_ssm_cache_dtype=self.mamba_ssm_cache_dtype,
             all2all_backend=self.all2all_backend,
+            enable_two_batch_overlap=self.enable_two_batch_overlap,
         )

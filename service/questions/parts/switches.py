@@ -69,6 +69,12 @@ class WithSwitches(Part):
         examples=["deepep"],
     )
 
+    enable_two_batch_overlap: bool = Field(
+        default=False,
+        description="with all2all_backend: one of two batches computes while the other's tokens are on their way",
+        examples=[True],
+    )
+
     @field_validator(*KNOWN_TO)
     @classmethod
     def _known_to_the_engine(cls, value: object, info: ValidationInfo) -> object:
@@ -76,6 +82,14 @@ class WithSwitches(Part):
         if value != cls.model_fields[field].default and engine not in KNOWN_TO[field]:
             engines = " or ".join(KNOWN_TO[field])
             raise contradiction(field, f"{field} has no rule for {engine}", f"no {field}, or engine={engines}")
+        return value
+
+    @field_validator("enable_two_batch_overlap")
+    @classmethod
+    def _of_an_exchange(cls, value: bool, info: ValidationInfo) -> bool:  # noqa: FBT001 - a field
+        if value and "all2all_backend" in info.data and info.data["all2all_backend"] is None:
+            sentence = "enable_two_batch_overlap goes with all2all_backend"
+            raise contradiction("enable_two_batch_overlap", sentence, "both, or neither")
         return value
 
     @field_validator("quantization", mode="before")

@@ -57,7 +57,7 @@ def test_experts_over_servers_name_the_network(client: TestClient) -> None:
     assert any("experts are spread over servers" in each for each in sized["warnings"])
 
 
-@pytest.mark.parametrize("field", ["deepep_mode", "enable_eplb", "enable_two_batch_overlap"])
+@pytest.mark.parametrize("field", ["deepep_mode", "enable_eplb", "ep_num_redundant_experts"])
 def test_what_is_not_sized_of_a_backend_is_refused_by_name(client: TestClient, field: str) -> None:
     asked = {**MANY, "gpu": "h200", "request_rate_per_s": 2, field: "true"}
     refused = client.post("/size", json=asked)
@@ -96,7 +96,7 @@ def test_a_large_fleet_is_told_what_experts_spread_wide_take(
     """LMSYS, May 2025: 5.2 times as many tokens as with the engine's own exchange over 16 ranks."""
     asked = {**MANY, "gpu": "h200", "engine": engine, "request_rate_per_s": 100}
     sized = client.post("/size", json=asked).json()
-    [lever] = [each for each in sized["levers"] if "all2all_backend" in each["change"]]
+    lever, *_ = [each for each in sized["levers"] if "all2all_backend" in each["change"]]
     wide = client.post("/size", json={**asked, **change}).json()
 
     assert lever["change"] == change

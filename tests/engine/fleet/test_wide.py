@@ -127,3 +127,15 @@ def test_every_question_takes_it(client: TestClient, path: str) -> None:
 
     assert answered.status_code == 200
     assert answered.json()["feasible"]
+
+
+def test_batches_overlap_where_that_is_stated(client: TestClient) -> None:
+    """SGLang 0.5.23 `arg_groups/fields/exec_.py` (`enable_two_batch_overlap`)."""
+    sized = client.post("/size", json={**WIDE, "enable_two_batch_overlap": True}).json()
+    alone = client.post("/size", json={**WIDE, "all2all_backend": None, "enable_two_batch_overlap": True})
+
+    assert sized["layout"]["overlaps_batches"]
+    assert "--enable-two-batch-overlap" in sized["engine_args"]
+    assert ("enable_two_batch_overlap", True) in [(each["name"], each["value"]) for each in sized["assumptions"]]
+    assert alone.status_code == 422
+    assert alone.json()["errors"][0]["field"] == "enable_two_batch_overlap"

@@ -117,7 +117,9 @@ def _exchange(layout: Layout) -> Args:
     if layout.all2all_backend is None:
         return ()
     balanced = ("--enable-eplb", "--ep-num-redundant-experts", str(layout.redundant_experts))
-    return ("--moe-a2a-backend", layout.all2all_backend, "--moe-dense-tp-size", "1", "--enable-dp-lm-head", *balanced)
+    overlap = ("--enable-two-batch-overlap",) if layout.overlaps_batches else ()
+    whole = ("--moe-dense-tp-size", "1", "--enable-dp-lm-head")
+    return ("--moe-a2a-backend", layout.all2all_backend, *whole, *balanced, *overlap)
 
 
 def _adapters(settings: EngineSettings) -> Args:
