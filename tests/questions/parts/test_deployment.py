@@ -51,7 +51,8 @@ def test_every_setting_reaches_the_engine_s_wish() -> None:
         "kv_cache_memory_bytes": 10**9, "max_num_batched_tokens": 2048, "max_num_seqs": 64, "block_size": 32,
         "max_loras": 2, "max_lora_rank": 64, "speculative_method": "mtp", "quantization": "fp8", "enforce_eager": True,
         "enable_prefix_caching": True, "language_model_only": True, "swa_full_tokens_ratio": None,
-        "mamba_cache_dtype": "float32", "mamba_ssm_cache_dtype": "float16",
+        "mamba_cache_dtype": "float32", "mamba_ssm_cache_dtype": "float16", "all2all_backend": None,
+        "enable_two_batch_overlap": False,
     }  # fmt: skip
     assert set(settings) == set(WithSettings.model_fields)
 
