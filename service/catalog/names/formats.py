@@ -65,7 +65,9 @@ OF_ACTIVATIONS: Final = re.compile(r"-w-([a-z]+[48])-a-[a-z]+(?:4|8|16)(?![a-z0-
 # A conversion's own edition, behind its format: `-NVFP4-v2`, `-MXFP4-Preview`, `-AWQ-FP16Mix`.
 OWN_EDITION: Final = re.compile(r"v[1-9]|preview|(?:bf|fp|int)[0-9]{1,2}mix")
 MIXED: Final = re.compile(r"int8mix")  # how many of the weights have these bits no name tells
-FOUR_BIT_FLOATS: Final = "fp4"  # nvidia's own repositories mean NVFP4 by it, others do not say
+# Others do not say what they mean by it; inclusionAI's is told in SGLang's cookbook (pull request 38527).
+FOUR_BIT_FLOATS: Final = "fp4"
+FOUR_BITS_OF: Final[Mapping[str, WeightFormat]] = {"nvidia": "nvfp4", "inclusionai": "mxfp4"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +96,9 @@ def stated_format(words: tuple[str, ...], publisher: str = "") -> Stated:
     """
     foreign = next((FOREIGN[word] for word in words if word in FOREIGN), None)
     words = _without_kept_head(words)
-    named = {FOUR_BIT_FLOATS: "nvfp4"} if publisher == "nvidia" else {}
+    named = {FOUR_BIT_FLOATS: FOUR_BITS_OF[publisher]} if publisher in FOUR_BITS_OF else {}
     bits = _bits_of(words)
-    floats: tuple[WeightFormat, ...] = ("nvfp4",) if named and FOUR_BIT_FLOATS in words else ()
+    floats = tuple(named.values()) if FOUR_BIT_FLOATS in words else ()
     methods = tuple(dict.fromkeys(METHODS[word] for word in words if word in METHODS))
     said = bits or floats or methods
     mixed = tuple(word for word in words if MIXED.fullmatch(word)) if said else ()

@@ -4,11 +4,14 @@ from typing import Any
 
 import pytest
 
+from service.catalog.snapshot import Snapshot
 from service.engine.errors import UnsupportedModelError
 from service.engine.families import parse_architecture
 from service.engine.inputs import Layout
 from service.engine.layers import LatentAttention
 from service.engine.memory.parameters import num_parameters
+from service.questions.capacity import CapacityQuery
+from service.questions.sources import PastedModels, Sources
 
 NAME = "BailingMoeV3ForCausalLM"
 # huggingface.co/inclusionAI/Ling-3.0-tiny and Ling-3.0-flash, config.json
@@ -61,6 +64,16 @@ def test_latents_end_each_group_and_follow_the_last_whole_one() -> None:
 def test_low_rank_decays_are_refused_as_the_engine_does() -> None:
     with pytest.raises(UnsupportedModelError, match="no_kda_lora"):
         parse_architecture(TINY | {"no_kda_lora": False})
+
+
+def test_a_checkpoint_of_experts_in_four_bits_is_as_heavy_as_its_files(catalog: Snapshot) -> None:
+    sources = Sources(catalog=catalog, timers=None, pasted_models=PastedModels())
+    module = 512 * 3 * 2_560 * 768 * 17 // 32  # experts of the prediction module, which is not loaded without a draft
+
+    answer = CapacityQuery(model="inclusionAI/Ling-3.0-flash-fp4", gpu="b300", gpu_count=1).answer(sources).result
+
+    # 70.4 GB of safetensors on huggingface.co
+    assert answer.memory_per_gpu.weight_bytes + module == pytest.approx(70.4e9, rel=0.01)
 
 
 def test_experts_beside_fp8_blocks_may_be_mxfp4() -> None:
